@@ -1,0 +1,288 @@
+//! The result of an analysis, as values. No text is made here; reports word them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Direction, LatencyKind, Metric};
+
+/// A row of the result: the levels of the factors that are not compared, and the job or group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RowKey {
+    /// (factor, level) of every factor that is not compared, in the design's order.
+    pub levels: Vec<(String, String)>,
+    /// Job or group; empty for the whole trial.
+    pub job: String,
+}
+
+/// Whether a metric decides or only accompanies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The one metric of its row that decides.
+    Primary,
+    /// Shown besides; Benjamini–Hochberg at q = 0.05.
+    Exploratory,
+}
+
+/// The judgement of one comparison (the candidate relative to the baseline, "better" already applied).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The interval excludes 0 on the good side.
+    Faster,
+    /// The interval excludes 0 on the bad side.
+    Slower,
+    /// The interval lies inside (−δ, δ).
+    NoDifference {
+        /// It also excludes 0: real, but below δ.
+        real_but_below_delta: bool,
+    },
+    /// Neither; with the rounds it would probably take.
+    Undecided {
+        /// Rounds (or repeats) to claim the difference seen, 14·(s_D/θ)².
+        rounds_to_claim: Option<u32>,
+        /// Rounds (or repeats) to claim no difference, 20·(s_D/δ)².
+        rounds_for_no_difference: Option<u32>,
+    },
+    /// Fewer than 4 repeats or rounds: change only.
+    TooFew {
+        /// How many there were.
+        n: usize,
+    },
+    /// Nothing to compare (an arm without values); the reason.
+    NotMeasured(String),
+}
+
+/// Candidate relative to baseline as ratio − 1 in the metric's own direction (+0.12: 12 % more).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Hodges–Lehmann (or mean for the t looks) estimate.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// Which procedure gave interval and p.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Paired, sequential: mean ± t at 4 ≤ n ≤ 7.
+    SequentialT,
+    /// Paired, sequential: Walsh interval with k_n.
+    SequentialSignedRank,
+    /// Paired, fixed number of rounds, n ≥ 6: exact signed rank.
+    FixedSignedRank,
+    /// Paired, fixed number of rounds, n < 6: t.
+    FixedT,
+    /// Unpaired: Mann–Whitney U with the Hodges–Lehmann shift.
+    MannWhitney,
+    /// No interval.
+    ChangeOnly,
+}
+
+/// One arm's values of one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArmSummary {
+    /// The arm's label.
+    pub arm: String,
+    /// Number of trials with a value.
+    pub n: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Harmonic mean (NaN when a value is ≤ 0).
+    pub harmonic_mean: f64,
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Standard deviation, n − 1 (NaN for n = 1).
+    pub stddev: f64,
+    /// Share of trials that stalled: more than 1.5 × the arm's median in the bad direction.
+    pub stall_rate: f64,
+    /// The values in trial order with (round, position within the round, started_unix_ns).
+    pub values: Vec<(u32, u32, u64, f64)>,
+}
+
+/// Something a reader must know about one comparison or the whole; reports turn them into footnotes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Caveat {
+    /// Fewer than 4 repeats: change only.
+    TooFewRepeats {
+        /// How many there were.
+        n: usize,
+    },
+    /// Imported results: order and drift are unknown.
+    OrderUnknown,
+    /// Imported results whose timestamps show the arms interleaved.
+    Interleaved,
+    /// Imported results whose timestamps show one arm after the other.
+    Sequential,
+    /// Stopped early: the estimate is inflated a little (0.1–0.5 points at CV ≤ 3 %).
+    StoppedEarly,
+    /// The typical trial (HL) and the mean disagree.
+    MeanDisagrees {
+        /// Hodges–Lehmann change.
+        typical: f64,
+        /// Change of the mean.
+        mean: f64,
+    },
+    /// Values ≤ 0 have no logarithm: change of means only.
+    NotPositive,
+    /// The order within a round mattered: effect of running second, as ratio − 1.
+    OrderEffect {
+        /// Estimated effect.
+        effect: f64,
+        /// Its p.
+        p: f64,
+    },
+    /// The baseline drifted over the run (Mann–Kendall).
+    BaselineDrift {
+        /// Theil–Sen slope, ratio − 1 a round.
+        slope_per_round: f64,
+        /// Mann–Kendall p.
+        p: f64,
+    },
+    /// The difference itself drifted: a warning.
+    EffectDrift {
+        /// Theil–Sen slope, ratio − 1 a round.
+        slope_per_round: f64,
+        /// Mann–Kendall p.
+        p: f64,
+    },
+    /// Successive differences are correlated: a warning.
+    Autocorrelated {
+        /// Lag-1 autocorrelation of D.
+        r1: f64,
+    },
+    /// A quantile was refused: too few operations a trial.
+    QuantileRefused {
+        /// Which metric.
+        metric: String,
+        /// Operations a trial needed.
+        needed: u64,
+        /// Operations the smallest trial had.
+        had: u64,
+    },
+    /// n was too large for the exact distribution: normal approximation with tie correction.
+    LargeSampleApproximation,
+    /// Rounds left out, with the rule that did it.
+    ExcludedRounds {
+        /// How many.
+        count: u32,
+        /// The rule.
+        rule: String,
+    },
+    /// Trials that failed and are not in the values.
+    FailedTrials {
+        /// How many.
+        count: u32,
+    },
+    /// Rows that share one family: α/m each, or Holm.
+    Family {
+        /// How many rows share α.
+        m: u32,
+    },
+}
+
+/// One candidate against the baseline, on one metric, in one row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The row.
+    pub row: RowKey,
+    /// The metric (its `job` equals the row's).
+    pub metric: Metric,
+    /// Whether it decides.
+    pub role: Role,
+    /// The baseline's values.
+    pub baseline: ArmSummary,
+    /// The candidate's values.
+    pub candidate: ArmSummary,
+    /// How it was judged.
+    pub method: Method,
+    /// Pairs (paired) or the smaller arm's n (unpaired).
+    pub n: usize,
+    /// Effect and interval as ratio − 1 in the metric's own direction; `None`: no interval.
+    pub effect: Option<Interval>,
+    /// Ratio of means − 1, always; its bootstrap interval over rounds where n ≥ 4.
+    pub mean_change: Interval,
+    /// p of the test used.
+    pub p: Option<f64>,
+    /// p after Holm (primary) or Benjamini–Hochberg (exploratory).
+    pub p_adjusted: Option<f64>,
+    /// The judgement. For exploratory metrics: after Benjamini–Hochberg.
+    pub verdict: Verdict,
+    /// Footnotes.
+    pub caveats: Vec<Caveat>,
+}
+
+/// Latency quantiles of one arm, from merged histograms, for the curve only (never for a verdict).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuantileCurve {
+    /// The row.
+    pub row: RowKey,
+    /// The arm's label.
+    pub arm: String,
+    /// Read, write or trim.
+    pub direction: Direction,
+    /// Which latency.
+    pub kind: LatencyKind,
+    /// Operations in all.
+    pub count: u64,
+    /// (quantile in 0..1, nanoseconds).
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A fact in which arms differ although no factor declares it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactDifference {
+    /// The fact's name.
+    pub fact: String,
+    /// (arm, values seen, joined by " | ").
+    pub values: Vec<(String, String)>,
+}
+
+/// What an A/A run of the same host and job found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFloor {
+    /// The A/A run's number.
+    pub run: Option<i64>,
+    /// Metric it is about.
+    pub metric: Metric,
+    /// Standard deviation of D (log scale).
+    pub s_d: f64,
+    /// Half width of the interval, as ratio − 1.
+    pub half_width: f64,
+    /// Smallest effect N_max rounds would show, 3.8·s_D/√N_max, as ratio − 1.
+    pub smallest_effect: f64,
+    /// A/A runs in the store and how many of them claimed a difference.
+    pub aa_runs: u32,
+    /// How many of them claimed a difference.
+    pub aa_claims: u32,
+}
+
+/// Everything the reports need of one run besides the run itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// Arms, the baseline first.
+    pub arms: Vec<String>,
+    /// Name of the compared factor.
+    pub factor: String,
+    /// δ as a ratio − 1.
+    pub delta: f64,
+    /// Rounds that count.
+    pub rounds: u32,
+    /// All comparisons: rows in the design's order, within a row candidates, primary first.
+    pub comparisons: Vec<Comparison>,
+    /// Latency curves.
+    pub curves: Vec<QuantileCurve>,
+    /// Facts in which arms differ undeclared.
+    pub differences: Vec<FactDifference>,
+    /// The noise floor for the same host and job, when one is known.
+    pub noise_floor: Option<NoiseFloor>,
+    /// Footnotes to the whole.
+    pub caveats: Vec<Caveat>,
+}

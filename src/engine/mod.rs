@@ -1,0 +1,122 @@
+//! What does the I/O: one file an engine behind one contract. `dyn Engine` is called once a trial.
+//!
+//! Enters: a [`Task`]. Leaves: an [`Outcome`]. What an engine cannot do is [`EngineError::Unsupported`]:
+//! another engine is never used in its place. It must not know targets, rounds or the store.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Outcome, Sample};
+
+/// Which engine, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineKind {
+    /// Deterministic made-up values, no I/O.
+    Simulated,
+    /// The native engine's loop without any I/O.
+    Null,
+    /// assay's own.
+    Native,
+    /// fio as a child process.
+    Fio,
+    /// Any command.
+    Command,
+}
+
+/// What an engine is asked to do in one trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The job text with this cell's overrides applied (native, null, fio, simulated).
+    pub job: Option<String>,
+    /// Where the job text came from, for messages.
+    pub job_origin: String,
+    /// Values of `${VAR}`; also set in the environment of commands.
+    pub variables: Vec<(String, String)>,
+    /// Where files go that the job does not place itself.
+    pub directory: PathBuf,
+    /// argv of the command engine, variables already substituted.
+    pub command: Vec<String>,
+    /// What the command engine reads from the output.
+    pub patterns: Vec<MetricPattern>,
+    /// What the simulated engine makes up.
+    pub simulated: Option<SimulatedCell>,
+    /// Seed of this trial's random choices (randrepeat=0, simulated).
+    pub seed: u64,
+    /// Most seconds the trial may take before it is stopped as failed; `None`: no limit.
+    pub timeout_s: Option<f64>,
+}
+
+/// `--metric name=REGEX[:unit][:higher|lower]`: the first capture group is the value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricPattern {
+    /// Definition; `job` is empty.
+    pub metric: crate::record::Metric,
+    /// Factor that takes a printed value to the base unit.
+    pub factor: f64,
+    /// The regular expression.
+    pub regex: String,
+}
+
+/// What the simulated engine makes up for one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimulatedCell {
+    /// Median of `write.bw`, bytes a second.
+    pub bw: f64,
+    /// Effect of the cell as a ratio − 1.
+    pub effect: f64,
+    /// Coefficient of variation of the noise.
+    pub cv: f64,
+    /// Milliseconds each trial really sleeps.
+    pub sleep_ms: u64,
+    /// Share of trials that fail, to test retries.
+    pub fail: f64,
+}
+
+/// Why an engine has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// It cannot do what the task asks; the trial is skipped with this reason.
+    #[error("{reason}")]
+    Unsupported {
+        /// One sentence.
+        reason: String,
+    },
+    /// It tried and failed.
+    #[error("{reason}")]
+    Failed {
+        /// One line: what, where, errno's name.
+        reason: String,
+        /// The command to repeat it by hand; empty when there is none.
+        command: String,
+        /// Its last output.
+        output: String,
+        /// What was counted until then.
+        so_far: Vec<Sample>,
+    },
+}
+
+/// Name, version and place of an engine on this machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// e.g. `fio-3.33`, `native 0.1.0`.
+    pub version: String,
+    /// Where the program is; `None` for built-in engines.
+    pub path: Option<PathBuf>,
+}
+
+/// The contract of an engine.
+pub trait Engine {
+    /// Whether it can be used here, and its version.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] when the tool is missing or too old; the reason says how to get it.
+    fn probe(&self) -> Result<Probe, EngineError>;
+
+    /// Runs one trial. Called once, in a process of its own; must be killable at any point.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] before anything was touched, [`EngineError::Failed`] afterwards.
+    fn run(&self, task: &Task) -> Result<Outcome, EngineError>;
+}

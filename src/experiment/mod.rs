@@ -1,0 +1,1 @@
+//! experiment (placeholder while the skeleton is being built).

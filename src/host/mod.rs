@@ -1,0 +1,1 @@
+//! host (placeholder while the skeleton is being built).

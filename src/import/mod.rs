@@ -1,0 +1,1 @@
+//! import (placeholder while the skeleton is being built).

@@ -1,0 +1,1 @@
+//! launch (placeholder while the skeleton is being built).

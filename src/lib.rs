@@ -1,0 +1,33 @@
+//! `assay`: an A/B laboratory for the Linux storage path.
+//!
+//! Data goes one way: experiment → plan → run (launch → engine + observers on a target) → record →
+//! store → analyse → explain → report. `run` prints nothing and knows no statistics; `analyse` reads
+//! records only. The layers and the only edges allowed between them (checked by `tests/it/layers.rs`):
+//!
+//! ```text
+//! units, stats → nothing        workload → units               record → units, workload
+//! experiment → units, workload  plan → experiment, workload    host → record, units
+//! target → host, experiment     engine → workload, record, units
+//! observe → record, host        launch → engine, observe, target, record
+//! run → plan, launch, host, record
+//! store → record                import → record, units         analyse → record, stats, units
+//! report → analyse, record, units                              cli → all
+//! ```
+
+pub mod analyse;
+pub mod cli;
+pub mod engine;
+pub mod experiment;
+pub mod host;
+pub mod import;
+pub mod launch;
+pub mod observe;
+pub mod plan;
+pub mod record;
+pub mod report;
+pub mod run;
+pub mod stats;
+pub mod store;
+pub mod target;
+pub mod units;
+pub mod workload;

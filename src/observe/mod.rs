@@ -1,0 +1,1 @@
+//! observe (placeholder while the skeleton is being built).

@@ -1,0 +1,1 @@
+//! plan (placeholder while the skeleton is being built).

@@ -1,0 +1,57 @@
+//! How a run was designed: factors, levels, cells and the rule that ends it.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// What varies, e.g. `direct`.
+    pub name: String,
+    /// Labels of its levels; the first is the baseline when the factor is compared.
+    pub levels: Vec<String>,
+}
+
+/// One combination of levels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// One level index a factor, in the order of [`Design::factors`].
+    pub levels: Vec<u32>,
+}
+
+/// The factors, which one makes the arms, and what decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// All factors, as given.
+    pub factors: Vec<Factor>,
+    /// Index of the compared factor: its levels are the arms, the others make the rows.
+    pub compare: usize,
+    /// Trials of one round belong together (true for assay's own runs, false for imported results).
+    pub paired: bool,
+    /// Name of the primary metric, e.g. `write.bw`; `None`: analyse chooses per row.
+    pub primary: Option<String>,
+    /// When it ends and what counts as a difference.
+    pub stop: StopRule,
+}
+
+/// When a run ends and what counts as a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StopRule {
+    /// Most rounds under sequential stopping.
+    pub max_rounds: u32,
+    /// A fixed number of rounds: one look at the end instead of sequential stopping.
+    pub rounds: Option<u32>,
+    /// The smallest difference that matters, as a ratio minus 1 (0.02: δ = ln 1.02).
+    pub delta: f64,
+    /// Family-wise error rate over all looks and rows.
+    pub alpha: f64,
+    /// Rank looks only (`--exact`): no t interval for n = 4…7, first possible stop at 7.
+    pub exact: bool,
+    /// Longest time in seconds; the run ends with the round that passes it.
+    pub time_budget_s: Option<f64>,
+}
+
+impl Default for StopRule {
+    fn default() -> Self {
+        StopRule { max_rounds: 30, rounds: None, delta: 0.02, alpha: 0.05, exact: false, time_budget_s: None }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a number is: a metric's name, unit and good direction.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Better, Unit};
+
+/// Direction of I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Discards.
+    Trim,
+}
+
+impl Direction {
+    /// All, in fio's order.
+    pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
+
+    /// fio's name of it: `read`, `write`, `trim`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+            Direction::Trim => "trim",
+        }
+    }
+}
+
+/// Definition of a metric. Names are fio's: `write.bw`, `read.clat_ns.p99`, `usr_cpu`, `runtime`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Metric {
+    /// The job or group it belongs to; empty for the whole trial.
+    pub job: String,
+    /// Its name.
+    pub name: String,
+    /// Base unit of its values.
+    pub unit: Unit,
+    /// The good direction.
+    pub better: Better,
+}
+
+/// One measured value with its definition, as an agent or an importer delivers it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// What was measured.
+    pub metric: Metric,
+    /// The value in the metric's base unit.
+    pub value: f64,
+}
+
+impl Sample {
+    /// A value with its definition; the good direction is the unit's usual one.
+    #[must_use]
+    pub fn new(job: &str, name: &str, unit: Unit, value: f64) -> Sample {
+        let better = unit.usual_better();
+        Sample { metric: Metric { job: job.to_owned(), name: name.to_owned(), unit, better }, value }
+    }
+}

@@ -1,0 +1,120 @@
+//! What was measured: the narrow waist between those that measure and those that judge.
+//!
+//! Enters: outcomes of trials, or other tools' results. Leaves: a [`Run`] that analyse and report can read
+//! with no device at hand. It must not know statistics, the terminal or SQLite.
+
+mod design;
+mod facts;
+mod histogram;
+mod metric;
+mod trial;
+
+pub use design::{Cell, Design, Factor, StopRule};
+pub use facts::HostFacts;
+pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};
+pub use metric::{Direction, Metric, Sample};
+pub use trial::{Outcome, Series, Status, Trial};
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON form of a [`Run`] (`assay export --format json`). A newer one is refused.
+pub const RECORD_VERSION: u32 = 1;
+
+/// Where a run's numbers come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Measured by assay, in rounds.
+    Measured,
+    /// Read from another tool's output; the text names the format, e.g. `fio json`.
+    Imported(String),
+}
+
+/// How far a run came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Being executed, or killed without a word.
+    Running,
+    /// Ended by its own rule.
+    Finished,
+    /// Ended by Ctrl-C or SIGTERM; everything was put back.
+    Interrupted,
+    /// Ended by an error; `notes` says which.
+    Failed,
+}
+
+/// All of one invocation: the design, the facts and every trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`RECORD_VERSION`] of this record.
+    pub version: u32,
+    /// Its number in the store; `None` for imported results.
+    pub id: Option<i64>,
+    /// A short name: the job's or experiment's file name.
+    pub name: String,
+    /// Measured or imported.
+    pub source: Source,
+    /// How far it came.
+    pub state: RunState,
+    /// The assay that wrote it.
+    pub assay_version: String,
+    /// Start, nanoseconds since the Unix epoch; 0 when unknown.
+    pub started_unix_ns: u64,
+    /// The command line to repeat it.
+    pub command_line: Vec<String>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Engine and version, e.g. `native 0.1.0`, `fio-3.33`.
+    pub engine: String,
+    /// The job text as given (before overrides), when there is one.
+    pub job_text: Option<String>,
+    /// The resolved experiment, opaque here: `plan` reads it back for `--resume`.
+    pub experiment: serde_json::Value,
+    /// Factors, arms and the stop rule.
+    pub design: Design,
+    /// Whether this run compares the baseline with itself (`--aa`).
+    pub aa: bool,
+    /// Facts of the host: entry 0 is the run's own, taken at its start; trials point at others.
+    pub facts: Vec<HostFacts>,
+    /// Definitions of the metrics that trials refer to by index.
+    pub metrics: Vec<Metric>,
+    /// The cells; `Trial::cell` indexes this.
+    pub cells: Vec<Cell>,
+    /// The trials in the order they were run (imported: in file order).
+    pub trials: Vec<Trial>,
+    /// Things a reader must know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Run {
+    /// The index of `metric` in [`Run::metrics`], added when it is new.
+    pub fn metric_index(&mut self, metric: &Metric) -> u32 {
+        if let Some(at) = self.metrics.iter().position(|known| known == metric) {
+            return at as u32;
+        }
+        self.metrics.push(metric.clone());
+        (self.metrics.len() - 1) as u32
+    }
+
+    /// The index of `facts` in [`Run::facts`], added when they are new.
+    pub fn facts_index(&mut self, facts: &HostFacts) -> u32 {
+        if let Some(at) = self.facts.iter().position(|known| known == facts) {
+            return at as u32;
+        }
+        self.facts.push(facts.clone());
+        (self.facts.len() - 1) as u32
+    }
+
+    /// Labels of the compared factor's levels, the baseline first.
+    #[must_use]
+    pub fn arms(&self) -> &[String] {
+        &self.design.factors[self.design.compare].levels
+    }
+
+    /// The arm (index into [`Run::arms`]) of a cell.
+    #[must_use]
+    pub fn arm_of(&self, cell: u32) -> usize {
+        self.cells[cell as usize].levels[self.design.compare] as usize
+    }
+}

@@ -1,0 +1,1 @@
+//! report (placeholder while the skeleton is being built).

@@ -1,0 +1,1 @@
+//! run (placeholder while the skeleton is being built).

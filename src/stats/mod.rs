@@ -1,0 +1,1 @@
+//! stats (placeholder while the skeleton is being built).

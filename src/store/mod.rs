@@ -1,0 +1,1 @@
+//! store (placeholder while the skeleton is being built).

@@ -1,0 +1,1 @@
+//! target (placeholder while the skeleton is being built).

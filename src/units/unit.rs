@@ -1,0 +1,90 @@
+//! What a metric's raw number is measured in, and which direction is good.
+
+use serde::{Deserialize, Serialize};
+
+/// Which direction of a metric is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// More is better: bandwidth, IOPS.
+    Higher,
+    /// Less is better: latency, run time, CPU.
+    Lower,
+}
+
+/// The base unit of a metric's raw value. Values are always stored in the base unit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Events (I/Os, files, operations) per second.
+    PerSecond,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// A plain count.
+    Count,
+    /// Percent (0–100), used only for imported percentages; assay itself stores seconds.
+    Percent,
+    /// Anything else, with the name it came with.
+    Other(String),
+}
+
+impl Unit {
+    /// The symbol of the base unit, e.g. `B/s`.
+    #[must_use]
+    pub fn symbol(&self) -> &str {
+        match self {
+            Unit::BytesPerSecond => "B/s",
+            Unit::PerSecond => "/s",
+            Unit::Nanoseconds => "ns",
+            Unit::Seconds => "s",
+            Unit::Bytes => "B",
+            Unit::Count => "",
+            Unit::Percent => "%",
+            Unit::Other(name) => name,
+        }
+    }
+
+    /// Reads a unit as people write it (`KB/s`, `ns`, `MiB/s`, `ops/s`, `s`), with the factor that takes a
+    /// value in it to the base unit. Unknown names become [`Unit::Other`] with factor 1.
+    #[must_use]
+    pub fn parse(text: &str) -> (Unit, f64) {
+        let known = |unit: Unit, factor: f64| (unit, factor);
+        match text {
+            "B/s" | "bytes/s" => known(Unit::BytesPerSecond, 1.0),
+            "KB/s" | "kB/s" | "KiB/s" | "kb/s" | "K/s" => known(Unit::BytesPerSecond, 1024.0),
+            "MB/s" => known(Unit::BytesPerSecond, 1e6),
+            "MiB/s" | "M/s" => known(Unit::BytesPerSecond, 1_048_576.0),
+            "GB/s" => known(Unit::BytesPerSecond, 1e9),
+            "GiB/s" => known(Unit::BytesPerSecond, 1_073_741_824.0),
+            "/s" | "ops/s" | "op/s" | "iops" | "IOPS" | "files/s" | "tps" => known(Unit::PerSecond, 1.0),
+            "ns" | "ns/op" | "nsec" => known(Unit::Nanoseconds, 1.0),
+            "us" | "µs" | "usec" => known(Unit::Nanoseconds, 1e3),
+            "ms" | "msec" => known(Unit::Nanoseconds, 1e6),
+            "s" | "sec" | "seconds" => known(Unit::Seconds, 1.0),
+            "min" => known(Unit::Seconds, 60.0),
+            "B" | "bytes" => known(Unit::Bytes, 1.0),
+            "KiB" | "K" => known(Unit::Bytes, 1024.0),
+            "MiB" | "M" => known(Unit::Bytes, 1_048_576.0),
+            "GiB" | "G" => known(Unit::Bytes, 1_073_741_824.0),
+            "" | "count" => known(Unit::Count, 1.0),
+            "%" | "pct" => known(Unit::Percent, 1.0),
+            other => known(Unit::Other(other.to_owned()), 1.0),
+        }
+    }
+
+    /// The usual good direction of the unit: rates up, times and sizes down.
+    #[must_use]
+    pub fn usual_better(&self) -> Better {
+        match self {
+            Unit::BytesPerSecond | Unit::PerSecond => Better::Higher,
+            Unit::Other(name) if name.ends_with("/s") => Better::Higher,
+            _ => Better::Lower,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! workload (placeholder while the skeleton is being built).
