@@ -6,6 +6,6 @@
 mod comparison;
 
 pub use comparison::{
-    Analysis, ArmSummary, Caveat, Comparison, FactDifference, Interval, Method, NoiseFloor, QuantileCurve, Role, RowKey,
-    Verdict,
+    Analysis, ArmSummary, Caveat, Comparison, FactDifference, Interval, Method, NoiseFloor, QuantileCurve,
+    Role, RowKey, Verdict,
 };

@@ -80,9 +80,15 @@ mod tests {
 
     #[test]
     fn reads_what_fio_reads() {
-        for (text, bytes) in
-            [("4k", 4096), ("1M", 1 << 20), ("2g", 2 << 30), ("512", 512), ("4KiB", 4096), ("0x10", 16), ("1.5k", 1536)]
-        {
+        for (text, bytes) in [
+            ("4k", 4096),
+            ("1M", 1 << 20),
+            ("2g", 2 << 30),
+            ("512", 512),
+            ("4KiB", 4096),
+            ("0x10", 16),
+            ("1.5k", 1536),
+        ] {
             assert_eq!(parse_bytes(text, 1024), Ok(bytes), "{text}");
         }
         assert_eq!(parse_bytes("4k", 1000), Ok(4000));

@@ -60,11 +60,12 @@ impl Scale {
 
 fn prefixed(table: &[(f64, &str)], smallest: f64, base: &str) -> (f64, String) {
     let last = table[table.len() - 1];
-    let (divisor, prefix) = table.iter().copied().find(|(d, _)| smallest >= *d).unwrap_or(if smallest == 0.0 {
-        *table.iter().find(|(d, _)| *d == 1.0).unwrap_or(&last)
-    } else {
-        last
-    });
+    let (divisor, prefix) =
+        table.iter().copied().find(|(d, _)| smallest >= *d).unwrap_or(if smallest == 0.0 {
+            *table.iter().find(|(d, _)| *d == 1.0).unwrap_or(&last)
+        } else {
+            last
+        });
     (divisor, format!("{prefix}{base}"))
 }
 
