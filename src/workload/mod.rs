@@ -1,1 +1,14 @@
-//! workload (placeholder while the skeleton is being built).
+//! The fio job language, and what any engine is asked to do.
+//!
+//! Enters: the text of a fio job file. Leaves: a [`Workload`] of typed [`Job`]s, its [`Instance`]s (one a clone, with the
+//! files and regions it touches), and pure generators of offsets. It must not know engines, factors or records, and
+//! touches no file but those an `include` names.
+
+mod instance;
+mod job;
+
+pub use instance::{FileRegion, Instance};
+pub use job::{
+    Access, BlockRange, BlockSizes, BufferFill, Depth, Fallocate, IoMethod, Job, Mix, Pattern, SeedRule,
+    SyncMode, Workload,
+};
