@@ -5,12 +5,14 @@
 
 mod design;
 mod facts;
+mod fio_json;
 mod histogram;
 mod metric;
 mod trial;
 
 pub use design::{Cell, Design, Factor, StopRule};
 pub use facts::HostFacts;
+pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};
 pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};
 pub use metric::{Direction, Metric, Sample};
 pub use trial::{Outcome, Series, Status, Trial};

@@ -1,0 +1,178 @@
+//! Real outputs of fio 3.33 (tests/data/fio) and the ways they get damaged.
+
+use super::*;
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/tests/data/fio/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn one(name: &str) -> FioTrial {
+    let mut trials = outcome_from_fio_json(&read(name)).unwrap();
+    assert_eq!(trials.len(), 1, "{name}");
+    trials.remove(0)
+}
+
+fn value(trial: &FioTrial, job: &str, name: &str) -> f64 {
+    let found = trial.outcome.samples.iter().find(|s| s.metric.job == job && s.metric.name == name);
+    found.unwrap_or_else(|| panic!("{job}: no {name}")).value
+}
+
+/// The raw number at a pointer in the file, to compare with.
+fn raw(name: &str, pointer: &str) -> f64 {
+    let document: serde_json::Value = serde_json::from_str(&read(name)).unwrap();
+    document.pointer(pointer).unwrap().as_f64().unwrap()
+}
+
+#[test]
+fn every_job_and_direction_has_fios_numbers() {
+    let trial = one("groups.json");
+    assert_eq!(trial.version, "fio-3.33");
+    assert_eq!(trial.jobs, ["w", "rw"]);
+    assert_eq!(value(&trial, "w", "write.bw"), raw("groups.json", "/jobs/0/write/bw_bytes"));
+    assert_eq!(value(&trial, "w", "write.total_ios"), 64.0);
+    assert_eq!(value(&trial, "w", "write.io_bytes"), 262_144.0);
+    assert_eq!(value(&trial, "rw", "read.iops"), raw("groups.json", "/jobs/1/read/iops"));
+    let both = raw("groups.json", "/jobs/1/read/bw_bytes") + raw("groups.json", "/jobs/1/write/bw_bytes");
+    assert_eq!(value(&trial, "rw", "bw"), both);
+    assert_eq!(
+        value(&trial, "rw", "write.clat_ns.p99.9"),
+        raw("groups.json", "/jobs/1/write/clat_ns/percentile/99.900000")
+    );
+    assert!(
+        trial.outcome.samples.iter().all(|s| !(s.metric.job == "w" && s.metric.name.starts_with("read.")))
+    );
+    assert!(trial.outcome.samples.iter().all(|s| !(s.metric.job == "w" && s.metric.name == "bw")));
+    assert_eq!(value(&trial, "w", "sync.lat_ns.mean"), raw("groups.json", "/jobs/0/sync/lat_ns/mean"));
+}
+
+#[test]
+fn cpu_is_seconds_of_the_jobs_run_time() {
+    let trial = one("groups.json");
+    let percent = raw("groups.json", "/jobs/1/sys_cpu");
+    let seconds = percent / 100.0 * raw("groups.json", "/jobs/1/job_runtime") / 1e3;
+    assert_eq!(value(&trial, "rw", "sys_cpu"), seconds);
+    assert_eq!(value(&trial, "rw", "runtime"), raw("groups.json", "/jobs/1/write/runtime") / 1e3);
+}
+
+#[test]
+fn quantiles_from_the_bins_are_those_fio_prints() {
+    let trial = one("groups.json+");
+    for percent in ["50", "90", "95", "99"] {
+        let printed = raw("groups.json+", &format!("/jobs/1/write/clat_ns/percentile/{percent}.000000"));
+        assert_eq!(value(&trial, "rw", &format!("write.clat_ns.p{percent}")), printed, "p{percent}");
+    }
+    let clat =
+        trial.outcome.histograms.iter().find(|h| h.job == "rw" && h.direction == Direction::Write).unwrap();
+    assert_eq!(clat.kind, LatencyKind::Clat);
+    let histogram = clat.unpack().unwrap();
+    assert_eq!(histogram.len() as f64, raw("groups.json+", "/jobs/1/write/total_ios"));
+    let sync = trial.outcome.histograms.iter().find(|h| h.kind == LatencyKind::Sync).unwrap();
+    assert_eq!(sync.unpack().unwrap().len(), 7);
+}
+
+#[test]
+fn a_jobs_own_percentile_list_is_kept_whole() {
+    let trial = one("percentile-list.json");
+    for (kind, percent) in [("lat_ns", "50"), ("lat_ns", "75"), ("lat_ns", "99.5")] {
+        assert!(value(&trial, "j", &format!("read.{kind}.p{percent}")) > 0.0);
+    }
+}
+
+#[test]
+fn jobs_of_one_name_become_one_as_under_group_reporting() {
+    let trial = one("numjobs.json");
+    assert_eq!(trial.jobs, ["same"]);
+    assert_eq!(value(&trial, "same", "write.io_bytes"), 524_288.0);
+    let slower =
+        raw("numjobs.json", "/jobs/0/write/runtime").max(raw("numjobs.json", "/jobs/1/write/runtime"));
+    assert!((value(&trial, "same", "write.bw") - 524_288.0 * 1e3 / slower).abs() < 1e-6);
+    assert!(trial.outcome.samples.iter().all(|s| !s.metric.name.contains(".p99")));
+    assert!(
+        trial.outcome.notes.iter().any(|note| note.contains("cannot be averaged")),
+        "{:?}",
+        trial.outcome.notes
+    );
+
+    let with_bins = one("numjobs.json+");
+    assert!(value(&with_bins, "same", "write.clat_ns.p99") > 0.0);
+    assert_eq!(with_bins.outcome.histograms[0].unpack().unwrap().len(), 128);
+    assert_eq!(one("numjobs-grouped.json+").outcome.histograms[0].unpack().unwrap().len(), 128);
+}
+
+#[test]
+fn client_stats_give_the_jobs_and_the_sum_of_the_clients() {
+    let trial = one("client.json");
+    assert_eq!(trial.jobs, ["w", "rw"]);
+    assert_eq!(value(&trial, "w", "write.total_ios"), 64.0);
+    assert_eq!(value(&trial, "", "write.total_ios"), raw("client.json", "/client_stats/2/write/total_ios"));
+}
+
+#[test]
+fn text_around_the_json_is_skipped() {
+    let text = read("warning.json");
+    assert!(text.starts_with("note:"));
+    assert_eq!(one("warning.json").outcome.samples[0].metric.name, "write.bw");
+    let braces = format!("fio: {{odd}} warning\n{}\ntrailing words\n", read("single-4k-1.json"));
+    assert_eq!(outcome_from_fio_json(&braces).unwrap().len(), 1);
+}
+
+#[test]
+fn several_documents_are_several_trials_but_status_reports_are_one() {
+    let two = outcome_from_fio_json(&read("concatenated.json")).unwrap();
+    assert_eq!(two.len(), 2);
+    assert!(two[0].started_unix_ns > 1_700_000_000_000_000_000);
+    let status = one("status-interval.json");
+    assert!(value(&status, "j", "write.runtime") >= 3.9);
+    assert!(status.outcome.notes[0].starts_with("4 earlier status reports"), "{:?}", status.outcome.notes);
+}
+
+#[test]
+fn a_failed_job_is_named() {
+    let trial = one("failed.json");
+    assert_eq!(trial.error.as_deref(), Some("job 'j' ended with error 1 (Operation not permitted)"));
+    assert!(trial.outcome.samples.is_empty());
+}
+
+#[test]
+fn a_single_jobs_name_can_be_dropped() {
+    let mut trial = one("single-4k-1.json");
+    trial.drop_single_job_name();
+    assert!(value(&trial, "", "write.bw") > 0.0);
+    let mut several = one("groups.json");
+    several.drop_single_job_name();
+    assert!(value(&several, "w", "write.bw") > 0.0);
+}
+
+#[test]
+fn fio_2_units_are_converted() {
+    let text = r#"{"fio version":"fio-2.16","jobs":[{"jobname":"a","read":{"io_bytes":1024,"bw":512,"iops":128.0,"runtime":2000,
+        "total_ios":256,"clat":{"min":10,"max":40,"mean":20.5,"percentile":{"99.000000":30}}},"usr_cpu":1.5}]}"#;
+    let trial = outcome_from_fio_json(text).unwrap().remove(0);
+    assert_eq!(value(&trial, "a", "read.bw"), 524_288.0);
+    assert_eq!(value(&trial, "a", "read.io_bytes"), 1_048_576.0);
+    assert_eq!(value(&trial, "a", "read.clat_ns.mean"), 20_500.0);
+    assert_eq!(value(&trial, "a", "read.clat_ns.p99"), 30_000.0);
+}
+
+#[test]
+fn damage_is_named_with_its_line() {
+    assert_eq!(outcome_from_fio_json("fio: no output\n"), Err(FioJsonError::NoDocument));
+    let lines = read("truncated.json").lines().count();
+    assert_eq!(outcome_from_fio_json(&read("truncated.json")), Err(FioJsonError::Truncated { line: lines }));
+    let nan = read("single-4k-1.json").replacen("\"bw_agg\" : ", "\"bw_agg\" : nan, \"x\" : ", 1);
+    match outcome_from_fio_json(&nan) {
+        Err(FioJsonError::NotANumber { line, text }) => {
+            assert_eq!(text, "nan");
+            assert!(nan.lines().nth(line - 1).unwrap().contains("nan"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let negative = read("single-4k-1.json").replacen("\"total_ios\" : 2048", "\"total_ios\" : -2048", 1);
+    assert!(
+        matches!(outcome_from_fio_json(&negative), Err(FioJsonError::Negative { field, .. }) if field == "write.total_ios")
+    );
+    assert_eq!(outcome_from_fio_json("x\n{\"a\": 1}"), Err(FioJsonError::NoJobs { line: 2 }));
+    assert!(matches!(outcome_from_fio_json("{\"jobs\": 7}"), Err(FioJsonError::Syntax { line: 1, .. })));
+    let deep = "{\"jobs\":".to_owned() + &"[".repeat(100_000);
+    assert!(outcome_from_fio_json(&deep).is_err());
+}

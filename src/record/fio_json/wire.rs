@@ -1,0 +1,295 @@
+//! The fields of fio's JSON that are read, as fio writes them. Everything else in it is ignored.
+//!
+//! fio 2.x is read too: there bandwidth is KiB/s without `bw_bytes`, `io_bytes` counts KiB, and `slat clat lat` are µs.
+
+use std::fmt;
+
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::Direction;
+
+#[derive(Deserialize)]
+pub(super) struct Document {
+    #[serde(rename = "fio version", default)]
+    pub(super) version: String,
+    #[serde(default)]
+    timestamp: f64,
+    #[serde(default)]
+    timestamp_ms: f64,
+    #[serde(default)]
+    pub(super) jobs: Vec<Job>,
+    #[serde(default)]
+    pub(super) client_stats: Vec<Job>,
+}
+
+impl Document {
+    pub(super) fn has_jobs(&self) -> bool {
+        !self.jobs.is_empty() || !self.client_stats.is_empty()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().chain(&self.client_stats)
+    }
+
+    pub(super) fn elapsed_s(&self) -> f64 {
+        self.all().map(|job| job.elapsed).fold(0.0, f64::max)
+    }
+
+    fn reported_s(&self) -> f64 {
+        if self.timestamp_ms > 0.0 { self.timestamp_ms / 1e3 } else { self.timestamp }
+    }
+
+    /// `job_start` (fio ≥ 3.36) of the earliest job, else the time of the report less fio's elapsed seconds.
+    pub(super) fn started_unix_ns(&self) -> u64 {
+        let first =
+            self.all().filter_map(|job| job.job_start).filter(|ms| *ms > 0.0).fold(f64::INFINITY, f64::min);
+        let seconds = if first.is_finite() { first / 1e3 } else { self.reported_s() - self.elapsed_s() };
+        if self.reported_s() > 0.0 && seconds > 0.0 { (seconds * 1e3) as u64 * 1_000_000 } else { 0 }
+    }
+
+    fn longest_runtime_s(&self) -> f64 {
+        let sides = self.all().flat_map(|job| [&job.read, &job.write, &job.trim]).flatten();
+        sides.map(|side| side.runtime).fold(0.0, f64::max) / 1e3
+    }
+
+    /// Whether `later` is a further `--status-interval` report of the same fio: its jobs had been running for longer
+    /// than the time between the two reports, they are the same jobs, and none of their counts is smaller.
+    pub(super) fn is_earlier_snapshot_of(&self, later: &Document) -> bool {
+        let between_s = later.reported_s() - self.reported_s();
+        let same_jobs = self.all().count() == later.all().count()
+            && self.all().zip(later.all()).all(|(a, b)| a.jobname == b.jobname && a.not_beyond(b));
+        self.reported_s() > 0.0 && between_s >= 0.0 && between_s < later.longest_runtime_s() && same_jobs
+    }
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct Job {
+    #[serde(default)]
+    pub(super) jobname: String,
+    #[serde(default)]
+    pub(super) groupid: i64,
+    #[serde(default)]
+    pub(super) error: i64,
+    #[serde(default)]
+    elapsed: f64,
+    #[serde(default)]
+    pub(super) hostname: String,
+    #[serde(default)]
+    job_start: Option<f64>,
+    #[serde(default)]
+    pub(super) read: Option<Side>,
+    #[serde(default)]
+    pub(super) write: Option<Side>,
+    #[serde(default)]
+    pub(super) trim: Option<Side>,
+    #[serde(default)]
+    pub(super) sync: Option<Sync>,
+    #[serde(default)]
+    pub(super) job_runtime: Option<f64>,
+    #[serde(default)]
+    pub(super) usr_cpu: Option<f64>,
+    #[serde(default)]
+    pub(super) sys_cpu: Option<f64>,
+    #[serde(default)]
+    pub(super) ctx: Option<f64>,
+    #[serde(default)]
+    pub(super) majf: Option<f64>,
+    #[serde(default)]
+    pub(super) minf: Option<f64>,
+    /// Set while merging: fio's sum over all clients, which is the whole trial and no job.
+    #[serde(skip)]
+    pub(super) all_clients: bool,
+}
+
+impl Job {
+    pub(super) fn side(&self, direction: Direction) -> Option<&Side> {
+        match direction {
+            Direction::Read => self.read.as_ref(),
+            Direction::Write => self.write.as_ref(),
+            Direction::Trim => self.trim.as_ref(),
+        }
+    }
+
+    pub(super) fn sample_name(&self) -> &str {
+        if self.all_clients { "" } else { &self.jobname }
+    }
+
+    fn not_beyond(&self, later: &Job) -> bool {
+        Direction::ALL.into_iter().all(|direction| {
+            let bytes = |job: &Job| job.side(direction).map_or(0.0, Side::io_bytes);
+            bytes(self) <= bytes(later)
+        })
+    }
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct Side {
+    #[serde(default)]
+    pub(super) io_bytes: f64,
+    #[serde(default)]
+    pub(super) io_kbytes: Option<f64>,
+    #[serde(default)]
+    pub(super) bw_bytes: Option<f64>,
+    #[serde(default)]
+    pub(super) bw: f64,
+    #[serde(default)]
+    pub(super) iops: f64,
+    #[serde(default)]
+    pub(super) runtime: f64,
+    #[serde(default)]
+    pub(super) total_ios: f64,
+    #[serde(default)]
+    pub(super) short_ios: f64,
+    #[serde(default)]
+    pub(super) drop_ios: f64,
+    #[serde(default)]
+    pub(super) slat_ns: Option<Latency>,
+    #[serde(default)]
+    pub(super) clat_ns: Option<Latency>,
+    #[serde(default)]
+    pub(super) lat_ns: Option<Latency>,
+    #[serde(default, rename = "slat")]
+    slat_us: Option<Latency>,
+    #[serde(default, rename = "clat")]
+    clat_us: Option<Latency>,
+    #[serde(default, rename = "lat")]
+    lat_us: Option<Latency>,
+}
+
+impl Side {
+    pub(super) fn did_io(&self) -> bool {
+        self.io_bytes != 0.0 || self.total_ios != 0.0 || self.iops != 0.0 || self.bw != 0.0
+    }
+
+    fn is_fio_2(&self) -> bool {
+        self.bw_bytes.is_none() && self.io_kbytes.is_none()
+    }
+
+    pub(super) fn io_bytes(&self) -> f64 {
+        if self.is_fio_2() { self.io_bytes * 1024.0 } else { self.io_bytes }
+    }
+
+    pub(super) fn bw_bytes(&self) -> f64 {
+        self.bw_bytes.unwrap_or(self.bw * 1024.0)
+    }
+
+    pub(super) fn slat(&self) -> Option<Latency> {
+        in_ns(self.slat_ns.as_ref(), self.slat_us.as_ref())
+    }
+
+    pub(super) fn clat(&self) -> Option<Latency> {
+        in_ns(self.clat_ns.as_ref(), self.clat_us.as_ref())
+    }
+
+    pub(super) fn lat(&self) -> Option<Latency> {
+        in_ns(self.lat_ns.as_ref(), self.lat_us.as_ref())
+    }
+
+    /// fio 2.x times become nanoseconds, so that sides can be merged whatever wrote them.
+    pub(super) fn normalise(&mut self) {
+        let (io_bytes, bw_bytes) = (self.io_bytes(), self.bw_bytes());
+        (self.slat_ns, self.clat_ns, self.lat_ns) = (self.slat(), self.clat(), self.lat());
+        (self.slat_us, self.clat_us, self.lat_us) = (None, None, None);
+        (self.io_bytes, self.bw_bytes) = (io_bytes, Some(bw_bytes));
+    }
+}
+
+fn in_ns(ns: Option<&Latency>, us: Option<&Latency>) -> Option<Latency> {
+    ns.cloned().or_else(|| us.map(Latency::from_microseconds))
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct Sync {
+    #[serde(default)]
+    pub(super) lat_ns: Option<Latency>,
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct Latency {
+    #[serde(default)]
+    pub(super) max: f64,
+    #[serde(default)]
+    pub(super) mean: f64,
+    #[serde(default, rename = "N")]
+    pub(super) n: Option<f64>,
+    #[serde(default)]
+    pub(super) percentile: Percentiles,
+    #[serde(default)]
+    pub(super) bins: Bins,
+}
+
+impl Latency {
+    fn from_microseconds(us: &Latency) -> Latency {
+        let percentile = us.percentile.0.iter().map(|(percent, value)| (*percent, value * 1e3)).collect();
+        // fio 2.x's bins are indices into a table of another version: left out.
+        Latency {
+            max: us.max * 1e3,
+            mean: us.mean * 1e3,
+            n: us.n,
+            percentile: Percentiles(percentile),
+            bins: Bins::default(),
+        }
+    }
+}
+
+/// (percent, value), as many as the job's `percentile_list` asked for.
+#[derive(Clone, Default)]
+pub(super) struct Percentiles(pub(super) Vec<(f64, f64)>);
+
+/// (the bin's middle in ns, operations), ascending.
+#[derive(Clone, Default)]
+pub(super) struct Bins(pub(super) Vec<(u64, u64)>);
+
+impl<'de> Deserialize<'de> for Percentiles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Percentiles;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of percentiles")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Percentiles, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(key) = map.next_key::<&str>()? {
+                    match key.parse::<f64>() {
+                        Ok(percent) if percent > 0.0 && percent <= 100.0 => {
+                            entries.push((percent, map.next_value()?));
+                        }
+                        _ => _ = map.next_value::<IgnoredAny>()?,
+                    }
+                }
+                Ok(Percentiles(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bins {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Bins;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of latency bins")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bins, A::Error> {
+                let mut entries: Vec<(u64, u64)> = Vec::new();
+                while let Some(key) = map.next_key::<&str>()? {
+                    match key.parse::<u64>() {
+                        Ok(ns) => entries.push((ns, map.next_value()?)),
+                        Err(_) => _ = map.next_value::<IgnoredAny>()?,
+                    }
+                }
+                entries.sort_unstable();
+                Ok(Bins(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
