@@ -1,1 +1,37 @@
-//! report (placeholder while the skeleton is being built).
+//! Run + [`Analysis`](crate::analyse::Analysis) → one [`Document`] → seven formats.
+//!
+//! Enters: a stored run and what analyse found. Leaves: text. It must not judge (every number and verdict is
+//! analyse's), nor know where the text goes.
+
+mod document;
+mod failures;
+mod footnotes;
+mod format;
+mod layout;
+mod table;
+mod text;
+mod words;
+
+pub use document::{Document, Repeat, Sentence};
+pub use failures::Failure;
+pub use format::{Format, Options, RenderOptions, UnknownFormat};
+pub use table::{Table, TableRow};
+pub use words::Tone;
+
+/// Columns of the text format.
+const TEXT_COLUMNS: usize = 80;
+/// Columns fewer than these are not honoured.
+const LEAST_COLUMNS: usize = 60;
+
+/// Writes a document down in a format, without colour, in the format's usual width.
+#[must_use]
+pub fn render(document: &Document<'_>, format: Format) -> String {
+    render_with(document, format, RenderOptions::default())
+}
+
+/// Writes a document down in a format.
+#[must_use]
+pub fn render_with(document: &Document<'_>, _format: Format, options: RenderOptions) -> String {
+    let columns = |usual: usize| options.width.unwrap_or(usual).max(LEAST_COLUMNS);
+    text::render(document, columns(TEXT_COLUMNS), options.colour)
+}

@@ -1,0 +1,287 @@
+//! The one document that every format writes down.
+//!
+//! Enters: a [`Run`] and its [`Analysis`]. Leaves: a [`Document`]: sentences, tables, footnotes and lists in
+//! reading order, beside the numbers themselves for formats that want them raw. Nothing is computed or judged.
+
+use jiff::Timestamp;
+
+use super::failures::{Failure, failures};
+use super::footnotes::{Footnotes, caveat_text};
+use super::format::Options;
+use super::table::{self, Table};
+use super::words::{Names, Tone, plain_percent, row_label, sentence, tone};
+use crate::analyse::{Analysis, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
+use crate::record::{Run, RunState, Source};
+use crate::units::{Scale, pretty_duration};
+
+/// A verdict in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sentence {
+    /// What it means to the reader.
+    pub tone: Tone,
+    /// The words.
+    pub text: String,
+}
+
+/// How the run can be repeated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repeat {
+    /// The command line, quoted for a shell; empty when unknown.
+    pub command: String,
+    /// The seed; `None` for imported results, where assay chose nothing.
+    pub seed: Option<u64>,
+    /// The job text as given.
+    pub job: Option<String>,
+}
+
+/// One report, before it is written in a format.
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    /// The run it is about.
+    pub run: &'a Run,
+    /// What was found.
+    pub analysis: &'a Analysis,
+    /// What the reader asked for.
+    pub options: Options,
+    /// `randwrite.fio: direct=1 against direct=0`.
+    pub title: String,
+    /// Run number, time, rounds, engine: one line.
+    pub summary: String,
+    /// How many rows were faster, slower …; `None` for fewer than four.
+    pub tally: Option<String>,
+    /// One sentence a row and candidate.
+    pub verdicts: Vec<Sentence>,
+    /// Tables of the metrics that decide.
+    pub tables: Vec<Table>,
+    /// Tables of the metrics that only accompany.
+    pub exploratory: Vec<Table>,
+    /// Exploratory comparisons left out because they show no clear difference.
+    pub exploratory_hidden: usize,
+    /// Footnotes, number 1 first.
+    pub footnotes: Vec<String>,
+    /// What must be known of the whole: interrupted, drift, unpaired, notes of the run.
+    pub notes: Vec<String>,
+    /// The noise floor in words, or how to measure it.
+    pub noise: Option<String>,
+    /// Facts in which arms differ undeclared.
+    pub differences: &'a [FactDifference],
+    /// Facts of the host, all.
+    pub host: Vec<(&'a str, &'a str)>,
+    /// Trials that failed or were skipped, those with the same reason together.
+    pub failures: Vec<Failure>,
+    /// How to repeat it.
+    pub repeat: Repeat,
+}
+
+impl<'a> Document<'a> {
+    /// Words everything a report says about `run` and its `analysis`.
+    #[must_use]
+    pub fn build(run: &'a Run, analysis: &'a Analysis, options: &Options) -> Document<'a> {
+        let names = Names::new(run, &analysis.factor);
+        let mut footnotes = Footnotes::default();
+        let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
+        let verdicts: Vec<Sentence> = primary
+            .iter()
+            .map(|c| Sentence { tone: tone(&c.verdict), text: sentence(c, &names, analysis.delta) })
+            .collect();
+        let tables = group(&primary, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
+            .iter()
+            .filter_map(|rows| table::primary(rows, &names, &mut footnotes))
+            .collect();
+        let (shown, hidden): (Vec<&Comparison>, Vec<&Comparison>) =
+            of_role(analysis, Role::Exploratory).partition(|c| options.all_metrics || table::stands_out(c));
+        let exploratory = group(&shown, |c| (c.candidate.arm.as_str(), &c.row))
+            .iter()
+            .filter_map(|rows| table::exploratory(rows, &names, &mut footnotes))
+            .collect();
+        Document {
+            run,
+            analysis,
+            options: options.clone(),
+            title: title(run, analysis, &names),
+            summary: summary(run, analysis),
+            tally: tally(&primary),
+            verdicts,
+            tables,
+            exploratory,
+            exploratory_hidden: hidden.len(),
+            footnotes: footnotes.into_texts(),
+            notes: notes(run, analysis, &names),
+            noise: noise(run, analysis.noise_floor.as_ref()),
+            differences: &analysis.differences,
+            host: run.facts.first().map(host).unwrap_or_default(),
+            failures: failures(run, &names),
+            repeat: repeat(run),
+        }
+    }
+
+    /// The label of an arm as the reader knows it: `direct=1`.
+    #[must_use]
+    pub fn arm(&self, label: &str) -> String {
+        Names::new(self.run, &self.analysis.factor).arm(label)
+    }
+
+    /// The label of a row, empty when there is one only.
+    #[must_use]
+    pub fn row(&self, row: &RowKey) -> String {
+        row_label(row)
+    }
+}
+
+/// Comparisons of one role.
+pub(super) fn of_role(analysis: &Analysis, role: Role) -> impl Iterator<Item = &Comparison> {
+    analysis.comparisons.iter().filter(move |c| c.role == role)
+}
+
+/// Comparisons with the same key together, keys in the order of their first use.
+pub(super) fn group<'c, K: PartialEq>(
+    comparisons: &[&'c Comparison],
+    key: impl Fn(&'c Comparison) -> K,
+) -> Vec<Vec<&'c Comparison>> {
+    let mut groups: Vec<(K, Vec<&Comparison>)> = Vec::new();
+    for comparison in comparisons {
+        let own = key(comparison);
+        match groups.iter_mut().find(|(known, _)| *known == own) {
+            Some((_, members)) => members.push(comparison),
+            None => groups.push((own, vec![comparison])),
+        }
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+fn title(run: &Run, analysis: &Analysis, names: &Names<'_>) -> String {
+    let mut arms = analysis.arms.iter().map(|arm| names.arm(arm));
+    let baseline = arms.next().unwrap_or_default();
+    let candidates: Vec<String> = arms.collect();
+    let name = if run.name.is_empty() { String::new() } else { format!("{}: ", run.name) };
+    match candidates.as_slice() {
+        _ if run.aa => format!("{name}A/A, {baseline} against itself"),
+        [] => format!("{name}{baseline}"),
+        [one] => format!("{name}{one} against {baseline}"),
+        many if many.len() <= 3 => format!("{name}{} against {baseline}", many.join(", ")),
+        many => format!("{name}{} candidates against {baseline}", many.len()),
+    }
+}
+
+fn summary(run: &Run, analysis: &Analysis) -> String {
+    let mut parts = Vec::new();
+    if let Some(id) = run.id {
+        parts.push(format!("run {id}"));
+    }
+    if let Ok(start) = Timestamp::from_nanosecond(i128::from(run.started_unix_ns))
+        && run.started_unix_ns > 0
+    {
+        parts.push(start.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    }
+    match &run.source {
+        Source::Measured => parts.push(count(u64::from(analysis.rounds), "round")),
+        Source::Imported(format) => parts.push(format!("imported from {format}")),
+    }
+    parts.push(count(run.trials.len() as u64, "trial"));
+    let elapsed: f64 = run.trials.iter().map(|trial| trial.elapsed_s).filter(|s| s.is_finite()).sum();
+    if elapsed > 0.0 {
+        parts.push(pretty_duration(elapsed));
+    }
+    if !run.engine.is_empty() {
+        parts.push(format!("engine {}", run.engine));
+    }
+    if !run.assay_version.is_empty() {
+        parts.push(format!("assay {}", run.assay_version));
+    }
+    parts.push(format!("δ {}", plain_percent(analysis.delta)));
+    parts.join(" · ")
+}
+
+/// `1 round`, `8 rounds`.
+pub(super) fn count(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+fn tally(primary: &[&Comparison]) -> Option<String> {
+    if primary.len() < 4 {
+        return None;
+    }
+    let kinds: [(&str, fn(&Verdict) -> bool); 6] = [
+        ("faster", |v| matches!(v, Verdict::Faster)),
+        ("slower", |v| matches!(v, Verdict::Slower)),
+        ("without difference", |v| matches!(v, Verdict::NoDifference { .. })),
+        ("undecided", |v| matches!(v, Verdict::Undecided { .. })),
+        ("with too few repeats", |v| matches!(v, Verdict::TooFew { .. })),
+        ("not measured", |v| matches!(v, Verdict::NotMeasured(_))),
+    ];
+    let parts: Vec<String> = kinds
+        .iter()
+        .map(|(word, is)| (primary.iter().filter(|c| is(&c.verdict)).count(), word))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect();
+    Some(format!("{} comparisons: {}", primary.len(), parts.join(", ")))
+}
+
+fn notes(run: &Run, analysis: &Analysis, names: &Names<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    match run.state {
+        RunState::Finished => {}
+        RunState::Running => notes.push("this run has not ended: the verdict so far".to_owned()),
+        RunState::Interrupted => notes.push("this run was interrupted: the verdict so far".to_owned()),
+        RunState::Failed => notes.push("this run ended with an error: the verdict so far".to_owned()),
+    }
+    if run.aa {
+        notes.push(
+            "an A/A run compares the baseline with itself: a claimed difference would be false".to_owned(),
+        );
+    }
+    notes.extend(analysis.caveats.iter().map(|caveat| caveat_text(caveat, None, names)));
+    notes.extend(run.notes.iter().cloned());
+    let mut seen: Vec<String> = Vec::new();
+    notes.retain(|note| {
+        !seen.contains(note) && {
+            seen.push(note.clone());
+            true
+        }
+    });
+    notes
+}
+
+fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
+    let Some(floor) = floor else {
+        let hint = run.source == Source::Measured && !run.aa;
+        return hint.then(|| {
+            "noise floor unknown: the same command with --aa measures what shows here when nothing differs".to_owned()
+        });
+    };
+    let whose =
+        floor.run.map_or_else(|| "noise floor".to_owned(), |id| format!("noise floor (A/A run {id})"));
+    let mut text = format!(
+        "{whose}: {} against itself spreads by {} from round to round, interval ± {}; the smallest effect all \
+         rounds would show is {}",
+        floor.metric.name,
+        plain_percent(floor.s_d),
+        plain_percent(floor.half_width),
+        plain_percent(floor.smallest_effect)
+    );
+    if floor.aa_runs > 0 {
+        text.push_str(&format!(
+            "; {} of {} claimed a difference (5 % are expected)",
+            floor.aa_claims,
+            count(u64::from(floor.aa_runs), "A/A run")
+        ));
+    }
+    Some(text)
+}
+
+fn host(facts: &crate::record::HostFacts) -> Vec<(&str, &str)> {
+    facts.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+fn repeat(run: &Run) -> Repeat {
+    let measured = run.source == Source::Measured;
+    let command = shlex::try_join(run.command_line.iter().map(String::as_str))
+        .unwrap_or_else(|_| run.command_line.join(" "));
+    Repeat { command, seed: measured.then_some(run.seed), job: run.job_text.clone() }
+}
+
+/// The scale of one metric for pictures, over both arms' medians.
+pub(super) fn picture_scale(comparison: &Comparison) -> Scale {
+    Scale::for_column(&comparison.metric.unit, [comparison.baseline.median, comparison.candidate.median])
+}

@@ -1,0 +1,105 @@
+//! Trials without values: failed or skipped, those with one reason told together.
+//!
+//! Enters: a run's trials. Leaves: a list with the command to repeat and the last output.
+
+use super::words::Names;
+use crate::record::{Run, Status};
+
+/// Trials that ended the same way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// `failed`, `skipped`, or `left out` for a round thrown out by rule.
+    pub what: &'static str,
+    /// The cell, `direct=1, bs=4k`.
+    pub cell: String,
+    /// How many trials.
+    pub count: usize,
+    /// Their rounds, counted from 1; at most ten are kept.
+    pub rounds: Vec<u32>,
+    /// The reason, one line.
+    pub reason: String,
+    /// The command that failed; may be empty.
+    pub command: String,
+    /// Its last output; may be empty.
+    pub output: String,
+}
+
+impl Failure {
+    /// `2 trials of direct=1 failed (rounds 3, 7): no space left on device`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let trials = super::document::count(self.count as u64, "trial");
+        let of = if self.cell.is_empty() { String::new() } else { format!(" of {}", self.cell) };
+        let rounds: Vec<String> = self.rounds.iter().map(u32::to_string).collect();
+        let more = if self.count > self.rounds.len() { ", …" } else { "" };
+        let word = if self.count == 1 { "round" } else { "rounds" };
+        format!("{trials}{of} {} ({word} {}{more}): {}", self.what, rounds.join(", "), self.reason)
+    }
+}
+
+/// Kinds of failure told apart; with more, the rest is counted in the last.
+const MOST_KINDS: usize = 20;
+/// Rounds named for each.
+const MOST_ROUNDS: usize = 10;
+
+/// All trials of a run without values that count, grouped by cell and reason.
+pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
+    let mut groups: Vec<(u32, Failure)> = Vec::new();
+    let mut untold = 0;
+    for trial in &run.trials {
+        let (what, reason, command, output) = match (&trial.status, &trial.excluded) {
+            (Status::Failed { reason, command, output }, _) => {
+                ("failed", reason, command.as_str(), output.as_str())
+            }
+            (Status::Skipped { reason }, _) => ("skipped", reason, "", ""),
+            (Status::Done, Some(rule)) => ("left out", rule, "", ""),
+            (Status::Done, None) => continue,
+        };
+        let known = groups
+            .iter_mut()
+            .find(|(cell, group)| *cell == trial.cell && group.what == what && group.reason == *reason);
+        if let Some((_, group)) = known {
+            group.count += 1;
+            if group.rounds.len() < MOST_ROUNDS {
+                group.rounds.push(trial.round + 1);
+            }
+        } else if groups.len() < MOST_KINDS {
+            let failure = Failure {
+                what,
+                cell: cell_label(run, trial.cell, names),
+                count: 1,
+                rounds: vec![trial.round + 1],
+                reason: reason.clone(),
+                command: command.to_owned(),
+                output: output.to_owned(),
+            };
+            groups.push((trial.cell, failure));
+        } else {
+            untold += 1;
+        }
+    }
+    let mut failures: Vec<Failure> = groups.into_iter().map(|(_, failure)| failure).collect();
+    if untold > 0
+        && let Some(last) = failures.last_mut()
+    {
+        last.reason.push_str(&format!(" (and {untold} more without values, of other kinds)"));
+    }
+    failures
+}
+
+/// `direct=1, bs=4k`: the levels of a cell.
+fn cell_label(run: &Run, cell: u32, names: &Names<'_>) -> String {
+    let Some(cell) = run.cells.get(cell as usize) else { return String::new() };
+    let parts: Vec<String> = run
+        .design
+        .factors
+        .iter()
+        .zip(&cell.levels)
+        .enumerate()
+        .filter_map(|(at, (factor, level))| {
+            let level = factor.levels.get(*level as usize)?;
+            Some(if at == run.design.compare { names.arm(level) } else { format!("{}={level}", factor.name) })
+        })
+        .collect();
+    parts.join(", ")
+}

@@ -1,0 +1,124 @@
+//! Caveats are values; here they become numbered footnotes, each text once.
+//!
+//! Enters: caveats of comparisons and of the whole. Leaves: sentences. The numbers they contain were computed
+//! by analyse; nothing is judged here.
+
+use super::words::{Names, percent, plain_percent};
+use crate::analyse::{Caveat, Comparison};
+
+/// Footnotes in the order of their first use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Footnotes {
+    texts: Vec<String>,
+}
+
+impl Footnotes {
+    /// The number (from 1) of a footnote, new or used before.
+    fn number(&mut self, text: String) -> usize {
+        if let Some(at) = self.texts.iter().position(|known| *known == text) {
+            return at + 1;
+        }
+        self.texts.push(text);
+        self.texts.len()
+    }
+
+    /// The numbers of all footnotes of one comparison, ascending.
+    pub(super) fn of(&mut self, comparison: &Comparison, names: &Names<'_>) -> Vec<usize> {
+        let mut numbers: Vec<usize> = comparison
+            .caveats
+            .iter()
+            .map(|caveat| caveat_text(caveat, Some(comparison), names))
+            .map(|text| self.number(text))
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// The texts, number 1 first.
+    pub(super) fn into_texts(self) -> Vec<String> {
+        self.texts
+    }
+}
+
+/// A caveat in words; `comparison` is the one it belongs to.
+pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, names: &Names<'_>) -> String {
+    match caveat {
+        Caveat::TooFewRepeats { n } => {
+            format!("needs at least 4 repeats for an interval, has {n}: change of the mean only")
+        }
+        Caveat::OrderUnknown => {
+            "the order of the trials is unknown: drift of the machine between the arms would \
+                                 look like a difference"
+                .to_owned()
+        }
+        Caveat::Interleaved => "timestamps show the arms interleaved: drift falls on both".to_owned(),
+        Caveat::Sequential => {
+            "timestamps show one arm measured after the other: drift of the machine would look \
+                               like a difference"
+                .to_owned()
+        }
+        Caveat::StoppedEarly => "stopped as soon as it was clear: such an estimate is a little too large \
+                                 (0.1 to 0.5 points at a spread of up to 3 %)"
+            .to_owned(),
+        Caveat::MeanDisagrees { typical, mean } => mean_disagrees(*typical, *mean, comparison, names),
+        Caveat::NotPositive => "values of 0 or below have no logarithm: change of the mean only".to_owned(),
+        Caveat::OrderEffect { effect, p } => format!(
+            "the place within a round matters: a later trial reads {} % ({}); the balanced order cancels it",
+            percent(*effect, 1),
+            p_words(*p)
+        ),
+        Caveat::BaselineDrift { slope_per_round, p } => format!(
+            "the baseline drifted by {} % a round ({}); pairing within rounds cancels it",
+            percent(*slope_per_round, 2),
+            p_words(*p)
+        ),
+        Caveat::EffectDrift { slope_per_round, p } => format!(
+            "warning: the difference itself drifted by {} % a round ({}): it depends on the state of the machine",
+            percent(*slope_per_round, 2),
+            p_words(*p)
+        ),
+        Caveat::Autocorrelated { r1 } => format!(
+            "warning: successive differences are correlated (r = {r1:.2}): the interval may be too narrow"
+        ),
+        Caveat::QuantileRefused { metric, needed, had } => {
+            format!("{metric} refused: it needs {needed} operations a trial, the smallest trial had {had}")
+        }
+        Caveat::LargeSampleApproximation => {
+            "too many values for the exact distribution: normal approximation, corrected for ties".to_owned()
+        }
+        Caveat::ExcludedRounds { count: 1, rule } => {
+            format!("1 round left out by a rule fixed beforehand: {rule}")
+        }
+        Caveat::ExcludedRounds { count, rule } => {
+            format!("{count} rounds left out by a rule fixed beforehand: {rule}")
+        }
+        Caveat::FailedTrials { count: 1 } => "1 trial failed and is not in the values".to_owned(),
+        Caveat::FailedTrials { count } => format!("{count} trials failed and are not in the values"),
+        Caveat::Family { m } => {
+            format!("{m} comparisons share one error rate: each was judged the more strictly for it")
+        }
+    }
+}
+
+fn p_words(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+}
+
+fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, names: &Names<'_>) -> String {
+    let mut text = format!(
+        "the typical trial and the mean time disagree: {} % against {} %",
+        percent(typical, 1),
+        percent(mean, 1)
+    );
+    if let Some(c) = comparison {
+        text.push_str(&format!(
+            "; trials that stalled: {} {}, {} {}",
+            names.arm(&c.baseline.arm),
+            plain_percent(c.baseline.stall_rate),
+            names.arm(&c.candidate.arm),
+            plain_percent(c.candidate.stall_rate)
+        ));
+    }
+    text
+}

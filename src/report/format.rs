@@ -1,0 +1,124 @@
+//! The seven formats by name, and what a reader can ask of a report.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A format a report can be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// For a terminal and for pasting: 80 columns.
+    Text,
+    /// For a kernel mailing list: 72 columns of plain ASCII, averages, differences, deviations.
+    Lkml,
+    /// As mmtests' `compare-kernels.sh` prints it.
+    Mmtests,
+    /// GitHub tables.
+    Markdown,
+    /// Everything, versioned, for programs.
+    Json,
+    /// One line a comparison.
+    Csv,
+    /// One self-contained page with pictures.
+    Html,
+}
+
+impl Format {
+    /// All of them, in the order help lists them.
+    pub const ALL: [Format; 7] = [
+        Format::Text,
+        Format::Lkml,
+        Format::Mmtests,
+        Format::Markdown,
+        Format::Json,
+        Format::Csv,
+        Format::Html,
+    ];
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Lkml => "lkml",
+            Format::Mmtests => "mmtests",
+            Format::Markdown => "markdown",
+            Format::Json => "json",
+            Format::Csv => "csv",
+            Format::Html => "html",
+        }
+    }
+
+    /// The format that a file name's ending asks for: `report.html` is HTML; `None` when it says nothing.
+    #[must_use]
+    pub fn from_file_name(name: &str) -> Option<Format> {
+        match name.rsplit_once('.')?.1 {
+            "txt" => Some(Format::Text),
+            "md" | "markdown" => Some(Format::Markdown),
+            "json" => Some(Format::Json),
+            "csv" => Some(Format::Csv),
+            "html" | "htm" => Some(Format::Html),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A format nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a report format; write text, lkml, mmtests, markdown, json, csv or html")]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Format::ALL
+            .into_iter()
+            .find(|format| format.name() == text)
+            .ok_or_else(|| UnknownFormat(text.to_owned()))
+    }
+}
+
+/// What a document shall contain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// lkml: a difference below this many percent is printed as 0.
+    pub hide_below_pct: Option<f64>,
+    /// List every exploratory metric, also those without a clear difference.
+    pub all_metrics: bool,
+}
+
+/// How a document is written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RenderOptions {
+    /// ANSI colour (text only; the caller knows whether a terminal reads it and what `NO_COLOR` says).
+    pub colour: bool,
+    /// Columns of text and lkml; `None`: 80 and 72. Never less than 60.
+    pub width: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back() {
+        for format in Format::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+        }
+        let error = "yaml".parse::<Format>().unwrap_err();
+        assert!(error.to_string().contains("'yaml' is not a report format"), "{error}");
+    }
+
+    #[test]
+    fn a_file_name_may_say_the_format() {
+        assert_eq!(Format::from_file_name("out/report.html"), Some(Format::Html));
+        assert_eq!(Format::from_file_name("notes.md"), Some(Format::Markdown));
+        assert_eq!(Format::from_file_name("report"), None);
+    }
+}

@@ -1,0 +1,166 @@
+//! Comparisons as rows of strings: one table a metric and candidate, one scale a column.
+//!
+//! Enters: comparisons. Leaves: tables that text, Markdown and HTML lay out each in its own way.
+
+use super::footnotes::Footnotes;
+use super::words::{
+    Names, Tone, cell_number, direction, effect_decimals, interval, p_value, percent, row_label,
+    shown_change, tone, unit_words, verdict_word,
+};
+use crate::analyse::{Comparison, RowKey, Verdict};
+use crate::units::Scale;
+
+/// A table: label columns at the left, value columns, the verdict last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What is compared, on what, in which unit, which direction is good.
+    pub caption: String,
+    /// Heads of the label columns; empty when the run has one row only.
+    pub labels: Vec<String>,
+    /// Heads of the value columns.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: Vec<TableRow>,
+}
+
+/// One comparison in a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableRow {
+    /// One text a label column.
+    pub labels: Vec<String>,
+    /// One text a value column.
+    pub cells: Vec<String>,
+    /// What the verdict means.
+    pub tone: Tone,
+    /// Numbers of its footnotes, from 1.
+    pub notes: Vec<usize>,
+}
+
+/// Heads of the label columns of these rows: the factors, and the job when any row has one.
+fn label_heads(comparisons: &[&Comparison]) -> Vec<String> {
+    let mut heads: Vec<String> = comparisons
+        .first()
+        .map(|c| c.row.levels.iter().map(|(factor, _)| factor.clone()).collect())
+        .unwrap_or_default();
+    if comparisons.iter().any(|c| !c.row.job.is_empty()) {
+        heads.push("job".to_owned());
+    }
+    heads
+}
+
+fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
+    let mut labels: Vec<String> = row.levels.iter().map(|(_, level)| level.clone()).collect();
+    if labels.len() < heads {
+        labels.push(row.job.clone());
+    }
+    labels.resize(heads, String::new());
+    labels
+}
+
+/// The primary table of one metric and one candidate.
+pub(super) fn primary(
+    comparisons: &[&Comparison],
+    names: &Names<'_>,
+    notes: &mut Footnotes,
+) -> Option<Table> {
+    let first = comparisons.first()?;
+    let metric = &first.metric;
+    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let scale = Scale::for_column(
+        &metric.unit,
+        comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]),
+    );
+    let labels = label_heads(comparisons);
+    let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
+    let mut columns = vec![base.clone(), cand.clone(), "change %".to_owned(), "interval".to_owned()];
+    columns.push("mean %".to_owned());
+    if with_p {
+        columns.push("p".to_owned());
+    }
+    columns.extend(["n".to_owned(), "verdict".to_owned()]);
+    let rows = comparisons
+        .iter()
+        .map(|c| {
+            let decimals = effect_decimals(c.effect);
+            let mut cells = vec![
+                cell_number(&scale, c.baseline.median),
+                cell_number(&scale, c.candidate.median),
+                percent(shown_change(c), decimals),
+                interval(c.effect),
+                percent(c.mean_change.estimate, 1),
+            ];
+            if with_p {
+                cells.push(c.p_adjusted.or(c.p).map_or("-".to_owned(), p_value));
+            }
+            cells.push(repeats(c));
+            cells.push(verdict_word(c).to_owned());
+            TableRow {
+                labels: labels_of(&c.row, labels.len()),
+                cells,
+                tone: tone(&c.verdict),
+                notes: notes.of(c, names),
+            }
+        })
+        .collect();
+    let caption = format!(
+        "{}{}: medians of {cand} against {base}; {}",
+        metric.name,
+        unit_words(&scale, &metric.unit),
+        direction(metric.better)
+    );
+    Some(Table { caption, labels, columns, rows })
+}
+
+/// Rounds, or repeats of both arms where they differ.
+fn repeats(c: &Comparison) -> String {
+    let (a, b) = (c.baseline.n, c.candidate.n);
+    let unpaired =
+        matches!(c.method, crate::analyse::Method::MannWhitney | crate::analyse::Method::ChangeOnly);
+    if unpaired && a != b { format!("{a}/{b}") } else { c.n.to_string() }
+}
+
+/// The exploratory metrics of one row and one candidate, each value with its own unit.
+pub(super) fn exploratory(
+    comparisons: &[&Comparison],
+    names: &Names<'_>,
+    notes: &mut Footnotes,
+) -> Option<Table> {
+    let first = comparisons.first()?;
+    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let row = row_label(&first.row);
+    let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
+    let rows = comparisons
+        .iter()
+        .map(|c| {
+            let scale = Scale::for_column(&c.metric.unit, [c.baseline.median, c.candidate.median]);
+            let value = |v: f64| {
+                let number = cell_number(&scale, v);
+                if scale.symbol.is_empty() { number } else { format!("{number} {}", scale.symbol) }
+            };
+            let cells = vec![
+                value(c.baseline.median),
+                value(c.candidate.median),
+                percent(shown_change(c), effect_decimals(c.effect)),
+                interval(c.effect),
+                verdict_word(c).to_owned(),
+            ];
+            TableRow {
+                labels: vec![c.metric.name.clone()],
+                cells,
+                tone: tone(&c.verdict),
+                notes: notes.of(c, names),
+            }
+        })
+        .collect();
+    Some(Table {
+        caption: format!("{place}other metrics of {cand} against {base} (medians; exploratory)"),
+        labels: vec!["metric".to_owned()],
+        columns: vec![base, cand, "change %".to_owned(), "interval".to_owned(), "verdict".to_owned()],
+        rows,
+    })
+}
+
+/// Whether an exploratory metric is worth a line without `--all-metrics`: it differs clearly.
+pub(super) fn stands_out(comparison: &Comparison) -> bool {
+    matches!(comparison.verdict, Verdict::Faster | Verdict::Slower)
+}

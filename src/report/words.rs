@@ -1,0 +1,300 @@
+//! How numbers and judgements are worded, the same in every format.
+//!
+//! Enters: values of a comparison. Leaves: words in UTF-8; lkml spells them in ASCII afterwards.
+
+use crate::analyse::{Comparison, Interval, Method, Role, RowKey, Verdict};
+use crate::record::{Run, Source};
+use crate::units::{Better, Scale, Unit};
+
+/// What a judgement means to the reader; formats choose colours by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// The candidate is better.
+    Better,
+    /// The candidate is worse.
+    Worse,
+    /// They do not differ beyond δ.
+    Same,
+    /// It could not be told.
+    Unclear,
+}
+
+impl Tone {
+    /// A lowercase name, e.g. for style sheets.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Tone::Better => "better",
+            Tone::Worse => "worse",
+            Tone::Same => "same",
+            Tone::Unclear => "unclear",
+        }
+    }
+}
+
+/// Names of arms and rows as the reader knows them.
+pub(super) struct Names<'a> {
+    factor: &'a str,
+    bare: bool,
+}
+
+impl<'a> Names<'a> {
+    /// Imported files have no factor of their own: their labels stand alone.
+    pub(super) fn new(run: &Run, factor: &'a str) -> Self {
+        let imported = run.source != Source::Measured;
+        let bare =
+            factor.is_empty() || imported && matches!(factor, "arm" | "arms" | "file" | "files" | "label");
+        Names { factor, bare: bare || run.aa }
+    }
+
+    /// `direct=1`, or the label alone.
+    pub(super) fn arm(&self, label: &str) -> String {
+        if self.bare { label.to_owned() } else { format!("{}={label}", self.factor) }
+    }
+}
+
+/// `bs=4k, rw=read, job randwrite1`; empty when the run has one row only.
+pub(super) fn row_label(row: &RowKey) -> String {
+    let mut parts: Vec<String> =
+        row.levels.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
+    if !row.job.is_empty() {
+        parts.push(format!("job {}", row.job));
+    }
+    parts.join(", ")
+}
+
+/// A ratio − 1 in percent with its sign, `−31.2`; a dash when it is not a number.
+pub(super) fn percent(ratio: f64, decimals: usize) -> String {
+    if ratio.is_nan() {
+        return "-".to_owned();
+    }
+    if ratio.is_infinite() {
+        return if ratio > 0.0 { "+∞".to_owned() } else { "−∞".to_owned() };
+    }
+    let value = ratio * 100.0;
+    let digits = if value.abs() >= 99_999.5 {
+        format!("{:.1e}", value.abs())
+    } else {
+        format!("{:.decimals$}", value.abs())
+    };
+    let zero = digits.chars().all(|c| c == '0' || c == '.');
+    let sign = if zero {
+        ""
+    } else if value < 0.0 {
+        "−"
+    } else {
+        "+"
+    };
+    format!("{sign}{digits}")
+}
+
+/// Digits after the point that an effect deserves: one, or two when the interval is narrower than 0.2 points.
+pub(super) fn effect_decimals(effect: Option<Interval>) -> usize {
+    match effect {
+        Some(interval) if interval.high - interval.low < 0.002 => 2,
+        _ => 1,
+    }
+}
+
+/// `[−33.0, −29.1]`, or nothing.
+pub(super) fn interval(effect: Option<Interval>) -> String {
+    match effect {
+        Some(i) if i.low.is_finite() || i.high.is_finite() => {
+            let decimals = effect_decimals(effect);
+            format!("[{}, {}]", percent(i.low, decimals), percent(i.high, decimals))
+        }
+        _ => String::new(),
+    }
+}
+
+/// A plain share or δ in percent without sign and without needless digits: `2 %`, `0.5 %`.
+pub(super) fn plain_percent(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    let text = if value.abs() >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
+    let trimmed = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{} %", if trimmed.is_empty() || trimmed == "-" { "0" } else { trimmed })
+}
+
+/// p as people print it: three digits, or `<0.001`.
+pub(super) fn p_value(p: f64) -> String {
+    if !p.is_finite() {
+        "-".to_owned()
+    } else if p < 0.001 {
+        "<0.001".to_owned()
+    } else {
+        format!("{p:.3}")
+    }
+}
+
+/// A number of a table column; one that would be too wide is written with an exponent.
+pub(super) fn cell_number(scale: &Scale, value: f64) -> String {
+    let plain = scale.number(value);
+    if plain.len() > 10 && value.is_finite() { format!("{:.3e}", value / scale.divisor) } else { plain }
+}
+
+/// The change shown for a comparison: the estimate where there is an interval, else the change of the mean.
+pub(super) fn shown_change(comparison: &Comparison) -> f64 {
+    comparison.effect.map_or(comparison.mean_change.estimate, |effect| effect.estimate)
+}
+
+/// The judgement in at most 13 characters.
+pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
+    match (&comparison.verdict, comparison.role) {
+        (Verdict::Faster, Role::Primary) => "faster",
+        (Verdict::Slower, Role::Primary) => "slower",
+        (Verdict::Faster, Role::Exploratory) => "better",
+        (Verdict::Slower, Role::Exploratory) => "worse",
+        (Verdict::NoDifference { real_but_below_delta: false }, _) => "no difference",
+        (Verdict::NoDifference { real_but_below_delta: true }, _) => "real, below δ",
+        (Verdict::Undecided { .. }, Role::Primary) => "undecided",
+        (Verdict::Undecided { .. }, Role::Exploratory) => "unclear",
+        (Verdict::TooFew { .. }, _) => "too few",
+        (Verdict::NotMeasured(_), _) => "not measured",
+    }
+}
+
+/// What a judgement means to the reader.
+pub(super) fn tone(verdict: &Verdict) -> Tone {
+    match verdict {
+        Verdict::Faster => Tone::Better,
+        Verdict::Slower => Tone::Worse,
+        Verdict::NoDifference { .. } => Tone::Same,
+        Verdict::Undecided { .. } | Verdict::TooFew { .. } | Verdict::NotMeasured(_) => Tone::Unclear,
+    }
+}
+
+/// Whether the interval excludes 0: what a star means.
+pub(super) fn is_real(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Faster | Verdict::Slower | Verdict::NoDifference { real_but_below_delta: true }
+    )
+}
+
+/// `8 rounds`, or for results without rounds `8 and 5 repeats, p = 0.012`.
+fn evidence(comparison: &Comparison) -> String {
+    match comparison.method {
+        Method::MannWhitney | Method::ChangeOnly => {
+            let (a, b) = (comparison.baseline.n, comparison.candidate.n);
+            let mut text = match (a == b, a) {
+                (true, 1) => "one value each".to_owned(),
+                (true, _) => format!("{a} repeats each"),
+                (false, _) => format!("{a} and {b} repeats"),
+            };
+            if let Some(p) = comparison.p_adjusted.or(comparison.p) {
+                let p = p_value(p);
+                let equals = if p.starts_with('<') { p.replacen('<', "< ", 1) } else { format!("= {p}") };
+                text.push_str(&format!(", p {equals}"));
+            }
+            text
+        }
+        _ if comparison.n == 1 => "1 round".to_owned(),
+        _ => format!("{} rounds", comparison.n),
+    }
+}
+
+/// One sentence that says the verdict of a row, `δ` as a ratio − 1.
+pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> String {
+    let (base, cand) = (names.arm(&comparison.baseline.arm), names.arm(&comparison.candidate.arm));
+    let row = row_label(&comparison.row);
+    let prefix = if row.is_empty() { String::new() } else { format!("{row}: ") };
+    let metric = &comparison.metric.name;
+    let decimals = effect_decimals(comparison.effect);
+    let mut change = format!("{metric} {} %", percent(shown_change(comparison), decimals));
+    let interval = interval(comparison.effect);
+    if !interval.is_empty() {
+        change.push_str(&format!(" {interval}"));
+    }
+    let evidence = evidence(comparison);
+    let below = plain_percent(delta);
+    let paired = !matches!(comparison.method, Method::MannWhitney | Method::ChangeOnly);
+    match &comparison.verdict {
+        Verdict::Faster => format!("{prefix}{cand} is faster than {base}: {change}, {evidence}"),
+        Verdict::Slower => format!("{prefix}{cand} is slower than {base}: {change}, {evidence}"),
+        Verdict::NoDifference { real_but_below_delta: false } => {
+            format!("{prefix}no difference beyond {below} between {cand} and {base}: {change}, {evidence}")
+        }
+        Verdict::NoDifference { real_but_below_delta: true } => format!(
+            "{prefix}{cand} differs from {base}, but by less than {below} (real but below δ): {change}, {evidence}"
+        ),
+        Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {
+            let needed = needed(*rounds_to_claim, *rounds_for_no_difference, paired, &below);
+            format!("{prefix}undecided whether {cand} differs from {base}: {change}, {evidence}{needed}")
+        }
+        Verdict::TooFew { n } => {
+            let what = if paired { "rounds" } else { "repeats" };
+            format!(
+                "{prefix}too few {what} to judge {cand} against {base}: {change}, {evidence} \
+                 ({n} of the 4 that an interval needs)"
+            )
+        }
+        Verdict::NotMeasured(reason) => {
+            format!("{prefix}{cand} cannot be compared with {base} on {metric}: {reason}")
+        }
+    }
+}
+
+/// What an undecided row would probably take.
+fn needed(claim: Option<u32>, none: Option<u32>, paired: bool, below: &str) -> String {
+    let what = if paired { "rounds" } else { "repeats an arm" };
+    match (claim, none) {
+        (Some(c), Some(n)) if n < c => {
+            format!("; about {n} {what} would probably show that nothing differs beyond {below}")
+        }
+        (Some(c), Some(n)) => format!(
+            "; about {c} {what} would probably show this difference, about {n} that there is none beyond {below}"
+        ),
+        (Some(c), None) => format!("; about {c} {what} would probably show this difference"),
+        (None, Some(n)) => {
+            format!("; about {n} {what} would probably show that nothing differs beyond {below}")
+        }
+        (None, None) => String::new(),
+    }
+}
+
+/// `higher is better`.
+pub(super) fn direction(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+    }
+}
+
+/// The scale's symbol for captions; a plain count has none.
+pub(super) fn unit_words(scale: &Scale, unit: &Unit) -> String {
+    match (unit, scale.symbol.as_str()) {
+        (_, "") => String::new(),
+        (Unit::Count, "k") => " in thousands".to_owned(),
+        (Unit::Count, "M") => " in millions".to_owned(),
+        (Unit::Count, prefix) => format!(" in {prefix}"),
+        (_, symbol) => format!(" in {symbol}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percents_carry_their_sign_and_no_negative_zero() {
+        assert_eq!(percent(-0.312, 1), "−31.2");
+        assert_eq!(percent(0.0004, 1), "+0.0".trim_start_matches('+'));
+        assert_eq!(percent(12.9879, 1), "+1298.8");
+        assert_eq!(percent(f64::NAN, 1), "-");
+        assert_eq!(percent(5000.0, 1), "+5.0e5");
+    }
+
+    #[test]
+    fn deltas_have_no_needless_digits() {
+        assert_eq!(plain_percent(0.02), "2 %");
+        assert_eq!(plain_percent(0.005), "0.5 %");
+        assert_eq!(plain_percent(0.0), "0 %");
+        assert_eq!(plain_percent(0.10), "10 %");
+    }
+
+    #[test]
+    fn narrow_intervals_get_two_decimals() {
+        let narrow = Interval { estimate: 0.001, low: 0.0005, high: 0.0015 };
+        assert_eq!(interval(Some(narrow)), "[+0.05, +0.15]");
+    }
+}
