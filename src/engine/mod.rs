@@ -3,6 +3,10 @@
 //! Enters: a [`Task`]. Leaves: an [`Outcome`]. What an engine cannot do is [`EngineError::Unsupported`]:
 //! another engine is never used in its place. It must not know targets, rounds or the store.
 
+mod child;
+pub mod command;
+pub mod fio;
+mod guard;
 pub mod simulated;
 
 use std::path::PathBuf;

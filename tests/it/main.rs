@@ -1,1 +1,4 @@
 //! The one integration binary.
+
+mod engine_command;
+mod engine_fio;

@@ -1,0 +1,274 @@
+//! The fio engine: any fio from 3.33 on that is on `PATH`, run on the job text as it is.
+//!
+//! Enters: [`Task::job`]; fio runs in [`Task::directory`], so that files the job does not place land there, with the
+//! task's variables in its environment for `${VAR}`. Leaves: what its JSON says, all jobs and groups. It must not
+//! read or change the job. Job and output are memory files: a killed trial leaves nothing of them behind.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::child::{self, End, Program};
+use super::{Engine, EngineError, Probe, Task};
+use crate::record::{FioTrial, Outcome, outcome_from_fio_json};
+
+/// The oldest fio whose JSON this was checked against.
+const OLDEST: (u32, u32) = (3, 33);
+/// How many of fio's messages become notes of a trial that succeeded.
+const MOST_NOTES: usize = 10;
+
+/// The fio engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fio;
+
+impl Engine for Fio {
+    fn probe(&self) -> Result<Probe, EngineError> {
+        probe_in(std::env::var_os("PATH"))
+    }
+
+    fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
+        let probe = self.probe()?;
+        let fio = probe.path.unwrap_or_else(|| PathBuf::from("fio"));
+        run_with(&fio, task)
+    }
+}
+
+fn unsupported<T>(reason: String) -> Result<T, EngineError> {
+    Err(EngineError::Unsupported { reason })
+}
+
+fn probe_in(path: Option<OsString>) -> Result<Probe, EngineError> {
+    let Some(fio) = find_program("fio", path.as_deref()) else {
+        return unsupported(
+            "fio is not on PATH; install it (Debian, Ubuntu: apt-get install fio), version 3.33 or newer"
+                .to_owned(),
+        );
+    };
+    let mut version = String::new();
+    let program = Program {
+        argv: vec![fio.to_string_lossy().into_owned(), "--version".to_owned()],
+        directory: None,
+        variables: Vec::new(),
+        timeout_s: Some(10.0),
+    };
+    let ended = program.run(&mut |line| {
+        if version.is_empty() {
+            line.trim().clone_into(&mut version);
+        }
+    })?;
+    let fio_name = fio.display();
+    if let Some(trouble) = ended.end.trouble(&format!("{fio_name} --version")) {
+        return unsupported(format!("{trouble}; reinstall fio"));
+    }
+    match version_number(&version) {
+        Some(number) if number >= OLDEST => Ok(Probe { version, path: Some(fio) }),
+        Some(_) => unsupported(format!(
+            "{fio_name} is {version}, whose output differs; install fio 3.33 or newer (Debian 12, Ubuntu 24.04, or \
+             https://github.com/axboe/fio) and put it first on PATH"
+        )),
+        None => unsupported(format!(
+            "{fio_name} says its version is '{version}', not fio-3.33 or newer; put the real fio first on PATH"
+        )),
+    }
+}
+
+fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+    std::env::split_paths(path?).map(|directory| directory.join(name)).find(|file| {
+        file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// (3, 33) from `fio-3.33` or `fio-3.36-12-gabcdef`.
+fn version_number(version: &str) -> Option<(u32, u32)> {
+    let (major, rest) = version.strip_prefix("fio-")?.split_once('.')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
+    let Some(job) = task.job.as_deref() else {
+        return unsupported("the fio engine was given no job".to_owned());
+    };
+    let memory_failed = |error: std::io::Error| EngineError::Failed {
+        reason: format!("cannot make a memory file for fio's job or output: {error}"),
+        command: String::new(),
+        output: String::new(),
+        so_far: Vec::new(),
+    };
+    let mut job_file = memory_file(c"assay-job").map_err(memory_failed)?;
+    job_file.write_all(job.as_bytes()).map_err(memory_failed)?;
+    let mut output_file = memory_file(c"assay-fio-output").map_err(memory_failed)?;
+    let program = Program {
+        argv: vec![
+            fio.to_string_lossy().into_owned(),
+            "--eta=never".to_owned(),
+            "--output-format=json+".to_owned(),
+            format!("--output={}", path_of(&output_file)),
+            path_of(&job_file),
+        ],
+        directory: Some(&task.directory),
+        variables: child::environment(task),
+        timeout_s: task.timeout_s,
+    };
+    // From here on a failure's command is one that works without our memory files.
+    let command = by_hand(fio, task, job);
+    let repeatable = |error: EngineError| match error {
+        EngineError::Failed { reason, output, so_far, .. } => {
+            EngineError::Failed { reason, command: command.clone(), output, so_far }
+        }
+        other => other,
+    };
+    let ended = program.run(&mut |_| {}).map_err(repeatable)?;
+    let mut text = Vec::new();
+    output_file.rewind().and_then(|()| output_file.read_to_end(&mut text)).map_err(memory_failed)?;
+    judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable)
+}
+
+fn memory_file(name: &std::ffi::CStr) -> std::io::Result<File> {
+    Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?))
+}
+
+/// A path by which a child process can open one of our open files.
+fn path_of(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
+/// What a person types to repeat the trial: the job comes on fio's standard input.
+fn by_hand(fio: &Path, task: &Task, job: &str) -> String {
+    let argv = [fio.to_string_lossy().into_owned(), "-".to_owned()].to_vec();
+    let directory = Some(task.directory.as_path());
+    let program = Program { argv, directory, variables: child::environment(task), timeout_s: None };
+    format!("{} <<'END'\n{}\nEND", program.shell_line(), job.trim_end())
+}
+
+/// An outcome from how fio ended, what it printed and its JSON.
+fn judge(end: &End, printed: &str, json: &str) -> Result<Outcome, EngineError> {
+    let before_json = json.split('{').next().unwrap_or_default();
+    let messages: Vec<&str> =
+        printed.lines().chain(before_json.lines()).map(str::trim).filter(|line| !line.is_empty()).collect();
+    let failed = |reason: String, trial: Option<FioTrial>| {
+        let so_far = trial.map(|t| t.outcome.samples).unwrap_or_default();
+        Err(EngineError::Failed { reason, command: String::new(), output: messages.join("\n"), so_far })
+    };
+    let own_words = messages.iter().find(|line| looks_like_an_error(line)).or(messages.first());
+    let with_own_words = |reason: String| match own_words {
+        Some(words) => format!("{reason}: {words}"),
+        None => reason,
+    };
+    let trials = outcome_from_fio_json(json);
+    if let Some(trouble) = end.trouble("fio") {
+        return failed(with_own_words(trouble), trials.ok().and_then(|mut all| all.pop()));
+    }
+    let mut trial = match trials.map(|mut all| all.pop()) {
+        Ok(Some(trial)) => trial,
+        Ok(None) => return failed(with_own_words("fio wrote no result".to_owned()), None),
+        Err(error) => return failed(with_own_words(format!("fio's output cannot be read: {error}")), None),
+    };
+    if let Some(error) = trial.error.take() {
+        return failed(with_own_words(error), Some(trial));
+    }
+    trial.drop_single_job_name();
+    let mut outcome = trial.outcome;
+    for message in messages {
+        let note = format!("fio says: {message}");
+        if outcome.notes.len() < MOST_NOTES && !outcome.notes.contains(&note) {
+            outcome.notes.push(note);
+        }
+    }
+    Ok(outcome)
+}
+
+fn looks_like_an_error(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    ["error", "bad option", "failed", "no such", "cannot", "unable", "not supported", "denied", "no space"]
+        .iter()
+        .any(|word| lower.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fake_fio(directory: &Path, script: &str) {
+        // Written by a shell: a descriptor of ours, open for writing, could be inherited by a child that another
+        // test's thread forks just then, and the script would be "busy" (ETXTBSY).
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
+        let path = directory.join("fio");
+        let status = std::process::Command::new("sh").args(["-c", write, "sh", script]).arg(path).status();
+        assert!(status.unwrap().success());
+    }
+
+    fn reason<T: std::fmt::Debug>(result: Result<T, EngineError>) -> String {
+        match result {
+            Err(EngineError::Unsupported { reason } | EngineError::Failed { reason, .. }) => reason,
+            Ok(value) => panic!("{value:?}"),
+        }
+    }
+
+    #[test]
+    fn versions_are_read_as_fio_prints_them() {
+        assert_eq!(version_number("fio-3.33"), Some((3, 33)));
+        assert_eq!(version_number("fio-3.36-12-gabcdef"), Some((3, 36)));
+        assert_eq!(version_number("fio-4.0"), Some((4, 0)));
+        assert!((3, 9) < OLDEST && (4, 0) > OLDEST);
+        assert_eq!(version_number("flexible io 3"), None);
+    }
+
+    #[test]
+    fn a_missing_an_old_and_a_strange_fio_are_refused_with_the_remedy() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Some(directory.path().as_os_str().to_owned());
+        assert!(reason(probe_in(path.clone())).contains("apt-get install fio"));
+        assert!(reason(probe_in(None)).contains("not on PATH"));
+        for (script, part) in [
+            ("echo fio-3.16", "fio-3.16, whose output differs; install fio 3.33 or newer"),
+            ("echo hello", "says its version is 'hello'"),
+            ("exit 4", "exit code 4"),
+        ] {
+            fake_fio(directory.path(), script);
+            let reason = reason(probe_in(path.clone()));
+            assert!(reason.contains(part), "{reason}");
+        }
+        fake_fio(directory.path(), "echo fio-3.37");
+        let probe = probe_in(path).unwrap();
+        assert_eq!((probe.version.as_str(), probe.path), ("fio-3.37", Some(directory.path().join("fio"))));
+    }
+
+    #[test]
+    fn fio_reads_the_job_and_writes_through_memory_files() {
+        let directory = tempfile::tempdir().unwrap();
+        // Shows the job and the place it runs in as its error, and writes cut JSON.
+        fake_fio(directory.path(), "cat \"$4\" >&2; pwd >&2; echo '{' >\"${3#--output=}\"");
+        let task = Task {
+            job: Some("[a]\nrw=write\nsize=${size}\n".to_owned()),
+            directory: directory.path().to_owned(),
+            variables: vec![("size".to_owned(), "1m".to_owned())],
+            ..Task::default()
+        };
+        let Err(EngineError::Failed { reason, command, output, .. }) =
+            run_with(&directory.path().join("fio"), &task)
+        else {
+            panic!("it succeeded")
+        };
+        assert!(reason.contains("fio's output cannot be read"), "{reason}");
+        assert!(output.starts_with("[a]\nrw=write\nsize=${size}\n"), "{output}");
+        assert!(output.contains(directory.path().to_str().unwrap()), "{output}");
+        assert!(command.ends_with("/fio - <<'END'\n[a]\nrw=write\nsize=${size}\nEND"), "{command}");
+        assert!(command.contains("size=1m"), "{command}");
+    }
+
+    #[test]
+    fn fios_own_words_are_in_the_reason() {
+        let printed = "note: something\nBad option <nonsense=1>\nfio: job a dropped";
+        let words = reason(judge(&End::Code(1), printed, ""));
+        assert_eq!(words, "'fio' ended with exit code 1: Bad option <nonsense=1>");
+        let in_file = "fio: pid=9, err=28/file:engines.c:1, func=xfer, error=No space left on device\n{";
+        assert!(reason(judge(&End::Code(1), "", in_file)).contains("No space left on device"));
+        assert!(reason(judge(&End::Code(0), "", "")).contains("cannot be read"));
+    }
+}
