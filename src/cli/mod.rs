@@ -1,6 +1,10 @@
 //! One file a subcommand: wires parts, decides nothing.
 
+mod failure;
+
 use std::process::ExitCode;
+
+pub use failure::Failure;
 
 /// Parses the command line, runs the subcommand and returns assay's exit code.
 pub fn main() -> ExitCode {

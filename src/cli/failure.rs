@@ -1,0 +1,58 @@
+//! How a subcommand says that it failed: a message, a hint and the exit code that design fixes.
+
+use std::fmt;
+
+/// An error with assay's exit code and, mostly, a hint.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// The request is wrong (file, option, unit); nothing was touched. Exit code 2.
+    #[must_use]
+    pub fn request(message: impl fmt::Display) -> Failure {
+        Failure { code: 2, message: message.to_string(), hint: None }
+    }
+
+    /// A trial or a tool failed. Exit code 1.
+    #[must_use]
+    pub fn tool(message: impl fmt::Display) -> Failure {
+        Failure { code: 1, message: message.to_string(), hint: None }
+    }
+
+    /// Interrupted, everything put back. Exit code 130.
+    #[must_use]
+    pub fn interrupted(message: impl fmt::Display) -> Failure {
+        Failure { code: 130, message: message.to_string(), hint: None }
+    }
+
+    /// Adds what to type instead.
+    #[must_use]
+    pub fn hint(mut self, hint: impl fmt::Display) -> Failure {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// The exit code.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// The line behind `hint:`.
+    #[must_use]
+    pub fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
