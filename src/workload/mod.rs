@@ -4,11 +4,18 @@
 //! files and regions it touches), and pure generators of offsets. It must not know engines, factors or records, and
 //! touches no file but those an `include` names.
 
+mod errors;
+mod fio_options;
 mod instance;
 mod job;
+mod job_file;
+pub mod variables;
 
+pub use errors::{Place, Problem, ProblemKind, WorkloadErrors};
+pub use fio_options::{FioOption, Takes, fio_option, fio_option_names, nearest};
 pub use instance::{FileRegion, Instance};
 pub use job::{
     Access, BlockRange, BlockSizes, BufferFill, Depth, Fallocate, IoMethod, Job, Mix, Pattern, SeedRule,
     SyncMode, Workload,
 };
+pub use job_file::{JobFile, Section, Setting};

@@ -1,0 +1,335 @@
+//! A fio job file as written: sections and settings in order, each with its place.
+//!
+//! Enters: the text. Leaves: a [`JobFile`] that can be searched, overridden and written out again for fio to run. What the
+//! settings mean is not known here (see `resolve`).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::errors::{Place, Problem, ProblemKind, WorkloadErrors};
+use super::fio_options::{Takes, fio_option, fio_option_names, nearest};
+use super::variables;
+
+/// One `option` or `option=value` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The option's name as written, possibly an alias.
+    pub name: String,
+    /// Its value; `None` for an option that stands alone.
+    pub value: Option<String>,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl Setting {
+    /// fio's own name of the option: aliases replaced.
+    #[must_use]
+    pub fn canonical(&self) -> &str {
+        fio_option(&self.name).map_or(self.name.as_str(), |option| option.name)
+    }
+}
+
+/// One `[section]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The name between the brackets.
+    pub name: String,
+    /// Where its header stands.
+    pub place: Place,
+    /// Its settings in order, those of included files in their place.
+    pub settings: Vec<Setting>,
+}
+
+impl Section {
+    /// Whether it sets defaults for the sections below: fio takes every name that begins with `global` so.
+    #[must_use]
+    pub fn is_global(&self) -> bool {
+        self.name.starts_with("global")
+    }
+}
+
+/// A fio job file as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFile {
+    /// What the user calls the file.
+    pub origin: Arc<str>,
+    /// All sections in order, globals among them.
+    pub sections: Vec<Section>,
+}
+
+/// Includes nested deeper are a mistake.
+const MAX_INCLUDE_DEPTH: usize = 16;
+/// An included file larger than this is no job file.
+const MAX_INCLUDE_BYTES: u64 = 1 << 20;
+
+impl JobFile {
+    /// Reads a job file's text. `origin` names it in messages; `include FILE` is looked up from `base_dir`.
+    ///
+    /// # Errors
+    /// Every line that is no part of a job file; a file without a job.
+    pub fn parse(text: &str, origin: &str, base_dir: &Path) -> Result<JobFile, WorkloadErrors> {
+        let origin: Arc<str> = Arc::from(origin);
+        let mut reader = LineReader { sections: Vec::new(), problems: Vec::new(), open: Vec::new() };
+        reader.read(text, &origin, base_dir);
+        if reader.problems.is_empty() && !reader.sections.iter().any(|section| !section.is_global()) {
+            let message = if reader.sections.is_empty() {
+                "no job in it; a job file needs a section such as [job] with its options below"
+            } else {
+                "only [global] sections in it; add a section for a job, e.g. [job]"
+            };
+            let place = Place { origin: Arc::clone(&origin), line: 0 };
+            reader.problems.push(Problem { place, kind: ProblemKind::Syntax, message: message.to_owned() });
+        }
+        WorkloadErrors::or(reader.problems)?;
+        Ok(JobFile { origin, sections: reader.sections })
+    }
+
+    /// Names of the `${NAME}`s in it.
+    #[must_use]
+    pub fn variables(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for setting in self.settings() {
+            variables::collect(&setting.name, &mut names);
+            variables::collect(setting.value.as_deref().unwrap_or(""), &mut names);
+        }
+        names
+    }
+
+    /// Every `${NAME}` replaced: by the last of `values` of that name, else from the process's environment.
+    ///
+    /// # Errors
+    /// Names without a value (fio would put nothing there), values that would not survive in a job file.
+    pub fn substitute(&self, values: &[(String, String)]) -> Result<JobFile, WorkloadErrors> {
+        let mut replaced = self.clone();
+        let mut problems = Vec::new();
+        for setting in replaced.sections.iter_mut().flat_map(|section| &mut section.settings) {
+            for text in [Some(&mut setting.name), setting.value.as_mut()].into_iter().flatten() {
+                match variables::substitute(text, values) {
+                    Ok(done) => *text = done,
+                    Err(message) => {
+                        let kind = ProblemKind::UnsetVariable;
+                        problems.push(Problem { place: setting.place.clone(), kind, message });
+                    }
+                }
+            }
+        }
+        WorkloadErrors::or(problems)?;
+        Ok(replaced)
+    }
+
+    /// Sets `option` in every job, whatever it or a global says. An empty `value` of an option that may stand alone
+    /// switches it on.
+    ///
+    /// # Errors
+    /// No option of fio; a value that does not fit on a line; a block size where `bssplit` would win over it.
+    pub fn set_everywhere(&mut self, option: &str, value: &str) -> Result<(), WorkloadErrors> {
+        let whole = Place { origin: Arc::clone(&self.origin), line: 0 };
+        let fail = |kind, message: String| Err(WorkloadErrors::one(whole.clone(), kind, message));
+        let Some(known) = fio_option(option) else {
+            return fail(ProblemKind::UnknownOption, unknown_option(option));
+        };
+        if value.contains(['\n', '\r', ';', '#']) {
+            let message =
+                format!("{option}={value:?}: a value cannot hold a line break, ';' or '#' in a job file");
+            return fail(ProblemKind::BadValue, message);
+        }
+        let names_sizes = matches!(known.name, "bs" | "bsrange");
+        if names_sizes && self.settings().any(|setting| setting.name == "bssplit") {
+            let message =
+                format!("{option} cannot be set over the job's bssplit, which fio prefers; remove bssplit");
+            return fail(ProblemKind::Inconsistent, message);
+        }
+        let alone = value.is_empty() && known.takes == Takes::Flag;
+        for section in self.sections.iter_mut().filter(|section| !section.is_global()) {
+            // fio applies bsrange after bs however they stand, so the one that is overridden must go.
+            section.settings.retain(|setting| {
+                let name = setting.canonical();
+                name != known.name && !(names_sizes && matches!(name, "bs" | "bsrange"))
+            });
+            let place = section.place.clone();
+            let value = (!alone).then(|| value.to_owned());
+            section.settings.push(Setting { name: known.name.to_owned(), value, place });
+        }
+        Ok(())
+    }
+
+    /// Checks that every option is one of fio's and has a value if it needs one.
+    ///
+    /// # Errors
+    /// All that are not, with the nearest names.
+    pub fn check_options(&self) -> Result<(), WorkloadErrors> {
+        let problem = |setting: &Setting| {
+            let (kind, message) = match fio_option(&setting.name) {
+                None => (ProblemKind::UnknownOption, unknown_option(&setting.name)),
+                Some(known)
+                    if known.takes == Takes::Value && setting.value.as_deref().unwrap_or("").is_empty() =>
+                {
+                    (ProblemKind::BadValue, format!("{0} needs a value: {0}=...", setting.name))
+                }
+                Some(_) => return None,
+            };
+            Some(Problem { place: setting.place.clone(), kind, message })
+        };
+        WorkloadErrors::or(self.settings().filter_map(problem).collect())
+    }
+
+    /// The text of a job file that fio runs as it would run this one: includes inlined, comments gone, overrides in place.
+    #[must_use]
+    pub fn to_fio_text(&self) -> String {
+        let mut text = String::new();
+        for (index, section) in self.sections.iter().enumerate() {
+            if index > 0 {
+                text.push('\n');
+            }
+            text.push_str(&format!("[{}]\n", section.name));
+            for setting in &section.settings {
+                match &setting.value {
+                    Some(value) => text.push_str(&format!("{}={value}\n", setting.name)),
+                    None => text.push_str(&format!("{}\n", setting.name)),
+                }
+            }
+        }
+        text
+    }
+
+    /// All settings in order.
+    pub fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.sections.iter().flat_map(|section| &section.settings)
+    }
+
+    /// Whether some section sets `option`, by any of its names.
+    #[must_use]
+    pub fn sets(&self, option: &str) -> bool {
+        let wanted = fio_option(option).map_or(option, |known| known.name);
+        self.settings().any(|setting| setting.canonical() == wanted)
+    }
+}
+
+/// The message for an option that no fio has.
+pub(super) fn unknown_option(name: &str) -> String {
+    match nearest(name, fio_option_names(), 1).first() {
+        Some(near) => format!("fio has no option '{name}'; did you mean {near}?"),
+        None => format!("fio has no option '{name}'"),
+    }
+}
+
+/// Collects sections line by line, following includes.
+struct LineReader {
+    sections: Vec<Section>,
+    problems: Vec<Problem>,
+    /// Files being read, to notice one that includes itself.
+    open: Vec<PathBuf>,
+}
+
+impl LineReader {
+    fn read(&mut self, text: &str, origin: &Arc<str>, base_dir: &Path) {
+        for (index, raw) in text.split('\n').enumerate() {
+            let place = Place { origin: Arc::clone(origin), line: index as u32 + 1 };
+            let line = strip(raw);
+            if line.is_empty() {
+                continue;
+            }
+            if raw.contains('\0') {
+                self.fault(place, "a zero byte: this is not a text file");
+                return;
+            }
+            if line.starts_with('[') {
+                self.header(line, place);
+            } else if self.sections.is_empty() {
+                self.fault(place, format!("option '{}' before the first [section]", shortened(line)));
+            } else if let Some(file) = include_target(line) {
+                self.include(file, place, base_dir);
+            } else {
+                self.setting(line, place);
+            }
+        }
+    }
+
+    fn header(&mut self, line: &str, place: Place) {
+        if !self.open.is_empty() {
+            self.fault(place, "a [section] in an included file; only options may stand there");
+            return;
+        }
+        let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
+            self.fault(place, format!("'{}' is no section; write [name]", shortened(line)));
+            return;
+        };
+        if name.is_empty() || name.len() > 254 {
+            self.fault(place, "a section's name has 1 to 254 bytes");
+            return;
+        }
+        self.sections.push(Section { name: name.to_owned(), place, settings: Vec::new() });
+    }
+
+    fn setting(&mut self, line: &str, place: Place) {
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name.trim_end(), Some(value.trim_start().to_owned())),
+            None => (line, None),
+        };
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            self.fault(place, format!("'{}' is no option; write option=value", shortened(line)));
+            return;
+        }
+        if let Some(section) = self.sections.last_mut() {
+            section.settings.push(Setting { name: name.to_owned(), value, place });
+        }
+    }
+
+    fn include(&mut self, file: &str, place: Place, base_dir: &Path) {
+        let path = base_dir.join(file);
+        let refusal = match std::fs::canonicalize(&path)
+            .and_then(|full| Ok((std::fs::metadata(&full)?, full)))
+        {
+            Err(error) => Some(format!("cannot include {}: {error}", path.display())),
+            Ok((meta, _)) if !meta.is_file() => {
+                Some(format!("cannot include {}: not a file", path.display()))
+            }
+            Ok((meta, _)) if meta.len() > MAX_INCLUDE_BYTES => {
+                Some(format!("cannot include {}: over 1 MiB, no job file", path.display()))
+            }
+            Ok((_, full)) if self.open.contains(&full) => Some(format!("{} includes itself", path.display())),
+            Ok(_) if self.open.len() >= MAX_INCLUDE_DEPTH => {
+                Some("includes are nested too deeply".to_owned())
+            }
+            Ok((_, full)) => match std::fs::read_to_string(&full) {
+                Err(error) => Some(format!("cannot include {}: {error}", path.display())),
+                Ok(text) => {
+                    let directory = full.parent().unwrap_or(base_dir).to_owned();
+                    self.open.push(full);
+                    self.read(&text, &Arc::from(path.to_string_lossy().as_ref()), &directory);
+                    self.open.pop();
+                    None
+                }
+            },
+        };
+        if let Some(message) = refusal {
+            self.fault(place, message);
+        }
+    }
+
+    fn fault(&mut self, place: Place, message: impl Into<String>) {
+        self.problems.push(Problem { place, kind: ProblemKind::Syntax, message: message.into() });
+    }
+}
+
+/// The line without comment and blanks. fio cuts at `;` and `#` wherever they stand.
+fn strip(line: &str) -> &str {
+    let blank = |c: char| c.is_whitespace() || (c.is_control() && c != '\0');
+    line.split([';', '#']).next().unwrap_or("").trim_matches(blank)
+}
+
+fn include_target(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("include")?;
+    rest.starts_with(char::is_whitespace).then(|| rest.trim())
+}
+
+/// A piece of a line for a message, cut where it would flood the terminal.
+fn shortened(line: &str) -> String {
+    let cut: String = line.chars().take(60).collect();
+    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+}
+
+#[cfg(test)]
+#[path = "job_file_tests.rs"]
+mod tests;
