@@ -1,1 +1,262 @@
-//! import (placeholder while the skeleton is being built).
+//! Other tools' output → a [`Run`]: one file a format, recognised by content.
+//!
+//! Enters: what a person named (files, directories, globs, stored runs) and which columns of a table are what. Leaves:
+//! one unpaired [`Run`] whose compared factor is the arm, whose other factors are the rows, and in which every file,
+//! document, line or table row is a trial. It must not know statistics or reports. Nothing a file can hold makes it
+//! panic; files are read up to a bound. The formats are described in `docs/IMPORT.md`.
+
+mod assay_export;
+mod assemble;
+mod columns;
+mod csv_table;
+mod error;
+mod fio;
+mod go_benchmark;
+mod hyperfine;
+mod numbers;
+mod observation;
+mod read;
+mod recognise;
+mod source;
+
+use std::path::Path;
+
+pub use columns::{Columns, ValueColumn};
+pub use error::{ImportError, Problem};
+pub use recognise::{Format, recognise};
+pub use source::{Side, find_files, run_number, split_label};
+
+use crate::record::{Run, StopRule};
+use assemble::{Frame, assemble};
+use read::{Context, read_all, read_bytes, read_into};
+
+/// One input of a comparison.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Files.
+    Files(Side),
+    /// A stored run, already loaded.
+    Run {
+        /// The arm's label.
+        label: String,
+        /// The run.
+        run: Box<Run>,
+    },
+}
+
+impl Input {
+    fn label(&self) -> &str {
+        match self {
+            Input::Files(side) => &side.label,
+            Input::Run { label, .. } => label,
+        }
+    }
+}
+
+/// What a request says besides its inputs.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What the columns of tables are.
+    pub columns: Columns,
+    /// The arm the others are compared with; the first one when not said.
+    pub baseline: Option<String>,
+    /// Leave out files of directories and globs that cannot be used.
+    pub skip_unreadable: bool,
+    /// The primary metric.
+    pub primary: Option<String>,
+    /// δ and α.
+    pub stop: StopRule,
+    /// The command line, kept in the record.
+    pub command_line: Vec<String>,
+}
+
+/// What was loaded.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The run.
+    pub run: Run,
+    /// Files that were left out (only with [`Options::skip_unreadable`]).
+    pub skipped: Vec<ImportError>,
+}
+
+/// Reads all inputs into one run. The first input is the baseline unless [`Options::baseline`] says otherwise. A single
+/// input must hold its arms itself: an assay export or stored run (returned as it is), a hyperfine file, or a table
+/// with `--arm` or `--arm-columns`.
+///
+/// # Errors
+/// [`ImportError`]: for a file named by itself, what is wrong with it; for files of a directory or glob
+/// [`Problem::Unreadable`] with all of them.
+pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError> {
+    if let [Input::Files(Side { files, several: false, .. })] = inputs.as_slice()
+        && let [file] = files.as_slice()
+    {
+        let bytes = read_bytes(file)?;
+        if recognise(&bytes, &file.display().to_string())? == Format::AssayJson {
+            return single_run(read_run_bytes(&bytes, file)?, options);
+        }
+    }
+    let alone = inputs.len() == 1;
+    let mut sides = Vec::new();
+    let mut runs = Vec::new();
+    for (index, input) in inputs.into_iter().enumerate() {
+        let label = input.label().to_owned();
+        match input {
+            Input::Run { run, .. } if alone => return single_run(*run, options),
+            Input::Run { run, .. } => {
+                sides.push(Side { label, files: Vec::new(), several: false, notes: Vec::new() });
+                runs.push((index, run));
+            }
+            Input::Files(side) => sides.push(side),
+        }
+    }
+    source::tell_apart(&mut sides);
+    let context = Context { columns: &options.columns, sides: sides.len() };
+    let mut contents = read_all(&sides, &context);
+    let skipped = unreadable(std::mem::take(&mut contents.failures), &sides, options)?;
+    let mut source: Vec<&str> = contents.formats.iter().map(|format| format.name()).collect();
+    for (side, run) in runs {
+        assay_export::as_arm(*run, side, &mut contents.batch);
+        source.push("stored run");
+    }
+    source.dedup();
+    for note in sides.iter().flat_map(|side| &side.notes) {
+        contents.batch.note(note.clone());
+    }
+    // Runs and files may be mixed: the arms keep the order in which they were named.
+    contents.batch.observations.sort_by_key(|observation| observation.side);
+    let frame = Frame {
+        labels: sides.into_iter().map(|side| side.label).collect(),
+        baseline: options.baseline.clone(),
+        source: source.join(", "),
+        command_line: options.command_line.clone(),
+        stop: options.stop,
+        primary: options.primary.clone(),
+    };
+    Ok(Loaded { run: assemble(contents.batch, frame)?, skipped })
+}
+
+/// The error for files that could not be used, or those files when they may be left out.
+fn unreadable(
+    failures: Vec<(usize, ImportError)>,
+    sides: &[Side],
+    options: &Options,
+) -> Result<Vec<ImportError>, ImportError> {
+    let mut first = 0;
+    let mut of_several: Vec<ImportError> = Vec::new();
+    let mut failures = failures.into_iter().peekable();
+    for side in sides {
+        let end = first + side.files.len();
+        let mut failed = 0;
+        while let Some((_, error)) = failures.next_if(|(index, _)| *index < end) {
+            if !side.several {
+                return Err(error);
+            }
+            failed += 1;
+            of_several.push(error);
+        }
+        if failed > 0 && failed == side.files.len() && options.skip_unreadable {
+            return Err(unreadable_error(&side.label, side.files.len(), of_several));
+        }
+        first = end;
+    }
+    if of_several.is_empty() || options.skip_unreadable {
+        return Ok(of_several);
+    }
+    let labels: Vec<&str> = sides.iter().map(|side| side.label.as_str()).collect();
+    Err(unreadable_error(&labels.join(", "), first, of_several))
+}
+
+fn unreadable_error(origin: &str, total: usize, failures: Vec<ImportError>) -> ImportError {
+    ImportError::new(origin, Problem::Unreadable { total, failures })
+}
+
+/// Reads an assay export, for whoever accepts one where a run is accepted.
+///
+/// # Errors
+/// [`ImportError`] when the file cannot be read or is no assay export of a known version.
+pub fn read_run(path: &Path) -> Result<Run, ImportError> {
+    read_run_bytes(&read_bytes(path)?, path)
+}
+
+fn read_run_bytes(bytes: &[u8], path: &Path) -> Result<Run, ImportError> {
+    let origin = path.display().to_string();
+    match recognise(bytes, &origin)? {
+        Format::AssayJson => assay_export::read(recognise::text(bytes, &origin)?, &origin),
+        other => {
+            let message = format!("this is {}, not what `assay export --format json` writes", other.name());
+            Err(ImportError::new(origin, Problem::Json { format: "assay export", message }))
+        }
+    }
+}
+
+/// A run that holds its arms itself, with the requested baseline, primary metric and rule.
+fn single_run(mut run: Run, options: &Options) -> Result<Loaded, ImportError> {
+    if let Some(label) = &options.baseline {
+        let compare = run.design.compare;
+        let levels = &mut run.design.factors[compare].levels;
+        let Some(at) = levels.iter().position(|level| level == label) else {
+            let problem = Problem::NoSuchArm { label: label.clone(), arms: levels.clone() };
+            return Err(ImportError::new("--baseline", problem));
+        };
+        levels[..=at].rotate_right(1);
+        for cell in &mut run.cells {
+            let level = &mut cell.levels[compare];
+            *level = match (*level as usize).cmp(&at) {
+                std::cmp::Ordering::Less => *level + 1,
+                std::cmp::Ordering::Equal => 0,
+                std::cmp::Ordering::Greater => *level,
+            };
+        }
+    }
+    if options.primary.is_some() {
+        run.design.primary.clone_from(&options.primary);
+    }
+    run.design.stop.delta = options.stop.delta;
+    run.design.stop.alpha = options.stop.alpha;
+    Ok(Loaded { run, skipped: Vec::new() })
+}
+
+/// Reads one file's bytes as an input of its own and builds a run from it together with itself, so that every importer
+/// is exercised to the end: the entry of the fuzzer. Bytes that are no results are an error, never a panic.
+///
+/// # Errors
+/// [`ImportError`] as [`load`] gives it.
+pub fn read_bytes_twice(bytes: &[u8], columns: &Columns) -> Result<Run, ImportError> {
+    let labels = vec!["baseline".to_owned(), "candidate".to_owned()];
+    let mut batch = observation::Batch::default();
+    let context = Context { columns, sides: 2 };
+    let format = read_into(bytes, "bytes", 0, &context, &mut batch)?;
+    read_into(bytes, "bytes", 1, &context, &mut batch)?;
+    let frame = Frame {
+        labels,
+        baseline: None,
+        source: format.name().to_owned(),
+        command_line: Vec::new(),
+        stop: StopRule::default(),
+        primary: None,
+    };
+    assemble(batch, frame)
+}
+
+/// The name nearest to `wanted`, if any is near.
+fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    known
+        .map(|name| (strsim::jaro_winkler(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, name)| name.to_owned())
+}
+
+/// serde_json's error with its line, its message without it.
+fn json_error(origin: &str, format: &'static str, error: &serde_json::Error) -> ImportError {
+    let message = error.to_string();
+    let message = if error.is_eof() {
+        "the JSON ends too early: the file was cut, or its writer was stopped".to_owned()
+    } else {
+        message.split(" at line ").next().unwrap_or_default().to_owned()
+    };
+    ImportError::at(origin, error.line().max(1), Problem::Json { format, message })
+}
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,8 @@ pub struct FioTrial {
     pub error: Option<String>,
     /// Names of the jobs (or groups) in fio's order.
     pub jobs: Vec<String>,
+    /// The options it was given, as (job, option, value); job is empty for `[global]`. Flags have an empty value.
+    pub options: Vec<(String, String, String)>,
     /// Its values and histograms; each sample's `job` is the job's or group's name.
     pub outcome: Outcome,
 }
@@ -204,6 +206,7 @@ fn trial(document: Document) -> Result<FioTrial, FioJsonError> {
     let elapsed_s = document.elapsed_s();
     let started_unix_ns = document.started_unix_ns();
     let version = document.version.clone();
+    let options = document.options();
     let mut outcome = Outcome::default();
     let jobs = merged_jobs(document, &mut outcome.notes);
     let mut names = Vec::new();
@@ -218,7 +221,7 @@ fn trial(document: Document) -> Result<FioTrial, FioJsonError> {
         job_samples(job, &mut outcome)?;
     }
     let error = (!failed.is_empty()).then(|| failed.join(", "));
-    Ok(FioTrial { version, started_unix_ns, elapsed_s, error, jobs: names, outcome })
+    Ok(FioTrial { version, started_unix_ns, elapsed_s, error, jobs: names, options, outcome })
 }
 
 fn errno_name(errno: i64) -> String {

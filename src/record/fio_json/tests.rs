@@ -28,6 +28,10 @@ fn every_job_and_direction_has_fios_numbers() {
     let trial = one("groups.json");
     assert_eq!(trial.version, "fio-3.33");
     assert_eq!(trial.jobs, ["w", "rw"]);
+    let option = |job: &str, key: &str, value: &str| (job.to_owned(), key.to_owned(), value.to_owned());
+    assert!(
+        trial.options.contains(&option("", "bs", "4k")) && trial.options.contains(&option("w", "fsync", "8"))
+    );
     assert_eq!(value(&trial, "w", "write.bw"), raw("groups.json", "/jobs/0/write/bw_bytes"));
     assert_eq!(value(&trial, "w", "write.total_ios"), 64.0);
     assert_eq!(value(&trial, "w", "write.io_bytes"), 262_144.0);

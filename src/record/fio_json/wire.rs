@@ -2,7 +2,7 @@
 //!
 //! fio 2.x is read too: there bandwidth is KiB/s without `bw_bytes`, `io_bytes` counts KiB, and `slat clat lat` are µs.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -17,6 +17,8 @@ pub(super) struct Document {
     timestamp: f64,
     #[serde(default)]
     timestamp_ms: f64,
+    #[serde(rename = "global options", default)]
+    global_options: Options,
     #[serde(default)]
     pub(super) jobs: Vec<Job>,
     #[serde(default)]
@@ -34,6 +36,21 @@ impl Document {
 
     pub(super) fn elapsed_s(&self) -> f64 {
         self.all().map(|job| job.elapsed).fold(0.0, f64::max)
+    }
+
+    /// (job, option, value), the global ones first; of several jobs with one name only the first one's.
+    pub(super) fn options(&self) -> Vec<(String, String, String)> {
+        let mut all: Vec<(String, String, String)> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
+        for (job, options) in iter::once(("", &self.global_options))
+            .chain(self.all().map(|job| (job.jobname.as_str(), &job.job_options)))
+        {
+            if !seen.contains(&job) {
+                seen.push(job);
+                all.extend(options.0.iter().map(|(key, value)| (job.to_owned(), key.clone(), value.clone())));
+            }
+        }
+        all
     }
 
     fn reported_s(&self) -> f64 {
@@ -77,6 +94,8 @@ pub(super) struct Job {
     pub(super) hostname: String,
     #[serde(default)]
     job_start: Option<f64>,
+    #[serde(rename = "job options", default)]
+    job_options: Options,
     #[serde(default)]
     pub(super) read: Option<Side>,
     #[serde(default)]
@@ -230,6 +249,22 @@ impl Latency {
             percentile: Percentiles(percentile),
             bins: Bins::default(),
         }
+    }
+}
+
+/// fio's options as it echoes them: strings; a flag without a value is an empty string or null.
+#[derive(Clone, Default)]
+pub(super) struct Options(pub(super) Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Options {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = serde_json::Map::<String, serde_json::Value>::deserialize(deserializer)?;
+        let text = |value: serde_json::Value| match value {
+            serde_json::Value::String(text) => text,
+            serde_json::Value::Null => String::new(),
+            other => other.to_string(),
+        };
+        Ok(Options(object.into_iter().map(|(key, value)| (key, text(value))).collect()))
     }
 }
 

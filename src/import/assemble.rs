@@ -1,0 +1,277 @@
+//! Observations → a [`Run`]: names of arms and levels become indices, repeats of a cell become rounds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::record::{Cell, Design, Factor, RECORD_VERSION, Run, RunState, Source, StopRule, Trial};
+
+use super::error::{ImportError, Problem};
+use super::fio::OPTION;
+use super::observation::{Batch, Observation};
+
+/// What the request says about the run itself.
+pub(super) struct Frame {
+    pub(super) labels: Vec<String>,
+    pub(super) baseline: Option<String>,
+    pub(super) source: String,
+    pub(super) command_line: Vec<String>,
+    pub(super) stop: StopRule,
+    pub(super) primary: Option<String>,
+}
+
+pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportError> {
+    drop_single_job_names(&mut batch, &frame.labels);
+    option_rows(&mut batch);
+    let origin = frame.labels.join(", ");
+    if batch.observations.iter().all(|observation| observation.values.is_empty()) {
+        let why = match batch.observations.iter().find_map(|o| failure(o)) {
+            Some(reason) => format!("every trial in it failed, the first with: {reason}"),
+            None => "no value was found in it".to_owned(),
+        };
+        return Err(ImportError::new(origin, Problem::NoResults(why)));
+    }
+    let arms = arms(&batch, &frame)?;
+    let factors = factors(&batch, arms);
+    let (cells, cell_of) = cells(&batch, &factors, &frame.labels);
+    let mut repeats: Vec<u32> = vec![0; cells.len()];
+    let mut trials = Vec::with_capacity(batch.observations.len());
+    let mut started_unix_ns = u64::MAX;
+    for (observation, cell) in batch.observations.into_iter().zip(cell_of) {
+        let round = &mut repeats[cell as usize];
+        if observation.started_unix_ns > 0 {
+            started_unix_ns = started_unix_ns.min(observation.started_unix_ns);
+        }
+        trials.push(trial(observation, cell, *round));
+        *round += 1;
+    }
+    Ok(Run {
+        version: RECORD_VERSION,
+        id: None,
+        name: frame.labels.join(" vs "),
+        source: Source::Imported(frame.source),
+        state: RunState::Finished,
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ns: if started_unix_ns == u64::MAX { 0 } else { started_unix_ns },
+        command_line: frame.command_line,
+        seed: 0,
+        engine: String::new(),
+        job_text: None,
+        experiment: serde_json::Value::Null,
+        design: Design { factors, compare: 0, paired: false, primary: frame.primary, stop: frame.stop },
+        aa: false,
+        facts: batch.facts,
+        metrics: batch.metrics,
+        cells,
+        trials,
+        notes: batch.notes,
+    })
+}
+
+fn failure(observation: &Observation) -> Option<&str> {
+    match &observation.status {
+        crate::record::Status::Failed { reason, .. } => Some(reason),
+        _ => None,
+    }
+}
+
+fn trial(observation: Observation, cell: u32, round: u32) -> Trial {
+    Trial {
+        cell,
+        round,
+        position: 0,
+        attempt: 0,
+        started_unix_ns: observation.started_unix_ns,
+        elapsed_s: observation.elapsed_s,
+        facts: observation.facts,
+        status: observation.status,
+        excluded: observation.excluded,
+        values: observation.values,
+        histograms: observation.histograms,
+        series: observation.series,
+        notes: observation.notes,
+    }
+}
+
+/// The arm's label of an observation.
+fn arm_of<'a>(observation: &'a Observation, labels: &'a [String]) -> &'a str {
+    observation.arm.as_deref().unwrap_or_else(|| labels.get(observation.side).map_or("", String::as_str))
+}
+
+/// Labels of the arms in the order met (inputs in the order given), the baseline moved to the front.
+fn arms(batch: &Batch, frame: &Frame) -> Result<Vec<String>, ImportError> {
+    let mut arms: Vec<String> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
+    for observation in &batch.observations {
+        let arm = arm_of(observation, &frame.labels);
+        if seen.insert(arm) {
+            arms.push(arm.to_owned());
+        }
+    }
+    let origin = || frame.labels.join(", ");
+    if let [only] = arms.as_slice() {
+        return Err(ImportError::new(origin(), Problem::OneArm { arm: only.clone() }));
+    }
+    if let Some(label) = &frame.baseline {
+        match arms.iter().position(|arm| arm == label) {
+            Some(at) => arms[..=at].rotate_right(1),
+            None => {
+                return Err(ImportError::new(
+                    "--baseline",
+                    Problem::NoSuchArm { label: label.clone(), arms },
+                ));
+            }
+        }
+    }
+    Ok(arms)
+}
+
+/// The arm first, then the rows' factors, levels in the order met.
+fn factors(batch: &Batch, arms: Vec<String>) -> Vec<Factor> {
+    let mut factors =
+        vec![Factor { name: batch.factor.clone().unwrap_or_else(|| "arm".to_owned()), levels: arms }];
+    let mut seen: Vec<HashSet<&str>> = vec![HashSet::new()];
+    for observation in &batch.observations {
+        for (name, level) in &observation.rows {
+            let at = factors.iter().skip(1).position(|factor| factor.name == *name).map_or_else(
+                || {
+                    factors.push(Factor { name: name.clone(), levels: Vec::new() });
+                    seen.push(HashSet::new());
+                    factors.len() - 1
+                },
+                |at| at + 1,
+            );
+            if seen[at].insert(level) {
+                factors[at].levels.push(level.clone());
+            }
+        }
+    }
+    // An observation that lacks a factor that others have stands at a level of its own.
+    for factor in factors.iter_mut().skip(1) {
+        let lacks =
+            |observation: &Observation| !observation.rows.iter().any(|(known, _)| *known == factor.name);
+        if batch.observations.iter().any(lacks) && !factor.levels.iter().any(String::is_empty) {
+            factor.levels.push(String::new());
+        }
+    }
+    factors
+}
+
+/// The cells that occur, and the cell of every observation.
+fn cells(batch: &Batch, factors: &[Factor], labels: &[String]) -> (Vec<Cell>, Vec<u32>) {
+    let level_at: Vec<HashMap<&str, u32>> = factors
+        .iter()
+        .map(|factor| {
+            factor.levels.iter().enumerate().map(|(at, level)| (level.as_str(), at as u32)).collect()
+        })
+        .collect();
+    let mut cells: Vec<Cell> = Vec::new();
+    let mut cell_at: HashMap<Vec<u32>, u32> = HashMap::new();
+    let cell_of = batch.observations.iter().map(|observation| {
+        let mut levels = Vec::with_capacity(factors.len());
+        for (at, factor) in factors.iter().enumerate() {
+            let level = if at == 0 {
+                arm_of(observation, labels)
+            } else {
+                observation.rows.iter().find(|(name, _)| *name == factor.name).map_or("", |(_, level)| level)
+            };
+            levels.push(level_at[at].get(level).copied().unwrap_or(0));
+        }
+        *cell_at.entry(levels).or_insert_with_key(|levels| {
+            cells.push(Cell { levels: levels.clone() });
+            (cells.len() - 1) as u32
+        })
+    });
+    let cell_of = cell_of.collect();
+    (cells, cell_of)
+}
+
+/// When no input has more than one job, its name tells nothing apart: the values belong to the whole trial. Jobs that
+/// are named differently in each input are compared all the same, and the names are noted.
+fn drop_single_job_names(batch: &mut Batch, labels: &[String]) {
+    let mut jobs: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); labels.len()];
+    let mut met: HashSet<(usize, u32)> = HashSet::new();
+    for observation in &batch.observations {
+        for (metric, _) in &observation.values {
+            if met.insert((observation.side, *metric)) {
+                jobs[observation.side].insert(&batch.metrics[*metric as usize].job);
+            }
+        }
+    }
+    if jobs.iter().any(|of_side| of_side.len() > 1)
+        || jobs.iter().all(|of_side| of_side.iter().all(|job| job.is_empty()))
+    {
+        return;
+    }
+    let names: BTreeSet<&str> = jobs.iter().flatten().copied().collect();
+    if names.len() > 1 {
+        let list: Vec<String> = jobs
+            .iter()
+            .zip(labels)
+            .map(|(of_side, label)| format!("'{}' in {label}", of_side.iter().copied().collect::<String>()))
+            .collect();
+        let note = format!(
+            "the jobs have different names and are compared as each input's only one: {}",
+            list.join(", ")
+        );
+        batch.notes.push(note);
+    }
+    let mut merged = Batch::default();
+    merged.notes = std::mem::take(&mut batch.notes);
+    merged.factor = batch.factor.take();
+    let at: Vec<u32> = batch
+        .metrics
+        .iter()
+        .map(|metric| merged.metric(&crate::record::Metric { job: String::new(), ..metric.clone() }))
+        .collect();
+    for observation in &mut batch.observations {
+        for (metric, _) in &mut observation.values {
+            *metric = at[*metric as usize];
+        }
+        for histogram in &mut observation.histograms {
+            histogram.job.clear();
+        }
+        for series in &mut observation.series {
+            series.job.clear();
+        }
+    }
+    merged.observations = std::mem::take(&mut batch.observations);
+    merged.facts = std::mem::take(&mut batch.facts);
+    *batch = merged;
+}
+
+/// fio options that vary inside an input become rows: files of different block sizes are not repeats of each other.
+fn option_rows(batch: &mut Batch) {
+    let mut used: BTreeSet<(usize, u32)> = BTreeSet::new();
+    for observation in &batch.observations {
+        if let Some(facts) = observation.facts {
+            used.insert((observation.side, facts));
+        }
+    }
+    let names: BTreeSet<&str> = batch
+        .facts
+        .iter()
+        .flat_map(|facts| facts.0.keys())
+        .map(String::as_str)
+        .filter(|name| name.starts_with(OPTION) && *name != "fio.version" && !name.contains('['))
+        .collect();
+    let varies = |name: &str| {
+        let mut first: BTreeMap<usize, Option<&str>> = BTreeMap::new();
+        used.iter().any(|(side, facts)| {
+            let value = batch.facts[*facts as usize].get(name);
+            *first.entry(*side).or_insert(value) != value
+        })
+    };
+    let varying: Vec<String> = names.into_iter().filter(|name| varies(name)).map(str::to_owned).collect();
+    if varying.is_empty() {
+        return;
+    }
+    for observation in &mut batch.observations {
+        let facts = observation.facts.map(|facts| &batch.facts[facts as usize]);
+        for name in &varying {
+            let value = facts.and_then(|facts| facts.get(name)).unwrap_or("");
+            observation.rows.push((name[OPTION.len()..].to_owned(), value.to_owned()));
+        }
+    }
+    for facts in &mut batch.facts {
+        facts.0.retain(|name, _| !varying.contains(name));
+    }
+}

@@ -1,0 +1,226 @@
+//! `--arm`, `--row`, `--value` and `--arm-columns` as written → what each column is.
+
+use crate::record::Metric;
+use crate::units::{Better, Unit};
+
+use super::error::Problem;
+
+/// Which columns of a table are what.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// The column that names the arm (long form).
+    pub arm: Option<String>,
+    /// The columns that make the rows.
+    pub rows: Vec<String>,
+    /// The columns with results (long form).
+    pub values: Vec<ValueColumn>,
+    /// Groups of columns, one an arm; each group is a metric (wide form).
+    pub arm_columns: Vec<Vec<ValueColumn>>,
+}
+
+/// A column with results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueColumn {
+    /// The header's name of it.
+    pub column: String,
+    /// Unit of the values that are stored.
+    pub unit: Unit,
+    /// Takes a printed value to that unit.
+    pub factor: f64,
+    /// The good direction.
+    pub better: Better,
+    said: bool,
+}
+
+/// Suffixes of column names: (suffix, unit as shown, good direction). The numbers keep the scale they were published in.
+const SUFFIXES: [(&str, &str, Better); 30] = [
+    ("kb_s", "KB/s", Better::Higher),
+    ("mb_s", "MB/s", Better::Higher),
+    ("gb_s", "GB/s", Better::Higher),
+    ("kib_s", "KiB/s", Better::Higher),
+    ("mib_s", "MiB/s", Better::Higher),
+    ("gib_s", "GiB/s", Better::Higher),
+    ("b_s", "B/s", Better::Higher),
+    ("ops_s", "ops/s", Better::Higher),
+    ("per_s", "/s", Better::Higher),
+    ("iops", "IOPS", Better::Higher),
+    ("tps", "/s", Better::Higher),
+    ("bw", "", Better::Higher),
+    ("throughput", "", Better::Higher),
+    ("ns", "ns", Better::Lower),
+    ("nsec", "ns", Better::Lower),
+    ("us", "µs", Better::Lower),
+    ("usec", "µs", Better::Lower),
+    ("ms", "ms", Better::Lower),
+    ("msec", "ms", Better::Lower),
+    ("s", "s", Better::Lower),
+    ("sec", "s", Better::Lower),
+    ("secs", "s", Better::Lower),
+    ("seconds", "s", Better::Lower),
+    ("pct", "%", Better::Lower),
+    ("percent", "%", Better::Lower),
+    ("bytes", "B", Better::Lower),
+    ("csw", "", Better::Lower),
+    ("ctx", "", Better::Lower),
+    ("latency", "", Better::Lower),
+    ("time", "", Better::Lower),
+];
+
+impl ValueColumn {
+    /// Reads `COL[:unit][:higher|lower]`.
+    ///
+    /// # Errors
+    /// A clause that says what would be right.
+    pub fn parse_spec(spec: &str) -> Result<ValueColumn, Problem> {
+        let bad = |what: String| Err(Problem::BadColumns(what));
+        let mut parts: Vec<&str> = spec.split(':').map(str::trim).collect();
+        let better = match parts.last() {
+            Some(&"higher") if parts.len() > 1 => Some(Better::Higher),
+            Some(&"lower") if parts.len() > 1 => Some(Better::Lower),
+            _ => None,
+        };
+        if better.is_some() {
+            parts.pop();
+        }
+        let mut column = match parts.as_slice() {
+            [name] | [name, _] if name.is_empty() => return bad(format!("'{spec}' names no column")),
+            [name] => ValueColumn::guessed(name),
+            [name, unit] => {
+                if unit.is_empty() {
+                    return bad(format!("'{spec}' has an empty unit"));
+                }
+                let nearest =
+                    ["higher", "lower"].into_iter().find(|word| strsim::damerau_levenshtein(unit, word) <= 2);
+                if let Some(word) = nearest {
+                    return bad(format!(
+                        "'{unit}' in '{spec}' is neither 'higher' nor 'lower': did you mean '{word}'?"
+                    ));
+                }
+                let (unit, factor) = Unit::parse(unit);
+                let better = unit.usual_better();
+                ValueColumn { column: (*name).to_owned(), unit, factor, better, said: true }
+            }
+            _ => return bad(format!("'{spec}' has too many ':'")),
+        };
+        if let Some(better) = better {
+            column.better = better;
+            column.said = true;
+        }
+        Ok(column)
+    }
+
+    /// A column of which nothing is said but its name.
+    #[must_use]
+    pub fn guessed(name: &str) -> ValueColumn {
+        let lower = name.to_ascii_lowercase();
+        let fits = |suffix: &str| {
+            lower
+                .strip_suffix(suffix)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with(['_', ' ', '-', '.']))
+        };
+        let longest =
+            SUFFIXES.iter().filter(|(suffix, ..)| fits(suffix)).max_by_key(|(suffix, ..)| suffix.len());
+        let (unit, better) = longest.map_or((Unit::Count, Better::Lower), |(_, unit, better)| {
+            (if unit.is_empty() { Unit::Count } else { Unit::Other((*unit).to_owned()) }, *better)
+        });
+        ValueColumn { column: name.to_owned(), unit, factor: 1.0, better, said: longest.is_some() }
+    }
+
+    /// Whether the good direction was said, or follows from the name.
+    #[must_use]
+    pub fn better_is_said(&self) -> bool {
+        self.said
+    }
+
+    /// The metric's name: the column's.
+    #[must_use]
+    pub fn metric_name(&self) -> String {
+        self.column.clone()
+    }
+
+    /// The metric's definition.
+    #[must_use]
+    pub fn metric(&self) -> Metric {
+        Metric { job: String::new(), name: self.metric_name(), unit: self.unit.clone(), better: self.better }
+    }
+
+    /// A field's number in the metric's unit.
+    ///
+    /// # Errors
+    /// When it is no number, not finite, or negative where the unit cannot be.
+    pub fn parse(&self, field: &str) -> Result<f64, Problem> {
+        let bad = |reason: &'static str| Problem::Value {
+            what: self.column.clone(),
+            text: field.chars().take(40).collect(),
+            reason,
+        };
+        let value: f64 = field.parse().map_err(|_| bad("which is not a number"))?;
+        if !value.is_finite() {
+            return Err(bad("which is not a number that can be compared"));
+        }
+        let may_be_negative = match &self.unit {
+            Unit::Percent | Unit::Count => true,
+            Unit::Other(name) => name == "%" || !SUFFIXES.iter().any(|(_, unit, _)| unit == name),
+            _ => false,
+        };
+        if value < 0.0 && !may_be_negative {
+            return Err(bad("which cannot be negative"));
+        }
+        let scaled = value * self.factor;
+        if scaled.is_finite() { Ok(scaled) } else { Err(bad("which is too large")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_the_unit_and_the_number_keeps_its_scale() {
+        for (name, unit, better) in [
+            ("kb_s", "KB/s", Better::Higher),
+            ("pagecache_mib_s", "MiB/s", Better::Higher),
+            ("read_iops", "IOPS", Better::Higher),
+            ("write_msec", "ms", Better::Lower),
+            ("seconds", "s", Better::Lower),
+            ("dax_runtime_s", "s", Better::Lower),
+            ("usr_pct", "%", Better::Lower),
+        ] {
+            let column = ValueColumn::guessed(name);
+            assert_eq!(
+                (column.unit, column.factor, column.better),
+                (Unit::Other(unit.to_owned()), 1.0, better),
+                "{name}"
+            );
+            assert!(column.said);
+        }
+        let unknown = ValueColumn::guessed("vanilla");
+        assert_eq!((unknown.unit, unknown.said), (Unit::Count, false));
+    }
+
+    #[test]
+    fn specs_are_read() {
+        let column = ValueColumn::parse_spec("kb_s:higher").unwrap();
+        assert_eq!((column.unit, column.better), (Unit::Other("KB/s".to_owned()), Better::Higher));
+        let column = ValueColumn::parse_spec("t:ms").unwrap();
+        assert_eq!(
+            (column.unit.clone(), column.factor, column.better),
+            (Unit::Nanoseconds, 1e6, Better::Lower)
+        );
+        assert_eq!(column.parse("2").unwrap(), 2e6);
+        let column = ValueColumn::parse_spec("score:points:higher").unwrap();
+        assert_eq!((column.unit, column.better), (Unit::Other("points".to_owned()), Better::Higher));
+        for spec in ["", ":ms", "a::higher", "a:b:c:lower", "a:higer"] {
+            assert!(ValueColumn::parse_spec(spec).is_err(), "{spec}");
+        }
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        let rate = ValueColumn::guessed("kb_s");
+        for field in ["nan", "inf", "-5", "12x", ""] {
+            assert!(rate.parse(field).is_err(), "{field}");
+        }
+        assert_eq!(ValueColumn::guessed("change_pct").parse("-5").unwrap(), -5.0);
+    }
+}

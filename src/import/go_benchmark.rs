@@ -1,0 +1,150 @@
+//! Go's benchmark text (`go test -bench`, benchstat's input): a row a benchmark, a metric a unit.
+//!
+//! Format: golang.org/design/14313-benchmark-format. `Unit` lines with `better=` are from
+//! golang.org/x/perf/benchfmt.
+
+use std::collections::BTreeMap;
+
+use crate::record::{HostFacts, Metric};
+use crate::units::{Better, Unit};
+
+use super::error::{ImportError, Problem};
+use super::observation::{Batch, Observation};
+use super::recognise::is_go_result;
+
+pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> Result<(), ImportError> {
+    let mut facts = HostFacts::default();
+    let mut package = String::new();
+    let mut betters: BTreeMap<String, Better> = BTreeMap::new();
+    let suffix = common_procs(text);
+    for (index, line) in text.lines().enumerate() {
+        if is_go_result(line) {
+            let row = (&*package, suffix.as_deref());
+            let mut observation = result(line, row, &betters, batch)
+                .map_err(|problem| ImportError::at(origin, index + 1, problem))?;
+            observation.side = side;
+            observation.facts = Some(batch.facts(facts.clone()));
+            batch.observations.push(observation);
+        } else if let Some((key, value)) = configuration(line) {
+            if key == "pkg" {
+                package = value.to_owned();
+            } else {
+                facts.set(key, value);
+            }
+        } else if let Some((unit, better)) = unit_line(line) {
+            betters.insert(unit.to_owned(), better);
+        }
+    }
+    Ok(())
+}
+
+/// `-8` when every benchmark of the text has it: then it tells nothing apart.
+fn common_procs(text: &str) -> Option<String> {
+    let mut names =
+        text.lines().filter(|line| is_go_result(line)).filter_map(|line| line.split_whitespace().next());
+    let procs = |name: &str| {
+        let (_, number) = name.rsplit_once('-')?;
+        number.bytes().all(|byte| byte.is_ascii_digit()).then(|| format!("-{number}"))
+    };
+    let first = procs(names.next()?)?;
+    names.all(|name| procs(name).as_deref() == Some(&*first)).then_some(first)
+}
+
+/// `key: value`, the key lower case and without spaces.
+fn configuration(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let good = key.chars().next().is_some_and(char::is_lowercase)
+        && !key.chars().any(|c| c.is_whitespace() || c.is_uppercase());
+    good.then(|| (key, value.trim()))
+}
+
+/// `Unit allocs/op better=lower`.
+fn unit_line(line: &str) -> Option<(&str, Better)> {
+    let mut fields = line.strip_prefix("Unit ")?.split_whitespace();
+    let unit = fields.next()?;
+    fields.find_map(|field| match field {
+        "better=higher" => Some((unit, Better::Higher)),
+        "better=lower" => Some((unit, Better::Lower)),
+        _ => None,
+    })
+}
+
+fn result(
+    line: &str,
+    (package, suffix): (&str, Option<&str>),
+    betters: &BTreeMap<String, Better>,
+    batch: &mut Batch,
+) -> Result<Observation, Problem> {
+    let mut fields = line.split_whitespace();
+    let name = fields.next().unwrap_or_default();
+    let bare = name.strip_prefix("Benchmark").unwrap_or(name);
+    let bare = suffix.and_then(|suffix| bare.strip_suffix(suffix)).unwrap_or(bare);
+    fields.next();
+    let mut observation = Observation::new(0);
+    if !package.is_empty() {
+        observation.rows.push(("pkg".to_owned(), package.to_owned()));
+    }
+    observation.rows.push(("benchmark".to_owned(), bare.to_owned()));
+    while let Some(text) = fields.next() {
+        let Some(unit) = fields.next() else {
+            return Err(Problem::Value {
+                what: bare.to_owned(),
+                text: text.to_owned(),
+                reason: "a value without a unit",
+            });
+        };
+        let bad = |reason| Problem::Value { what: format!("{bare} {unit}"), text: text.to_owned(), reason };
+        let value: f64 = text.parse().map_err(|_| bad("which is not a number"))?;
+        let (metric, factor) = metric(unit, betters);
+        let value = value * factor;
+        if !value.is_finite() {
+            return Err(bad("which is not a number that can be compared"));
+        }
+        if value < 0.0 && !matches!(metric.unit, Unit::Other(_)) {
+            return Err(bad("which cannot be negative"));
+        }
+        observation.values.push((batch.metric(&metric), value));
+    }
+    Ok(observation)
+}
+
+/// A Go unit as a metric: its name stays the Go unit, its values go to the base unit.
+fn metric(go_unit: &str, betters: &BTreeMap<String, Better>) -> (Metric, f64) {
+    let (unit, factor) = match go_unit {
+        "ns/op" => (Unit::Nanoseconds, 1.0),
+        "sec/op" | "s/op" => (Unit::Seconds, 1.0),
+        "MB/s" => (Unit::BytesPerSecond, 1e6),
+        "B/s" => (Unit::BytesPerSecond, 1.0),
+        "B/op" => (Unit::Bytes, 1.0),
+        "allocs/op" => (Unit::Count, 1.0),
+        other => (Unit::Other(other.to_owned()), 1.0),
+    };
+    let better = betters.get(go_unit).copied().unwrap_or_else(|| unit.usual_better());
+    (Metric { job: String::new(), name: go_unit.to_owned(), unit, better }, factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_benchmarks_and_units_are_metrics() {
+        let text = "goos: linux\npkg: a/b\nUnit probes/op better=higher\n\
+                    BenchmarkX/size=4k-8 \t 10 \t 123 ns/op\t 2.5 MB/s\t 8 B/op\t 3 probes/op\nPASS\nok a/b 1.2s\n";
+        let mut batch = Batch::default();
+        read(text, "f", 0, &mut batch).unwrap();
+        let [only] = batch.observations.as_slice() else { panic!("one result") };
+        assert_eq!(only.rows[1], ("benchmark".to_owned(), "X/size=4k".to_owned()));
+        assert_eq!(only.values.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [123.0, 2.5e6, 8.0, 3.0]);
+        assert_eq!(batch.metrics[1].better, Better::Higher);
+        assert_eq!(batch.metrics[3].better, Better::Higher);
+        assert_eq!(batch.facts[0].get("goos"), Some("linux"));
+    }
+
+    #[test]
+    fn a_value_without_a_unit_is_refused_with_its_line() {
+        let mut batch = Batch::default();
+        let error = read("\nBenchmarkX 1 5 ns/op 7\n", "f", 0, &mut batch).unwrap_err();
+        assert_eq!(error.to_string(), "f, line 2: X is '7', a value without a unit");
+    }
+}

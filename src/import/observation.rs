@@ -1,0 +1,106 @@
+//! What every format is read into before the run is built: one observation a trial, definitions kept once.
+
+use std::collections::HashMap;
+
+use crate::record::{HostFacts, LatencyHistogram, Metric, Series, Status};
+
+/// One trial as a file tells it, its arm and row still as names.
+#[derive(Debug)]
+pub(super) struct Observation {
+    /// Which of the inputs it came from.
+    pub(super) side: usize,
+    /// The arm, when the file itself names it.
+    pub(super) arm: Option<String>,
+    /// (factor, level) of the row.
+    pub(super) rows: Vec<(String, String)>,
+    pub(super) started_unix_ns: u64,
+    pub(super) elapsed_s: f64,
+    pub(super) status: Status,
+    pub(super) excluded: Option<String>,
+    /// Index into [`Batch::facts`].
+    pub(super) facts: Option<u32>,
+    /// Index into [`Batch::metrics`], value.
+    pub(super) values: Vec<(u32, f64)>,
+    pub(super) histograms: Vec<LatencyHistogram>,
+    pub(super) series: Vec<Series>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Observation {
+    pub(super) fn new(side: usize) -> Observation {
+        Observation {
+            side,
+            arm: None,
+            rows: Vec::new(),
+            started_unix_ns: 0,
+            elapsed_s: 0.0,
+            status: Status::Done,
+            excluded: None,
+            facts: None,
+            values: Vec::new(),
+            histograms: Vec::new(),
+            series: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The observations of some files, in their order, and the definitions they refer to.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) metrics: Vec<Metric>,
+    metric_at: HashMap<Metric, u32>,
+    pub(super) facts: Vec<HostFacts>,
+    facts_at: HashMap<HostFacts, u32>,
+    pub(super) observations: Vec<Observation>,
+    /// Sentences about the files.
+    pub(super) notes: Vec<String>,
+    /// The name of what tells the arms apart, when a table's column does.
+    pub(super) factor: Option<String>,
+}
+
+impl Batch {
+    pub(super) fn metric(&mut self, metric: &Metric) -> u32 {
+        if let Some(at) = self.metric_at.get(metric) {
+            return *at;
+        }
+        let at = self.metrics.len() as u32;
+        self.metrics.push(metric.clone());
+        self.metric_at.insert(metric.clone(), at);
+        at
+    }
+
+    pub(super) fn facts(&mut self, facts: HostFacts) -> u32 {
+        if let Some(at) = self.facts_at.get(&facts) {
+            return *at;
+        }
+        let at = self.facts.len() as u32;
+        self.facts.push(facts.clone());
+        self.facts_at.insert(facts, at);
+        at
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Puts `later` behind this batch.
+    pub(super) fn append(&mut self, later: Batch) {
+        let metrics: Vec<u32> = later.metrics.iter().map(|metric| self.metric(metric)).collect();
+        let facts: Vec<u32> = later.facts.into_iter().map(|facts| self.facts(facts)).collect();
+        self.observations.reserve(later.observations.len());
+        for mut observation in later.observations {
+            for (index, _) in &mut observation.values {
+                *index = metrics[*index as usize];
+            }
+            observation.facts = observation.facts.map(|index| facts[index as usize]);
+            self.observations.push(observation);
+        }
+        for note in later.notes {
+            self.note(note);
+        }
+        self.factor = self.factor.take().or(later.factor);
+    }
+}

@@ -1,0 +1,144 @@
+//! Files → one [`Batch`], read in parallel and put together in the order of the files.
+
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::columns::Columns;
+use super::error::{ImportError, Problem};
+use super::observation::Batch;
+use super::recognise::{Format, recognise, text};
+use super::source::Side;
+use super::{assay_export, csv_table, fio, go_benchmark, hyperfine, numbers};
+
+/// Most bytes of one file.
+const MOST_BYTES: u64 = 1 << 30;
+/// Files a thread takes at a time.
+const CHUNK: usize = 32;
+
+/// What all files need to know of the request.
+pub(super) struct Context<'a> {
+    pub(super) columns: &'a Columns,
+    /// Number of inputs compared; one alone must hold its arms itself.
+    pub(super) sides: usize,
+}
+
+/// All that was read, and the files that could not be.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) batch: Batch,
+    pub(super) formats: Vec<Format>,
+    pub(super) failures: Vec<(usize, ImportError)>,
+}
+
+/// Reads a whole regular file or pipe, up to a bound.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
+    let origin = path.display().to_string();
+    let fail = |problem| ImportError::new(origin.as_str(), problem);
+    let file = std::fs::File::open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => fail(Problem::NotFound { nearest: None }),
+        _ => fail(Problem::Io(error)),
+    })?;
+    let metadata = file.metadata().map_err(|error| fail(Problem::Io(error)))?;
+    if metadata.is_dir() {
+        return Err(fail(Problem::IsDirectory));
+    }
+    if metadata.file_type().is_block_device() || metadata.file_type().is_char_device() {
+        return Err(fail(Problem::NotAFile));
+    }
+    let mut bytes = Vec::with_capacity(metadata.len().min(MOST_BYTES) as usize + 1);
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| fail(Problem::Io(error)))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(fail(Problem::TooLarge { limit_bytes: MOST_BYTES }));
+    }
+    Ok(bytes)
+}
+
+/// Reads one file's bytes into the batch. Never panics, whatever the bytes.
+pub(super) fn read_into(
+    bytes: &[u8],
+    origin: &str,
+    side: usize,
+    context: &Context<'_>,
+    batch: &mut Batch,
+) -> Result<Format, ImportError> {
+    let format = recognise(bytes, origin)?;
+    let text = text(bytes, origin)?;
+    match format {
+        Format::FioJson => fio::read(text, origin, side, batch)?,
+        Format::AssayJson => assay_export::as_arm(assay_export::read(text, origin)?, side, batch),
+        Format::Hyperfine => hyperfine::read(text, origin, side, context.sides == 1, batch)?,
+        Format::GoBenchmark => go_benchmark::read(text, origin, side, batch)?,
+        Format::Numbers => numbers::read(text, origin, side, context.columns.values.first(), batch)?,
+        Format::Csv => csv_table::read(text, origin, (side, context.sides), context.columns, batch)?,
+    }
+    Ok(format)
+}
+
+/// Reads all files of all sides.
+pub(super) fn read_all(sides: &[Side], context: &Context<'_>) -> Contents {
+    let tasks: Vec<(usize, &Path)> = sides
+        .iter()
+        .enumerate()
+        .flat_map(|(index, side)| side.files.iter().map(move |file| (index, file.as_path())))
+        .collect();
+    let chunks: Vec<&[(usize, &Path)]> = tasks.chunks(CHUNK).collect();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, Contents)>> = Mutex::new(Vec::with_capacity(chunks.len()));
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(chunks.len()).max(1);
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(chunk) = chunks.get(index) else { break };
+            let contents = read_chunk(chunk, index * CHUNK, context);
+            if let Ok(mut done) = done.lock() {
+                done.push((index, contents));
+            }
+        }
+    };
+    if threads == 1 {
+        work();
+    } else {
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+    }
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_by_key(|(index, _)| *index);
+    let mut whole = Contents::default();
+    for (_, contents) in done {
+        whole.batch.append(contents.batch);
+        whole.failures.extend(contents.failures);
+        for format in contents.formats {
+            if !whole.formats.contains(&format) {
+                whole.formats.push(format);
+            }
+        }
+    }
+    whole
+}
+
+/// `first` is the number of the chunk's first file among all.
+fn read_chunk(chunk: &[(usize, &Path)], first: usize, context: &Context<'_>) -> Contents {
+    let mut contents = Contents::default();
+    for (offset, (side, path)) in chunk.iter().enumerate() {
+        // A batch a file: what a damaged file had already given must not stay behind.
+        let mut batch = Batch::default();
+        let origin = path.display().to_string();
+        match read_bytes(path).and_then(|bytes| read_into(&bytes, &origin, *side, context, &mut batch)) {
+            Ok(format) => {
+                contents.batch.append(batch);
+                if !contents.formats.contains(&format) {
+                    contents.formats.push(format);
+                }
+            }
+            Err(error) => contents.failures.push((first + offset, error)),
+        }
+    }
+    contents
+}

@@ -1,0 +1,154 @@
+//! Which tool wrote a text, by its content; names and endings are not looked at.
+
+use super::error::{ImportError, Problem};
+
+/// The formats that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Format {
+    /// fio `--output-format=json` or `json+`.
+    FioJson,
+    /// `assay export --format json`.
+    AssayJson,
+    /// `hyperfine --export-json`.
+    Hyperfine,
+    /// Output of `go test -bench`, or benchstat's input.
+    GoBenchmark,
+    /// One number a line, as ministat reads it.
+    Numbers,
+    /// A table with a header.
+    Csv,
+}
+
+impl Format {
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::FioJson => "fio json",
+            Format::AssayJson => "assay export",
+            Format::Hyperfine => "hyperfine json",
+            Format::GoBenchmark => "go benchmark text",
+            Format::Numbers => "numbers",
+            Format::Csv => "csv",
+        }
+    }
+}
+
+/// The text in `bytes`, a byte order mark removed.
+pub(super) fn text<'a>(bytes: &'a [u8], origin: &str) -> Result<&'a str, ImportError> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| ImportError::new(origin, Problem::NotText { offset: error.valid_up_to() }))?;
+    if let Some(offset) = text.find('\0') {
+        return Err(ImportError::new(origin, Problem::NotText { offset }));
+    }
+    Ok(text.trim_start_matches('\u{feff}'))
+}
+
+/// Recognises a file's format by its content.
+///
+/// # Errors
+/// [`ImportError`] when it is empty, not text, or like none of the known formats.
+pub fn recognise(bytes: &[u8], origin: &str) -> Result<Format, ImportError> {
+    let text = text(bytes, origin)?;
+    let Some(first) = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))
+    else {
+        return Err(ImportError::new(origin, Problem::Empty));
+    };
+    if text.lines().any(|line| line.trim_start().starts_with('{')) {
+        if let Some(format) = json_format(text) {
+            return Ok(format);
+        }
+        if first.starts_with('{') {
+            return Err(unknown(origin, "JSON, but not fio's, hyperfine's or assay's"));
+        }
+    }
+    if text.lines().any(is_go_result) {
+        return Ok(Format::GoBenchmark);
+    }
+    if number(first).is_some() {
+        return Ok(Format::Numbers);
+    }
+    if delimiter(first).is_some() {
+        return Ok(Format::Csv);
+    }
+    if first.contains('{') && json_format(text) == Some(Format::FioJson) {
+        return Ok(Format::FioJson);
+    }
+    let start: String = first.chars().take(40).collect();
+    Err(unknown(origin, &format!("it starts with '{start}'")))
+}
+
+fn unknown(origin: &str, looks_like: &str) -> ImportError {
+    ImportError::new(origin, Problem::UnknownFormat { looks_like: looks_like.to_owned() })
+}
+
+/// By keys that only that tool writes together.
+fn json_format(text: &str) -> Option<Format> {
+    let has = |key: &str| text.contains(key);
+    if has("\"fio version\"") || has("\"client_stats\"") || has("\"jobname\"") {
+        Some(Format::FioJson)
+    } else if has("\"design\"") && has("\"trials\"") && has("\"cells\"") || has("\"assay_version\"") {
+        Some(Format::AssayJson)
+    } else if has("\"results\"") && has("\"command\"") {
+        Some(Format::Hyperfine)
+    } else {
+        None
+    }
+}
+
+/// `BenchmarkName-8  100  123 ns/op`.
+pub(super) fn is_go_result(line: &str) -> bool {
+    let mut fields = line.split_whitespace();
+    fields.next().is_some_and(|name| name.starts_with("Benchmark"))
+        && fields.next().is_some_and(|n| n.parse::<u64>().is_ok())
+        && fields.next().is_some_and(|value| value.parse::<f64>().is_ok())
+        && fields.next().is_some()
+}
+
+/// The number at the start of a line, the whole of which is the number or the number and a comment.
+pub(super) fn number(line: &str) -> Option<f64> {
+    let bare = line.split('#').next().unwrap_or("").trim();
+    bare.parse().ok()
+}
+
+/// The character that separates the fields of a header line.
+pub(super) fn delimiter(header: &str) -> Option<u8> {
+    [b',', b'\t', b';'].into_iter().find(|byte| header.as_bytes().contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_decides() {
+        let cases: [(&str, Format); 8] = [
+            ("note: x\n{\n \"fio version\" : \"fio-3.33\"", Format::FioJson),
+            ("fio: warning {\"jobname\": 1}", Format::FioJson),
+            ("{\"results\": [{\"command\": \"ls\"", Format::Hyperfine),
+            ("{\"version\": 1, \"assay_version\": \"0.1.0\"", Format::AssayJson),
+            ("goos: linux\nBenchmarkX-8 100 12.5 ns/op\n", Format::GoBenchmark),
+            ("# times\n\n1.5\n2\n", Format::Numbers),
+            ("a,b\n1,2\n", Format::Csv),
+            ("\u{feff}a;b\n1;2\n", Format::Csv),
+        ];
+        for (text, format) in cases {
+            assert_eq!(recognise(text.as_bytes(), "x").unwrap(), format, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_nothing_known_is_said() {
+        for (bytes, words) in [
+            (&b""[..], "x is empty"),
+            (b"\n # only a comment\n", "x is empty"),
+            (b"\x7fELF\xff", "x is not text: byte 4"),
+            (b"hello\n", "x has no format known here (it starts with 'hello')"),
+            (b"{\"a\": 1}", "x has no format known here (JSON, but not"),
+        ] {
+            let error = recognise(bytes, "x").unwrap_err();
+            assert!(error.to_string().starts_with(words), "{error}");
+            assert!(error.hint().is_some());
+        }
+    }
+}

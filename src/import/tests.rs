@@ -1,0 +1,219 @@
+//! Whole inputs into runs.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+use crate::record::Source;
+use crate::units::Better;
+
+fn data(name: &str) -> String {
+    format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn inputs(specs: &[&str]) -> Vec<Input> {
+    specs
+        .iter()
+        .map(|spec| {
+            let (label, rest) = split_label(spec);
+            Input::Files(find_files(rest, label).unwrap())
+        })
+        .collect()
+}
+
+fn run(specs: &[&str], options: &Options) -> Run {
+    load(inputs(specs), options).unwrap().run
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
+    let path = directory.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn a_directory_of_fio_files_is_an_arm_and_options_that_vary_are_rows() {
+    let before = format!("before={}", data("fio/single-*.json"));
+    let after = format!("after={}", data("fio/single-4k-*.json"));
+    let run = run(&[&before, &after], &Options::default());
+    assert_eq!(run.arms(), ["before", "after"]);
+    assert_eq!(run.source, Source::Imported("fio json".to_owned()));
+    assert_eq!(run.design.factors[1].name, "bs");
+    assert_eq!(run.design.factors[1].levels, ["4k", "64k"]);
+    assert_eq!(run.cells.len(), 3);
+    assert_eq!(run.trials.len(), 9);
+    assert!(run.metrics.iter().all(|metric| metric.job.is_empty()));
+    assert!(run.trials.iter().all(|trial| trial.started_unix_ns > 0 && trial.facts.is_some()));
+    assert_eq!(
+        run.trials.iter().filter(|trial| trial.cell == 0).map(|trial| trial.round).collect::<Vec<_>>(),
+        [0, 1, 2]
+    );
+    assert!(
+        run.facts
+            .iter()
+            .all(|facts| facts.get("fio.bs").is_none() && facts.get("fio.version") == Some("fio-3.33"))
+    );
+}
+
+#[test]
+fn several_jobs_keep_their_names() {
+    let groups = data("fio/groups.json");
+    let run = run(&[&format!("a={groups}"), &format!("b={groups}")], &Options::default());
+    assert!(run.metrics.iter().any(|metric| metric.job == "rw" && metric.name == "read.bw"));
+    assert_eq!(run.trials.len(), 2);
+}
+
+#[test]
+fn single_jobs_of_different_names_are_compared_and_noted() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(data("fio/single-4k-1.json")).unwrap();
+    let renamed =
+        write(directory.path(), "r.json", &text.replace("\"jobname\" : \"j\"", "\"jobname\" : \"k\""));
+    let run = run(
+        &[&format!("a={}", data("fio/single-4k-1.json")), &format!("b={}", renamed.display())],
+        &Options::default(),
+    );
+    assert!(run.metrics.iter().all(|metric| metric.job.is_empty()));
+    assert!(run.notes.iter().any(|note| note.contains("'j' in a, 'k' in b")), "{:?}", run.notes);
+}
+
+#[test]
+fn numbers_and_their_direction() {
+    let directory = tempfile::tempdir().unwrap();
+    let a = write(directory.path(), "a", "# ms\n1.5\n2.5 # warm\n");
+    let b = write(directory.path(), "b", "3\n");
+    let specs = [a.to_str().unwrap(), b.to_str().unwrap()];
+    let plain = run(&specs, &Options::default());
+    assert_eq!((plain.trials.len(), plain.metrics[0].name.as_str()), (3, "value"));
+    assert!(plain.notes[0].starts_with("plain numbers: less is taken as better"));
+    let mut options = Options::default();
+    options.columns.values.push(ValueColumn::parse_spec("score:points:higher").unwrap());
+    let said = run(&specs, &options);
+    assert_eq!((said.metrics[0].name.as_str(), said.metrics[0].better), ("score", Better::Higher));
+    assert!(said.notes.is_empty());
+    let broken = write(directory.path(), "c", "1\nx\n");
+    let error = load(inputs(&[specs[0], broken.to_str().unwrap()]), &Options::default()).unwrap_err();
+    assert!(error.to_string().ends_with("c, line 2: value is 'x', which is not a number"), "{error}");
+}
+
+#[test]
+fn hyperfine_commands_are_arms_alone_and_rows_beside_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let text =
+        r#"{"results":[{"command":"a","times":[1.0,2.0],"exit_codes":[0,1]},{"command":"b","times":[3.0]}]}"#;
+    let path = write(directory.path(), "h.json", text);
+    let path = path.to_str().unwrap();
+    let alone = run(&[path], &Options::default());
+    assert_eq!(
+        (alone.arms().to_vec(), alone.design.factors.len()),
+        (vec!["a".to_owned(), "b".to_owned()], 1)
+    );
+    assert!(!alone.trials[1].counts());
+    let both = run(&[&format!("x={path}"), &format!("y={path}")], &Options::default());
+    assert_eq!(both.design.factors[1].levels, ["a", "b"]);
+}
+
+#[test]
+fn the_published_f2fs_table_keeps_its_scale() {
+    let mut options = Options::default();
+    options.columns.arm = Some("variant".to_owned());
+    options.columns.rows = vec!["write".to_owned(), "io_size".to_owned()];
+    options.columns.values = vec![ValueColumn::parse_spec("kb_s:higher").unwrap()];
+    let csv = data("published/f2fs-dio-serialize.csv");
+    let first = run(&[&csv], &options);
+    assert_eq!(first.arms(), ["serialize all", "serialize none", "serialize partial"]);
+    assert_eq!(first.trials[0].values, [(0, 45637.0)]);
+    assert_eq!(first.cells.len(), 16);
+    assert!(first.notes.is_empty(), "{:?}", first.notes);
+    options.baseline = Some("serialize none".to_owned());
+    let turned = run(&[&csv], &options);
+    assert_eq!(turned.arms(), ["serialize none", "serialize all", "serialize partial"]);
+    assert_eq!(turned.arm_of(turned.trials[0].cell), 1);
+    options.baseline = Some("none".to_owned());
+    let error = load(inputs(&[&csv]), &options).unwrap_err();
+    assert!(error.to_string().contains("there is no arm 'none'; the arms are serialize all"), "{error}");
+}
+
+#[test]
+fn an_export_comes_back_as_it_was_and_its_damage_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let groups = data("fio/groups.json+");
+    let original = run(&[&format!("a={groups}"), &format!("b={groups}")], &Options::default());
+    let text = serde_json::to_string_pretty(&original).unwrap();
+    let path = write(directory.path(), "e.json", &text);
+    assert_eq!(read_run(&path).unwrap(), original);
+    assert_eq!(run(&[path.to_str().unwrap()], &Options::default()), original);
+    let turned =
+        run(&[path.to_str().unwrap()], &Options { baseline: Some("b".to_owned()), ..Options::default() });
+    assert_eq!((turned.arms()[0].as_str(), turned.arm_of(turned.trials[0].cell)), ("b", 1));
+    // Beside another input all its arms become rows.
+    let pair =
+        run(&[&format!("old={}", path.display()), &format!("new={}", path.display())], &Options::default());
+    assert_eq!(
+        (pair.arms(), pair.design.factors[1].levels.as_slice()),
+        (&["old".to_owned(), "new".to_owned()][..], original.arms())
+    );
+
+    for (from, to, words) in [
+        ("\"version\": 1", "\"version\": 9", "newer assay: record version 9"),
+        ("\"compare\": 0", "\"compare\": 5", "design.compare is 5"),
+        ("\"cell\": 1", "\"cell\": 77", "belongs to cell 77"),
+    ] {
+        let damaged = write(directory.path(), "d.json", &text.replacen(from, to, 1));
+        let error = read_run(&damaged).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let cut = write(directory.path(), "cut.json", &text[..text.len() - 10]);
+    assert!(read_run(&cut).unwrap_err().to_string().contains("ends too early"));
+    let other = read_run(Path::new(&groups)).unwrap_err();
+    assert!(other.to_string().contains("this is fio json, not what"), "{other}");
+}
+
+#[test]
+fn unreadable_files_of_a_directory_are_all_named_or_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["1.json", "2.json"] {
+        fs::copy(data("fio/single-4k-1.json"), directory.path().join(name)).unwrap();
+    }
+    write(directory.path(), "3.json", &fs::read_to_string(data("fio/truncated.json")).unwrap());
+    write(directory.path(), "4.json", "");
+    let side = format!("b={}", directory.path().display());
+    let specs = [data("fio/single-4k-2.json"), side];
+    let specs: Vec<&str> = specs.iter().map(String::as_str).collect();
+    let error = load(inputs(&specs), &Options::default()).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("2 of 5 files cannot be used")
+            && text.contains("3.json, line ")
+            && text.contains("4.json is empty"),
+        "{text}"
+    );
+    assert!(error.hint().unwrap().contains("--skip-unreadable"));
+    let loaded = load(inputs(&specs), &Options { skip_unreadable: true, ..Options::default() }).unwrap();
+    assert_eq!((loaded.run.trials.len(), loaded.skipped.len()), (3, 2));
+}
+
+#[test]
+fn what_cannot_be_compared_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = data("fio/single-4k-1.json");
+    let failed = data("fio/failed.json");
+    let error = load(inputs(&[&one]), &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("holds one arm only"), "{error}");
+    let error =
+        load(inputs(&[&format!("a={failed}"), &format!("b={failed}")]), &Options::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("every trial in it failed, the first with: job 'j' ended with error 1"),
+        "{error}"
+    );
+    let nested = Input::Files(Side {
+        label: "d".to_owned(),
+        files: vec![directory.path().to_owned()],
+        several: false,
+        notes: Vec::new(),
+    });
+    let error = load(vec![nested], &Options::default()).unwrap_err();
+    assert!(error.to_string().ends_with("is a directory where a file should be"), "{error}");
+    let device = load(inputs(&["/dev/zero", &one]), &Options::default()).unwrap_err();
+    assert!(device.to_string().contains("is a device"), "{device}");
+}
