@@ -4,7 +4,7 @@
 //! task's variables in its environment for `${VAR}`. Leaves: what its JSON says, all jobs and groups. It must not
 //! read or change the job. Job and output are memory files: a killed trial leaves nothing of them behind.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
@@ -28,7 +28,7 @@ pub struct Fio;
 
 impl Engine for Fio {
     fn probe(&self) -> Result<Probe, EngineError> {
-        probe_in(std::env::var_os("PATH"))
+        probe_in(std::env::var_os("PATH").as_deref())
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
@@ -42,8 +42,8 @@ fn unsupported<T>(reason: String) -> Result<T, EngineError> {
     Err(EngineError::Unsupported { reason })
 }
 
-fn probe_in(path: Option<OsString>) -> Result<Probe, EngineError> {
-    let Some(fio) = find_program("fio", path.as_deref()) else {
+fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
+    let Some(fio) = find_program("fio", path) else {
         return unsupported(
             "fio is not on PATH; install it (Debian, Ubuntu: apt-get install fio), version 3.33 or newer"
                 .to_owned(),
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn a_missing_an_old_and_a_strange_fio_are_refused_with_the_remedy() {
         let directory = tempfile::tempdir().unwrap();
-        let path = Some(directory.path().as_os_str().to_owned());
-        assert!(reason(probe_in(path.clone())).contains("apt-get install fio"));
+        let path = Some(directory.path().as_os_str());
+        assert!(reason(probe_in(path)).contains("apt-get install fio"));
         assert!(reason(probe_in(None)).contains("not on PATH"));
         for (script, part) in [
             ("echo fio-3.16", "fio-3.16, whose output differs; install fio 3.33 or newer"),
@@ -231,7 +231,7 @@ mod tests {
             ("exit 4", "exit code 4"),
         ] {
             fake_fio(directory.path(), script);
-            let reason = reason(probe_in(path.clone()));
+            let reason = reason(probe_in(path));
             assert!(reason.contains(part), "{reason}");
         }
         fake_fio(directory.path(), "echo fio-3.37");

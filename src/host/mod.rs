@@ -1,1 +1,81 @@
-//! host (placeholder while the skeleton is being built).
+//! Facts of the machine, kernel, device and queue; bringing them to the same state before each trial; what else ran.
+//!
+//! Enters: `/proc` and `/sys` (under any [`Roots`], so that tests can use a tree of their own) and a path that will be
+//! written. Leaves: [`HostFacts`](crate::record::HostFacts), [`Quiet`], [`Disturbance`] and doctor's [`doctor::Finding`]s.
+//! It must not know jobs, trials or verdicts. Facts under `now.` are of the moment: they differ between any two looks and
+//! are not compared between arms; all others should be equal in all trials unless they were varied on purpose.
+
+mod cgroup;
+mod device;
+
+mod interference;
+mod kernel;
+mod memory;
+mod mount;
+mod place;
+mod processor;
+mod quiesce;
+mod roots;
+
+pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
+pub use interference::{Disturbance, Interference, Limits};
+pub use place::{path_facts, path_facts_in};
+pub use quiesce::{Idle, PageCache, Quiet, quiesce};
+pub use roots::Roots;
+
+use crate::record::HostFacts;
+
+/// The prefix of facts of the moment.
+pub const MOMENTARY: &str = "now.";
+
+/// Facts of this machine and its kernel, without any path.
+#[must_use]
+pub fn facts() -> HostFacts {
+    let mut facts = facts_in(&Roots::default());
+    facts.set("io_uring", kernel::try_io_uring());
+    facts
+}
+
+/// The same from other roots; `io_uring` is then what the sysctl says, as nothing can be tried there.
+#[must_use]
+pub fn facts_in(roots: &Roots) -> HostFacts {
+    let mut facts = HostFacts::default();
+    kernel::add(roots, &mut facts);
+    processor::add(roots, &mut facts);
+    memory::add(roots, &mut facts);
+    cgroup::add(roots, &mut facts);
+    interference::add(roots, &mut facts);
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_facts() {
+        let facts = facts();
+        for name in ["kernel.release", "cpu.count", "memory.total", "io_uring", "now.load1"] {
+            assert!(facts.get(name).is_some_and(|value| !value.is_empty()), "{name}: {facts:?}");
+        }
+        let cpus: usize = facts.get("cpu.count").unwrap().parse().unwrap();
+        assert!(cpus >= std::thread::available_parallelism().unwrap().get());
+    }
+
+    #[test]
+    fn an_empty_tree_has_none_and_is_no_error() {
+        let tree = tempfile::tempdir().unwrap();
+        let facts = facts_in(&Roots::under(tree.path()));
+        assert_eq!(facts.0.into_iter().collect::<Vec<_>>(), Vec::new());
+    }
+
+    #[test]
+    fn stable_facts_are_the_same_twice() {
+        let stable = |facts: HostFacts| -> Vec<(String, String)> {
+            facts.0.into_iter().filter(|(name, _)| !name.starts_with(MOMENTARY)).collect()
+        };
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(stable(facts()), stable(facts()));
+        assert_eq!(stable(path_facts(directory.path())), stable(path_facts(directory.path())));
+    }
+}

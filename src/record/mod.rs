@@ -15,6 +15,8 @@ pub use facts::HostFacts;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};
 pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};
 pub use metric::{Direction, Metric, Sample};
+// Part of a metric's definition, so that those who make samples need no other layer.
+pub use crate::units::{Better, Unit};
 pub use trial::{Outcome, Series, Status, Trial};
 
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,8 @@ fn task(directory: &std::path::Path, job: &str) -> Task {
 
 fn value(outcome: &Outcome, job: &str, name: &str) -> f64 {
     let found = outcome.samples.iter().find(|s| s.metric.job == job && s.metric.name == name);
-    found.unwrap_or_else(|| panic!("no {job}/{name}")).value
+    assert!(found.is_some(), "no {job}/{name}");
+    found.map_or(f64::NAN, |sample| sample.value)
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn a_time_limit_leaves_no_fio_behind() {
     let limited = Task { timeout_s: Some(1.0), ..task(directory.path(), job) };
     match Fio.run(&limited) {
         Err(EngineError::Failed { reason, .. }) => {
-            assert!(reason.contains("longer than the limit of 1 s"), "{reason}")
+            assert!(reason.contains("longer than the limit of 1 s"), "{reason}");
         }
         other => panic!("{other:?}"),
     }

@@ -1,0 +1,263 @@
+//! What else ran: stolen processor time, pressure, and I/O on the device that was not the trial's.
+//!
+//! Two looks make a [`Disturbance`]. [`Limits`] is the rule, fixed before the run, by which a round is thrown out. It uses
+//! only what the trial cannot cause itself, so that it cannot see the outcome: stolen time, and reads of others on the
+//! device. Pressure of a trial is mostly its own doing (direct I/O waits, that is what it is for): it is only reported.
+
+use std::path::Path;
+
+use super::device::{BlockDevice, device_under};
+use super::roots::Roots;
+use crate::record::HostFacts;
+
+/// Ticks of `/proc/stat` a second, as Linux shows them to user space everywhere.
+const TICKS_PER_S: f64 = 100.0;
+
+/// One look at the counters.
+#[derive(Clone, Debug)]
+pub struct Interference {
+    at: std::time::Instant,
+    busy_ticks: u64,
+    steal_ticks: u64,
+    pressure_us: [Option<u64>; 3],
+    device_read_bytes: Option<u64>,
+    own_read_bytes: u64,
+    device: Option<BlockDevice>,
+}
+
+/// What happened between two looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Disturbance {
+    /// Seconds between the looks.
+    pub elapsed_s: f64,
+    /// Seconds of processor time that the hypervisor gave to others while a processor here wanted to run.
+    pub steal_s: f64,
+    /// The same as a share of all time that processors here ran or wanted to.
+    pub steal_share: f64,
+    /// Share of the time in which some task waited for a processor; `None` without PSI.
+    pub psi_cpu: Option<f64>,
+    /// Share of the time in which some task waited for I/O.
+    pub psi_io: Option<f64>,
+    /// Share of the time in which some task waited for memory.
+    pub psi_memory: Option<f64>,
+    /// Bytes read from the device by processes that are not this one's ended children; `None` without a device.
+    /// Writes cannot be told apart: the kernel writes for everyone.
+    pub foreign_read_bytes: Option<u64>,
+}
+
+/// Above which a trial's round is thrown out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Largest share of stolen time.
+    pub steal_share: f64,
+    /// Stolen time below this never counts: a few ticks are the grain of the counter.
+    pub steal_s: f64,
+    /// Largest rate of foreign reads from the device, bytes a second.
+    pub foreign_read_bytes_per_s: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { steal_share: 0.05, steal_s: 0.1, foreign_read_bytes_per_s: 4_194_304.0 }
+    }
+}
+
+impl Limits {
+    /// The rule in words, for the record.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!(
+            "a round is thrown out when more than {:.0} % of the processor time is stolen in one of its trials, or others \
+             read more than {:.0} MiB/s from its device",
+            self.steal_share * 100.0,
+            self.foreign_read_bytes_per_s / 1_048_576.0
+        )
+    }
+}
+
+impl Disturbance {
+    /// By which rule the trial's round is thrown out, in words with the figure; `None` when it counts.
+    #[must_use]
+    pub fn over(&self, limits: &Limits) -> Option<String> {
+        if self.steal_share > limits.steal_share && self.steal_s >= limits.steal_s {
+            return Some(format!(
+                "{:.1} % of the processor time was stolen by the hypervisor (limit {:.0} %)",
+                self.steal_share * 100.0,
+                limits.steal_share * 100.0
+            ));
+        }
+        let foreign = self.foreign_read_bytes.unwrap_or(0) as f64 / self.elapsed_s.max(0.1);
+        if foreign > limits.foreign_read_bytes_per_s {
+            return Some(format!(
+                "others read {:.1} MiB/s from the device (limit {:.0} MiB/s)",
+                foreign / 1_048_576.0,
+                limits.foreign_read_bytes_per_s / 1_048_576.0
+            ));
+        }
+        None
+    }
+}
+
+impl Interference {
+    /// Looks at the machine and at the device under `path`.
+    #[must_use]
+    pub fn look(path: &Path) -> Interference {
+        Interference::look_in(&Roots::default(), device_under(path).ok())
+    }
+
+    fn look_in(roots: &Roots, device: Option<BlockDevice>) -> Interference {
+        let (busy_ticks, steal_ticks) = processor_ticks(roots).unwrap_or((0, 0));
+        let pressure_us =
+            ["cpu", "io", "memory"].map(|what| pressure(roots, what).map(|(_, total_us)| total_us));
+        let device_read_bytes = device.as_ref().and_then(BlockDevice::counters).map(|c| c.read_bytes);
+        Interference {
+            at: std::time::Instant::now(),
+            busy_ticks,
+            steal_ticks,
+            pressure_us,
+            device_read_bytes,
+            own_read_bytes: own_read_bytes(),
+            device,
+        }
+    }
+
+    /// What happened since: looks again at the same device.
+    #[must_use]
+    pub fn since(&self) -> Disturbance {
+        self.until(&Interference::look_in(&Roots::default(), self.device.clone()))
+    }
+
+    fn until(&self, later: &Interference) -> Disturbance {
+        let elapsed_s = later.at.duration_since(self.at).as_secs_f64();
+        let steal = later.steal_ticks.saturating_sub(self.steal_ticks) as f64;
+        let busy = later.busy_ticks.saturating_sub(self.busy_ticks) as f64;
+        let share = |at: usize| {
+            let waited_us = later.pressure_us[at]?.saturating_sub(self.pressure_us[at]?);
+            Some(waited_us as f64 / 1e6 / elapsed_s.max(1e-6))
+        };
+        let own = later.own_read_bytes.saturating_sub(self.own_read_bytes);
+        let foreign = later.device_read_bytes.zip(self.device_read_bytes);
+        Disturbance {
+            elapsed_s,
+            steal_s: steal / TICKS_PER_S,
+            steal_share: if steal > 0.0 { steal / (busy + steal) } else { 0.0 },
+            psi_cpu: share(0),
+            psi_io: share(1),
+            psi_memory: share(2),
+            foreign_read_bytes: foreign
+                .map(|(after, before)| after.saturating_sub(before).saturating_sub(own)),
+        }
+    }
+}
+
+/// (ticks in which processors ran something, stolen ticks) since boot, all processors (proc(5), `/proc/stat`).
+fn processor_ticks(roots: &Roots) -> Option<(u64, u64)> {
+    let stat = roots.proc("stat")?;
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line.split_whitespace().map_while(|tick| tick.parse().ok()).collect();
+    let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
+    // user nice system (idle iowait) irq softirq steal; guest time is in user already.
+    Some((at(0) + at(1) + at(2) + at(5) + at(6), at(7)))
+}
+
+/// (average over ten seconds in percent, total in µs) of `some` pressure (Documentation/accounting/psi.rst).
+fn pressure(roots: &Roots, what: &str) -> Option<(f64, u64)> {
+    let text = roots.proc(&format!("pressure/{what}"))?;
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let field = |name: &str| some.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+    Some((field("avg10")?.parse().ok()?, field("total")?.parse().ok()?))
+}
+
+/// Bytes that this process and its ended children read from devices.
+#[expect(unsafe_code, reason = "getrusage is not in rustix")]
+fn own_read_bytes() -> u64 {
+    let blocks = |who: libc::c_int| -> u64 {
+        // SAFETY: rusage is plain numbers, all zeros is a value of it; getrusage writes to it.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &raw mut usage);
+            usage
+        };
+        u64::try_from(usage.ru_inblock).unwrap_or(0)
+    };
+    (blocks(libc::RUSAGE_SELF) + blocks(libc::RUSAGE_CHILDREN)) * 512
+}
+
+/// The facts of the moment: `now.load1`, `now.psi.*`, `now.steal_percent` (since boot).
+pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
+    if let Some(load) = roots.proc("loadavg").as_deref().and_then(|text| text.split(' ').next()) {
+        facts.set("now.load1", load);
+    }
+    for what in ["cpu", "io", "memory"] {
+        if let Some((percent, _)) = pressure(roots, what) {
+            facts.set(format!("now.psi.{what}"), percent.to_string());
+        }
+    }
+    if let Some((busy, steal)) = processor_ticks(roots).filter(|(busy, steal)| busy + steal > 0) {
+        facts.set("now.steal_percent", format!("{:.2}", 100.0 * steal as f64 / (busy + steal) as f64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(stat: &str, io: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc/pressure")).unwrap();
+        std::fs::write(root.path().join("proc/stat"), stat).unwrap();
+        std::fs::write(root.path().join("proc/loadavg"), "0.42 0.10 0.05 1/100 99\n").unwrap();
+        std::fs::write(root.path().join("proc/pressure/io"), io).unwrap();
+        root
+    }
+
+    const IO: &str = "some avg10=1.50 avg60=0.10 avg300=0.00 total=500000\nfull avg10=0.00 total=7\n";
+
+    #[test]
+    fn the_moment_is_read() {
+        let root = tree("cpu  100 0 100 9000 50 0 0 50 30 0\ncpu0 1 2 3\n", IO);
+        let mut facts = HostFacts::default();
+        add(&Roots::under(root.path()), &mut facts);
+        assert_eq!(facts.get("now.load1"), Some("0.42"));
+        assert_eq!(facts.get("now.psi.io"), Some("1.5"));
+        assert_eq!(facts.get("now.psi.cpu"), None);
+        assert_eq!(facts.get("now.steal_percent"), Some("20.00"));
+    }
+
+    #[test]
+    fn two_looks_make_shares() {
+        let before = tree("cpu  100 0 100 9000 50 0 0 50\n", IO);
+        let after = tree("cpu  160 0 120 9900 80 0 0 70\n", &IO.replace("500000", "750000"));
+        let mut first = Interference::look_in(&Roots::under(before.path()), None);
+        let mut second = Interference::look_in(&Roots::under(after.path()), None);
+        second.at = first.at + std::time::Duration::from_secs(1);
+        (first.device_read_bytes, second.device_read_bytes) = (Some(1000), Some(9000));
+        (first.own_read_bytes, second.own_read_bytes) = (0, 5000);
+        let seen = first.until(&second);
+        assert_eq!((seen.elapsed_s, seen.steal_s, seen.steal_share), (1.0, 0.2, 0.2));
+        assert_eq!((seen.psi_io, seen.psi_cpu), (Some(0.25), None));
+        assert_eq!(seen.foreign_read_bytes, Some(3000));
+    }
+
+    #[test]
+    fn the_rule_needs_more_than_the_grain_of_the_counter() {
+        let limits = Limits::default();
+        let calm = Disturbance { elapsed_s: 1.0, ..Disturbance::default() };
+        assert_eq!(calm.over(&limits), None);
+        assert_eq!(Disturbance { steal_s: 0.05, steal_share: 0.5, ..calm }.over(&limits), None);
+        let stolen = Disturbance { steal_s: 0.5, steal_share: 0.2, ..calm };
+        assert!(stolen.over(&limits).unwrap().starts_with("20.0 % of the processor time was stolen"));
+        let read = Disturbance { foreign_read_bytes: Some(50 << 20), ..calm };
+        assert!(read.over(&limits).unwrap().starts_with("others read 50.0 MiB/s"));
+        // Waiting for I/O is what a storage trial does.
+        assert_eq!(Disturbance { psi_io: Some(1.0), psi_cpu: Some(1.0), ..calm }.over(&limits), None);
+    }
+
+    #[test]
+    fn a_real_look_counts_time() {
+        let look = Interference::look(Path::new("/"));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let seen = look.since();
+        assert!(seen.elapsed_s >= 0.02 && seen.steal_share <= 1.0, "{seen:?}");
+    }
+}

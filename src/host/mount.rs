@@ -1,0 +1,88 @@
+//! Which mount a path is on, from `/proc/self/mountinfo` (proc(5)).
+
+use std::path::{Path, PathBuf};
+
+use super::roots::Roots;
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mount {
+    /// Where it is mounted.
+    pub(super) point: PathBuf,
+    /// Options of the mount and of the filesystem, each once, sorted.
+    pub(super) options: String,
+    /// Type, e.g. `ext4`.
+    pub(super) kind: String,
+    /// Source, e.g. `/dev/sda1`.
+    pub(super) source: String,
+}
+
+/// The mount that holds an absolute path: the longest mount point that contains it, the last of several.
+pub(super) fn mount_of(roots: &Roots, path: &Path) -> Option<Mount> {
+    let table = roots.proc("self/mountinfo")?;
+    let mut best: Option<Mount> = None;
+    for mount in table.lines().filter_map(parse) {
+        let deeper = best.as_ref().is_none_or(|b| mount.point.as_os_str().len() >= b.point.as_os_str().len());
+        if path.starts_with(&mount.point) && deeper {
+            best = Some(mount);
+        }
+    }
+    best
+}
+
+fn parse(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ').skip(4);
+    let (point, own) = (left.next()?, left.next()?);
+    let mut right = right.split(' ');
+    let (kind, source) = (right.next()?.to_owned(), unescape(right.next()?));
+    let mut options: Vec<&str> = own.split(',').chain(right.next().unwrap_or("").split(',')).collect();
+    options.retain(|option| !option.is_empty());
+    options.sort_unstable();
+    options.dedup();
+    Some(Mount { point: PathBuf::from(unescape(point)), options: options.join(","), kind, source })
+}
+
+/// `\040` and other octal escapes for blanks.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after
+            .get(..3)
+            .filter(|_| first == b'\\')
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match octal {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deepest_and_last_mount_counts() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        let table = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,discard\n\
+                     23 22 8:2 / /mnt/my\\040disk rw,noatime - xfs /dev/sdb rw,noquota\n\
+                     24 22 8:3 / /mnt/my\\040disk rw - btrfs /dev/sdc rw\n\
+                     25 22 8:4 / /mnt/m rw - vfat /dev/sdd rw\n";
+        std::fs::write(root.path().join("proc/self/mountinfo"), table).unwrap();
+        let roots = Roots::under(root.path());
+        let at = |path: &str| mount_of(&roots, Path::new(path)).unwrap();
+        assert_eq!(at("/mnt/my disk/file").kind, "btrfs");
+        assert_eq!(at("/mnt/my").source, "/dev/sda1");
+        assert_eq!(at("/x").options, "discard,relatime,rw");
+    }
+}

@@ -1,0 +1,125 @@
+//! Facts of the place that will be written: filesystem, mount, room, direct I/O, and the device and queue below.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statvfs, statx};
+
+use super::device::device_under_in;
+use super::mount::mount_of;
+use super::roots::Roots;
+use crate::record::HostFacts;
+
+/// Facts of the filesystem and the device under `path`, which must exist: `fs.*`, `mount.*`, `device.*`, `queue.*`,
+/// `o_direct`, and `now.fs.*` for the room left. A path that cannot be looked at has the one fact `path.error`.
+#[must_use]
+pub fn path_facts(path: &Path) -> HostFacts {
+    path_facts_in(&Roots::default(), path)
+}
+
+/// The same with other roots.
+#[must_use]
+pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
+    let mut facts = HostFacts::default();
+    let (path, meta) = match path.canonicalize().and_then(|path| path.metadata().map(|meta| (path, meta))) {
+        Ok(found) => found,
+        Err(error) => {
+            facts.set("path.error", error.to_string());
+            return facts;
+        }
+    };
+    let is_device = meta.file_type().is_block_device();
+    if !is_device {
+        if let Some(mount) = mount_of(roots, &path) {
+            facts.set("fs.type", mount.kind);
+            facts.set("mount.source", mount.source);
+            facts.set("mount.options", mount.options);
+        }
+        room(&path, &mut facts);
+    }
+    facts.set("o_direct", direct_io(&path, meta.is_dir()));
+    match device_under_in(roots, &path) {
+        Ok(device) => device.add(&mut facts),
+        Err(reason) => facts.set("device.none", reason.rsplit(" is on ").next().unwrap_or_default()),
+    }
+    facts
+}
+
+fn room(path: &Path, facts: &mut HostFacts) {
+    let Ok(fs) = statvfs(path) else { return };
+    facts.set("fs.size_bytes", (fs.f_blocks * fs.f_frsize).to_string());
+    facts.set("fs.block_size", fs.f_bsize.to_string());
+    facts.set("now.fs.free_bytes", (fs.f_bavail * fs.f_frsize).to_string());
+    // As df counts: what an ordinary user can still have, of what he could have had.
+    let used = fs.f_blocks.saturating_sub(fs.f_bfree);
+    if used + fs.f_bavail > 0 {
+        let percent = 100.0 * used as f64 / (used + fs.f_bavail) as f64;
+        facts.set("now.fs.used_percent", format!("{percent:.1}"));
+    }
+}
+
+/// `yes`, with the alignments when the kernel tells them, `no`, or `unknown` with the reason. It is tried, on a file
+/// without a name that is gone when it is closed.
+fn direct_io(path: &Path, is_directory: bool) -> String {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let opened = if is_directory {
+        openat(CWD, path, OFlags::TMPFILE | OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, mode)
+            .map(File::from)
+    } else {
+        openat(CWD, path, OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC, mode).map(File::from)
+    };
+    let opened = match opened {
+        // No files without a name here (or no direct I/O, in the same words): with a name, then.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) if is_directory => named_direct(path),
+        other => other,
+    };
+    match opened {
+        Ok(file) => match statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+            Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && stat.stx_dio_offset_align > 0 => {
+                format!("yes (memory {}, offset {})", stat.stx_dio_mem_align, stat.stx_dio_offset_align)
+            }
+            _ => "yes".to_owned(),
+        },
+        Err(rustix::io::Errno::INVAL) => "no".to_owned(),
+        Err(error) => format!("unknown ({})", std::io::Error::from(error)),
+    }
+}
+
+fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
+    let errno =
+        |error: std::io::Error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+    let file = tempfile::NamedTempFile::new_in(directory).map_err(errno)?;
+    openat(CWD, file.path(), OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()).map(File::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_real_directory_has_a_filesystem_and_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let facts = path_facts(directory.path());
+        for name in ["fs.type", "mount.options", "fs.size_bytes", "now.fs.free_bytes", "o_direct"] {
+            assert!(facts.get(name).is_some(), "{name}: {facts:?}");
+        }
+        assert!(facts.get("device").is_some() != facts.get("device.none").is_some(), "{facts:?}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_filesystem_without_a_device_says_so() {
+        let facts = path_facts(Path::new("/proc"));
+        assert_eq!(facts.get("fs.type"), Some("proc"));
+        assert_eq!(facts.get("device.none"), Some("proc, which has no block device of its own"));
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_is_one_fact() {
+        let facts = path_facts(Path::new("/no/such/path"));
+        assert_eq!(facts.0.len(), 1);
+        assert!(facts.get("path.error").unwrap().contains("No such file"));
+    }
+}

@@ -1,0 +1,153 @@
+//! Facts of the processors: model, count, frequency policy, idle states, SMT, virtualisation, power supply.
+
+use std::collections::BTreeSet;
+
+use super::roots::{Roots, chosen, names, text};
+use crate::record::HostFacts;
+
+const CPUS: &str = "devices/system/cpu";
+
+pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
+    let info = roots.proc("cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        info.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim().to_owned())
+        })
+    };
+    for (fact, name) in [("cpu.model", "model name"), ("cpu.microcode", "microcode")] {
+        if let Some(value) = field(name) {
+            facts.set(fact, value);
+        }
+    }
+    let count =
+        info.lines().filter(|line| line.split(':').next().is_some_and(|k| k.trim() == "processor")).count();
+    if count > 0 {
+        facts.set("cpu.count", count.to_string());
+    }
+    frequency(roots, facts);
+    idle_states(roots, facts);
+    if let Some(active) = roots.sys(&format!("{CPUS}/smt/active")) {
+        facts.set("cpu.smt", if active == "1" { "on" } else { "off" });
+    }
+    if let Some(nodes) = roots.sys("devices/system/node/online") {
+        facts.set("numa.nodes", nodes);
+    }
+    if let Some(balancing) = roots.proc("sys/kernel/numa_balancing") {
+        facts.set("numa.balancing", if balancing == "0" { "off" } else { "on" });
+    }
+    if let Some(flags) = field("flags") {
+        let flags: BTreeSet<&str> = flags.split_whitespace().collect();
+        let steady = flags.contains("constant_tsc") && flags.contains("nonstop_tsc");
+        facts.set("cpu.tsc", if steady { "constant and nonstop" } else { "not constant in all states" });
+        facts.set("virt", virtualisation(roots, flags.contains("hypervisor")));
+    }
+    if let Some(supply) = power_supply(roots) {
+        facts.set("power.supply", supply);
+    }
+}
+
+/// The governors in use (all that differ), the driver, and whether frequencies above the nominal one are allowed.
+fn frequency(roots: &Roots, facts: &mut HostFacts) {
+    let mut governors = BTreeSet::new();
+    let mut drivers = BTreeSet::new();
+    for cpu in names(&roots.sys.join(CPUS)) {
+        let policy = format!("{CPUS}/{cpu}/cpufreq");
+        governors.extend(roots.sys(&format!("{policy}/scaling_governor")));
+        drivers.extend(roots.sys(&format!("{policy}/scaling_driver")));
+    }
+    let listed = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>().join(", ");
+    if !governors.is_empty() {
+        facts.set("cpu.governor", listed(governors));
+    }
+    if !drivers.is_empty() {
+        facts.set("cpu.frequency_driver", listed(drivers));
+    }
+    // intel_pstate has its own switch, the other way round.
+    if let Some(no_turbo) = roots.sys(&format!("{CPUS}/intel_pstate/no_turbo")) {
+        facts.set("cpu.boost", if no_turbo == "0" { "on" } else { "off" });
+        facts.set("cpu.boost_switch", "intel_pstate/no_turbo");
+    } else if let Some(boost) = roots.sys(&format!("{CPUS}/cpufreq/boost")) {
+        facts.set("cpu.boost", if boost == "1" { "on" } else { "off" });
+        facts.set("cpu.boost_switch", "cpufreq/boost");
+    }
+}
+
+/// The longest exit latency of an idle state that is not disabled, on the first processor that has any.
+fn idle_states(roots: &Roots, facts: &mut HostFacts) {
+    let states = roots.sys.join(CPUS).join("cpu0/cpuidle");
+    let longest_us = names(&states)
+        .iter()
+        .filter(|state| text(&states.join(state).join("disable")).as_deref() != Some("1"))
+        .filter_map(|state| text(&states.join(state).join("latency"))?.parse::<u64>().ok())
+        .max();
+    if let Some(us) = longest_us {
+        facts.set("cpu.idle_exit_us", us.to_string());
+    }
+}
+
+fn virtualisation(roots: &Roots, hypervisor: bool) -> String {
+    let dmi = |name: &str| roots.sys(&format!("class/dmi/id/{name}"));
+    let product =
+        [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let product = if product.is_empty() { roots.sys("hypervisor/type").unwrap_or_default() } else { product };
+    match (hypervisor, product.as_str()) {
+        (false, _) => "none".to_owned(),
+        (true, "") => "virtual machine".to_owned(),
+        (true, product) => format!("virtual machine ({product})"),
+    }
+}
+
+/// `mains` or `battery`; nothing on machines that have no battery.
+fn power_supply(roots: &Roots) -> Option<&'static str> {
+    let supplies = roots.sys.join("class/power_supply");
+    let read = |name: &str, file: &str| text(&supplies.join(name).join(file)).map(|t| chosen(&t).to_owned());
+    let mains = names(&supplies).into_iter().find(|name| read(name, "type").as_deref() == Some("Mains"))?;
+    Some(if read(&mains, "online").as_deref() == Some("0") { "battery" } else { "mains" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_laptop_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        for (path, value) in [
+            (
+                "proc/cpuinfo",
+                "processor\t: 0\nmodel name\t: Fast 9\nflags\t\t: fpu constant_tsc nonstop_tsc\n\nprocessor\t: 1\nmodel name\t: Fast 9\n",
+            ),
+            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n"),
+            ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n"),
+            ("sys/devices/system/cpu/intel_pstate/no_turbo", "0\n"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0\n"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", "133\n"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state2/latency", "890\n"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state2/disable", "1\n"),
+            ("sys/devices/system/cpu/smt/active", "1\n"),
+            ("sys/class/power_supply/AC/type", "Mains\n"),
+            ("sys/class/power_supply/AC/online", "0\n"),
+        ] {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, value).unwrap();
+        }
+        let mut facts = HostFacts::default();
+        add(&Roots::under(root.path()), &mut facts);
+        for (name, value) in [
+            ("cpu.model", "Fast 9"),
+            ("cpu.count", "2"),
+            ("cpu.governor", "performance, powersave"),
+            ("cpu.boost", "on"),
+            ("cpu.boost_switch", "intel_pstate/no_turbo"),
+            ("cpu.idle_exit_us", "133"),
+            ("cpu.smt", "on"),
+            ("cpu.tsc", "constant and nonstop"),
+            ("virt", "none"),
+            ("power.supply", "battery"),
+        ] {
+            assert_eq!(facts.get(name), Some(value), "{name}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The same start for every trial: dirty pages written, page cache dropped where that is asked and allowed, device idle.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::device::{BlockDevice, DeviceCounters, device_under};
+
+/// The device must do nothing for this long.
+const QUIET: Duration = Duration::from_millis(50);
+/// How often it is looked at.
+const STEP: Duration = Duration::from_millis(5);
+/// Longest wait for it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What became of the page cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageCache {
+    /// Clean pages, dentries and inodes were dropped.
+    Dropped,
+    /// Nobody asked for it.
+    Kept,
+    /// It was asked for but could not be done, and why (usually: not root).
+    NotDropped(String),
+}
+
+/// Whether the device came to rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// It did nothing for 50 ms.
+    Idle,
+    /// It was still busy after two seconds: somebody else uses it.
+    Busy {
+        /// Its name.
+        device: String,
+        /// I/Os that it completed in these two seconds.
+        ios: u64,
+    },
+    /// There is no block device under the path.
+    NoDevice,
+}
+
+/// What was done before a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quiet {
+    /// The page cache.
+    pub page_cache: PageCache,
+    /// The device.
+    pub idle: Idle,
+}
+
+impl Quiet {
+    /// What a reader of the results must know, one sentence each; empty when all was as it should be.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let PageCache::NotDropped(why) = &self.page_cache {
+            notes.push(format!("the page cache was not dropped before the trial: {why}"));
+        }
+        if let Idle::Busy { device, ios } = &self.idle {
+            notes.push(format!("{device} did not come to rest before the trial: {ios} foreign I/Os in 2 s"));
+        }
+        notes
+    }
+}
+
+/// Writes all dirty pages of the machine (sync(2): pages of another filesystem would be written during the trial), drops
+/// the caches when `drop_caches`, then waits up to two seconds until the device under `path` has been idle for 50 ms.
+#[must_use]
+pub fn quiesce(path: &Path, drop_caches: bool) -> Quiet {
+    rustix::fs::sync();
+    let page_cache = if drop_caches {
+        match std::fs::write("/proc/sys/vm/drop_caches", "3") {
+            Ok(()) => PageCache::Dropped,
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                PageCache::NotDropped("only root may".to_owned())
+            }
+            Err(error) => PageCache::NotDropped(error.to_string()),
+        }
+    } else {
+        PageCache::Kept
+    };
+    let idle = match device_under(path) {
+        Ok(device) => wait_until_idle(&device, PATIENCE),
+        Err(_) => Idle::NoDevice,
+    };
+    Quiet { page_cache, idle }
+}
+
+fn wait_until_idle(device: &BlockDevice, patience: Duration) -> Idle {
+    let completed = |c: &DeviceCounters| c.read_ios + c.write_ios + c.discards + c.flushes.unwrap_or(0);
+    let start = Instant::now();
+    let Some(first) = device.counters() else { return Idle::NoDevice };
+    let (mut last, mut quiet_since) = (first, start);
+    loop {
+        std::thread::sleep(STEP);
+        let Some(now) = device.counters() else { return Idle::NoDevice };
+        if now.in_flight > 0 || completed(&now) != completed(&last) {
+            quiet_since = Instant::now();
+        }
+        last = now;
+        if quiet_since.elapsed() >= QUIET {
+            return Idle::Idle;
+        }
+        if start.elapsed() >= patience {
+            let ios = completed(&last).saturating_sub(completed(&first));
+            return Idle::Busy { device: device.name.clone(), ios };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(stat: &str) -> (tempfile::TempDir, BlockDevice) {
+        let sys = tempfile::tempdir().unwrap();
+        std::fs::write(sys.path().join("stat"), stat).unwrap();
+        let device = BlockDevice { name: "fake".to_owned(), sys: sys.path().to_owned() };
+        (sys, device)
+    }
+
+    #[test]
+    fn a_device_at_rest_takes_the_quiet_time_only() {
+        let (_sys, device) = device("1 0 8 0 1 0 8 0 0 0 0");
+        let start = Instant::now();
+        assert_eq!(wait_until_idle(&device, PATIENCE), Idle::Idle);
+        assert!(start.elapsed() >= QUIET && start.elapsed() < PATIENCE);
+    }
+
+    #[test]
+    fn a_busy_device_is_given_up_and_named() {
+        let (_sys, device) = device("1 0 8 0 1 0 8 0 3 0 0");
+        let busy = wait_until_idle(&device, Duration::from_millis(120));
+        assert_eq!(busy, Idle::Busy { device: "fake".to_owned(), ios: 0 });
+        let quiet = Quiet { page_cache: PageCache::NotDropped("only root may".to_owned()), idle: busy };
+        assert_eq!(quiet.notes().len(), 2);
+        assert_eq!(Quiet { page_cache: PageCache::Kept, idle: Idle::Idle }.notes(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_device_that_goes_away_is_no_device() {
+        let (sys, device) = device("1 0 8 0 1 0 8 0 3 0 0");
+        drop(sys);
+        assert_eq!(wait_until_idle(&device, PATIENCE), Idle::NoDevice);
+    }
+
+    #[test]
+    fn a_path_without_a_device_does_not_wait() {
+        assert_eq!(
+            quiesce(Path::new("/proc"), false),
+            Quiet { page_cache: PageCache::Kept, idle: Idle::NoDevice }
+        );
+    }
+}

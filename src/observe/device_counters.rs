@@ -1,0 +1,143 @@
+//! The counters of the block device under the path (`/sys/block/*/stat`), with flushes and their time.
+//!
+//! They count the whole device and whoever uses it. Pages that are written back after the trial are not in them:
+//! compare `dev.write_bytes` with what the trial wrote before saying that a device wrote less.
+
+use std::path::Path;
+
+use super::Observer;
+use crate::host::{BlockDevice, DeviceCounters, device_under};
+use crate::record::{Sample, Unit};
+
+/// Watches one device.
+#[derive(Clone, Debug)]
+pub struct DeviceObserver {
+    device: Result<BlockDevice, String>,
+    before: Option<DeviceCounters>,
+    lost: bool,
+}
+
+impl DeviceObserver {
+    /// The observer of the device that holds `path` or that `path` is.
+    #[must_use]
+    pub fn under(path: &Path) -> DeviceObserver {
+        DeviceObserver { device: device_under(path), before: None, lost: false }
+    }
+}
+
+impl Observer for DeviceObserver {
+    fn start(&mut self) {
+        self.before = self.device.as_ref().ok().and_then(BlockDevice::counters);
+    }
+
+    /// `dev.{read,write}_{ios,merges,bytes,time}`, `dev.discards`, `dev.discard_bytes`, `dev.flushes`, `dev.flush_time`,
+    /// `dev.busy`, `dev.queue_time` (times in s), and `dev.in_flight` as it is at the end.
+    fn stop(&mut self) -> Vec<Sample> {
+        let Ok(device) = &self.device else { return Vec::new() };
+        match (self.before, device.counters()) {
+            (Some(before), Some(after)) => differences(&before, &after),
+            _ => {
+                self.lost = true;
+                Vec::new()
+            }
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match &self.device {
+            Err(reason) => vec![format!("no device counters: {reason}")],
+            Ok(device) if self.lost => {
+                vec![format!("no device counters: {} has none, or went away", device.name)]
+            }
+            Ok(_) => Vec::new(),
+        }
+    }
+}
+
+fn differences(before: &DeviceCounters, after: &DeviceCounters) -> Vec<Sample> {
+    // The kernel keeps them in unsigned longs that may start over.
+    let difference = |after: u64, before: u64| after.wrapping_sub(before) as f64;
+    let sample = |name: &str, unit: Unit, value: f64| Sample::new("", &format!("dev.{name}"), unit, value);
+    let count = |name: &str, a: u64, b: u64| sample(name, Unit::Count, difference(a, b));
+    let bytes = |name: &str, a: u64, b: u64| sample(name, Unit::Bytes, difference(a, b));
+    let time = |name: &str, a: u64, b: u64| sample(name, Unit::Seconds, difference(a, b) / 1e3);
+    let mut samples = vec![
+        count("read_ios", after.read_ios, before.read_ios),
+        count("read_merges", after.read_merges, before.read_merges),
+        bytes("read_bytes", after.read_bytes, before.read_bytes),
+        time("read_time", after.read_ms, before.read_ms),
+        count("write_ios", after.write_ios, before.write_ios),
+        count("write_merges", after.write_merges, before.write_merges),
+        bytes("write_bytes", after.write_bytes, before.write_bytes),
+        time("write_time", after.write_ms, before.write_ms),
+        count("discards", after.discards, before.discards),
+        bytes("discard_bytes", after.discard_bytes, before.discard_bytes),
+        time("busy", after.busy_ms, before.busy_ms),
+        time("queue_time", after.queue_ms, before.queue_ms),
+        sample("in_flight", Unit::Count, after.in_flight as f64),
+    ];
+    if let (Some(after), Some(before)) = (after.flushes, before.flushes) {
+        samples.push(count("flushes", after, before));
+    }
+    if let (Some(after), Some(before)) = (after.flush_ms, before.flush_ms) {
+        samples.push(time("flush_time", after, before));
+    }
+    samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fake(stat: &str) -> (tempfile::TempDir, DeviceObserver) {
+        let sys = tempfile::tempdir().unwrap();
+        std::fs::write(sys.path().join("stat"), stat).unwrap();
+        let device = Ok(BlockDevice { name: "fake".to_owned(), sys: sys.path().to_owned() });
+        (sys, DeviceObserver { device, before: None, lost: false })
+    }
+
+    #[test]
+    fn differences_are_in_base_units() {
+        let (sys, mut observer) = fake("10 1 16 5 20 2 32 7 3 1000 12 4 0 64 9 6 8");
+        observer.start();
+        std::fs::write(sys.path().join("stat"), "11 1 24 9 25 2 72 8 2 1500 20 5 0 72 9 9 2008").unwrap();
+        let samples = observer.stop();
+        let value = |name: &str| samples.iter().find(|s| s.metric.name == name).unwrap().value;
+        for (name, expected) in [
+            ("dev.read_ios", 1.0),
+            ("dev.read_bytes", 4096.0),
+            ("dev.write_ios", 5.0),
+            ("dev.write_bytes", 20480.0),
+            ("dev.discards", 1.0),
+            ("dev.flushes", 3.0),
+            ("dev.flush_time", 2.0),
+            ("dev.busy", 0.5),
+            ("dev.in_flight", 2.0),
+        ] {
+            assert_eq!(value(name), expected, "{name}");
+        }
+        assert_eq!(observer.notes(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_old_kernels_device_has_no_flushes() {
+        let (_sys, mut observer) = fake("10 1 16 5 20 2 32 7 3 1000 12");
+        observer.start();
+        let samples = observer.stop();
+        assert_eq!(samples.len(), 13);
+        assert!(samples.iter().all(|s| s.metric.name != "dev.flushes"));
+    }
+
+    #[test]
+    fn why_there_are_no_counters_is_said() {
+        let mut none = DeviceObserver::under(Path::new("/proc"));
+        none.start();
+        assert_eq!(none.stop(), Vec::new());
+        assert!(none.notes()[0].contains("/proc is on proc"), "{:?}", none.notes());
+        let (sys, mut gone) = fake("1 2 3 4 5 6 7 8 9 10 11");
+        gone.start();
+        drop(sys);
+        assert_eq!(gone.stop(), Vec::new());
+        assert!(gone.notes()[0].contains("went away"));
+    }
+}
