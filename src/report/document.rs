@@ -10,7 +10,7 @@ use super::footnotes::{Footnotes, caveat_text};
 use super::format::Options;
 use super::table::{self, Table};
 use super::words::{Names, Tone, plain_percent, row_label, sentence, tone};
-use crate::analyse::{Analysis, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
+use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, Source};
 use crate::units::{Scale, pretty_duration};
 
@@ -21,6 +21,8 @@ pub struct Sentence {
     pub tone: Tone,
     /// The words.
     pub text: String,
+    /// Numbers of its footnotes, from 1.
+    pub notes: Vec<usize>,
 }
 
 /// How the run can be repeated.
@@ -78,11 +80,15 @@ impl<'a> Document<'a> {
     #[must_use]
     pub fn build(run: &'a Run, analysis: &'a Analysis, options: &Options) -> Document<'a> {
         let names = Names::new(run, &analysis.factor);
-        let mut footnotes = Footnotes::default();
         let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
+        let mut footnotes = Footnotes::besides(common_caveats(&primary));
         let verdicts: Vec<Sentence> = primary
             .iter()
-            .map(|c| Sentence { tone: tone(&c.verdict), text: sentence(c, &names, analysis.delta) })
+            .map(|c| Sentence {
+                tone: tone(&c.verdict),
+                text: sentence(c, &names, analysis.delta),
+                notes: footnotes.of(c, &names),
+            })
             .collect();
         let tables = group(&primary, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
             .iter()
@@ -106,7 +112,7 @@ impl<'a> Document<'a> {
             exploratory,
             exploratory_hidden: hidden.len(),
             footnotes: footnotes.into_texts(),
-            notes: notes(run, analysis, &names),
+            notes: notes(run, analysis, &common_caveats(&primary), &names),
             noise: noise(run, analysis.noise_floor.as_ref()),
             differences: &analysis.differences,
             host: run.facts.first().map(host).unwrap_or_default(),
@@ -126,6 +132,26 @@ impl<'a> Document<'a> {
     pub fn row(&self, row: &RowKey) -> String {
         row_label(row)
     }
+}
+
+/// Caveats that every row bears: they are told once, as notes to the whole.
+fn common_caveats<'c>(primary: &[&'c Comparison]) -> Vec<&'c Caveat> {
+    match primary {
+        [first, others @ ..] if !others.is_empty() => first
+            .caveats
+            .iter()
+            .filter(|caveat| !matches!(caveat, Caveat::MeanDisagrees { .. }))
+            .filter(|caveat| others.iter().all(|c| c.caveats.contains(caveat)))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The comparisons that tables show: those that decide, and of the others those asked for.
+pub(super) fn shown<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
+    let all = document.options.all_metrics;
+    let comparisons = &document.analysis.comparisons;
+    comparisons.iter().filter(|c| c.role == Role::Primary || all || table::stands_out(c)).collect()
 }
 
 /// Comparisons of one role.
@@ -218,7 +244,7 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
     Some(format!("{} comparisons: {}", primary.len(), parts.join(", ")))
 }
 
-fn notes(run: &Run, analysis: &Analysis, names: &Names<'_>) -> Vec<String> {
+fn notes(run: &Run, analysis: &Analysis, common: &[&Caveat], names: &Names<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     match run.state {
         RunState::Finished => {}
@@ -231,7 +257,8 @@ fn notes(run: &Run, analysis: &Analysis, names: &Names<'_>) -> Vec<String> {
             "an A/A run compares the baseline with itself: a claimed difference would be false".to_owned(),
         );
     }
-    notes.extend(analysis.caveats.iter().map(|caveat| caveat_text(caveat, None, names)));
+    let caveats = analysis.caveats.iter().chain(common.iter().copied());
+    notes.extend(caveats.map(|caveat| caveat_text(caveat, None, names)));
     notes.extend(run.notes.iter().cloned());
     let mut seen: Vec<String> = Vec::new();
     notes.retain(|note| {

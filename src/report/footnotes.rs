@@ -7,12 +7,17 @@ use super::words::{Names, percent, plain_percent};
 use crate::analyse::{Caveat, Comparison};
 
 /// Footnotes in the order of their first use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Footnotes {
+pub(super) struct Footnotes<'c> {
     texts: Vec<String>,
+    told: Vec<&'c Caveat>,
 }
 
-impl Footnotes {
+impl<'c> Footnotes<'c> {
+    /// No footnotes yet; those of the caveats in `told` will not be made, because they stand elsewhere.
+    pub(super) fn besides(told: Vec<&'c Caveat>) -> Self {
+        Footnotes { texts: Vec::new(), told }
+    }
+
     /// The number (from 1) of a footnote, new or used before.
     fn number(&mut self, text: String) -> usize {
         if let Some(at) = self.texts.iter().position(|known| *known == text) {
@@ -27,7 +32,10 @@ impl Footnotes {
         let mut numbers: Vec<usize> = comparison
             .caveats
             .iter()
+            .filter(|caveat| !self.told.contains(caveat))
             .map(|caveat| caveat_text(caveat, Some(comparison), names))
+            .collect::<Vec<String>>()
+            .into_iter()
             .map(|text| self.number(text))
             .collect();
         numbers.sort_unstable();

@@ -3,11 +3,18 @@
 //! Enters: a stored run and what analyse found. Leaves: text. It must not judge (every number and verdict is
 //! analyse's), nor know where the text goes.
 
+mod csv;
 mod document;
 mod failures;
 mod footnotes;
 mod format;
+mod grid;
+mod json;
 mod layout;
+mod lkml;
+mod markdown;
+mod mmtests;
+mod page;
 mod table;
 mod text;
 mod words;
@@ -20,6 +27,8 @@ pub use words::Tone;
 
 /// Columns of the text format.
 const TEXT_COLUMNS: usize = 80;
+/// Columns of the lkml format.
+const LKML_COLUMNS: usize = 72;
 /// Columns fewer than these are not honoured.
 const LEAST_COLUMNS: usize = 60;
 
@@ -31,7 +40,14 @@ pub fn render(document: &Document<'_>, format: Format) -> String {
 
 /// Writes a document down in a format.
 #[must_use]
-pub fn render_with(document: &Document<'_>, _format: Format, options: RenderOptions) -> String {
+pub fn render_with(document: &Document<'_>, format: Format, options: RenderOptions) -> String {
     let columns = |usual: usize| options.width.unwrap_or(usual).max(LEAST_COLUMNS);
-    text::render(document, columns(TEXT_COLUMNS), options.colour)
+    match format {
+        Format::Text | Format::Html => text::render(document, columns(TEXT_COLUMNS), options.colour),
+        Format::Lkml => lkml::render(document, columns(LKML_COLUMNS)),
+        Format::Mmtests => mmtests::render(document),
+        Format::Markdown => markdown::render(document),
+        Format::Json => json::render(document),
+        Format::Csv => csv::render(document),
+    }
 }

@@ -1,0 +1,225 @@
+//! Which metric goes into which of fio's nine columns, and in which unit.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::analyse::{Analysis, ArmSummary, RowKey};
+use crate::record::Metric;
+use crate::units::Unit;
+
+/// The columns of the published study, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Column {
+    ReadBw,
+    ReadIops,
+    ReadMsec,
+    WriteBw,
+    WriteIops,
+    WriteMsec,
+    Usr,
+    Sys,
+    Csw,
+}
+
+impl Column {
+    pub(super) const ALL: [Column; 9] = [
+        Column::ReadBw,
+        Column::ReadIops,
+        Column::ReadMsec,
+        Column::WriteBw,
+        Column::WriteIops,
+        Column::WriteMsec,
+        Column::Usr,
+        Column::Sys,
+        Column::Csw,
+    ];
+
+    /// Its head.
+    pub(super) fn head(self) -> &'static str {
+        match self {
+            Column::ReadBw | Column::WriteBw => "KB/s",
+            Column::ReadIops | Column::WriteIops => "IOPS",
+            Column::ReadMsec | Column::WriteMsec => "msec",
+            Column::Usr => "usr",
+            Column::Sys => "sys",
+            Column::Csw => "csw",
+        }
+    }
+
+    /// Integer columns: bandwidth, IOPS and time.
+    pub(super) fn is_integer(self) -> bool {
+        !matches!(self, Column::Usr | Column::Sys | Column::Csw)
+    }
+
+    /// The column of a metric, by fio's own names, assay's and those of published tables.
+    fn of(metric: &Metric) -> Option<Column> {
+        let name: String = metric
+            .name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
+            .collect();
+        let split = name.split_once('_').filter(|(side, _)| matches!(*side, "read" | "write"));
+        if let Some((side, what)) = split {
+            let (bw, iops, msec) = match side {
+                "read" => (Column::ReadBw, Column::ReadIops, Column::ReadMsec),
+                _ => (Column::WriteBw, Column::WriteIops, Column::WriteMsec),
+            };
+            return match what {
+                "bw" | "kb_s" | "kib_s" | "kbs" | "bw_kb_s" | "bw_kib_s" => Some(bw),
+                "iops" => Some(iops),
+                "msec" | "runtime" | "runtime_ms" | "runtime_msec" => Some(msec),
+                _ => None,
+            };
+        }
+        match name.as_str() {
+            "usr" | "usr_pct" | "usr_cpu" | "usr_cpu_pct" | "cpu_usr" => Some(Column::Usr),
+            "sys" | "sys_pct" | "sys_cpu" | "sys_cpu_pct" | "cpu_sys" => Some(Column::Sys),
+            "csw" | "ctx" | "ctx_voluntary" | "ctx_involuntary" | "ctxsw" => Some(Column::Csw),
+            _ => None,
+        }
+    }
+
+    /// What takes the metric's base unit to the column's.
+    fn factor(self, unit: &Unit) -> f64 {
+        match unit {
+            Unit::BytesPerSecond => 1.0 / 1024.0,
+            Unit::Nanoseconds if self.is_integer() => 1e-6,
+            Unit::Seconds if self.is_integer() => 1e3,
+            _ => 1.0,
+        }
+    }
+}
+
+/// Mean and standard deviation in the column's unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Average {
+    pub(super) mean: f64,
+    pub(super) stddev: f64,
+}
+
+/// The averages of one row in one arm.
+pub(super) type Nine = [Option<Average>; 9];
+
+/// What the tables are made of.
+pub(super) struct Averages<'a> {
+    /// Rows in the design's order.
+    pub(super) rows: Vec<&'a RowKey>,
+    /// By row and arm.
+    pub(super) cells: HashMap<(&'a RowKey, &'a str), Nine>,
+    /// CPU columns were derived from seconds of CPU and run time.
+    pub(super) cpu_derived: bool,
+}
+
+/// Collects the averages, or nothing when the metrics are not fio's: fewer than three columns, or no rate.
+pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
+    let mut seconds: HashMap<(&RowKey, &str), &ArmSummary> = HashMap::new();
+    for c in
+        analysis.comparisons.iter().filter(|c| c.metric.name == "runtime" && c.metric.unit == Unit::Seconds)
+    {
+        for summary in [&c.baseline, &c.candidate] {
+            seconds.insert((&c.row, &summary.arm), summary);
+        }
+    }
+    let mut found = Averages { rows: Vec::new(), cells: HashMap::new(), cpu_derived: false };
+    let mut columns: Vec<Column> = Vec::new();
+    let mut rows: HashSet<&RowKey> = HashSet::new();
+    let mut summed: HashSet<(&RowKey, &str, &str)> = HashSet::new();
+    for c in &analysis.comparisons {
+        let Some(column) = Column::of(&c.metric) else { continue };
+        if rows.insert(&c.row) {
+            found.rows.push(&c.row);
+        }
+        columns.push(column);
+        for summary in [&c.baseline, &c.candidate] {
+            let arm = summary.arm.as_str();
+            let key = (&c.row, arm);
+            // The baseline comes with every candidate; context switches may come in two parts to be added.
+            if !summed.insert((&c.row, arm, &c.metric.name)) {
+                continue;
+            }
+            let cpu = matches!(column, Column::Usr | Column::Sys) && c.metric.unit == Unit::Seconds;
+            let average = match seconds.get(&key) {
+                Some(runtime) if cpu => {
+                    found.cpu_derived = true;
+                    share_of(summary, runtime)
+                }
+                _ if cpu => continue,
+                _ => scaled(summary, column.factor(&c.metric.unit)),
+            };
+            let slot = &mut found.cells.entry(key).or_insert([None; 9])[column as usize];
+            *slot = Some(match slot.take() {
+                Some(other) => Average {
+                    mean: other.mean + average.mean,
+                    // The parts are counts of the same trials: their deviations add at most.
+                    stddev: other.stddev + average.stddev,
+                },
+                None => average,
+            });
+        }
+    }
+    fill_run_times(&mut found, &seconds);
+    columns.sort_by_key(|column| *column as usize);
+    columns.dedup();
+    let rate = columns
+        .iter()
+        .any(|c| matches!(c, Column::ReadBw | Column::WriteBw | Column::ReadIops | Column::WriteIops));
+    (rate && columns.len() >= 3).then_some(found)
+}
+
+fn scaled(summary: &ArmSummary, factor: f64) -> Average {
+    Average { mean: summary.mean * factor, stddev: summary.stddev * factor }
+}
+
+/// CPU seconds as percent of the run time: trial by trial, or of the means where trials cannot be matched.
+fn share_of(cpu: &ArmSummary, runtime: &ArmSummary) -> Average {
+    let same = cpu.values.len() == runtime.values.len()
+        && cpu.values.iter().zip(&runtime.values).all(|(a, b)| (a.0, a.1, a.2) == (b.0, b.1, b.2));
+    if !same || cpu.values.is_empty() {
+        let factor = 100.0 / runtime.mean;
+        return scaled(cpu, factor);
+    }
+    let shares: Vec<f64> =
+        cpu.values.iter().zip(&runtime.values).map(|(cpu, runtime)| cpu.3 / runtime.3 * 100.0).collect();
+    let n = shares.len() as f64;
+    let mean = shares.iter().sum::<f64>() / n;
+    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    Average { mean, stddev: variance.sqrt() }
+}
+
+/// Where a direction moved data but has no time of its own, the job's run time is its time.
+fn fill_run_times(found: &mut Averages<'_>, seconds: &HashMap<(&RowKey, &str), &ArmSummary>) {
+    for (key, nine) in &mut found.cells {
+        let Some(runtime) = seconds.get(key) else { continue };
+        for (rate, time) in [(Column::ReadBw, Column::ReadMsec), (Column::WriteBw, Column::WriteMsec)] {
+            let moved = nine[rate as usize].is_some_and(|average| average.mean > 0.0);
+            if moved && nine[time as usize].is_none() {
+                nine[time as usize] = Some(scaled(runtime, 1e3));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Better;
+
+    #[test]
+    fn the_names_of_fio_of_assay_and_of_published_tables_are_known() {
+        let column = |name: &str| {
+            Column::of(&Metric {
+                job: String::new(),
+                name: name.to_owned(),
+                unit: Unit::Count,
+                better: Better::Higher,
+            })
+        };
+        assert_eq!(column("read.bw"), Some(Column::ReadBw));
+        assert_eq!(column("read_kb_s"), Some(Column::ReadBw));
+        assert_eq!(column("write_msec"), Some(Column::WriteMsec));
+        assert_eq!(column("write.runtime"), Some(Column::WriteMsec));
+        assert_eq!(column("usr_pct"), Some(Column::Usr));
+        assert_eq!(column("ctx.voluntary"), Some(Column::Csw));
+        assert_eq!(column("write.clat_ns.p99"), None);
+        assert_eq!(column("runtime"), None);
+    }
+}

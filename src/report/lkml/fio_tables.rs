@@ -1,0 +1,235 @@
+//! The three kinds of table of the published study, in fio's READ, WRITE and CPU columns.
+
+use std::collections::HashMap;
+
+use super::super::document::Document;
+use super::super::layout::{ascii, left, right, shorten, width, wrap};
+use super::super::page::Page;
+use super::columns::{Average, Averages, Column, Nine, averages};
+use super::{difference_heading, difference_pct};
+use crate::analyse::RowKey;
+
+/// Labels are not shortened below this many columns.
+const LEAST_LABEL: usize = 10;
+
+/// Averages of all rows and arms, ready to be written.
+pub(super) struct FioTables<'d> {
+    averages: Averages<'d>,
+    arms: Vec<(&'d str, String)>,
+    head: String,
+    hide: Option<f64>,
+}
+
+impl<'d> FioTables<'d> {
+    /// The tables, when the results are shaped like fio's.
+    pub(super) fn of(document: &'d Document<'_>) -> Option<FioTables<'d>> {
+        let averages = averages(document.analysis)?;
+        let arms = document.analysis.arms.iter().map(|arm| (arm.as_str(), document.arm(arm))).collect();
+        let row = averages.rows.first()?;
+        let head = match row.levels.as_slice() {
+            [] => "Job Name".to_owned(),
+            [(factor, _)] if row.job.is_empty() && factor == "job" => "Job Name".to_owned(),
+            levels => levels.iter().map(|(factor, _)| factor.as_str()).collect::<Vec<_>>().join(" "),
+        };
+        Some(FioTables { averages, arms, head, hide: document.options.hide_below_pct })
+    }
+
+    /// All tables, each behind its heading.
+    pub(super) fn write(&self, out: &mut String, page: &Page) {
+        for (arm, name) in &self.arms {
+            page.heading(out, &format!("AVERAGES, {name}"));
+            self.table(out, page, |row, column| {
+                self.cell(row, arm, column).map(|average| mean_text(average, column))
+            });
+        }
+        let hide = self.hide.unwrap_or(0.0);
+        for (candidate, name) in self.arms.iter().skip(1) {
+            let (baseline, baseline_name) = &self.arms[0];
+            page.heading(out, &difference_heading(baseline_name, name, self.hide));
+            self.table(out, page, |row, column| {
+                let base = self.cell(row, baseline, column)?;
+                let cand = self.cell(row, candidate, column)?;
+                Some(difference_text(difference_pct(base.mean, cand.mean, hide), column))
+            });
+        }
+        let spread = |row: &RowKey, arm: &str, column| {
+            self.cell(row, arm, column).filter(|average| average.stddev.is_finite())
+        };
+        for (arm, name) in &self.arms {
+            if self.averages.rows.iter().all(|row| Column::ALL.iter().all(|c| spread(row, arm, *c).is_none()))
+            {
+                continue;
+            }
+            page.heading(out, &format!("STANDARD DEVIATION in %, {name}"));
+            self.table(out, page, |row, column| {
+                let average = spread(row, arm, column)?;
+                let percent = if average.stddev == 0.0 { 0.0 } else { average.stddev / average.mean * 100.0 };
+                let decimals = if column.is_integer() { 0 } else { 2 };
+                Some(if percent.is_finite() { format!("{percent:.decimals$}") } else { "-".to_owned() })
+            });
+        }
+        if self.averages.cpu_derived {
+            out.push('\n');
+            page.words(out, "usr and sys are CPU time in % of the job's run time.", "", "");
+        }
+    }
+
+    fn nine(&self, row: &RowKey, arm: &str) -> Option<&Nine> {
+        let cells: &HashMap<(&RowKey, &str), Nine> = &self.averages.cells;
+        cells.get(&(row, arm))
+    }
+
+    /// One average. A direction that moved nothing is 0, as fio prints it.
+    fn cell(&self, row: &RowKey, arm: &str, column: Column) -> Option<Average> {
+        let nine = self.nine(row, arm)?;
+        let zero = Average { mean: 0.0, stddev: 0.0 };
+        nine[column as usize].or(column.is_integer().then_some(zero))
+    }
+
+    /// One table: in one block where it fits, else in two blocks, READ + WRITE and CPU.
+    fn table(&self, out: &mut String, page: &Page, text: impl Fn(&RowKey, Column) -> Option<String>) {
+        let labels: Vec<String> = self.averages.rows.iter().map(|row| ascii(&label(row))).collect();
+        let cells: Vec<Vec<String>> = self
+            .averages
+            .rows
+            .iter()
+            .map(|row| Column::ALL.iter().map(|c| text(row, *c).unwrap_or_else(|| "-".to_owned())).collect())
+            .collect();
+        let mut grid = Grid::measure(&self.head, &labels, &cells);
+        if grid.columns(0..9) > page.columns && grid.drop_cents(&cells) {
+            let whole = whole_switches(&cells);
+            grid = Grid::measure(&self.head, &labels, &whole);
+            if grid.least(0..9) <= page.columns {
+                return grid.write(out, page, &self.head, &labels, &whole, 0..9);
+            }
+        }
+        if grid.least(0..9) <= page.columns {
+            return grid.write(out, page, &self.head, &labels, &cells, 0..9);
+        }
+        for range in [0..6, 6..9] {
+            grid.write(out, page, &self.head, &labels, &cells, range);
+        }
+    }
+}
+
+/// Context switches without their two decimals, which are needed least where room is short.
+fn whole_switches(cells: &[Vec<String>]) -> Vec<Vec<String>> {
+    let cut = |cell: &String| cell.split_once('.').map_or(cell.clone(), |(whole, _)| whole.to_owned());
+    cells
+        .iter()
+        .map(|row| row.iter().enumerate().map(|(at, c)| if at == 8 { cut(c) } else { c.clone() }).collect())
+        .collect()
+}
+
+fn mean_text(average: Average, column: Column) -> String {
+    match (average.mean.is_finite(), column.is_integer()) {
+        (false, _) => "-".to_owned(),
+        (true, true) => format!("{:.0}", average.mean),
+        (true, false) => format!("{:.2}", average.mean),
+    }
+}
+
+/// Integer columns truncated toward zero, the others with two decimals, as published.
+fn difference_text(percent: f64, column: Column) -> String {
+    if !percent.is_finite() {
+        return "-".to_owned();
+    }
+    if !column.is_integer() {
+        let text = format!("{percent:.2}");
+        return if text == "-0.00" { "0.00".to_owned() } else { text };
+    }
+    // A hair outward: 7.0 may have become 6.999999999 on its way through the column's unit.
+    let truncated = (percent + percent.signum() * 1e-9).trunc();
+    format!("{:.0}", if truncated == 0.0 { 0.0 } else { truncated })
+}
+
+/// The row's levels and job, without the names of the factors.
+fn label(row: &RowKey) -> String {
+    let mut parts: Vec<&str> = row.levels.iter().map(|(_, level)| level.as_str()).collect();
+    if !row.job.is_empty() {
+        parts.push(&row.job);
+    }
+    if parts.is_empty() { "all".to_owned() } else { parts.join(" ") }
+}
+
+/// Widths of the label and of the nine columns.
+struct Grid {
+    label: usize,
+    values: Vec<usize>,
+}
+
+impl Grid {
+    fn measure(head: &str, labels: &[String], cells: &[Vec<String>]) -> Grid {
+        let label = labels.iter().map(|l| width(l)).fold(width(head), usize::max);
+        let values = Column::ALL
+            .iter()
+            .enumerate()
+            .map(|(at, column)| cells.iter().map(|row| width(&row[at])).fold(column.head().len(), usize::max))
+            .collect();
+        Grid { label, values }
+    }
+
+    /// Columns the values take, one blank before each.
+    fn numbers(&self, range: std::ops::Range<usize>) -> usize {
+        self.values[range].iter().map(|w| w + 1).sum()
+    }
+
+    fn columns(&self, range: std::ops::Range<usize>) -> usize {
+        self.label + self.numbers(range)
+    }
+
+    /// Columns with the label as short as it may become.
+    fn least(&self, range: std::ops::Range<usize>) -> usize {
+        self.label.min(LEAST_LABEL) + self.numbers(range)
+    }
+
+    /// Whether the last column has decimals that could be dropped.
+    fn drop_cents(&self, cells: &[Vec<String>]) -> bool {
+        cells.iter().any(|row| row[8].len() > 8 && row[8].contains('.'))
+    }
+
+    fn write(
+        &self,
+        out: &mut String,
+        page: &Page,
+        head: &str,
+        labels: &[String],
+        cells: &[Vec<String>],
+        range: std::ops::Range<usize>,
+    ) {
+        let room = page.columns.saturating_sub(self.numbers(range.clone()));
+        let label = self.label.min(room.max(1));
+        let mut groups = " ".repeat(label);
+        for (name, columns) in [("READ", 0..3), ("WRITE", 3..6), ("CPU", 6..9)] {
+            if range.contains(&columns.start) {
+                groups.push_str(&right(
+                    &centred(name, self.numbers(columns.clone()) - 1),
+                    self.numbers(columns),
+                ));
+            }
+        }
+        let mut lines = vec![groups.trim_end().to_owned()];
+        let line = |name: &str, texts: &mut dyn Iterator<Item = &str>| {
+            let mut line = left(&ascii(&shorten(name, label)), label);
+            for (text, columns) in texts.zip(&self.values[range.clone()]) {
+                line.push(' ');
+                line.push_str(&right(text, *columns));
+            }
+            line
+        };
+        lines.push(line(head, &mut Column::ALL[range.clone()].iter().map(|c| c.head())));
+        for (name, row) in labels.iter().zip(cells) {
+            lines.push(line(name, &mut row[range.clone()].iter().map(String::as_str)));
+        }
+        for text in lines {
+            let fits = width(&text) <= page.columns;
+            out.push_str(&if fits { text } else { wrap(&text, page.columns, "", "    ") });
+            out.push('\n');
+        }
+    }
+}
+
+fn centred(text: &str, columns: usize) -> String {
+    let before = columns.saturating_sub(width(text)) / 2;
+    left(&format!("{}{text}", " ".repeat(before)), columns)
+}

@@ -1,0 +1,43 @@
+//! For a kernel mailing list: 72 columns of plain ASCII that survive quoting.
+//!
+//! The verdict in words, then the tables of the published block-device study (LKML, October 2012): averages an
+//! arm, differences in percent, standard deviations in percent. Results shaped like fio's get its READ, WRITE and
+//! CPU columns; others a column an arm.
+
+mod columns;
+mod fio_tables;
+mod plain_tables;
+
+use super::document::Document;
+use super::layout::{ascii, wrap};
+use super::page::Page;
+
+/// Writes the document in at most `width` columns.
+pub(super) fn render(document: &Document<'_>, width: usize) -> String {
+    let page = Page { columns: width, colour: false, plain: true };
+    let mut out = wrap(&ascii(&document.title), width, "", "  ");
+    out.push('\n');
+    page.words(&mut out, &document.summary, "", "");
+    page.verdicts(&mut out, document);
+    match fio_tables::FioTables::of(document) {
+        Some(tables) => tables.write(&mut out, &page),
+        None => plain_tables::write(document, &mut out, &page),
+    }
+    page.rest(&mut out, document);
+    out
+}
+
+/// The difference in percent as the published study printed it: below `hide` it is 0.
+fn difference_pct(baseline: f64, candidate: f64, hide: f64) -> f64 {
+    if baseline == candidate {
+        return 0.0;
+    }
+    let percent = (candidate - baseline) / baseline * 100.0;
+    if percent.abs() < hide { 0.0 } else { percent }
+}
+
+/// `% DIFFERENCE, a -> b`, with what is hidden.
+fn difference_heading(baseline: &str, candidate: &str, hide: Option<f64>) -> String {
+    let hidden = hide.filter(|h| *h > 0.0).map_or(String::new(), |h| format!(" (below {h} % printed as 0)"));
+    format!("% DIFFERENCE, {baseline} -> {candidate}{hidden}")
+}

@@ -1,0 +1,105 @@
+//! The same three tables for results of any shape: a line a row, a column an arm.
+
+use super::super::document::{Document, group, shown};
+use super::super::layout::{ascii, left, right, shorten, width};
+use super::super::page::Page;
+use super::super::words::{direction, row_label, unit_words};
+use super::{difference_heading, difference_pct};
+use crate::analyse::{ArmSummary, Comparison};
+use crate::units::Scale;
+
+/// Columns of an arm's value.
+const VALUE: usize = 14;
+/// Columns of the row's label.
+const LABEL: usize = 26;
+
+/// Averages, differences and deviations of every metric shown.
+pub(super) fn write(document: &Document<'_>, out: &mut String, page: &Page) {
+    for comparisons in group(&shown(document), |c| (&c.metric.name, &c.metric.unit)) {
+        one_metric(document, &comparisons, out, page);
+    }
+}
+
+fn one_metric(document: &Document<'_>, comparisons: &[&Comparison], out: &mut String, page: &Page) {
+    let Some(first) = comparisons.first() else { return };
+    let rows = group(comparisons, |c| &c.row);
+    let labels: Vec<String> = rows.iter().map(|row| ascii(&row_label(&row[0].row))).collect();
+    let summaries = comparisons.iter().flat_map(|c| [&c.baseline, &c.candidate]);
+    let scale = Scale::for_column(&first.metric.unit, summaries.map(|s| s.mean));
+    let name = &first.metric.name;
+    let arms: Vec<(&str, String)> =
+        document.analysis.arms.iter().map(|arm| (arm.as_str(), ascii(&document.arm(arm)))).collect();
+    let table = Table { labels: &labels, rows: &rows };
+
+    let unit = unit_words(&scale, &first.metric.unit);
+    page.heading(out, &format!("AVERAGES, {name}{unit}, {}", direction(first.metric.better)));
+    table.write(out, page, &arms, |row, arm| {
+        summary_of(row, arm).map(|s| super::super::words::cell_number(&scale, s.mean))
+    });
+    let hide = document.options.hide_below_pct;
+    let Some(((_, baseline), candidates)) = arms.split_first() else { return };
+    let target = match candidates {
+        [(_, one)] => one.clone(),
+        _ => "each".to_owned(),
+    };
+    page.heading(out, &difference_heading(baseline, &target, hide));
+    table.write(out, page, candidates, |row, arm| {
+        let comparison = row.iter().find(|c| c.candidate.arm == arm)?;
+        let percent =
+            difference_pct(comparison.baseline.mean, comparison.candidate.mean, hide.unwrap_or(0.0));
+        percent.is_finite().then(|| format!("{percent:.2}").replace("-0.00", "0.00"))
+    });
+    if comparisons.iter().any(|c| c.baseline.stddev.is_finite() || c.candidate.stddev.is_finite()) {
+        page.heading(out, &format!("STANDARD DEVIATION in %, {name}"));
+        table.write(out, page, &arms, |row, arm| {
+            let summary = summary_of(row, arm)?;
+            let percent = summary.stddev / summary.mean.abs() * 100.0;
+            percent.is_finite().then(|| format!("{percent:.2}"))
+        });
+    }
+}
+
+fn summary_of<'c>(row: &[&'c Comparison], arm: &str) -> Option<&'c ArmSummary> {
+    row.iter().flat_map(|c| [&c.baseline, &c.candidate]).find(|summary| summary.arm == arm)
+}
+
+struct Table<'t> {
+    labels: &'t [String],
+    rows: &'t [Vec<&'t Comparison>],
+}
+
+impl Table<'_> {
+    /// The table, its arms in as many blocks as the page's width needs.
+    fn write<'c>(
+        &'c self,
+        out: &mut String,
+        page: &Page,
+        arms: &[(&str, String)],
+        text: impl Fn(&'c [&'c Comparison], &str) -> Option<String>,
+    ) {
+        let label = self.labels.iter().map(|l| width(l)).fold(0, usize::max).min(LABEL);
+        let fit = ((page.columns - label) / (VALUE + 1)).max(1);
+        for block in arms.chunks(fit) {
+            let mut head = " ".repeat(label);
+            for (_, name) in block {
+                head.push_str(&right(&ascii_short(name, VALUE), VALUE + 1));
+            }
+            out.push_str(head.trim_end());
+            out.push('\n');
+            for (name, row) in self.labels.iter().zip(self.rows) {
+                let mut line = left(&ascii_short(name, label), label);
+                for (arm, _) in block {
+                    let cell = text(row, arm).unwrap_or_else(|| "-".to_owned());
+                    line.push_str(&right(&ascii(&cell), VALUE + 1));
+                }
+                out.push_str(line.trim_end());
+                out.push('\n');
+            }
+        }
+    }
+}
+
+/// Shortened with two dots where the text formats have an ellipsis.
+fn ascii_short(text: &str, columns: usize) -> String {
+    if width(text) <= columns { text.to_owned() } else { shorten(text, columns).replace('…', "~") }
+}

@@ -1,0 +1,187 @@
+//! The table mmtests' `compare-kernels.sh` prints: two header lines, one line a mean and row, positive is better.
+//!
+//! Layout: gormanm/mmtests, `bin/lib/MMTests/Compare.pm` and the tables its users post: the value, then the
+//! gain over the first column in `(   0.00%)`, or `*   8.81%*` where it is significant.
+
+use super::document::{Document, group, shown};
+use super::layout::{left, right, shorten, width, wrap};
+use super::page::Page;
+use super::words::{direction, is_real, unit_words};
+use crate::analyse::{ArmSummary, Comparison, Role};
+use crate::units::{Better, Scale};
+
+/// Columns of the first cell's value and of the others', as mmtests has them; wider values widen all.
+const VALUE: usize = 13;
+/// Columns of ` (   0.00%)`.
+const GAIN: usize = 11;
+
+/// Writes the document as mmtests would.
+pub(super) fn render(document: &Document<'_>) -> String {
+    let page = Page { columns: 80, colour: false, plain: true };
+    let mut out = String::new();
+    page.words(&mut out, &document.title, "", "  ");
+    let shown = shown(document);
+    for rows in group(&shown, |c| (&c.metric.name, &c.metric.unit, c.role)) {
+        out.push('\n');
+        out.push_str(&section(document, &rows, &page));
+    }
+    footer(&mut out, document, &page);
+    out
+}
+
+/// One metric: its heading, two header lines, one line a row.
+fn section(document: &Document<'_>, comparisons: &[&Comparison], page: &Page) -> String {
+    let Some(first) = comparisons.first() else { return String::new() };
+    let rows = group(comparisons, |c| &c.row);
+    let summaries = comparisons.iter().flat_map(|c| [&c.baseline, &c.candidate]);
+    let mean_of = mean_kind(first, summaries.clone());
+    let scale = Scale::for_column(&first.metric.unit, summaries.clone().map(|s| mean_of.of(s)));
+    let decimals = scale.decimals.max(2);
+    let number = |value: f64| {
+        if value.is_finite() { format!("{:.decimals$}", value / scale.divisor) } else { "-".to_owned() }
+    };
+    let values = summaries.map(|s| width(&number(mean_of.of(s)))).fold(VALUE - 1, usize::max) + 1;
+    let labels: Vec<String> = rows.iter().map(|row| page.letters(&row_name(row[0])).into_owned()).collect();
+    let label = labels.iter().map(|l| width(l)).fold(4, usize::max).min(32) + 1;
+    let cell = values + GAIN;
+    let role = if first.role == Role::Exploratory { " (exploratory)" } else { "" };
+    let caption = format!(
+        "{}{}, {}{role}",
+        first.metric.name,
+        unit_words(&scale, &first.metric.unit),
+        direction(first.metric.better)
+    );
+    let mut out = wrap(&page.letters(&caption), page.columns, "", "  ");
+    out.push('\n');
+    out.push_str(&headers(document, label + 10, cell, page));
+    for (row, name) in rows.iter().zip(&labels) {
+        let mut line = format!("{}{}", left(mean_of.name(), 10), left(&shorten(name, label), label));
+        line.push_str(&right(&number(mean_of.of(&row[0].baseline)), values));
+        line.push_str(" (   0.00%)");
+        for arm in &document.analysis.arms[1..] {
+            match row.iter().find(|c| c.candidate.arm == *arm) {
+                Some(c) => {
+                    line.push_str(&right(&number(mean_of.of(&c.candidate)), values));
+                    line.push_str(&gain_cell(c, mean_of));
+                }
+                None => line.push_str(&right("-", cell)),
+            }
+        }
+        out.push_str(&page.letters(&line));
+        out.push('\n');
+    }
+    out
+}
+
+/// The arithmetic or the harmonic mean.
+#[derive(Clone, Copy)]
+enum MeanOf {
+    Amean,
+    Hmean,
+}
+
+impl MeanOf {
+    fn name(self) -> &'static str {
+        match self {
+            MeanOf::Amean => "Amean",
+            MeanOf::Hmean => "Hmean",
+        }
+    }
+
+    fn of(self, summary: &ArmSummary) -> f64 {
+        match self {
+            MeanOf::Amean => summary.mean,
+            MeanOf::Hmean => summary.harmonic_mean,
+        }
+    }
+}
+
+/// Rates have a harmonic mean unless some value is not positive; times have an arithmetic one.
+fn mean_kind<'s>(first: &Comparison, mut summaries: impl Iterator<Item = &'s ArmSummary>) -> MeanOf {
+    if first.metric.better == Better::Higher && summaries.all(|s| s.n == 0 || s.harmonic_mean.is_finite()) {
+        MeanOf::Hmean
+    } else {
+        MeanOf::Amean
+    }
+}
+
+/// The gain over the baseline in percent of it, positive when better.
+fn gain(comparison: &Comparison, mean_of: MeanOf) -> f64 {
+    let (base, cand) = (mean_of.of(&comparison.baseline), mean_of.of(&comparison.candidate));
+    if base == cand {
+        return 0.0;
+    }
+    match comparison.metric.better {
+        Better::Higher => (cand - base) / base * 100.0,
+        Better::Lower => (base - cand) / base * 100.0,
+    }
+}
+
+fn gain_cell(comparison: &Comparison, mean_of: MeanOf) -> String {
+    let gain = gain(comparison, mean_of);
+    if !gain.is_finite() {
+        return format!(" ({:>7} )", "-");
+    }
+    if is_real(&comparison.verdict) { format!(" *{gain:>7.2}%*") } else { format!(" ({gain:>7.2}%)") }
+}
+
+/// Two lines above the columns: the factor and the level, or for bare labels what comes before and after the
+/// first dash (as mmtests splits `5.9-vanilla`).
+fn headers(document: &Document<'_>, label: usize, cell: usize, page: &Page) -> String {
+    let (mut first, mut second) = (" ".repeat(label), " ".repeat(label));
+    for arm in &document.analysis.arms {
+        let full = document.arm(arm);
+        let (above, below) = full.split_once('=').or_else(|| full.split_once('-')).unwrap_or(("", &full));
+        first.push_str(&right(&shorten(above, cell - 1), cell));
+        second.push_str(&right(&shorten(below, cell - 1), cell));
+    }
+    page.letters(&format!("{}\n{}\n", first.trim_end(), second.trim_end())).into_owned()
+}
+
+/// The levels of a row, joined with dashes as mmtests names its sub-operations.
+fn row_name(comparison: &Comparison) -> String {
+    let mut parts: Vec<&str> = comparison.row.levels.iter().map(|(_, level)| level.as_str()).collect();
+    if !comparison.row.job.is_empty() {
+        parts.push(&comparison.row.job);
+    }
+    parts.join("-")
+}
+
+fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
+    use crate::analyse::Method;
+    let has = |wanted: &[Method]| document.analysis.comparisons.iter().any(|c| wanted.contains(&c.method));
+    out.push('\n');
+    page.words(out, "Positive is better.", "", "");
+    let alpha = super::words::plain_percent(document.run.design.stop.alpha);
+    if has(&[Method::SequentialT, Method::SequentialSignedRank]) {
+        let text = format!(
+            "*  the interval of assay's own test excludes 0: signed rank (rounds 4 to 7: t) on differences paired \
+             within rounds, looked at after every round, false claims at most {alpha} over all looks"
+        );
+        page.words(out, &text, "", "   ");
+    }
+    if has(&[Method::FixedSignedRank, Method::FixedT]) {
+        let text = format!(
+            "*  the interval of assay's own test excludes 0: exact signed rank (fewer than 6 rounds: t) on \
+             differences paired within rounds, one look, level {alpha}"
+        );
+        page.words(out, &text, "", "   ");
+    }
+    if has(&[Method::MannWhitney]) {
+        let text = format!(
+            "*  assay's own test: exact Mann-Whitney U, adjusted over the rows by Holm, level {alpha}"
+        );
+        page.words(out, &text, "", "   ");
+    }
+    if has(&[Method::ChangeOnly]) {
+        page.words(out, "Rows with fewer than 4 repeats have no test and no star.", "", "");
+    }
+    page.footnotes(out, &document.footnotes);
+    for note in document.notes.iter().chain(&document.noise) {
+        page.words(out, note, "- ", "  ");
+    }
+    for failure in &document.failures {
+        page.words(out, &failure.sentence(), "- ", "  ");
+    }
+    page.words(out, &document.summary, "", "");
+}

@@ -1,0 +1,235 @@
+//! Lines of text in a given width: the sections that text and lkml (and mmtests' footer) have in common.
+//!
+//! Enters: parts of a document. Leaves: lines, in ASCII when `plain`. It must not know which format asks.
+
+use std::borrow::Cow;
+
+use anstyle::{AnsiColor, Style};
+
+use super::document::Document;
+use super::layout::{ascii, fold_lines, shorten, width, wrap};
+use super::words::Tone;
+
+/// Lines of a job's text that are shown; the rest is only counted.
+const MOST_JOB_LINES: usize = 40;
+/// Columns of one fact of the host; a longer one is shortened in the middle (JSON and HTML have it whole).
+const MOST_FACT: usize = 60;
+/// Facts of the host named in text, by the beginning of their names; JSON and HTML have all.
+const TOLD_FACTS: [&str; 14] = [
+    "cpu.model",
+    "cpu.count",
+    "cpu.online",
+    "cpu.governor",
+    "cpu.boost",
+    "cpu.smt",
+    "memory.total",
+    "virt",
+    "kernel.release",
+    "device.model",
+    "device.name",
+    "queue.scheduler",
+    "fs.type",
+    "mount.",
+];
+
+/// A width, and whether colour and letters beyond ASCII may be used.
+pub(super) struct Page {
+    /// Most columns of a line.
+    pub(super) columns: usize,
+    /// ANSI colours.
+    pub(super) colour: bool,
+    /// ASCII only.
+    pub(super) plain: bool,
+}
+
+impl Page {
+    /// Text in the letters this page may use.
+    pub(super) fn letters<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.plain { Cow::Owned(ascii(text)) } else { Cow::Borrowed(text) }
+    }
+
+    fn paint(&self, text: &str, style: Style) -> String {
+        if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// Bold where there is colour.
+    pub(super) fn bold(&self, text: &str) -> String {
+        self.paint(text, Style::new().bold())
+    }
+
+    /// Dimmed where there is colour.
+    pub(super) fn dim(&self, text: &str) -> String {
+        self.paint(text, Style::new().dimmed())
+    }
+
+    /// Coloured by what a verdict means, where there is colour.
+    pub(super) fn tone(&self, text: &str, tone: Tone) -> String {
+        let colour = match tone {
+            Tone::Better => AnsiColor::Green,
+            Tone::Worse => AnsiColor::Red,
+            Tone::Same => AnsiColor::Blue,
+            Tone::Unclear => AnsiColor::Yellow,
+        };
+        self.paint(text, Style::new().fg_color(Some(colour.into())))
+    }
+
+    /// Wrapped words with a line end.
+    pub(super) fn words(&self, out: &mut String, text: &str, first: &str, rest: &str) {
+        out.push_str(&wrap(&self.letters(text), self.columns, first, rest));
+        out.push('\n');
+    }
+
+    /// A heading behind an empty line.
+    pub(super) fn heading(&self, out: &mut String, text: &str) {
+        out.push('\n');
+        out.push_str(&self.bold(&wrap(&self.letters(text), self.columns, "", "  ")));
+        out.push('\n');
+    }
+
+    /// Lines kept as they are.
+    fn lines(&self, out: &mut String, text: &str, indent: &str) {
+        out.push_str(&fold_lines(&self.letters(text), self.columns, indent));
+    }
+
+    /// The mark of footnotes: ` ¹ ²`, or ` [1] [2]` in ASCII.
+    pub(super) fn mark(&self, notes: &[usize]) -> String {
+        notes.iter().map(|n| format!(" {}", self.number(*n))).collect()
+    }
+
+    fn number(&self, n: usize) -> String {
+        if self.plain { format!("[{n}]") } else { superscript(n) }
+    }
+
+    /// The tally and one sentence a row.
+    pub(super) fn verdicts(&self, out: &mut String, document: &Document<'_>) {
+        out.push('\n');
+        if let Some(tally) = &document.tally {
+            out.push_str(&self.bold(&wrap(&self.letters(tally), self.columns, "", "")));
+            out.push('\n');
+        }
+        for sentence in &document.verdicts {
+            let text = format!("{}{}", sentence.text, self.mark(&sentence.notes));
+            let lines = wrap(&self.letters(&text), self.columns, "  ", "    ");
+            out.push_str(&self.tone(&lines, sentence.tone));
+            out.push('\n');
+        }
+        if document.verdicts.is_empty() {
+            self.words(
+                out,
+                "nothing to compare: no trial has a value of the metric that decides",
+                "  ",
+                "  ",
+            );
+        }
+    }
+
+    /// How many exploratory comparisons were left out.
+    pub(super) fn hidden(&self, out: &mut String, document: &Document<'_>) {
+        let n = document.exploratory_hidden;
+        if n > 0 {
+            out.push('\n');
+            let others = super::document::count(n as u64, "other comparison");
+            let shows = if n == 1 { "shows" } else { "show" };
+            let text = format!("{others} {shows} no clear difference; --all-metrics lists them");
+            self.words(out, &text, "", "");
+        }
+    }
+
+    /// Everything below the tables.
+    pub(super) fn rest(&self, out: &mut String, document: &Document<'_>) {
+        self.footnotes(out, &document.footnotes);
+        self.list(out, "notes", document.notes.iter().chain(&document.noise).map(String::as_str));
+        self.differences(out, document);
+        self.failures(out, document);
+        self.host(out, document);
+        self.repeat(out, document);
+    }
+
+    /// Footnotes, each behind its number.
+    pub(super) fn footnotes(&self, out: &mut String, footnotes: &[String]) {
+        if !footnotes.is_empty() {
+            out.push('\n');
+        }
+        for (at, text) in footnotes.iter().enumerate() {
+            let first = format!("{} ", self.number(at + 1));
+            self.words(out, text, &first, &" ".repeat(width(&first)));
+        }
+    }
+
+    fn list<'t>(&self, out: &mut String, head: &str, items: impl Iterator<Item = &'t str>) {
+        let mut items = items.peekable();
+        if items.peek().is_none() {
+            return;
+        }
+        self.heading(out, head);
+        for item in items {
+            self.words(out, item, "- ", "  ");
+        }
+    }
+
+    fn differences(&self, out: &mut String, document: &Document<'_>) {
+        let lines: Vec<String> = document
+            .differences
+            .iter()
+            .map(|difference| {
+                let arms: Vec<String> = difference
+                    .values
+                    .iter()
+                    .map(|(arm, value)| format!("{} for {}", shorten(value, MOST_FACT), document.arm(arm)))
+                    .collect();
+                format!("{}: {}", difference.fact, arms.join("; "))
+            })
+            .collect();
+        self.list(out, "arms differ in what no factor declares", lines.iter().map(String::as_str));
+    }
+
+    fn failures(&self, out: &mut String, document: &Document<'_>) {
+        if document.failures.is_empty() {
+            return;
+        }
+        self.heading(out, "trials without values");
+        for failure in &document.failures {
+            self.words(out, &failure.sentence(), "- ", "  ");
+            self.lines(out, &failure.command, "  $ ");
+            let lines: Vec<&str> = failure.output.lines().collect();
+            self.lines(out, &lines[lines.len().saturating_sub(3)..].join("\n"), "  | ");
+        }
+    }
+
+    fn host(&self, out: &mut String, document: &Document<'_>) {
+        let told = |name: &str| TOLD_FACTS.iter().any(|told| name.starts_with(told));
+        let facts: Vec<String> = document
+            .host
+            .iter()
+            .filter(|(name, _)| document.host.len() <= TOLD_FACTS.len() || told(name))
+            .map(|(name, value)| format!("{name} {}", shorten(value, MOST_FACT)))
+            .collect();
+        if !facts.is_empty() {
+            self.heading(out, "host");
+            self.words(out, &facts.join(" · "), "  ", "  ");
+        }
+    }
+
+    fn repeat(&self, out: &mut String, document: &Document<'_>) {
+        let repeat = &document.repeat;
+        if repeat.command.is_empty() && repeat.job.is_none() {
+            return;
+        }
+        let seed = repeat.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
+        self.heading(out, &format!("to repeat it{seed}"));
+        self.lines(out, &repeat.command, "  ");
+        let Some(job) = &repeat.job else { return };
+        let lines: Vec<&str> = job.lines().collect();
+        self.words(out, "with this job:", "  ", "  ");
+        self.lines(out, &lines[..lines.len().min(MOST_JOB_LINES)].join("\n"), "    ");
+        if lines.len() > MOST_JOB_LINES {
+            self.words(out, &format!("({} more lines)", lines.len() - MOST_JOB_LINES), "    ", "    ");
+        }
+    }
+}
+
+/// A number in raised digits.
+pub(super) fn superscript(n: usize) -> String {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    n.to_string().chars().filter_map(|c| c.to_digit(10)).map(|digit| RAISED[digit as usize]).collect()
+}

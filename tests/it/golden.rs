@@ -1,0 +1,186 @@
+//! Every report format against files that were read by eye; `UPDATE_GOLDEN=1` writes them anew.
+
+use assay::analyse::Analysis;
+use assay::record::Run;
+use assay::report::{Document, Format, Options, RenderOptions, render, render_with};
+
+use crate::fixtures;
+
+fn report(fixture: &(Run, Analysis), format: Format, options: &Options) -> String {
+    render(&Document::build(&fixture.0, &fixture.1, options), format)
+}
+
+/// Compares with `tests/it/golden/NAME`.
+fn golden(name: &str, actual: &str) {
+    let path = format!("{}/tests/it/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, actual).unwrap();
+        return;
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    if let Some(at) = wanted.lines().zip(actual.lines()).position(|(a, b)| a != b) {
+        let (was, is) = (wanted.lines().nth(at).unwrap(), actual.lines().nth(at).unwrap());
+        panic!("{name} line {}:\n  was {was}\n  is  {is}\nUPDATE_GOLDEN=1 accepts it", at + 1);
+    }
+    assert_eq!(wanted.len(), actual.len(), "{name} is longer or shorter; UPDATE_GOLDEN=1 accepts it");
+}
+
+fn ending(format: Format) -> &'static str {
+    match format {
+        Format::Text => "txt",
+        Format::Lkml => "lkml",
+        Format::Mmtests => "mmtests",
+        Format::Markdown => "md",
+        Format::Json => "json",
+        Format::Csv => "csv",
+        Format::Html => "html",
+    }
+}
+
+#[test]
+fn a_measured_run_in_every_format() {
+    let fixture = fixtures::measured();
+    for format in Format::ALL {
+        golden(&format!("measured.{}", ending(format)), &report(&fixture, format, &Options::default()));
+    }
+    let all = Options { all_metrics: true, ..Options::default() };
+    golden("measured-all.txt", &report(&fixture, Format::Text, &all));
+}
+
+#[test]
+fn the_published_studies() {
+    let hide = Options { hide_below_pct: Some(5.0), ..Options::default() };
+    golden("bdev.lkml", &report(&fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.3+"), Format::Lkml, &hide));
+    golden("dbench.mmtests", &report(&fixtures::dbench(), Format::Mmtests, &Options::default()));
+    golden("dbench.txt", &report(&fixtures::dbench(), Format::Text, &Options::default()));
+    golden("dbench.lkml", &report(&fixtures::dbench(), Format::Lkml, &Options::default()));
+}
+
+#[test]
+fn a_nasty_run_in_every_format() {
+    let fixture = fixtures::nasty();
+    let all = Options { all_metrics: true, hide_below_pct: Some(1.0) };
+    for format in Format::ALL {
+        golden(&format!("nasty.{}", ending(format)), &report(&fixture, format, &all));
+    }
+}
+
+#[test]
+fn text_keeps_80_columns_and_lkml_72_of_ascii() {
+    for fixture in [
+        fixtures::measured(),
+        fixtures::nasty(),
+        fixtures::dbench(),
+        fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.4+"),
+    ] {
+        for all_metrics in [false, true] {
+            let options = Options { all_metrics, hide_below_pct: None };
+            for line in report(&fixture, Format::Text, &options).lines() {
+                assert!(line.chars().count() <= 80, "over 80 columns: {line}");
+                assert!(!line.chars().any(char::is_control), "control character: {line:?}");
+            }
+            for line in report(&fixture, Format::Lkml, &options).lines() {
+                assert!(line.len() <= 72, "over 72 columns: {line}");
+                assert!(line.chars().all(|c| c == ' ' || c.is_ascii_graphic()), "not ASCII: {line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn colour_only_when_asked() {
+    let fixture = fixtures::measured();
+    let options = Options::default();
+    let document = Document::build(&fixture.0, &fixture.1, &options);
+    assert!(!render(&document, Format::Text).contains('\u{1b}'));
+    let coloured = render_with(&document, Format::Text, RenderOptions { colour: true, width: None });
+    assert!(coloured.contains("\u{1b}[31m"), "a slower row is red");
+    let narrow = render_with(&document, Format::Text, RenderOptions { colour: false, width: Some(64) });
+    assert!(narrow.lines().all(|line| line.chars().count() <= 64));
+}
+
+/// The rule the published study states: below 5 % is 0, integer columns are truncated toward zero.
+#[test]
+fn all_270_published_differences() {
+    let text = std::fs::read_to_string(fixtures::data("published/bdev-fio-percent-diff.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let hide = Options { hide_below_pct: Some(5.0), ..Options::default() };
+    let mut cells = 0;
+    for pair in rows.chunk_by(|a, b| a[..2] == b[..2]) {
+        let lkml = report(&fixtures::bdev(pair[0][0], pair[0][1]), Format::Lkml, &hide);
+        let table = lkml.split("% DIFFERENCE").nth(1).unwrap();
+        for row in pair {
+            let line = table.lines().find(|line| line.starts_with(&format!("{} ", row[2]))).unwrap();
+            let shown: Vec<&str> = line.split_whitespace().skip(1).collect();
+            assert_eq!(shown, row[3..], "{} against {}, {}", row[1], row[0], row[2]);
+            cells += shown.len();
+        }
+    }
+    assert_eq!(cells, 270);
+}
+
+#[test]
+fn the_published_percents_of_mmtests() {
+    let text = std::fs::read_to_string(fixtures::data("published/dbench-mmtests-amean.csv")).unwrap();
+    let table = report(&fixtures::dbench(), Format::Mmtests, &Options::default());
+    let mut rows = 0;
+    for line in text.lines().skip(1) {
+        let published: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
+        let shown = table
+            .lines()
+            .find(|row| {
+                row.split_whitespace().nth(1) == Some(&published[0].to_string()) && row.starts_with("Amean")
+            })
+            .unwrap();
+        let percent: f64 = shown.rsplit('(').next().unwrap().trim_end_matches("%)").trim().parse().unwrap();
+        assert!((percent - published[3]).abs() <= 0.0101, "{shown} against {}", published[3]);
+        rows += 1;
+    }
+    assert_eq!(rows, 7);
+}
+
+#[test]
+fn json_and_csv_read_back() {
+    for fixture in [fixtures::measured(), fixtures::nasty()] {
+        let json: serde_json::Value =
+            serde_json::from_str(&report(&fixture, Format::Json, &Options::default())).unwrap();
+        assert_eq!(json["format"], "assay-report");
+        assert_eq!(json["version"], 1);
+        assert_eq!(json["analysis"]["comparisons"].as_array().unwrap().len(), fixture.1.comparisons.len());
+        let csv = report(&fixture, Format::Csv, &Options::default());
+        let mut reader = csv::Reader::from_reader(csv.as_bytes());
+        let records: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+        assert_eq!(records.len(), fixture.1.comparisons.len());
+    }
+}
+
+#[test]
+fn a_run_of_100_000_trials_is_written_fast() {
+    let mut run = fixtures::empty_run("long", &[("direct", &["0", "1"])], assay::record::Source::Measured);
+    let bw = run.metric_index(&fixtures::metric(
+        "",
+        "write.bw",
+        assay::units::Unit::BytesPerSecond,
+        assay::units::Better::Higher,
+    ));
+    let mut noise = fixtures::Noise::new(3);
+    for round in 0..50_000 {
+        for cell in 0..2 {
+            run.trials.push(fixtures::trial(
+                cell,
+                round,
+                cell,
+                vec![(bw, 1e8 * (1.0 + 0.01 * noise.normal()))],
+            ));
+        }
+    }
+    let analysis = fixtures::analysis_of(&run, "write.bw");
+    let options = Options::default();
+    let start = std::time::Instant::now();
+    let text = render(&Document::build(&run, &analysis, &options), Format::Text);
+    let took = start.elapsed();
+    assert!(text.contains("50000 rounds"), "{text}");
+    assert!(took.as_millis() < 500, "took {took:?}");
+    let html = render(&Document::build(&run, &analysis, &options), Format::Html);
+    assert!(html.len() < 1_500_000, "{} bytes", html.len());
+}
