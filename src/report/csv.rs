@@ -90,7 +90,7 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     cells.push(number(document.analysis.delta));
     cells.push(document.run.id.map_or(String::new(), |id| id.to_string()));
     let caveats: Vec<String> = c.caveats.iter().map(|caveat| caveat_text(caveat, Some(c), &names)).collect();
-    cells.push(caveats.join("; "));
+    cells.push(super::layout::printable(&caveats.join("; ")));
     cells
 }
 

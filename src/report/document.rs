@@ -9,10 +9,10 @@ use super::failures::{Failure, failures};
 use super::footnotes::{Footnotes, caveat_text};
 use super::format::Options;
 use super::table::{self, Table};
-use super::words::{Names, Tone, plain_percent, row_label, sentence, tone};
+use super::words::{NBSP, Names, Tone, plain_percent, row_label, sentence, tone};
 use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, Source};
-use crate::units::{Scale, pretty_duration};
+use crate::units::pretty_duration;
 
 /// A verdict in words.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,7 +192,7 @@ fn title(run: &Run, analysis: &Analysis, names: &Names<'_>) -> String {
 fn summary(run: &Run, analysis: &Analysis) -> String {
     let mut parts = Vec::new();
     if let Some(id) = run.id {
-        parts.push(format!("run {id}"));
+        parts.push(format!("run{NBSP}{id}"));
     }
     if let Ok(start) = Timestamp::from_nanosecond(i128::from(run.started_unix_ns))
         && run.started_unix_ns > 0
@@ -214,33 +214,34 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
     if !run.assay_version.is_empty() {
         parts.push(format!("assay {}", run.assay_version));
     }
-    parts.push(format!("δ {}", plain_percent(analysis.delta)));
+    parts.push(format!("δ{NBSP}{}", plain_percent(analysis.delta)));
     parts.join(" · ")
 }
 
 /// `1 round`, `8 rounds`.
 pub(super) fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    if n == 1 { format!("1{NBSP}{what}") } else { format!("{n}{NBSP}{what}s") }
 }
 
 fn tally(primary: &[&Comparison]) -> Option<String> {
     if primary.len() < 4 {
         return None;
     }
-    let kinds: [(&str, fn(&Verdict) -> bool); 6] = [
-        ("faster", |v| matches!(v, Verdict::Faster)),
-        ("slower", |v| matches!(v, Verdict::Slower)),
-        ("without difference", |v| matches!(v, Verdict::NoDifference { .. })),
-        ("undecided", |v| matches!(v, Verdict::Undecided { .. })),
-        ("with too few repeats", |v| matches!(v, Verdict::TooFew { .. })),
-        ("not measured", |v| matches!(v, Verdict::NotMeasured(_))),
-    ];
-    let parts: Vec<String> = kinds
-        .iter()
-        .map(|(word, is)| (primary.iter().filter(|c| is(&c.verdict)).count(), word))
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, word)| format!("{n} {word}"))
-        .collect();
+    let words =
+        ["faster", "slower", "without difference", "undecided", "with too few repeats", "not measured"];
+    let mut counts = [0usize; 6];
+    for comparison in primary {
+        counts[match comparison.verdict {
+            Verdict::Faster => 0,
+            Verdict::Slower => 1,
+            Verdict::NoDifference { .. } => 2,
+            Verdict::Undecided { .. } => 3,
+            Verdict::TooFew { .. } => 4,
+            Verdict::NotMeasured(_) => 5,
+        }] += 1;
+    }
+    let parts: Vec<String> =
+        counts.iter().zip(words).filter(|(n, _)| **n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     Some(format!("{} comparisons: {}", primary.len(), parts.join(", ")))
 }
 
@@ -280,7 +281,7 @@ fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
     let whose =
         floor.run.map_or_else(|| "noise floor".to_owned(), |id| format!("noise floor (A/A run {id})"));
     let mut text = format!(
-        "{whose}: {} against itself spreads by {} from round to round, interval ± {}; the smallest effect all \
+        "{whose}: {} against itself spreads by {} from round to round, interval ±{NBSP}{}; the smallest effect all \
          rounds would show is {}",
         floor.metric.name,
         plain_percent(floor.s_d),
@@ -289,7 +290,7 @@ fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
     );
     if floor.aa_runs > 0 {
         text.push_str(&format!(
-            "; {} of {} claimed a difference (5 % are expected)",
+            "; {} of {} claimed a difference (5{NBSP}% are expected)",
             floor.aa_claims,
             count(u64::from(floor.aa_runs), "A/A run")
         ));
@@ -306,9 +307,4 @@ fn repeat(run: &Run) -> Repeat {
     let command = shlex::try_join(run.command_line.iter().map(String::as_str))
         .unwrap_or_else(|_| run.command_line.join(" "));
     Repeat { command, seed: measured.then_some(run.seed), job: run.job_text.clone() }
-}
-
-/// The scale of one metric for pictures, over both arms' medians.
-pub(super) fn picture_scale(comparison: &Comparison) -> Scale {
-    Scale::for_column(&comparison.metric.unit, [comparison.baseline.median, comparison.candidate.median])
 }

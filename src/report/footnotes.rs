@@ -3,7 +3,7 @@
 //! Enters: caveats of comparisons and of the whole. Leaves: sentences. The numbers they contain were computed
 //! by analyse; nothing is judged here.
 
-use super::words::{Names, percent, plain_percent};
+use super::words::{NBSP, Names, percent, plain_percent};
 use crate::analyse::{Caveat, Comparison};
 
 /// Footnotes in the order of their first use.
@@ -72,17 +72,17 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         Caveat::MeanDisagrees { typical, mean } => mean_disagrees(*typical, *mean, comparison, names),
         Caveat::NotPositive => "values of 0 or below have no logarithm: change of the mean only".to_owned(),
         Caveat::OrderEffect { effect, p } => format!(
-            "the place within a round matters: a later trial reads {} % ({}); the balanced order cancels it",
+            "the place within a round matters: a later trial reads {}{NBSP}% ({}); the balanced order cancels it",
             percent(*effect, 1),
             p_words(*p)
         ),
         Caveat::BaselineDrift { slope_per_round, p } => format!(
-            "the baseline drifted by {} % a round ({}); pairing within rounds cancels it",
+            "the baseline drifted by {}{NBSP}% a round ({}); pairing within rounds cancels it",
             percent(*slope_per_round, 2),
             p_words(*p)
         ),
         Caveat::EffectDrift { slope_per_round, p } => format!(
-            "warning: the difference itself drifted by {} % a round ({}): it depends on the state of the machine",
+            "warning: the difference itself drifted by {}{NBSP}% a round ({}): it depends on the state of the machine",
             percent(*slope_per_round, 2),
             p_words(*p)
         ),
@@ -115,7 +115,7 @@ fn p_words(p: f64) -> String {
 
 fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, names: &Names<'_>) -> String {
     let mut text = format!(
-        "the typical trial and the mean time disagree: {} % against {} %",
+        "the typical trial and the mean time disagree: {}{NBSP}% against {}{NBSP}%",
         percent(typical, 1),
         percent(mean, 1)
     );

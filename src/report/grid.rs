@@ -1,7 +1,7 @@
 //! A [`Table`] laid out in columns of text that fit a page.
 //!
 //! Enters: a table of strings. Leaves: lines. Labels that leave no room for the values are shortened in the middle,
-//! or, when too little would be left of them, put on lines of their own.
+//! or, when too little would be left of them, put on lines of their own; values that do not fit even so are listed.
 
 use super::layout::{left, right, shorten, width, wrap};
 use super::page::Page;
@@ -18,6 +18,7 @@ struct Grid {
     values: Vec<usize>,
     gap: &'static str,
     stacked: bool,
+    listed: bool,
 }
 
 impl Grid {
@@ -39,7 +40,8 @@ impl Grid {
         let stacked = all > room && room < LEAST_LABELS.min(all);
         let gap = if bare + 2 * gaps + 2 * usize::from(stacked) > page.columns { " " } else { "  " };
         let labels = if stacked { Vec::new() } else { share(&wanted, room) };
-        Grid { labels, values, gap, stacked }
+        let least = bare + gaps * gap.len() + if stacked { 2 } else { labels.iter().map(|w| w + 2).sum() };
+        Grid { labels, values, gap, stacked, listed: least > page.columns }
     }
 
     /// A line without its verdict: labels and all values but the last.
@@ -62,6 +64,9 @@ pub(super) fn table(table: &Table, page: &Page) -> String {
     let heads: Vec<String> = table.columns.iter().map(|head| shorten(head, MOST_HEAD)).collect();
     let Some(last) = heads.last() else { return String::new() };
     let grid = Grid::measure(table, &heads, page);
+    if grid.listed {
+        return list(table, &heads, page);
+    }
     let mut out = page.dim(format!("{}{last}", grid.line(&table.labels, &heads)).trim_end());
     out.push('\n');
     for row in &table.rows {
@@ -74,6 +79,21 @@ pub(super) fn table(table: &Table, page: &Page) -> String {
         out.push_str(&page.tone(verdict, row.tone));
         out.push_str(&page.mark(&row.notes));
         out.push('\n');
+    }
+    out
+}
+
+/// Every row as a paragraph: its label, then its values each behind its head.
+fn list(table: &Table, heads: &[String], page: &Page) -> String {
+    let mut out = String::new();
+    for row in &table.rows {
+        let label = stacked_label(table, row);
+        if !label.is_empty() {
+            page.words(&mut out, &label, "", "  ");
+        }
+        let values: Vec<String> =
+            heads.iter().zip(&row.cells).map(|(head, cell)| format!("{head}: {cell}")).collect();
+        page.words(&mut out, &format!("{}{}", values.join("; "), page.mark(&row.notes)), "  ", "  ");
     }
     out
 }

@@ -79,7 +79,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
         analysis: document.analysis,
     };
     // These types have string keys only and no serializer of their own that fails.
-    let mut text = serde_json::to_string(&report).unwrap_or_default();
+    let mut text = super::layout::printable(&serde_json::to_string(&report).unwrap_or_default());
     text.push('\n');
     text
 }

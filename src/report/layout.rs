@@ -65,15 +65,16 @@ pub(super) fn wrap(text: &str, columns: usize, first: &str, rest: &str) -> Strin
 pub(super) fn fold_lines(text: &str, columns: usize, indent: &str) -> String {
     let mut out = String::new();
     let room = columns.saturating_sub(width(indent) + 1).max(8);
+    let blanks = " ".repeat(width(indent));
     for line in text.lines() {
         let clean: Vec<char> =
             line.chars().flat_map(|c| if c == '\t' { vec![' '; 4] } else { vec![c] }).collect();
         if clean.is_empty() {
             out.push('\n');
         }
-        let mut pieces = clean.chunks(room).peekable();
-        while let Some(piece) = pieces.next() {
-            out.push_str(indent);
+        let mut pieces = clean.chunks(room).enumerate().peekable();
+        while let Some((at, piece)) = pieces.next() {
+            out.push_str(if at == 0 { indent } else { &blanks });
             out.extend(piece.iter().map(|c| if c.is_control() { '?' } else { *c }));
             if pieces.peek().is_some() {
                 out.push('\\');
@@ -84,15 +85,54 @@ pub(super) fn fold_lines(text: &str, columns: usize, indent: &str) -> String {
     out
 }
 
+/// A command line broken between its words, so that it can be pasted into a shell; what no shell would read is
+/// folded as it is.
+pub(super) fn fold_command(command: &str, columns: usize, indent: &str) -> String {
+    let words = shlex::split(command).unwrap_or_default();
+    let quoted: Option<Vec<String>> =
+        words.iter().map(|word| shlex::try_quote(word).ok().map(|quoted| quoted.into_owned())).collect();
+    let room = columns.saturating_sub(width(indent) + 4);
+    let Some(quoted) = quoted.filter(|q| !q.is_empty() && q.iter().all(|word| width(word) <= room)) else {
+        return fold_lines(command, columns, indent);
+    };
+    let mut lines = vec![indent.to_owned()];
+    for (at, word) in quoted.iter().enumerate() {
+        let line = lines.last().map_or(0, |line| width(line));
+        if at > 0 && line + 1 + width(word) + 2 > columns {
+            lines.push(" ".repeat(width(indent) + 2));
+        } else if at > 0
+            && let Some(line) = lines.last_mut()
+        {
+            line.push(' ');
+        }
+        if let Some(line) = lines.last_mut() {
+            line.extend(word.chars().map(|c| if c.is_control() { '?' } else { c }));
+        }
+    }
+    format!("{}\n", lines.join(" \\\n"))
+}
+
+/// Text in one line: control characters become blanks.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// No-break spaces have done their work once the lines are made.
+pub(super) fn printable(text: &str) -> String {
+    text.replace('\u{a0}', " ")
+}
+
 /// The text in plain ASCII, for mailing lists: the signs that assay itself uses are spelled, others become `?`.
 pub(super) fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '\n' => out.push('\n'),
+            '\n' | '\t' => out.push(character),
             c if c.is_ascii() && !c.is_ascii_control() => out.push(c),
             '−' | '–' | '—' => out.push('-'),
-            '\u{a0}' | '\u{202f}' => out.push(' '),
+            // Wrapping needs it; whoever prints makes it a blank.
+            '\u{a0}' => out.push('\u{a0}'),
+            '\u{202f}' => out.push(' '),
             'µ' | 'μ' => out.push('u'),
             '×' => out.push('x'),
             '±' => out.push_str("+/-"),
@@ -135,6 +175,15 @@ mod tests {
     #[test]
     fn folded_lines_say_so() {
         assert_eq!(fold_lines("[global]\nabcdefghijkl\n", 12, "  "), "  [global]\n  abcdefghi\\\n  jkl\n");
+    }
+
+    #[test]
+    fn a_folded_command_is_the_same_command() {
+        let command = "assay run 'my job.fio' --vary direct=0,1 --directory '/mnt/the disk'";
+        let folded = fold_command(command, 30, "  ");
+        assert!(folded.lines().all(|line| width(line) <= 30), "{folded}");
+        let joined = folded.replace("\\\n", "");
+        assert_eq!(shlex::split(&joined), shlex::split(command));
     }
 
     #[test]

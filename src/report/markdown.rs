@@ -163,6 +163,7 @@ fn fence(text: &str, indent: &str) -> String {
     let ticks = "`".repeat((longest_run(text) + 1).max(3));
     let mut out = format!("{indent}{ticks}\n");
     for line in text.lines() {
+        let line: String = line.chars().map(|c| if c.is_control() && c != '\t' { '?' } else { c }).collect();
         out.push_str(&format!("{indent}{line}\n"));
     }
     out.push_str(&format!("{indent}{ticks}\n"));

@@ -4,7 +4,7 @@
 //! gain over the first column in `(   0.00%)`, or `*   8.81%*` where it is significant.
 
 use super::document::{Document, group, shown};
-use super::layout::{left, right, shorten, width, wrap};
+use super::layout::{left, printable, right, shorten, width, wrap};
 use super::page::Page;
 use super::words::{direction, is_real, unit_words};
 use crate::analyse::{ArmSummary, Comparison, Role};
@@ -26,7 +26,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
         out.push_str(&section(document, &rows, &page));
     }
     footer(&mut out, document, &page);
-    out
+    printable(&out)
 }
 
 /// One metric: its heading, two header lines, one line a row.
@@ -108,13 +108,12 @@ fn mean_kind<'s>(first: &Comparison, mut summaries: impl Iterator<Item = &'s Arm
 /// The gain over the baseline in percent of it, positive when better.
 fn gain(comparison: &Comparison, mean_of: MeanOf) -> f64 {
     let (base, cand) = (mean_of.of(&comparison.baseline), mean_of.of(&comparison.candidate));
-    if base == cand {
-        return 0.0;
-    }
-    match comparison.metric.better {
+    let percent = match comparison.metric.better {
+        _ if base == cand => 0.0,
         Better::Higher => (cand - base) / base * 100.0,
         Better::Lower => (base - cand) / base * 100.0,
-    }
+    };
+    if percent.abs() < 0.005 { 0.0 } else { percent }
 }
 
 fn gain_cell(comparison: &Comparison, mean_of: MeanOf) -> String {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use anstyle::{AnsiColor, Style};
 
 use super::document::Document;
-use super::layout::{ascii, fold_lines, shorten, width, wrap};
+use super::layout::{ascii, fold_command, fold_lines, shorten, width, wrap};
 use super::words::Tone;
 
 /// Lines of a job's text that are shown; the rest is only counted.
@@ -190,7 +190,7 @@ impl Page {
         self.heading(out, "trials without values");
         for failure in &document.failures {
             self.words(out, &failure.sentence(), "- ", "  ");
-            self.lines(out, &failure.command, "  $ ");
+            out.push_str(&fold_command(&self.letters(&failure.command), self.columns, "  $ "));
             let lines: Vec<&str> = failure.output.lines().collect();
             self.lines(out, &lines[lines.len().saturating_sub(3)..].join("\n"), "  | ");
         }
@@ -217,7 +217,7 @@ impl Page {
         }
         let seed = repeat.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
         self.heading(out, &format!("to repeat it{seed}"));
-        self.lines(out, &repeat.command, "  ");
+        out.push_str(&fold_command(&self.letters(&repeat.command), self.columns, "  "));
         let Some(job) = &repeat.job else { return };
         let lines: Vec<&str> = job.lines().collect();
         self.words(out, "with this job:", "  ", "  ");

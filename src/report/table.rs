@@ -3,6 +3,7 @@
 //! Enters: comparisons. Leaves: tables that text, Markdown and HTML lay out each in its own way.
 
 use super::footnotes::Footnotes;
+use super::layout::one_line;
 use super::words::{
     Names, Tone, cell_number, direction, effect_decimals, interval, p_value, percent, row_label,
     shown_change, tone, unit_words, verdict_word,
@@ -49,9 +50,9 @@ fn label_heads(comparisons: &[&Comparison]) -> Vec<String> {
 }
 
 fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
-    let mut labels: Vec<String> = row.levels.iter().map(|(_, level)| level.clone()).collect();
+    let mut labels: Vec<String> = row.levels.iter().map(|(_, level)| one_line(level)).collect();
     if labels.len() < heads {
-        labels.push(row.job.clone());
+        labels.push(one_line(&row.job));
     }
     labels.resize(heads, String::new());
     labels

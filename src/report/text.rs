@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use super::grid;
-use super::layout::wrap;
+use super::layout::{printable, wrap};
 use super::page::Page;
 
 /// Writes the document in at most `columns` columns.
@@ -18,5 +18,5 @@ pub(super) fn render(document: &Document<'_>, columns: usize, colour: bool) -> S
     }
     page.hidden(&mut out, document);
     page.rest(&mut out, document);
-    out
+    printable(&out)
 }

@@ -2,9 +2,13 @@
 //!
 //! Enters: values of a comparison. Leaves: words in UTF-8; lkml spells them in ASCII afterwards.
 
+use super::layout::one_line;
 use crate::analyse::{Comparison, Interval, Method, Role, RowKey, Verdict};
 use crate::record::{Run, Source};
 use crate::units::{Better, Scale, Unit};
+
+/// Keeps a number and what belongs to it on one line; text and lkml print a blank.
+pub(super) const NBSP: char = '\u{a0}';
 
 /// What a judgement means to the reader; formats choose colours by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +53,8 @@ impl<'a> Names<'a> {
 
     /// `direct=1`, or the label alone.
     pub(super) fn arm(&self, label: &str) -> String {
-        if self.bare { label.to_owned() } else { format!("{}={label}", self.factor) }
+        let label = one_line(label);
+        if self.bare { label } else { format!("{}={label}", self.factor) }
     }
 }
 
@@ -60,7 +65,7 @@ pub(super) fn row_label(row: &RowKey) -> String {
     if !row.job.is_empty() {
         parts.push(format!("job {}", row.job));
     }
-    parts.join(", ")
+    one_line(&parts.join(", "))
 }
 
 /// A ratio − 1 in percent with its sign, `−31.2`; a dash when it is not a number.
@@ -74,6 +79,8 @@ pub(super) fn percent(ratio: f64, decimals: usize) -> String {
     let value = ratio * 100.0;
     let digits = if value.abs() >= 99_999.5 {
         format!("{:.1e}", value.abs())
+    } else if value.abs() >= 999.95 {
+        format!("{:.0}", value.abs())
     } else {
         format!("{:.decimals$}", value.abs())
     };
@@ -101,7 +108,7 @@ pub(super) fn interval(effect: Option<Interval>) -> String {
     match effect {
         Some(i) if i.low.is_finite() || i.high.is_finite() => {
             let decimals = effect_decimals(effect);
-            format!("[{}, {}]", percent(i.low, decimals), percent(i.high, decimals))
+            format!("[{},{NBSP}{}]", percent(i.low, decimals), percent(i.high, decimals))
         }
         _ => String::new(),
     }
@@ -112,7 +119,7 @@ pub(super) fn plain_percent(ratio: f64) -> String {
     let value = ratio * 100.0;
     let text = if value.abs() >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
     let trimmed = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{} %", if trimmed.is_empty() || trimmed == "-" { "0" } else { trimmed })
+    format!("{}{NBSP}%", if trimmed.is_empty() || trimmed == "-" { "0" } else { trimmed })
 }
 
 /// p as people print it: three digits, or `<0.001`.
@@ -178,18 +185,22 @@ fn evidence(comparison: &Comparison) -> String {
             let (a, b) = (comparison.baseline.n, comparison.candidate.n);
             let mut text = match (a == b, a) {
                 (true, 1) => "one value each".to_owned(),
-                (true, _) => format!("{a} repeats each"),
-                (false, _) => format!("{a} and {b} repeats"),
+                (true, _) => format!("{a}{NBSP}repeats each"),
+                (false, _) => format!("{a} and {b}{NBSP}repeats"),
             };
             if let Some(p) = comparison.p_adjusted.or(comparison.p) {
                 let p = p_value(p);
-                let equals = if p.starts_with('<') { p.replacen('<', "< ", 1) } else { format!("= {p}") };
-                text.push_str(&format!(", p {equals}"));
+                let equals = if let Some(bound) = p.strip_prefix('<') {
+                    format!("<{NBSP}{bound}")
+                } else {
+                    format!("={NBSP}{p}")
+                };
+                text.push_str(&format!(", p{NBSP}{equals}"));
             }
             text
         }
-        _ if comparison.n == 1 => "1 round".to_owned(),
-        _ => format!("{} rounds", comparison.n),
+        _ if comparison.n == 1 => format!("1{NBSP}round"),
+        _ => format!("{}{NBSP}rounds", comparison.n),
     }
 }
 
@@ -200,7 +211,14 @@ pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -
     let prefix = if row.is_empty() { String::new() } else { format!("{row}: ") };
     let metric = &comparison.metric.name;
     let decimals = effect_decimals(comparison.effect);
-    let mut change = format!("{metric} {} %", percent(shown_change(comparison), decimals));
+    let ratio = shown_change(comparison);
+    let mut change = if ratio.is_finite() {
+        format!("{metric} {}{NBSP}%", percent(ratio, decimals))
+    } else if comparison.baseline.mean == comparison.candidate.mean {
+        format!("{metric} is {} in both", comparison.baseline.mean)
+    } else {
+        format!("{metric} has no ratio")
+    };
     let interval = interval(comparison.effect);
     if !interval.is_empty() {
         change.push_str(&format!(" {interval}"));
@@ -279,22 +297,22 @@ mod tests {
     fn percents_carry_their_sign_and_no_negative_zero() {
         assert_eq!(percent(-0.312, 1), "−31.2");
         assert_eq!(percent(0.0004, 1), "+0.0".trim_start_matches('+'));
-        assert_eq!(percent(12.9879, 1), "+1298.8");
+        assert_eq!(percent(12.9879, 1), "+1299");
         assert_eq!(percent(f64::NAN, 1), "-");
         assert_eq!(percent(5000.0, 1), "+5.0e5");
     }
 
     #[test]
     fn deltas_have_no_needless_digits() {
-        assert_eq!(plain_percent(0.02), "2 %");
-        assert_eq!(plain_percent(0.005), "0.5 %");
-        assert_eq!(plain_percent(0.0), "0 %");
-        assert_eq!(plain_percent(0.10), "10 %");
+        assert_eq!(plain_percent(0.02), "2\u{a0}%");
+        assert_eq!(plain_percent(0.005), "0.5\u{a0}%");
+        assert_eq!(plain_percent(0.0), "0\u{a0}%");
+        assert_eq!(plain_percent(0.10), "10\u{a0}%");
     }
 
     #[test]
     fn narrow_intervals_get_two_decimals() {
         let narrow = Interval { estimate: 0.001, low: 0.0005, high: 0.0015 };
-        assert_eq!(interval(Some(narrow)), "[+0.05, +0.15]");
+        assert_eq!(interval(Some(narrow)), "[+0.05,\u{a0}+0.15]");
     }
 }

@@ -2,3 +2,5 @@
 
 mod engine_command;
 mod engine_fio;
+mod fixtures;
+mod golden;

@@ -109,7 +109,7 @@ pub(super) struct Averages<'a> {
     pub(super) cpu_derived: bool,
 }
 
-/// Collects the averages, or nothing when the metrics are not fio's: fewer than three columns, or no rate.
+/// Collects the averages, or nothing when the metrics are not fio's: bandwidth and IOPS of a direction.
 pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
     let mut seconds: HashMap<(&RowKey, &str), &ArmSummary> = HashMap::new();
     for c in
@@ -157,12 +157,9 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
         }
     }
     fill_run_times(&mut found, &seconds);
-    columns.sort_by_key(|column| *column as usize);
-    columns.dedup();
-    let rate = columns
-        .iter()
-        .any(|c| matches!(c, Column::ReadBw | Column::WriteBw | Column::ReadIops | Column::WriteIops));
-    (rate && columns.len() >= 3).then_some(found)
+    let has = |pair: [Column; 2]| pair.iter().all(|column| columns.contains(column));
+    let fio = has([Column::ReadBw, Column::ReadIops]) || has([Column::WriteBw, Column::WriteIops]);
+    fio.then_some(found)
 }
 
 fn scaled(summary: &ArmSummary, factor: f64) -> Average {

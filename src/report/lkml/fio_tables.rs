@@ -74,9 +74,9 @@ impl<'d> FioTables<'d> {
         }
     }
 
-    fn nine(&self, row: &RowKey, arm: &str) -> Option<&Nine> {
+    fn nine(&self, row: &RowKey, arm: &str) -> Option<Nine> {
         let cells: &HashMap<(&RowKey, &str), Nine> = &self.averages.cells;
-        cells.get(&(row, arm))
+        cells.get(&(row, arm)).copied()
     }
 
     /// One average. A direction that moved nothing is 0, as fio prints it.

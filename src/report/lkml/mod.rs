@@ -9,7 +9,7 @@ mod fio_tables;
 mod plain_tables;
 
 use super::document::Document;
-use super::layout::{ascii, wrap};
+use super::layout::{ascii, printable, wrap};
 use super::page::Page;
 
 /// Writes the document in at most `width` columns.
@@ -24,7 +24,7 @@ pub(super) fn render(document: &Document<'_>, width: usize) -> String {
         None => plain_tables::write(document, &mut out, &page),
     }
     page.rest(&mut out, document);
-    out
+    printable(&out)
 }
 
 /// The difference in percent as the published study printed it: below `hide` it is 0.

@@ -1,0 +1,171 @@
+nasty <b>&amp; friends: 4 candidates against
+  kernel_image_under_test=<script>alert(1)</script>
+run 7 - 2026-03-01 12:00 UTC - 3 rounds - 45 trials - 7 min 48 s -
+engine command - assay 0.1.0 - delta 2 %
+
+8 comparisons: 7 with too few repeats, 1 not measured
+  mode=a, job a job with blanks:
+    kernel_image_under_test=vmlinuz-6.12.0-rc5-with-a-name-that-nobody-w
+    ould-want-to-read-aloud+ cannot be compared with
+    kernel_image_under_test=<script>alert(1)</script> on
+    a.metric.whose.name.goes.on.and.on.and.on.ms: no trial of the
+    candidate has a value [1] [2]
+  mode=a, job a job with blanks: too few repeats to judge
+    kernel_image_under_test=? [31m|*_`x`_*| against
+    kernel_image_under_test=<script>alert(1)</script>:
+    a.metric.whose.name.goes.on.and.on.and.on.ms 0.0 %, 3 repeats each
+    (3 of the 4 that an interval needs) [1] [3]
+  mode=a, job a job with blanks: too few repeats to judge
+    kernel_image_under_test=-1 against
+    kernel_image_under_test=<script>alert(1)</script>:
+    a.metric.whose.name.goes.on.and.on.and.on.ms -200.0 %, 3 repeats
+    each (3 of the 4 that an interval needs) [1] [4]
+  mode=a, job a job with blanks: too few repeats to judge
+    kernel_image_under_test=zero against
+    kernel_image_under_test=<script>alert(1)</script>:
+    a.metric.whose.name.goes.on.and.on.and.on.ms -100.0 %, 3 repeats
+    each (3 of the 4 that an interval needs) [1] [5]
+  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
+    able-could-be, job a job with blanks: too few repeats to judge
+    kernel_image_under_test=vmlinuz-6.12.0-rc5-with-a-name-that-nobody-w
+    ould-want-to-read-aloud+ against
+    kernel_image_under_test=<script>alert(1)</script>:
+    a.metric.whose.name.goes.on.and.on.and.on.ms 0.0 %, 2 and 3 repeats
+    (2 of the 4 that an interval needs) [6] [7]
+  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
+    able-could-be, job a job with blanks: too few repeats to judge
+    kernel_image_under_test=? [31m|*_`x`_*| against
+    kernel_image_under_test=<script>alert(1)</script>:
+    a.metric.whose.name.goes.on.and.on.and.on.ms 0.0 %, 2 and 3 repeats
+    (2 of the 4 that an interval needs) [6] [8]
+  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
+    able-could-be, job a job with blanks: too few repeats to judge
+    kernel_image_under_test=-1 against
+    kernel_image_under_test=<script>alert(1)</script>:
+    a.metric.whose.name.goes.on.and.on.and.on.ms -200.0 %, 2 and
+    3 repeats (2 of the 4 that an interval needs) [6] [9]
+  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
+    able-could-be, job a job with blanks: too few repeats to judge
+    kernel_image_under_test=zero against
+    kernel_image_under_test=<script>alert(1)</script>:
+    a.metric.whose.name.goes.on.and.on.and.on.ms -100.0 %, 2 and
+    3 repeats (2 of the 4 that an interval needs) [6] [10]
+
+AVERAGES, a.metric.whose.name.goes.on.and.on.and.on.ms in furlongs per
+  fortnight, lower is better
+                           kernel~script> kernel~-aloud+ kernel~_`x`_*|
+mode=a, job ~b with blanks       1.235e14       1.235e14       1.235e14
+mode=the-row~b with blanks       1.235e14       1.235e14       1.235e14
+                           kernel~test=-1 kernel~st=zero
+mode=a, job ~b with blanks      -1.235e14              0
+mode=the-row~b with blanks      -1.235e14              0
+
+% DIFFERENCE, kernel_image_under_test=<script>alert(1)</script> -> each
+  (below 1 % printed as 0)
+                           kernel~-aloud+ kernel~_`x`_*| kernel~test=-1
+mode=a, job ~b with blanks           0.00           0.00        -200.00
+mode=the-row~b with blanks           0.00           0.00        -200.00
+                           kernel~st=zero
+mode=a, job ~b with blanks        -100.00
+mode=the-row~b with blanks        -100.00
+
+STANDARD DEVIATION in %, a.metric.whose.name.goes.on.and.on.and.on.ms
+                           kernel~script> kernel~-aloud+ kernel~_`x`_*|
+mode=a, job ~b with blanks           0.00           0.00           0.00
+mode=the-row~b with blanks           0.00           0.00           0.00
+                           kernel~test=-1 kernel~st=zero
+mode=a, job ~b with blanks           0.00              -
+mode=the-row~b with blanks           0.00              -
+
+AVERAGES, ctx in millions, lower is better
+                           kernel~script> kernel~-aloud+ kernel~_`x`_*|
+mode=a, job ~b with blanks            0.0           30.0           60.0
+mode=the-row~b with blanks           10.0           40.0           70.0
+                           kernel~test=-1 kernel~st=zero
+mode=a, job ~b with blanks           90.0          120.0
+mode=the-row~b with blanks          100.0          130.0
+
+% DIFFERENCE, kernel_image_under_test=<script>alert(1)</script> -> each
+  (below 1 % printed as 0)
+                           kernel~-aloud+ kernel~_`x`_*| kernel~test=-1
+mode=a, job ~b with blanks              -              -              -
+mode=the-row~b with blanks         300.00         600.00         900.00
+                           kernel~st=zero
+mode=a, job ~b with blanks              -
+mode=the-row~b with blanks        1200.00
+
+STANDARD DEVIATION in %, ctx
+                           kernel~script> kernel~-aloud+ kernel~_`x`_*|
+mode=a, job ~b with blanks              -           0.00           0.00
+mode=the-row~b with blanks           0.00           0.00           0.00
+                           kernel~test=-1 kernel~st=zero
+mode=a, job ~b with blanks           0.00           0.00
+mode=the-row~b with blanks           0.00           0.00
+
+[1] needs at least 4 repeats for an interval, has 3: change of the mean
+    only
+[2] 0 rounds left out by a rule fixed beforehand: steal over 5 %
+[3] 1 round left out by a rule fixed beforehand: steal over 5 %
+[4] 2 rounds left out by a rule fixed beforehand: steal over 5 %
+[5] 3 rounds left out by a rule fixed beforehand: steal over 5 %
+[6] needs at least 4 repeats for an interval, has 2: change of the mean
+    only
+[7] 4 rounds left out by a rule fixed beforehand: steal over 5 %
+[8] 5 rounds left out by a rule fixed beforehand: steal over 5 %
+[9] 6 rounds left out by a rule fixed beforehand: steal over 5 %
+[10] 7 rounds left out by a rule fixed beforehand: steal over 5 %
+[11] 8 rounds left out by a rule fixed beforehand: steal over 5 %
+[12] 9 rounds left out by a rule fixed beforehand: steal over 5 %
+[13] 10 rounds left out by a rule fixed beforehand: steal over 5 %
+[14] 11 rounds left out by a rule fixed beforehand: steal over 5 %
+[15] 12 rounds left out by a rule fixed beforehand: steal over 5 %
+[16] 13 rounds left out by a rule fixed beforehand: steal over 5 %
+[17] 14 rounds left out by a rule fixed beforehand: steal over 5 %
+[18] 15 rounds left out by a rule fixed beforehand: steal over 5 %
+
+notes
+- this run was interrupted: the verdict so far
+- values of 0 or below have no logarithm: change of the mean only
+- noise floor unknown: the same command with --aa measures what shows
+  here when nothing differs
+
+arms differ in what no factor declares
+- kernel.cmdline:
+  qqqqqqqqqqqqqqqqqqqqqqqqqqqqq..qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq for
+  kernel_image_under_test=<script>alert(1)</script>;
+  qqqqqqqqqqqqqqqqqqqqqqqqqqqqq..qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq for
+  kernel_image_under_test=vmlinuz-6.12.0-rc5-with-a-name-that-nobody-wou
+  ld-want-to-read-aloud+;
+  qqqqqqqqqqqqqqqqqqqqqqqqqqqqq..qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq for
+  kernel_image_under_test=? [31m|*_`x`_*|;
+  qqqqqqqqqqqqqqqqqqqqqqqqqqqqq..qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq for
+  kernel_image_under_test=-1;
+  qqqqqqqqqqqqqqqqqqqqqqqqqqqqq..qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq for
+  kernel_image_under_test=zero
+
+trials without values
+- 3 trials of kernel_image_under_test=<script>alert(1)</script>,
+  mode=na?ve & "quoted" failed (rounds 1, 2, 3):
+  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+  $ y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y \
+      y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y \
+      y y y y y y y y y y y y y y y
+  | ?[31mred?[0m    tab
+- 1 trial of kernel_image_under_test=<script>alert(1)</script>,
+  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
+  able-could-be skipped (round 2): io_uring is disabled here
+  (kernel.io_uring_disabled = 2)
+
+to repeat it (seed 42)
+  assay run xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\
+  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx '$(rm -\
+  rf /)'
+  with this job:
+    [jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\
+    jjjjjjjjjjjjjjjjjjjjjjjj]
+        filename=/dev/ppppppppppppppppppppppppppppppppppppppppppppppppp\
+    ppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp\
+    ppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp\
+    ppppppppppppppppp
+    ```
