@@ -10,6 +10,8 @@ use super::observation::{Batch, Observation};
 
 /// What the request says about the run itself.
 pub(super) struct Frame {
+    /// A short name, where one input stands alone.
+    pub(super) name: String,
     pub(super) labels: Vec<String>,
     pub(super) baseline: Option<String>,
     pub(super) source: String,
@@ -46,7 +48,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
     Ok(Run {
         version: RECORD_VERSION,
         id: None,
-        name: frame.labels.join(" vs "),
+        name: frame.name,
         source: Source::Imported(frame.source),
         state: RunState::Finished,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -5,6 +5,7 @@
 //! document, line or table row is a trial. It must not know statistics or reports. Nothing a file can hold makes it
 //! panic; files are read up to a bound. The formats are described in `docs/IMPORT.md`.
 
+mod assay_csv;
 mod assay_export;
 mod assemble;
 mod columns;
@@ -91,8 +92,8 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         && let [file] = files.as_slice()
     {
         let bytes = read_bytes(file)?;
-        if recognise(&bytes, &file.display().to_string())? == Format::AssayJson {
-            return single_run(read_run_bytes(&bytes, file)?, options);
+        if matches!(recognise(&bytes, &file.display().to_string())?, Format::AssayJson | Format::AssayCsv) {
+            return single_run(load_export_bytes(&bytes, file)?, options);
         }
     }
     let alone = inputs.len() == 1;
@@ -125,6 +126,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
     // Runs and files may be mixed: the arms keep the order in which they were named.
     contents.batch.observations.sort_by_key(|observation| observation.side);
     let frame = Frame {
+        name: if alone { sides[0].label.clone() } else { String::new() },
         labels: sides.into_iter().map(|side| side.label).collect(),
         baseline: options.baseline.clone(),
         source: source.join(", "),
@@ -174,16 +176,17 @@ fn unreadable_error(origin: &str, total: usize, failures: Vec<ImportError>) -> I
 ///
 /// # Errors
 /// [`ImportError`] when the file cannot be read or is no assay export of a known version.
-pub fn read_run(path: &Path) -> Result<Run, ImportError> {
-    read_run_bytes(&read_bytes(path)?, path)
+pub fn load_export(path: &Path) -> Result<Run, ImportError> {
+    load_export_bytes(&read_bytes(path)?, path)
 }
 
-fn read_run_bytes(bytes: &[u8], path: &Path) -> Result<Run, ImportError> {
+fn load_export_bytes(bytes: &[u8], path: &Path) -> Result<Run, ImportError> {
     let origin = path.display().to_string();
     match recognise(bytes, &origin)? {
         Format::AssayJson => assay_export::read(recognise::text(bytes, &origin)?, &origin),
+        Format::AssayCsv => assay_csv::read(recognise::text(bytes, &origin)?, &origin),
         other => {
-            let message = format!("this is {}, not what `assay export --format json` writes", other.name());
+            let message = format!("this is {}, not what `assay export` writes", other.name());
             Err(ImportError::new(origin, Problem::Json { format: "assay export", message }))
         }
     }
@@ -228,6 +231,7 @@ pub fn read_bytes_twice(bytes: &[u8], columns: &Columns) -> Result<Run, ImportEr
     let format = read_into(bytes, "bytes", 0, &context, &mut batch)?;
     read_into(bytes, "bytes", 1, &context, &mut batch)?;
     let frame = Frame {
+        name: String::new(),
         labels,
         baseline: None,
         source: format.name().to_owned(),

@@ -12,7 +12,7 @@ use super::error::{ImportError, Problem};
 use super::observation::Batch;
 use super::recognise::{Format, recognise, text};
 use super::source::Side;
-use super::{assay_export, csv_table, fio, go_benchmark, hyperfine, numbers};
+use super::{assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers};
 
 /// Most bytes of one file.
 const MOST_BYTES: u64 = 1 << 30;
@@ -70,6 +70,7 @@ pub(super) fn read_into(
     match format {
         Format::FioJson => fio::read(text, origin, side, batch)?,
         Format::AssayJson => assay_export::as_arm(assay_export::read(text, origin)?, side, batch),
+        Format::AssayCsv => assay_export::as_arm(assay_csv::read(text, origin)?, side, batch),
         Format::Hyperfine => hyperfine::read(text, origin, side, context.sides == 1, batch)?,
         Format::GoBenchmark => go_benchmark::read(text, origin, side, batch)?,
         Format::Numbers => numbers::read(text, origin, side, context.columns.values.first(), batch)?,

@@ -9,6 +9,8 @@ pub enum Format {
     FioJson,
     /// `assay export --format json`.
     AssayJson,
+    /// `assay export --format csv`.
+    AssayCsv,
     /// `hyperfine --export-json`.
     Hyperfine,
     /// Output of `go test -bench`, or benchstat's input.
@@ -26,6 +28,7 @@ impl Format {
         match self {
             Format::FioJson => "fio json",
             Format::AssayJson => "assay export",
+            Format::AssayCsv => "assay csv export",
             Format::Hyperfine => "hyperfine json",
             Format::GoBenchmark => "go benchmark text",
             Format::Numbers => "numbers",
@@ -67,6 +70,9 @@ pub fn recognise(bytes: &[u8], origin: &str) -> Result<Format, ImportError> {
     }
     if number(first).is_some() {
         return Ok(Format::Numbers);
+    }
+    if first.starts_with(super::assay_csv::HEADER_START) && first.ends_with(super::assay_csv::HEADER_END) {
+        return Ok(Format::AssayCsv);
     }
     if delimiter(first).is_some() {
         return Ok(Format::Csv);
@@ -122,7 +128,8 @@ mod tests {
 
     #[test]
     fn content_decides() {
-        let cases: [(&str, Format); 8] = [
+        let cases: [(&str, Format); 9] = [
+            ("trial,round,position,attempt,status,bs,job,metric,unit,value\n", Format::AssayCsv),
             ("note: x\n{\n \"fio version\" : \"fio-3.33\"", Format::FioJson),
             ("fio: warning {\"jobname\": 1}", Format::FioJson),
             ("{\"results\": [{\"command\": \"ls\"", Format::Hyperfine),

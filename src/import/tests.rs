@@ -141,7 +141,7 @@ fn an_export_comes_back_as_it_was_and_its_damage_is_named() {
     let original = run(&[&format!("a={groups}"), &format!("b={groups}")], &Options::default());
     let text = serde_json::to_string_pretty(&original).unwrap();
     let path = write(directory.path(), "e.json", &text);
-    assert_eq!(read_run(&path).unwrap(), original);
+    assert_eq!(load_export(&path).unwrap(), original);
     assert_eq!(run(&[path.to_str().unwrap()], &Options::default()), original);
     let turned =
         run(&[path.to_str().unwrap()], &Options { baseline: Some("b".to_owned()), ..Options::default() });
@@ -160,12 +160,12 @@ fn an_export_comes_back_as_it_was_and_its_damage_is_named() {
         ("\"cell\": 1", "\"cell\": 77", "belongs to cell 77"),
     ] {
         let damaged = write(directory.path(), "d.json", &text.replacen(from, to, 1));
-        let error = read_run(&damaged).unwrap_err();
+        let error = load_export(&damaged).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
     let cut = write(directory.path(), "cut.json", &text[..text.len() - 10]);
-    assert!(read_run(&cut).unwrap_err().to_string().contains("ends too early"));
-    let other = read_run(Path::new(&groups)).unwrap_err();
+    assert!(load_export(&cut).unwrap_err().to_string().contains("ends too early"));
+    let other = load_export(Path::new(&groups)).unwrap_err();
     assert!(other.to_string().contains("this is fio json, not what"), "{other}");
 }
 
@@ -216,4 +216,28 @@ fn what_cannot_be_compared_is_said() {
     assert!(error.to_string().ends_with("is a directory where a file should be"), "{error}");
     let device = load(inputs(&["/dev/zero", &one]), &Options::default()).unwrap_err();
     assert!(device.to_string().contains("is a device"), "{device}");
+}
+
+#[test]
+fn the_csv_export_is_read_back_as_arms_and_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "trial,round,position,attempt,status,direct,bs,job,metric,unit,value\n\
+                0,0,0,0,done,0,4k,,write.bw,B/s,100\n0,0,0,0,done,0,4k,,usr_cpu,s,0.5\n\
+                1,0,1,0,failed,1,4k,,,,\n2,0,1,1,done,1,4k,,write.bw,B/s,120\n3,1,0,0,excluded,1,4k,,write.bw,B/s,90\n";
+    let path = write(directory.path(), "e.csv", text);
+    let run = run(&[path.to_str().unwrap()], &Options::default());
+    assert_eq!(
+        (run.arms(), run.design.factors[1].name.as_str()),
+        (&["0".to_owned(), "1".to_owned()][..], "bs")
+    );
+    assert_eq!(run.trials.len(), 4);
+    assert_eq!(run.trials[0].values, [(0, 100.0), (1, 0.5)]);
+    assert_eq!(run.trials.iter().filter(|trial| trial.counts()).count(), 2);
+    assert_eq!(
+        (&run.metrics[0].unit, run.metrics[0].better),
+        (&crate::units::Unit::BytesPerSecond, Better::Higher)
+    );
+    let cut = write(directory.path(), "c.csv", &text.replace("0.5", "x"));
+    let error = load_export(&cut).unwrap_err();
+    assert!(error.to_string().ends_with("c.csv, line 3: value is 'x', which is not a number"), "{error}");
 }

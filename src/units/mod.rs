@@ -5,10 +5,12 @@
 
 mod bytes;
 mod duration;
+mod ratio;
 mod scale;
 mod unit;
 
 pub use bytes::{ParseSizeError, parse_bytes};
 pub use duration::{parse_duration_s, pretty_duration};
+pub use ratio::parse_ratio;
 pub use scale::{Scale, format_number};
 pub use unit::{Better, Unit};

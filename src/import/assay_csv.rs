@@ -1,0 +1,176 @@
+//! `assay export --format csv` read back: one line a value. The first factor makes the arms; what the table does not
+//! say (seed, facts, histograms, which metric decides) is lost, and a note says so.
+
+use std::collections::HashMap;
+
+use crate::record::{
+    Cell, Design, Factor, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
+};
+use crate::units::{Better, Unit};
+
+use super::error::{ImportError, Problem};
+
+/// How the header of such a table begins …
+pub(super) const HEADER_START: &str = "trial,round,position,attempt,status,";
+/// … and ends.
+pub(super) const HEADER_END: &str = ",job,metric,unit,value";
+
+/// Where names were met first, so that a long table is read in one pass.
+#[derive(Default)]
+struct Known {
+    levels: Vec<HashMap<String, u32>>,
+    cells: HashMap<Vec<u32>, u32>,
+    metrics: HashMap<Metric, u32>,
+}
+
+const PLACE: usize = 5;
+const VALUE: usize = 4;
+
+pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let wrong = |error: &csv::Error| {
+        let line = error.position().map_or(1, |at| at.line() as usize);
+        let message = error.to_string();
+        ImportError::at(origin, line, Problem::Json { format: "assay csv export", message })
+    };
+    let headers = reader.headers().map_err(|error| wrong(&error))?.clone();
+    let names: Vec<&str> =
+        headers.iter().skip(PLACE).take(headers.len().saturating_sub(PLACE + VALUE)).collect();
+    if names.is_empty() {
+        let message = "its header names no factor".to_owned();
+        return Err(ImportError::new(origin, Problem::Json { format: "assay csv export", message }));
+    }
+    let mut run = empty(&names, origin);
+    let mut known = Known { levels: vec![HashMap::new(); names.len()], ..Known::default() };
+    let mut open: Option<String> = None;
+    for record in reader.records() {
+        let record = record.map_err(|error| wrong(&error))?;
+        let line = record.position().map_or(0, |at| at.line() as usize);
+        let number = record.get(0).unwrap_or("");
+        if open.as_deref() != Some(number) {
+            open = Some(number.to_owned());
+            let trial = trial(&mut run, &mut known, &record)
+                .map_err(|problem| ImportError::at(origin, line, problem))?;
+            run.trials.push(trial);
+        }
+        let value = value(&mut run, &mut known, &record, PLACE + names.len())
+            .map_err(|problem| ImportError::at(origin, line, problem))?;
+        if let (Some(value), Some(trial)) = (value, run.trials.last_mut()) {
+            trial.values.push(value);
+        }
+    }
+    if run.trials.is_empty() {
+        return Err(ImportError::new(
+            origin,
+            Problem::NoResults("the table has a header and no rows".to_owned()),
+        ));
+    }
+    Ok(run)
+}
+
+fn empty(names: &[&str], origin: &str) -> Run {
+    let factors = names.iter().map(|name| Factor { name: (*name).to_owned(), levels: Vec::new() }).collect();
+    Run {
+        version: RECORD_VERSION,
+        id: None,
+        name: origin.to_owned(),
+        source: Source::Imported("assay csv export".to_owned()),
+        state: RunState::Finished,
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ns: 0,
+        command_line: Vec::new(),
+        seed: 0,
+        engine: String::new(),
+        job_text: None,
+        experiment: serde_json::Value::Null,
+        design: Design { factors, compare: 0, paired: false, primary: None, stop: StopRule::default() },
+        aa: false,
+        facts: Vec::new(),
+        metrics: Vec::new(),
+        cells: Vec::new(),
+        trials: Vec::new(),
+        notes: vec![
+            "read from a CSV export: rounds are not known to be pairs, and facts and histograms are not in it; \
+             `assay export --format json` keeps everything"
+                .to_owned(),
+        ],
+    }
+}
+
+fn count(record: &csv::StringRecord, at: usize, what: &str) -> Result<u32, Problem> {
+    let text = record.get(at).unwrap_or("");
+    text.parse().map_err(|_| Problem::Value {
+        what: what.to_owned(),
+        text: text.to_owned(),
+        reason: "which is not a whole number",
+    })
+}
+
+fn trial(run: &mut Run, known: &mut Known, record: &csv::StringRecord) -> Result<Trial, Problem> {
+    let mut levels = Vec::new();
+    for (at, factor) in run.design.factors.iter_mut().enumerate() {
+        let level = record.get(PLACE + at).unwrap_or("");
+        let index = *known.levels[at].entry(level.to_owned()).or_insert_with(|| {
+            factor.levels.push(level.to_owned());
+            (factor.levels.len() - 1) as u32
+        });
+        levels.push(index);
+    }
+    let cell = *known.cells.entry(levels).or_insert_with_key(|levels| {
+        run.cells.push(Cell { levels: levels.clone() });
+        (run.cells.len() - 1) as u32
+    });
+    let status = record.get(PLACE - 1).unwrap_or("");
+    let reason = || "the export does not say why".to_owned();
+    Ok(Trial {
+        cell,
+        round: count(record, 1, "round")?,
+        position: count(record, 2, "position")?,
+        attempt: count(record, 3, "attempt")?,
+        started_unix_ns: 0,
+        elapsed_s: 0.0,
+        facts: None,
+        status: match status {
+            "done" | "excluded" => Status::Done,
+            "failed" => Status::Failed { reason: reason(), command: String::new(), output: String::new() },
+            "skipped" => Status::Skipped { reason: reason() },
+            other => {
+                let reason = "which is not done, excluded, failed or skipped";
+                return Err(Problem::Value { what: "status".to_owned(), text: other.to_owned(), reason });
+            }
+        },
+        excluded: (status == "excluded").then(reason),
+        values: Vec::new(),
+        histograms: Vec::new(),
+        series: Vec::new(),
+        notes: Vec::new(),
+    })
+}
+
+/// (metric, value); `None` for the line of a trial without values.
+fn value(
+    run: &mut Run,
+    known: &mut Known,
+    record: &csv::StringRecord,
+    at: usize,
+) -> Result<Option<(u32, f64)>, Problem> {
+    let field = |offset: usize| record.get(at + offset).unwrap_or("");
+    if field(1).is_empty() && field(3).is_empty() {
+        return Ok(None);
+    }
+    let bad = |reason| Problem::Value { what: "value".to_owned(), text: field(3).to_owned(), reason };
+    let number: f64 = field(3).parse().map_err(|_| bad("which is not a number"))?;
+    if !number.is_finite() {
+        return Err(bad("which is not a number that can be compared"));
+    }
+    // The symbols written are those of base units: their factor is 1.
+    let (unit, _) = Unit::parse(field(2));
+    let higher = [".total_ios", ".io_bytes"].iter().any(|name| field(1).ends_with(name));
+    let better = if higher { Better::Higher } else { unit.usual_better() };
+    let metric = Metric { job: field(0).to_owned(), name: field(1).to_owned(), unit, better };
+    let index = *known.metrics.entry(metric).or_insert_with_key(|metric| {
+        run.metrics.push(metric.clone());
+        (run.metrics.len() - 1) as u32
+    });
+    Ok(Some((index, number)))
+}
