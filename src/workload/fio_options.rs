@@ -272,7 +272,14 @@ const OPTIONS: &[(&str, &str, Takes)] = &[
     ("steadystate", "ss", Value),
     ("steadystate_duration", "ss_dur", Value),
     ("steadystate_ramp_time", "ss_ramp", Value),
+    ("hugepage-size", "", Value),
+    // Accepted by fio, absent from its help.
+    ("softrandommap", "", Value),
+    ("verifysort", "", Value),
+    ("verifysort_nr", "", Value),
+    ("flow_watermark", "", Value),
     // Options of single I/O engines.
+    ("single-instance", "", Value),
     ("arguments", "", Value),
     ("bindname", "", Value),
     ("brick", "", Value),
@@ -329,6 +336,8 @@ const OPTIONS: &[(&str, &str, Takes)] = &[
     ("window_size", "", Value),
     ("writefua", "", Value),
     // Later than 3.33.
+    ("steadystate_check_interval", "ss_interval", Value),
+    ("recover_zbd_write_error", "", Value),
     ("fdp", "", Value),
     ("fdp_pli", "", Value),
     ("plid_select", "", Value),

@@ -95,7 +95,9 @@ impl Job {
         (0..self.nrfiles)
             .map(|number| {
                 let length = match self.filesize {
-                    Some((low, high)) => Some(pick_size(low, high, clone, number).saturating_sub(offset)),
+                    Some((low, high)) => {
+                        Some(pick_size(low, high, self.min_block(), clone, number).saturating_sub(offset))
+                    }
                     None => each.map(|each| {
                         let extra = if left > 0 { self.min_block() } else { 0 };
                         left = left.saturating_sub(1);
@@ -108,20 +110,22 @@ impl Job {
     }
 
     fn file_path(&self, clone: u32, number: u32, default_directory: &Path) -> PathBuf {
-        let at = if self.filenames.is_empty() { clone as usize } else { 0 };
-        let directory = match self.directories.len() {
-            0 => default_directory,
-            count => self.directories[at % count].as_path(),
-        };
+        // Named files lie in the first directory for all clones, generated ones take turns.
+        let turn = if self.filenames.is_empty() { clone as usize } else { 0 };
+        let chosen = self.directories.get(turn % self.directories.len().max(1));
+        let directory =
+            chosen.map_or_else(|| default_directory.to_owned(), |own| default_directory.join(own));
         match self.filenames.get(number as usize) {
+            // fio writes the directory in front even of an absolute name.
+            Some(name) if chosen.is_some() => directory.join(name.strip_prefix("/").unwrap_or(name)),
             Some(name) => directory.join(name),
-            None => directory.join(format!("{}.{clone}.{number}", self.name)),
+            None => directory.join(format!("{}.{clone}.{number}", self.section)),
         }
     }
 }
 
-/// A size between `low` and `high` that depends on nothing but the file's place.
-fn pick_size(low: u64, high: u64, clone: u32, number: u32) -> u64 {
+/// A size between `low` and `high`, whole blocks above `low`, that depends on nothing but the file's place.
+fn pick_size(low: u64, high: u64, block: u64, clone: u32, number: u32) -> u64 {
     if low == high {
         return low;
     }
@@ -129,5 +133,10 @@ fn pick_size(low: u64, high: u64, clone: u32, number: u32) -> u64 {
     let mut z = ((u64::from(clone) << 32) | u64::from(number)).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    low + (z ^ (z >> 31)) % (high - low + 1)
+    let above = (z ^ (z >> 31)) % (high - low + 1);
+    low + above - above % block
 }
+
+#[cfg(test)]
+#[path = "instance_tests.rs"]
+mod tests;

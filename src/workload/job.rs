@@ -195,8 +195,10 @@ pub enum SeedRule {
 /// One `[section]` with everything inherited from the globals above it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its name.
+    /// Its name in results: `name=` if given, else the section's.
     pub name: String,
+    /// The section's name: generated file names begin with it.
+    pub section: String,
     /// Line of its section in the job file, from 1.
     pub line: u32,
     /// `ioengine`.
@@ -241,6 +243,8 @@ pub struct Job {
     pub overwrite: bool,
     /// `fallocate`.
     pub fallocate: Fallocate,
+    /// `fadvise_hint`: tell the kernel with posix_fadvise(2) whether access is sequential or random (fio's default).
+    pub fadvise_hint: bool,
     /// `invalidate`: drop a file's cached pages before the job starts.
     pub invalidate: bool,
     /// `runtime`; `None`: until the amount of I/O is done.

@@ -140,16 +140,19 @@ impl JobFile {
                 format!("{option} cannot be set over the job's bssplit, which fio prefers; remove bssplit");
             return fail(ProblemKind::Inconsistent, message);
         }
+        // fio lets any bsrange, even of a [global], win over any bs: then the override must be a bsrange too.
+        let ranged = known.name == "bs" && self.sets("bsrange");
+        let (name, value) =
+            if ranged { ("bsrange", as_ranges(value)) } else { (known.name, value.to_owned()) };
         let alone = value.is_empty() && known.takes == Takes::Flag;
         for section in self.sections.iter_mut().filter(|section| !section.is_global()) {
-            // fio applies bsrange after bs however they stand, so the one that is overridden must go.
             section.settings.retain(|setting| {
                 let name = setting.canonical();
                 name != known.name && !(names_sizes && matches!(name, "bs" | "bsrange"))
             });
             let place = section.place.clone();
-            let value = (!alone).then(|| value.to_owned());
-            section.settings.push(Setting { name: known.name.to_owned(), value, place });
+            let value = (!alone).then(|| value.clone());
+            section.settings.push(Setting { name: name.to_owned(), value, place });
         }
         Ok(())
     }
@@ -204,6 +207,12 @@ impl JobFile {
         let wanted = fio_option(option).map_or(option, |known| known.name);
         self.settings().any(|setting| setting.canonical() == wanted)
     }
+}
+
+/// `4k,64k` as `4k-4k,64k-64k`.
+fn as_ranges(sizes: &str) -> String {
+    let range = |size: &str| if size.is_empty() { String::new() } else { format!("{size}-{size}") };
+    sizes.split(',').map(range).collect::<Vec<_>>().join(",")
 }
 
 /// The message for an option that no fio has.

@@ -57,9 +57,13 @@ fn an_override_reaches_every_job() {
     file.set_everywhere("stonewall", "").unwrap();
     assert_eq!(
         file.to_fio_text(),
-        "[global]\nbsrange=4k-8k\n\n[a]\nbs=64k\nstonewall\n\n[b]\nbs=64k\nstonewall\n"
+        "[global]\nbsrange=4k-8k\n\n[a]\nbsrange=64k-64k\nstonewall\n\n[b]\nbsrange=64k-64k\nstonewall\n"
     );
-    assert!(file.sets("blocksize") && !file.sets("rw"));
+    // A [global] bsrange wins over a job's bs in fio, so the override is a range; without one it stays as given.
+    let mut plain = parse("[a]\nblocksize=1k\n").unwrap();
+    plain.set_everywhere("bs", "4k,8k").unwrap();
+    assert_eq!(plain.to_fio_text(), "[a]\nbs=4k,8k\n");
+    assert!(plain.sets("blocksize") && !plain.sets("rw"));
 }
 
 #[test]

@@ -4,11 +4,15 @@
 //! files and regions it touches), and pure generators of offsets. It must not know engines, factors or records, and
 //! touches no file but those an `include` names.
 
+mod draft;
 mod errors;
 mod fio_options;
 mod instance;
 mod job;
 mod job_file;
+mod resolve;
+mod tolerated;
+mod values;
 pub mod variables;
 
 pub use errors::{Place, Problem, ProblemKind, WorkloadErrors};

@@ -1,0 +1,427 @@
+//! A job being put together, setting by setting.
+//!
+//! Enters: canonical option names and their values, in order. Leaves: a [`Job`] once all are in and fit together.
+
+use std::time::Duration;
+
+use super::errors::{Problem, ProblemKind};
+use super::fio_options::nearest;
+use super::job::{
+    Access, BlockRange, BlockSizes, BufferFill, Depth, Fallocate, IoMethod, Job, Mix, Pattern, SeedRule,
+    SyncMode,
+};
+use super::job_file::Section;
+use super::resolve::{BARE_MICROSECONDS, BARE_SECONDS};
+use super::values::{
+    Fault, Value, bad, blocks, boolean, cpus, number, paths, size, size_range, time, time_range,
+};
+
+/// fio's default `randseed` with `randrepeat=1`.
+const FIO_SEED: u64 = 0x89;
+const DEFAULT_BLOCK: BlockRange = BlockRange { min: 4096, max: 4096 };
+/// A direction for which no `bsrange` is given.
+const UNSET_BLOCK: BlockRange = BlockRange { min: 0, max: 0 };
+
+/// All I/O engines of fio 3.33, to tell a misspelt one from one that is not native.
+const FIO_ENGINES: &[&str] = &[
+    "cpuio",
+    "mmap",
+    "sync",
+    "psync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "null",
+    "net",
+    "netsplice",
+    "ftruncate",
+    "filecreate",
+    "filestat",
+    "filedelete",
+    "exec",
+    "posixaio",
+    "falloc",
+    "e4defrag",
+    "splice",
+    "gfapi",
+    "gfapi_async",
+    "mtd",
+    "sg",
+    "io_uring",
+    "io_uring_cmd",
+    "nbd",
+    "libaio",
+    "rdma",
+    "rados",
+    "rbd",
+    "pmemblk",
+    "dev-dax",
+    "libpmem",
+    "http",
+    "nfs",
+    "libhdfs",
+    "xnvme",
+    "libblkio",
+    "libcufile",
+    "libiscsi",
+    "libzbc",
+    "windowsaio",
+    "solarisaio",
+    "dfs",
+];
+
+/// A job in the making.
+pub(super) struct Draft {
+    kb_base: u64,
+    job: Job,
+    fixed_blocks: [BlockRange; 3],
+    ranged_blocks: [BlockRange; 3],
+    read_percent: u8,
+    randrepeat: bool,
+    randseed: Option<u64>,
+    zero: bool,
+    refill: bool,
+    scramble: bool,
+}
+
+impl Draft {
+    /// fio's defaults.
+    pub(super) fn new(section: &str, line: u32, kb_base: u64) -> Draft {
+        Draft {
+            kb_base,
+            job: default_job(section, line),
+            fixed_blocks: [DEFAULT_BLOCK; 3],
+            ranged_blocks: [UNSET_BLOCK; 3],
+            read_percent: 50,
+            randrepeat: true,
+            randseed: None,
+            zero: false,
+            refill: false,
+            scramble: true,
+        }
+    }
+
+    /// Applies one setting; `None`: not an option of the native engine.
+    pub(super) fn apply(&mut self, name: &str, value: Option<&str>) -> Option<Value<()>> {
+        let text = value.unwrap_or("");
+        let applied = self
+            .apply_files(name, text)
+            .or_else(|| self.apply_pattern(name, text))
+            .or_else(|| self.apply_issue(name, text))
+            .or_else(|| self.apply_schedule(name, text))
+            .or_else(|| self.apply_switch(name, value))?;
+        Some(applied)
+    }
+
+    fn apply_files(&mut self, name: &str, text: &str) -> Option<Value<()>> {
+        let kb = self.kb_base;
+        let positive = |text: &str| match size(text, kb) {
+            Ok(0) => bad("0 bytes; write e.g. 64m"),
+            other => other,
+        };
+        let job = &mut self.job;
+        Some(match name {
+            "filename" => paths(text).map(|names| job.filenames = names),
+            "directory" => paths(text).map(|names| job.directories = names),
+            "nrfiles" => number(text, kb, 1, 1 << 20).map(|count| job.nrfiles = count as u32),
+            "size" => positive(text).map(|bytes| job.size = Some(bytes)),
+            "io_size" => positive(text).map(|bytes| job.io_size = Some(bytes)),
+            "filesize" => size_range(text, kb).and_then(|(low, high)| match low {
+                0 => bad("0 bytes; write e.g. 64m"),
+                _ => {
+                    job.filesize = Some((low, high));
+                    Ok(())
+                }
+            }),
+            "offset" => size(text, kb).map(|bytes| job.offset = bytes),
+            "offset_increment" => size(text, kb).map(|bytes| job.offset_increment = bytes),
+            "fallocate" => choose(
+                text,
+                &[
+                    ("none", Fallocate::None),
+                    ("0", Fallocate::None),
+                    ("native", Fallocate::Native),
+                    ("posix", Fallocate::Posix),
+                    ("1", Fallocate::Posix),
+                    ("keep", Fallocate::Keep),
+                    ("truncate", Fallocate::Truncate),
+                ],
+            )
+            .map(|how| job.fallocate = how),
+            _ => return None,
+        })
+    }
+
+    fn apply_pattern(&mut self, name: &str, text: &str) -> Option<Value<()>> {
+        let kb = self.kb_base;
+        Some(match name {
+            "rw" => pattern(text).map(|pattern| self.job.pattern = pattern),
+            "rwmixread" => number(text, kb, 0, 100).map(|percent| self.read_percent = percent as u8),
+            "rwmixwrite" => number(text, kb, 0, 100).map(|percent| self.read_percent = 100 - percent as u8),
+            "bs" => blocks(text, kb, false, self.fixed_blocks).map(|blocks| self.fixed_blocks = blocks),
+            "bsrange" => blocks(text, kb, true, self.ranged_blocks).map(|blocks| self.ranged_blocks = blocks),
+            "randseed" => number(text, kb, 0, u64::MAX).map(|seed| self.randseed = Some(seed)),
+            _ => return None,
+        })
+    }
+
+    fn apply_issue(&mut self, name: &str, text: &str) -> Option<Value<()>> {
+        let kb = self.kb_base;
+        let count = |low: u64| number(text, kb, low, 65_536).map(|count| count as u32);
+        let job = &mut self.job;
+        let depth = &mut job.depth;
+        Some(match name {
+            "ioengine" => io_method(text).map(|method| job.method = method),
+            "iodepth" => count(1).map(|value| depth.iodepth = value),
+            "iodepth_batch" => count(0).map(|value| depth.submit = value),
+            "iodepth_batch_complete_min" => count(0).map(|value| depth.complete_min = value),
+            "iodepth_batch_complete_max" => count(0).map(|value| depth.complete_max = value),
+            "iodepth_low" => count(0).map(|value| depth.low = value),
+            "sync" => choose(
+                text,
+                &[
+                    ("none", SyncMode::None),
+                    ("0", SyncMode::None),
+                    ("sync", SyncMode::Sync),
+                    ("1", SyncMode::Sync),
+                    ("dsync", SyncMode::Dsync),
+                ],
+            )
+            .map(|sync| job.sync = sync),
+            "fsync" => number(text, kb, 0, u64::from(u32::MAX)).map(|writes| job.fsync = writes as u32),
+            "fdatasync" => {
+                number(text, kb, 0, u64::from(u32::MAX)).map(|writes| job.fdatasync = writes as u32)
+            }
+            "cpus_allowed" => cpus(text).map(|cpus| job.cpus_allowed = cpus),
+            "numjobs" => number(text, kb, 1, 4096).map(|clones| job.numjobs = clones as u32),
+            // fio reads loops=0 as 1.
+            "loops" => number(text, kb, 0, u64::from(u32::MAX)).map(|loops| job.loops = loops.max(1) as u32),
+            _ => return None,
+        })
+    }
+
+    fn apply_schedule(&mut self, name: &str, text: &str) -> Option<Value<()>> {
+        let job = &mut self.job;
+        Some(match name {
+            "name" => {
+                text.clone_into(&mut job.name);
+                Ok(())
+            }
+            "runtime" => time(text, BARE_SECONDS).map(|time| job.runtime = (!time.is_zero()).then_some(time)),
+            "ramp_time" => time(text, BARE_SECONDS).map(|time| job.ramp_time = time),
+            "startdelay" => time_range(text, BARE_SECONDS).map(|times| job.start_delay = times),
+            "thinktime" => time(text, BARE_MICROSECONDS).map(|time| job.thinktime = time),
+            "kb_base" => match text {
+                "1000" | "1024" => Ok(()),
+                other => bad(format!("'{other}' is neither 1024 nor 1000")),
+            },
+            _ => return None,
+        })
+    }
+
+    fn apply_switch(&mut self, name: &str, value: Option<&str>) -> Option<Value<()>> {
+        let job = &mut self.job;
+        let (switch, negated) = match name {
+            "time_based" => (&mut job.time_based, false),
+            "thread" => (&mut job.thread, false),
+            "direct" => (&mut job.direct, false),
+            "buffered" => (&mut job.direct, true),
+            "end_fsync" => (&mut job.end_fsync, false),
+            "overwrite" => (&mut job.overwrite, false),
+            "invalidate" => (&mut job.invalidate, false),
+            "fadvise_hint" => (&mut job.fadvise_hint, false),
+            "group_reporting" => (&mut job.group_reporting, false),
+            "stonewall" => (&mut job.stonewall, false),
+            "new_group" => (&mut job.new_group, false),
+            "norandommap" => (&mut job.random_map, true),
+            "randrepeat" => (&mut self.randrepeat, false),
+            "zero_buffers" => (&mut self.zero, false),
+            "refill_buffers" => (&mut self.refill, false),
+            "scramble_buffers" => (&mut self.scramble, false),
+            _ => return None,
+        };
+        // fio stores an absent value as "" for flags; both switch on.
+        Some(boolean(value.filter(|value| !value.is_empty())).map(|on| *switch = on != negated))
+    }
+
+    /// The finished job, or what is missing from it.
+    pub(super) fn finish(mut self, section: &Section) -> Result<Job, Vec<Problem>> {
+        let blocks: Vec<BlockRange> = (0..3)
+            .map(|at| {
+                if self.ranged_blocks[at] == UNSET_BLOCK {
+                    self.fixed_blocks[at]
+                } else {
+                    self.ranged_blocks[at]
+                }
+            })
+            .collect();
+        self.job.block_sizes = BlockSizes { read: blocks[0], write: blocks[1], trim: blocks[2] };
+        if let Mix::ReadWrite { read_percent } = &mut self.job.pattern.mix {
+            *read_percent = self.read_percent;
+        }
+        if !self.job.filenames.is_empty() {
+            self.job.nrfiles = self.job.filenames.len() as u32;
+        }
+        self.job.depth = self.job.depth.limited(self.job.method);
+        self.job.seed = match (self.randseed, self.randrepeat) {
+            (Some(seed), _) => SeedRule::Repeat(seed),
+            (None, true) => SeedRule::Repeat(FIO_SEED),
+            (None, false) => SeedRule::Trial,
+        };
+        self.job.buffers = match (self.zero, self.refill, self.scramble) {
+            (true, _, _) => BufferFill::Zero,
+            (_, true, _) => BufferFill::Refill,
+            (_, _, true) => BufferFill::Scrambled,
+            _ => BufferFill::Fixed,
+        };
+        let problems: Vec<Problem> = contradictions(&self.job)
+            .into_iter()
+            .map(|(kind, message)| Problem { place: section.place.clone(), kind, message })
+            .collect();
+        if problems.is_empty() { Ok(self.job) } else { Err(problems) }
+    }
+}
+
+impl Depth {
+    /// fio's corrections (`fixup_options`): synchronous methods keep one I/O in flight, batches fit into the depth.
+    fn limited(self, method: IoMethod) -> Depth {
+        let iodepth = if method.is_asynchronous() { self.iodepth } else { 1 };
+        let within = |count: u32| if count == 0 { iodepth } else { count.min(iodepth) };
+        let complete_min = self.complete_min.min(iodepth);
+        Depth {
+            iodepth,
+            submit: within(self.submit),
+            complete_min,
+            complete_max: self.complete_max.clamp(complete_min.max(1), iodepth),
+            low: within(self.low),
+        }
+    }
+}
+
+/// What does not fit together, or is missing.
+fn contradictions(job: &Job) -> Vec<(ProblemKind, String)> {
+    let mut found = Vec::new();
+    let mut add = |kind, message: String| found.push((kind, format!("[{}] {message}", job.section)));
+    if job.size.is_none() && job.filesize.is_none() && job.filenames.is_empty() {
+        add(ProblemKind::Inconsistent, "needs size=, e.g. size=64m".to_owned());
+    }
+    let least = job.size.into_iter().chain(job.filesize.map(|(low, _)| low)).min();
+    if let Some(bytes) = least.filter(|bytes| *bytes < job.min_block()) {
+        let message = format!("a size of {bytes} bytes is below its block of {} bytes", job.min_block());
+        add(ProblemKind::Inconsistent, message);
+    }
+    if job.filesize.is_some_and(|(low, _)| low <= job.offset) {
+        add(ProblemKind::Inconsistent, "offset is behind the end of its files (filesize)".to_owned());
+    }
+    let increments = job.offset_increment.checked_mul(u64::from(job.numjobs));
+    let end = increments.and_then(|moved| moved.checked_add(job.offset)?.checked_add(job.size.unwrap_or(0)));
+    if end.is_none_or(|end| end > i64::MAX as u64) {
+        add(ProblemKind::BadValue, "offset and size reach beyond the largest file".to_owned());
+    }
+    if job.time_based && job.runtime.is_none() {
+        add(ProblemKind::Inconsistent, "time_based needs runtime=, e.g. runtime=10s".to_owned());
+    }
+    if job.filenames.is_empty() && job.section.contains('/') {
+        add(
+            ProblemKind::NotNative,
+            "the native engine makes no directories from a job's name; set filename=".to_owned(),
+        );
+    }
+    found
+}
+
+fn choose<T: Copy>(text: &str, values: &[(&str, T)]) -> Value<T> {
+    match values.iter().find(|(name, _)| *name == text) {
+        Some((_, value)) => Ok(*value),
+        None => {
+            let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+            bad(format!("'{text}' is none of {}", names.join(", ")))
+        }
+    }
+}
+
+fn pattern(text: &str) -> Value<Pattern> {
+    let (name, modifier) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let mixed = Mix::ReadWrite { read_percent: 50 };
+    let both = |access: Access, mix: Mix| Some(Pattern { access, mix });
+    let found = choose(
+        name,
+        &[
+            ("read", both(Access::Sequential, Mix::Read)),
+            ("write", both(Access::Sequential, Mix::Write)),
+            ("trim", both(Access::Sequential, Mix::Trim)),
+            ("randread", both(Access::Random, Mix::Read)),
+            ("randwrite", both(Access::Random, Mix::Write)),
+            ("randtrim", both(Access::Random, Mix::Trim)),
+            ("rw", both(Access::Sequential, mixed)),
+            ("readwrite", both(Access::Sequential, mixed)),
+            ("randrw", both(Access::Random, mixed)),
+            ("trimwrite", None),
+            ("randtrimwrite", None),
+        ],
+    )?;
+    match (found, modifier) {
+        (Some(pattern), None) => Ok(pattern),
+        (Some(_), Some(_)) => Err(Fault::NotNative(format!("'{text}': offset modifiers"))),
+        (None, _) => Err(Fault::NotNative(format!("'{text}'"))),
+    }
+}
+
+fn io_method(text: &str) -> Value<IoMethod> {
+    let native = [IoMethod::Psync, IoMethod::Sync, IoMethod::IoUring, IoMethod::Libaio, IoMethod::Null];
+    if let Some(method) = native.into_iter().find(|method| method.name() == text) {
+        return Ok(method);
+    }
+    if FIO_ENGINES.contains(&text) || text.starts_with("external:") {
+        return Err(Fault::NotNative(format!("'{text}' (it has psync, sync, io_uring, libaio and null)")));
+    }
+    let near = nearest(text, FIO_ENGINES.iter().copied(), 1);
+    bad(match near.first() {
+        Some(near) => format!("fio has no I/O engine '{text}'; did you mean {near}?"),
+        None => format!("fio has no I/O engine '{text}'; write e.g. psync or io_uring"),
+    })
+}
+
+fn default_job(section: &str, line: u32) -> Job {
+    Job {
+        name: section.to_owned(),
+        section: section.to_owned(),
+        line,
+        method: IoMethod::Psync,
+        depth: Depth { iodepth: 1, submit: 1, complete_min: 1, complete_max: 0, low: 0 },
+        pattern: Pattern { access: Access::Sequential, mix: Mix::Read },
+        block_sizes: BlockSizes { read: DEFAULT_BLOCK, write: DEFAULT_BLOCK, trim: DEFAULT_BLOCK },
+        size: None,
+        io_size: None,
+        filesize: None,
+        offset: 0,
+        offset_increment: 0,
+        filenames: Vec::new(),
+        directories: Vec::new(),
+        nrfiles: 1,
+        numjobs: 1,
+        thread: false,
+        direct: false,
+        sync: SyncMode::None,
+        fsync: 0,
+        fdatasync: 0,
+        end_fsync: false,
+        overwrite: false,
+        fallocate: Fallocate::Native,
+        fadvise_hint: true,
+        invalidate: true,
+        runtime: None,
+        time_based: false,
+        ramp_time: Duration::ZERO,
+        start_delay: (Duration::ZERO, Duration::ZERO),
+        loops: 1,
+        random_map: true,
+        seed: SeedRule::Repeat(FIO_SEED),
+        buffers: BufferFill::Scrambled,
+        thinktime: Duration::ZERO,
+        cpus_allowed: Vec::new(),
+        group_reporting: false,
+        stonewall: false,
+        new_group: false,
+    }
+}

@@ -1,0 +1,122 @@
+//! From settings to typed jobs for the native engine: defaults, inheritance, checks.
+//!
+//! Enters: a [`JobFile`] without variables. Leaves: a [`Workload`], or everything the native engine cannot take, at once.
+
+use std::time::Duration;
+
+use super::draft::Draft;
+use super::errors::{Place, Problem, ProblemKind, WorkloadErrors};
+use super::fio_options::fio_option;
+use super::job::Workload;
+use super::job_file::{JobFile, Section, Setting, unknown_option};
+use super::tolerated::is_tolerated;
+use super::values::{Fault, number};
+
+/// fio's own limit (`REAL_MAX_JOBS`).
+const MOST_INSTANCES: u64 = 4096;
+/// More files than this are taken for a mistake.
+const MOST_FILES: u64 = 1 << 20;
+
+impl Workload {
+    /// The jobs of `file` as the native engine understands them.
+    ///
+    /// # Errors
+    /// Every option that no fio has, every value that is none, everything that is missing, and all options that only
+    /// fio has, each with its place. [`WorkloadErrors::hint`] says what helps.
+    pub fn resolve(file: &JobFile) -> Result<Workload, WorkloadErrors> {
+        let mut problems = Vec::new();
+        let mut inherited: Vec<&Setting> = Vec::new();
+        let mut workload = Workload::default();
+        for section in &file.sections {
+            if section.is_global() {
+                inherited.extend(&section.settings);
+                continue;
+            }
+            let settings: Vec<&Setting> = inherited.iter().copied().chain(&section.settings).collect();
+            let before = problems.len();
+            let draft = collect(section, &settings, &mut problems);
+            if problems.len() == before {
+                match draft.finish(section) {
+                    Ok(job) => workload.jobs.push(job),
+                    Err(found) => problems.extend(found),
+                }
+            }
+        }
+        WorkloadErrors::or(problems)?;
+        let total = |count: fn(&super::job::Job) -> u64| workload.jobs.iter().map(count).sum::<u64>();
+        let limits = [
+            ("jobs with their clones", total(|job| u64::from(job.numjobs)), MOST_INSTANCES),
+            ("files", total(|job| u64::from(job.numjobs) * u64::from(job.nrfiles)), MOST_FILES),
+        ];
+        for (what, count, most) in limits {
+            if count > most {
+                let place = Place { origin: file.origin.clone(), line: 0 };
+                let message = format!("{count} {what}; at most {most} can be run");
+                return Err(WorkloadErrors::one(place, ProblemKind::BadValue, message));
+            }
+        }
+        Ok(workload)
+    }
+}
+
+/// Applies all settings of a job in order; what cannot be applied is added to `problems`.
+fn collect(section: &Section, settings: &[&Setting], problems: &mut Vec<Problem>) -> Draft {
+    let kb_base = kb_base(settings);
+    let mut draft = Draft::new(&section.name, section.place.line, kb_base);
+    for setting in settings {
+        let place = setting.place.clone();
+        let mut fault = |kind, message| problems.push(Problem { place: place.clone(), kind, message });
+        let Some(option) = fio_option(&setting.name) else {
+            fault(ProblemKind::UnknownOption, unknown_option(&setting.name));
+            continue;
+        };
+        let value = setting.value.as_deref();
+        if option.takes == super::fio_options::Takes::Value && value.is_none_or(str::is_empty) {
+            fault(ProblemKind::BadValue, format!("{0} needs a value: {0}=...", setting.name));
+            continue;
+        }
+        match draft.apply(option.name, value) {
+            Some(Ok(())) => {}
+            Some(Err(Fault::Bad(message))) => {
+                fault(ProblemKind::BadValue, format!("{}: {message}", setting.name));
+            }
+            Some(Err(Fault::NotNative(what))) => {
+                fault(
+                    ProblemKind::NotNative,
+                    format!("{}: the native engine does not have {what}", setting.name),
+                );
+            }
+            None if is_tolerated(option.name, value) => {}
+            None => {
+                let written =
+                    value.map_or_else(|| setting.name.clone(), |value| format!("{}={value}", setting.name));
+                fault(
+                    ProblemKind::NotNative,
+                    format!("{written}: the native engine does not have this option"),
+                );
+            }
+        }
+    }
+    draft
+}
+
+/// fio applies `kb_base` before all else. A bad value is reported where it is applied.
+fn kb_base(settings: &[&Setting]) -> u64 {
+    let last = settings.iter().rev().find(|setting| setting.name == "kb_base");
+    match last
+        .and_then(|setting| setting.value.as_deref())
+        .and_then(|value| number(value, 1024, 0, 1024).ok())
+    {
+        Some(1000) => 1000,
+        _ => 1024,
+    }
+}
+
+/// A microsecond, for options whose bare numbers count those.
+pub(super) const BARE_MICROSECONDS: u64 = 1;
+/// A second, for options whose bare numbers count those.
+pub(super) const BARE_SECONDS: u64 = Duration::from_secs(1).as_micros() as u64;
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

@@ -1,0 +1,113 @@
+//! Options the native engine may pass over: they change no I/O, or they ask for what it does anyway.
+//!
+//! Enters: a canonical name and value. Leaves: yes or no. An option whose absence would change what is measured or
+//! what is left behind is never passed over.
+
+/// They shape fio's own output or log files' resolution, or permit what assay judges for itself.
+const ALWAYS: &[&str] = &[
+    "allow_mounted_write",
+    "bwavgtime",
+    "clat_percentiles",
+    "clocksource",
+    "create_serialize",
+    "description",
+    "disk_util",
+    "iopsavgtime",
+    "kb_base",
+    "lat_percentiles",
+    "log_avg_msec",
+    "log_compression",
+    "log_hist_coarseness",
+    "log_hist_msec",
+    "log_max_value",
+    "log_offset",
+    "log_prio",
+    "log_unix_epoch",
+    "per_job_logs",
+    "percentile_list",
+    "slat_percentiles",
+    "softrandommap",
+    "unit_base",
+];
+
+/// Settings that only state fio's default, which is what the native engine does.
+const DEFAULTS: &[(&str, &[&str])] = &[
+    ("allow_file_create", &["1"]),
+    ("atomic", &["0"]),
+    ("bs_unaligned", &["0"]),
+    ("buffer_compress_percentage", &["0"]),
+    ("continue_on_error", &["none"]),
+    ("cpus_allowed_policy", &["shared"]),
+    ("create_fsync", &["1"]),
+    ("create_on_open", &["0"]),
+    ("create_only", &["0"]),
+    ("dedupe_percentage", &["0"]),
+    ("disable_bw_measurement", &["0"]),
+    ("disable_clat", &["0"]),
+    ("disable_lat", &["0"]),
+    ("disable_slat", &["0"]),
+    ("exitall", &["0"]),
+    ("exitall_on_error", &["0"]),
+    ("file_append", &["0"]),
+    ("file_service_type", &["roundrobin"]),
+    ("filename_format", &["$jobname.$jobnum.$filenum"]),
+    ("fill_device", &["0"]),
+    ("fixedbufs", &["0"]),
+    ("force_async", &["0"]),
+    ("fsync_on_close", &["0"]),
+    ("gtod_reduce", &["0"]),
+    ("hipri", &["0"]),
+    ("io_submit_mode", &["inline"]),
+    ("latency_target", &["0"]),
+    ("lockfile", &["none"]),
+    ("mem", &["malloc"]),
+    ("nice", &["0"]),
+    ("nonvectored", &["0"]),
+    ("nowait", &["0"]),
+    ("percentage_random", &["100"]),
+    ("pre_read", &["0"]),
+    ("random_distribution", &["random"]),
+    ("random_generator", &["tausworthe"]),
+    ("registerfiles", &["0"]),
+    ("rw_sequencer", &["sequential"]),
+    ("serialize_overlap", &["0"]),
+    ("sqthread_poll", &["0"]),
+    ("thinktime_blocks", &["1"]),
+    ("thinktime_blocks_type", &["complete"]),
+    ("thinktime_spin", &["0"]),
+    ("unified_rw_reporting", &["0", "none"]),
+    ("unlink", &["0"]),
+    ("unlink_each_loop", &["0"]),
+    ("userspace_reap", &["0"]),
+    ("verify", &["0"]),
+    ("zonemode", &["none"]),
+];
+
+/// Whether the native engine does the same with and without this setting.
+pub(super) fn is_tolerated(name: &str, value: Option<&str>) -> bool {
+    ALWAYS.contains(&name)
+        || DEFAULTS
+            .iter()
+            .any(|(known, values)| *known == name && value.is_some_and(|value| values.contains(&value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::fio_option;
+
+    #[test]
+    fn only_defaults_pass() {
+        assert!(is_tolerated("description", Some("x")));
+        assert!(is_tolerated("thinktime_blocks", Some("1")) && !is_tolerated("thinktime_blocks", Some("2")));
+        assert!(!is_tolerated("unlink", Some("1")) && !is_tolerated("write_bw_log", Some("x")));
+        assert!(!is_tolerated("exitall", None));
+    }
+
+    #[test]
+    fn every_name_is_one_of_fios() {
+        for name in ALWAYS.iter().chain(DEFAULTS.iter().map(|(name, _)| name)) {
+            assert_eq!(fio_option(name).map(|option| option.name), Some(*name), "{name}");
+        }
+    }
+}
