@@ -1,5 +1,6 @@
 //! One file a subcommand: wires parts, decides nothing.
 
+pub mod doctor;
 mod failure;
 
 use std::process::ExitCode;

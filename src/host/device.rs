@@ -136,6 +136,7 @@ impl BlockDevice {
             "nomerges",
             "rq_affinity",
             "io_poll",
+            "iostats",
         ];
         for name in queue {
             if let Some(value) = read(&format!("queue/{name}")) {

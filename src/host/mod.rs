@@ -7,6 +7,7 @@
 
 mod cgroup;
 mod device;
+pub mod doctor;
 
 mod interference;
 mod kernel;

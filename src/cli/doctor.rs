@@ -1,0 +1,198 @@
+//! `assay doctor`: is this machine fit to measure on.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::Failure;
+use crate::host::doctor::{Finding, Severity, findings, watch};
+use crate::host::{facts, path_facts};
+use crate::record::HostFacts;
+
+/// How long the machine is watched.
+const WATCH: Duration = Duration::from_millis(500);
+/// Columns of the text form.
+const WIDTH: usize = 80;
+/// Columns before effects and commands.
+const INDENT: &str = "         ";
+
+/// How the findings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people, 80 columns.
+    Text,
+    /// Findings and all facts as one JSON object.
+    Json,
+}
+
+/// Say what makes this machine unfit to measure on, and what mends it.
+///
+/// Looks only; changes nothing and needs no root. The exit code is 0 whatever is found.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Directory, file or block device that will be measured
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+    /// How to print the findings
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// Prints the findings on standard output.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 when the path cannot be looked at; I/O errors of standard output.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut all = facts();
+    let of_path = path_facts(&args.path);
+    if let Some(error) = of_path.get("path.error") {
+        let failure = Failure::request(format!("cannot look at '{}': {error}", args.path.display()))
+            .hint("name an existing directory, file or block device: assay doctor /mnt/disk");
+        return Err(failure.into());
+    }
+    all.0.extend(of_path.0);
+    all.0.extend(watch(&args.path, WATCH).0);
+    let found = findings(&all);
+    let mut out = anstream::stdout().lock();
+    let written = match args.format {
+        Format::Text => write!(out, "{}", text(&args.path, &all, &found)),
+        Format::Json => {
+            let path = args.path.to_string_lossy();
+            let document = serde_json::json!({ "path": path, "findings": found, "facts": all });
+            writeln!(out, "{document:#}")
+        }
+    };
+    match written.and_then(|()| out.flush()) {
+        // A pager that was left is no failure.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn text(path: &Path, facts: &HostFacts, found: &[Finding]) -> String {
+    let fact = |name: &str| facts.get(name).unwrap_or("unknown");
+    let place = match (facts.get("fs.type"), facts.get("device")) {
+        (Some(fs), Some(device)) => format!("{fs} on {device} ({})", fact("device.kind")),
+        (None, Some(device)) => format!("{device} ({})", fact("device.kind")),
+        (fs, None) => fs.unwrap_or("no filesystem known").to_owned(),
+    };
+    let mut lines = vec![
+        format!("path     {}: {place}", path.display()),
+        format!("machine  {} × {}", fact("cpu.count"), facts.get("cpu.model").unwrap_or("processor")),
+        format!("kernel   {}", fact("kernel.release")),
+    ];
+    for finding in found {
+        lines.push(String::new());
+        let style = style(finding.severity);
+        let word = format!("{:<7}", finding.severity.name());
+        let mut fact = wrapped(&finding.fact, WIDTH - INDENT.len()).into_iter();
+        lines.push(format!("{style}{word}{style:#}  {}", fact.next().unwrap_or_default()));
+        lines.extend(
+            fact.chain(wrapped(finding.effect, WIDTH - INDENT.len())).map(|line| format!("{INDENT}{line}")),
+        );
+        for (word, command) in [("mend", &finding.mend), ("undo", &finding.undo)] {
+            let Some(command) = command else { continue };
+            // Broken lines end in a backslash, so that they can be copied together.
+            let pieces = wrapped(command, WIDTH - INDENT.len() - 8);
+            let last = pieces.len() - 1;
+            for (at, piece) in pieces.iter().enumerate() {
+                let word = if at == 0 { format!("{word}: ") } else { " ".repeat(6) };
+                lines.push(format!("{INDENT}{word}{piece}{}", if at < last { " \\" } else { "" }));
+            }
+        }
+    }
+    lines.push(String::new());
+    lines.push(summary(found));
+    lines.join("\n") + "\n"
+}
+
+fn summary(found: &[Finding]) -> String {
+    let count = |severity: Severity| found.iter().filter(|finding| finding.severity == severity).count();
+    let counted = |count: usize, one: &str, many: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {many}"),
+    };
+    if found.is_empty() {
+        return "nothing found that would spoil measurements".to_owned();
+    }
+    format!(
+        "{} bad, {}, {}",
+        count(Severity::Bad),
+        counted(count(Severity::Warning), "warning", "warnings"),
+        counted(count(Severity::Note), "note", "notes")
+    )
+}
+
+fn style(severity: Severity) -> anstyle::Style {
+    let color = match severity {
+        Severity::Bad => anstyle::AnsiColor::Red,
+        Severity::Warning => anstyle::AnsiColor::Yellow,
+        Severity::Note => anstyle::AnsiColor::Cyan,
+    };
+    color.on_default().bold()
+}
+
+/// A text in lines of at most `width` characters, broken at blanks; a longer word has a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_fits_80_columns_and_commands_stay_whole() {
+        let mut facts = HostFacts::default();
+        for (name, value) in [
+            ("fs.type", "ext4"),
+            ("device", "sda"),
+            ("device.kind", "scsi or sata"),
+            ("clocksource", "hpet"),
+            ("clocksource.available", "tsc hpet"),
+            ("cpu.smt", "on"),
+        ] {
+            facts.set(name, value);
+        }
+        let found = findings(&facts);
+        let text = text(Path::new("/mnt"), &facts, &found);
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        assert!(plain.lines().all(|line| line.chars().count() <= WIDTH), "{plain}");
+        assert!(plain.starts_with("path     /mnt: ext4 on sda (scsi or sata)\n"), "{plain}");
+        assert!(plain.ends_with("\n1 bad, 0 warnings, 1 note\n"), "{plain}");
+        let command = "mend: echo tsc | sudo tee \\\n               \
+                       /sys/devices/system/clocksource/clocksource0/current_clocksource\n";
+        assert!(plain.contains(command), "{plain}");
+        assert!(text.contains("\u{1b}["), "there is no colour to strip");
+    }
+
+    #[test]
+    fn a_fit_machine_is_told_so() {
+        assert!(
+            text(Path::new("."), &HostFacts::default(), &[])
+                .ends_with("nothing found that would spoil measurements\n")
+        );
+    }
+
+    #[test]
+    fn a_wrong_path_is_exit_code_2() {
+        let error = run(&Args { path: "/no/such/path".into(), format: Format::Text }).unwrap_err();
+        let failure: &Failure = error.downcast_ref().unwrap();
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().contains("'/no/such/path'") && failure.hint_text().is_some());
+    }
+}

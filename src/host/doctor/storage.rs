@@ -1,0 +1,183 @@
+//! Rules on the place that will be written: filesystem, mount, device, queue.
+
+use super::{Finding, Rule, Severity, number, write_command};
+use crate::record::HostFacts;
+use crate::units::{Unit, format_number};
+
+pub(super) const RULES: &[Rule] = &[
+    no_device,
+    full,
+    io_limit,
+    direct_io,
+    device_kind,
+    iostats,
+    stacked,
+    rotational,
+    write_cache,
+    writeback_throttle,
+    scheduler,
+    mount_options,
+];
+
+fn no_device(facts: &HostFacts) -> Option<Finding> {
+    facts.get("device.none")?;
+    let kind = facts.get("fs.type")?;
+    let fact = format!("the path is on {kind}, with no block device of its own");
+    Some(if matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs") {
+        let effect =
+            "Files live in memory: no device, no flush, no queue is measured. Give a path on a disk.";
+        Finding::new("no-device", Severity::Bad, fact, effect).mend("findmnt --real")
+    } else {
+        let effect = "The device's counters cannot be watched, and part of the path (a lower filesystem, a network, \
+                      a server) is not under assay's eyes.";
+        Finding::new("no-device", Severity::Warning, fact, effect).mend("findmnt --real")
+    })
+}
+
+fn full(facts: &HostFacts) -> Option<Finding> {
+    let percent = number(facts, "now.fs.used_percent").filter(|percent| *percent > 80.0)?;
+    let severity = if percent > 95.0 { Severity::Bad } else { Severity::Warning };
+    let free = number(facts, "now.fs.free_bytes")
+        .map_or_else(String::new, |bytes| format!(", {} are free", format_number(&Unit::Bytes, bytes)));
+    let effect = "Free space comes in small pieces: the allocator works harder with each trial, flash devices garbage \
+                  collect, and later trials are slower than earlier ones.";
+    Some(Finding::new("full", severity, format!("the filesystem is {percent} % full{free}"), effect))
+}
+
+fn io_limit(facts: &HostFacts) -> Option<Finding> {
+    let seen = facts.get("cgroup.io.max")?;
+    let limited = seen.split_whitespace().any(|word| {
+        let value = word.split_once('=').map_or("max", |(_, value)| value);
+        value != "max"
+    }) || seen.contains("_device ");
+    if !limited {
+        return None;
+    }
+    let effect = "The figures show the limit, and its stops make the tail of the latencies.";
+    let fact = format!("a control group limits I/O ({seen})");
+    Some(Finding::new("io-limit", Severity::Bad, fact, effect).mend("systemd-run --user --scope assay run …"))
+}
+
+fn direct_io(facts: &HostFacts) -> Option<Finding> {
+    if facts.get("o_direct")? != "no" {
+        return None;
+    }
+    let effect =
+        "Jobs with direct=1 fail here; jobs with direct=0 measure the page cache as well as the device.";
+    Some(
+        Finding::new("direct-io", Severity::Warning, "files here cannot be opened with O_DIRECT", effect)
+            .mend("findmnt --real -t ext4,xfs,btrfs,f2fs"),
+    )
+}
+
+fn device_kind(facts: &HostFacts) -> Option<Finding> {
+    let (fact, effect) = match facts.get("device.kind")? {
+        "loop" => (
+            format!("the device is a loop device on {}", facts.get("device.loop_file").unwrap_or("a file")),
+            "Two filesystems and two page caches are measured, one above the other; fsync goes through both.",
+        ),
+        kind @ ("zram" | "memory" | "null") => (
+            format!("the device is a {kind} device"),
+            "Nothing reaches a disk: good for the cost of the software above, not for flushes, caches or seeks.",
+        ),
+        "network" => (
+            "the device is on the network".to_owned(),
+            "Latency is mostly the network's and the server's, with its other clients.",
+        ),
+        _ => return None,
+    };
+    Some(Finding::new("device-kind", Severity::Warning, fact, effect))
+}
+
+fn iostats(facts: &HostFacts) -> Option<Finding> {
+    if facts.get("queue.iostats")? != "0" {
+        return None;
+    }
+    let file = format!("/sys/block/{}/queue/iostats", facts.get("device")?);
+    let effect =
+        "The kernel does not count the device's I/O: dev.* metrics stay 0, and foreign I/O is not seen.";
+    Some(
+        Finding::new("iostats", Severity::Warning, "the device's counters are off", effect)
+            .mend(write_command("1", &file))
+            .undo(write_command("0", &file)),
+    )
+}
+
+fn stacked(facts: &HostFacts) -> Option<Finding> {
+    let (below, device) = (facts.get("device.on")?, facts.get("device")?);
+    let effect = "Scheduler, write cache and flushes are those of the devices below; settings of the upper one alone \
+                  do not tell what happens.";
+    Some(
+        Finding::new("stacked", Severity::Note, format!("{device} is built on {below}"), effect)
+            .mend(format!("lsblk -s /dev/{device}")),
+    )
+}
+
+fn rotational(facts: &HostFacts) -> Option<Finding> {
+    if facts.get("queue.rotational")? != "1" {
+        return None;
+    }
+    let effect = "On a real disk speed depends on where files lie (the outer tracks are twice as fast) and on seeks; \
+                  virtual disks often say rotational whatever they are.";
+    Some(Finding::new("rotational", Severity::Note, "the device says that it rotates", effect))
+}
+
+fn write_cache(facts: &HostFacts) -> Option<Finding> {
+    let virtual_machine = facts.get("virt").is_some_and(|virt| virt != "none");
+    match facts.get("queue.write_cache")? {
+        "write back" => {
+            let effect = "A write is done when the device's volatile cache has it. What durability costs shows only \
+                          in jobs that flush (fsync, fdatasync, sync, end_fsync).";
+            Some(Finding::new(
+                "write-cache",
+                Severity::Note,
+                "the device's write cache is write back",
+                effect,
+            ))
+        }
+        "write through" if virtual_machine => {
+            let effect = "The kernel sends no flushes: fsync costs less than on a device with a volatile cache, and \
+                          whether data is safe is up to the host.";
+            Some(Finding::new("write-cache", Severity::Note, "the virtual device says write through", effect))
+        }
+        _ => None,
+    }
+}
+
+fn writeback_throttle(facts: &HostFacts) -> Option<Finding> {
+    let us = number(facts, "queue.wbt_lat_usec").filter(|us| *us > 0.0)?;
+    let file = format!("/sys/block/{}/queue/wbt_lat_usec", facts.get("device")?);
+    let effect = "The kernel holds buffered writes back to keep reads fast; how much depends on recent latencies, so \
+                  that mixed and buffered jobs have a memory.";
+    let fact = format!("writeback is throttled for a latency of {us} µs");
+    Some(
+        Finding::new("writeback-throttle", Severity::Note, fact, effect)
+            .mend(write_command("0", &file))
+            .undo(write_command(&us.to_string(), &file)),
+    )
+}
+
+fn scheduler(facts: &HostFacts) -> Option<Finding> {
+    let seen = facts.get("queue.scheduler").filter(|seen| *seen != "none")?;
+    let file = format!("/sys/block/{}/queue/scheduler", facts.get("device")?);
+    let effect = "It reorders and merges, and costs CPU time: right for production, but a part of what is measured. \
+                  Vary it (--vary scheduler=none,mq-deadline) when that is the question.";
+    Some(
+        Finding::new("scheduler", Severity::Note, format!("the I/O scheduler is {seen}"), effect)
+            .mend(write_command("none", &file))
+            .undo(write_command(seen, &file)),
+    )
+}
+
+fn mount_options(facts: &HostFacts) -> Option<Finding> {
+    let options: Vec<&str> = facts.get("mount.options")?.split(',').collect();
+    let effects = [
+        ("sync", "Every write waits for the device, whatever the job says."),
+        ("dirsync", "Creating and removing files waits for the device."),
+        ("discard", "Blocks freed by one trial are trimmed on the device while a later one runs."),
+        ("strictatime", "Reads write: each updates the file's time of access."),
+    ];
+    let (odd, effect) = effects.into_iter().find(|(option, _)| options.contains(option))?;
+    let fact = format!("the filesystem is mounted with {odd}");
+    Some(Finding::new("mount-options", Severity::Note, fact, effect))
+}
