@@ -1,13 +1,103 @@
 //! One file a subcommand: wires parts, decides nothing.
+//!
+//! Enters: the command line. Leaves: an exit code. Data goes to standard output, everything else to standard error.
 
+mod cleanup;
+mod database;
 pub mod doctor;
+mod export;
 mod failure;
+mod generate;
+mod list;
+mod output;
+mod progress;
+mod show;
 
+use std::io::Write;
 use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
 
 pub use failure::Failure;
 
+/// The command line.
+#[derive(Parser)]
+#[command(
+    name = "assay",
+    version,
+    about = "An A/B laboratory for the Linux storage path: is this change faster or slower, by how much, is it real, and why",
+    after_help = "Examples:\n  assay run randwrite.fio --vary direct=0,1\n  assay compare before/ after/\n  \
+                  assay report 7 --format html -o report.html\n\n\
+                  Exit codes: 0 ran, 1 a trial or tool failed, 2 the request is wrong, 3 --fail-if holds, 130 interrupted."
+)]
+pub struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the runs in the store
+    List(list::Args),
+    /// Show one run: design, trials, failures, facts of the host
+    Show(show::Args),
+    /// Write a run with every trial as JSON or CSV
+    Export(export::Args),
+    /// Say what makes this machine unfit to measure on, and the command that mends it
+    Doctor(doctor::Args),
+    /// Remove what a killed run has left behind
+    Cleanup(cleanup::Args),
+    /// Write the man page or shell completions
+    Generate(generate::Args),
+    /// Execute one trial: a request on standard input, a reply on standard output
+    #[command(hide = true)]
+    Agent,
+}
+
 /// Parses the command line, runs the subcommand and returns assay's exit code.
+#[must_use]
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let command_line = match CommandLine::try_parse() {
+        Ok(command_line) => command_line,
+        Err(error) => {
+            // clap's own exit codes: 0 for help and version, 2 for a wrong command line.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    match dispatch(command_line.command) {
+        Ok(code) => code,
+        Err(error) => report_error(&error),
+    }
+}
+
+fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::List(args) => list::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Cleanup(args) => cleanup::run(&args),
+        Command::Generate(args) => generate::run(&args),
+        Command::Agent => {
+            crate::launch::serve().map(|()| ExitCode::SUCCESS).map_err(|error| Failure::tool(error).into())
+        }
+    }
+}
+
+fn report_error(error: &anyhow::Error) -> ExitCode {
+    let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
+    // A reader that closed the pipe (`assay report 7 | head`) has what it wanted.
+    let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(broken_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    let mut errors = anstream::stderr();
+    let _ = writeln!(errors, "assay: {error:#}");
+    if let Some(hint) = failure.and_then(Failure::hint_text) {
+        let _ = writeln!(errors, "hint: {hint}");
+    }
+    ExitCode::from(failure.map_or(1, Failure::code))
 }

@@ -7,6 +7,7 @@ mod child;
 pub mod command;
 pub mod fio;
 mod guard;
+mod native;
 pub mod simulated;
 
 use std::path::PathBuf;
@@ -120,9 +121,29 @@ pub trait Engine {
     /// [`EngineError::Unsupported`] when the tool is missing or too old; the reason says how to get it.
     fn probe(&self) -> Result<Probe, EngineError>;
 
+    /// Lays out what the trial will work on, so that observers do not see it. Nothing by default.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    fn prepare(&self, _task: &Task) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Runs one trial. Called once, in a process of its own; must be killable at any point.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] before anything was touched, [`EngineError::Failed`] afterwards.
     fn run(&self, task: &Task) -> Result<Outcome, EngineError>;
+}
+
+/// The engine of that kind.
+#[must_use]
+pub fn of(kind: EngineKind) -> Box<dyn Engine> {
+    match kind {
+        EngineKind::Simulated => Box::new(simulated::Simulated),
+        EngineKind::Null => Box::new(native::Native { null: true }),
+        EngineKind::Native => Box::new(native::Native { null: false }),
+        EngineKind::Fio => Box::new(fio::Fio),
+        EngineKind::Command => Box::new(command::Command),
+    }
 }

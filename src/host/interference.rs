@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::device::{BlockDevice, device_under};
 use super::roots::Roots;
 use crate::record::HostFacts;
@@ -26,7 +28,7 @@ pub struct Interference {
 }
 
 /// What happened between two looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// Seconds between the looks.
     pub elapsed_s: f64,

@@ -14,6 +14,7 @@ mod kernel;
 mod memory;
 mod mount;
 mod place;
+mod process;
 mod processor;
 mod quiesce;
 mod roots;
@@ -21,10 +22,11 @@ mod roots;
 pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
 pub use interference::{Disturbance, Interference, Limits};
 pub use place::{path_facts, path_facts_in};
+pub use process::{process_lives, this_process};
 pub use quiesce::{Idle, PageCache, Quiet, quiesce};
 pub use roots::Roots;
 
-use crate::record::HostFacts;
+pub use crate::record::HostFacts;
 
 /// The prefix of facts of the moment.
 pub const MOMENTARY: &str = "now.";

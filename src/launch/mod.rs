@@ -1,1 +1,101 @@
-//! launch (placeholder while the skeleton is being built).
+//! Where a trial executes: always a fresh `assay agent` process, which reads one [`Request`] as JSON on
+//! standard input and answers with one [`Reply`].
+//!
+//! Enters: a [`Request`]. Leaves: a [`Reply`]. It must not know plans, rounds or stores.
+
+mod agent;
+mod descendants;
+mod local;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{EngineKind, Task};
+use crate::record::{HostFacts, Outcome, Sample};
+use crate::target::{Disturbance, TargetSpec};
+
+pub use agent::serve;
+pub use local::Local;
+
+/// Version of request and reply; an agent refuses another one.
+pub const PROTOCOL: u32 = 1;
+
+/// One trial, complete.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// What does the I/O.
+    pub engine: EngineKind,
+    /// What it is asked to do.
+    pub task: Task,
+    /// What it works on.
+    pub target: TargetSpec,
+    /// Shell hook before the trial.
+    pub before: Option<String>,
+    /// Shell hook after it, also when it failed.
+    pub after: Option<String>,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It ran.
+    Done(Outcome),
+    /// It failed.
+    Failed {
+        /// One line.
+        reason: String,
+        /// To repeat by hand.
+        command: String,
+        /// Last output.
+        output: String,
+        /// What was counted until then.
+        so_far: Vec<Sample>,
+    },
+    /// The engine cannot do it here.
+    Unsupported {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The agent's answer with what was seen meanwhile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// What came of it.
+    pub answer: Answer,
+    /// Facts of the host at the start of the trial.
+    pub facts: HostFacts,
+    /// What others did to the machine during the trial; `None` when the trial did not start.
+    pub disturbance: Option<Disturbance>,
+}
+
+/// Why there is no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The agent could not be started.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// The agent's program.
+        program: String,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Ctrl-C or SIGTERM.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+/// Starts trials somewhere.
+pub trait Launcher {
+    /// Runs one trial to its end; `cancelled` ends it early with everything of it stopped.
+    ///
+    /// # Errors
+    /// [`LaunchError`]. An agent that dies is a reply with [`Answer::Failed`], not an error.
+    fn launch(
+        &mut self,
+        request: &Request,
+        cancelled: &std::sync::atomic::AtomicBool,
+    ) -> Result<Reply, LaunchError>;
+}

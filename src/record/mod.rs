@@ -110,6 +110,37 @@ impl Run {
         (self.facts.len() - 1) as u32
     }
 
+    /// Checks that every index points at something, so that nobody later has to doubt one.
+    ///
+    /// # Errors
+    /// What is wrong, as a clause.
+    pub fn check(&self) -> Result<(), String> {
+        let design = &self.design;
+        if design.compare >= design.factors.len() {
+            return Err("it compares a factor that it does not have".to_owned());
+        }
+        for (number, cell) in self.cells.iter().enumerate() {
+            let in_range = |(level, factor): (&u32, &Factor)| (*level as usize) < factor.levels.len();
+            if cell.levels.len() != design.factors.len()
+                || !cell.levels.iter().zip(&design.factors).all(in_range)
+            {
+                return Err(format!("cell {number} does not fit the factors"));
+            }
+        }
+        for (number, trial) in self.trials.iter().enumerate() {
+            if trial.cell as usize >= self.cells.len() {
+                return Err(format!("trial {number} is of cell {}, which does not exist", trial.cell));
+            }
+            if trial.values.iter().any(|(metric, _)| *metric as usize >= self.metrics.len()) {
+                return Err(format!("trial {number} has a value of a metric that does not exist"));
+            }
+            if trial.facts.is_some_and(|facts| facts as usize >= self.facts.len()) {
+                return Err(format!("trial {number} has facts that do not exist"));
+            }
+        }
+        Ok(())
+    }
+
     /// Labels of the compared factor's levels, the baseline first.
     #[must_use]
     pub fn arms(&self) -> &[String] {

@@ -1,1 +1,10 @@
-//! run (placeholder while the skeleton is being built).
+//! Executes a plan and emits [`Event`]s: the terminal, the store and a log are sinks.
+//!
+//! Enters: a plan and a launcher. Leaves: events, and a [`Run`] with every trial. It prints nothing and knows
+//! no statistics: when to stop is asked of a function that the caller supplies.
+
+mod event;
+mod execute;
+
+pub use event::{Event, Sink, SinkError};
+pub use execute::{Ending, Execution, Limits, RunError};

@@ -10,6 +10,7 @@ mod fio_options;
 mod instance;
 mod job;
 mod job_file;
+mod offsets;
 mod resolve;
 mod tolerated;
 mod values;
@@ -23,3 +24,4 @@ pub use job::{
     SyncMode, Workload,
 };
 pub use job_file::{JobFile, Section, Setting};
+pub use offsets::{DataDirection, DirectionChoice, Offsets, SplitMix};

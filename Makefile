@@ -1,0 +1,57 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`. Each does its own set-up.
+CARGO ?= cargo
+SHELL := /bin/bash
+ASSAY := target/release/assay
+
+.PHONY: demo test ci build lint simulate aa scale fuzz bench man clean
+
+## A real A/B on files in a temporary directory: no root, no other tool
+demo:
+	@scripts/packages.sh compiler
+	@$(CARGO) build --release --quiet
+	@scripts/demo.sh
+
+## Everything a change must pass; missing packages are installed first
+test:
+	@scripts/packages.sh compiler fio chromium
+	$(CARGO) build --quiet
+	$(CARGO) test
+
+## What continuous integration runs
+ci: lint test
+
+lint:
+	@scripts/packages.sh compiler
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+
+build:
+	@scripts/packages.sh compiler
+	$(CARGO) build --release
+
+## Reprint the simulation table from the shipped code; fails when a figure is off by more than 2 points
+simulate: build
+	$(ASSAY) simulate --replicates 4000
+
+## 40 A/A experiments on real files: at most 4 may claim a difference
+aa: build
+	scripts/aa.sh
+
+## 10,000 fio files compared, 100,000 stored trials reported: time and memory
+scale: build
+	@scripts/packages.sh fio
+	scripts/scale.sh
+
+## Fuzz the job parser, the TOML reader and every importer, 60 s each
+fuzz:
+	@scripts/packages.sh compiler
+	scripts/fuzz.sh 60
+
+## Man page and completions in target/generated
+man: build
+	@mkdir -p target/generated
+	$(ASSAY) generate man -o target/generated/assay.1
+	for shell in bash zsh fish elvish; do $(ASSAY) generate $$shell -o target/generated/assay.$$shell; done
+
+clean:
+	$(CARGO) clean

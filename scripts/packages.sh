@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Makes sure that tools are there: packages.sh compiler fio chromium …
+# Installs Debian/Ubuntu packages when root or sudo allows; otherwise prints the one line to run.
+set -euo pipefail
+
+declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium)
+declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium)
+missing=()
+for tool in "$@"; do
+    command -v "${command[$tool]}" >/dev/null 2>&1 || missing+=("${package[$tool]}")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+install=(apt-get install -y -q --no-install-recommends)
+line="sudo apt-get update && sudo ${install[*]} ${missing[*]}"
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "missing: ${missing[*]}; install them with this system's package manager" >&2
+    exit 1
+fi
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=()
+elif sudo -n true 2>/dev/null; then
+    as_root=(sudo -n)
+else
+    echo "missing: ${missing[*]}; run this once:" >&2
+    echo "  $line" >&2
+    exit 1
+fi
+echo "installing ${missing[*]}" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # one entry may be several packages
+if ! { "${as_root[@]}" apt-get update -q && "${as_root[@]}" "${install[@]}" ${missing[*]}; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "could not install ${missing[*]}; try: $line" >&2
+    exit 1
+fi

@@ -1,0 +1,72 @@
+//! Where the store is, and runs by number or by file.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::Failure;
+use crate::record::Run;
+use crate::store::{Store, StoreError};
+
+/// `--db`.
+#[derive(Args, Clone, Debug)]
+pub struct Database {
+    /// The store
+    #[arg(long, env = "ASSAY_DB", default_value = "assay.db", value_name = "FILE", global = false)]
+    pub db: PathBuf,
+}
+
+impl Database {
+    /// Opens the store, made when it does not exist.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2.
+    pub fn open(&self) -> Result<Store, Failure> {
+        Store::open(&self.db).map_err(|error| wrong(&error))
+    }
+
+    /// Opens the store that must exist.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2.
+    pub fn open_existing(&self) -> Result<Store, Failure> {
+        Store::open_existing(&self.db).map_err(|error| wrong(&error))
+    }
+
+    /// The run of that number, or the one in that exported file.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: no such run, not an export.
+    pub fn load(&self, name: &str) -> Result<Run, Failure> {
+        if let Ok(id) = name.parse::<i64>()
+            && !Path::new(name).exists()
+        {
+            return self.open_existing()?.load_run(id).map_err(|error| wrong(&error));
+        }
+        crate::import::load_export(Path::new(name)).map_err(|error| {
+            Failure::request(error)
+                .hint("give the number of a stored run (`assay list`) or a file of `assay export`")
+        })
+    }
+}
+
+/// A store that cannot be used as asked: the request is wrong, with what would be right.
+pub(super) fn wrong(error: &StoreError) -> Failure {
+    let failure = match error {
+        StoreError::Sqlite { .. } => Failure::tool(error),
+        _ => Failure::request(error),
+    };
+    match error {
+        StoreError::Missing(_) => failure.hint("--db FILE or ASSAY_DB says where it is"),
+        StoreError::NotAStore { .. } => failure.hint("name another file with --db, or move this one away"),
+        StoreError::Newer { .. } => failure.hint("update assay, or name another file with --db"),
+        StoreError::UnknownRun { .. } => failure.hint("`assay list` shows the runs"),
+        StoreError::Damaged { .. } => {
+            failure.hint("the other runs of the store are not affected; see `assay list`")
+        }
+        StoreError::Busy { .. } => failure.hint("wait for it, or stop it with Ctrl-C or kill"),
+        StoreError::Sqlite { path, .. } => {
+            failure.hint(format!("is {} writable, and is there space left?", path.display()))
+        }
+    }
+}

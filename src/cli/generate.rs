@@ -1,0 +1,50 @@
+//! `assay generate`: man page and shell completions, from the command definitions themselves.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use super::CommandLine;
+use super::output::write_output;
+
+/// Options of `assay generate`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// man, or the shell to complete in
+    #[arg(value_parser = ["man", "bash", "zsh", "fish", "elvish"])]
+    what: String,
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Writes the page or the script.
+///
+/// # Errors
+/// An output that cannot be written.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut bytes = Vec::new();
+    let mut command = CommandLine::command();
+    match args.what.parse::<clap_complete::Shell>() {
+        Ok(shell) => clap_complete::generate(shell, &mut command, "assay", &mut bytes),
+        Err(_) => manual(command, &mut bytes)?,
+    }
+    write_output(args.output.as_deref(), &String::from_utf8(bytes)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One page with every subcommand's options behind the overview.
+fn manual(command: clap::Command, bytes: &mut Vec<u8>) -> anyhow::Result<()> {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    clap_mangen::Man::new(command.clone()).render(bytes)?;
+    for part in command.get_subcommands().filter(|part| !part.is_hide_set()) {
+        bytes.extend(format!(".SH \"ASSAY {}\"\n", part.get_name().to_uppercase()).bytes());
+        let page = clap_mangen::Man::new(part.clone());
+        page.render_description_section(bytes)?;
+        page.render_synopsis_section(bytes)?;
+        page.render_options_section(bytes)?;
+    }
+    Ok(())
+}

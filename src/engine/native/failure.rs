@@ -1,0 +1,97 @@
+//! Everything that can go wrong with a native job, worded once.
+
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// Why a job ended early. It crosses a process boundary, hence plain data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("{path} is full: {missing_bytes} bytes are missing")]
+    NoSpace { path: PathBuf, missing_bytes: u64 },
+    #[error("{path} is a directory; name a file")]
+    IsDirectory { path: PathBuf },
+    #[error(
+        "{path} cannot be opened with direct=1: its filesystem has no O_DIRECT; use direct=0 or another directory"
+    )]
+    NoDirect { path: PathBuf },
+    #[error("{what} {path}: {error}")]
+    File { what: String, path: PathBuf, error: String },
+    #[error("{operation} of {length} bytes at offset {offset} of {path}: {error}")]
+    Transfer { operation: String, path: PathBuf, offset: u64, length: u64, error: String },
+    #[error("short {operation} at offset {offset} of {path}: {moved} of {length} bytes")]
+    Short { operation: String, path: PathBuf, offset: u64, length: u64, moved: u64 },
+    #[error("{method}: {error}")]
+    Method { method: String, error: String },
+    #[error("job '{job}': {what}")]
+    Job { job: String, what: String },
+}
+
+impl Failure {
+    /// A failed call on a file.
+    pub(super) fn file(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+        if error.raw_os_error() == Some(libc::ENOSPC) {
+            return Failure::NoSpace { path: path.to_owned(), missing_bytes: 0 };
+        }
+        let error = match Errno::from_io_error(error) {
+            Some(errno) => errno_text(errno),
+            None => error.to_string(),
+        };
+        Failure::File { what: what.to_owned(), path: path.to_owned(), error }
+    }
+
+    /// A method that could not be set up or driven.
+    pub(super) fn method(method: &str, errno: Errno) -> Failure {
+        let hint = match (method, errno) {
+            ("io_uring", Errno::PERM) => "; see /proc/sys/kernel/io_uring_disabled",
+            ("io_uring", Errno::NOSYS) => "; this kernel has no io_uring: use ioengine=psync or libaio",
+            ("io_uring", Errno::NOMEM) => "; raise the locked-memory limit (ulimit -l) or lower iodepth",
+            ("libaio", Errno::AGAIN) => "; raise /proc/sys/fs/aio-max-nr or lower iodepth",
+            _ => "",
+        };
+        Failure::Method { method: method.to_owned(), error: format!("{}{hint}", errno_text(errno)) }
+    }
+}
+
+/// The errno's name and words, e.g. `EIO (Input/output error)`.
+pub(super) fn errno_text(errno: Errno) -> String {
+    let number = errno.raw_os_error();
+    let words = std::io::Error::from_raw_os_error(number).to_string();
+    let words = words.split(" (os error").next().unwrap_or_default().to_owned();
+    match errno_name(number) {
+        Some(name) => format!("{name} ({words})"),
+        None => format!("errno {number} ({words})"),
+    }
+}
+
+/// Names of the errnos that storage gives.
+fn errno_name(number: i32) -> Option<&'static str> {
+    let known = [
+        (libc::EPERM, "EPERM"),
+        (libc::ENOENT, "ENOENT"),
+        (libc::EINTR, "EINTR"),
+        (libc::EIO, "EIO"),
+        (libc::ENXIO, "ENXIO"),
+        (libc::EBADF, "EBADF"),
+        (libc::EAGAIN, "EAGAIN"),
+        (libc::ENOMEM, "ENOMEM"),
+        (libc::EACCES, "EACCES"),
+        (libc::EFAULT, "EFAULT"),
+        (libc::EBUSY, "EBUSY"),
+        (libc::ENODEV, "ENODEV"),
+        (libc::ENOTDIR, "ENOTDIR"),
+        (libc::EISDIR, "EISDIR"),
+        (libc::EINVAL, "EINVAL"),
+        (libc::EMFILE, "EMFILE"),
+        (libc::EFBIG, "EFBIG"),
+        (libc::ENOSPC, "ENOSPC"),
+        (libc::EROFS, "EROFS"),
+        (libc::ENOSYS, "ENOSYS"),
+        (libc::EOPNOTSUPP, "EOPNOTSUPP"),
+        (libc::ETIMEDOUT, "ETIMEDOUT"),
+        (libc::EDQUOT, "EDQUOT"),
+        (libc::EREMOTEIO, "EREMOTEIO"),
+    ];
+    known.iter().find(|(value, _)| *value == number).map(|(_, name)| *name)
+}

@@ -1,0 +1,172 @@
+//! The files before the job starts: made, grown, filled where they will be read, all before any group starts
+//! and one after the other, so that they lie on the disk in order.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate, ftruncate, statvfs};
+
+use super::failure::Failure;
+use crate::workload::{Fallocate, Instance, IoMethod, Job, SyncMode, Workload};
+
+const CHUNK: usize = 1 << 20;
+
+/// What one file must be when the jobs start.
+#[derive(Clone, Copy)]
+struct Wanted {
+    bytes: u64,
+    filled: bool,
+    fallocate: Fallocate,
+}
+
+/// Lays out the files of all `instances`.
+pub(super) fn lay_out(workload: &Workload, instances: &[Instance]) -> Result<(), Failure> {
+    // In the order of the jobs, so that the files lie on the disk as fio would lay them.
+    let mut files: Vec<(&Path, Wanted)> = Vec::new();
+    let mut known: BTreeMap<&Path, usize> = BTreeMap::new();
+    for instance in instances {
+        let job = &workload.jobs[instance.job];
+        if job.method == IoMethod::Null {
+            continue;
+        }
+        for region in &instance.files {
+            let bytes = region.file_size().unwrap_or(0);
+            let at = *known.entry(&region.path).or_insert_with(|| {
+                files.push((&region.path, Wanted { bytes, filled: false, fallocate: job.fallocate }));
+                files.len() - 1
+            });
+            let wanted = &mut files[at].1;
+            wanted.bytes = wanted.bytes.max(bytes);
+            wanted.filled |= job.needs_layout();
+        }
+    }
+    enough_space(&files)?;
+    files.iter().try_for_each(|(path, wanted)| lay_out_file(path, *wanted))
+}
+
+/// Says before a byte is written when the files cannot fit.
+fn enough_space(files: &[(&Path, Wanted)]) -> Result<(), Failure> {
+    let mut missing_by_directory: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for (path, wanted) in files {
+        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let have = std::fs::metadata(path).map_or(0, |m| m.len());
+        let entry = missing_by_directory.entry(directory.to_owned()).or_insert(0);
+        *entry = entry.saturating_add(wanted.bytes.saturating_sub(have));
+    }
+    for (directory, needed) in missing_by_directory {
+        let Ok(space) = statvfs(&directory) else { continue };
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        if needed > free && std::fs::metadata(&directory).is_ok_and(|m| m.is_dir()) {
+            return Err(Failure::NoSpace { path: directory, missing_bytes: needed - free });
+        }
+    }
+    Ok(())
+}
+
+fn lay_out_file(path: &Path, wanted: Wanted) -> Result<(), Failure> {
+    let failed = |what: &'static str| move |error: std::io::Error| Failure::file(what, path, &error);
+    match std::fs::metadata(path) {
+        Ok(found) if found.file_type().is_block_device() => return Ok(()),
+        Ok(found) if found.is_dir() => return Err(Failure::IsDirectory { path: path.to_owned() }),
+        Ok(found) if found.len() >= wanted.bytes => return Ok(()),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && wanted.bytes > 0 => {}
+        Err(error) => return Err(Failure::file("cannot open", path, &error)),
+    }
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(failed("cannot make the directory of"))?;
+    }
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(failed("cannot make"))?;
+    allocate(&file, wanted).map_err(failed("cannot allocate"))?;
+    if wanted.filled {
+        fill(&mut file, wanted.bytes).map_err(|error| full(path, wanted.bytes, &error))?;
+        file.sync_all().map_err(failed("cannot fsync"))?;
+    } else if wanted.fallocate == Fallocate::Truncate {
+        grow(&file, wanted.bytes).map_err(failed("cannot size"))?;
+    }
+    Ok(())
+}
+
+fn allocate(file: &File, wanted: Wanted) -> std::io::Result<()> {
+    let length = wanted.bytes;
+    let result = match wanted.fallocate {
+        Fallocate::None | Fallocate::Truncate => return Ok(()),
+        Fallocate::Keep => fallocate(file, FallocateFlags::KEEP_SIZE, 0, length),
+        Fallocate::Native | Fallocate::Posix => fallocate(file, FallocateFlags::empty(), 0, length),
+    };
+    match result {
+        // fio's `native` does nothing where the filesystem cannot.
+        Err(rustix::io::Errno::OPNOTSUPP) if wanted.fallocate == Fallocate::Native => Ok(()),
+        other => other.map_err(Into::into),
+    }
+}
+
+fn grow(file: &File, bytes: u64) -> std::io::Result<()> {
+    if file.metadata()?.len() < bytes { ftruncate(file, bytes).map_err(Into::into) } else { Ok(()) }
+}
+
+/// Incompressible data from the start: what is read later must be real blocks, not holes.
+fn fill(file: &mut File, bytes: u64) -> std::io::Result<()> {
+    let mut chunk = vec![0_u8; CHUNK.min(bytes as usize)];
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut left = bytes;
+    while left > 0 {
+        for word in chunk.chunks_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+        }
+        let now = left.min(chunk.len() as u64);
+        file.write_all(&chunk[..now as usize])?;
+        left -= now;
+    }
+    Ok(())
+}
+
+fn full(path: &Path, bytes: u64, error: &std::io::Error) -> Failure {
+    if error.raw_os_error() == Some(libc::ENOSPC) {
+        let have = std::fs::metadata(path).map_or(0, |m| m.len());
+        return Failure::NoSpace { path: path.to_owned(), missing_bytes: bytes.saturating_sub(have) };
+    }
+    Failure::file("cannot fill", path, error)
+}
+
+/// Opens the file of a region as the job asks, and drops its cached pages where it asks that.
+pub(super) fn open(job: &Job, path: &Path) -> Result<File, Failure> {
+    let mix = job.pattern.mix;
+    let mut flags = 0;
+    if job.direct {
+        flags |= libc::O_DIRECT;
+    }
+    flags |= match job.sync {
+        SyncMode::None => 0,
+        SyncMode::Sync => libc::O_SYNC,
+        SyncMode::Dsync => libc::O_DSYNC,
+    };
+    let writes = mix.writes() || mix.trims();
+    let file = OpenOptions::new()
+        .read(mix.reads() || !writes)
+        .write(writes)
+        .create(writes)
+        .truncate(false)
+        .custom_flags(flags)
+        .open(path)
+        .map_err(|error| match (job.direct, error.raw_os_error()) {
+            (true, Some(libc::EINVAL)) => Failure::NoDirect { path: path.to_owned() },
+            _ => Failure::file("cannot open", path, &error),
+        })?;
+    if job.invalidate {
+        // Like fio: dirty pages stay, clean ones go; a device that refuses keeps its cache.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+    Ok(file)
+}

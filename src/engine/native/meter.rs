@@ -1,0 +1,141 @@
+//! What one instance counts while it runs: transfers, bytes, latencies and throughput over time.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Direction, LatencyHistogram, LatencyKind};
+
+/// Nanoseconds a value of the throughput series covers.
+pub(super) const SERIES_INTERVAL_NS: u64 = 1_000_000_000;
+/// Longest series kept, a day of seconds: a bound on memory, not on the job.
+const SERIES_MAX: usize = 86_400;
+
+/// Counts of one direction.
+pub(super) struct DirectionMeter {
+    pub(super) ios: u64,
+    pub(super) bytes: u64,
+    pub(super) slat: Histogram<u64>,
+    pub(super) clat: Histogram<u64>,
+    pub(super) lat: Histogram<u64>,
+    /// Bytes completed in each interval since the start.
+    pub(super) series: Vec<u64>,
+}
+
+impl DirectionMeter {
+    fn new() -> DirectionMeter {
+        DirectionMeter {
+            ios: 0,
+            bytes: 0,
+            slat: LatencyHistogram::empty(),
+            clat: LatencyHistogram::empty(),
+            lat: LatencyHistogram::empty(),
+            series: Vec::with_capacity(4096),
+        }
+    }
+
+    fn clear(&mut self) {
+        (self.ios, self.bytes) = (0, 0);
+        for histogram in [&mut self.slat, &mut self.clat, &mut self.lat] {
+            histogram.reset();
+        }
+        self.series.clear();
+    }
+}
+
+/// When one transfer was made ready, handed to the kernel and seen complete; nanoseconds of the job's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moments {
+    pub(super) start_ns: u64,
+    pub(super) issue_ns: u64,
+    pub(super) complete_ns: u64,
+}
+
+/// All counts of one instance.
+pub(super) struct Meter {
+    directions: [Option<DirectionMeter>; 3],
+    pub(super) sync: Histogram<u64>,
+    /// When counting began: the start, or the end of the ramp.
+    pub(super) since_ns: u64,
+    asynchronous: bool,
+}
+
+impl Meter {
+    /// Meters for the `directions` that the job uses; slat is kept for asynchronous methods only.
+    pub(super) fn new(directions: &[Direction], asynchronous: bool, since_ns: u64) -> Meter {
+        let mut meter =
+            Meter { directions: [None, None, None], sync: LatencyHistogram::empty(), since_ns, asynchronous };
+        for direction in directions {
+            meter.directions[*direction as usize] = Some(DirectionMeter::new());
+        }
+        meter
+    }
+
+    /// Forgets everything counted: the ramp is over.
+    pub(super) fn restart(&mut self, now_ns: u64) {
+        self.directions.iter_mut().flatten().for_each(DirectionMeter::clear);
+        self.sync.reset();
+        self.since_ns = now_ns;
+    }
+
+    /// Counts one transfer.
+    pub(super) fn transfer(&mut self, direction: Direction, bytes: u64, moments: Moments) {
+        let asynchronous = self.asynchronous;
+        let since = self.since_ns;
+        let Some(meter) = &mut self.directions[direction as usize] else { return };
+        meter.ios += 1;
+        meter.bytes += bytes;
+        let total = moments.complete_ns.saturating_sub(moments.start_ns);
+        if asynchronous {
+            meter.slat.saturating_record(moments.issue_ns.saturating_sub(moments.start_ns).max(1));
+            meter.lat.saturating_record(total.max(1));
+        }
+        meter.clat.saturating_record(moments.complete_ns.saturating_sub(moments.issue_ns).max(1));
+        let interval = (moments.complete_ns.saturating_sub(since) / SERIES_INTERVAL_NS) as usize;
+        if interval < SERIES_MAX {
+            if meter.series.len() <= interval {
+                meter.series.resize(interval + 1, 0);
+            }
+            meter.series[interval] += bytes;
+        }
+    }
+
+    /// Counts one fsync or fdatasync.
+    pub(super) fn sync(&mut self, moments: Moments) {
+        self.sync.saturating_record(moments.complete_ns.saturating_sub(moments.start_ns).max(1));
+    }
+
+    /// The counts as they cross the process boundary.
+    pub(super) fn finish(&self, job: &str) -> Vec<DirectionCounts> {
+        let mut counts = Vec::new();
+        for direction in Direction::ALL {
+            let Some(meter) = &self.directions[direction as usize] else { continue };
+            let kinds = [
+                (LatencyKind::Slat, &meter.slat),
+                (LatencyKind::Clat, &meter.clat),
+                (LatencyKind::Lat, &meter.lat),
+            ];
+            counts.push(DirectionCounts {
+                direction,
+                ios: meter.ios,
+                bytes: meter.bytes,
+                histograms: kinds
+                    .into_iter()
+                    .filter(|(_, histogram)| !histogram.is_empty())
+                    .map(|(kind, histogram)| LatencyHistogram::pack(job, direction, kind, histogram))
+                    .collect(),
+                series: meter.series.clone(),
+            });
+        }
+        counts
+    }
+}
+
+/// Counts of one direction of one instance.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct DirectionCounts {
+    pub(super) direction: Direction,
+    pub(super) ios: u64,
+    pub(super) bytes: u64,
+    pub(super) histograms: Vec<LatencyHistogram>,
+    pub(super) series: Vec<u64>,
+}

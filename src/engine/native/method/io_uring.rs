@@ -1,0 +1,90 @@
+//! io_uring(7) with plain reads and writes.
+
+use std::os::fd::AsRawFd;
+
+use io_uring::{opcode, squeue, types};
+use rustix::io::Errno;
+
+use super::{Completion, Method, Operation, Transfer, synchronous_other};
+use crate::engine::native::buffers::Buffers;
+
+/// A ring with room for every slot.
+pub(in super::super) struct IoUring {
+    ring: io_uring::IoUring,
+    /// Transfers that no ring operation serves (BLKDISCARD), done at once.
+    done: Vec<Completion>,
+}
+
+impl IoUring {
+    /// A ring of at least `depth` entries.
+    ///
+    /// # Errors
+    /// ENOSYS or EPERM where io_uring is disabled, ENOMEM over the memory lock limit.
+    pub(in super::super) fn new(depth: u32) -> Result<IoUring, Errno> {
+        let ring = io_uring::IoUring::new(depth.max(1).next_power_of_two())
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        Ok(IoUring { ring, done: Vec::new() })
+    }
+}
+
+impl Method for IoUring {
+    const ASYNCHRONOUS: bool = true;
+
+    fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
+        let file = types::Fd(transfer.file.as_raw_fd());
+        let address = buffers.address(transfer.slot);
+        let entry: squeue::Entry = match transfer.operation {
+            Operation::Read => {
+                opcode::Read::new(file, address, transfer.length).offset(transfer.offset).build()
+            }
+            Operation::Write => {
+                opcode::Write::new(file, address, transfer.length).offset(transfer.offset).build()
+            }
+            Operation::Fsync => opcode::Fsync::new(file).build(),
+            Operation::Fdatasync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+            Operation::Trim => {
+                let result = synchronous_other(transfer);
+                self.done.push(Completion { slot: transfer.slot, result });
+                return Ok(());
+            }
+        };
+        let entry = entry.user_data(transfer.slot as u64);
+        #[expect(unsafe_code, reason = "the ring reads and writes memory by address")]
+        // SAFETY: the slot's buffer is at least `length` long and is not touched by anyone until its completion is
+        // reaped; buffers and files outlive the ring, which the job loop owns.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.map_err(|_| Errno::BUSY)
+    }
+
+    fn submit(&mut self) -> Result<(), Errno> {
+        loop {
+            match self.ring.submit() {
+                Ok(_) if self.ring.submission().is_empty() => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+            }
+        }
+    }
+
+    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let before = done.len();
+        done.append(&mut self.done);
+        loop {
+            let room = max.saturating_sub(done.len() - before);
+            done.extend(self.ring.completion().take(room).map(|event| Completion {
+                slot: event.user_data() as usize,
+                result: u32::try_from(event.result()).map_err(|_| Errno::from_raw_os_error(-event.result())),
+            }));
+            let missing = min.saturating_sub(done.len() - before);
+            if missing == 0 {
+                return Ok(());
+            }
+            match self.ring.submitter().submit_and_wait(missing) {
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The kernel's own asynchronous I/O: io_submit(2) and io_getevents(2), called directly.
+
+use std::os::fd::AsRawFd;
+
+use rustix::io::Errno;
+
+use super::{Completion, Method, Operation, Transfer, last_errno, synchronous_other};
+use crate::engine::native::buffers::Buffers;
+
+/// `struct iocb` of linux/aio_abi.h, little endian.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    rw_flags: i32,
+    opcode: u16,
+    priority: i16,
+    file: u32,
+    buffer: u64,
+    length: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event_file: u32,
+}
+
+/// `struct io_event` of linux/aio_abi.h.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct IoEvent {
+    data: u64,
+    object: u64,
+    result: i64,
+    result2: i64,
+}
+
+const IOCB_CMD_PREAD: u16 = 0;
+const IOCB_CMD_PWRITE: u16 = 1;
+
+/// An AIO context with a control block a slot.
+pub(in super::super) struct Libaio {
+    context: libc::c_ulong,
+    blocks: Box<[Iocb]>,
+    queued: Vec<*mut Iocb>,
+    events: Vec<IoEvent>,
+    done: Vec<Completion>,
+}
+
+impl Libaio {
+    /// A context for `depth` transfers in flight.
+    ///
+    /// # Errors
+    /// EAGAIN over /proc/sys/fs/aio-max-nr, ENOSYS without CONFIG_AIO.
+    pub(in super::super) fn new(depth: u32) -> Result<Libaio, Errno> {
+        let depth = depth.max(1);
+        let mut context: libc::c_ulong = 0;
+        #[expect(unsafe_code, reason = "libc has no wrapper for io_setup")]
+        // SAFETY: the kernel writes one word to `context`, which is zero as it demands.
+        let result =
+            unsafe { libc::syscall(libc::SYS_io_setup, libc::c_long::from(depth), &raw mut context) };
+        if result < 0 {
+            return Err(last_errno());
+        }
+        let slots = depth as usize;
+        Ok(Libaio {
+            context,
+            blocks: vec![Iocb::default(); slots].into_boxed_slice(),
+            queued: Vec::with_capacity(slots),
+            events: vec![IoEvent::default(); slots],
+            done: Vec::new(),
+        })
+    }
+}
+
+impl Method for Libaio {
+    const ASYNCHRONOUS: bool = true;
+
+    fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
+        let opcode = match transfer.operation {
+            Operation::Read => IOCB_CMD_PREAD,
+            Operation::Write => IOCB_CMD_PWRITE,
+            // fio's libaio syncs and trims in place, too.
+            _ => {
+                self.submit()?;
+                let result = synchronous_other(transfer);
+                self.done.push(Completion { slot: transfer.slot, result });
+                return Ok(());
+            }
+        };
+        let block = &mut self.blocks[transfer.slot];
+        *block = Iocb {
+            data: transfer.slot as u64,
+            opcode,
+            file: transfer.file.as_raw_fd() as u32,
+            buffer: buffers.address(transfer.slot) as u64,
+            length: u64::from(transfer.length),
+            offset: transfer.offset as i64,
+            ..Iocb::default()
+        };
+        self.queued.push(std::ptr::from_mut(block));
+        Ok(())
+    }
+
+    fn submit(&mut self) -> Result<(), Errno> {
+        let mut from = 0;
+        while from < self.queued.len() {
+            let count = (self.queued.len() - from) as libc::c_long;
+            let blocks = self.queued[from..].as_mut_ptr();
+            #[expect(unsafe_code, reason = "libc has no wrapper for io_submit")]
+            // SAFETY: `count` pointers to control blocks that live in `blocks`, whose buffers nobody touches until
+            // their completion is reaped.
+            let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, blocks) };
+            match taken {
+                n if n > 0 => from += n as usize,
+                _ => match last_errno() {
+                    // The device's queue is full: wait for one to end, as fio does.
+                    Errno::AGAIN | Errno::INTR => self.collect(1, 1)?,
+                    errno => return Err(errno),
+                },
+            }
+        }
+        self.queued.clear();
+        Ok(())
+    }
+
+    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let have = self.done.len();
+        self.collect(min.saturating_sub(have), max.saturating_sub(have))?;
+        done.append(&mut self.done);
+        Ok(())
+    }
+}
+
+impl Libaio {
+    fn collect(&mut self, min: usize, max: usize) -> Result<(), Errno> {
+        let (mut min, mut max) = (min, max.min(self.events.len()));
+        while max > 0 {
+            let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            let timeout = if min == 0 { &raw const zero } else { std::ptr::null() };
+            let (least, most) = (min as libc::c_long, max as libc::c_long);
+            let events = self.events.as_mut_ptr();
+            #[expect(unsafe_code, reason = "libc has no wrapper for io_getevents")]
+            // SAFETY: the kernel writes at most `max` events, and `events` has room for them.
+            let got =
+                unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, most, events, timeout) };
+            let got = match usize::try_from(got) {
+                Ok(got) => got,
+                Err(_) if last_errno() == Errno::INTR => continue,
+                Err(_) => return Err(last_errno()),
+            };
+            self.done.extend(self.events[..got].iter().map(|event| Completion {
+                slot: event.data as usize,
+                result:
+                    u32::try_from(event.result).map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
+            }));
+            if got >= min {
+                return Ok(());
+            }
+            (min, max) = (min - got, max - got);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Libaio {
+    fn drop(&mut self) {
+        #[expect(unsafe_code, reason = "libc has no wrapper for io_destroy")]
+        // SAFETY: a context made by io_setup and not used afterwards; io_destroy waits for what is in flight, so
+        // that no buffer is written to later.
+        unsafe {
+            libc::syscall(libc::SYS_io_destroy, self.context);
+        }
+    }
+}

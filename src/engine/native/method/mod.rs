@@ -1,0 +1,87 @@
+//! How one transfer reaches the kernel: one file a method behind one contract.
+//!
+//! The job loop is compiled once a method; there is no dynamic call an I/O.
+
+mod io_uring;
+mod libaio;
+mod null;
+mod psync;
+mod sync;
+
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+
+use super::buffers::Buffers;
+
+pub(super) use io_uring::IoUring;
+pub(super) use libaio::Libaio;
+pub(super) use null::Null;
+pub(super) use psync::Psync;
+pub(super) use sync::Sync;
+
+/// What a transfer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Read,
+    Write,
+    /// BLKDISCARD of a block device.
+    Trim,
+    Fsync,
+    Fdatasync,
+}
+
+/// One transfer between a slot's buffer and a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer<'f> {
+    pub(super) slot: usize,
+    pub(super) operation: Operation,
+    pub(super) file: BorrowedFd<'f>,
+    pub(super) offset: u64,
+    pub(super) length: u32,
+}
+
+/// A transfer that ended: bytes moved, or the errno.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion {
+    pub(super) slot: usize,
+    pub(super) result: Result<u32, Errno>,
+}
+
+/// The contract of a method. `queue` takes one transfer (synchronous methods do it there and then), `submit`
+/// hands all queued ones to the kernel, `reap` waits for at least `min` and takes at most `max` completions.
+/// An error here is the method's own; that of a transfer is in its [`Completion`].
+pub(super) trait Method {
+    /// Whether submission and completion are different moments (then slat is measured).
+    const ASYNCHRONOUS: bool;
+
+    fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno>;
+    fn submit(&mut self) -> Result<(), Errno>;
+    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno>;
+}
+
+/// What synchronous methods do besides reading and writing.
+fn synchronous_other(transfer: &Transfer<'_>) -> Result<u32, Errno> {
+    match transfer.operation {
+        Operation::Fsync => rustix::fs::fsync(transfer.file).map(|()| 0),
+        Operation::Fdatasync => rustix::fs::fdatasync(transfer.file).map(|()| 0),
+        Operation::Trim => discard(transfer).map(|()| transfer.length),
+        Operation::Read | Operation::Write => Err(Errno::NOSYS),
+    }
+}
+
+fn discard(transfer: &Transfer<'_>) -> Result<(), Errno> {
+    use std::os::fd::AsRawFd;
+    /// `_IO(0x12, 119)` of linux/fs.h.
+    const BLKDISCARD: libc::c_ulong = 0x1277;
+    let range = [transfer.offset, u64::from(transfer.length)];
+    #[expect(unsafe_code, reason = "no library wraps BLKDISCARD")]
+    // SAFETY: BLKDISCARD reads two u64 from the address, which outlives the call.
+    let result = unsafe { libc::ioctl(transfer.file.as_raw_fd(), BLKDISCARD, range.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+/// errno of the call that just failed.
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}

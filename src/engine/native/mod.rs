@@ -1,0 +1,100 @@
+//! assay's own engine: a fio workload run in this process and its children.
+//!
+//! Enters: a task with a job text. Leaves: counts, latencies and throughput in fio's names. All files are laid
+//! out first; then each wave (the jobs between two stonewalls) runs at once, a process or thread an instance.
+//! It must not know rounds, targets or what its numbers are compared with.
+
+mod buffers;
+mod clock;
+mod failure;
+mod job;
+mod layout;
+mod meter;
+mod method;
+mod results;
+mod source;
+mod start_line;
+mod workers;
+
+use std::path::Path;
+
+use super::{Engine, EngineError, Probe, Task};
+use crate::record::{Outcome, Sample};
+use crate::workload::{IoMethod, JobFile, Workload};
+use failure::Failure;
+use job::JobCounts;
+
+/// The native engine; with `null` every job runs with the null method, whatever `ioengine` it asks for.
+pub struct Native {
+    /// No file is touched and nothing transferred.
+    pub null: bool,
+}
+
+impl Engine for Native {
+    fn probe(&self) -> Result<Probe, EngineError> {
+        let name = if self.null { "null" } else { "native" };
+        Ok(Probe { version: format!("{name} {}", env!("CARGO_PKG_VERSION")), path: None })
+    }
+
+    fn prepare(&self, task: &Task) -> Result<(), EngineError> {
+        let workload = self.workload(task)?;
+        let instances = workload.instances(&task.directory);
+        layout::lay_out(&workload, &instances).map_err(|failure| failed(&failure, Vec::new()))
+    }
+
+    fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
+        let workload = self.workload(task)?;
+        run_workload(&workload, &task.directory, task.seed)
+    }
+}
+
+impl Native {
+    fn workload(&self, task: &Task) -> Result<Workload, EngineError> {
+        let mut workload = resolve(task)?;
+        if self.null {
+            workload.jobs.iter_mut().for_each(|job| job.method = IoMethod::Null);
+        }
+        Ok(workload)
+    }
+}
+
+fn resolve(task: &Task) -> Result<Workload, EngineError> {
+    let text = task.job.as_deref().unwrap_or_default();
+    let unsupported = |reason: String| EngineError::Unsupported { reason };
+    JobFile::parse(text, &task.job_origin, &task.directory)
+        .and_then(|file| file.substitute(&task.variables))
+        .and_then(|file| Workload::resolve(&file))
+        .map_err(|errors| unsupported(errors.to_string()))
+}
+
+/// Runs the waves in order.
+fn run_workload(workload: &Workload, directory: &Path, trial_seed: u64) -> Result<Outcome, EngineError> {
+    let instances = workload.instances(directory);
+    let last_wave = instances.iter().map(|instance| instance.wave).max().unwrap_or(0);
+    let mut finished: Vec<(usize, JobCounts)> = Vec::new();
+    for wave in 0..=last_wave {
+        let numbers: Vec<usize> = (0..instances.len()).filter(|at| instances[*at].wave == wave).collect();
+        let members: Vec<_> = numbers.iter().map(|at| &instances[*at]).collect();
+        let results =
+            workers::run_wave(workload, &members, trial_seed).map_err(|f| failed(&f, Vec::new()))?;
+        let mut first_failure: Option<Failure> = None;
+        for (number, result) in numbers.into_iter().zip(results) {
+            match result {
+                Ok(counts) => {
+                    first_failure = first_failure.or_else(|| counts.failure.clone());
+                    finished.push((number, counts));
+                }
+                Err(failure) => first_failure = first_failure.or(Some(failure)),
+            }
+        }
+        if let Some(failure) = first_failure {
+            let so_far = results::outcome(workload, &instances, &finished).samples;
+            return Err(failed(&failure, so_far));
+        }
+    }
+    Ok(results::outcome(workload, &instances, &finished))
+}
+
+fn failed(failure: &Failure, so_far: Vec<Sample>) -> EngineError {
+    EngineError::Failed { reason: failure.to_string(), command: String::new(), output: String::new(), so_far }
+}

@@ -1,0 +1,187 @@
+//! The next transfer of an instance: which file, which direction, where; when to sync; when to begin again.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+
+use super::failure::Failure;
+use super::method::Operation;
+use crate::workload::{DataDirection, DirectionChoice, Instance, IoMethod, Job, Offsets, SeedRule};
+
+/// One transfer to be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    /// Index into the instance's files.
+    pub(super) file: usize,
+    pub(super) operation: Operation,
+    pub(super) offset: u64,
+    pub(super) length: u32,
+}
+
+impl Default for Next {
+    fn default() -> Next {
+        Next { file: 0, operation: Operation::Read, offset: 0, length: 0 }
+    }
+}
+
+/// Makes the transfers of one instance until its amount is done; for ever when it is time based.
+pub(super) struct Source {
+    seed: u64,
+    choice: DirectionChoice,
+    files: Vec<FileSource>,
+    /// The file whose turn it is (fio's round robin).
+    turn: usize,
+    bytes_left: u64,
+    endless: bool,
+    sync_every: [(u32, Operation); 2],
+    writes_since_sync: [u32; 2],
+    last_written: usize,
+    sync_due: Option<Operation>,
+}
+
+struct FileSource {
+    offsets: Offsets,
+    done: bool,
+}
+
+impl Source {
+    /// For the regions of `instance`; a region without a length ends where its file or device does.
+    pub(super) fn new(
+        job: &Job,
+        instance: &Instance,
+        files: &[File],
+        trial_seed: u64,
+    ) -> Result<Source, Failure> {
+        let seed = seed(job, instance, trial_seed);
+        let mut total = 0_u64;
+        let mut sources = Vec::new();
+        for (number, (region, file)) in instance.files.iter().zip(files).enumerate() {
+            let length = match region.length {
+                Some(length) => length,
+                None => end_of(file, &region.path)?.saturating_sub(region.offset),
+            };
+            if job.method != IoMethod::Null && !job.pattern.mix.writes() {
+                large_enough(file, region.offset + length, &region.path)?;
+            }
+            total = total.saturating_add(length);
+            let seed = seed.wrapping_add((number as u64).wrapping_mul(0xa076_1d64_78bd_642f));
+            sources.push(FileSource { offsets: Offsets::new(job, region.offset, length, seed), done: false });
+        }
+        let once = instance.io_size.unwrap_or(total);
+        let endless = job.time_based && job.runtime.is_some();
+        Ok(Source {
+            seed,
+            choice: DirectionChoice::new(job.pattern.mix, seed ^ 0x5851_f42d_4c95_7f2d),
+            files: sources,
+            turn: 0,
+            bytes_left: once.saturating_mul(u64::from(job.loops.max(1))),
+            endless,
+            sync_every: [(job.fsync, Operation::Fsync), (job.fdatasync, Operation::Fdatasync)],
+            writes_since_sync: [0, 0],
+            last_written: 0,
+            sync_due: None,
+        })
+    }
+
+    /// The seed of this instance.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Bytes that are still to be transferred.
+    pub(super) fn bytes_left(&self) -> u64 {
+        self.bytes_left
+    }
+
+    /// The next transfer, or `None` when the amount is done.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Next> {
+        if self.bytes_left == 0 && !self.endless {
+            // As in fio, a sync that the very last write made due is not issued.
+            return None;
+        }
+        if let Some(operation) = self.sync_due.take() {
+            return Some(Next { file: self.last_written, operation, offset: 0, length: 0 });
+        }
+        let direction = self.choice.draw();
+        let (file, offset, length) = match self.place(direction) {
+            Some(place) => place,
+            None => {
+                self.restart();
+                self.place(direction)?
+            }
+        };
+        self.bytes_left = self.bytes_left.saturating_sub(length);
+        let operation = match direction {
+            DataDirection::Read => Operation::Read,
+            DataDirection::Write => Operation::Write,
+            DataDirection::Trim => Operation::Trim,
+        };
+        if operation == Operation::Write {
+            self.last_written = file;
+            self.count_write();
+        }
+        Some(Next { file, operation, offset, length: length as u32 })
+    }
+
+    /// The next place in the file whose turn it is, or in the next that is not done.
+    #[inline]
+    fn place(&mut self, direction: DataDirection) -> Option<(usize, u64, u64)> {
+        for _ in 0..self.files.len() {
+            let at = self.turn;
+            self.turn = if at + 1 == self.files.len() { 0 } else { at + 1 };
+            let file = &mut self.files[at];
+            if file.done {
+                continue;
+            }
+            match file.offsets.draw(direction) {
+                Some((offset, length)) => return Some((at, offset, length)),
+                None => file.done = true,
+            }
+        }
+        None
+    }
+
+    fn restart(&mut self) {
+        for file in &mut self.files {
+            file.offsets.restart();
+            file.done = false;
+        }
+    }
+
+    #[inline]
+    fn count_write(&mut self) {
+        for (count, (every, operation)) in self.writes_since_sync.iter_mut().zip(self.sync_every) {
+            *count += 1;
+            if every > 0 && *count >= every {
+                *count = 0;
+                self.sync_due = Some(operation);
+            }
+        }
+    }
+}
+
+/// The same in every trial with `randrepeat`; another for every instance.
+fn seed(job: &Job, instance: &Instance, trial_seed: u64) -> u64 {
+    let base = match job.seed {
+        SeedRule::Repeat(seed) => seed,
+        SeedRule::Trial => trial_seed,
+    };
+    base.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ (u64::from(instance.number) + 1).wrapping_mul(0xe703_7ed1_a0b4_28db)
+}
+
+fn end_of(mut file: &File, path: &std::path::Path) -> Result<u64, Failure> {
+    file.seek(SeekFrom::End(0)).map_err(|error| Failure::file("cannot find the end of", path, &error))
+}
+
+/// A read beyond the end would be short: better said before the first I/O.
+fn large_enough(file: &File, needed: u64, path: &std::path::Path) -> Result<(), Failure> {
+    let have = end_of(file, path)?;
+    if have < needed {
+        return Err(Failure::Job {
+            job: path.display().to_string(),
+            what: format!("it has {have} bytes, and the job reads up to {needed}"),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Which process this is, in a way that a reused process number cannot fake.
+
+use std::path::Path;
+
+/// `"PID START_TICKS"` of this process.
+#[must_use]
+pub fn this_process() -> String {
+    let pid = std::process::id();
+    format!("{pid} {}", start_ticks(pid).unwrap_or(0))
+}
+
+/// Whether the process that once called itself so still lives; never for an empty text.
+#[must_use]
+pub fn process_lives(identity: &str) -> bool {
+    let mut words = identity.split_whitespace().map(str::parse::<u64>);
+    match (words.next(), words.next()) {
+        (Some(Ok(pid)), Some(Ok(started))) => {
+            u32::try_from(pid).is_ok_and(|pid| start_ticks(pid) == Some(started))
+        }
+        _ => false,
+    }
+}
+
+/// Field 22 of /proc/PID/stat, counted after the command's closing parenthesis; `None` for zombies, too.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    let (_, fields) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    if fields.first() == Some(&"Z") {
+        return None;
+    }
+    fields.get(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_others_do_not() {
+        assert!(process_lives(&this_process()));
+        let (pid, ticks) = (std::process::id(), start_ticks(std::process::id()).unwrap());
+        assert!(!process_lives(&format!("{pid} {}", ticks + 1)), "the number was reused");
+        assert!(!process_lives(""));
+        assert!(!process_lives("x y"));
+    }
+}

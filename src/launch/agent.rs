@@ -1,0 +1,143 @@
+//! The other end: one request on standard input, one reply on standard output, nothing else.
+
+use std::io::{Read, Write};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::{Answer, PROTOCOL, Reply, Request, descendants};
+use crate::engine::{self, EngineError, Task};
+use crate::observe;
+use crate::record::HostFacts;
+use crate::target;
+
+/// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
+///
+/// # Errors
+/// What made the request unreadable or the reply unwritable.
+pub fn serve() -> Result<(), String> {
+    die_in_order()?;
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(|e| format!("cannot read the request: {e}"))?;
+    let request: Request = serde_json::from_str(&text).map_err(|e| format!("the request is not one: {e}"))?;
+    if request.protocol != PROTOCOL {
+        return Err(format!("the request has protocol {}, this agent knows {PROTOCOL}", request.protocol));
+    }
+    let reply = execute(&request);
+    let bytes = serde_json::to_vec(&reply).map_err(|e| format!("the reply cannot be written: {e}"))?;
+    std::io::stdout().write_all(&bytes).map_err(|e| format!("the reply cannot be written: {e}"))
+}
+
+/// Adopts orphans, so that on SIGTERM (also the one the kernel sends when assay itself is killed) everything
+/// the engine has started ends with this process.
+fn die_in_order() -> Result<(), String> {
+    rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
+        .map_err(|e| format!("cannot become subreaper: {e}"))?;
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot watch signals: {e}"))?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let me = rustix::process::getpid().as_raw_nonzero().get();
+            let begun = Instant::now();
+            while descendants::signal_all(me, Signal::TERM) > 0
+                && begun.elapsed() < Duration::from_millis(500)
+            {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            descendants::kill_all(me);
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}
+
+fn execute(request: &Request) -> Reply {
+    let mut reply = Reply {
+        answer: Answer::Unsupported { reason: String::new() },
+        facts: HostFacts::default(),
+        disturbance: None,
+    };
+    match prepare(request) {
+        Ok(notes) => {
+            reply.facts = target::facts(&request.target);
+            let watch = target::Interference::look(&request.target.directory);
+            let mut answer = observed(request);
+            reply.disturbance = Some(watch.since());
+            if let Answer::Done(outcome) = &mut answer {
+                outcome.notes.splice(0..0, notes);
+            }
+            reply.answer = after_hook(request, answer);
+        }
+        Err(failed) => reply.answer = failed,
+    }
+    reply
+}
+
+/// The same state before each trial; then the hook.
+fn prepare(request: &Request) -> Result<Vec<String>, Answer> {
+    let notes = target::prepare(&request.target).map_err(|error| Answer::Failed {
+        reason: error.to_string(),
+        command: String::new(),
+        output: String::new(),
+        so_far: Vec::new(),
+    })?;
+    if let Some(script) = &request.before {
+        hook("before", script, request)?;
+    }
+    Ok(notes)
+}
+
+fn after_hook(request: &Request, answer: Answer) -> Answer {
+    let Some(script) = &request.after else { return answer };
+    match hook("after", script, request) {
+        Err(failed) if matches!(answer, Answer::Done(_)) => failed,
+        _ => answer,
+    }
+}
+
+fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
+    let failed = |reason: String, output: String| Answer::Failed {
+        reason,
+        command: format!("sh -c {}", shlex::try_quote(script).unwrap_or_default()),
+        output,
+        so_far: Vec::new(),
+    };
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(script)
+        .envs(request.task.variables.iter().cloned())
+        .env("ASSAY_DIRECTORY", &request.target.directory)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|e| failed(format!("cannot start the {which} hook: {e}"), String::new()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let mut words = String::from_utf8_lossy(&output.stdout).into_owned();
+    words.push_str(&String::from_utf8_lossy(&output.stderr));
+    Err(failed(format!("the {which} hook failed: {}", output.status), words))
+}
+
+/// The engine with the observers around it.
+fn observed(request: &Request) -> Answer {
+    let engine = engine::of(request.engine);
+    let task = Task { directory: request.target.directory.clone(), ..request.task.clone() };
+    let result = engine.prepare(&task).and_then(|()| {
+        // Started only now: laying files out is no part of what is measured.
+        let mut observers = observe::standard(&request.target.directory);
+        observers.iter_mut().for_each(|observer| observer.start());
+        let mut outcome = engine.run(&task)?;
+        observe::stop_all(&mut observers, &mut outcome);
+        Ok(outcome)
+    });
+    match result {
+        Ok(outcome) => Answer::Done(outcome),
+        Err(EngineError::Unsupported { reason }) => Answer::Unsupported { reason },
+        Err(EngineError::Failed { reason, command, output, so_far }) => {
+            Answer::Failed { reason, command, output, so_far }
+        }
+    }
+}

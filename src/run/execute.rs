@@ -1,0 +1,289 @@
+//! Rounds of trials in the plan's order, until the rule says stop.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::event::{Event, Sink, SinkError};
+use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
+use crate::record::{Outcome, Run, RunState, Status, Trial};
+
+/// Rules fixed before the first trial; none of them can see an outcome.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Most rounds.
+    pub rounds: u32,
+    /// Ends the run with the round that passes it.
+    pub time_budget: Option<Duration>,
+    /// Throws a round out for what others did to the machine in one of its trials; `None`: never.
+    pub disturbance: Option<crate::host::Limits>,
+}
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A sink failed.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// The agent could not be started.
+    #[error(transparent)]
+    Launch(LaunchError),
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By its rule.
+    Finished,
+    /// By Ctrl-C or SIGTERM.
+    Interrupted,
+    /// A cell failed in two rounds running.
+    Failed,
+}
+
+/// Everything needed to execute a plan.
+pub struct Execution<'e> {
+    /// The run; trials are added to it. With `--resume` it holds those done before.
+    pub run: &'e mut Run,
+    /// Cells of a round in the order they are run.
+    pub order: &'e dyn Fn(u32) -> Vec<usize>,
+    /// What is asked of the agent for (cell, round).
+    pub request: &'e dyn Fn(usize, u32) -> Request,
+    /// Where trials execute.
+    pub launcher: &'e mut dyn Launcher,
+    /// Who is told.
+    pub sinks: Vec<&'e mut dyn Sink>,
+    /// Whether every verdict has been reached; asked after each round.
+    pub decided: &'e mut dyn FnMut(&Run) -> bool,
+    /// Set by Ctrl-C and SIGTERM.
+    pub cancelled: &'e AtomicBool,
+    /// When to stop at the latest, and what throws a round out.
+    pub limits: Limits,
+}
+
+impl Execution<'_> {
+    /// Runs all rounds; the run's state and notes are set at the end.
+    ///
+    /// # Errors
+    /// [`RunError`]: a sink or the agent's start failed. Trials stored until then stay.
+    pub fn execute(&mut self) -> Result<Ending, RunError> {
+        let trials_left = self.trials_left();
+        self.tell(|run| Event::RunBegins { run, trials_left })?;
+        let ending = self.rounds();
+        self.run.state = match ending {
+            Ok(Ending::Finished) => RunState::Finished,
+            Ok(Ending::Interrupted) => RunState::Interrupted,
+            Ok(Ending::Failed) | Err(_) => RunState::Failed,
+        };
+        self.tell(|run| Event::RunEnds { run })?;
+        ending
+    }
+
+    fn trials_left(&self) -> u64 {
+        let planned = u64::from(self.limits.rounds) * self.run.cells.len() as u64;
+        planned.saturating_sub(self.run.trials.iter().filter(|t| is_final(t)).count() as u64)
+    }
+
+    fn rounds(&mut self) -> Result<Ending, RunError> {
+        let begun = Instant::now();
+        for round in 0..self.limits.rounds {
+            let was_complete = self.complete(round);
+            if !was_complete {
+                match self.round(round)? {
+                    Ending::Finished => {}
+                    other => return Ok(other),
+                }
+            }
+            if (self.decided)(self.run) {
+                return Ok(Ending::Finished);
+            }
+            if self.nothing_left_to_compare() {
+                self.run.notes.push("ended early: fewer than two cells can be run here".to_owned());
+                return Ok(Ending::Finished);
+            }
+            let last = round + 1 == self.limits.rounds;
+            if !last && self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget) {
+                self.run.notes.push(format!("the time budget ended it after {} rounds", round + 1));
+                return Ok(Ending::Finished);
+            }
+        }
+        Ok(Ending::Finished)
+    }
+
+    /// Whether every trial of the round has ended (a resumed run).
+    fn complete(&self, round: u32) -> bool {
+        let order = (self.order)(round);
+        order.iter().enumerate().all(|(position, cell)| {
+            self.skipped(*cell) || self.attempts(round, position as u32).any(|trial| is_final(trial))
+        })
+    }
+
+    fn attempts(&self, round: u32, position: u32) -> impl Iterator<Item = &Trial> {
+        self.run.trials.iter().filter(move |t| t.round == round && t.position == position)
+    }
+
+    fn skipped(&self, cell: usize) -> bool {
+        let skipped = |t: &Trial| t.cell as usize == cell && matches!(t.status, Status::Skipped { .. });
+        self.run.trials.iter().any(skipped)
+    }
+
+    fn nothing_left_to_compare(&self) -> bool {
+        let cells = self.run.cells.len();
+        let left = (0..cells).filter(|cell| !self.skipped(*cell)).count();
+        left < cells && left < 2
+    }
+
+    fn round(&mut self, round: u32) -> Result<Ending, RunError> {
+        let mut disturbed: Option<String> = None;
+        for (position, cell) in (self.order)(round).into_iter().enumerate() {
+            if self.skipped(cell) {
+                continue;
+            }
+            loop {
+                let known: Vec<bool> = self.attempts(round, position as u32).map(is_final).collect();
+                if known.contains(&true) {
+                    break;
+                }
+                let attempt = known.len() as u32;
+                if self.cancelled.load(Ordering::SeqCst) {
+                    return Ok(Ending::Interrupted);
+                }
+                match self.trial(cell, round, position as u32, attempt)? {
+                    Attempt::Ended { disturbed_by } => disturbed = disturbed.or(disturbed_by),
+                    Attempt::Interrupted => return Ok(Ending::Interrupted),
+                }
+            }
+            if self.failed_twice_running(cell, round) {
+                self.run.notes.push(format!(
+                    "stopped: a cell failed in rounds {} and {}; see its last output in `assay show`",
+                    round,
+                    round + 1
+                ));
+                return Ok(Ending::Failed);
+            }
+        }
+        self.tell(|run| Event::RoundEnds { run, round })?;
+        if let Some(rule) = disturbed {
+            self.exclude(round, &rule)?;
+        }
+        Ok(Ending::Finished)
+    }
+
+    /// Throws a round out whole, by a rule that sees what others did to the machine and never a result.
+    fn exclude(&mut self, round: u32, rule: &str) -> Result<(), RunError> {
+        for trial in self.run.trials.iter_mut().filter(|t| t.round == round) {
+            trial.excluded = Some(rule.to_owned());
+        }
+        self.tell(|run| Event::RoundExcluded { run, round, rule })
+    }
+
+    fn failed_twice_running(&self, cell: usize, round: u32) -> bool {
+        let failed = |round: u32| {
+            self.run.trials.iter().any(|t| {
+                t.cell as usize == cell
+                    && t.round == round
+                    && t.attempt == 1
+                    && matches!(t.status, Status::Failed { .. })
+            })
+        };
+        round > 0 && failed(round) && failed(round - 1)
+    }
+
+    fn trial(&mut self, cell: usize, round: u32, position: u32, attempt: u32) -> Result<Attempt, RunError> {
+        self.tell(|run| Event::TrialBegins { run, cell: cell as u32, round, attempt })?;
+        let started_unix_ns =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
+        let begun = Instant::now();
+        let request = (self.request)(cell, round);
+        let reply = match self.launcher.launch(&request, self.cancelled) {
+            Ok(reply) => reply,
+            Err(LaunchError::Cancelled) => return Ok(Attempt::Interrupted),
+            Err(error) => return Err(RunError::Launch(error)),
+        };
+        let limits = self.limits.disturbance;
+        let disturbed_by =
+            reply.disturbance.as_ref().and_then(|seen| limits.and_then(|limits| seen.over(&limits)));
+        let mut trial = Trial {
+            cell: cell as u32,
+            round,
+            position,
+            attempt,
+            started_unix_ns,
+            elapsed_s: begun.elapsed().as_secs_f64(),
+            facts: None,
+            status: Status::Done,
+            excluded: None,
+            values: Vec::new(),
+            histograms: Vec::new(),
+            series: Vec::new(),
+            notes: Vec::new(),
+        };
+        take(self.run, &mut trial, reply);
+        self.run.trials.push(trial);
+        let index = self.run.trials.len() - 1;
+        self.tell(|run| Event::TrialEnds { run, index })?;
+        Ok(Attempt::Ended { disturbed_by })
+    }
+
+    fn tell<'t>(&'t mut self, event: impl Fn(&'t Run) -> Event<'t>) -> Result<(), RunError> {
+        let run: &'t Run = self.run;
+        for sink in &mut self.sinks {
+            sink.event(&event(run))?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of one attempt at a trial.
+enum Attempt {
+    Ended { disturbed_by: Option<String> },
+    Interrupted,
+}
+
+/// Whether no further attempt will follow: done, skipped, or failed for the second time.
+fn is_final(trial: &Trial) -> bool {
+    !matches!(trial.status, Status::Failed { .. }) || trial.attempt >= 1
+}
+
+/// Moves what the agent answered into the trial.
+fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
+    if reply.facts != crate::record::HostFacts::default() {
+        trial.facts = Some(run.facts_index(&reply.facts));
+    }
+    match reply.answer {
+        Answer::Done(outcome) => {
+            let outcome = plain_single_job(outcome);
+            for sample in &outcome.samples {
+                let metric = run.metric_index(&sample.metric);
+                trial.values.push((metric, sample.value));
+            }
+            // A metric measured twice (engine and observer) would break "each value once".
+            let mut seen = BTreeSet::new();
+            trial.values.retain(|(metric, _)| seen.insert(*metric));
+            trial.histograms = outcome.histograms;
+            trial.series = outcome.series;
+            trial.notes = outcome.notes;
+        }
+        Answer::Failed { reason, command, output, so_far } => {
+            // What was counted until then is kept beside the reason; nothing that failed is ever judged.
+            for sample in so_far {
+                let metric = run.metric_index(&sample.metric);
+                trial.values.push((metric, sample.value));
+            }
+            trial.status = Status::Failed { reason, command, output };
+        }
+        Answer::Unsupported { reason } => trial.status = Status::Skipped { reason },
+    }
+}
+
+/// With a single job there is nothing to tell apart: its results are the trial's.
+fn plain_single_job(mut outcome: Outcome) -> Outcome {
+    let jobs: BTreeSet<&str> =
+        outcome.samples.iter().map(|s| s.metric.job.as_str()).filter(|job| !job.is_empty()).collect();
+    if jobs.len() == 1 {
+        outcome.samples.iter_mut().for_each(|s| s.metric.job.clear());
+        outcome.histograms.iter_mut().for_each(|h| h.job.clear());
+        outcome.series.iter_mut().for_each(|s| s.job.clear());
+    }
+    outcome
+}

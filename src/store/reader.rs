@@ -1,0 +1,267 @@
+//! Reading runs back, whole or as a line of a list.
+
+use rusqlite::{Row, params};
+use serde::de::DeserializeOwned;
+
+use super::{Store, StoreError};
+use crate::record::{Cell, LatencyHistogram, Metric, RECORD_VERSION, Run, RunState, Series, Trial};
+
+/// A run as a line of `assay list`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSummary {
+    /// Its number.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// How far it came.
+    pub state: RunState,
+    /// Nanoseconds since the Unix epoch.
+    pub started_unix_ns: u64,
+    /// Engine and version.
+    pub engine: String,
+    /// Trials stored.
+    pub trials: u64,
+    /// Rounds begun.
+    pub rounds: u32,
+    /// Labels of the arms, the baseline first.
+    pub arms: Vec<String>,
+    /// Name of the compared factor.
+    pub factor: String,
+    /// Whether it compares the baseline with itself.
+    pub aa: bool,
+}
+
+impl Store {
+    /// All runs, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
+        let sql = "SELECT id, name, state, started_unix_ns, engine, design, aa,
+                 (SELECT count(*) FROM trial WHERE run = id), (SELECT 1 + max(round) FROM trial WHERE run = id)
+             FROM run ORDER BY id";
+        let mut statement = self.connection.prepare(sql).map_err(|e| self.at(e))?;
+        let mut rows = statement.query([]).map_err(|e| self.at(e))?;
+        let mut list = Vec::new();
+        while let Some(row) = rows.next().map_err(|e| self.at(e))? {
+            list.push(self.summary(row)?);
+        }
+        Ok(list)
+    }
+
+    fn summary(&self, row: &Row<'_>) -> Result<RunSummary, StoreError> {
+        let id = self.get::<i64>(row, 0)?;
+        let design: crate::record::Design = self.get_json(row, 5, id, "design")?;
+        let factor = design.factors.get(design.compare).cloned();
+        Ok(RunSummary {
+            id,
+            name: self.get(row, 1)?,
+            state: self.get_json(row, 2, id, "state")?,
+            started_unix_ns: self.get::<i64>(row, 3)? as u64,
+            engine: self.get(row, 4)?,
+            aa: self.get(row, 6)?,
+            trials: self.get::<i64>(row, 7)? as u64,
+            rounds: self.get::<Option<u32>>(row, 8)?.unwrap_or(0),
+            arms: factor.as_ref().map(|f| f.levels.clone()).unwrap_or_default(),
+            factor: factor.map(|f| f.name).unwrap_or_default(),
+        })
+    }
+
+    /// One run with every trial; histograms and series too.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`] naming the known ones, [`StoreError::Damaged`].
+    pub fn load_run(&self, id: i64) -> Result<Run, StoreError> {
+        let mut run = self.load_head(id)?;
+        run.cells = self.rows(id, "SELECT levels FROM cell WHERE run = ?1 ORDER BY cell", |store, row| {
+            Ok(Cell { levels: store.get_json(row, 0, id, "cell")? })
+        })?;
+        run.facts = self.rows(id, "SELECT json FROM facts WHERE run = ?1 ORDER BY facts", |store, row| {
+            store.get_json(row, 0, id, "facts")
+        })?;
+        let sql = "SELECT job, name, unit, better FROM metric WHERE run = ?1 ORDER BY metric";
+        run.metrics = self.rows(id, sql, |store, row| {
+            Ok(Metric {
+                job: store.get(row, 0)?,
+                name: store.get(row, 1)?,
+                unit: store.get_json(row, 2, id, "unit")?,
+                better: store.get_json(row, 3, id, "better")?,
+            })
+        })?;
+        run.trials = self.load_trials(id)?;
+        self.load_values(id, &mut run.trials)?;
+        self.load_histograms(id, &mut run.trials)?;
+        self.load_series(id, &mut run.trials)?;
+        self.check(id, &run)?;
+        Ok(run)
+    }
+
+    fn load_head(&self, id: i64) -> Result<Run, StoreError> {
+        let sql = "SELECT name, source, state, assay_version, started_unix_ns, command_line, seed, engine, job_text,
+                 experiment, design, aa, notes FROM run WHERE id = ?1";
+        let mut heads = self.rows(id, sql, |store, row| {
+            Ok(Run {
+                version: RECORD_VERSION,
+                id: Some(id),
+                name: store.get(row, 0)?,
+                source: store.get_json(row, 1, id, "source")?,
+                state: store.get_json(row, 2, id, "state")?,
+                assay_version: store.get(row, 3)?,
+                started_unix_ns: store.get::<i64>(row, 4)? as u64,
+                command_line: store.get_json(row, 5, id, "command line")?,
+                seed: store.get::<i64>(row, 6)? as u64,
+                engine: store.get(row, 7)?,
+                job_text: store.get(row, 8)?,
+                experiment: store.get_json(row, 9, id, "experiment")?,
+                design: store.get_json(row, 10, id, "design")?,
+                aa: store.get(row, 11)?,
+                notes: store.get_json(row, 12, id, "notes")?,
+                facts: Vec::new(),
+                metrics: Vec::new(),
+                cells: Vec::new(),
+                trials: Vec::new(),
+            })
+        })?;
+        heads.pop().ok_or_else(|| self.unknown(id))
+    }
+
+    fn unknown(&self, run: i64) -> StoreError {
+        let known = match self.list() {
+            Ok(list) if !list.is_empty() => {
+                let ids: Vec<String> = list.iter().rev().take(8).map(|r| r.id.to_string()).collect();
+                format!("the newest are {}", ids.join(", "))
+            }
+            _ => "it holds no run".to_owned(),
+        };
+        StoreError::UnknownRun { run, path: self.path.clone(), known }
+    }
+
+    fn load_trials(&self, id: i64) -> Result<Vec<Trial>, StoreError> {
+        let sql = "SELECT cell, round, position, attempt, started_unix_ns, elapsed_s, facts, status, excluded, notes
+             FROM trial WHERE run = ?1 ORDER BY trial";
+        self.rows(id, sql, |store, row| {
+            Ok(Trial {
+                cell: store.get(row, 0)?,
+                round: store.get(row, 1)?,
+                position: store.get(row, 2)?,
+                attempt: store.get(row, 3)?,
+                started_unix_ns: store.get::<i64>(row, 4)? as u64,
+                elapsed_s: store.get(row, 5)?,
+                facts: store.get(row, 6)?,
+                status: store.get_json(row, 7, id, "status")?,
+                excluded: store.get(row, 8)?,
+                notes: store.get_json(row, 9, id, "notes")?,
+                values: Vec::new(),
+                histograms: Vec::new(),
+                series: Vec::new(),
+            })
+        })
+    }
+
+    fn load_values(&self, id: i64, trials: &mut [Trial]) -> Result<(), StoreError> {
+        let sql = "SELECT trial, metric, value FROM value WHERE run = ?1";
+        let mut statement = self.connection.prepare(sql).map_err(|e| self.at(e))?;
+        let mut rows = statement.query([id]).map_err(|e| self.at(e))?;
+        while let Some(row) = rows.next().map_err(|e| self.at(e))? {
+            // SQLite keeps NaN as NULL.
+            let value = self.get::<Option<f64>>(row, 2)?.unwrap_or(f64::NAN);
+            let metric = self.get::<u32>(row, 1)?;
+            self.trial_at(id, trials, self.get(row, 0)?)?.values.push((metric, value));
+        }
+        Ok(())
+    }
+
+    fn load_histograms(&self, id: i64, trials: &mut [Trial]) -> Result<(), StoreError> {
+        let sql = "SELECT trial, job, direction, kind, hdr FROM histogram WHERE run = ?1";
+        for (trial, histogram) in self.rows(id, sql, |store, row| {
+            let histogram = LatencyHistogram {
+                job: store.get(row, 1)?,
+                direction: store.get_json(row, 2, id, "direction")?,
+                kind: store.get_json(row, 3, id, "latency kind")?,
+                hdr: store.get(row, 4)?,
+            };
+            Ok((store.get(row, 0)?, histogram))
+        })? {
+            self.trial_at(id, trials, trial)?.histograms.push(histogram);
+        }
+        Ok(())
+    }
+
+    fn load_series(&self, id: i64, trials: &mut [Trial]) -> Result<(), StoreError> {
+        let sql = "SELECT trial, job, name, interval_s, numbers FROM series WHERE run = ?1";
+        for (trial, series) in self.rows(id, sql, |store, row| {
+            let numbers: Vec<u8> = store.get(row, 4)?;
+            let values = numbers.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect();
+            let series = Series {
+                job: store.get(row, 1)?,
+                name: store.get(row, 2)?,
+                interval_s: store.get(row, 3)?,
+                values,
+            };
+            Ok((store.get(row, 0)?, series))
+        })? {
+            self.trial_at(id, trials, trial)?.series.push(series);
+        }
+        Ok(())
+    }
+
+    fn trial_at<'t>(&self, run: i64, trials: &'t mut [Trial], at: i64) -> Result<&'t mut Trial, StoreError> {
+        let missing =
+            || StoreError::Damaged { run, what: format!("values of trial {at}, which is not there") };
+        usize::try_from(at).ok().and_then(|at| trials.get_mut(at)).ok_or_else(missing)
+    }
+
+    /// Indices must point at something, or every later step would have to doubt them.
+    fn check(&self, id: i64, run: &Run) -> Result<(), StoreError> {
+        run.check().map_err(|what| StoreError::Damaged { run: id, what })
+    }
+
+    /// Who executes the run, as stored by [`Store::set_owner`].
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn owner(&self, id: i64) -> Result<String, StoreError> {
+        let sql = "SELECT owner FROM run WHERE id = ?1";
+        self.rows(id, sql, |store, row| store.get(row, 0))?.pop().ok_or_else(|| self.unknown(id))
+    }
+
+    /// (run, path) of everything some run has made and not removed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn leftovers(&self) -> Result<Vec<(i64, String)>, StoreError> {
+        let sql = "SELECT run, path FROM leftover WHERE run >= ?1 ORDER BY run, path";
+        self.rows(0, sql, |store, row| Ok((store.get(row, 0)?, store.get(row, 1)?)))
+    }
+
+    fn rows<T>(
+        &self,
+        id: i64,
+        sql: &str,
+        mut read: impl FnMut(&Store, &Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = self.connection.prepare(sql).map_err(|e| self.at(e))?;
+        let mut rows = statement.query(params![id]).map_err(|e| self.at(e))?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().map_err(|e| self.at(e))? {
+            all.push(read(self, row)?);
+        }
+        Ok(all)
+    }
+
+    fn get<T: rusqlite::types::FromSql>(&self, row: &Row<'_>, at: usize) -> Result<T, StoreError> {
+        row.get(at).map_err(|e| self.at(e))
+    }
+
+    fn get_json<T: DeserializeOwned>(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        run: i64,
+        what: &str,
+    ) -> Result<T, StoreError> {
+        let text = row.get_ref(at).map_err(|e| self.at(e))?;
+        let text = text.as_str().map_err(|e| StoreError::Damaged { run, what: format!("{what}: {e}") })?;
+        serde_json::from_str(text).map_err(|e| StoreError::Damaged { run, what: format!("{what}: {e}") })
+    }
+}
