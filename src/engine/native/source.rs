@@ -30,7 +30,13 @@ pub(super) struct Source {
     files: Vec<FileSource>,
     /// The file whose turn it is (fio's round robin).
     turn: usize,
+    /// Of this loop.
     bytes_left: u64,
+    bytes_a_loop: u64,
+    loops_left: u32,
+    /// Regions are begun again within a loop: only with `io_size`, as in fio.
+    begins_again: bool,
+    max_block: u64,
     endless: bool,
     sync_every: [(u32, Operation); 2],
     writes_since_sync: [u32; 2],
@@ -73,7 +79,11 @@ impl Source {
             choice: DirectionChoice::new(job.pattern.mix, seed ^ 0x5851_f42d_4c95_7f2d),
             files: sources,
             turn: 0,
-            bytes_left: once.saturating_mul(u64::from(job.loops.max(1))),
+            bytes_left: once,
+            bytes_a_loop: once,
+            loops_left: job.loops.max(1) - 1,
+            begins_again: job.io_size.is_some(),
+            max_block: job.max_block(),
             endless,
             sync_every: [(job.fsync, Operation::Fsync), (job.fdatasync, Operation::Fdatasync)],
             writes_since_sync: [0, 0],
@@ -89,13 +99,13 @@ impl Source {
 
     /// Bytes that are still to be transferred.
     pub(super) fn bytes_left(&self) -> u64 {
-        self.bytes_left
+        self.bytes_left + self.bytes_a_loop * u64::from(self.loops_left)
     }
 
     /// The next transfer, or `None` when the amount is done.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Next> {
-        if self.bytes_left == 0 && !self.endless {
+        if self.bytes_left == 0 && !self.next_loop() {
             // As in fio, a sync that the very last write made due is not issued.
             return None;
         }
@@ -106,7 +116,7 @@ impl Source {
         let (file, offset, length) = match self.place(direction) {
             Some(place) => place,
             None => {
-                self.restart();
+                self.begin_again()?;
                 self.place(direction)?
             }
         };
@@ -139,6 +149,25 @@ impl Source {
             }
         }
         None
+    }
+
+    /// fio's `keep_running` when all files are done: within a loop only with `io_size` and a block or more to go.
+    fn begin_again(&mut self) -> Option<()> {
+        if self.begins_again && self.bytes_left >= self.max_block {
+            self.restart();
+            return Some(());
+        }
+        self.next_loop().then_some(())
+    }
+
+    fn next_loop(&mut self) -> bool {
+        if !self.endless && self.loops_left == 0 {
+            return false;
+        }
+        self.loops_left = self.loops_left.saturating_sub(1);
+        self.bytes_left = self.bytes_a_loop;
+        self.restart();
+        true
     }
 
     fn restart(&mut self) {

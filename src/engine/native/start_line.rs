@@ -27,7 +27,7 @@ unsafe impl Sync for StartLine {}
 impl StartLine {
     /// A line for so many runners.
     pub(super) fn new(runners: u32) -> std::io::Result<StartLine> {
-        let size = std::mem::size_of::<Shared>();
+        let size = size_of::<Shared>();
         #[expect(unsafe_code, reason = "memory shared with forked processes comes from mmap")]
         // SAFETY: a new mapping at an address of the kernel's choice; zeroed memory is a valid Shared.
         let shared = unsafe {
@@ -75,6 +75,6 @@ impl Drop for StartLine {
     fn drop(&mut self) {
         #[expect(unsafe_code, reason = "gives back the mapping made in new")]
         // SAFETY: exactly the mapping made in new; borrows of it end with self.
-        let _ = unsafe { munmap(self.shared.cast(), std::mem::size_of::<Shared>()) };
+        let _ = unsafe { munmap(self.shared.cast(), size_of::<Shared>()) };
     }
 }
