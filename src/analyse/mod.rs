@@ -1,11 +1,163 @@
 //! Records → paired (or unpaired) samples → [`Comparison`]s: effect, interval, verdict.
 //!
-//! Enters: a [`crate::record::Run`]. Leaves: an [`Analysis`]. It reads stored records only, so that an old run
+//! Enters: a [`Run`]. Leaves: an [`Analysis`]. It reads stored records only, so that an old run
 //! can be judged again with no device at hand; it must not know how a trial was executed or how a report looks.
 
 mod comparison;
+mod curves;
+mod draft;
+mod drift;
+mod facts;
+mod layout;
+#[cfg(test)]
+mod made_up;
+mod noise_floor;
+mod options;
+mod paired;
+mod progress;
+mod quantile_guard;
+mod summary;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unpaired;
+mod verdict;
 
 pub use comparison::{
     Analysis, ArmSummary, Caveat, Comparison, FactDifference, Interval, Method, NoiseFloor, QuantileCurve,
     Role, RowKey, Verdict,
 };
+pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor};
+pub use options::{Options, OptionsError};
+pub use progress::{Progress, decided, progress};
+
+use std::collections::BTreeMap;
+
+use draft::{Case, Draft, Setting};
+use layout::{Layout, Row};
+use table::Table;
+
+use crate::record::{Run, Status};
+
+/// Judges a run.
+///
+/// Pairs are made by round in paired designs; imported results are compared unpaired. A wish in `options` that
+/// the run cannot fulfil is ignored; [`Options::check`] names it beforehand. `noise_floor` is left empty: the
+/// caller knows the store.
+#[must_use]
+pub fn analyse(run: &Run, options: &Options) -> Analysis {
+    let table = Table::new(run);
+    let layout = Layout::new(run, options, &table);
+    let stop = options.stop(run);
+    let setting = Setting { run, table: &table, layout: &layout, stop, family: layout.family() };
+    let mut drafts = Vec::new();
+    for row in &layout.rows {
+        for arm in 1..layout.arms.len() {
+            drafts.extend(cases(run, options, row, arm, &table).map(|case| compare(&setting, &case)));
+        }
+    }
+    let comparisons = verdict::judge(drafts, &stop);
+    let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
+    let rounds = primary.clone().chain(&comparisons).map(|c| c.n).max().unwrap_or(0) as u32;
+    let caveats = whole_run_caveats(&setting);
+    Analysis {
+        arms: layout.arms.clone(),
+        factor: layout.factor.clone(),
+        delta: stop.delta,
+        rounds,
+        comparisons,
+        curves: curves::curves(&layout, &table),
+        differences: facts::differences(run, &layout, &table),
+        noise_floor: None,
+        caveats,
+    }
+}
+
+/// The comparisons of one row and candidate: the primary metric first.
+fn cases<'a>(
+    run: &'a Run,
+    options: &'a Options,
+    row: &'a Row,
+    arm: usize,
+    table: &'a Table,
+) -> impl Iterator<Item = Case<'a>> {
+    let primary = row.primary.map(|metric| Case { row, metric, role: Role::Primary, arm });
+    let others = row.metrics.iter().copied().filter(move |metric| {
+        Some(*metric) != row.primary
+            && options.wants(&run.metrics[*metric as usize].name)
+            && (options.all_metrics || varies(table, row, *metric))
+    });
+    primary.into_iter().chain(others.map(move |metric| Case { row, metric, role: Role::Exploratory, arm }))
+}
+
+/// Whether a metric ever changed in a row: a count fixed by the job tells nothing.
+fn varies(table: &Table, row: &Row, metric: u32) -> bool {
+    let mut values =
+        row.cells.iter().flatten().flat_map(|cell| table.column(*cell, metric)).map(|point| point.value);
+    let first = values.next();
+    values.any(|value| Some(value) != first)
+}
+
+fn compare(setting: &Setting, case: &Case) -> Draft {
+    let refused = quantile_guard::refusal(setting, case);
+    let draft = if setting.run.design.paired {
+        paired::compare(setting, case)
+    } else {
+        unpaired::compare(setting, case)
+    };
+    match refused {
+        Some(Caveat::QuantileRefused { metric, needed, had }) => {
+            let reason = format!("{metric} needs {needed} operations a trial, the smallest had {had}");
+            let mut draft = draft.not_measured(reason);
+            draft.comparison.effect = None;
+            draft.comparison.method = Method::ChangeOnly;
+            (draft.comparison.p, draft.comparison.p_adjusted) = (None, None);
+            draft.comparison.caveats = vec![Caveat::QuantileRefused { metric, needed, had }];
+            draft
+        }
+        _ => draft,
+    }
+}
+
+fn whole_run_caveats(setting: &Setting) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    if !setting.run.design.paired {
+        caveats.extend(order_caveat(setting));
+    }
+    let mut rules: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    let mut failed = 0;
+    for trial in setting.table.latest() {
+        if let Some(rule) = &trial.excluded {
+            rules.entry(rule).or_default().push(trial.round);
+        }
+        failed += u32::from(matches!(trial.status, Status::Failed { .. }));
+    }
+    for (rule, mut rounds) in rules {
+        rounds.sort_unstable();
+        rounds.dedup();
+        caveats.push(Caveat::ExcludedRounds { count: rounds.len() as u32, rule: rule.to_owned() });
+    }
+    if failed > 0 {
+        caveats.push(Caveat::FailedTrials { count: failed });
+    }
+    if setting.family > 1 {
+        caveats.push(Caveat::Family { m: setting.family as u32 });
+    }
+    caveats
+}
+
+/// What is known about the order of the arms, the worst of all rows.
+fn order_caveat(setting: &Setting) -> Option<Caveat> {
+    let mut known = Vec::new();
+    for row in &setting.layout.rows {
+        let Some(metric) = row.primary else { continue };
+        for arm in 1..setting.layout.arms.len() {
+            let (baseline, candidate) = setting.columns(&Case { row, metric, role: Role::Primary, arm });
+            if !baseline.is_empty() && !candidate.is_empty() {
+                known.push(unpaired::order_known(baseline, candidate));
+            }
+        }
+    }
+    let worst = [Caveat::Sequential, Caveat::OrderUnknown, Caveat::Interleaved];
+    worst.into_iter().find(|caveat| known.contains(caveat))
+}

@@ -1,0 +1,119 @@
+//! A comparison before its verdict: the figures, and what the judge still needs.
+//!
+//! Enters: figures of one comparison. Leaves: a [`Draft`] for [`super::verdict`].
+
+use super::comparison::{Caveat, Comparison, Method, Role, RowKey, Verdict};
+use super::layout::{Layout, Row};
+use super::summary::{as_ratio, summarise};
+use super::table::{Point, Table};
+use crate::record::{Run, StopRule};
+use crate::stats::Estimate;
+
+/// α of exploratory metrics: q of Benjamini–Hochberg, and their intervals' error.
+pub(super) const EXPLORATORY_Q: f64 = 0.05;
+
+/// A comparison whose verdict is open, or settled before any test could run.
+pub(super) struct Draft {
+    pub comparison: Comparison,
+    /// Effect on the log scale, in the metric's own direction (positive: more).
+    pub log: Option<Estimate>,
+    /// Typical effect and spread of D for the rounds still needed.
+    pub theta: f64,
+    pub spread: f64,
+    /// The verdict needs no judge: too few, not measured.
+    pub settled: bool,
+}
+
+/// What all comparisons of an analysis share.
+pub(super) struct Setting<'a> {
+    pub run: &'a Run,
+    pub table: &'a Table<'a>,
+    pub layout: &'a Layout,
+    pub stop: StopRule,
+    /// Comparisons that share α.
+    pub family: usize,
+}
+
+/// One comparison to make.
+pub(super) struct Case<'a> {
+    pub row: &'a Row,
+    pub metric: u32,
+    pub role: Role,
+    /// The candidate's arm.
+    pub arm: usize,
+}
+
+impl Setting<'_> {
+    /// The columns of baseline and candidate.
+    pub(super) fn columns(&self, case: &Case) -> (&[Point], &[Point]) {
+        let column =
+            |arm: usize| case.row.cells[arm].map_or(&[][..], |cell| self.table.column(cell, case.metric));
+        (column(0), column(case.arm))
+    }
+
+    /// Seed of a comparison's resampling: the run's, so that a report can be repeated to the digit.
+    pub(super) fn seed(&self, case: &Case) -> u64 {
+        self.run.seed ^ (u64::from(case.metric) << 32) ^ case.arm as u64
+    }
+
+    /// A draft without effect: both arms in figures, nothing judged.
+    pub(super) fn start(&self, case: &Case) -> Draft {
+        let (baseline, candidate) = self.columns(case);
+        let metric = self.run.metrics[case.metric as usize].clone();
+        let arms = &self.layout.arms;
+        let comparison = Comparison {
+            row: RowKey { levels: case.row.key.levels.clone(), job: case.row.key.job.clone() },
+            role: case.role,
+            baseline: summarise(&arms[0], baseline, metric.better),
+            candidate: summarise(&arms[case.arm], candidate, metric.better),
+            metric,
+            method: Method::ChangeOnly,
+            n: 0,
+            effect: None,
+            mean_change: super::comparison::Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN },
+            p: None,
+            p_adjusted: None,
+            verdict: Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None },
+            caveats: Vec::new(),
+        };
+        Draft { comparison, log: None, theta: f64::NAN, spread: f64::NAN, settled: false }
+    }
+}
+
+impl Draft {
+    /// Settles it: nothing to compare, with the reason.
+    pub(super) fn not_measured(mut self, reason: String) -> Draft {
+        self.comparison.verdict = Verdict::NotMeasured(reason);
+        self.settled = true;
+        self
+    }
+
+    /// Settles it: too few repeats for any interval.
+    pub(super) fn too_few(mut self, n: usize) -> Draft {
+        self.comparison.verdict = Verdict::TooFew { n };
+        self.comparison.caveats.push(Caveat::TooFewRepeats { n });
+        self.settled = true;
+        self
+    }
+
+    /// Settles it: values ≤ 0 have no logarithm.
+    pub(super) fn not_positive(mut self) -> Draft {
+        self.comparison.caveats.push(Caveat::NotPositive);
+        self.not_measured(
+            "values of 0 or below have no logarithm: the change of the mean is shown only".to_owned(),
+        )
+    }
+
+    /// Sets the effect from its log-scale interval.
+    pub(super) fn set_effect(&mut self, log: Estimate) {
+        self.log = Some(log);
+        self.comparison.effect = Some(as_ratio(log));
+    }
+
+    /// An arm without values, in words; `None` when both have some.
+    pub(super) fn missing_arm(&self) -> Option<String> {
+        let empty =
+            [&self.comparison.baseline, &self.comparison.candidate].into_iter().find(|arm| arm.n == 0)?;
+        Some(format!("arm '{}' has no value", empty.arm))
+    }
+}

@@ -1,0 +1,105 @@
+//! Facts in which the arms differ although no factor declares it.
+//!
+//! Enters: the facts each trial points at. Leaves: [`FactDifference`]s. A fact that takes a new value in nearly
+//! every trial (free memory, load) is a measurement, not a setting, and is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::comparison::FactDifference;
+use super::layout::Layout;
+use super::table::Table;
+use crate::record::Run;
+
+pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<FactDifference> {
+    let mut seen: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); layout.arms.len()];
+    let mut trials = vec![0_usize; layout.arms.len()];
+    let arms = arm_of_cells(run, layout);
+    for trial in table.latest().iter().filter(|trial| trial.counts()) {
+        let arm = arms.get(trial.cell as usize).copied().flatten();
+        if let (Some(arm), Some(facts)) = (arm, trial.facts.filter(|at| (*at as usize) < run.facts.len())) {
+            seen[arm].insert(facts);
+            trials[arm] += 1;
+        }
+    }
+    if seen.iter().all(|indices| Some(indices) == seen.first()) || trials.contains(&0) {
+        return Vec::new();
+    }
+    let by_arm: Vec<BTreeMap<&str, BTreeSet<&str>>> =
+        seen.iter().map(|indices| collect(run, indices)).collect();
+    let names: BTreeSet<&str> = by_arm.iter().flat_map(|facts| facts.keys().copied()).collect();
+    let none = BTreeSet::new();
+    let mut found = Vec::new();
+    for name in names.into_iter().filter(|name| !declared(run, name)) {
+        let values: Vec<&BTreeSet<&str>> =
+            by_arm.iter().map(|facts| facts.get(name).unwrap_or(&none)).collect();
+        let volatile = values.iter().zip(&trials).any(|(values, n)| values.len() > 2.max(n / 3));
+        if volatile || values.windows(2).all(|pair| pair[0] == pair[1]) {
+            continue;
+        }
+        let joined = |values: &BTreeSet<&str>| values.iter().copied().collect::<Vec<_>>().join(" | ");
+        let values = layout.arms.iter().cloned().zip(values.into_iter().map(joined)).collect();
+        found.push(FactDifference { fact: name.to_owned(), values });
+    }
+    found
+}
+
+/// The arm of every cell.
+fn arm_of_cells(run: &Run, layout: &Layout) -> Vec<Option<usize>> {
+    let mut arms = vec![None; run.cells.len()];
+    for row in &layout.rows {
+        for (arm, cell) in row.cells.iter().enumerate() {
+            if let Some(cell) = cell {
+                arms[*cell as usize] = Some(arm);
+            }
+        }
+    }
+    arms
+}
+
+/// All values of all facts seen, by name.
+fn collect<'r>(run: &'r Run, indices: &BTreeSet<u32>) -> BTreeMap<&'r str, BTreeSet<&'r str>> {
+    let mut facts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, value) in indices.iter().flat_map(|at| &run.facts[*at as usize].0) {
+        facts.entry(name).or_default().insert(value);
+    }
+    facts
+}
+
+/// Whether a factor varies what the fact tells: its name is one of the fact's dotted parts (`kernel` explains
+/// `kernel.release`, `scheduler` explains `queue.scheduler`), or its last part is (`sysfs:/sys/…/scheduler`).
+fn declared(run: &Run, fact: &str) -> bool {
+    run.design.factors.iter().any(|factor| {
+        let last = factor.name.rsplit(['.', ':', '/']).next().unwrap_or(&factor.name);
+        fact.split('.').any(|part| part == last || part == factor.name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Made, run_of};
+    use super::super::options::Options;
+    use super::*;
+    use crate::record::HostFacts;
+
+    #[test]
+    fn what_differs_undeclared_is_named() {
+        let mut run = run_of(&Made::default(), 6);
+        run.facts.clear();
+        for (at, trial) in run.trials.iter_mut().enumerate() {
+            let mut facts = HostFacts::default();
+            facts.set("cpu.governor", if trial.cell == 0 { "performance" } else { "powersave" });
+            facts.set("mount.direct", trial.cell.to_string());
+            facts.set("memory.free", at.to_string());
+            facts.set("kernel.release", "6.12");
+            run.facts.push(facts);
+            trial.facts = Some(at as u32);
+        }
+        let table = Table::new(&run);
+        let layout = Layout::new(&run, &Options::default(), &table);
+        let found = differences(&run, &layout, &table);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].fact, "cpu.governor");
+        let expected = [("0", "performance"), ("1", "powersave")].map(|(a, v)| (a.to_owned(), v.to_owned()));
+        assert_eq!(found[0].values, expected);
+    }
+}

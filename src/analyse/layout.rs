@@ -1,0 +1,230 @@
+//! Which cells make the arms and rows of an analysis, and which metric decides each row.
+//!
+//! Enters: a run's design, options, the table. Leaves: a [`Layout`]. No numbers are judged here.
+
+use super::comparison::RowKey;
+use super::options::Options;
+use super::table::Table;
+use crate::record::Run;
+
+/// One row: the same job under the same levels of everything that is not compared.
+pub(super) struct Row {
+    pub key: RowKey,
+    /// The cell of each arm, in the order of [`Layout::arms`].
+    pub cells: Vec<Option<u32>>,
+    /// Indices of the row's metrics, in definition order.
+    pub metrics: Vec<u32>,
+    /// The one that decides.
+    pub primary: Option<u32>,
+}
+
+/// Arms and rows.
+pub(super) struct Layout {
+    /// Name of the compared factor.
+    pub factor: String,
+    /// Labels, the baseline first.
+    pub arms: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+impl Layout {
+    pub(super) fn new(run: &Run, options: &Options, table: &Table) -> Layout {
+        let compare = options.compared(run);
+        let factor = &run.design.factors[compare];
+        let baseline =
+            options.baseline.as_ref().and_then(|label| factor.levels.iter().position(|l| l == label));
+        let mut levels: Vec<usize> = (0..factor.levels.len()).collect();
+        // The baseline comes first, the others keep their order.
+        levels.sort_by_key(|level| Some(*level) != baseline);
+        let mut rows = Vec::new();
+        let jobs = jobs(run);
+        for (key, cells) in combinations(run, compare, &levels) {
+            let start = rows.len();
+            for job in &jobs {
+                let metrics: Vec<u32> = (0..run.metrics.len() as u32)
+                    .filter(|m| run.metrics[*m as usize].job == *job && has_values(table, &cells, *m))
+                    .collect();
+                if !metrics.is_empty() {
+                    let key = RowKey { levels: key.clone(), job: job.clone() };
+                    rows.push(Row { key, cells: cells.clone(), metrics, primary: None });
+                }
+            }
+            if rows.len() == start && !run.cells.is_empty() {
+                // Nothing was measured here; the row is kept so that a report can say so.
+                let key = RowKey { levels: key, job: String::new() };
+                rows.push(Row { key, cells, metrics: Vec::new(), primary: None });
+            }
+            choose_primaries(run, options, table, &mut rows[start..]);
+        }
+        let arms = levels.iter().map(|level| factor.levels[*level].clone()).collect();
+        Layout { factor: factor.name.clone(), arms, rows }
+    }
+
+    /// Comparisons that decide: rows with a primary metric × candidates.
+    pub(super) fn family(&self) -> usize {
+        let deciding = self.rows.iter().filter(|row| row.primary.is_some()).count();
+        deciding * self.arms.len().saturating_sub(1)
+    }
+}
+
+/// Jobs in the order of their first metric.
+fn jobs(run: &Run) -> Vec<String> {
+    let mut jobs: Vec<String> = Vec::new();
+    for metric in &run.metrics {
+        if !jobs.contains(&metric.job) {
+            jobs.push(metric.job.clone());
+        }
+    }
+    jobs
+}
+
+type Combination = (Vec<(String, String)>, Vec<Option<u32>>);
+
+/// Combinations of the levels that are not compared, in the order of the cells, with each arm's cell.
+fn combinations(run: &Run, compare: usize, arms: &[usize]) -> Vec<Combination> {
+    let mut found: Vec<(Vec<u32>, Vec<Option<u32>>)> = Vec::new();
+    for (cell, levels) in run.cells.iter().enumerate() {
+        let mut rest = levels.levels.clone();
+        let own = rest.remove(compare) as usize;
+        let at = found.iter().position(|(known, _)| *known == rest).unwrap_or_else(|| {
+            found.push((rest, vec![None; arms.len()]));
+            found.len() - 1
+        });
+        if let Some(arm) = arms.iter().position(|level| *level == own) {
+            found[at].1[arm] = Some(cell as u32);
+        }
+    }
+    let others: Vec<_> = run.design.factors.iter().enumerate().filter(|(at, _)| *at != compare).collect();
+    let named = |rest: &[u32]| {
+        let label = |(level, (_, factor)): (&u32, &(usize, &crate::record::Factor))| {
+            (factor.name.clone(), factor.levels[*level as usize].clone())
+        };
+        rest.iter().zip(&others).map(label).collect()
+    };
+    found.into_iter().map(|(rest, cells)| (named(&rest), cells)).collect()
+}
+
+fn has_values(table: &Table, cells: &[Option<u32>], metric: u32) -> bool {
+    cells.iter().flatten().any(|cell| !table.column(*cell, metric).is_empty())
+}
+
+/// Sets each row's primary metric: the one wished or designed, in rows of the other direction its counterpart
+/// (`read.bw` for `write.bw`); where no row has it, the bandwidth; where no row has that, the first metric defined.
+/// Among rows of the same levels, those of named jobs decide; the row of the whole trial only when no job can.
+fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row]) {
+    let named =
+        |row: &Row, name: &str| row.metrics.iter().copied().find(|m| run.metrics[*m as usize].name == name);
+    let wished = |row: &Row| {
+        let name = options.primary.as_ref().or(run.design.primary.as_ref())?;
+        named(row, name).or_else(|| named(row, &counterpart(name)?))
+    };
+    let any_job = rows.iter().any(|row| !row.key.job.is_empty());
+    let first = |row: &Row| row.metrics.first().copied().filter(|_| !(row.key.job.is_empty() && any_job));
+    let mut choices: Vec<Option<u32>> = rows.iter().map(wished).collect();
+    if choices.iter().all(Option::is_none) {
+        choices = rows.iter().map(|row| bandwidth(run, table, row)).collect();
+    }
+    if choices.iter().all(Option::is_none) {
+        choices = rows.iter().map(first).collect();
+    }
+    let jobs_decide =
+        rows.iter().zip(&choices).any(|(row, choice)| choice.is_some() && !row.key.job.is_empty());
+    for (row, choice) in rows.iter_mut().zip(choices) {
+        row.primary = choice.filter(|_| !(row.key.job.is_empty() && jobs_decide));
+    }
+}
+
+/// The same metric of the other direction.
+fn counterpart(name: &str) -> Option<String> {
+    let reads = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
+    reads.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
+}
+
+/// The bandwidth that stands for a row: of writes, of reads, or of both together.
+fn bandwidth(run: &Run, table: &Table, row: &Row) -> Option<u32> {
+    let moving = |name: &str| {
+        row.metrics.iter().copied().find(|m| {
+            let has = |cell: &u32| table.column(*cell, *m).iter().any(|point| point.value > 0.0);
+            run.metrics[*m as usize].name == name && row.cells.iter().flatten().any(has)
+        })
+    };
+    match (moving("write.bw"), moving("read.bw")) {
+        (Some(write), Some(_)) => moving("bw").or(Some(write)),
+        (write, read) => write.or(read).or_else(|| moving("bw")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Made, run_of};
+    use super::*;
+    use crate::record::{Cell, Factor, Metric};
+    use crate::units::{Better, Unit};
+
+    fn metric(job: &str, name: &str) -> Metric {
+        Metric { job: job.to_owned(), name: name.to_owned(), unit: Unit::Count, better: Better::Higher }
+    }
+
+    /// A run whose every trial has value 1 for each of `metrics`.
+    fn with_metrics(metrics: Vec<Metric>) -> Run {
+        let mut run = run_of(&Made::default(), 4);
+        run.design.primary = None;
+        let values: Vec<(u32, f64)> = (0..metrics.len() as u32).map(|at| (at, 1.0)).collect();
+        run.metrics = metrics;
+        run.trials.iter_mut().for_each(|trial| trial.values.clone_from(&values));
+        run
+    }
+
+    fn primaries(run: &Run, options: &Options) -> Vec<(String, Option<String>)> {
+        let table = Table::new(run);
+        let layout = Layout::new(run, options, &table);
+        let name = |row: &Row| row.primary.map(|m| run.metrics[m as usize].name.clone());
+        layout.rows.iter().map(|row| (row.key.job.clone(), name(row))).collect()
+    }
+
+    #[test]
+    fn bandwidth_decides_by_the_kind_of_load() {
+        let of = |names: &[&str]| {
+            let run = with_metrics(names.iter().map(|name| metric("", name)).collect());
+            primaries(&run, &Options::default()).remove(0).1.unwrap()
+        };
+        assert_eq!(of(&["runtime", "write.bw", "write.iops"]), "write.bw");
+        assert_eq!(of(&["runtime", "read.bw"]), "read.bw");
+        assert_eq!(of(&["read.bw", "write.bw", "bw"]), "bw");
+        assert_eq!(of(&["kb_s", "other"]), "kb_s");
+    }
+
+    #[test]
+    fn jobs_decide_before_the_whole_trial() {
+        let metrics =
+            vec![metric("", "usr_cpu"), metric("w", "write.bw"), metric("r", "read.bw"), metric("", "bw")];
+        let run = with_metrics(metrics);
+        let some = |name: &str| Some(name.to_owned());
+        let expected =
+            [(String::new(), None), ("w".to_owned(), some("write.bw")), ("r".to_owned(), some("read.bw"))];
+        assert_eq!(primaries(&run, &Options::default()), expected);
+        let options = Options { primary: some("usr_cpu"), ..Options::default() };
+        assert_eq!(primaries(&run, &options)[0].1, some("usr_cpu"));
+        assert_eq!(primaries(&run, &options)[1].1, None);
+    }
+
+    #[test]
+    fn rows_are_the_other_factors_and_the_baseline_comes_first() {
+        let mut run = run_of(&Made::default(), 4);
+        run.design
+            .factors
+            .push(Factor { name: "bs".to_owned(), levels: vec!["4k".to_owned(), "1m".to_owned()] });
+        run.cells = [[0, 0], [1, 0], [0, 1], [1, 1]].map(|levels| Cell { levels: levels.to_vec() }).to_vec();
+        run.trials.iter_mut().for_each(|trial| trial.cell += 2 * (trial.round % 2));
+        let table = Table::new(&run);
+        let options = Options { baseline: Some("1".to_owned()), ..Options::default() };
+        let layout = Layout::new(&run, &options, &table);
+        assert_eq!(layout.arms, ["1", "0"]);
+        assert_eq!(
+            layout.rows.iter().map(|row| row.cells.clone()).collect::<Vec<_>>(),
+            [[Some(1), Some(0)], [Some(3), Some(2)]]
+        );
+        assert_eq!(layout.rows[1].key.levels, [("bs".to_owned(), "1m".to_owned())]);
+        assert_eq!(layout.family(), 2);
+    }
+}

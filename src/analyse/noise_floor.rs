@@ -1,0 +1,82 @@
+//! A/A runs: the baseline against itself through the same path.
+//!
+//! Enters: stored A/A runs. Leaves: the [`NoiseFloor`] of one, and the count of claims among many with its test
+//! against 5 %.
+
+use super::comparison::{NoiseFloor, Role, Verdict};
+use super::draft::{Case, Setting};
+use super::layout::Layout;
+use super::options::Options;
+use super::paired::log_ratios;
+use super::table::{Table, pairs};
+use super::{Comparison, analyse};
+use crate::record::Run;
+use crate::stats::{binomial, descriptive};
+
+/// Smallest effect N_max rounds would show, in units of s_D/√N_max.
+const VISIBLE: f64 = 3.8;
+
+/// What one A/A run found on its first primary metric (or the one `options` names); `None` when it holds fewer
+/// than four pairs. `aa_runs` and `aa_claims` count this run only; see [`aa_claims`].
+#[must_use]
+pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
+    let table = Table::new(aa_run);
+    let layout = Layout::new(aa_run, options, &table);
+    let stop = options.stop(aa_run);
+    let setting = Setting { run: aa_run, table: &table, layout: &layout, stop, family: layout.family() };
+    let row = layout.rows.iter().find(|row| row.primary.is_some())?;
+    let case = Case { row, metric: row.primary?, role: Role::Primary, arm: 1 };
+    if layout.arms.len() < 2 {
+        return None;
+    }
+    let (baseline, candidate) = setting.columns(&case);
+    let differences = log_ratios(&pairs(baseline, candidate)).filter(|d| d.len() >= 4)?;
+    let s_d = descriptive::stddev(&differences);
+    let analysis = analyse(aa_run, options);
+    let comparison = analysis.comparisons.iter().find(|c| c.role == Role::Primary)?;
+    // Half the width on the log scale, as a ratio.
+    let half_width =
+        comparison.effect.map_or(f64::NAN, |e| ((e.high.ln_1p() - e.low.ln_1p()) / 2.0).exp_m1());
+    Some(NoiseFloor {
+        run: aa_run.id,
+        metric: comparison.metric.clone(),
+        s_d,
+        half_width,
+        smallest_effect: (VISIBLE * s_d / f64::from(stop.max_rounds).sqrt()).exp_m1(),
+        aa_runs: 1,
+        aa_claims: u32::from(any_claim(&analysis.comparisons)),
+    })
+}
+
+/// Claims among A/A runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AaClaims {
+    /// Runs counted.
+    pub runs: u32,
+    /// Runs that claimed a difference on any primary comparison.
+    pub claims: u32,
+    /// P(as many claims or more) at 5 % a run: small when the laboratory claims too much.
+    pub p: f64,
+}
+
+/// Counts the claims of A/A runs and tests them against 5 %. Runs that are not A/A are left out.
+#[must_use]
+pub fn aa_claims<'a>(runs: impl IntoIterator<Item = &'a Run>) -> AaClaims {
+    let (mut counted, mut claims) = (0, 0);
+    for run in runs.into_iter().filter(|run| run.aa) {
+        counted += 1;
+        claims += u32::from(claims_a_difference(run));
+    }
+    AaClaims { runs: counted, claims, p: binomial::at_least(counted, claims, 0.05) }
+}
+
+/// Whether a run claims a difference on any primary comparison.
+#[must_use]
+pub fn claims_a_difference(run: &Run) -> bool {
+    any_claim(&analyse(run, &Options::default()).comparisons)
+}
+
+fn any_claim(comparisons: &[Comparison]) -> bool {
+    let claims = |c: &&Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
+    comparisons.iter().filter(|c| c.role == Role::Primary).any(|c| claims(&c))
+}

@@ -1,0 +1,152 @@
+//! What a reader may ask of an analysis beyond what the run's own design says.
+//!
+//! Enters: command-line wishes. Leaves: the settings an analysis runs with. It must not know how they were typed.
+
+use crate::record::{Run, StopRule};
+
+/// Wishes; `None` and empty mean what the run's design says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// The smallest difference that matters, as a ratio minus 1.
+    pub delta: Option<f64>,
+    /// Family-wise error rate.
+    pub alpha: Option<f64>,
+    /// Name of the primary metric.
+    pub primary: Option<String>,
+    /// Name of the factor to compare.
+    pub compare: Option<String>,
+    /// Label of the baseline level.
+    pub baseline: Option<String>,
+    /// Only these metrics besides the primary ones; a name matches itself and everything below it
+    /// (`write.clat_ns` takes `write.clat_ns.p99`).
+    pub metrics: Vec<String>,
+    /// Also metrics whose value never changed in the run.
+    pub all_metrics: bool,
+}
+
+/// A wish the run cannot fulfil.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum OptionsError {
+    /// No such factor.
+    #[error("the run has no factor '{asked}'; it has {known}")]
+    Factor {
+        /// The name asked for.
+        asked: String,
+        /// The names there are.
+        known: String,
+    },
+    /// No such level of the compared factor.
+    #[error("factor '{factor}' has no level '{asked}'; it has {known}")]
+    Level {
+        /// The compared factor.
+        factor: String,
+        /// The label asked for.
+        asked: String,
+        /// The labels there are.
+        known: String,
+    },
+    /// No such metric.
+    #[error("the run has no metric '{asked}'; it has {known}")]
+    Metric {
+        /// The name asked for.
+        asked: String,
+        /// The names there are.
+        known: String,
+    },
+    /// δ or α out of range.
+    #[error("{name} is {value}; it must be {range}")]
+    Range {
+        /// `delta` or `alpha`.
+        name: &'static str,
+        /// The value asked for.
+        value: f64,
+        /// What would be right.
+        range: &'static str,
+    },
+}
+
+impl Options {
+    /// Whether `run` can fulfil every wish. [`super::analyse`] ignores those it cannot.
+    ///
+    /// # Errors
+    /// [`OptionsError`] names the first wish that fails and what there is instead.
+    pub fn check(&self, run: &Run) -> Result<(), OptionsError> {
+        if let Some(value) = self.delta.filter(|delta| !(*delta > 0.0 && *delta < 10.0)) {
+            return Err(OptionsError::Range { name: "delta", value, range: "a ratio above 0, e.g. 0.02" });
+        }
+        if let Some(value) = self.alpha.filter(|alpha| !(1e-6..=0.5).contains(alpha)) {
+            return Err(OptionsError::Range { name: "alpha", value, range: "between 0.000001 and 0.5" });
+        }
+        let factors = || run.design.factors.iter().map(|factor| factor.name.as_str());
+        if let Some(asked) = self.compare.as_ref().filter(|asked| factors().all(|name| name != **asked)) {
+            return Err(OptionsError::Factor { asked: asked.clone(), known: list(factors()) });
+        }
+        let factor = &run.design.factors[self.compared(run)];
+        if let Some(asked) = self.baseline.as_ref().filter(|asked| !factor.levels.contains(asked)) {
+            let known = list(factor.levels.iter().map(String::as_str));
+            return Err(OptionsError::Level { factor: factor.name.clone(), asked: asked.clone(), known });
+        }
+        let wanted =
+            self.primary.iter().filter(|asked| run.metrics.iter().all(|metric| metric.name != **asked));
+        let listed = self.metrics.iter().filter(|asked| run.metrics.iter().all(|m| !names(asked, &m.name)));
+        if let Some(asked) = wanted.chain(listed).next() {
+            let known = list(run.metrics.iter().map(|metric| metric.name.as_str()));
+            return Err(OptionsError::Metric { asked: asked.clone(), known });
+        }
+        Ok(())
+    }
+
+    /// Index of the compared factor.
+    pub(super) fn compared(&self, run: &Run) -> usize {
+        let named = |name: &String| run.design.factors.iter().position(|factor| factor.name == *name);
+        self.compare.as_ref().and_then(named).unwrap_or(run.design.compare)
+    }
+
+    /// The stop rule with δ and α as wished.
+    pub(super) fn stop(&self, run: &Run) -> StopRule {
+        let stop = run.design.stop;
+        StopRule { delta: self.delta.unwrap_or(stop.delta), alpha: self.alpha.unwrap_or(stop.alpha), ..stop }
+    }
+
+    /// Whether an exploratory metric is wanted.
+    pub(super) fn wants(&self, metric: &str) -> bool {
+        self.metrics.is_empty() || self.metrics.iter().any(|asked| names(asked, metric))
+    }
+}
+
+/// Whether `asked` is `metric` or a part before one of its dots.
+fn names(asked: &str, metric: &str) -> bool {
+    metric.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Made, run_of};
+    use super::*;
+
+    #[test]
+    fn wishes_are_checked_against_the_run() {
+        let run = run_of(&Made::default(), 4);
+        let with = |options: Options| options.check(&run);
+        assert_eq!(with(Options::default()), Ok(()));
+        let factor = with(Options { compare: Some("fs".to_owned()), ..Options::default() }).unwrap_err();
+        assert_eq!(factor.to_string(), "the run has no factor 'fs'; it has direct");
+        let level = with(Options { baseline: Some("2".to_owned()), ..Options::default() }).unwrap_err();
+        assert_eq!(level.to_string(), "factor 'direct' has no level '2'; it has 0, 1");
+        assert!(with(Options { primary: Some("no".to_owned()), ..Options::default() }).is_err());
+        assert!(with(Options { metrics: vec!["write".to_owned()], ..Options::default() }).is_ok());
+        assert!(with(Options { metrics: vec!["wri".to_owned()], ..Options::default() }).is_err());
+        assert!(with(Options { delta: Some(0.0), ..Options::default() }).is_err());
+        assert!(with(Options { alpha: Some(f64::NAN), ..Options::default() }).is_err());
+    }
+}

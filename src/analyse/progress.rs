@@ -1,0 +1,70 @@
+//! Whether a running experiment has its answer: asked after every round.
+//!
+//! Enters: the run so far. Leaves: how many primary comparisons are decided, and whether to stop. Only the
+//! primary metrics are touched.
+
+use super::comparison::Role;
+use super::draft::{Case, Setting};
+use super::layout::Layout;
+use super::options::Options;
+use super::paired::{boundary, log_ratios};
+use super::table::{Table, pairs};
+use super::verdict::verdict;
+use crate::record::Run;
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Rounds begun so far.
+    pub rounds: u32,
+    /// Rounds it may take at most: N_max, or the fixed number.
+    pub limit: u32,
+    /// Primary comparisons that have a verdict.
+    pub decided: u32,
+    /// Primary comparisons in all.
+    pub of: u32,
+}
+
+impl Progress {
+    /// Whether the run may stop: everything is decided or the limit is reached.
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        self.rounds >= self.limit || (self.of > 0 && self.decided == self.of)
+    }
+}
+
+/// Whether the run may stop after the rounds it has.
+#[must_use]
+pub fn decided(run: &Run, options: &Options) -> bool {
+    progress(run, options).finished()
+}
+
+/// How far the run has come. With a fixed number of rounds nothing is decided before the last: looking early
+/// would spend α that the single look needs.
+#[must_use]
+pub fn progress(run: &Run, options: &Options) -> Progress {
+    let stop = options.stop(run);
+    let rounds = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
+    let table = Table::new(run);
+    let layout = Layout::new(run, options, &table);
+    let of = layout.family() as u32;
+    if let Some(limit) = stop.rounds {
+        return Progress { rounds, limit, decided: 0, of };
+    }
+    let setting = Setting { run, table: &table, layout: &layout, stop, family: layout.family() };
+    let boundary = boundary(&setting);
+    let is_decided = |case: &Case| {
+        let (baseline, candidate) = setting.columns(case);
+        let look = log_ratios(&pairs(baseline, candidate)).and_then(|d| boundary.look(&d));
+        let better = run.metrics[case.metric as usize].better;
+        look.is_some_and(|look| verdict(look.interval, stop.delta.ln_1p(), true, better).is_some())
+    };
+    let mut decided = 0;
+    for row in &layout.rows {
+        for arm in 1..layout.arms.len() {
+            let case = row.primary.map(|metric| Case { row, metric, role: Role::Primary, arm });
+            decided += u32::from(case.as_ref().is_some_and(is_decided));
+        }
+    }
+    Progress { rounds, limit: stop.max_rounds, decided, of }
+}

@@ -1,0 +1,135 @@
+//! Trials → columns: the values of one metric in one cell, by round.
+//!
+//! Enters: a [`Run`]. Leaves: a [`Table`]. Of several attempts at one cell of one round the last counts; trials
+//! that failed or whose round was thrown out give no values.
+
+use std::collections::HashMap;
+
+use crate::record::{Run, Trial};
+
+/// One value with its place in the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    pub round: u32,
+    pub position: u32,
+    pub started_unix_ns: u64,
+    pub value: f64,
+}
+
+/// All values of a run, by cell and metric.
+pub(super) struct Table<'a> {
+    run: &'a Run,
+    /// `columns[cell * metrics + metric]`, each by ascending round.
+    columns: Vec<Vec<Point>>,
+    /// The attempts that count for their cell and round, in trial order, failed ones included.
+    latest: Vec<&'a Trial>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(run: &'a Run) -> Table<'a> {
+        let latest = latest_attempts(run);
+        let metrics = run.metrics.len();
+        let mut columns: Vec<Vec<Point>> = vec![Vec::new(); run.cells.len() * metrics];
+        for trial in latest.iter().filter(|trial| trial.counts()) {
+            for (metric, value) in &trial.values {
+                let place = trial.cell as usize * metrics + *metric as usize;
+                if let Some(column) = columns.get_mut(place).filter(|_| value.is_finite()) {
+                    column.push(Point {
+                        round: trial.round,
+                        position: trial.position,
+                        started_unix_ns: trial.started_unix_ns,
+                        value: *value,
+                    });
+                }
+            }
+        }
+        for column in &mut columns {
+            // A metric may be given twice in one trial; the last value counts.
+            column.sort_by_key(|point| point.round);
+            column.dedup_by(|later, earlier| {
+                let same = later.round == earlier.round;
+                if same {
+                    *earlier = *later;
+                }
+                same
+            });
+        }
+        Table { run, columns, latest }
+    }
+
+    /// The values of one metric in one cell, by round.
+    pub(super) fn column(&self, cell: u32, metric: u32) -> &[Point] {
+        self.columns.get(cell as usize * self.run.metrics.len() + metric as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The attempts that count, in trial order, failed ones included.
+    pub(super) fn latest(&self) -> &[&'a Trial] {
+        &self.latest
+    }
+}
+
+/// Pairs of two columns by round: (baseline, candidate).
+pub(super) fn pairs(baseline: &[Point], candidate: &[Point]) -> Vec<(Point, Point)> {
+    let mut others = candidate.iter().peekable();
+    let mut found = Vec::with_capacity(baseline.len());
+    for point in baseline {
+        while others.next_if(|other| other.round < point.round).is_some() {}
+        if let Some(other) = others.next_if(|other| other.round == point.round) {
+            found.push((*point, *other));
+        }
+    }
+    found
+}
+
+fn latest_attempts(run: &Run) -> Vec<&Trial> {
+    let mut best: HashMap<(u32, u32), usize> = HashMap::with_capacity(run.trials.len());
+    for (at, trial) in run.trials.iter().enumerate() {
+        best.entry((trial.cell, trial.round))
+            .and_modify(|known| {
+                if run.trials[*known].attempt <= trial.attempt {
+                    *known = at;
+                }
+            })
+            .or_insert(at);
+    }
+    let mut order: Vec<usize> = best.into_values().collect();
+    order.sort_unstable();
+    order.into_iter().map(|at| &run.trials[at]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Made, run_of};
+    use super::*;
+    use crate::record::Status;
+
+    fn failed() -> Status {
+        Status::Failed { reason: "no space".to_owned(), command: String::new(), output: String::new() }
+    }
+
+    #[test]
+    fn the_last_attempt_counts_and_thrown_out_rounds_do_not() {
+        let mut run = run_of(&Made::default(), 5);
+        // Round 1, cell 0 failed first and was retried; round 2, cell 1 failed for good; round 3 was thrown out.
+        let mut first = run.trials[2].clone();
+        (first.cell, first.status, first.values[0].1) = (0, failed(), 1.0);
+        let at = run.trials.iter().position(|t| t.round == 1 && t.cell == 0).unwrap();
+        run.trials[at].attempt = 1;
+        run.trials.insert(at, Trial { round: 1, ..first });
+        for trial in &mut run.trials {
+            if trial.round == 2 && trial.cell == 1 {
+                trial.status = failed();
+            }
+            if trial.round == 3 {
+                trial.excluded = Some("steal above 5 %".to_owned());
+            }
+        }
+        let table = Table::new(&run);
+        let rounds = |cell| table.column(cell, 0).iter().map(|point| point.round).collect::<Vec<_>>();
+        assert_eq!((rounds(0), rounds(1)), (vec![0, 1, 2, 4], vec![0, 1, 4]));
+        assert!(table.column(0, 0)[1].value > 1.0, "the retry's value, not the failed attempt's");
+        let paired = pairs(table.column(0, 0), table.column(1, 0));
+        assert_eq!(paired.iter().map(|(b, _)| b.round).collect::<Vec<_>>(), [0, 1, 4]);
+        assert_eq!(table.latest().len(), 10);
+    }
+}

@@ -1,0 +1,236 @@
+//! The whole layer on made-up runs.
+
+use proptest::prelude::*;
+
+use super::made_up::{Made, run_of};
+use super::*;
+use crate::record::{Run, StopRule, Trial};
+
+fn primary(run: &Run) -> Comparison {
+    let analysis = analyse(run, &Options::default());
+    analysis.comparisons.into_iter().find(|c| c.role == Role::Primary).unwrap()
+}
+
+fn fixed(rounds: u32) -> StopRule {
+    StopRule { rounds: Some(rounds), ..StopRule::default() }
+}
+
+#[test]
+fn a_clear_gain_is_claimed_at_the_first_look() {
+    let run = run_of(&Made::default(), 4);
+    let found = primary(&run);
+    assert_eq!((&found.verdict, found.method, found.n), (&Verdict::Faster, Method::SequentialT, 4));
+    let effect = found.effect.unwrap();
+    assert!((effect.estimate - 0.1).abs() < 0.02 && effect.low > 0.0, "{effect:?}");
+    assert!(found.caveats.contains(&Caveat::StoppedEarly));
+    assert!(decided(&run, &Options::default()));
+}
+
+#[test]
+fn lower_is_better_turns_the_words_and_not_the_numbers() {
+    let run = run_of(&Made { stop: fixed(10), ..Made::default() }, 10);
+    let analysis =
+        analyse(&run, &Options { primary: Some("write.clat_ns.p99".to_owned()), ..Options::default() });
+    let found = &analysis.comparisons[0];
+    assert_eq!((found.verdict.clone(), found.method), (Verdict::Faster, Method::FixedSignedRank));
+    assert!((found.effect.unwrap().estimate - (1.0 / 1.1 - 1.0)).abs() < 0.015, "{:?}", found.effect);
+}
+
+#[test]
+fn three_rounds_are_a_change_only() {
+    let run = run_of(&Made::default(), 3);
+    let found = primary(&run);
+    assert_eq!(
+        (found.verdict, found.method, found.effect),
+        (Verdict::TooFew { n: 3 }, Method::ChangeOnly, None)
+    );
+    assert!((found.mean_change.estimate - 0.1).abs() < 0.05);
+    assert!(!decided(&run, &Options::default()));
+}
+
+#[test]
+fn noise_ends_undecided_with_the_rounds_it_would_take() {
+    let run = run_of(&Made { effect: 0.0, cv: 0.1, ..Made::default() }, 30);
+    let found = primary(&run);
+    let Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } = found.verdict else {
+        panic!("{:?}", found.verdict)
+    };
+    assert!(rounds_to_claim.is_none_or(|n| n > 30) && rounds_for_no_difference.is_none_or(|n| n > 300));
+    assert!(decided(&run, &Options::default()), "N_max is reached");
+    assert!(!decided(&run_of(&Made { effect: 0.0, cv: 0.1, ..Made::default() }, 29), &Options::default()));
+}
+
+#[test]
+fn exploratory_metrics_wait_for_benjamini_hochberg() {
+    let analysis = analyse(&run_of(&Made { stop: fixed(10), ..Made::default() }, 10), &Options::default());
+    let names: Vec<&str> = analysis.comparisons.iter().map(|c| c.metric.name.as_str()).collect();
+    assert_eq!(names, ["write.bw", "write.iops", "write.clat_ns.p99"], "the constant count is left out");
+    for exploratory in &analysis.comparisons[1..] {
+        assert_eq!((exploratory.role, &exploratory.verdict), (Role::Exploratory, &Verdict::Faster));
+        assert!(exploratory.p_adjusted.unwrap() >= exploratory.p.unwrap());
+    }
+    let all = analyse(&run_of(&Made::default(), 10), &Options { all_metrics: true, ..Options::default() });
+    assert_eq!(all.comparisons.len(), 4);
+    let one = Options { metrics: vec!["write.clat_ns".to_owned()], ..Options::default() };
+    assert_eq!(analyse(&run_of(&Made::default(), 10), &one).comparisons.len(), 2);
+}
+
+#[test]
+fn quantiles_need_operations() {
+    let mut run = run_of(&Made::default(), 10);
+    for trial in &mut run.trials {
+        trial.values[2].1 = 999.0;
+    }
+    let analysis = analyse(&run, &Options::default());
+    let refused = analysis.comparisons.iter().find(|c| c.metric.name == "write.clat_ns.p99").unwrap();
+    assert!(matches!(refused.verdict, Verdict::NotMeasured(_)) && refused.effect.is_none());
+    let expected =
+        Caveat::QuantileRefused { metric: "write.clat_ns.p99".to_owned(), needed: 1_000, had: 999 };
+    assert_eq!(refused.caveats, [expected]);
+}
+
+#[test]
+fn unpaired_results_go_through_mann_whitney() {
+    let made = Made { paired: false, ..Made::default() };
+    let analysis = analyse(&run_of(&made, 6), &Options::default());
+    let found = &analysis.comparisons[0];
+    assert_eq!((&found.verdict, found.method, found.n), (&Verdict::Faster, Method::MannWhitney, 6));
+    assert!((found.p.unwrap() - 2.0 / 924.0).abs() < 1e-12);
+    assert_eq!(analysis.caveats, [Caveat::Interleaved]);
+    assert_eq!(primary(&run_of(&made, 3)).verdict, Verdict::TooFew { n: 3 });
+}
+
+#[test]
+fn zeros_have_no_logarithm() {
+    let mut run = run_of(&Made::default(), 10);
+    run.trials[3].values[0].1 = 0.0;
+    let found = primary(&run);
+    assert!(matches!(found.verdict, Verdict::NotMeasured(_)) && found.caveats == [Caveat::NotPositive]);
+    assert!(found.mean_change.estimate > 0.0);
+}
+
+#[test]
+fn failed_and_thrown_out_rounds_are_told() {
+    let mut run = run_of(&Made::default(), 10);
+    run.trials[2].excluded = Some("steal above 5 %".to_owned());
+    run.trials[3].excluded = Some("steal above 5 %".to_owned());
+    run.trials[8].status =
+        Status::Failed { reason: String::new(), command: String::new(), output: String::new() };
+    let analysis = analyse(&run, &Options::default());
+    assert_eq!(
+        analysis.caveats,
+        [
+            Caveat::ExcludedRounds { count: 1, rule: "steal above 5 %".to_owned() },
+            Caveat::FailedTrials { count: 1 }
+        ]
+    );
+    assert_eq!(analysis.comparisons[0].n, 8);
+}
+
+#[test]
+fn an_arm_without_values_is_named() {
+    let mut run = run_of(&Made::default(), 6);
+    run.trials.retain(|trial| trial.cell == 0);
+    assert_eq!(primary(&run).verdict, Verdict::NotMeasured("arm '1' has no value".to_owned()));
+    assert!(analyse(&Run { trials: Vec::new(), ..run }, &Options::default()).comparisons.is_empty());
+}
+
+#[test]
+fn several_rows_share_alpha() {
+    let mut run = run_of(&Made { effect: 0.03, ..Made::default() }, 10);
+    let twice = |trial: &Trial| {
+        let mut values = trial.values.clone();
+        values.extend(trial.values.iter().map(|(metric, value)| (metric + 4, *value)));
+        values
+    };
+    for trial in &mut run.trials {
+        trial.values = twice(trial);
+    }
+    let jobs =
+        run.metrics.clone().into_iter().map(|m| crate::record::Metric { job: "second".to_owned(), ..m });
+    let jobs: Vec<_> = jobs.collect();
+    run.metrics.iter_mut().for_each(|metric| metric.job = "first".to_owned());
+    run.metrics.extend(jobs);
+    let analysis = analyse(&run, &Options::default());
+    assert_eq!(analysis.caveats, [Caveat::Family { m: 2 }]);
+    let alone = primary(&run_of(&Made { effect: 0.03, ..Made::default() }, 10)).effect.unwrap();
+    let shared = analysis.comparisons[0].effect.unwrap();
+    assert!(shared.low <= alone.low && shared.high >= alone.high && shared != alone, "{shared:?} {alone:?}");
+    // Judged once: Holm.
+    run.design.stop = fixed(10);
+    let analysis = analyse(&run, &Options::default());
+    let found = &analysis.comparisons[0];
+    assert!((found.p_adjusted.unwrap() - 2.0 * found.p.unwrap()).abs() < 1e-12);
+}
+
+#[test]
+fn noise_floor_of_an_aa_run() {
+    let mut run = run_of(&Made { effect: 0.0, cv: 0.02, stop: fixed(10), ..Made::default() }, 10);
+    run.aa = true;
+    let floor = noise_floor(&run, &Options::default()).unwrap();
+    assert!((0.01..0.06).contains(&floor.s_d), "{floor:?}");
+    assert!((floor.smallest_effect - (3.8 * floor.s_d / 30_f64.sqrt()).exp_m1()).abs() < 1e-12);
+    assert!(floor.half_width > 0.0 && floor.half_width < 0.06);
+    let others: Vec<Run> = (0..20)
+        .map(|seed| {
+            let made = Made { effect: 0.0, cv: 0.02, stop: fixed(10), seed, ..Made::default() };
+            Run { aa: true, ..run_of(&made, 10) }
+        })
+        .collect();
+    let claims = aa_claims(&others);
+    assert_eq!(claims.runs, 20);
+    assert!(claims.claims <= 3 && claims.p > 0.05, "{claims:?}");
+    assert_eq!(aa_claims([&run_of(&Made::default(), 4)]).runs, 0);
+}
+
+#[test]
+fn the_mean_may_tell_another_story() {
+    // 4 of 20 candidate trials stall: the typical trial does not change, the mean does.
+    let mut run = run_of(&Made { effect: 0.0, cv: 0.002, stop: fixed(20), ..Made::default() }, 20);
+    for trial in run.trials.iter_mut().filter(|t| t.cell == 1 && t.round % 5 == 0) {
+        trial.values[0].1 *= 0.4;
+    }
+    let found = primary(&run);
+    assert!(found.caveats.iter().any(|c| matches!(c, Caveat::MeanDisagrees { mean, .. } if *mean < -0.1)));
+    assert_eq!((found.baseline.stall_rate, found.candidate.stall_rate), (0.0, 0.2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn swapped_arms_mirror_the_effect(effect in -0.2_f64..0.2, cv in 0.001_f64..0.1, rounds in 4_u32..20, seed in 0_u64..1000, one_look: bool) {
+        let stop = if one_look { fixed(rounds) } else { StopRule::default() };
+        let run = run_of(&Made { effect, cv, stop, seed, ..Made::default() }, rounds);
+        let there = analyse(&run, &Options::default()).comparisons.remove(0);
+        let back = analyse(&run, &Options { baseline: Some("1".to_owned()), ..Options::default() }).comparisons.remove(0);
+        let (a, b) = (there.effect.unwrap(), back.effect.unwrap());
+        prop_assert!((a.estimate.ln_1p() + b.estimate.ln_1p()).abs() < 1e-9);
+        prop_assert!((a.low.ln_1p() + b.high.ln_1p()).abs() < 1e-9);
+        prop_assert!(a.low <= a.estimate && a.estimate <= a.high);
+        let mirrored = match there.verdict {
+            Verdict::Faster => Verdict::Slower,
+            Verdict::Slower => Verdict::Faster,
+            other => other,
+        };
+        prop_assert_eq!(back.verdict, mirrored);
+    }
+
+    #[test]
+    fn another_unit_gives_the_same_ratio(factor in 1e-6_f64..1e6, seed in 0_u64..1000) {
+        let run = run_of(&Made { seed, cv: 0.05, ..Made::default() }, 12);
+        let mut scaled = run.clone();
+        scaled.trials.iter_mut().for_each(|trial| trial.values[0].1 *= factor);
+        let (a, b) = (primary(&run), primary(&scaled));
+        prop_assert!((a.effect.unwrap().low - b.effect.unwrap().low).abs() < 1e-9);
+        prop_assert!((a.mean_change.high - b.mean_change.high).abs() < 1e-9);
+        prop_assert_eq!(a.verdict, b.verdict);
+    }
+
+    #[test]
+    fn progress_and_verdict_agree(effect in -0.05_f64..0.05, cv in 0.001_f64..0.05, rounds in 4_u32..29, seed in 0_u64..1000) {
+        let run = run_of(&Made { effect, cv, seed, ..Made::default() }, rounds);
+        let open = matches!(primary(&run).verdict, Verdict::Undecided { .. });
+        prop_assert_eq!(decided(&run, &Options::default()), !open);
+    }
+}

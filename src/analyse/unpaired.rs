@@ -1,0 +1,87 @@
+//! Unpaired comparisons: Mann–Whitney and the Hodges–Lehmann shift on the log scale.
+//!
+//! Enters: a [`Case`]. Leaves: a [`Draft`]. Also here: what timestamps tell about the order of imported trials.
+
+use super::comparison::{Caveat, Method, Role};
+use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
+use super::summary::mean_change_unpaired;
+use super::table::Point;
+use crate::stats::sequential::FEWEST_ROUNDS;
+use crate::stats::shift::Shift;
+use crate::stats::{Precision, descriptive, mann_whitney};
+
+pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
+    let (baseline, candidate) = setting.columns(case);
+    let mut draft = setting.start(case);
+    if let Some(reason) = draft.missing_arm() {
+        return draft.not_measured(reason);
+    }
+    let values = |points: &[Point]| points.iter().map(|point| point.value).collect::<Vec<_>>();
+    let (base, cand) = (values(baseline), values(candidate));
+    let n = base.len().min(cand.len());
+    draft.comparison.n = n;
+    draft.comparison.mean_change = mean_change_unpaired(&base, &cand, setting.seed(case));
+    if base.iter().chain(&cand).any(|value| *value <= 0.0) {
+        return draft.not_positive();
+    }
+    if n < FEWEST_ROUNDS {
+        return draft.too_few(n);
+    }
+    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+    let (base, cand) = (logs(&base), logs(&cand));
+    let alpha = if case.role == Role::Primary { setting.stop.alpha } else { EXPLORATORY_Q };
+    draft.comparison.method = Method::MannWhitney;
+    draft.spread = (descriptive::variance(&base) + descriptive::variance(&cand)).sqrt();
+    let mut approximated = false;
+    if let Some(test) = mann_whitney::test(&base, &cand) {
+        draft.comparison.p = Some(test.p);
+        approximated |= test.precision == Precision::Normal;
+    }
+    if let Some(shift) = Shift::new(&base, &cand) {
+        draft.theta = shift.hodges_lehmann();
+        if let Some((interval, precision)) = shift.interval(alpha) {
+            draft.set_effect(interval);
+            approximated |= precision == Precision::Normal;
+        }
+    }
+    if approximated {
+        draft.comparison.caveats.push(Caveat::LargeSampleApproximation);
+    }
+    draft
+}
+
+/// What is known about the order of two arms' trials.
+pub(super) fn order_known(baseline: &[Point], candidate: &[Point]) -> Caveat {
+    let mut times: Vec<(u64, bool)> = baseline.iter().map(|p| (p.started_unix_ns, true)).collect();
+    times.extend(candidate.iter().map(|p| (p.started_unix_ns, false)));
+    if times.iter().any(|(time, _)| *time == 0) {
+        return Caveat::OrderUnknown;
+    }
+    times.sort_unstable();
+    let switches = times.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    let all = times.len() as f64;
+    // Random order has 2·n·m/(n + m) switches on average (Wald & Wolfowitz 1940); half of them is interleaved.
+    let expected = 2.0 * baseline.len() as f64 * candidate.len() as f64 / all;
+    match switches {
+        1 => Caveat::Sequential,
+        _ if switches >= 3 && switches as f64 >= 0.5 * expected => Caveat::Interleaved,
+        _ => Caveat::OrderUnknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(times: &[u64]) -> Vec<Point> {
+        times.iter().map(|t| Point { round: 0, position: 0, started_unix_ns: *t, value: 1.0 }).collect()
+    }
+
+    #[test]
+    fn timestamps_tell_the_order() {
+        assert_eq!(order_known(&at(&[1, 2, 3]), &at(&[4, 5, 6])), Caveat::Sequential);
+        assert_eq!(order_known(&at(&[1, 3, 5]), &at(&[2, 4, 6])), Caveat::Interleaved);
+        assert_eq!(order_known(&at(&[1, 2, 0]), &at(&[4, 5, 6])), Caveat::OrderUnknown);
+        assert_eq!(order_known(&at(&[1, 2, 8, 9]), &at(&[4, 5, 6, 7])), Caveat::OrderUnknown);
+    }
+}

@@ -1,0 +1,135 @@
+//! The judge: interval, adjusted p and δ → a verdict.
+//!
+//! Enters: drafts. Leaves: comparisons. Primaries of a sequential run stopped at their share of α already; those
+//! judged once share α by Holm, exploratory metrics by Benjamini–Hochberg.
+
+use super::comparison::{Caveat, Comparison, Method, Role, Verdict};
+use super::draft::{Draft, EXPLORATORY_Q};
+use crate::record::StopRule;
+use crate::stats::sequential::FEWEST_ROUNDS;
+use crate::stats::{Estimate, benjamini_hochberg, holm};
+use crate::units::Better;
+
+/// Rounds beyond which an estimate of rounds needed is no help.
+const MOST_ROUNDS_NAMED: f64 = 100_000.0;
+
+/// Judges all drafts of an analysis together.
+pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> {
+    adjust(&mut drafts, Role::Primary, holm::adjust);
+    adjust(&mut drafts, Role::Exploratory, benjamini_hochberg::adjust);
+    drafts.into_iter().map(|draft| conclude(draft, stop)).collect()
+}
+
+fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
+    let mut open: Vec<&mut Draft> = drafts
+        .iter_mut()
+        .filter(|d| d.comparison.role == role && !d.settled && d.comparison.p.is_some())
+        .collect();
+    let p: Vec<f64> = open.iter().filter_map(|draft| draft.comparison.p).collect();
+    for (draft, adjusted) in open.iter_mut().zip(method(&p)) {
+        draft.comparison.p_adjusted = Some(adjusted);
+    }
+}
+
+fn conclude(draft: Draft, stop: &StopRule) -> Comparison {
+    let mut comparison = draft.comparison;
+    if draft.settled {
+        return comparison;
+    }
+    let level = if comparison.role == Role::Primary { stop.alpha } else { EXPLORATORY_Q };
+    let sequential = matches!(comparison.method, Method::SequentialT | Method::SequentialSignedRank);
+    let claim_allowed = sequential || comparison.p_adjusted.is_some_and(|p| p <= level);
+    let delta = stop.delta.ln_1p();
+    comparison.verdict = match draft.log {
+        Some(log) => verdict(log, delta, claim_allowed, comparison.metric.better),
+        None => None,
+    }
+    .unwrap_or_else(|| undecided(draft.theta, draft.spread, delta, comparison.n));
+    let decided = !matches!(comparison.verdict, Verdict::Undecided { .. });
+    if sequential && decided && comparison.n < stop.max_rounds as usize {
+        comparison.caveats.push(Caveat::StoppedEarly);
+    }
+    comparison.caveats.extend(mean_disagrees(&comparison, stop.delta));
+    comparison
+}
+
+/// The verdict of a log-scale interval; `None` when it shows neither.
+pub(super) fn verdict(log: Estimate, delta: f64, claim_allowed: bool, better: Better) -> Option<Verdict> {
+    let real = claim_allowed && log.excludes(0.0);
+    if log.within(delta) {
+        return Some(Verdict::NoDifference { real_but_below_delta: real });
+    }
+    let more = log.low > 0.0;
+    let good = more == (better == Better::Higher);
+    real.then_some(if good { Verdict::Faster } else { Verdict::Slower })
+}
+
+/// Undecided after `n`, with the rounds it would probably take: 14·(s_D/θ)² to claim what is seen, 20·(s_D/δ)²
+/// for no difference; never fewer than one more.
+fn undecided(theta: f64, spread: f64, delta: f64, n: usize) -> Verdict {
+    let rounds = |factor: f64, size: f64| {
+        let needed = (factor * (spread / size).powi(2)).ceil();
+        (needed <= MOST_ROUNDS_NAMED).then(|| (needed as u32).max(FEWEST_ROUNDS as u32).max(n as u32 + 1))
+    };
+    Verdict::Undecided {
+        rounds_to_claim: rounds(14.0, theta),
+        // A typical effect of δ or more will never be shown to be less than δ.
+        rounds_for_no_difference: rounds(20.0, delta).filter(|_| theta.abs() < delta),
+    }
+}
+
+/// The mean tells another story than the typical trial: one lies outside the other's interval, and not by a
+/// trifle.
+fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
+    let (effect, change) = (comparison.effect?, comparison.mean_change);
+    let (typical, mean) = (effect.estimate, change.estimate);
+    let outside = mean < effect.low || mean > effect.high || typical < change.low || typical > change.high;
+    let notable = (mean - typical).abs() > delta / 2.0;
+    (outside && notable && comparison.role == Role::Primary)
+        .then_some(Caveat::MeanDisagrees { typical, mean })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn interval(low: f64, high: f64) -> Estimate {
+        Estimate { estimate: f64::midpoint(low, high), low, high }
+    }
+
+    #[test]
+    fn the_four_verdicts() {
+        let of = |low, high| verdict(interval(low, high), 0.02, true, Better::Higher);
+        assert_eq!(of(0.01, 0.05), Some(Verdict::Faster));
+        assert_eq!(of(-0.05, -0.01), Some(Verdict::Slower));
+        assert_eq!(of(-0.01, 0.015), Some(Verdict::NoDifference { real_but_below_delta: false }));
+        assert_eq!(of(0.005, 0.015), Some(Verdict::NoDifference { real_but_below_delta: true }));
+        assert_eq!(of(-0.01, 0.03), None);
+        assert_eq!(of(0.0, 0.03), None, "an interval that touches 0 claims nothing");
+        assert_eq!(verdict(interval(0.01, 0.05), 0.02, false, Better::Higher), None);
+        assert_eq!(verdict(interval(0.01, 0.05), 0.02, true, Better::Lower), Some(Verdict::Slower));
+    }
+
+    #[test]
+    fn rounds_still_needed() {
+        let Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } =
+            undecided(0.03, 0.06, 0.02, 30)
+        else {
+            unreachable!("undecided() gives nothing else")
+        };
+        assert_eq!((rounds_to_claim, rounds_for_no_difference), (Some(56), None));
+        let near = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: Some(180) };
+        assert_eq!(undecided(0.0, 0.06, 0.02, 30), near);
+    }
+
+    proptest! {
+        #[test]
+        fn a_larger_delta_never_takes_no_difference_away(low in -0.1_f64..0.1, width in 0.0_f64..0.1, a in 0.001_f64..0.1, b in 0.001_f64..0.1) {
+            let interval = interval(low, low + width);
+            let (small, large) = (a.min(b), a.max(b));
+            let no_difference = |delta| matches!(verdict(interval, delta, true, Better::Lower), Some(Verdict::NoDifference { .. }));
+            prop_assert!(!no_difference(small) || no_difference(large));
+        }
+    }
+}
