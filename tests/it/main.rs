@@ -4,3 +4,4 @@ mod engine_command;
 mod engine_fio;
 mod fixtures;
 mod golden;
+mod layers;
