@@ -1,0 +1,68 @@
+//! `assay doctor` on the machine the tests run on: whatever it finds, it must be true and useful there.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assay::host::doctor::{findings, watch};
+use assay::host::{facts, path_facts};
+use assay::record::HostFacts;
+
+fn real_facts(path: &Path) -> HostFacts {
+    let mut all = facts();
+    all.0.extend(path_facts(path).0);
+    all.0.extend(watch(path, Duration::from_millis(50)).0);
+    all
+}
+
+/// The files that commands write: `echo VALUE | sudo tee FILE`.
+fn written(command: &str) -> Option<PathBuf> {
+    command.split_once(" | sudo tee ").map(|(_, file)| PathBuf::from(file))
+}
+
+#[test]
+fn findings_here_are_whole_and_their_files_exist() {
+    let directory = tempfile::tempdir().unwrap();
+    for path in [directory.path(), Path::new("/dev/shm"), Path::new("/proc")] {
+        if !path.exists() {
+            continue;
+        }
+        for finding in findings(&real_facts(path)) {
+            assert!(!finding.fact.is_empty() && finding.effect.ends_with('.'), "{finding:?}");
+            assert!(finding.undo.is_none() || finding.mend.is_some(), "{finding:?}");
+            for file in
+                [&finding.mend, &finding.undo].into_iter().flatten().filter_map(|command| written(command))
+            {
+                assert!(file.exists(), "{} is written, but is not there: {finding:?}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_is_told_from_a_disk() {
+    let is_tmpfs = |path: &Path| path_facts(path).get("fs.type") == Some("tmpfs");
+    let ids = |path: &Path| findings(&real_facts(path)).into_iter().map(|f| f.id).collect::<Vec<_>>();
+    let shm = Path::new("/dev/shm");
+    if shm.exists() && is_tmpfs(shm) {
+        assert!(ids(shm).contains(&"no-device"));
+    }
+    // The other way round, on a directory that has a device.
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(path_facts(manifest).get("device").is_none(), ids(manifest).contains(&"no-device"));
+}
+
+#[test]
+fn undoing_restores_what_is_set_now() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for finding in findings(&real_facts(manifest)) {
+        let Some((value, file)) =
+            finding.undo.as_deref().and_then(|undo| undo.strip_prefix("echo ")?.split_once(" | sudo tee "))
+        else {
+            continue;
+        };
+        let Ok(now) = std::fs::read_to_string(file) else { continue };
+        let chosen =
+            now.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(now.trim(), |(c, _)| c);
+        assert_eq!(value, chosen, "{finding:?}");
+    }
+}
