@@ -1,0 +1,379 @@
+//! From a request as written to an experiment that makes sense.
+//!
+//! Enters: a file's text or a command with the command line. Leaves: an [`Experiment`], or all mistakes.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::described::{EngineChoice, Experiment, Factor, JobSource, Simulated, StopRule};
+use super::errors::{ExperimentErrors, Mistake};
+use super::toml_file;
+use super::written::{CommandLine, Placed, Written, WrittenJob, flag};
+use crate::units::{parse_duration_s, parse_ratio};
+use crate::workload::{JobFile, Place, nearest};
+
+/// A larger file is no experiment and no job.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+/// The sequential boundary is computed up to here.
+const MAX_ROUNDS: u64 = 120;
+/// Rounds of an A/A run unless said otherwise.
+const AA_ROUNDS: u32 = 10;
+
+impl Experiment {
+    /// Reads the file a user named: an experiment file if it ends in `.toml`, else a fio job file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and all mistakes in it and on the command line.
+    pub fn load(path: &Path, line: &CommandLine) -> Result<Experiment, ExperimentErrors> {
+        let origin = path.display().to_string();
+        let text = read_text(path).map_err(|message| {
+            ExperimentErrors::one(&origin, message, "give a fio job file or an experiment file (.toml)")
+        })?;
+        let base_dir = path.parent().unwrap_or(Path::new(""));
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            Experiment::from_toml(&text, &origin, base_dir, line)
+        } else {
+            Experiment::from_job(&text, &origin, base_dir, line)
+        }
+    }
+
+    /// An experiment file's text; paths in it are relative to `base_dir`.
+    ///
+    /// # Errors
+    /// All mistakes in it and on the command line.
+    pub fn from_toml(
+        text: &str,
+        origin: &str,
+        base_dir: &Path,
+        line: &CommandLine,
+    ) -> Result<Experiment, ExperimentErrors> {
+        let written = toml_file::read(text, origin, base_dir);
+        let written =
+            written.or_else(|mistakes| ExperimentErrors::or(mistakes).map(|()| Written::default()))?;
+        assemble(written, origin, base_dir, line)
+    }
+
+    /// A fio job file's text.
+    ///
+    /// # Errors
+    /// All mistakes in it and on the command line.
+    pub fn from_job(
+        text: &str,
+        origin: &str,
+        base_dir: &Path,
+        line: &CommandLine,
+    ) -> Result<Experiment, ExperimentErrors> {
+        let place = Place { origin: Arc::from(origin), line: 0 };
+        let job = Some(Placed { value: WrittenJob::Text(text.to_owned()), place });
+        assemble(Written { job, ..Written::default() }, origin, base_dir, line)
+    }
+
+    /// A command, as written behind `--`.
+    ///
+    /// # Errors
+    /// All mistakes on the command line.
+    pub fn from_command(argv: &[String], line: &CommandLine) -> Result<Experiment, ExperimentErrors> {
+        let command = Some(Placed { value: argv.to_vec(), place: flag("--") });
+        let origin = argv.first().map_or("command", String::as_str);
+        assemble(Written { command, ..Written::default() }, origin, Path::new(""), line)
+    }
+}
+
+fn assemble(
+    mut written: Written,
+    origin: &str,
+    base_dir: &Path,
+    line: &CommandLine,
+) -> Result<Experiment, ExperimentErrors> {
+    let mut mistakes = Vec::new();
+    written.overlay(line, &mut mistakes);
+    let mut check = Check { mistakes, origin };
+    let job = written.job.take().map(|job| read_job(job, origin, base_dir)).transpose()?;
+    let engine = check.engine(&written, job.is_some());
+    check.factors(&written);
+    let compare = check.compare(&written);
+    check.metrics(&written, engine);
+    check.simulated(&written);
+    let stop = check.stop(&written);
+    let timeout = written.timeout.as_ref().and_then(|text| check.seconds(text));
+    let directory = written.directory.as_ref().map(|directory| check.absolute(directory));
+    ExperimentErrors::or(check.mistakes)?;
+    let values = |text: Option<Placed<String>>| text.map(|text| text.value);
+    let simulated = written.simulated.map(|simulated| simulated.value);
+    Ok(Experiment {
+        name: values(written.name).unwrap_or_else(|| short_name(origin)),
+        job,
+        command: written.command.map(|command| command.value).unwrap_or_default(),
+        engine,
+        directory,
+        factors: written.factors.into_iter().map(|factor| factor.value).collect(),
+        compare,
+        variables: written.variables.into_iter().map(|pair| pair.value).collect(),
+        primary: values(written.primary),
+        before: values(written.before),
+        after: values(written.after),
+        metrics: written.metrics.into_iter().map(|text| text.value).collect(),
+        simulated: if engine == EngineChoice::Simulated {
+            simulated.or_else(|| Some(Simulated::default()))
+        } else {
+            simulated
+        },
+        trial_timeout_s: timeout,
+        stop,
+        aa: written.aa,
+    })
+}
+
+/// The file's name without directory and extension.
+fn short_name(origin: &str) -> String {
+    Path::new(origin)
+        .file_stem()
+        .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Reads and parses the job so that a mistake in it is found now; its includes are written out.
+fn read_job(job: Placed<WrittenJob>, origin: &str, base_dir: &Path) -> Result<JobSource, ExperimentErrors> {
+    let (text, origin, base_dir) = match job.value {
+        WrittenJob::Text(text) => (text, origin.to_owned(), base_dir.to_owned()),
+        WrittenJob::File(path) => {
+            let text = read_text(&path).map_err(|message| {
+                let message = format!("job {}: {message}", path.display());
+                let mistakes = vec![Mistake { place: job.place.clone(), message }];
+                let hint = "job names a fio job file, relative to the experiment file".to_owned();
+                ExperimentErrors { mistakes, hint }
+            })?;
+            let parent = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+            (text, path.display().to_string(), parent)
+        }
+    };
+    let file = JobFile::parse(&text, &origin, &base_dir)?;
+    let has_includes = file.settings().any(|setting| setting.place.origin != file.origin);
+    let text = if has_includes { file.to_fio_text() } else { text };
+    Ok(JobSource { text, origin, base_dir })
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if meta.is_dir() {
+        return Err("is a directory".to_owned());
+    }
+    if meta.is_file() && meta.len() > MAX_FILE_BYTES {
+        return Err("is over 16 MiB: no job and no experiment".to_owned());
+    }
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "is not a text file".to_owned())
+}
+
+struct Check<'o> {
+    mistakes: Vec<Mistake>,
+    origin: &'o str,
+}
+
+impl Check<'_> {
+    fn mistake(&mut self, place: &Place, message: impl Into<String>) {
+        self.mistakes.push(Mistake { place: place.clone(), message: message.into() });
+    }
+
+    fn whole(&self) -> Place {
+        Place { origin: Arc::from(self.origin), line: 0 }
+    }
+
+    fn engine(&mut self, written: &Written, has_job: bool) -> EngineChoice {
+        let has_command = written.command.as_ref().is_some_and(|command| !command.value.is_empty());
+        let usual = if has_command && !has_job { EngineChoice::Command } else { EngineChoice::Native };
+        let engine = match &written.engine {
+            None => usual,
+            Some(name) => EngineChoice::named(&name.value).unwrap_or_else(|| {
+                let names = EngineChoice::ALL.map(EngineChoice::name);
+                let near =
+                    nearest(&name.value, names, 1).first().map(|near| format!("; did you mean {near}?"));
+                let advice = near.unwrap_or_else(|| format!("; write one of {}", names.join(", ")));
+                self.mistake(&name.place, format!("no engine '{}'{advice}", name.value));
+                usual
+            }),
+        };
+        let place = written.engine.as_ref().map_or_else(|| self.whole(), |name| name.place.clone());
+        match engine {
+            EngineChoice::Command if !has_command => {
+                self.mistake(&place, "engine command needs a command: command = [\"prog\", ...] or -- prog");
+            }
+            EngineChoice::Native | EngineChoice::Null | EngineChoice::Fio if !has_job => {
+                self.mistake(
+                    &place,
+                    format!("engine {} needs a job; write job = \"FILE.fio\"", engine.name()),
+                );
+            }
+            EngineChoice::Command if has_job => {
+                self.mistake(&place, "both a job and the command engine are given; keep one");
+            }
+            _ if has_command && engine != EngineChoice::Command => {
+                self.mistake(&place, format!("a command is given, but engine {} runs none", engine.name()));
+            }
+            _ => {}
+        }
+        engine
+    }
+
+    fn factors(&mut self, written: &Written) {
+        for Placed { value: factor, place } in &written.factors {
+            let mut labels = BTreeSet::new();
+            for level in &factor.levels {
+                if !labels.insert(&level.label) {
+                    self.mistake(place, format!("level {} of {} is given twice", level.label, factor.name));
+                }
+                let keys: BTreeSet<_> = level.set.iter().map(|set| &set.key).collect();
+                if keys.len() < level.set.len() {
+                    self.mistake(place, format!("level {} of {} sets a key twice", level.label, factor.name));
+                }
+                if level.set.iter().any(|set| set.key.trim().is_empty()) {
+                    self.mistake(
+                        place,
+                        format!("level {} of {} sets an empty key", level.label, factor.name),
+                    );
+                }
+            }
+        }
+        let varies = |factor: &Placed<Factor>| factor.value.levels.len() > 1;
+        if !written.aa && !written.factors.iter().any(varies) {
+            let place = written.factors.first().map_or_else(|| self.whole(), |factor| factor.place.clone());
+            let message = match written.factors.first() {
+                Some(factor) => {
+                    format!("{} has one level, so nothing is compared; give a second", factor.value.name)
+                }
+                None => {
+                    "nothing varies, so nothing is compared; use --vary KEY=LEVEL,LEVEL or --aa".to_owned()
+                }
+            };
+            self.mistake(&place, message);
+        }
+    }
+
+    fn compare(&mut self, written: &Written) -> usize {
+        let factors = &written.factors;
+        let Some(wanted) = &written.compare else {
+            return factors.iter().position(|factor| factor.value.levels.len() > 1).unwrap_or(0);
+        };
+        let at = factors.iter().position(|factor| factor.value.name == wanted.value);
+        match at {
+            None => {
+                let names: Vec<&str> = factors.iter().map(|factor| factor.value.name.as_str()).collect();
+                let message =
+                    format!("compare names no factor '{}'; there are {}", wanted.value, names.join(", "));
+                self.mistake(&wanted.place, message);
+            }
+            Some(at) if factors[at].value.levels.len() < 2 && !written.aa => {
+                self.mistake(
+                    &wanted.place,
+                    format!("{} has one level, so it cannot be compared", wanted.value),
+                );
+            }
+            Some(_) => {}
+        }
+        at.unwrap_or(0)
+    }
+
+    fn metrics(&mut self, written: &Written, engine: EngineChoice) {
+        let mut names = BTreeSet::new();
+        for metric in &written.metrics {
+            if engine != EngineChoice::Command {
+                let message =
+                    "metrics are read from a command's output; the other engines measure by themselves";
+                self.mistake(&metric.place, message);
+            }
+            let name = metric.value.split('=').next().unwrap_or("");
+            if !names.insert(name) {
+                self.mistake(&metric.place, format!("metric {name} is given twice"));
+            }
+        }
+    }
+
+    fn simulated(&mut self, written: &Written) {
+        let Some(Placed { value: simulated, place }) = &written.simulated else { return };
+        let exists = |key: &str| {
+            written.factors.iter().any(|factor| {
+                let named =
+                    key.strip_prefix(factor.value.name.as_str()).and_then(|rest| rest.strip_prefix('='));
+                named.is_some_and(|label| factor.value.levels.iter().any(|level| level.label == label))
+            })
+        };
+        for (key, effect) in &simulated.effects {
+            if !exists(key) {
+                self.mistake(place, format!("effects: no level '{key}'; write \"factor=level\""));
+            }
+            if *effect <= -1.0 {
+                self.mistake(place, format!("effects: {key} leaves nothing; write more than -1"));
+            }
+        }
+        let ranges = [
+            ("bw", simulated.bw, 4096.0, 1e15),
+            ("cv", simulated.cv, 0.0, 2.0),
+            ("fail", simulated.fail, 0.0, 1.0),
+        ];
+        for (name, value, low, high) in ranges {
+            if !(low..=high).contains(&value) {
+                self.mistake(place, format!("{name} is {value}; write {low} to {high}"));
+            }
+        }
+    }
+
+    fn stop(&mut self, written: &Written) -> StopRule {
+        let mut stop = StopRule::default();
+        if written.aa {
+            stop.rounds = Some(AA_ROUNDS);
+        }
+        if let Some(rounds) = &written.max_rounds {
+            match rounds.value {
+                4..=MAX_ROUNDS => stop.max_rounds = rounds.value as u32,
+                other => {
+                    self.mistake(&rounds.place, format!("max_rounds is {other}; write 4 to {MAX_ROUNDS}"))
+                }
+            }
+        }
+        if let Some(rounds) = &written.rounds {
+            match rounds.value {
+                1..=100_000 => stop.rounds = Some(rounds.value as u32),
+                other => self.mistake(&rounds.place, format!("rounds is {other}; write 1 to 100000")),
+            }
+        }
+        if let Some(delta) = &written.delta {
+            match parse_ratio(&delta.value) {
+                Ok(ratio) if ratio > 0.0 => stop.delta = ratio,
+                Ok(_) => {
+                    self.mistake(&delta.place, "delta is 0, and no difference is that small; write e.g. 2%")
+                }
+                Err(message) => self.mistake(&delta.place, format!("delta: {message}")),
+            }
+        }
+        if let Some(alpha) = &written.alpha {
+            match parse_ratio(&alpha.value) {
+                Ok(alpha) if (1e-4..=0.5).contains(&alpha) => stop.alpha = alpha,
+                _ => self.mistake(&alpha.place, format!("alpha is {}; write 0.0001 to 0.5", alpha.value)),
+            }
+        }
+        stop.exact = written.exact;
+        stop.time_budget_s = written.time_budget.as_ref().and_then(|text| self.seconds(text));
+        stop
+    }
+
+    fn seconds(&mut self, text: &Placed<String>) -> Option<f64> {
+        match parse_duration_s(&text.value, 1.0) {
+            Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Some(seconds),
+            Ok(_) => {
+                self.mistake(&text.place, "a time of 0; write e.g. 10m");
+                None
+            }
+            Err(message) => {
+                self.mistake(&text.place, message);
+                None
+            }
+        }
+    }
+
+    fn absolute(&mut self, directory: &Placed<PathBuf>) -> PathBuf {
+        std::path::absolute(&directory.value).unwrap_or_else(|error| {
+            self.mistake(&directory.place, format!("directory {}: {error}", directory.value.display()));
+            directory.value.clone()
+        })
+    }
+}

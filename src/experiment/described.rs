@@ -1,0 +1,185 @@
+//! A validated experiment: plain data that is stored with the run and read back for `--resume`.
+//!
+//! Enters: nothing. Leaves: the structs. Times are seconds, ratios fractions.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Which engine runs the trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineChoice {
+    /// assay's own.
+    Native,
+    /// assay's own without I/O.
+    Null,
+    /// fio as a child process.
+    Fio,
+    /// Any command.
+    Command,
+    /// Made-up values.
+    Simulated,
+}
+
+impl EngineChoice {
+    /// All, with their names.
+    pub const ALL: [EngineChoice; 5] = [
+        EngineChoice::Native,
+        EngineChoice::Null,
+        EngineChoice::Fio,
+        EngineChoice::Command,
+        EngineChoice::Simulated,
+    ];
+
+    /// The name as written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineChoice::Native => "native",
+            EngineChoice::Null => "null",
+            EngineChoice::Fio => "fio",
+            EngineChoice::Command => "command",
+            EngineChoice::Simulated => "simulated",
+        }
+    }
+
+    /// The engine of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<EngineChoice> {
+        EngineChoice::ALL.into_iter().find(|engine| engine.name() == name)
+    }
+}
+
+/// A job file's text with what is needed to read it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSource {
+    /// The text; includes are written out in it.
+    pub text: String,
+    /// What messages call it.
+    pub origin: String,
+    /// Where its includes were looked up.
+    pub base_dir: PathBuf,
+}
+
+/// Which kind of thing a key may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Namespace {
+    /// A variable, then a fio option, then a setting.
+    Any,
+    /// `job.KEY`: a variable or a fio option.
+    Job,
+    /// `target.KEY`: a setting of target or launch.
+    Target,
+}
+
+/// One key set to one value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Which kinds of thing the key may name.
+    pub namespace: Namespace,
+    /// The key without its namespace.
+    pub key: String,
+    /// The value as text.
+    pub value: String,
+}
+
+/// One level of a factor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Level {
+    /// What reports call it.
+    pub label: String,
+    /// What it sets.
+    pub set: Vec<Assignment>,
+}
+
+/// One thing varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Its name.
+    pub name: String,
+    /// Its levels, the baseline first; at least one.
+    pub levels: Vec<Level>,
+}
+
+/// When a run ends and what counts as a difference; the same fields as the record's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StopRule {
+    /// Most rounds under sequential stopping.
+    pub max_rounds: u32,
+    /// A fixed number of rounds instead.
+    pub rounds: Option<u32>,
+    /// The smallest difference that matters, as a ratio − 1.
+    pub delta: f64,
+    /// Family-wise error rate.
+    pub alpha: f64,
+    /// Rank looks only.
+    pub exact: bool,
+    /// Longest time in seconds.
+    pub time_budget_s: Option<f64>,
+}
+
+impl Default for StopRule {
+    fn default() -> Self {
+        StopRule { max_rounds: 30, rounds: None, delta: 0.02, alpha: 0.05, exact: false, time_budget_s: None }
+    }
+}
+
+/// What the simulated engine makes up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Simulated {
+    /// Median of `write.bw`, bytes a second.
+    pub bw: f64,
+    /// Coefficient of variation of the noise.
+    pub cv: f64,
+    /// Milliseconds each trial really sleeps.
+    pub sleep_ms: u64,
+    /// Share of trials that fail.
+    pub fail: f64,
+    /// Effect of a level as a ratio − 1, keyed `factor=label`; those of a cell multiply.
+    pub effects: Vec<(String, f64)>,
+}
+
+impl Default for Simulated {
+    fn default() -> Self {
+        Simulated { bw: 100e6, cv: 0.02, sleep_ms: 0, fail: 0.0, effects: Vec::new() }
+    }
+}
+
+/// Everything a user asked for, validated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// A short name: the experiment's or the file's.
+    pub name: String,
+    /// The job; `None` for the command engine and possibly the simulated one.
+    pub job: Option<JobSource>,
+    /// argv of the command engine, variables not replaced.
+    pub command: Vec<String>,
+    /// Which engine.
+    pub engine: EngineChoice,
+    /// Where files go that the job does not place itself; absolute. `None`: a directory made for the run.
+    pub directory: Option<PathBuf>,
+    /// What varies, in the order given.
+    pub factors: Vec<Factor>,
+    /// Index of the factor whose levels are the arms.
+    pub compare: usize,
+    /// Constants for `${NAME}`.
+    pub variables: Vec<(String, String)>,
+    /// The metric that decides; `None`: chosen from what is measured.
+    pub primary: Option<String>,
+    /// Shell command before each trial.
+    pub before: Option<String>,
+    /// Shell command after each trial.
+    pub after: Option<String>,
+    /// What the command engine reads from the output, in the syntax of `--metric`.
+    pub metrics: Vec<String>,
+    /// What the simulated engine makes up.
+    pub simulated: Option<Simulated>,
+    /// Most seconds a trial may take.
+    pub trial_timeout_s: Option<f64>,
+    /// When it ends.
+    pub stop: StopRule,
+    /// Compare the baseline with itself.
+    pub aa: bool,
+}

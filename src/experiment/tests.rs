@@ -1,0 +1,227 @@
+//! Tests of experiments as a whole.
+
+use std::path::Path;
+
+use super::*;
+
+const FULL: &str = r#"
+name = "direct-vs-buffered"
+job_text = """
+[w]
+rw=randwrite
+size=${SIZE}
+"""
+compare = "cache"
+primary = "write.bw"
+before = "sync"
+timeout = "5m"
+[target]
+directory = "/mnt/test"
+[variables]
+SIZE = "64m"
+[stop]
+max_rounds = 20
+delta = "3%"
+alpha = 0.01
+time_budget = "10m"
+[[factor]]
+name = "bs"
+levels = [4096, "64k"]
+[[factor]]
+name = "cache"
+[[factor.level]]
+label = "buffered"
+set = { end_fsync = 1, "job.direct" = false }
+[[factor.level]]
+label = "direct"
+set = { direct = 1 }
+[simulated]
+bw = 5e8
+effects = { "cache=direct" = 0.05 }
+"#;
+
+fn toml(text: &str) -> Result<Experiment, ExperimentErrors> {
+    Experiment::from_toml(text, "e.toml", Path::new("/base"), &CommandLine::default())
+}
+
+fn job(vary: &[&str]) -> Result<Experiment, ExperimentErrors> {
+    let line =
+        CommandLine { vary: vary.iter().map(|text| (*text).to_owned()).collect(), ..CommandLine::default() };
+    Experiment::from_job("[a]\nsize=1m\n", "dir/a.fio", Path::new("dir"), &line)
+}
+
+fn set(key: &str, value: &str, namespace: Namespace) -> Assignment {
+    Assignment { namespace, key: key.to_owned(), value: value.to_owned() }
+}
+
+#[test]
+fn a_full_file_is_read() {
+    let experiment = toml(FULL).unwrap();
+    assert_eq!(experiment.engine, EngineChoice::Native);
+    assert_eq!((experiment.compare, experiment.primary.as_deref()), (1, Some("write.bw")));
+    assert_eq!(
+        experiment.factors[0].levels[0],
+        Level { label: "4096".into(), set: vec![set("bs", "4096", Namespace::Any)] }
+    );
+    let buffered = &experiment.factors[1].levels[0];
+    assert_eq!(buffered.set, [set("end_fsync", "1", Namespace::Any), set("direct", "0", Namespace::Job)]);
+    assert_eq!((experiment.stop.max_rounds, experiment.stop.delta, experiment.stop.alpha), (20, 0.03, 0.01));
+    assert_eq!((experiment.stop.time_budget_s, experiment.trial_timeout_s), (Some(600.0), Some(300.0)));
+    assert_eq!(experiment.variables, [("SIZE".to_owned(), "64m".to_owned())]);
+    assert_eq!(experiment.simulated.as_ref().map(|simulated| simulated.effects.len()), Some(1));
+    assert!(experiment.job.is_some_and(|job| job.text.starts_with("[w]\n")));
+}
+
+#[test]
+fn it_survives_being_stored() {
+    let experiment = toml(FULL).unwrap();
+    let json = serde_json::to_string(&experiment).unwrap();
+    assert_eq!(serde_json::from_str::<Experiment>(&json).unwrap(), experiment);
+}
+
+#[test]
+fn a_job_with_vary_is_an_experiment() {
+    let experiment = job(&["direct=0,1", "bs=4k,64k"]).unwrap();
+    assert_eq!((experiment.name.as_str(), experiment.compare), ("a", 0));
+    assert_eq!(experiment.factors.len(), 2);
+    assert_eq!(experiment.stop, StopRule::default());
+    // A single level is a fixed setting beside something that varies; the arms are what varies.
+    assert_eq!(job(&["direct=1", "bs=4k,64k"]).unwrap().compare, 1);
+}
+
+#[test]
+fn a_command_is_an_experiment() {
+    let line = CommandLine { vary: vec!["clients=1,8".to_owned()], ..CommandLine::default() };
+    let argv = ["prog".to_owned(), "${clients}".to_owned()];
+    let experiment = Experiment::from_command(&argv, &line).unwrap();
+    assert_eq!((experiment.engine, experiment.name.as_str()), (EngineChoice::Command, "prog"));
+    assert_eq!(experiment.command, argv);
+    assert_eq!(experiment.job, None);
+}
+
+#[test]
+fn the_command_line_lies_over_the_file() {
+    let line = CommandLine {
+        vary: vec!["bs=1k,2k,4k".to_owned(), "iodepth=1,2".to_owned()],
+        rounds: Some(7),
+        engine: Some("fio".to_owned()),
+        compare: Some("bs".to_owned()),
+        ..CommandLine::default()
+    };
+    let experiment = Experiment::from_toml(FULL, "e.toml", Path::new(""), &line).unwrap();
+    let names: Vec<&str> = experiment.factors.iter().map(|factor| factor.name.as_str()).collect();
+    assert_eq!(names, ["bs", "cache", "iodepth"]);
+    assert_eq!(experiment.factors[0].levels.len(), 3);
+    assert_eq!((experiment.compare, experiment.engine), (0, EngineChoice::Fio));
+    assert_eq!(experiment.stop.rounds, Some(7));
+}
+
+#[test]
+fn a_a_needs_nothing_that_varies() {
+    let line = CommandLine { aa: true, ..CommandLine::default() };
+    let experiment = Experiment::from_job("[a]\nsize=1m\n", "a.fio", Path::new(""), &line).unwrap();
+    assert_eq!((experiment.aa, experiment.stop.rounds), (true, Some(10)));
+}
+
+#[test]
+fn metrics_keep_their_colons() {
+    let text = "command = [\"prog\"]\n[[metric]]\nname = \"tps\"\nregex = 'tps: ([0-9.]+)'\nunit = \"/s\"\n\
+                [[factor]]\nname = \"n\"\nlevels = [1, 2]\n";
+    assert_eq!(toml(text).unwrap().metrics, ["tps=tps: ([0-9.]+):/s:higher"]);
+    assert!(
+        toml(&text.replace("\"/s\"", "\"parsec\""))
+            .unwrap_err()
+            .to_string()
+            .contains("unknown unit 'parsec'")
+    );
+}
+
+#[test]
+fn mistakes_carry_their_line_and_what_would_be_right() {
+    let base = "job_text = \"[a]\\nsize=1m\"\n[[factor]]\nname = \"direct\"\nlevels = [0, 1]\n";
+    for (text, expected) in [
+        ("nmae = \"x\"\n", "e.toml:1: unknown key 'nmae'; did you mean name?"),
+        ("name = 5\n", "e.toml:1: name is a whole number; write a text in quotes"),
+        ("engine = \"natvie\"\n", "e.toml:1: no engine 'natvie'; did you mean native?"),
+        ("engine = \"command\"\n", "engine command needs a command"),
+        ("compare = \"bs\"\n", "e.toml:1: compare names no factor 'bs'; there are direct"),
+        ("stop = { delta = 0 }\n", "delta is 0"),
+        ("stop = { delta = 2 }\n", "delta: '2' is 200%"),
+        ("stop = { alpha = \"x\" }\n", "alpha is x; write 0.0001 to 0.5"),
+        ("stop = { max_rounds = 3 }\n", "max_rounds is 3; write 4 to 120"),
+        ("stop = { rounds = 0 }\n", "rounds is 0"),
+        ("stop = { time_budget = \"10 parsecs\" }\n", "e.toml:1: 'parsecs'"),
+        ("target = { kernel = \"x\" }\n", "kernel is not in this version"),
+        ("target = { directroy = \"x\" }\n", "unknown key 'directroy' in [target]; did you mean directory?"),
+        ("simulated = { bw = 1e9, effects = { \"direct=2\" = 0.1 } }\n", "no level 'direct=2'"),
+        ("simulated = { cv = nan }\n", "cv is a fraction; write a number"),
+        ("metric = [{ name = \"m\", regex = \"(x)\" }]\n", "metrics are read from a command's output"),
+        ("command = [\"x\"]\n", "a command is given, but engine native runs none"),
+        ("job = \"x.fio\"\n", "both job and job_text"),
+        ("name = \n", "e.toml:1: not TOML"),
+    ] {
+        let message = toml(&format!("{text}{base}")).unwrap_err().to_string();
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+}
+
+#[test]
+fn mistakes_of_factors() {
+    for (factor, expected) in [
+        ("name = \"a\"\nlevels = [1, 1]", "e.toml:2: level 1 of a is given twice"),
+        ("name = \"a\"\nlevels = [1]", "e.toml:2: a has one level"),
+        ("name = \"a\"\nlevels = []", "factor 'a' has no levels"),
+        ("levels = [1, 2]", "e.toml:2: a factor without a name"),
+        ("name = \"a\"\n[[factor.level]]\nset = { x = 1 }", "e.toml:4: a level without a label"),
+        (
+            "name = \"a\"\nlevels = [1, 2]\n[[factor]]\nname = \"a\"\nlevels = [1, 2]",
+            "e.toml:5: factor 'a' is given twice",
+        ),
+        ("name = \"a\"\nlevels = [1, [2]]", "levels is a list; write a text or a number"),
+    ] {
+        let message =
+            toml(&format!("job_text = \"[a]\\nsize=1m\"\n[[factor]]\n{factor}\n")).unwrap_err().to_string();
+        assert!(message.contains(expected), "{factor}: {message}");
+    }
+}
+
+#[test]
+fn mistakes_of_the_command_line() {
+    for (vary, expected) in [
+        (&["direct=0,0"][..], "--vary direct=0,0: level 0 of direct is given twice"),
+        (&["direct=0"], "direct has one level"),
+        (&["direct=0,1", "direct=0,1"], "direct is varied twice"),
+        (&["direct"], "names no levels"),
+        (&[], "nothing varies"),
+    ] {
+        let message = job(vary).unwrap_err().to_string();
+        assert!(message.contains(expected), "{vary:?}: {message}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let load = |name: &str| Experiment::load(&directory.path().join(name), &CommandLine::default());
+    std::fs::write(directory.path().join("binary.fio"), [0xff, 0xfe, 0]).unwrap();
+    std::fs::write(
+        directory.path().join("lost.toml"),
+        "job = \"gone.fio\"\n[[factor]]\nname=\"a\"\nlevels=[1,2]\n",
+    )
+    .unwrap();
+    assert!(load("none.fio").unwrap_err().to_string().contains("No such file"));
+    assert!(load(".").unwrap_err().to_string().contains("is a directory"));
+    assert!(load("binary.fio").unwrap_err().to_string().contains("not a text file"));
+    let message = load("lost.toml").unwrap_err().to_string();
+    assert!(message.contains("lost.toml:1: job") && message.contains("gone.fio: No such file"), "{message}");
+}
+
+#[test]
+fn includes_are_kept_with_the_experiment() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("more.inc"), "bs=8k\n").unwrap();
+    std::fs::write(directory.path().join("a.fio"), "[a]\nsize=1m\ninclude more.inc\n").unwrap();
+    let line = CommandLine { aa: true, ..CommandLine::default() };
+    let experiment = Experiment::load(&directory.path().join("a.fio"), &line).unwrap();
+    assert_eq!(experiment.job.map(|job| job.text), Some("[a]\nsize=1m\nbs=8k\n".to_owned()));
+}

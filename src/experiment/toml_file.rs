@@ -1,0 +1,323 @@
+//! The experiment file: which keys it has.
+//!
+//! Enters: TOML text. Leaves: a [`Written`], and every mistake in it with its line.
+
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::described::{Assignment, Factor, Level, Simulated};
+use super::errors::Mistake;
+use super::toml_reader::{Item, Reader};
+use super::vary::{plain_level, split_namespace};
+use super::written::{Placed, Written, WrittenJob};
+use crate::units::{Better, Unit};
+
+const TOP: &[&str] = &[
+    "name",
+    "job",
+    "job_text",
+    "command",
+    "engine",
+    "compare",
+    "primary",
+    "before",
+    "after",
+    "timeout",
+    "aa",
+    "target",
+    "stop",
+    "factor",
+    "metric",
+    "simulated",
+    "variables",
+];
+const STOP: &[&str] = &["max_rounds", "rounds", "delta", "alpha", "exact", "time_budget"];
+const FACTOR: &[&str] = &["name", "levels", "level"];
+const LEVEL: &[&str] = &["label", "set"];
+const METRIC: &[&str] = &["name", "regex", "unit", "better"];
+const SIMULATED: &[&str] = &["bw", "cv", "sleep_ms", "fail", "effects"];
+/// Settings of a target that come with later versions.
+const LATER_TARGET: &[&str] = &["device", "fs", "mkfs", "mount", "kernel", "scheduler", "sysfs"];
+
+/// Reads an experiment file; paths in it are relative to `base_dir`.
+///
+/// # Errors
+/// All mistakes.
+pub(super) fn read(text: &str, origin: &str, base_dir: &Path) -> Result<Written, Vec<Mistake>> {
+    let reader = Reader::new(text, origin);
+    let document = match DeTable::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            let at = error.span().unwrap_or(0..0);
+            reader.mistake(&at, format!("not TOML: {}", error.message().replace('\n', ", ")));
+            return Err(reader.into_mistakes());
+        }
+    };
+    let mut file = File { reader: &reader, base_dir, written: Written::default() };
+    for (key, at, item) in reader.entries(document.get_ref()) {
+        match key {
+            "target" => file.target(item),
+            "stop" => file.stop(item),
+            "factor" => file.factors(item),
+            "metric" => file.metrics(item),
+            "simulated" => file.simulated(item),
+            "variables" => file.variables(item),
+            _ => {
+                if !file.plain(key, item) {
+                    reader.unknown_key(key, &at, "", TOP);
+                }
+            }
+        }
+    }
+    let written = file.written;
+    let mistakes = reader.into_mistakes();
+    if mistakes.is_empty() { Ok(written) } else { Err(mistakes) }
+}
+
+struct File<'r> {
+    reader: &'r Reader<'r>,
+    base_dir: &'r Path,
+    written: Written,
+}
+
+impl File<'_> {
+    /// A key of the top level that is no table; false: there is none of this name.
+    fn plain(&mut self, key: &str, item: &Item<'_>) -> bool {
+        let reader = self.reader;
+        let written = &mut self.written;
+        match key {
+            "name" => written.name = reader.text(key, item),
+            "engine" => written.engine = reader.text(key, item),
+            "compare" => written.compare = reader.text(key, item),
+            "primary" => written.primary = reader.text(key, item),
+            "before" => written.before = reader.text(key, item),
+            "after" => written.after = reader.text(key, item),
+            "timeout" => written.timeout = reader.scalar(key, item),
+            "aa" => written.aa = reader.truth(key, item).unwrap_or(false),
+            "command" => {
+                let place = reader.place(item.span().start);
+                written.command = reader.texts(key, item).map(|value| Placed { value, place });
+            }
+            "job" | "job_text" => {
+                if written.job.is_some() {
+                    reader.mistake(&item.span(), "both job and job_text are given; keep one");
+                }
+                let base_dir = self.base_dir;
+                written.job = reader.text(key, item).map(|text| {
+                    let value = if key == "job" {
+                        WrittenJob::File(base_dir.join(text.value))
+                    } else {
+                        WrittenJob::Text(text.value)
+                    };
+                    Placed { value, place: text.place }
+                });
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn target(&mut self, item: &Item<'_>) {
+        let Some(table) = self.reader.table("target", item) else { return };
+        for (key, at, item) in self.reader.entries(table) {
+            match key {
+                "directory" => {
+                    self.written.directory = self
+                        .reader
+                        .text(key, item)
+                        .map(|text| Placed { value: self.base_dir.join(text.value), place: text.place });
+                }
+                later if LATER_TARGET.contains(&later) => {
+                    self.reader.mistake(&at, format!("{later} is not in this version; it has directory"));
+                }
+                _ => self.reader.unknown_key(key, &at, "[target]", &["directory"]),
+            }
+        }
+    }
+
+    fn stop(&mut self, item: &Item<'_>) {
+        let reader = self.reader;
+        let Some(table) = reader.table("stop", item) else { return };
+        for (key, at, item) in reader.entries(table) {
+            let written = &mut self.written;
+            match key {
+                "max_rounds" => written.max_rounds = reader.whole(key, item),
+                "rounds" => written.rounds = reader.whole(key, item),
+                "delta" => written.delta = reader.scalar(key, item),
+                "alpha" => written.alpha = reader.scalar(key, item),
+                "exact" => written.exact = reader.truth(key, item).unwrap_or(false),
+                "time_budget" => written.time_budget = reader.scalar(key, item),
+                _ => reader.unknown_key(key, &at, "[stop]", STOP),
+            }
+        }
+    }
+
+    fn variables(&mut self, item: &Item<'_>) {
+        let Some(table) = self.reader.table("variables", item) else { return };
+        for (key, _, item) in self.reader.entries(table) {
+            if let Some(text) = self.reader.scalar(key, item) {
+                self.written
+                    .variables
+                    .push(Placed { value: (key.to_owned(), text.value), place: text.place });
+            }
+        }
+    }
+
+    fn factors(&mut self, item: &Item<'_>) {
+        for item in self.reader.list("factor", item).unwrap_or_default() {
+            let Some(factor) = self.factor(item) else { continue };
+            let place = self.reader.place(item.span().start);
+            if self.written.factors.iter().any(|known| known.value.name == factor.name) {
+                self.reader.mistake(&item.span(), format!("factor '{}' is given twice", factor.name));
+            }
+            self.written.factors.push(Placed { value: factor, place });
+        }
+    }
+
+    fn factor(&self, item: &Item<'_>) -> Option<Factor> {
+        let reader = self.reader;
+        let table = reader.table("factor", item)?;
+        let (mut name, mut levels) = (None, Vec::new());
+        for (key, at, item) in reader.entries(table) {
+            match key {
+                "name" => name = reader.text(key, item),
+                "levels" => {
+                    for item in reader.list(key, item).unwrap_or_default() {
+                        levels.extend(reader.scalar(key, item).map(|text| WrittenLevel::Plain(text.value)));
+                    }
+                }
+                "level" => {
+                    for item in reader.list(key, item).unwrap_or_default() {
+                        levels.extend(self.level(item).map(WrittenLevel::Full));
+                    }
+                }
+                _ => reader.unknown_key(key, &at, "[[factor]]", FACTOR),
+            }
+        }
+        let Some(name) = name.filter(|name| !name.value.trim().is_empty()) else {
+            reader.mistake(&item.span(), "a factor without a name; write name = \"...\"");
+            return None;
+        };
+        if levels.is_empty() {
+            let message = format!("factor '{}' has no levels; write e.g. levels = [0, 1]", name.value);
+            reader.mistake(&item.span(), message);
+            return None;
+        }
+        let finish = |level| match level {
+            WrittenLevel::Plain(value) => plain_level(&name.value, &value),
+            WrittenLevel::Full(level) => level,
+        };
+        Some(Factor { levels: levels.into_iter().map(finish).collect(), name: name.value.clone() })
+    }
+
+    fn level(&self, item: &Item<'_>) -> Option<Level> {
+        let reader = self.reader;
+        let table = reader.table("factor.level", item)?;
+        let (mut label, mut set) = (None, Vec::new());
+        for (key, at, item) in reader.entries(table) {
+            match key {
+                "label" => label = reader.scalar(key, item),
+                "set" => {
+                    for (key, _, item) in
+                        reader.table(key, item).map_or_else(Vec::new, |set| reader.entries(set))
+                    {
+                        let (namespace, bare) = split_namespace(key);
+                        let value = reader.scalar(key, item).map(|text| text.value);
+                        set.extend(value.map(|value| Assignment { namespace, key: bare.to_owned(), value }));
+                    }
+                }
+                _ => reader.unknown_key(key, &at, "[[factor.level]]", LEVEL),
+            }
+        }
+        match label.filter(|label| !label.value.trim().is_empty()) {
+            Some(label) => Some(Level { label: label.value, set }),
+            None => {
+                reader.mistake(&item.span(), "a level without a label; write label = \"...\"");
+                None
+            }
+        }
+    }
+
+    fn metrics(&mut self, item: &Item<'_>) {
+        for item in self.reader.list("metric", item).unwrap_or_default() {
+            if let Some(text) = self.metric(item) {
+                let place = self.reader.place(item.span().start);
+                self.written.metrics.push(Placed { value: text, place });
+            }
+        }
+    }
+
+    /// A metric in the syntax of `--metric`, unit and direction always written out so that a colon in the
+    /// expression is never taken for theirs.
+    fn metric(&self, item: &Item<'_>) -> Option<String> {
+        let reader = self.reader;
+        let table = reader.table("metric", item)?;
+        let (mut name, mut regex, mut unit, mut better) = (None, None, "count".to_owned(), None);
+        for (key, at, item) in reader.entries(table) {
+            match key {
+                "name" => name = reader.text(key, item).map(|text| text.value),
+                "regex" => regex = reader.text(key, item).map(|text| text.value),
+                "unit" => unit = reader.text(key, item)?.value,
+                "better" => {
+                    let text = reader.text(key, item)?.value;
+                    if !matches!(text.as_str(), "higher" | "lower") {
+                        reader.mistake(
+                            &item.span(),
+                            format!("better is '{text}'; write \"higher\" or \"lower\""),
+                        );
+                    }
+                    better = Some(text);
+                }
+                _ => reader.unknown_key(key, &at, "[[metric]]", METRIC),
+            }
+        }
+        let (known, _) = Unit::parse(&unit);
+        if let Unit::Other(name) = &known {
+            let message = format!("unknown unit '{name}'; write e.g. /s, MiB/s, ms, ns, s or count");
+            reader.mistake(&item.span(), message);
+        }
+        let usual = if known.usual_better() == Better::Higher { "higher" } else { "lower" };
+        match (name, regex) {
+            (Some(name), Some(regex)) => {
+                Some(format!("{name}={regex}:{unit}:{}", better.as_deref().unwrap_or(usual)))
+            }
+            _ => {
+                reader.mistake(&item.span(), "a metric needs name = \"...\" and regex = '...'");
+                None
+            }
+        }
+    }
+
+    fn simulated(&mut self, item: &Item<'_>) {
+        let reader = self.reader;
+        let Some(table) = reader.table("simulated", item) else { return };
+        let mut simulated = Simulated::default();
+        for (key, at, item) in reader.entries(table) {
+            let set = |slot: &mut f64, value: Option<f64>| *slot = value.unwrap_or(*slot);
+            match key {
+                "bw" => set(&mut simulated.bw, reader.float(key, item)),
+                "cv" => set(&mut simulated.cv, reader.float(key, item)),
+                "fail" => set(&mut simulated.fail, reader.float(key, item)),
+                "sleep_ms" => simulated.sleep_ms = reader.whole(key, item).map_or(0, |number| number.value),
+                "effects" => {
+                    let effects =
+                        reader.table(key, item).map_or_else(Vec::new, |table| reader.entries(table));
+                    for (level, _, item) in effects {
+                        simulated
+                            .effects
+                            .extend(reader.float(level, item).map(|effect| (level.to_owned(), effect)));
+                    }
+                }
+                _ => reader.unknown_key(key, &at, "[simulated]", SIMULATED),
+            }
+        }
+        let place = reader.place(item.span().start);
+        self.written.simulated = Some(Placed { value: simulated, place });
+    }
+}
+
+enum WrittenLevel {
+    Plain(String),
+    Full(Level),
+}

@@ -1,0 +1,113 @@
+//! `--vary KEY=LEVEL,LEVEL…` as text.
+//!
+//! Enters: the text behind the flag. Leaves: a factor, each of whose levels sets its key. Commas divide levels; `\,` and
+//! quotes keep one.
+
+use super::described::{Assignment, Factor, Level, Namespace};
+
+/// The namespace of a key and the key without it.
+pub(super) fn split_namespace(key: &str) -> (Namespace, &str) {
+    if let Some(rest) = key.strip_prefix("job.") {
+        (Namespace::Job, rest)
+    } else if let Some(rest) = key.strip_prefix("target.") {
+        (Namespace::Target, rest)
+    } else {
+        (Namespace::Any, key)
+    }
+}
+
+/// A level that sets its factor's key to its own label.
+pub(super) fn plain_level(key: &str, value: &str) -> Level {
+    let (namespace, key) = split_namespace(key);
+    let set = vec![Assignment { namespace, key: key.to_owned(), value: value.to_owned() }];
+    Level { label: value.to_owned(), set }
+}
+
+/// Reads `KEY=LEVEL,LEVEL`.
+///
+/// # Errors
+/// A sentence that says what would be right.
+pub(super) fn parse_vary(text: &str) -> Result<Factor, String> {
+    let form = "write KEY=LEVEL,LEVEL, the baseline first, e.g. direct=0,1";
+    let Some((key, levels)) = text.split_once('=') else {
+        return Err(format!("'{text}' names no levels; {form}"));
+    };
+    let key = key.trim();
+    if split_namespace(key).1.is_empty() || key.contains(char::is_whitespace) {
+        return Err(format!("'{key}' is no key; {form}"));
+    }
+    let levels = split_levels(levels)?;
+    if let Some(at) = levels.iter().position(String::is_empty) {
+        return Err(format!("level {} of {key} is empty; {form}", at + 1));
+    }
+    let levels = levels.iter().map(|level| plain_level(key, level)).collect();
+    Ok(Factor { name: key.to_owned(), levels })
+}
+
+fn split_levels(text: &str) -> Result<Vec<String>, String> {
+    let mut levels = vec![String::new()];
+    let mut quote = None;
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let Some(level) = levels.last_mut() else { break };
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\\', Some('"') | None) if matches!(characters.peek(), Some(',' | '\\' | '"' | '\'')) => {
+                level.extend(characters.next());
+            }
+            (c, Some(_)) => level.push(c),
+            // A quote opens only at the front: 5'' stays as it is.
+            ('"' | '\'', None) if level.trim().is_empty() => {
+                level.clear();
+                quote = Some(c);
+            }
+            (',', None) => levels.push(String::new()),
+            (c, None) => level.push(c),
+        }
+    }
+    match quote {
+        Some(open) => Err(format!("a quote {open} in {text} is not closed")),
+        None => Ok(levels.iter().map(|level| level.trim().to_owned()).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(text: &str) -> Vec<String> {
+        parse_vary(text).unwrap().levels.into_iter().map(|level| level.label).collect()
+    }
+
+    #[test]
+    fn levels_are_divided_by_commas() {
+        assert_eq!(labels("bs=4k, 64k,1m"), ["4k", "64k", "1m"]);
+        assert_eq!(labels(r"bs=4k\,8k,16k"), ["4k,8k", "16k"]);
+        assert_eq!(labels(r#"mount="noatime,data=ordered",'a,b'"#), ["noatime,data=ordered", "a,b"]);
+        assert_eq!(labels("sysfs:queue/scheduler=none"), ["none"]);
+        assert_eq!(labels("kernel=v=1,v=2"), ["v=1", "v=2"]);
+    }
+
+    #[test]
+    fn namespaces_are_taken_off_the_key() {
+        let factor = parse_vary("job.direct=0,1").unwrap();
+        assert_eq!(factor.name, "job.direct");
+        assert_eq!(factor.levels[1].set[0].namespace, Namespace::Job);
+        assert_eq!(factor.levels[1].set[0].key, "direct");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, expected) in [
+            ("direct", "names no levels"),
+            ("=1,2", "is no key"),
+            ("job.=1,2", "is no key"),
+            ("bs=4k,,8k", "level 2 of bs is empty"),
+            ("bs=", "level 1 of bs is empty"),
+            ("bs='4k,8k", "not closed"),
+        ] {
+            let message = parse_vary(text).unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A request as written, before it is known to make sense: every value with the place it came from.
+//!
+//! Enters: values of an experiment file or the command line. Leaves: one [`Written`], the command line's values over
+//! the file's.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::described::{Factor, Simulated};
+use super::errors::Mistake;
+use super::vary::parse_vary;
+use crate::workload::Place;
+
+/// What the command line says; absent values leave the experiment file's or the defaults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommandLine {
+    /// `--vary`, each as written.
+    pub vary: Vec<String>,
+    /// `--compare`.
+    pub compare: Option<String>,
+    /// `--engine`.
+    pub engine: Option<String>,
+    /// `--directory`.
+    pub directory: Option<PathBuf>,
+    /// `--rounds`.
+    pub rounds: Option<u32>,
+    /// `--max-rounds`.
+    pub max_rounds: Option<u32>,
+    /// `--delta`, e.g. `2%`.
+    pub delta: Option<String>,
+    /// `--alpha`.
+    pub alpha: Option<String>,
+    /// `--exact`.
+    pub exact: bool,
+    /// `--time-budget`, e.g. `10m`.
+    pub time_budget: Option<String>,
+    /// `--timeout` of one trial.
+    pub timeout: Option<String>,
+    /// `--primary`.
+    pub primary: Option<String>,
+    /// `--before`.
+    pub before: Option<String>,
+    /// `--after`.
+    pub after: Option<String>,
+    /// `--metric`, each as written.
+    pub metrics: Vec<String>,
+    /// `--aa`.
+    pub aa: bool,
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Placed<T> {
+    pub(super) value: T,
+    pub(super) place: Place,
+}
+
+/// Where the job comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum WrittenJob {
+    /// A file to read.
+    File(PathBuf),
+    /// The text itself.
+    Text(String),
+}
+
+/// Everything that may be written, nothing of it checked against the rest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Written {
+    pub(super) name: Option<Placed<String>>,
+    pub(super) job: Option<Placed<WrittenJob>>,
+    pub(super) command: Option<Placed<Vec<String>>>,
+    pub(super) engine: Option<Placed<String>>,
+    pub(super) compare: Option<Placed<String>>,
+    pub(super) primary: Option<Placed<String>>,
+    pub(super) before: Option<Placed<String>>,
+    pub(super) after: Option<Placed<String>>,
+    pub(super) directory: Option<Placed<PathBuf>>,
+    pub(super) timeout: Option<Placed<String>>,
+    pub(super) max_rounds: Option<Placed<u64>>,
+    pub(super) rounds: Option<Placed<u64>>,
+    pub(super) delta: Option<Placed<String>>,
+    pub(super) alpha: Option<Placed<String>>,
+    pub(super) exact: bool,
+    pub(super) time_budget: Option<Placed<String>>,
+    pub(super) factors: Vec<Placed<Factor>>,
+    pub(super) variables: Vec<Placed<(String, String)>>,
+    pub(super) metrics: Vec<Placed<String>>,
+    pub(super) simulated: Option<Placed<Simulated>>,
+    pub(super) aa: bool,
+}
+
+impl Written {
+    /// Lays the command line over what the file says. A `--vary` of a factor the file has replaces it in its place.
+    pub(super) fn overlay(&mut self, line: &CommandLine, mistakes: &mut Vec<Mistake>) {
+        over(&mut self.compare, line.compare.as_ref(), "--compare");
+        over(&mut self.engine, line.engine.as_ref(), "--engine");
+        over(&mut self.directory, line.directory.as_ref(), "--directory");
+        over(&mut self.delta, line.delta.as_ref(), "--delta");
+        over(&mut self.alpha, line.alpha.as_ref(), "--alpha");
+        over(&mut self.time_budget, line.time_budget.as_ref(), "--time-budget");
+        over(&mut self.timeout, line.timeout.as_ref(), "--timeout");
+        over(&mut self.primary, line.primary.as_ref(), "--primary");
+        over(&mut self.before, line.before.as_ref(), "--before");
+        over(&mut self.after, line.after.as_ref(), "--after");
+        over(&mut self.rounds, line.rounds.map(u64::from).as_ref(), "--rounds");
+        over(&mut self.max_rounds, line.max_rounds.map(u64::from).as_ref(), "--max-rounds");
+        if line.max_rounds.is_some() && line.rounds.is_none() {
+            self.rounds = None;
+        }
+        self.exact |= line.exact;
+        self.aa |= line.aa;
+        for text in &line.metrics {
+            self.metrics.push(Placed { value: text.clone(), place: flag("--metric") });
+        }
+        let from_file = self.factors.len();
+        for text in &line.vary {
+            let place = flag(&format!("--vary {text}"));
+            match parse_vary(text) {
+                Err(message) => mistakes.push(Mistake { place, message }),
+                Ok(factor) => self.vary(Placed { value: factor, place }, from_file, mistakes),
+            }
+        }
+    }
+
+    fn vary(&mut self, factor: Placed<Factor>, from_file: usize, mistakes: &mut Vec<Mistake>) {
+        match self.factors.iter().position(|known| known.value.name == factor.value.name) {
+            Some(at) if at < from_file => self.factors[at] = factor,
+            Some(_) => {
+                let message =
+                    format!("{} is varied twice; put all its levels into one --vary", factor.value.name);
+                mistakes.push(Mistake { place: factor.place, message });
+            }
+            None => self.factors.push(factor),
+        }
+    }
+}
+
+/// The place of a command-line value.
+pub(super) fn flag(name: &str) -> Place {
+    Place { origin: Arc::from(name), line: 0 }
+}
+
+fn over<T: Clone>(slot: &mut Option<Placed<T>>, value: Option<&T>, name: &str) {
+    if let Some(value) = value {
+        *slot = Some(Placed { value: value.clone(), place: flag(name) });
+    }
+}
