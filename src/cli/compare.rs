@@ -1,0 +1,197 @@
+//! `assay compare`: results that already exist, judged as two unpaired samples.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::Failure;
+use super::database::Database;
+use super::output::write_output;
+use crate::analyse::{self, Analysis, Role, Verdict};
+use crate::import::{self, Columns, ImportError, Input, Problem, ValueColumn};
+use crate::record::StopRule;
+use crate::report::{self, Document, Format};
+use crate::units::parse_ratio;
+
+/// Options of `assay compare`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  assay compare before/ after/                            fio JSON files, one a trial
+  assay compare old='6.1/*.json' new='6.12/*.json'        quoted globs with labels
+  assay compare old.txt new.txt                           Go benchmark text, or one number a line
+  assay compare hyperfine.json                            its commands against the first
+  assay compare t.csv --arm kernel --row bs --value kb_s:higher,msec:lower
+  assay compare t.csv --row bs --arm-columns old_mib_s,new_mib_s:higher
+  assay compare 3 7                                       two stored runs")]
+pub struct Args {
+    /// BASELINE CANDIDATE…: each a file, a directory, a quoted glob, a stored run's number, or label=one of these
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<String>,
+    /// The arm the others are compared with [default: the first]
+    #[arg(long, value_name = "LABEL")]
+    baseline: Option<String>,
+    /// Tables: the column that names the arm
+    #[arg(long, value_name = "COL", conflicts_with = "arm_columns")]
+    arm: Option<String>,
+    /// Tables: the columns that make the rows
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    row: Vec<String>,
+    /// Tables: the columns with results, their unit and good direction where the name does not tell
+    #[arg(long, value_name = "COL[:UNIT][:higher|lower],…", value_delimiter = ',', conflicts_with = "arm_columns")]
+    value: Vec<String>,
+    /// Tables in which each arm has a column; once for each metric
+    #[arg(long, value_name = "COL,COL[:higher|lower]")]
+    arm_columns: Vec<String>,
+    /// Report format: text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// lkml: print differences below PCT percent as 0
+    #[arg(long, value_name = "PCT")]
+    hide_below: Option<f64>,
+    /// The smallest difference that matters
+    #[arg(long, value_name = "RATIO", default_value = "2%", value_parser = parse_ratio)]
+    delta: f64,
+    /// Chance of any false claim among all rows
+    #[arg(long, value_name = "RATIO", default_value = "5%", value_parser = parse_ratio)]
+    alpha: f64,
+    /// The metric that decides
+    #[arg(long, value_name = "METRIC")]
+    primary: Option<String>,
+    /// Exit with 3 when a row that decides is slower, changed (slower or faster), or undecided
+    #[arg(long, value_name = "VERDICT")]
+    fail_if: Option<FailIf>,
+    /// List every metric, also those without a clear difference
+    #[arg(long)]
+    all_metrics: bool,
+    /// Leave out files of a directory or glob that cannot be read, naming them
+    #[arg(long)]
+    skip_unreadable: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// What makes `--fail-if` exit with 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailIf {
+    /// A row that decides is slower.
+    Slower,
+    /// A row that decides is slower or faster.
+    Changed,
+    /// A row that decides could not be decided.
+    Undecided,
+}
+
+impl FailIf {
+    /// Whether it holds for any row's primary metric.
+    #[must_use]
+    pub fn holds(self, analysis: &Analysis) -> bool {
+        let primary = analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary);
+        primary.map(|comparison| &comparison.verdict).any(|verdict| match self {
+            FailIf::Slower => *verdict == Verdict::Slower,
+            FailIf::Changed => matches!(verdict, Verdict::Slower | Verdict::Faster),
+            FailIf::Undecided => matches!(verdict, Verdict::Undecided { .. } | Verdict::TooFew { .. }),
+        })
+    }
+}
+
+/// Compares and reports.
+///
+/// # Errors
+/// A [`Failure`]: exit code 2 when an input or option is wrong, 1 when files of a directory cannot be read.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let options = import::Options {
+        columns: columns(args)?,
+        baseline: args.baseline.clone(),
+        skip_unreadable: args.skip_unreadable,
+        primary: args.primary.clone(),
+        stop: StopRule { delta: args.delta, alpha: args.alpha, ..StopRule::default() },
+        command_line: std::env::args().collect(),
+    };
+    let mut inputs = Vec::with_capacity(args.inputs.len());
+    for spec in &args.inputs {
+        inputs.push(input(spec, &args.database)?);
+    }
+    let loaded = import::load(inputs, &options).map_err(|error| failure(&error))?;
+    for skipped in &loaded.skipped {
+        anstream::eprintln!("assay: left out: {skipped}");
+    }
+    let run = loaded.run;
+    check_primary(args.primary.as_deref(), &run.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>())?;
+    let analysis = analyse::analyse(&run, &analyse::Options::default());
+    let report_options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
+    let document = Document::build(&run, &analysis, &report_options);
+    write_output(args.output.as_deref(), &render(args, &document))?;
+    Ok(match args.fail_if {
+        Some(condition) if condition.holds(&analysis) => ExitCode::from(3),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn render(args: &Args, document: &Document<'_>) -> String {
+    let by_name = args.output.as_ref().and_then(|file| Format::from_file_name(&file.to_string_lossy()));
+    let format = args.format.or(by_name).unwrap_or(Format::Text);
+    let terminal = args.output.is_none()
+        && anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    report::render_with(document, format, report::RenderOptions { colour: terminal, width: None })
+}
+
+fn columns(args: &Args) -> Result<Columns, Failure> {
+    let wrong = |problem: Problem| failure(&ImportError { origin: "columns".to_owned(), line: None, problem });
+    let values = |specs: &[String]| {
+        specs.iter().map(|spec| ValueColumn::parse_spec(spec)).collect::<Result<Vec<_>, _>>().map_err(wrong)
+    };
+    let mut arm_columns = Vec::new();
+    for group in &args.arm_columns {
+        let specs: Vec<String> = group.split(',').map(str::to_owned).collect();
+        arm_columns.push(values(&specs)?);
+    }
+    Ok(Columns { arm: args.arm.clone(), rows: args.row.clone(), values: values(&args.value)?, arm_columns })
+}
+
+/// A stored run's number, or files.
+fn input(spec: &str, database: &Database) -> Result<Input, Failure> {
+    let (label, rest) = import::split_label(spec);
+    if import::run_number(rest).is_some() {
+        let label = label.map_or_else(|| format!("run {rest}"), str::to_owned);
+        return Ok(Input::Run { label, run: Box::new(database.load(rest)?) });
+    }
+    import::find_files(rest, label).map(Input::Files).map_err(|error| failure(&error))
+}
+
+fn failure(error: &ImportError) -> Failure {
+    let failure = match error.problem {
+        Problem::Unreadable { .. } => Failure::tool(error),
+        _ => Failure::request(error),
+    };
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Refuses a primary metric that nothing was measured of.
+fn check_primary(primary: Option<&str>, known: &[&str]) -> Result<(), Failure> {
+    let Some(primary) = primary.filter(|primary| !known.contains(primary)) else { return Ok(()) };
+    let mut names = known.to_vec();
+    names.sort_unstable();
+    names.dedup();
+    let by_likeness = |name: &&&str| (strsim::jaro_winkler(primary, name) * 1e6) as u64;
+    let nearest = names.iter().max_by_key(by_likeness).copied().unwrap_or_default();
+    Err(Failure::request(format!("there is no metric '{primary}' in these results; the nearest is '{nearest}'"))
+        .hint(format!("--primary takes one of: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_primary_metric_names_the_nearest() {
+        let error = check_primary(Some("write.bv"), &["read.iops", "write.bw"]).unwrap_err();
+        assert!(error.to_string().ends_with("the nearest is 'write.bw'"), "{error}");
+        assert_eq!(error.code(), 2);
+        assert!(check_primary(Some("write.bw"), &["write.bw"]).is_ok());
+    }
+}
