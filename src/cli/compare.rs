@@ -8,7 +8,7 @@ use super::database::Database;
 use super::output::write_output;
 use crate::analyse::{self, Analysis, Role, Verdict};
 use crate::import::{self, Columns, ImportError, Input, Problem, ValueColumn};
-use crate::record::StopRule;
+use crate::record::{Metric, StopRule};
 use crate::report::{self, Document, Format};
 use crate::units::parse_ratio;
 
@@ -36,7 +36,12 @@ pub struct Args {
     #[arg(long, value_name = "COL,…", value_delimiter = ',')]
     row: Vec<String>,
     /// Tables: the columns with results, their unit and good direction where the name does not tell
-    #[arg(long, value_name = "COL[:UNIT][:higher|lower],…", value_delimiter = ',', conflicts_with = "arm_columns")]
+    #[arg(
+        long,
+        value_name = "COL[:UNIT][:higher|lower],…",
+        value_delimiter = ',',
+        conflicts_with = "arm_columns"
+    )]
     value: Vec<String>,
     /// Tables in which each arm has a column; once for each metric
     #[arg(long, value_name = "COL,COL[:higher|lower]")]
@@ -118,8 +123,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         anstream::eprintln!("assay: left out: {skipped}");
     }
     let run = loaded.run;
-    check_primary(args.primary.as_deref(), &run.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>())?;
-    let analysis = analyse::analyse(&run, &analyse::Options::default());
+    let wishes = analyse::Options { all_metrics: args.all_metrics, ..analyse::Options::default() };
+    check_primary(args.primary.as_deref(), &run.metrics)?;
+    wishes.check(&run).map_err(Failure::request)?;
+    let analysis = analyse::analyse(&run, &wishes);
     let report_options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &report_options);
     write_output(args.output.as_deref(), &render(args, &document))?;
@@ -138,7 +145,8 @@ fn render(args: &Args, document: &Document<'_>) -> String {
 }
 
 fn columns(args: &Args) -> Result<Columns, Failure> {
-    let wrong = |problem: Problem| failure(&ImportError { origin: "columns".to_owned(), line: None, problem });
+    let wrong =
+        |problem: Problem| failure(&ImportError { origin: "columns".to_owned(), line: None, problem });
     let values = |specs: &[String]| {
         specs.iter().map(|spec| ValueColumn::parse_spec(spec)).collect::<Result<Vec<_>, _>>().map_err(wrong)
     };
@@ -172,26 +180,32 @@ fn failure(error: &ImportError) -> Failure {
 }
 
 /// Refuses a primary metric that nothing was measured of.
-fn check_primary(primary: Option<&str>, known: &[&str]) -> Result<(), Failure> {
-    let Some(primary) = primary.filter(|primary| !known.contains(primary)) else { return Ok(()) };
-    let mut names = known.to_vec();
+fn check_primary(primary: Option<&str>, metrics: &[Metric]) -> Result<(), Failure> {
+    let mut names: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
+    let Some(primary) = primary.filter(|primary| !names.contains(primary)) else { return Ok(()) };
     names.sort_unstable();
     names.dedup();
     let by_likeness = |name: &&&str| (strsim::jaro_winkler(primary, name) * 1e6) as u64;
     let nearest = names.iter().max_by_key(by_likeness).copied().unwrap_or_default();
-    Err(Failure::request(format!("there is no metric '{primary}' in these results; the nearest is '{nearest}'"))
-        .hint(format!("--primary takes one of: {}", names.join(", "))))
+    Err(Failure::request(format!(
+        "there is no metric '{primary}' in these results; the nearest is '{nearest}'"
+    ))
+    .hint(format!("--primary takes one of: {}", names.join(", "))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Sample;
+    use crate::units::Unit;
 
     #[test]
     fn an_unknown_primary_metric_names_the_nearest() {
-        let error = check_primary(Some("write.bv"), &["read.iops", "write.bw"]).unwrap_err();
+        let metrics =
+            ["read.bw", "write.bw"].map(|name| Sample::new("", name, Unit::BytesPerSecond, 0.0).metric);
+        let error = check_primary(Some("write.bv"), &metrics).unwrap_err();
         assert!(error.to_string().ends_with("the nearest is 'write.bw'"), "{error}");
         assert_eq!(error.code(), 2);
-        assert!(check_primary(Some("write.bw"), &["write.bw"]).is_ok());
+        assert!(check_primary(Some("write.bw"), &metrics).is_ok());
     }
 }

@@ -3,6 +3,7 @@
 //! Enters: the command line. Leaves: an exit code. Data goes to standard output, everything else to standard error.
 
 mod cleanup;
+pub mod compare;
 mod database;
 pub mod doctor;
 mod export;
@@ -37,6 +38,8 @@ pub struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Compare results that already exist: fio JSON, benchstat text, hyperfine JSON, CSV, plain numbers, stored runs
+    Compare(compare::Args),
     /// List the runs in the store
     List(list::Args),
     /// Show one run: design, trials, failures, facts of the host
@@ -73,6 +76,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Compare(args) => compare::run(&args),
         Command::List(args) => list::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Export(args) => export::run(&args),

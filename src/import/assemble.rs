@@ -6,6 +6,7 @@ use crate::record::{Cell, Design, Factor, RECORD_VERSION, Run, RunState, Source,
 
 use super::error::{ImportError, Problem};
 use super::fio::OPTION;
+use super::go_benchmark::PACKAGE;
 use super::observation::{Batch, Observation};
 
 /// What the request says about the run itself.
@@ -146,6 +147,7 @@ fn factors(batch: &Batch, arms: Vec<String>) -> Vec<Factor> {
             }
         }
     }
+    factors.retain(|factor| factor.name != PACKAGE || factor.levels.len() > 1);
     // An observation that lacks a factor that others have stands at a level of its own.
     for factor in factors.iter_mut().skip(1) {
         let lacks =

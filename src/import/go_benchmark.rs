@@ -1,4 +1,5 @@
-//! Go's benchmark text (`go test -bench`, benchstat's input): a row a benchmark, a metric a unit.
+//! Go's benchmark text (`go test -bench`, benchstat's input): a row a benchmark, a metric a unit. The package becomes a
+//! row where there are several (in `assemble`), and is a fact besides.
 //!
 //! Format: golang.org/design/14313-benchmark-format. `Unit` lines with `better=` are from
 //! golang.org/x/perf/benchfmt.
@@ -11,6 +12,9 @@ use crate::units::{Better, Unit};
 use super::error::{ImportError, Problem};
 use super::observation::{Batch, Observation};
 use super::recognise::is_go_result;
+
+/// The row's factor that is left out when all benchmarks are of one package.
+pub(super) const PACKAGE: &str = "pkg";
 
 pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> Result<(), ImportError> {
     let mut facts = HostFacts::default();
@@ -27,10 +31,9 @@ pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> 
             batch.observations.push(observation);
         } else if let Some((key, value)) = configuration(line) {
             if key == "pkg" {
-                package = value.to_owned();
-            } else {
-                facts.set(key, value);
+                value.clone_into(&mut package);
             }
+            facts.set(key, value);
         } else if let Some((unit, better)) = unit_line(line) {
             betters.insert(unit.to_owned(), better);
         }
@@ -82,7 +85,7 @@ fn result(
     fields.next();
     let mut observation = Observation::new(0);
     if !package.is_empty() {
-        observation.rows.push(("pkg".to_owned(), package.to_owned()));
+        observation.rows.push((PACKAGE.to_owned(), package.to_owned()));
     }
     observation.rows.push(("benchmark".to_owned(), bare.to_owned()));
     while let Some(text) = fields.next() {
