@@ -66,3 +66,38 @@ fn undoing_restores_what_is_set_now() {
         assert_eq!(value, chosen, "{finding:?}");
     }
 }
+
+fn assay(arguments: &[&str]) -> std::process::Output {
+    std::process::Command::new(env!("CARGO_BIN_EXE_assay")).args(arguments).output().expect("assay starts")
+}
+
+#[test]
+fn the_program_prints_text_at_80_columns_without_colour_in_a_pipe() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = assay(&["doctor", directory.path().to_str().unwrap()]);
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("path     /") && text.contains("\nkernel   "), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+    // The first lines name what may be long: a path, a processor.
+    assert!(text.lines().skip(3).all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn the_json_has_findings_and_facts() {
+    let output = assay(&["doctor", "/", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(document["facts"]["kernel.release"].is_string(), "{document}");
+    for finding in document["findings"].as_array().unwrap() {
+        assert!(["bad", "warning", "note"].contains(&finding["severity"].as_str().unwrap()), "{finding}");
+    }
+}
+
+#[test]
+fn a_path_that_is_not_there_is_a_wrong_request() {
+    let output = assay(&["doctor", "/no/such/path"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    assert!(message.contains("'/no/such/path'") && message.contains("\nhint: "), "{message}");
+}
