@@ -62,8 +62,10 @@ pub(super) fn boundary(setting: &Setting) -> std::sync::Arc<Boundary> {
 
 fn look(draft: &mut Draft, setting: &Setting, differences: &[f64]) {
     draft.comparison.method = Method::SequentialSignedRank;
-    draft.theta = Walsh::new(differences).map_or(f64::NAN, |walsh| walsh.hodges_lehmann());
-    let Some(look) = boundary(setting).look(differences) else { return };
+    let Some(look) = boundary(setting).look(differences) else {
+        draft.theta = Walsh::new(differences).map_or(f64::NAN, |walsh| walsh.hodges_lehmann());
+        return;
+    };
     if look.kind == LookKind::StudentT {
         draft.comparison.method = Method::SequentialT;
     }

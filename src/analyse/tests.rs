@@ -195,6 +195,21 @@ fn the_mean_may_tell_another_story() {
     assert_eq!((found.baseline.stall_rate, found.candidate.stall_rate), (0.0, 0.2));
 }
 
+#[test]
+fn fifty_thousand_rounds_are_judged_quickly() {
+    let rounds = if cfg!(debug_assertions) { 3_000 } else { 50_000 };
+    let stop = StopRule { max_rounds: rounds, ..StopRule::default() };
+    for (paired, method) in [(true, Method::SequentialSignedRank), (false, Method::MannWhitney)] {
+        let run = run_of(&Made { effect: 0.001, cv: 0.05, stop, paired, ..Made::default() }, rounds);
+        let start = std::time::Instant::now();
+        let analysis = analyse(&run, &Options { all_metrics: true, ..Options::default() });
+        let elapsed_s = start.elapsed().as_secs_f64();
+        assert_eq!((analysis.comparisons[0].method, analysis.comparisons.len()), (method, 4));
+        println!("{rounds} rounds, 4 metrics, paired {paired}: {elapsed_s:.3} s");
+        assert!(elapsed_s < 5.0, "{elapsed_s}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 

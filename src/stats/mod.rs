@@ -14,6 +14,7 @@ pub mod mann_whitney;
 pub mod mser;
 pub mod normal;
 pub mod order_effect;
+mod selection;
 pub mod sequential;
 pub mod sequential_boundary;
 pub mod shift;

@@ -5,7 +5,7 @@
 //! by bisection on the value with a two-pointer count, in O(n + m) memory.
 //! Sources: Hodges & Lehmann (1963); Moses' interval, Hollander, Wolfe & Chicken (2014) §4.2–4.3.
 
-use super::normal::bisect;
+use super::selection::{self, Countable};
 use super::{Estimate, Precision, mann_whitney};
 
 /// Most differences that are made and sorted one by one.
@@ -52,19 +52,7 @@ impl Shift {
         }
         let low = self.y[0] - self.x[self.x.len() - 1];
         let high = self.y[self.y.len() - 1] - self.x[0];
-        bisect(low, high, rank, |value| self.count_at_most(value))
-    }
-
-    fn count_at_most(&self, value: f64) -> u64 {
-        // As x grows, more of the y are within `value` of it.
-        let (mut within, mut count) = (0_usize, 0_u64);
-        for x in &self.x {
-            while within < self.y.len() && self.y[within] - x <= value {
-                within += 1;
-            }
-            count += within as u64;
-        }
-        count
+        selection::nth(self, low, high, rank)
     }
 
     /// The median difference.
@@ -82,6 +70,39 @@ impl Shift {
         let c = c?;
         let (low, high) = (self.nth(c + 1), self.nth(self.count() - c));
         Some((Estimate { estimate: self.hodges_lehmann(), low, high }, precision))
+    }
+}
+
+impl Countable for Shift {
+    fn count_at_most(&self, value: f64) -> u64 {
+        // As x grows, more of the y are within `value` of it.
+        let (mut within, mut count) = (0_usize, 0_u64);
+        for x in &self.x {
+            while within < self.y.len() && self.y[within] - x <= value {
+                within += 1;
+            }
+            count += within as u64;
+        }
+        count
+    }
+
+    fn between(&self, above: f64, at_most: f64) -> Vec<f64> {
+        let (mut first, mut end) = (0_usize, 0_usize);
+        let mut found = Vec::new();
+        for x in &self.x {
+            while first < self.y.len() && self.y[first] - x <= above {
+                first += 1;
+            }
+            while end < self.y.len() && self.y[end] - x <= at_most {
+                end += 1;
+            }
+            found.extend(self.y[first..end].iter().map(|y| y - x));
+        }
+        found
+    }
+
+    fn few(&self) -> u64 {
+        2 * (self.x.len() + self.y.len()) as u64
     }
 }
 
