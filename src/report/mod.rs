@@ -9,12 +9,15 @@ mod failures;
 mod footnotes;
 mod format;
 mod grid;
+mod html;
+mod html_text;
 mod json;
 mod layout;
 mod lkml;
 mod markdown;
 mod mmtests;
 mod page;
+mod picture;
 mod table;
 mod text;
 mod words;
@@ -43,11 +46,12 @@ pub fn render(document: &Document<'_>, format: Format) -> String {
 pub fn render_with(document: &Document<'_>, format: Format, options: RenderOptions) -> String {
     let columns = |usual: usize| options.width.unwrap_or(usual).max(LEAST_COLUMNS);
     match format {
-        Format::Text | Format::Html => text::render(document, columns(TEXT_COLUMNS), options.colour),
+        Format::Text => text::render(document, columns(TEXT_COLUMNS), options.colour),
         Format::Lkml => lkml::render(document, columns(LKML_COLUMNS)),
         Format::Mmtests => mmtests::render(document),
         Format::Markdown => markdown::render(document),
         Format::Json => json::render(document),
         Format::Csv => csv::render(document),
+        Format::Html => html::render(document),
     }
 }

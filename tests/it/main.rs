@@ -1,5 +1,6 @@
 //! The one integration binary.
 
+mod browser;
 mod doctor;
 mod engine_command;
 mod engine_fio;

@@ -1,0 +1,168 @@
+//! The forest plot: every effect with its interval on one axis, the band ±δ behind.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::HPos;
+
+use super::Picture;
+use super::axis::round_ticks;
+use super::canvas::{Area, Drawn, anchored, draw, fitting, line, px};
+use super::palette::{AXIS, BAND, GRID, INK, MUTED, PAPER, TONES};
+use crate::analyse::Comparison;
+use crate::report::layout::shorten;
+use crate::report::words::{effect_decimals, interval, percent, plain_percent, shown_change, tone};
+use crate::units::Better;
+
+const WIDTH: f64 = 920.0;
+const ROW: f64 = 30.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 46.0;
+const VALUES: f64 = 190.0;
+const SIZE: f64 = 13.0;
+/// Rows drawn at most.
+const MOST: usize = 60;
+/// Percents for ticks when effects are too far apart for equal steps.
+const FAR: [f64; 21] = [
+    -99.0, -95.0, -90.0, -75.0, -50.0, -25.0, -10.0, 0.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3,
+    5e3, 1e4, 3e4, 1e5, 1e6,
+];
+
+/// The effects of these comparisons, each behind its label; `None` when no effect is a number.
+pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> Option<Picture> {
+    let drawn: Vec<&(&Comparison, String)> = rows
+        .iter()
+        .filter(|(c, _)| shown_change(c) > -1.0 && shown_change(c).is_finite())
+        .take(MOST)
+        .collect();
+    let first = drawn.first()?;
+    let frame = Frame::around(&drawn, delta);
+    let height = TOP + ROW * drawn.len() as f64 + BOTTOM;
+    let same_direction = drawn.iter().all(|(c, _)| c.metric.better == first.0.metric.better);
+    let sides = same_direction.then_some(match first.0.metric.better {
+        Better::Higher => ("← slower", "faster →"),
+        Better::Lower => ("← faster", "slower →"),
+    });
+    let title = "Effects with their intervals".to_owned();
+    let words: Vec<String> = drawn
+        .iter()
+        .map(|(c, label)| format!("{label} {} percent {}", percent(shown_change(c), 1), interval(c.effect)))
+        .collect();
+    let label = format!("{title}: {}", words.join("; "));
+    let svg = draw((WIDTH, height), &title, &label, |area| {
+        frame.paint_axis(area, height, delta, sides)?;
+        for (at, (comparison, label)) in drawn.iter().enumerate() {
+            frame.paint_row(area, TOP + ROW * (at as f64 + 0.5), comparison, label)?;
+        }
+        Ok(())
+    });
+    let mut caption = format!(
+        "Dot: the typical trial's change; bar: its interval. The shaded band is ±δ = {}: an interval wholly inside it \
+         means no difference that matters, one that crosses the line at 0 is not proven. A hollow dot has no interval.",
+        plain_percent(delta)
+    );
+    if drawn.len() < rows.len() {
+        caption.push_str(&format!(" {} of {} comparisons are drawn.", drawn.len(), rows.len()));
+    }
+    // The section's heading already says what it is.
+    Some(Picture { title: String::new(), caption, arms: Vec::new(), svg })
+}
+
+/// Where effects go: the logarithm of the ratio, so that halving is as far as doubling.
+struct Frame {
+    left: f64,
+    right: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Frame {
+    fn around(rows: &[&(&Comparison, String)], delta: f64) -> Frame {
+        let longest = rows.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let left = (longest as f64 * SIZE * 0.56 + 16.0).clamp(60.0, 330.0);
+        let log = |ratio: f64| ratio.max(-0.9999).ln_1p();
+        // An interval without an end must not squeeze all others: ends count up to four times the estimate's way.
+        let estimates = rows.iter().map(|(c, _)| log(shown_change(c)));
+        let reach = estimates.clone().map(f64::abs).fold(log(delta) * 2.0, f64::max) * 4.0;
+        let ends = rows.iter().filter_map(|(c, _)| c.effect).flat_map(|i| [log(i.low), log(i.high)]);
+        let all = estimates
+            .chain(ends.filter(|end| end.abs() <= reach))
+            .chain([-log(delta) * 1.6, log(delta) * 1.6]);
+        let (low, high) = all.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
+        let pad = (high - low) * 0.06;
+        Frame { left, right: WIDTH - VALUES, low: low - pad, high: high + pad }
+    }
+
+    fn x(&self, ratio: f64) -> i32 {
+        let log = ratio.max(-0.9999).ln_1p().clamp(self.low, self.high);
+        px(self.left + (log - self.low) / (self.high - self.low) * (self.right - self.left))
+    }
+
+    /// Ticks in percent, far enough apart for their labels.
+    fn ticks(&self) -> Vec<f64> {
+        let (low, high) = (self.low.exp_m1() * 100.0, self.high.exp_m1() * 100.0);
+        let candidates: Vec<f64> = if high < 60.0 {
+            round_ticks(low, high, 8)
+        } else {
+            FAR.into_iter().filter(|tick| (low..=high).contains(tick)).collect()
+        };
+        let mut kept: Vec<f64> = vec![0.0];
+        let mut by_distance = candidates;
+        by_distance.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        for tick in by_distance {
+            if kept.iter().all(|other| (self.x(*other / 100.0) - self.x(tick / 100.0)).abs() >= px(46.0)) {
+                kept.push(tick);
+            }
+        }
+        kept
+    }
+
+    fn paint_axis(&self, area: &Area<'_>, height: f64, delta: f64, sides: Option<(&str, &str)>) -> Drawn {
+        let (top, bottom) = (px(TOP), px(height - BOTTOM));
+        let low = 1.0 / (1.0 + delta) - 1.0;
+        area.draw(&Rectangle::new([(self.x(low), top), (self.x(delta), bottom)], BAND.filled()))?;
+        for tick in self.ticks() {
+            let x = self.x(tick / 100.0);
+            let style = if tick == 0.0 { line(AXIS, 1.5) } else { line(GRID, 1.0) };
+            area.draw(&PathElement::new([(x, top), (x, bottom)], style))?;
+            let text = if tick == 0.0 {
+                "0 %".to_owned()
+            } else {
+                format!("{} %", percent(tick / 100.0, decimals(tick)))
+            };
+            area.draw(&Text::new(text, (x, bottom + px(14.0)), anchored(12.0, MUTED, HPos::Center)))?;
+        }
+        if let Some((left, right)) = sides {
+            let y = bottom + px(34.0);
+            area.draw(&Text::new(left, (px(self.left), y), anchored(12.0, MUTED, HPos::Left)))?;
+            area.draw(&Text::new(right, (px(self.right), y), anchored(12.0, MUTED, HPos::Right)))?;
+        }
+        Ok(())
+    }
+
+    fn paint_row(&self, area: &Area<'_>, y: f64, comparison: &Comparison, label: &str) -> Drawn {
+        let colour = TONES[tone(&comparison.verdict) as usize];
+        let y = px(y);
+        let short = shorten(label, fitting(self.left - 16.0, SIZE).max(8));
+        area.draw(&Text::new(short, (0, y), anchored(SIZE, INK, HPos::Left)))?;
+        let change = shown_change(comparison);
+        let dot = (self.x(change), y);
+        let mut value = format!("{} %", percent(change, effect_decimals(comparison.effect)));
+        if let Some(i) = comparison.effect {
+            area.draw(&PathElement::new([(self.x(i.low), y), (self.x(i.high), y)], line(colour, 2.5)))?;
+            for end in [i.low, i.high] {
+                let x = self.x(end);
+                area.draw(&PathElement::new([(x, y - px(4.0)), (x, y + px(4.0))], line(colour, 2.0)))?;
+            }
+            area.draw(&Circle::new(dot, px(5.0), colour.filled()))?;
+            value = format!("{value}  {}", interval(comparison.effect));
+        } else {
+            area.draw(&Circle::new(dot, px(5.0), PAPER.filled()))?;
+            area.draw(&Circle::new(dot, px(4.5), line(colour, 1.5)))?;
+        }
+        area.draw(&Text::new(value, (px(WIDTH), y), anchored(SIZE, INK, HPos::Right)))?;
+        Ok(())
+    }
+}
+
+fn decimals(tick: f64) -> usize {
+    usize::from(tick.fract().abs() > 1e-9)
+}

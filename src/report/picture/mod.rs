@@ -1,0 +1,31 @@
+//! Pictures as inline SVG, drawn with plotters in a few sentinel colours that the page's style sheet maps to the
+//! real ones, so that one picture serves light and dark.
+//!
+//! Enters: comparisons, curves, series. Leaves: [`Picture`]s. It must not know the page around them.
+
+mod axis;
+mod canvas;
+mod forest;
+mod palette;
+mod quantiles;
+mod series;
+mod trials;
+
+pub(super) use forest::forest;
+pub(super) use palette::{arm_class, style_sheet};
+pub(super) use quantiles::quantiles;
+pub(super) use series::{ArmSeries, series};
+pub(super) use trials::{Arm, trials};
+
+/// A picture with the words that belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Picture {
+    /// What it shows, a short heading.
+    pub(super) title: String,
+    /// How to read it, and what was left out.
+    pub(super) caption: String,
+    /// Arms drawn, by their index.
+    pub(super) arms: Vec<usize>,
+    /// The `<svg>` element.
+    pub(super) svg: String,
+}

@@ -1,0 +1,73 @@
+//! Sentinel colours of the drawings, and the style sheet that gives each its colour in light and dark.
+
+use plotters::style::RGBColor;
+
+/// Text and marks.
+pub(super) const INK: RGBColor = RGBColor(1, 1, 1);
+/// Labels of axes.
+pub(super) const MUTED: RGBColor = RGBColor(1, 1, 2);
+/// Lines of the grid.
+pub(super) const GRID: RGBColor = RGBColor(1, 1, 3);
+/// The zero line and axes.
+pub(super) const AXIS: RGBColor = RGBColor(1, 1, 4);
+/// The band ±δ.
+pub(super) const BAND: RGBColor = RGBColor(1, 1, 5);
+/// The page behind.
+pub(super) const PAPER: RGBColor = RGBColor(1, 1, 6);
+/// Better, worse, same, unclear: in the order of [`super::super::words::Tone`].
+pub(super) const TONES: [RGBColor; 4] =
+    [RGBColor(1, 2, 0), RGBColor(1, 2, 1), RGBColor(1, 2, 2), RGBColor(1, 2, 3)];
+
+/// Colours of arms; further arms begin again at the first candidate's.
+const ARMS: usize = 7;
+
+/// The colour of an arm, the baseline being 0.
+pub(super) fn arm(index: usize) -> RGBColor {
+    RGBColor(1, 3, slot(index) as u8)
+}
+
+fn slot(index: usize) -> usize {
+    if index < ARMS { index } else { 1 + (index - 1) % (ARMS - 1) }
+}
+
+/// The class that gives an element of the page the colour of an arm.
+pub(in crate::report) fn arm_class(index: usize) -> String {
+    format!("arm{}", slot(index))
+}
+
+/// Rules that map every sentinel to a custom property of the page.
+pub(in crate::report) fn style_sheet() -> String {
+    let mut rules = String::new();
+    let mut rule = |colour: RGBColor, property: &str| {
+        let hex = format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
+        rules.push_str(&format!(
+            "svg [fill=\"{hex}\"]{{fill:var(--{property})}}svg [stroke=\"{hex}\"]{{stroke:var(--{property})}}\n"
+        ));
+    };
+    let named =
+        [(INK, "ink"), (MUTED, "muted"), (GRID, "grid"), (AXIS, "axis"), (BAND, "band"), (PAPER, "paper")];
+    for (colour, property) in named {
+        rule(colour, property);
+    }
+    for (colour, property) in TONES.into_iter().zip(["better", "worse", "same", "unclear"]) {
+        rule(colour, property);
+    }
+    for index in 0..ARMS {
+        rule(arm(index), &arm_class(index));
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_arm_has_a_colour_and_only_the_baseline_its_own() {
+        assert_eq!(arm_class(0), "arm0");
+        assert_eq!(arm_class(6), "arm6");
+        assert_eq!(arm_class(7), "arm1");
+        assert!((1..100).all(|index| arm_class(index) != "arm0"));
+        assert!(style_sheet().contains("svg [fill=\"#010300\"]{fill:var(--arm0)}"));
+    }
+}

@@ -1,0 +1,179 @@
+//! The HTML report in a real headless Chromium: drawn in light and dark, nothing fetched, nothing complained of, no
+//! label clipped, overlapping or tiny.
+//!
+//! Needs the program `chromium` (Debian: `apt-get install chromium`). Without it these tests say so and pass, but
+//! never where the environment has `CI`.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that cannot go on fails")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use assay::analyse::Analysis;
+use assay::record::Run;
+use assay::report::{Document, Format, Options, render};
+
+use crate::fixtures;
+
+/// The browser, or `None` with a word why there is no test.
+fn chromium() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found =
+        std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|p| p.is_file());
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "CI needs chromium: apt-get install chromium");
+        eprintln!("skipped: no chromium on PATH (apt-get install chromium)");
+    }
+    found
+}
+
+/// Runs the browser once on a file.
+fn browse(browser: &Path, page: &Path, size: (u32, u32), dark: bool, more: &[&str]) -> Output {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--enable-logging=stderr", "--log-level=0"])
+        .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)))
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("--window-size={},{}", size.0, size.1))
+        .args(more)
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn page(fixture: &(Run, Analysis)) -> String {
+    render(&Document::build(&fixture.0, &fixture.1, &Options::default()), Format::Html)
+}
+
+struct Pixels {
+    bytes: Vec<u8>,
+    width: usize,
+    height: usize,
+    samples: usize,
+}
+
+impl Pixels {
+    fn read(path: &Path) -> Pixels {
+        let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap()));
+        let mut reader = decoder.read_info().unwrap();
+        let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut bytes).unwrap();
+        let samples = info.color_type.samples();
+        Pixels { bytes, width: info.width as usize, height: info.height as usize, samples }
+    }
+
+    fn at(&self, x: usize, y: usize) -> [u8; 3] {
+        let start = (y * self.width + x) * self.samples;
+        [self.bytes[start], self.bytes[start + 1], self.bytes[start + 2]]
+    }
+
+    /// Share of pixels in these lines that are not the page's background.
+    fn ink(&self, lines: std::ops::Range<usize>) -> f64 {
+        let paper = self.at(2, 2);
+        let count = lines.len() * self.width;
+        let inked = lines
+            .flat_map(|y| (0..self.width).map(move |x| (x, y)))
+            .filter(|(x, y)| self.at(*x, *y) != paper);
+        inked.count() as f64 / count as f64
+    }
+}
+
+#[test]
+fn the_page_is_drawn_in_light_and_dark() {
+    let Some(browser) = chromium() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("report.html");
+    std::fs::write(&file, page(&fixtures::measured())).unwrap();
+    for (dark, name) in [(false, "light.png"), (true, "dark.png")] {
+        let picture = dir.path().join(name);
+        browse(&browser, &file, (1000, 2400), dark, &[&format!("--screenshot={}", picture.display())]);
+        let pixels = Pixels::read(&picture);
+        assert_eq!((pixels.width, pixels.height), (1000, 2400));
+        let brightness = pixels.at(2, 2).iter().map(|c| u32::from(*c)).sum::<u32>();
+        assert!(if dark { brightness < 150 } else { brightness > 700 }, "{name}: background {brightness}");
+        for band in 0..6 {
+            let ink = pixels.ink(band * 400..(band + 1) * 400);
+            assert!((0.005..0.6).contains(&ink), "{name}: {ink} of band {band} is ink");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_fetched_and_nothing_complained_of() {
+    let Some(browser) = chromium() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("report.html");
+    let complaints = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = browse(&browser, &file, (1000, 1000), false, &["--dump-dom"]);
+        let dom = String::from_utf8(output.stdout).unwrap();
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        (dom, log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect::<Vec<_>>())
+    };
+    for fixture in [fixtures::measured(), fixtures::nasty(), fixtures::dbench()] {
+        let html = page(&fixture);
+        for scheme in ["http://", "https://", "src=", "url(", "@import", "<script", "<link"] {
+            assert!(!html.contains(scheme), "the page has {scheme}");
+        }
+        let (dom, log) = complaints(&html);
+        assert_eq!(log, Vec::<String>::new());
+        assert!(dom.matches("<svg role=\"img\"").count() >= 2, "pictures are missing");
+        assert_eq!(dom.matches("<svg").count(), dom.matches("</svg>").count());
+        assert!(!dom.contains("<b>"), "text of others became markup");
+    }
+    // The check itself can fail: the page's own policy refuses a script, and the browser says so.
+    let (_, log) = complaints(&page(&fixtures::dbench()).replace("</main>", "<script>1</script></main>"));
+    assert!(!log.is_empty(), "the browser's console is not seen");
+}
+
+/// Walks all labels of all pictures and reports those that are clipped, overlap or are tiny, and a page that is
+/// wider than its window.
+const INSPECT: &str = r#"<script>
+const faults = [];
+for (const svg of document.querySelectorAll('svg')) {
+  const frame = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')].map(t => ({ text: t.textContent.trim(), box: t.getBoundingClientRect(),
+    size: parseFloat(getComputedStyle(t).fontSize) * frame.width / svg.viewBox.baseVal.width })).filter(t => t.text);
+  for (const t of texts) {
+    const b = t.box;
+    if (b.left < frame.left - 1 || b.right > frame.right + 1 || b.top < frame.top - 1 || b.bottom > frame.bottom + 1)
+      faults.push('clipped: ' + t.text);
+    if (t.size < 10) faults.push('tiny: ' + t.text + ' ' + t.size);
+  }
+  texts.forEach((a, i) => texts.slice(i + 1).forEach(b => {
+    if (a.box.left < b.box.right && b.box.left < a.box.right && a.box.top < b.box.bottom - 2 && b.box.top < a.box.bottom - 2)
+      faults.push('overlap: ' + a.text + ' / ' + b.text);
+  }));
+}
+if (document.scrollingElement.scrollWidth > innerWidth) faults.push('page wider than window');
+document.body.setAttribute('data-faults', faults.length + ':' + faults.join(' | '));
+</script></body>"#;
+
+#[test]
+fn no_label_is_clipped_overlapping_or_tiny() {
+    let Some(browser) = chromium() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("report.html");
+    let policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">";
+    for (name, fixture) in [
+        ("measured", fixtures::measured()),
+        ("nasty", fixtures::nasty()),
+        ("dbench", fixtures::dbench()),
+        ("bdev", fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.3+")),
+    ] {
+        let html = page(&fixture);
+        assert!(html.contains(policy), "the page has lost its policy");
+        std::fs::write(&file, html.replace(policy, "").replace("</body>", INSPECT)).unwrap();
+        for width in [1000, 1600, 640] {
+            let output = browse(&browser, &file, (width, 1200), false, &["--dump-dom"]);
+            let dom = String::from_utf8(output.stdout).unwrap();
+            let faults = dom.split("data-faults=\"").nth(1).unwrap().split('"').next().unwrap();
+            assert_eq!(faults, "0:", "{name} at {width} pixels");
+        }
+    }
+}
