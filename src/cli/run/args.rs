@@ -1,0 +1,146 @@
+//! Options of `assay run`.
+
+use std::path::PathBuf;
+
+use crate::cli::Failure;
+use crate::cli::database::Database;
+use crate::experiment::{CommandLine, Experiment, ExperimentErrors};
+
+/// What `assay run` understands.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A fio job file, or an experiment file (.toml)
+    #[arg(value_name = "JOB|EXPERIMENT")]
+    pub(super) file: Option<PathBuf>,
+    /// A command instead of a job, behind `--`; `${KEY}` in it is replaced by the level of KEY
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
+    /// Vary KEY over levels, the first being the baseline; several make the full cross
+    #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…")]
+    vary: Vec<String>,
+    /// The factor whose levels are compared (default: the first)
+    #[arg(long, value_name = "FACTOR")]
+    compare: Option<String>,
+    /// What does the I/O: native, fio, null, command or simulated
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
+    /// Where files go that the job does not place itself (default: here)
+    #[arg(long, short = 'd', value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Exactly N rounds and one look, instead of stopping as soon as the verdict is clear
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+    /// Most rounds before the verdict is `undecided` (default 30)
+    #[arg(long, value_name = "N")]
+    max_rounds: Option<u32>,
+    /// The smallest difference that matters (default 2%)
+    #[arg(long, value_name = "PERCENT")]
+    delta: Option<String>,
+    /// Chance of any false claim in the whole run (default 0.05)
+    #[arg(long, value_name = "P")]
+    alpha: Option<String>,
+    /// Rank tests only, no t interval in rounds 4 to 7
+    #[arg(long)]
+    exact: bool,
+    /// End with the round that passes this time, e.g. 10m
+    #[arg(long, value_name = "TIME")]
+    time_budget: Option<String>,
+    /// Stop a trial that takes longer, e.g. 5m
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// The metric that decides, e.g. write.bw or read.clat_ns.p99
+    #[arg(long, value_name = "METRIC")]
+    primary: Option<String>,
+    /// Shell command before each trial (ASSAY_DIRECTORY and the variables are set)
+    #[arg(long, value_name = "SHELL")]
+    before: Option<String>,
+    /// Shell command after each trial
+    #[arg(long, value_name = "SHELL")]
+    after: Option<String>,
+    /// Read a metric from the command's output: name=REGEX[:unit][:higher|lower]
+    #[arg(long, value_name = "SPEC")]
+    metric: Vec<String>,
+    /// Compare the baseline with itself: the noise floor of this host and job
+    #[arg(long)]
+    aa: bool,
+    /// Only say what would be run, written, erased, and how long it can take
+    #[arg(long)]
+    pub(super) plan: bool,
+    /// Go on with a run that was stopped or killed
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "vary", "engine", "compare", "plan", "aa"])]
+    pub(super) resume: Option<i64>,
+    /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// A device or existing file that the job may overwrite; nothing else that exists is written to
+    #[arg(long, value_name = "PATH")]
+    pub(super) destroy: Vec<PathBuf>,
+    /// Leave the page cache as it is between trials
+    #[arg(long)]
+    pub(super) keep_caches: bool,
+    /// Count every round, also those in which others disturbed the machine
+    #[arg(long)]
+    pub(super) keep_disturbed: bool,
+    /// Also write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Format of the report on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(super) format: String,
+    /// Exit with 3 when a primary verdict is so
+    #[arg(long, value_name = "WHAT", value_parser = ["slower", "changed", "undecided"])]
+    pub(super) fail_if: Option<String>,
+    /// No progress, only failures and the report
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) database: Database,
+}
+
+impl Args {
+    /// The experiment that was asked for.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2 that lists all mistakes.
+    pub(super) fn experiment(&self) -> Result<Experiment, Failure> {
+        let line = self.command_line();
+        let experiment = match (&self.file, self.command.as_slice()) {
+            (Some(_), [_, ..]) => {
+                return Err(Failure::request("both a file and a command are given")
+                    .hint("give a job or experiment file, or a command behind `--`, not both"));
+            }
+            (Some(file), []) => Experiment::load(file, &line),
+            (None, command @ [_, ..]) => Experiment::from_command(command, &line),
+            (None, []) => {
+                return Err(Failure::request("nothing to run is given")
+                    .hint("assay run JOB.fio --vary KEY=LEVEL,LEVEL; or: assay run --vary n=1,8 -- prog ${n}"));
+            }
+        };
+        experiment.map_err(|errors| wrong_experiment(&errors))
+    }
+
+    fn command_line(&self) -> CommandLine {
+        CommandLine {
+            vary: self.vary.clone(),
+            compare: self.compare.clone(),
+            engine: self.engine.clone(),
+            directory: self.directory.clone(),
+            rounds: self.rounds,
+            max_rounds: self.max_rounds,
+            delta: self.delta.clone(),
+            alpha: self.alpha.clone(),
+            exact: self.exact,
+            time_budget: self.time_budget.clone(),
+            timeout: self.timeout.clone(),
+            primary: self.primary.clone(),
+            before: self.before.clone(),
+            after: self.after.clone(),
+            metrics: self.metric.clone(),
+            aa: self.aa,
+        }
+    }
+}
+
+fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
+    Failure::request(errors).hint(&errors.hint)
+}
