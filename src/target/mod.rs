@@ -4,8 +4,10 @@
 //! engines or jobs. It removes only what carries assay's mark.
 
 mod directory;
+mod overwrite;
 
 pub use directory::{MARK, TargetError, TargetSpec, WorkDirectory, facts, prepare, remove};
+pub use overwrite::{Refusal, may_overwrite};
 
 // What others do to the machine is seen by `host`; launchers reach it through the target they disturb.
 pub use crate::host::{Disturbance, Interference};

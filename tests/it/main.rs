@@ -7,3 +7,7 @@ mod engine_fio;
 mod fixtures;
 mod golden;
 mod layers;
+
+mod native_engine;
+mod store;
+mod tools;

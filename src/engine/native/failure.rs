@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Why a job ended early. It crosses a process boundary, hence plain data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(super) enum Failure {
-    #[error("{path} is full: {missing_bytes} bytes are missing")]
+    #[error("no space for {path}: {missing_bytes} bytes are missing")]
     NoSpace { path: PathBuf, missing_bytes: u64 },
     #[error("{path} is a directory; name a file")]
     IsDirectory { path: PathBuf },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate, ftruncate, statvfs};
 
@@ -49,19 +49,18 @@ pub(super) fn lay_out(workload: &Workload, instances: &[Instance]) -> Result<(),
 
 /// Says before a byte is written when the files cannot fit.
 fn enough_space(files: &[(&Path, Wanted)]) -> Result<(), Failure> {
-    let mut missing_by_directory: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut left_by_directory: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, wanted) in files {
         let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let have = std::fs::metadata(path).map_or(0, |m| m.len());
-        let entry = missing_by_directory.entry(directory.to_owned()).or_insert(0);
-        *entry = entry.saturating_add(wanted.bytes.saturating_sub(have));
-    }
-    for (directory, needed) in missing_by_directory {
-        let Ok(space) = statvfs(&directory) else { continue };
+        let Ok(space) = statvfs(directory) else { continue };
         let free = space.f_bavail.saturating_mul(space.f_frsize);
-        if needed > free && std::fs::metadata(&directory).is_ok_and(|m| m.is_dir()) {
-            return Err(Failure::NoSpace { path: directory, missing_bytes: needed - free });
+        let left = left_by_directory.entry(directory).or_insert(free);
+        let needed = wanted.bytes.saturating_sub(std::fs::metadata(path).map_or(0, |m| m.len()));
+        // A filesystem without blocks (proc, sysfs) has no space to run out of.
+        if needed > *left && space.f_blocks > 0 {
+            return Err(Failure::NoSpace { path: path.to_path_buf(), missing_bytes: needed - *left });
         }
+        *left = left.saturating_sub(needed);
     }
     Ok(())
 }

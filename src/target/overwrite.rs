@@ -1,0 +1,236 @@
+//! What may be written to: nothing that exists unless it was named for it, and no device that anyone uses.
+//!
+//! Everything here is looked up before anything is touched.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Why a path is not written to.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It exists and was not named.
+    #[error("{0} exists, and the job would overwrite it")]
+    ExistingFile(PathBuf),
+    /// A block device that was not named.
+    #[error("{0} is a block device, and the job would overwrite it")]
+    DeviceNotNamed(PathBuf),
+    /// A block device in use.
+    #[error("{path} is in use: {by}")]
+    InUse {
+        /// The device.
+        path: PathBuf,
+        /// By what.
+        by: String,
+    },
+    /// A block device with something on it.
+    #[error("{path} is not empty: it carries {found}")]
+    Signature {
+        /// The device.
+        path: PathBuf,
+        /// What was found on it.
+        found: String,
+    },
+    /// No file and no block device.
+    #[error("{path} is {kind}, not a file or a block device")]
+    Kind {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The system's words.
+    #[error("cannot look at {path}: {source}")]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl Refusal {
+    /// What to type, or do, instead.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Refusal::ExistingFile(path) | Refusal::DeviceNotNamed(path) => {
+                format!("if everything on it may be lost: --destroy {}", path.display())
+            }
+            Refusal::InUse { path, .. } => {
+                format!("unmount or release {} first, or name another device", path.display())
+            }
+            Refusal::Signature { path, .. } => {
+                format!("if it may be lost, clear it yourself first: wipefs -a {}", path.display())
+            }
+            Refusal::Kind { .. } | Refusal::Io { .. } => {
+                "name a file, or a block device with --destroy".to_owned()
+            }
+        }
+    }
+}
+
+/// Whether `path` may be overwritten; `named` are the paths given with `--destroy`.
+///
+/// # Errors
+/// [`Refusal`], with what was found.
+pub fn may_overwrite(path: &Path, named: &[PathBuf]) -> Result<(), Refusal> {
+    let io = |source| Refusal::Io { path: path.to_owned(), source };
+    let found = match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(io)?,
+    };
+    let real = path.canonicalize().map_err(io)?;
+    let is_named = named.iter().any(|name| name.canonicalize().is_ok_and(|name| name == real));
+    let kind = found.file_type();
+    if kind.is_file() {
+        return if is_named { Ok(()) } else { Err(Refusal::ExistingFile(path.to_owned())) };
+    }
+    if !kind.is_block_device() {
+        let kind = if kind.is_dir() { "a directory" } else { "a special file" };
+        return Err(Refusal::Kind { path: path.to_owned(), kind });
+    }
+    if !is_named {
+        return Err(Refusal::DeviceNotNamed(path.to_owned()));
+    }
+    let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+    if let Some(by) = user_of(&real, major, minor) {
+        return Err(Refusal::InUse { path: path.to_owned(), by });
+    }
+    let mut device = File::open(&real).map_err(io)?;
+    match signature(&mut device).map_err(io)? {
+        Some(found) => Err(Refusal::Signature { path: path.to_owned(), found: found.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Who uses the device or a part of it: a mount, swap, or a device on top of it.
+fn user_of(real: &Path, major: u32, minor: u32) -> Option<String> {
+    let sys = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    let mut numbers = vec![(format!("{major}:{minor}"), sys.clone())];
+    // Partitions are directories below the disk with a file `partition`.
+    for entry in std::fs::read_dir(&sys).into_iter().flatten().flatten() {
+        if entry.path().join("partition").exists() {
+            let number = std::fs::read_to_string(entry.path().join("dev")).unwrap_or_default();
+            numbers.push((number.trim().to_owned(), entry.path()));
+        }
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    for (number, directory) in &numbers {
+        let mounted = mounts.lines().find_map(|line| {
+            let mut fields = line.split(' ').skip(2);
+            (fields.next() == Some(number)).then(|| fields.nth(1).unwrap_or("?").to_owned())
+        });
+        if let Some(at) = mounted {
+            return Some(format!("mounted at {at}"));
+        }
+        let mut holders = std::fs::read_dir(directory.join("holders")).into_iter().flatten().flatten();
+        if let Some(holder) = holders.next() {
+            return Some(format!("held by {}", holder.file_name().to_string_lossy()));
+        }
+    }
+    if swaps.lines().skip(1).any(|line| line.split_whitespace().next() == real.to_str()) {
+        return Some("swap".to_owned());
+    }
+    // Btrfs members and others that show no mount of their own number refuse an exclusive open.
+    let exclusive = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::EXCL | rustix::fs::OFlags::CLOEXEC;
+    match rustix::fs::open(real, exclusive, rustix::fs::Mode::empty()) {
+        Err(rustix::io::Errno::BUSY) => Some("the kernel holds it exclusively".to_owned()),
+        _ => None,
+    }
+}
+
+/// (offset, magic, what): where filesystems, partition tables and volume managers sign a device.
+const SIGNATURES: [(u64, &[u8], &str); 22] = [
+    (0, b"XFSB", "an XFS filesystem"),
+    (0x438, b"\x53\xef", "an ext2/3/4 filesystem"),
+    (0x1_0040, b"_BHRfS_M", "a btrfs filesystem"),
+    (0x400, b"\x10\x20\xf5\xf2", "an f2fs filesystem"),
+    (0x400, b"\xe2\xe1\xf5\xe0", "an erofs filesystem"),
+    (0, b"hsqs", "a squashfs filesystem"),
+    (0x1018, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca", "a bcachefs filesystem"),
+    (0x1018, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9", "a bcache or bcachefs device"),
+    (0x406, b"\x34\x34", "a nilfs2 filesystem"),
+    (0x1_0034, b"ReIsEr", "a reiserfs filesystem"),
+    (3, b"NTFS    ", "an NTFS filesystem"),
+    (3, b"EXFAT   ", "an exFAT filesystem"),
+    (0x36, b"FAT", "a FAT filesystem"),
+    (0x52, b"FAT32", "a FAT filesystem"),
+    (0x8001, b"CD001", "an ISO 9660 filesystem"),
+    (0xff6, b"SWAPSPACE2", "swap space"),
+    (0xff6, b"SWAP-SPACE", "swap space"),
+    (0, b"LUKS\xba\xbe", "a LUKS volume"),
+    (0x218, b"LVM2 001", "an LVM physical volume"),
+    (0x1000, b"\xfc\x4e\x2b\xa9", "a member of an MD array"),
+    (0x200, b"EFI PART", "a GPT partition table"),
+    (0x1fe, b"\x55\xaa", "a DOS partition table or boot sector"),
+];
+
+fn signature(device: &mut (impl Read + Seek)) -> std::io::Result<Option<&'static str>> {
+    let size = device.seek(SeekFrom::End(0))?;
+    let mut start = vec![0; size.min(0x1_1000) as usize];
+    device.seek(SeekFrom::Start(0))?;
+    device.read_exact(&mut start)?;
+    let at =
+        |offset: u64, magic: &[u8]| start.get(offset as usize..).is_some_and(|rest| rest.starts_with(magic));
+    if let Some((_, _, what)) = SIGNATURES.iter().find(|(offset, magic, _)| at(*offset, magic)) {
+        return Ok(Some(what));
+    }
+    // MD 0.90 and 1.0 sign the end of the device: 64 KiB blocks, and 8 KiB before the end rounded to 4 KiB.
+    for offset in [(size & !0xffff).checked_sub(0x1_0000), size.checked_sub(0x2000).map(|o| o & !0xfff)] {
+        let mut magic = [0; 4];
+        let Some(offset) = offset else { continue };
+        device.seek(SeekFrom::Start(offset))?;
+        if device.read_exact(&mut magic).is_ok() && magic == *b"\xfc\x4e\x2b\xa9" {
+            return Ok(Some("a member of an MD array"));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_must_be_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("data");
+        assert!(may_overwrite(&file, &[]).is_ok(), "nothing there, nothing lost");
+        std::fs::write(&file, "x").unwrap();
+        assert!(matches!(may_overwrite(&file, &[]), Err(Refusal::ExistingFile(_))));
+        assert!(may_overwrite(&file, std::slice::from_ref(&file)).is_ok());
+        assert!(matches!(may_overwrite(directory.path(), &[]), Err(Refusal::Kind { .. })));
+    }
+
+    #[test]
+    fn signatures_are_seen() {
+        let look = |offset: usize, magic: &[u8]| {
+            let mut bytes = vec![0; 1 << 20];
+            bytes[offset..offset + magic.len()].copy_from_slice(magic);
+            signature(&mut std::io::Cursor::new(bytes)).unwrap()
+        };
+        assert_eq!(look(0, b"\0"), None);
+        for (offset, magic, what) in SIGNATURES {
+            assert_eq!(look(offset as usize, magic), Some(what));
+        }
+        assert!(look((1 << 20) - 0x1_0000, b"\xfc\x4e\x2b\xa9").is_some());
+        assert_eq!(signature(&mut std::io::Cursor::new(Vec::new())).unwrap(), None, "an empty device");
+    }
+
+    #[test]
+    fn the_root_device_is_in_use() {
+        // Whatever is mounted at / may have no device of its own (overlay); then there is nothing to check.
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        for line in mounts.lines() {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let (major, minor) = fields[2].split_once(':').unwrap();
+            let (major, minor) = (major.parse().unwrap(), minor.parse().unwrap());
+            assert!(
+                user_of(Path::new("/nonexistent"), major, minor).is_some_and(|by| by.contains("mounted at"))
+            );
+        }
+    }
+}

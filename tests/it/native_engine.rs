@@ -1,0 +1,207 @@
+//! The native engine beside real fio: the same job files give the same amounts, files and coverage.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use assay::engine::{EngineKind, Task};
+use assay::launch::{Answer, PROTOCOL, Reply, Request};
+use assay::record::Outcome;
+use assay::target::{TargetSpec, WorkDirectory};
+
+use crate::tools;
+
+/// One trial through a real agent process.
+pub fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
+    let task = Task {
+        job: Some(job.to_owned()),
+        job_origin: "test.fio".to_owned(),
+        directory: directory.to_owned(),
+        seed: 7,
+        ..Task::default()
+    };
+    let target = TargetSpec { directory: directory.to_owned(), drop_caches: false };
+    let request = Request { protocol: PROTOCOL, engine, task, target, before: None, after: None };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .arg("agent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    serde_json::to_writer(child.stdin.take().unwrap(), &request).unwrap();
+    let output = child.wait_with_output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+fn done(engine: EngineKind, job: &str, directory: &Path) -> Outcome {
+    match agent(engine, job, directory).answer {
+        Answer::Done(outcome) => outcome,
+        other => panic!("{job}\n{other:?}"),
+    }
+}
+
+fn work() -> (tempfile::TempDir, WorkDirectory) {
+    // Beside the build rather than in /tmp, which may be memory without O_DIRECT.
+    let base = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let work = WorkDirectory::create(WorkDirectory::path_for(base.path(), "test")).unwrap();
+    (base, work)
+}
+
+type Amounts = BTreeMap<String, (u64, u64)>;
+
+/// I/Os and bytes a job: a mixed job's directions are added, as each engine draws them by its own dice.
+fn amounts(outcome: &Outcome) -> Amounts {
+    let mut amounts = Amounts::new();
+    for sample in &outcome.samples {
+        let entry = amounts.entry(sample.metric.job.clone()).or_default();
+        if sample.metric.name.ends_with(".total_ios") {
+            entry.0 += sample.value as u64;
+        } else if sample.metric.name.ends_with(".io_bytes") {
+            entry.1 += sample.value as u64;
+        }
+    }
+    amounts.retain(|_, (ios, _)| *ios > 0);
+    // A single job needs no name; the engines differ in whether they give it one.
+    if amounts.len() == 1 {
+        amounts = amounts.into_values().map(|amount| (String::new(), amount)).collect();
+    }
+    amounts
+}
+
+fn files(directory: &Path) -> BTreeMap<PathBuf, u64> {
+    std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name() != assay::target::MARK)
+        .map(|entry| (PathBuf::from(entry.file_name()), entry.metadata().unwrap().len()))
+        .collect()
+}
+
+#[test]
+fn native_and_fio_agree_on_every_job_file() {
+    if !tools::available("fio") {
+        return;
+    }
+    let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jobs");
+    let mut paths: Vec<_> = std::fs::read_dir(jobs).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 10, "{paths:?}");
+    for path in paths {
+        // The published job names a device; here it is a file of that name.
+        let text = std::fs::read_to_string(&path).unwrap().replace("/dev/XXX", "XXX");
+        let (_native_base, native_work) = work();
+        let (_fio_base, fio_work) = work();
+        let native = done(EngineKind::Native, &text, native_work.path());
+        let fio = done(EngineKind::Fio, &text, fio_work.path());
+        let (ours, theirs) = (amounts(&native), amounts(&fio));
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{name}");
+        for (job, (ios, bytes)) in &ours {
+            assert_eq!(*bytes, theirs[job].1, "{name} [{job}] io_bytes");
+            // With a range of sizes the number of I/Os is a matter of the dice.
+            if !text.contains("bsrange") {
+                assert_eq!(*ios, theirs[job].0, "{name} [{job}] total_ios");
+            }
+        }
+        assert_eq!(files(native_work.path()), files(fio_work.path()), "{name}: file sizes");
+    }
+}
+
+/// Every block carries the offset it was written to (scrambled buffers begin with it): each exactly once.
+#[test]
+fn without_norandommap_every_block_is_hit_exactly_once() {
+    for method in ["psync", "io_uring\niodepth=8", "libaio\niodepth=8\ndirect=1"] {
+        let (_base, work) = work();
+        let job = format!(
+            "[cover]\nioengine={method}\nrw=randwrite\nbs=4k\nsize=1m\nfallocate=none\nrandrepeat=1\n"
+        );
+        let outcome = done(EngineKind::Native, &job, work.path());
+        assert_eq!(amounts(&outcome)[""], (256, 1 << 20), "{method}");
+        let bytes = std::fs::read(work.path().join("cover.0.0")).unwrap();
+        assert_eq!(bytes.len(), 1 << 20);
+        for (block, data) in bytes.chunks(4096).enumerate() {
+            let stamp = u64::from_le_bytes(data[..8].try_into().unwrap());
+            assert_eq!(stamp, block as u64 * 4096, "{method}: block {block} was not written to its place");
+        }
+    }
+}
+
+#[test]
+fn latencies_are_counted_for_every_transfer_and_sync() {
+    let (_base, work) = work();
+    let job = "[j]\nrw=randrw\nbs=4k\nsize=1m\nfsync=8\nioengine=io_uring\niodepth=4\n";
+    let outcome = done(EngineKind::Native, job, work.path());
+    let value = |name: &str| outcome.samples.iter().find(|s| s.metric.name == name).map(|s| s.value);
+    let transfers = value("read.total_ios").unwrap() + value("write.total_ios").unwrap();
+    assert_eq!(transfers, 256.0);
+    for (direction, name) in
+        [(assay::record::Direction::Read, "read"), (assay::record::Direction::Write, "write")]
+    {
+        for histogram in outcome.histograms.iter().filter(|h| h.direction == direction) {
+            let count = histogram.unpack().unwrap().len() as f64;
+            match histogram.kind {
+                assay::record::LatencyKind::Sync => assert!(count >= 10.0, "{count} syncs"),
+                _ => assert_eq!(count, value(&format!("{name}.total_ios")).unwrap()),
+            }
+        }
+    }
+    assert!(value("sync.lat_ns.mean").unwrap() > 0.0);
+    assert!(value("dev.write_bytes").is_none_or(|bytes| bytes > 0.0));
+}
+
+#[test]
+fn runtime_is_kept_and_a_mixed_wave_of_threads_and_processes_runs() {
+    let (_base, work) = work();
+    let job = "[global]\nrw=randread\nbs=4k\nsize=1m\ntime_based\nruntime=500ms\n[processes]\nnumjobs=2\n[threads]\nthread\nnumjobs=2\n";
+    let outcome = done(EngineKind::Native, job, work.path());
+    for name in ["processes", "threads"] {
+        let value = |metric: &str| {
+            outcome.samples.iter().find(|s| s.metric.job == name && s.metric.name == metric).map(|s| s.value)
+        };
+        let runtime = value("runtime").unwrap();
+        assert!((0.5..2.0).contains(&runtime), "{name} ran {runtime} s");
+        assert!(value("read.total_ios").unwrap() > 256.0, "{name} began again");
+        assert!(value("usr_cpu").unwrap() + value("sys_cpu").unwrap() <= 2.0 * runtime + 0.1);
+    }
+}
+
+#[test]
+fn failures_name_the_place_and_the_errno() {
+    let cases: [(&str, &[&str]); 6] = [
+        ("[j]\nrw=read\nbs=4k\nsize=1m\nfilename=/proc/version\n", &["/proc/version"]),
+        ("[j]\nrw=write\nbs=4k\nsize=1m\nfilename=/nonexistent/dir/../\n", &["/nonexistent"]),
+        ("[j]\nrw=write\nbs=4k\nsize=8192g\nfallocate=none\n", &["no space for", "bytes are missing"]),
+        ("[j]\nrw=randwrite\nbs=1000\nsize=1m\ndirect=1\n", &["EINVAL", "offset", "logical block"]),
+        ("[j]\nrw=write\nbs=4k\nsize=1m\nfilename=/dev/full\n", &["/dev/full"]),
+        ("[j]\nrw=read\nbs=4k\nsize=1m\nnumjobs=2\ncpus_allowed=900\n", &["cpus_allowed"]),
+    ];
+    for (job, words) in cases {
+        let (_base, work) = work();
+        match agent(EngineKind::Native, job, work.path()).answer {
+            Answer::Failed { reason, .. } | Answer::Unsupported { reason } => {
+                for word in words {
+                    assert!(reason.contains(word), "{job}: '{reason}' does not say '{word}'");
+                }
+            }
+            Answer::Done(outcome) => panic!("{job} was done: {outcome:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_an_agent_cannot_read_is_an_error() {
+    for input in ["", "{}", "nonsense", "{\"protocol\":99}"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
+            .arg("agent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{input}");
+        assert!(output.stdout.is_empty());
+        assert!(String::from_utf8_lossy(&output.stderr).contains("request"), "{output:?}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The store: what goes in comes out; older schemas are migrated, newer and foreign files refused unchanged.
+
+use assay::record::{
+    Cell, Design, Direction, Factor, HostFacts, LatencyHistogram, LatencyKind, RECORD_VERSION, Run, RunState,
+    Sample, Series, Source, Status, StopRule, Trial,
+};
+use assay::store::{Store, StoreError};
+use assay::units::Unit;
+
+fn trial(round: u32, cell: u32, values: Vec<(u32, f64)>) -> Trial {
+    Trial {
+        cell,
+        round,
+        position: cell,
+        attempt: 0,
+        started_unix_ns: 1_700_000_000_000_000_000 + u64::from(round),
+        elapsed_s: 0.5,
+        facts: Some(0),
+        status: Status::Done,
+        excluded: None,
+        values,
+        histograms: Vec::new(),
+        series: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// A run of two arms with `rounds` rounds.
+fn run(rounds: u32) -> Run {
+    let mut facts = HostFacts::default();
+    facts.set("kernel.release", "6.18");
+    let mut run = Run {
+        version: RECORD_VERSION,
+        id: None,
+        name: "stored".to_owned(),
+        source: Source::Measured,
+        state: RunState::Finished,
+        assay_version: "0.1.0".to_owned(),
+        started_unix_ns: 1_700_000_000_000_000_000,
+        command_line: vec!["assay".to_owned(), "run".to_owned()],
+        seed: u64::MAX,
+        engine: "simulated 0.1.0".to_owned(),
+        job_text: Some("[j]\nrw=read\n".to_owned()),
+        experiment: serde_json::json!({"name": "stored"}),
+        design: Design {
+            factors: vec![Factor { name: "direct".to_owned(), levels: vec!["0".to_owned(), "1".to_owned()] }],
+            compare: 0,
+            paired: true,
+            primary: Some("write.bw".to_owned()),
+            stop: StopRule::default(),
+        },
+        aa: false,
+        facts: vec![facts],
+        metrics: vec![Sample::new("", "write.bw", Unit::BytesPerSecond, 0.0).metric],
+        cells: vec![Cell { levels: vec![0] }, Cell { levels: vec![1] }],
+        trials: Vec::new(),
+        notes: vec!["a note".to_owned()],
+    };
+    for round in 0..rounds {
+        for cell in 0..2 {
+            run.trials.push(trial(round, cell, vec![(0, 100.0 + f64::from(round))]));
+        }
+    }
+    run
+}
+
+#[test]
+fn a_run_comes_back_as_it_went_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&directory.path().join("assay.db")).unwrap();
+    let mut original = run(2);
+    let mut histogram = LatencyHistogram::empty();
+    histogram.record(1234).unwrap();
+    let last = original.trials.last_mut().unwrap();
+    last.histograms.push(LatencyHistogram::pack("", Direction::Write, LatencyKind::Clat, &histogram));
+    last.series.push(Series {
+        job: String::new(),
+        name: "write.bw".to_owned(),
+        interval_s: 1.0,
+        values: vec![1.5, -0.0],
+    });
+    last.notes.push("kept".to_owned());
+    last.status = Status::Failed { reason: "r".to_owned(), command: "c".to_owned(), output: "o".to_owned() };
+    let id = store.insert_run(&original).unwrap();
+    original.id = Some(id);
+    assert_eq!(store.load_run(id).unwrap(), original);
+}
+
+#[test]
+fn a_trial_is_there_once_it_is_appended_and_never_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("assay.db");
+    let mut store = Store::open(&path).unwrap();
+    let mut growing = run(0);
+    let id = store.insert_run(&growing).unwrap();
+    growing.trials.push(trial(0, 0, vec![(0, 1.0)]));
+    store.append_trial(id, &growing, 0).unwrap();
+    let latency = growing.metric_index(&Sample::new("", "write.clat_ns.mean", Unit::Nanoseconds, 0.0).metric);
+    growing.trials.push(trial(0, 1, vec![(0, 2.0), (latency, f64::NAN)]));
+    store.append_trial(id, &growing, 1).unwrap();
+    // Another connection sees both at once: they are committed.
+    let seen = Store::open(&path).unwrap().load_run(id).unwrap();
+    assert_eq!(seen.trials.len(), 2);
+    assert!(seen.trials[1].value(latency).unwrap().is_nan());
+    // The same place again is refused, whatever its index.
+    growing.trials.push(trial(0, 1, vec![(0, 3.0)]));
+    assert!(store.append_trial(id, &growing, 2).is_err());
+    assert_eq!(store.load_run(id).unwrap().trials.len(), 2);
+}
+
+#[test]
+fn an_older_schema_is_migrated_with_everything_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("assay.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("../data/store/schema-1.sql")).unwrap();
+    old.execute_batch("PRAGMA application_id = 0x61737361; PRAGMA user_version = 1;").unwrap();
+    let original = run(1);
+    old.execute(
+        "INSERT INTO run VALUES (1, 'stored', ?1, ?2, '0.0.9', 5, '[]', 7, 'e', NULL, 'null', ?3, 0, '[]')",
+        (text(&original.source), text(&original.state), text(&original.design)),
+    )
+    .unwrap();
+    drop(old);
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.load_run(1).unwrap().assay_version, "0.0.9");
+    assert_eq!(store.owner(1).unwrap(), "");
+    assert_eq!(store.insert_run(&original).unwrap(), 2);
+    store.add_leftover(2, "/tmp/x").unwrap();
+    assert_eq!(store.leftovers().unwrap(), [(2, "/tmp/x".to_owned())]);
+}
+
+fn text(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+#[test]
+fn newer_and_foreign_files_are_refused_and_not_touched() {
+    let directory = tempfile::tempdir().unwrap();
+    let newer = directory.path().join("newer.db");
+    drop(Store::open(&newer).unwrap());
+    rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let foreign = directory.path().join("foreign.db");
+    rusqlite::Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    let text = directory.path().join("notes.txt");
+    std::fs::write(&text, "this is no database, only a text that is long enough to be looked at").unwrap();
+    let before: Vec<Vec<u8>> = [&newer, &foreign, &text].iter().map(|p| std::fs::read(p).unwrap()).collect();
+    assert!(matches!(Store::open(&newer), Err(StoreError::Newer { found: 99, .. })));
+    assert!(matches!(Store::open(&foreign), Err(StoreError::NotAStore { .. })));
+    assert!(matches!(Store::open(&text), Err(StoreError::NotAStore { .. })));
+    assert!(matches!(Store::open(directory.path()), Err(StoreError::NotAStore { .. })));
+    assert!(matches!(Store::open_existing(&directory.path().join("none.db")), Err(StoreError::Missing(_))));
+    let after: Vec<Vec<u8>> = [&newer, &foreign, &text].iter().map(|p| std::fs::read(p).unwrap()).collect();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn damage_is_named_and_never_a_panic() {
+    let no_factor = "{\"factors\":[],\"compare\":3,\"paired\":true,\"primary\":null,\"stop\":{\"max_rounds\":1,\
+         \"rounds\":null,\"delta\":0.02,\"alpha\":0.05,\"exact\":false,\"time_budget_s\":null}}";
+    for damage in [
+        "UPDATE run SET design = 'nonsense'".to_owned(),
+        format!("UPDATE run SET design = '{no_factor}'"),
+        "UPDATE trial SET cell = 77".to_owned(),
+        "UPDATE value SET metric = 99".to_owned(),
+        "INSERT INTO value VALUES (1, 4000, 0, 1.0)".to_owned(),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("assay.db");
+        let mut store = Store::open(&path).unwrap();
+        let id = store.insert_run(&run(1)).unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&damage).unwrap();
+        let error = store.load_run(id).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{damage}: {error}");
+        assert!(matches!(store.load_run(77), Err(StoreError::UnknownRun { .. })));
+    }
+}
