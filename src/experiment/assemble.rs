@@ -326,7 +326,7 @@ impl Check<'_> {
             match rounds.value {
                 4..=MAX_ROUNDS => stop.max_rounds = rounds.value as u32,
                 other => {
-                    self.mistake(&rounds.place, format!("max_rounds is {other}; write 4 to {MAX_ROUNDS}"))
+                    self.mistake(&rounds.place, format!("max_rounds is {other}; write 4 to {MAX_ROUNDS}"));
                 }
             }
         }
@@ -340,7 +340,7 @@ impl Check<'_> {
             match parse_ratio(&delta.value) {
                 Ok(ratio) if ratio > 0.0 => stop.delta = ratio,
                 Ok(_) => {
-                    self.mistake(&delta.place, "delta is 0, and no difference is that small; write e.g. 2%")
+                    self.mistake(&delta.place, "delta is 0, and no difference is that small; write e.g. 2%");
                 }
                 Err(message) => self.mistake(&delta.place, format!("delta: {message}")),
             }

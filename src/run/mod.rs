@@ -3,6 +3,7 @@
 //! Enters: a plan and a launcher. Leaves: events, and a [`Run`] with every trial. It prints nothing and knows
 //! no statistics: when to stop is asked of a function that the caller supplies.
 
+pub mod design;
 mod event;
 mod execute;
 

@@ -142,6 +142,7 @@ impl JobFile {
         }
         // fio lets any bsrange, even of a [global], win over any bs: then the override must be a bsrange too.
         let ranged = known.name == "bs" && self.sets("bsrange");
+        let given = value;
         let (name, value) =
             if ranged { ("bsrange", as_ranges(value)) } else { (known.name, value.to_owned()) };
         let alone = value.is_empty() && known.takes == Takes::Flag;
@@ -150,7 +151,9 @@ impl JobFile {
                 let name = setting.canonical();
                 name != known.name && !(names_sizes && matches!(name, "bs" | "bsrange"))
             });
-            let place = section.place.clone();
+            // A mistake in the value is the override's, not a line's of the file.
+            let origin = Arc::from(format!("{}={given}", known.name));
+            let place = Place { origin, line: 0 };
             let value = (!alone).then(|| value.clone());
             section.settings.push(Setting { name: name.to_owned(), value, place });
         }

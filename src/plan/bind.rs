@@ -1,0 +1,111 @@
+//! What a key names: a `${KEY}`, a fio option or a setting, looked up in this order.
+//!
+//! Enters: a key with its namespace, and what the experiment has. Leaves: a [`Bound`] key, or the nearest known ones.
+
+use std::collections::BTreeSet;
+
+use crate::experiment::{EngineChoice, Experiment, Namespace};
+use crate::workload::{JobFile, fio_option, fio_option_names, nearest, variables};
+
+/// Settings of target and launch in this version.
+const SETTINGS: &[&str] = &["directory", "engine"];
+/// Those that later versions have.
+const LATER_SETTINGS: &[&str] = &["device", "fs", "mkfs", "mount", "kernel", "scheduler"];
+
+/// What a key was found to name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Bound {
+    /// `${KEY}` in the job, the command or a hook.
+    Variable(String),
+    /// A fio option, by its canonical name.
+    Option(&'static str),
+    /// Where files go.
+    Directory,
+    /// Which engine runs.
+    Engine,
+}
+
+/// Everything a key can name.
+pub(super) struct Keys {
+    variables: BTreeSet<String>,
+    has_job: bool,
+    /// Neither job nor command: the simulated engine takes any key.
+    takes_anything: bool,
+}
+
+impl Keys {
+    pub(super) fn of(experiment: &Experiment, job: Option<&JobFile>) -> Keys {
+        let mut names = job.map(JobFile::variables).unwrap_or_default();
+        let hooks = [&experiment.before, &experiment.after].into_iter().flatten();
+        for text in experiment.command.iter().chain(hooks) {
+            variables::collect(text, &mut names);
+        }
+        let takes_anything =
+            job.is_none() && experiment.command.is_empty() && experiment.engine == EngineChoice::Simulated;
+        Keys { variables: names, has_job: job.is_some(), takes_anything }
+    }
+
+    /// Looks a key up.
+    ///
+    /// # Errors
+    /// A clause that names the nearest known keys, or why this one cannot be used.
+    pub(super) fn bind(&self, namespace: Namespace, key: &str) -> Result<Bound, String> {
+        if namespace != Namespace::Target {
+            if self.variables.contains(key) {
+                return Ok(Bound::Variable(key.to_owned()));
+            }
+            if let Some(option) = fio_option(key).filter(|_| self.has_job) {
+                return Ok(Bound::Option(option.name));
+            }
+        }
+        if namespace != Namespace::Job {
+            match key {
+                "directory" => return Ok(Bound::Directory),
+                "engine" => return Ok(Bound::Engine),
+                later if LATER_SETTINGS.contains(&later) || later.starts_with("sysfs:") => {
+                    return Err(format!(
+                        "{key}: this setting is not in this version; it has {}",
+                        SETTINGS.join(", ")
+                    ));
+                }
+                _ => {}
+            }
+        }
+        if self.takes_anything {
+            return Ok(Bound::Variable(key.to_owned()));
+        }
+        Err(self.unknown(namespace, key))
+    }
+
+    fn unknown(&self, namespace: Namespace, key: &str) -> String {
+        if namespace != Namespace::Target && fio_option(key).is_some() {
+            return format!(
+                "{key}: a fio option, but a command is run; write ${{{key}}} where the command takes it"
+            );
+        }
+        let mut known: Vec<(&str, &str)> = Vec::new();
+        if namespace != Namespace::Target {
+            known.extend(self.variables.iter().map(|name| (name.as_str(), "a variable")));
+            known.extend(fio_option_names().filter(|_| self.has_job).map(|name| (name, "a fio option")));
+        }
+        if namespace != Namespace::Job {
+            known.extend(SETTINGS.iter().chain(LATER_SETTINGS).map(|name| (*name, "a setting")));
+        }
+        let near = nearest(key, known.iter().map(|(name, _)| *name), 3);
+        let described: Vec<String> = near
+            .iter()
+            .filter_map(|name| known.iter().find(|(known, _)| known == name))
+            .map(|(name, kind)| format!("{name} ({kind})"))
+            .collect();
+        let kinds = match namespace {
+            Namespace::Any => format!("no ${{{key}}}, no fio option and no setting of this name"),
+            Namespace::Job => format!("no ${{{key}}} and no fio option of this name"),
+            Namespace::Target => "no setting of this name".to_owned(),
+        };
+        if described.is_empty() {
+            format!("{key}: {kinds}")
+        } else {
+            format!("{key}: {kinds}; did you mean {}?", described.join(" or "))
+        }
+    }
+}

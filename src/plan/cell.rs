@@ -1,0 +1,347 @@
+//! The cells: every combination of levels with its job, command and settings filled in.
+//!
+//! Enters: an experiment. Leaves: one [`CellSpec`] a cell, the last factor varying fastest.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::MOST_CELLS;
+use super::bind::{Bound, Keys};
+use super::error::PlanError;
+use super::outlook::longest_trial_s;
+use crate::experiment::{EngineChoice, Experiment, Level};
+use crate::workload::{JobFile, Workload, WorkloadErrors, variables};
+
+/// What the simulated engine makes up for a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimulatedSpec {
+    /// Median of `write.bw`, bytes a second.
+    pub bw: f64,
+    /// Effect of the cell as a ratio − 1.
+    pub effect: f64,
+    /// Coefficient of variation of the noise.
+    pub cv: f64,
+    /// Milliseconds each trial really sleeps.
+    pub sleep_ms: u64,
+    /// Share of trials that fail.
+    pub fail: f64,
+}
+
+/// One cell, complete: what an agent is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellSpec {
+    /// One level index a planned factor.
+    pub levels: Vec<u32>,
+    /// `factor=label` of every factor, for messages; under `--aa` A or A'.
+    pub label: String,
+    /// Which engine.
+    pub engine: EngineChoice,
+    /// Where files go that the job does not place itself.
+    pub directory: PathBuf,
+    /// The job text with overrides applied and variables replaced.
+    pub job_text: Option<String>,
+    /// What messages call the job.
+    pub job_origin: String,
+    /// argv with variables replaced.
+    pub command: Vec<String>,
+    /// For the environment of command and hooks: constants, variables, and every factor whose name can be one.
+    pub variables: Vec<(String, String)>,
+    /// What the simulated engine makes up.
+    pub simulated: Option<SimulatedSpec>,
+    /// Most seconds a trial may take before it is stopped as failed.
+    pub timeout_s: Option<f64>,
+    /// Longest time of a trial by the job's own runtimes, in seconds; `None`: unknown.
+    pub longest_s: Option<f64>,
+}
+
+/// All cells of `experiment`.
+pub(super) fn resolve(experiment: &Experiment, directory: &Path) -> Result<Vec<CellSpec>, PlanError> {
+    let job = match &experiment.job {
+        Some(job) => Some(
+            JobFile::parse(&job.text, &job.origin, &job.base_dir).map_err(|errors| from_workload(&errors))?,
+        ),
+        None => None,
+    };
+    let bound = bind_all(experiment, &Keys::of(experiment, job.as_ref()))?;
+    let combinations = combinations(experiment)?;
+    let mut problems = Problems { cells: combinations.len(), found: Vec::new(), hint: None };
+    let mut cells = Vec::new();
+    for (index, chosen) in combinations.iter().enumerate() {
+        let maker = Maker { experiment, job: job.as_ref(), bound: &bound, directory, chosen };
+        match maker.make(index as u32) {
+            Ok(cell) => cells.push(cell),
+            Err(errors) => problems.add(&maker.label(index as u32), errors),
+        }
+    }
+    problems.into_result()?;
+    Ok(cells)
+}
+
+fn from_workload(errors: &WorkloadErrors) -> PlanError {
+    PlanError { problems: vec![errors.to_string()], hint: errors.hint().to_owned() }
+}
+
+/// Every key of every level bound once.
+fn bind_all(
+    experiment: &Experiment,
+    keys: &Keys,
+) -> Result<BTreeMap<(usize, usize, usize), Bound>, PlanError> {
+    let (mut bound, mut problems) = (BTreeMap::new(), Vec::new());
+    let mut owner: BTreeMap<Bound, &str> = BTreeMap::new();
+    for (f, factor) in experiment.factors.iter().enumerate() {
+        for (l, level) in factor.levels.iter().enumerate() {
+            for (a, set) in level.set.iter().enumerate() {
+                match keys.bind(set.namespace, &set.key) {
+                    Err(message) => problems.push(message),
+                    Ok(found) => {
+                        let other = owner.entry(found.clone()).or_insert(&factor.name);
+                        if *other != factor.name {
+                            problems.push(format!(
+                                "{} is set by two factors: {other} and {}",
+                                set.key, factor.name
+                            ));
+                        }
+                        bound.insert((f, l, a), found);
+                    }
+                }
+            }
+        }
+    }
+    problems.dedup();
+    if problems.is_empty() {
+        return Ok(bound);
+    }
+    Err(PlanError { problems, hint: "docs/jobs.md lists what can be varied".to_owned() })
+}
+
+/// Level indices of every factor for every cell; under `--aa` the baseline twice.
+fn combinations(experiment: &Experiment) -> Result<Vec<Vec<u32>>, PlanError> {
+    if experiment.aa {
+        return Ok(vec![vec![0; experiment.factors.len()]; 2]);
+    }
+    let sizes = experiment.factors.iter().map(|factor| factor.levels.len());
+    let count = sizes.clone().try_fold(1_usize, usize::checked_mul);
+    if count.is_none_or(|count| count > MOST_CELLS) {
+        let problem = format!("the levels cross to more than {MOST_CELLS} cells");
+        return Err(PlanError { problems: vec![problem], hint: "vary fewer things in one run".to_owned() });
+    }
+    let mut all = vec![Vec::new()];
+    for size in sizes {
+        let longer = |start: &Vec<u32>| -> Vec<Vec<u32>> {
+            (0..size as u32).map(|level| start.iter().copied().chain([level]).collect()).collect()
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    Ok(all)
+}
+
+/// Makes one cell.
+struct Maker<'e> {
+    experiment: &'e Experiment,
+    job: Option<&'e JobFile>,
+    bound: &'e BTreeMap<(usize, usize, usize), Bound>,
+    directory: &'e Path,
+    chosen: &'e [u32],
+}
+
+impl Maker<'_> {
+    fn make(&self, index: u32) -> Result<CellSpec, Vec<(String, Option<String>)>> {
+        let experiment = self.experiment;
+        let mut problems: Vec<(String, Option<String>)> = Vec::new();
+        let mut job = self.job.cloned();
+        let mut engine = experiment.engine;
+        let mut directory = experiment.directory.clone().unwrap_or_else(|| self.directory.to_owned());
+        let mut values = experiment.variables.clone();
+        for (bound, value) in self.assignments() {
+            match bound {
+                Bound::Variable(name) => {
+                    values.retain(|(known, _)| known != name);
+                    values.push((name.clone(), value.to_owned()));
+                }
+                Bound::Option(name) => {
+                    let done = job.as_mut().map_or(Ok(()), |job| job.set_everywhere(name, value));
+                    problems.extend(done.err().as_ref().map(described));
+                }
+                Bound::Directory => {
+                    directory = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
+                }
+                Bound::Engine => match EngineChoice::named(value) {
+                    Some(named) if self.has_what_it_runs(named) => engine = named,
+                    Some(_) => {
+                        problems.push((format!("engine={value}: the experiment has nothing it runs"), None));
+                    }
+                    None => {
+                        let names = EngineChoice::ALL.map(EngineChoice::name).join(", ");
+                        problems
+                            .push((format!("engine={value}: no such engine; write one of {names}"), None));
+                    }
+                },
+            }
+        }
+        let job = match job.map(|job| job.substitute(&values)) {
+            Some(Ok(job)) => Some(job),
+            Some(Err(errors)) => {
+                problems.push(described(&errors));
+                None
+            }
+            None => None,
+        };
+        let workload = job.as_ref().and_then(|job| self.check_job(job, engine, &mut problems));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let simulated = self.simulated(engine);
+        let runtime_s = match engine {
+            EngineChoice::Simulated => simulated.map(|cell| cell.sleep_ms as f64 / 1e3),
+            EngineChoice::Command => None,
+            _ => workload.as_ref().and_then(|workload| longest_trial_s(workload, &directory)),
+        };
+        let timeout_s = experiment.trial_timeout_s;
+        Ok(CellSpec {
+            levels: if experiment.aa { vec![index] } else { self.chosen.to_vec() },
+            label: self.label(index),
+            engine,
+            directory,
+            job_text: job.map(|job| job.to_fio_text()),
+            job_origin: experiment.job.as_ref().map(|job| job.origin.clone()).unwrap_or_default(),
+            command: experiment.command.iter().map(|word| replaced(word, &values)).collect(),
+            variables: self.environment(values),
+            simulated,
+            timeout_s,
+            longest_s: timeout_s
+                .map_or(runtime_s, |limit| Some(runtime_s.map_or(limit, |runtime| runtime.min(limit)))),
+        })
+    }
+
+    fn levels(&self) -> impl Iterator<Item = (usize, usize, &Level)> {
+        let factors = self.experiment.factors.iter().enumerate();
+        factors
+            .zip(self.chosen)
+            .map(|((f, factor), level)| (f, *level as usize, &factor.levels[*level as usize]))
+    }
+
+    fn assignments(&self) -> Vec<(&Bound, &str)> {
+        let mut all = Vec::new();
+        for (f, l, level) in self.levels() {
+            for (a, set) in level.set.iter().enumerate() {
+                all.extend(self.bound.get(&(f, l, a)).map(|bound| (bound, set.value.as_str())));
+            }
+        }
+        all
+    }
+
+    /// What engines of the native family cannot take is found here, before anything runs; fio judges its own jobs.
+    fn check_job(
+        &self,
+        job: &JobFile,
+        engine: EngineChoice,
+        problems: &mut Vec<(String, Option<String>)>,
+    ) -> Option<Workload> {
+        match (engine, Workload::resolve(job)) {
+            (EngineChoice::Native | EngineChoice::Null, Err(errors)) => {
+                let hint = errors.hint().to_owned();
+                problems.extend(
+                    errors
+                        .problems
+                        .iter()
+                        .map(|p| (format!("{}: {}", p.place, p.message), Some(hint.clone()))),
+                );
+                None
+            }
+            (_, resolved) => resolved.ok(),
+        }
+    }
+
+    fn has_what_it_runs(&self, engine: EngineChoice) -> bool {
+        match engine {
+            EngineChoice::Native | EngineChoice::Null | EngineChoice::Fio => self.job.is_some(),
+            EngineChoice::Command => !self.experiment.command.is_empty(),
+            EngineChoice::Simulated => true,
+        }
+    }
+
+    fn simulated(&self, engine: EngineChoice) -> Option<SimulatedSpec> {
+        let spec = self.experiment.simulated.clone().unwrap_or_default();
+        let effect_of = |(f, _, level): (usize, usize, &Level)| {
+            let key = format!("{}={}", self.experiment.factors[f].name, level.label);
+            spec.effects.iter().find(|(name, _)| *name == key).map_or(0.0, |(_, effect)| *effect)
+        };
+        let effect = self.levels().map(effect_of).fold(1.0, |product, effect| product * (1.0 + effect)) - 1.0;
+        (engine == EngineChoice::Simulated).then_some(SimulatedSpec {
+            bw: spec.bw,
+            effect,
+            cv: spec.cv,
+            sleep_ms: spec.sleep_ms,
+            fail: spec.fail,
+        })
+    }
+
+    fn environment(&self, mut values: Vec<(String, String)>) -> Vec<(String, String)> {
+        for (f, _, level) in self.levels() {
+            let name = &self.experiment.factors[f].name;
+            let fits = |(at, c): (usize, char)| {
+                c == '_' || c.is_ascii_alphabetic() || (at > 0 && c.is_ascii_digit())
+            };
+            if name.chars().enumerate().all(fits) && !values.iter().any(|(known, _)| known == name) {
+                values.push((name.clone(), level.label.clone()));
+            }
+        }
+        values
+    }
+
+    fn label(&self, index: u32) -> String {
+        if self.experiment.aa {
+            return ["A", "A'"][index as usize % 2].to_owned();
+        }
+        let named = |(f, _, level): (usize, usize, &Level)| {
+            format!("{}={}", self.experiment.factors[f].name, level.label)
+        };
+        self.levels().map(named).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn described(errors: &WorkloadErrors) -> (String, Option<String>) {
+    (errors.to_string(), Some(errors.hint().to_owned()))
+}
+
+/// Known variables replaced; others are left for the shell the command may run.
+fn replaced(word: &str, values: &[(String, String)]) -> String {
+    values.iter().fold(word.to_owned(), |text, (name, value)| {
+        let mut names = std::collections::BTreeSet::new();
+        variables::collect(&text, &mut names);
+        if names.contains(name) { text.replace(&format!("${{{name}}}"), value) } else { text }
+    })
+}
+
+/// Problems over all cells: one that every cell has is said once, without a cell.
+struct Problems {
+    cells: usize,
+    found: Vec<(String, Vec<String>)>,
+    hint: Option<String>,
+}
+
+impl Problems {
+    fn add(&mut self, cell: &str, problems: Vec<(String, Option<String>)>) {
+        for (message, hint) in problems {
+            self.hint = self.hint.take().or(hint);
+            match self.found.iter_mut().find(|(known, _)| *known == message) {
+                Some((_, cells)) => cells.push(cell.to_owned()),
+                None => self.found.push((message, vec![cell.to_owned()])),
+            }
+        }
+    }
+
+    fn into_result(self) -> Result<(), PlanError> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        let all = self.cells;
+        let said = |(message, cells): (String, Vec<String>)| match cells.len() {
+            count if count == all => message,
+            1 => format!("{message} (with {})", cells[0]),
+            more => format!("{message} (with {} and {} more)", cells[0], more - 1),
+        };
+        let hint = self.hint.unwrap_or_else(|| "docs/jobs.md lists what can be varied".to_owned());
+        Err(PlanError { problems: self.found.into_iter().map(said).collect(), hint })
+    }
+}

@@ -1,0 +1,222 @@
+//! Tests of plans as a whole.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::experiment::{CommandLine, EngineChoice};
+
+const JOB: &str = "[global]\nrw=write\nsize=${SIZE}\n[a]\nbs=4k\n[b]\nbs=8k\nstonewall\n";
+
+fn experiment(job: &str, line: &CommandLine) -> Experiment {
+    let toml = format!("job_text = '''\n{job}'''\n[variables]\nSIZE = \"1m\"\n");
+    Experiment::from_toml(&toml, "e.toml", Path::new("/"), line).unwrap()
+}
+
+fn vary(levels: &[&str]) -> CommandLine {
+    CommandLine { vary: levels.iter().map(|text| (*text).to_owned()).collect(), ..CommandLine::default() }
+}
+
+fn plan(job: &str, levels: &[&str]) -> Result<Plan, PlanError> {
+    Plan::new(&experiment(job, &vary(levels)), 1, Path::new("/work"))
+}
+
+fn text(plan: &Plan, cell: usize) -> &str {
+    plan.cells[cell].job_text.as_deref().unwrap()
+}
+
+#[test]
+fn a_fio_option_is_set_in_every_job() {
+    let plan = plan(JOB, &["direct=0,1"]).unwrap();
+    assert_eq!(plan.cells.len(), 2);
+    assert_eq!(
+        text(&plan, 1),
+        "[global]\nrw=write\nsize=1m\n\n[a]\nbs=4k\ndirect=1\n\n[b]\nbs=8k\nstonewall\ndirect=1\n"
+    );
+    assert_eq!(plan.cells[1].label, "direct=1");
+    assert_eq!(
+        plan.cells[1].variables,
+        [("SIZE", "1m"), ("direct", "1")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+    );
+}
+
+#[test]
+fn a_variable_comes_before_an_option_and_an_option_before_a_setting() {
+    let named = plan("[a]\nsize=1m\nbs=${bs}\ndirectory=/x\n", &["bs=4k,8k"]).unwrap();
+    assert!(text(&named, 1).contains("bs=8k\n") && text(&named, 1).matches("bs=").count() == 1);
+    let option = plan("[a]\nsize=1m\n", &["directory=/x,/y"]).unwrap();
+    assert!(text(&option, 1).contains("directory=/y"));
+    assert_eq!(option.cells[1].directory, PathBuf::from("/work"));
+    let setting = plan("[a]\nsize=1m\n", &["target.directory=/x,/y"]).unwrap();
+    assert!(!text(&setting, 1).contains("directory"));
+    assert_eq!(setting.cells[1].directory, PathBuf::from("/y"));
+}
+
+#[test]
+fn the_levels_cross_with_the_last_factor_fastest() {
+    let plan = plan(JOB, &["direct=0,1", "SIZE=1m,2m,4m"]).unwrap();
+    let labels: Vec<&str> = plan.cells.iter().map(|cell| cell.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "direct=0 SIZE=1m",
+            "direct=0 SIZE=2m",
+            "direct=0 SIZE=4m",
+            "direct=1 SIZE=1m",
+            "direct=1 SIZE=2m",
+            "direct=1 SIZE=4m"
+        ]
+    );
+    assert_eq!(plan.cells[5].levels, [1, 2]);
+    assert_eq!(plan.trials_at_most(), 180);
+}
+
+#[test]
+fn a_level_may_set_several_things() {
+    let toml = "job_text = \"[a]\\nsize=1m\\nrw=write\"\n[[factor]]\nname = \"cache\"\n[[factor.level]]\nlabel = \"buffered\"\n\
+                set = { end_fsync = 1 }\n[[factor.level]]\nlabel = \"direct\"\nset = { direct = 1, \"target.directory\" = \"/d\" }\n";
+    let experiment = Experiment::from_toml(toml, "e.toml", Path::new("/"), &CommandLine::default()).unwrap();
+    let plan = Plan::new(&experiment, 1, Path::new("/work")).unwrap();
+    assert_eq!(text(&plan, 0), "[a]\nsize=1m\nrw=write\nend_fsync=1\n");
+    assert_eq!(text(&plan, 1), "[a]\nsize=1m\nrw=write\ndirect=1\n");
+    assert_eq!(plan.cells[1].directory, PathBuf::from("/d"));
+    assert_eq!(
+        plan.files.iter().map(|file| file.path.to_str().unwrap()).collect::<Vec<_>>(),
+        ["/d/a.0.0", "/work/a.0.0"]
+    );
+}
+
+#[test]
+fn keys_that_name_nothing_get_the_nearest_that_do() {
+    for (key, expected) in [
+        (
+            "drect=0,1",
+            "drect: no ${drect}, no fio option and no setting of this name; did you mean direct (a fio option)",
+        ),
+        ("SIEZ=1m,2m", "did you mean SIZE (a variable) or size (a fio option)"),
+        ("target.directroy=a,b", "directroy: no setting of this name; did you mean directory (a setting)?"),
+        ("job.kernel=a,b", "kernel: no ${kernel} and no fio option"),
+        ("kernel=a,b", "kernel: this setting is not in this version"),
+        ("sysfs:queue/scheduler=none,bfq", "not in this version"),
+        (
+            "zzzzzzzzzzzzz=1,2",
+            "zzzzzzzzzzzzz: no ${zzzzzzzzzzzzz}, no fio option and no setting of this name",
+        ),
+    ] {
+        let message = plan(JOB, &[key]).unwrap_err().to_string();
+        assert!(message.contains(expected), "{key}: {message}");
+    }
+}
+
+#[test]
+fn what_only_fio_has_is_found_before_anything_runs() {
+    let error = plan(JOB, &["ioengine=psync,mmap"]).unwrap_err();
+    assert!(error.to_string().ends_with("(with ioengine=mmap)"), "{error}");
+    assert_eq!(error.hint, "--engine fio runs it");
+    let everywhere = plan("[a]\nsize=1m\nzonemode=zbd\n", &["direct=0,1"]).unwrap_err();
+    assert_eq!(everywhere.problems, ["e.toml:3: zonemode=zbd: the native engine does not have this option"]);
+    let line = CommandLine { engine: Some("fio".to_owned()), ..vary(&["ioengine=psync,mmap"]) };
+    let fio = Plan::new(&experiment(JOB, &line), 1, Path::new("/work")).unwrap();
+    assert_eq!((fio.tools.as_slice(), fio.files_known), (&["fio".to_owned()][..], false));
+}
+
+#[test]
+fn values_that_cannot_be_are_found_in_their_cell() {
+    for (levels, expected) in [
+        ("bs=4k,4q", "bs=4q: bs: 'q' in '4q' is no unit of size; write k, m, g, t or p (with bs=4q)"),
+        ("engine=native,rocket", "engine=rocket: no such engine"),
+        ("engine=native,command", "engine=command: the experiment has nothing it runs"),
+    ] {
+        let message = plan(JOB, &[levels]).unwrap_err().to_string();
+        assert!(message.contains(expected), "{levels}: {message}");
+    }
+    assert!(
+        plan(JOB, &["direct=0,1", "job.direct=1,0"]).unwrap_err().to_string().contains("set by two factors")
+    );
+    assert!(
+        plan("[a]\nsize=${ASSAY_TEST_NO}\n", &["direct=0,1"])
+            .unwrap_err()
+            .to_string()
+            .contains("has no value")
+    );
+    let many: Vec<String> = (0..40).map(|level| level.to_string()).collect();
+    let many = many.join(",");
+    assert!(
+        plan(JOB, &[&format!("randseed={many}"), &format!("loops={many}")])
+            .unwrap_err()
+            .to_string()
+            .contains("1000 cells")
+    );
+}
+
+#[test]
+fn a_command_takes_variables_and_leaves_the_shells_own() {
+    let argv = ["sh", "-c", "prog ${clients} ${HOME_OF_SHELL}"].map(str::to_owned);
+    let line = CommandLine { before: Some("echo ${mode}".to_owned()), ..vary(&["clients=1,8", "mode=a,b"]) };
+    let experiment = Experiment::from_command(&argv, &line).unwrap();
+    let plan = Plan::new(&experiment, 1, Path::new("/work")).unwrap();
+    assert_eq!(plan.cells[3].command[2], "prog 8 ${HOME_OF_SHELL}");
+    assert_eq!(
+        plan.cells[3].variables,
+        [("clients", "8"), ("mode", "b")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+    );
+    assert_eq!((plan.tools.as_slice(), plan.files_known), (&["sh".to_owned()][..], false));
+    let wrong = Experiment::from_command(&argv, &vary(&["direct=0,1"])).unwrap();
+    let message = Plan::new(&wrong, 1, Path::new("/work")).unwrap_err().to_string();
+    assert!(message.contains("a fio option, but a command is run"), "{message}");
+}
+
+#[test]
+fn a_a_runs_the_baseline_twice() {
+    let line = CommandLine { aa: true, ..vary(&["direct=1,0"]) };
+    let plan = Plan::new(&experiment(JOB, &line), 1, Path::new("/work")).unwrap();
+    assert_eq!(plan.factors, [PlannedFactor { name: "a/a".into(), levels: vec!["A".into(), "A'".into()] }]);
+    assert_eq!(plan.cells[0].job_text, plan.cells[1].job_text);
+    assert!(text(&plan, 1).contains("direct=1"));
+    assert_eq!((plan.cells[1].levels.as_slice(), plan.cells[1].label.as_str()), (&[1][..], "A'"));
+    assert_eq!((plan.rounds_at_most(), plan.compare), (10, 0));
+}
+
+#[test]
+fn files_and_times_are_told_beforehand() {
+    let job = "[global]\nsize=1m\nruntime=10\nramp_time=2\n[a]\nrw=write\nnumjobs=2\n[b]\nrw=read\nfilename=f\n\
+               [c]\nrw=randread\nfilename=f\noffset=1m\nstonewall\nstartdelay=500ms\n";
+    let plan = plan(job, &["direct=0,1"]).unwrap();
+    let file = |path: &str, bytes: u64, writes| PlannedFile {
+        path: PathBuf::from(path),
+        bytes: Some(bytes),
+        writes,
+    };
+    assert_eq!(
+        plan.files,
+        [
+            file("/work/a.0.0", 1 << 20, Writes::Content),
+            file("/work/a.1.0", 1 << 20, Writes::Content),
+            file("/work/f", 2 << 20, Writes::Layout),
+        ]
+    );
+    assert_eq!(plan.cells[0].longest_s, Some(24.5));
+    assert_eq!((plan.longest_round_s(), plan.longest_s()), (Some(49.0), Some(1470.0)));
+    let sized = Plan::new(&experiment(JOB, &vary(&["direct=0,1"])), 1, Path::new("/work")).unwrap();
+    assert_eq!(sized.longest_s(), None);
+}
+
+#[test]
+fn the_budget_ends_it_with_the_round_that_passes_it() {
+    let line = CommandLine { time_budget: Some("100s".to_owned()), ..vary(&["direct=0,1"]) };
+    let experiment = experiment("[a]\nsize=1m\nruntime=10\n", &line);
+    assert_eq!(Plan::new(&experiment, 1, Path::new("/work")).unwrap().longest_s(), Some(120.0));
+}
+
+#[test]
+fn simulated_effects_multiply() {
+    let toml = "engine = \"simulated\"\n[simulated]\nbw = 1e8\nsleep_ms = 5\neffects = { \"a=2\" = 0.1, \"b=y\" = -0.5 }\n\
+                [[factor]]\nname = \"a\"\nlevels = [1, 2]\n[[factor]]\nname = \"b\"\nlevels = [\"x\", \"y\"]\n";
+    let experiment = Experiment::from_toml(toml, "e.toml", Path::new("/"), &CommandLine::default()).unwrap();
+    let plan = Plan::new(&experiment, 1, Path::new("/work")).unwrap();
+    let effects: Vec<f64> = plan.cells.iter().map(|cell| cell.simulated.unwrap().effect).collect();
+    for (effect, expected) in effects.iter().zip([0.0, -0.5, 0.1, -0.45]) {
+        assert!((effect - expected).abs() < 1e-12, "{effects:?}");
+    }
+    assert_eq!(plan.cells[0].engine, EngineChoice::Simulated);
+    assert_eq!(plan.cells[0].longest_s, Some(0.005));
+}

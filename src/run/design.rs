@@ -1,0 +1,37 @@
+//! From a plan to the record's own design: two words for the same things, kept apart so that a stored run can be read
+//! without plan.
+//!
+//! Enters: a [`Plan`]. Leaves: [`Design`] and [`Cell`]s.
+
+use crate::plan::Plan;
+use crate::record::{Cell, Design, Factor, StopRule};
+
+/// The design of a measured run.
+#[must_use]
+pub fn design(plan: &Plan) -> Design {
+    let factor = |factor: &crate::plan::PlannedFactor| Factor {
+        name: factor.name.clone(),
+        levels: factor.levels.clone(),
+    };
+    let stop = plan.stop;
+    Design {
+        factors: plan.factors.iter().map(factor).collect(),
+        compare: plan.compare,
+        paired: true,
+        primary: plan.primary.clone(),
+        stop: StopRule {
+            max_rounds: stop.max_rounds,
+            rounds: stop.rounds,
+            delta: stop.delta,
+            alpha: stop.alpha,
+            exact: stop.exact,
+            time_budget_s: stop.time_budget_s,
+        },
+    }
+}
+
+/// The cells of a measured run, in the plan's order.
+#[must_use]
+pub fn cells(plan: &Plan) -> Vec<Cell> {
+    plan.cells.iter().map(|cell| Cell { levels: cell.levels.clone() }).collect()
+}
