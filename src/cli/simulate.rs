@@ -1,0 +1,171 @@
+//! `assay simulate` (hidden; `make simulate`): reprints METHODOLOGY's simulation table from the shipped code.
+//!
+//! Enters: how many replicates. Leaves: the table on standard output, and exit code 1 when a figure is off.
+//! Nothing is re-implemented: every replicate is a [`Run`] that grows by a round until [`analyse::decided`] says
+//! stop, and its verdict is [`analyse::analyse`]'s.
+
+mod model;
+
+use std::fmt::Write as Text;
+use std::io::Write;
+use std::process::ExitCode;
+
+use model::{Model, Replicate};
+
+/// Options of `assay simulate`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Simulated experiments a cell of the table
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    replicates: u32,
+    /// Seed of everything
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Percents may be off by this many points: two standard errors at 4,000 replicates are 1.6 at worst.
+const POINTS: f64 = 2.0;
+/// Mean rounds may be off by this many; the published figures are rounded to half a round.
+const ROUNDS: f64 = 1.0;
+
+const CVS: [f64; 3] = [0.01, 0.03, 0.10];
+const EFFECTS: [f64; 4] = [0.0, 0.02, 0.05, 0.10];
+/// Claims in percent, by CV and effect: false at 0, right elsewhere.
+const CLAIMS: [[f64; 4]; 3] = [[2.9, 95.0, 98.0, 99.0], [4.6, 35.0, 93.0, 99.0], [4.5, 6.0, 23.0, 70.0]];
+/// Mean rounds until the run stopped, by CV and effect.
+const MEAN_ROUNDS: [[f64; 4]; 3] =
+    [[17.0, 13.0, 9.3, 7.4], [29.0, 26.0, 15.0, 9.7], [29.0, 29.0, 27.0, 21.0]];
+/// False claims in percent of five runs each in blocks, judged by averages that differ by 2 %.
+const BLOCKS: [f64; 3] = [39.0, 64.0, 85.0];
+
+/// Simulates, prints and compares.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let start = std::time::Instant::now();
+    let columns: Vec<Column> = CVS.iter().map(|cv| Column::simulate(*cv, args)).collect();
+    let mut out = std::io::stdout().lock();
+    out.write_all(table(&columns).as_bytes())?;
+    let off = deviations(&columns);
+    for line in &off {
+        writeln!(out, "off: {line}")?;
+    }
+    let (replicates, elapsed_s) = (args.replicates, start.elapsed().as_secs_f64());
+    writeln!(out, "{replicates} replicates a cell, seed {}, {elapsed_s:.0} s", args.seed)?;
+    if off.is_empty() {
+        writeln!(out, "every figure is within {POINTS} points ({ROUNDS} round) of METHODOLOGY's")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// The figures of one CV.
+struct Column {
+    claims: [f64; 4],
+    rounds: [f64; 4],
+    blocks: f64,
+}
+
+impl Column {
+    fn simulate(cv: f64, args: &Args) -> Column {
+        let (mut claims, mut rounds) = ([0.0; 4], [0.0; 4]);
+        for (at, effect) in EFFECTS.into_iter().enumerate() {
+            let model = Model { cv, effect };
+            let replicates = in_parallel(args, |seed| model.sequential(seed));
+            let counted = replicates.iter().filter(|r| if effect == 0.0 { r.claimed } else { r.right });
+            claims[at] = 100.0 * counted.count() as f64 / replicates.len() as f64;
+            rounds[at] =
+                replicates.iter().map(|r| f64::from(r.rounds)).sum::<f64>() / replicates.len() as f64;
+        }
+        let model = Model { cv, effect: 0.0 };
+        let wrong = in_parallel(args, |seed| model.five_and_five_in_blocks(seed));
+        let blocks = 100.0 * wrong.iter().filter(|claimed| **claimed).count() as f64 / wrong.len() as f64;
+        Column { claims, rounds, blocks }
+    }
+}
+
+/// One result a replicate; the seeds do not depend on the number of threads.
+fn in_parallel<T: Send>(args: &Args, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8) as u64;
+    let seed = |replicate: u64| args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(replicate);
+    let share = |thread: u64| (thread..u64::from(args.replicates)).step_by(threads as usize);
+    std::thread::scope(|scope| {
+        let one = &one;
+        let spawned: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || share(thread).map(|r| one(seed(r))).collect::<Vec<T>>()))
+            .collect();
+        spawned.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    })
+}
+
+fn table(columns: &[Column]) -> String {
+    let mut text = String::from("| | CV 1 % | CV 3 % | CV 10 % |\n|---|---|---|---|\n");
+    let mut row = |title: &str, figure: &dyn Fn(&Column) -> String| {
+        let figures: Vec<String> = columns.iter().map(figure).collect();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "| {title} | {} |", figures.join(" | "));
+    };
+    row("false claims %", &|c| format!("{:.1}", c.claims[0]));
+    row("right claims % at a 2 / 5 / 10 % effect", &|c| {
+        c.claims[1..].iter().map(|p| format!("{p:.0}")).collect::<Vec<_>>().join("/")
+    });
+    row("mean rounds at 0/2/5/10 %", &|c| {
+        c.rounds.iter().map(|n| format!("{n:.1}")).collect::<Vec<_>>().join("/")
+    });
+    row("*for comparison:* 5+5 runs in blocks, claim if the averages differ by 2 %: false claims", &|c| {
+        format!("{:.0}", c.blocks)
+    });
+    text
+}
+
+/// Figures that are off, one line each.
+fn deviations(columns: &[Column]) -> Vec<String> {
+    let mut off = Vec::new();
+    let mut check = |what: String, have: f64, want: f64, tolerance: f64| {
+        if !((have - want).abs() <= tolerance) {
+            off.push(format!("{what}: {have:.1} instead of {want} (± {tolerance})"));
+        }
+    };
+    for (at, column) in columns.iter().enumerate() {
+        let cv = 100.0 * CVS[at];
+        for (e, effect) in EFFECTS.iter().enumerate() {
+            let cell = format!("CV {cv:.0} %, effect {:.0} %", 100.0 * effect);
+            check(format!("claims % at {cell}"), column.claims[e], CLAIMS[at][e], POINTS);
+            check(format!("mean rounds at {cell}"), column.rounds[e], MEAN_ROUNDS[at][e], ROUNDS);
+        }
+        check(format!("false claims % in blocks at CV {cv:.0} %"), column.blocks, BLOCKS[at], POINTS);
+    }
+    off
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_off_is_named() {
+        let published =
+            |at: usize| Column { claims: CLAIMS[at], rounds: MEAN_ROUNDS[at], blocks: BLOCKS[at] };
+        let mut columns: Vec<Column> = (0..3).map(published).collect();
+        assert!(deviations(&columns).is_empty());
+        columns[1].claims[0] = 6.7;
+        columns[2].rounds[3] = f64::NAN;
+        let off = deviations(&columns);
+        assert_eq!(off[0], "claims % at CV 3 %, effect 0 %: 6.7 instead of 4.6 (± 2)");
+        assert!(off.len() == 2 && off[1].starts_with("mean rounds at CV 10 %, effect 10 %"));
+        assert!(table(&columns).contains("| 2.9 | 6.7 | 4.5 |"));
+    }
+
+    #[test]
+    fn threads_do_not_change_the_replicates() {
+        let args = Args { replicates: 100, seed: 3 };
+        let mut seeds = in_parallel(&args, |seed| seed);
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), 100);
+        let model = Model { cv: 0.03, effect: 0.05 };
+        let a: Replicate = model.sequential(seeds[0]);
+        assert_eq!(a, model.sequential(seeds[0]));
+    }
+}
