@@ -22,7 +22,7 @@ mod roots;
 pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
 pub use interference::{Disturbance, Interference, Limits};
 pub use place::{path_facts, path_facts_in};
-pub use process::{process_lives, this_process};
+pub use process::{find_program, process_lives, this_process};
 pub use quiesce::{Idle, PageCache, Quiet, quiesce};
 pub use roots::Roots;
 

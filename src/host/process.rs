@@ -21,6 +21,17 @@ pub fn process_lives(identity: &str) -> bool {
     }
 }
 
+/// Where a program would be found: itself when it has a slash, else on `PATH`.
+#[must_use]
+pub fn find_program(name: &str) -> Option<std::path::PathBuf> {
+    let executable = |path: &Path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    if name.contains('/') {
+        return executable(Path::new(name)).then(|| Path::new(name).to_owned());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| executable(path))
+}
+
 /// Field 22 of /proc/PID/stat, counted after the command's closing parenthesis; `None` for zombies, too.
 fn start_ticks(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
@@ -43,5 +54,12 @@ mod tests {
         assert!(!process_lives(&format!("{pid} {}", ticks + 1)), "the number was reused");
         assert!(!process_lives(""));
         assert!(!process_lives("x y"));
+    }
+
+    #[test]
+    fn programs_are_found_on_the_path_only() {
+        assert!(find_program("sh").is_some_and(|path| path.ends_with("sh")));
+        assert_eq!(find_program("no-such-program-anywhere"), None);
+        assert_eq!(find_program("/etc/passwd"), None, "not executable");
     }
 }

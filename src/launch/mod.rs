@@ -9,9 +9,9 @@ mod local;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{EngineKind, Task};
+pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
 use crate::record::{HostFacts, Outcome, Sample};
-use crate::target::{Disturbance, TargetSpec};
+pub use crate::target::{Disturbance, TargetSpec};
 
 pub use agent::serve;
 pub use local::Local;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use crate::cli::Failure;
+use crate::cli::compare::FailIf;
 use crate::cli::database::Database;
+use crate::report::Format;
 use crate::experiment::{CommandLine, Experiment, ExperimentErrors};
 
 /// What `assay run` understands.
@@ -86,10 +88,10 @@ pub struct Args {
     pub(super) html: Option<PathBuf>,
     /// Format of the report on standard output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(super) format: String,
+    pub(super) format: Format,
     /// Exit with 3 when a primary verdict is so
-    #[arg(long, value_name = "WHAT", value_parser = ["slower", "changed", "undecided"])]
-    pub(super) fail_if: Option<String>,
+    #[arg(long, value_name = "VERDICT")]
+    pub(super) fail_if: Option<FailIf>,
     /// No progress, only failures and the report
     #[arg(long, short)]
     pub(super) quiet: bool,

@@ -1,0 +1,176 @@
+//! `assay report`: a stored run, or an exported one, judged again and written in any format.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::Failure;
+use super::compare::FailIf;
+use super::database::Database;
+use super::output::write_output;
+use crate::analyse::{self, Analysis, NoiseFloor};
+use crate::record::{Run, Source};
+use crate::report::{self, Document, Format, RenderOptions};
+use crate::store::{RunSummary, Store};
+use crate::units::parse_ratio;
+
+/// A/A runs looked at for a noise floor, the latest first.
+const MOST_AA_RUNS: usize = 20;
+/// Facts that make a host the same one for a noise floor.
+const SAME_HOST: [&str; 10] = [
+    "cpu.model",
+    "cpu.count",
+    "cpu.governor",
+    "device",
+    "device.kind",
+    "device.size",
+    "fs.type",
+    "kernel.release",
+    "queue.scheduler",
+    "virt",
+];
+
+/// Options of `assay report`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  assay report 7                                 text, 80 columns
+  assay report 7 -o report.html                  one page with pictures
+  assay report 7 --format lkml --hide-below 5    tables for a mailing list
+  assay report run.json --format markdown        a run that `assay export` wrote")]
+pub struct Args {
+    /// Number of a stored run, or an exported file
+    #[arg(value_name = "RUN|FILE")]
+    run: String,
+    /// text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// lkml: print differences below PCT percent as 0
+    #[arg(long, value_name = "PCT", value_parser = parse_percent)]
+    hide_below: Option<f64>,
+    /// The smallest difference that matters [default: the run's own]
+    #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
+    delta: Option<f64>,
+    /// The metric that decides [default: the run's own]
+    #[arg(long, value_name = "METRIC")]
+    primary: Option<String>,
+    /// The factor whose levels are compared [default: the run's own]
+    #[arg(long, value_name = "FACTOR")]
+    compare: Option<String>,
+    /// The level the others are compared with [default: the first]
+    #[arg(long, value_name = "LEVEL")]
+    baseline: Option<String>,
+    /// Besides the deciding metric only these, and those below them: write.clat_ns takes write.clat_ns.p99
+    #[arg(long, value_name = "METRIC,…", value_delimiter = ',')]
+    metrics: Vec<String>,
+    /// List every metric, also those without a clear difference
+    #[arg(long)]
+    all_metrics: bool,
+    /// Exit with 3 when a row that decides is slower, changed (slower or faster), or undecided
+    #[arg(long, value_name = "VERDICT")]
+    fail_if: Option<FailIf>,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// A number of percent, `5` or `5%`, not below 0.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let digits = text.trim().trim_end_matches('%').trim_end();
+    let value = digits.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+    value.ok_or_else(|| format!("'{text}' is not a percentage; write e.g. 5 or 2.5"))
+}
+
+/// Judges the run again and writes the report.
+///
+/// # Errors
+/// A [`Failure`]: exit code 2 when there is no such run or a wish does not fit it, 1 when the file cannot be written.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let run = args.database.load(&args.run)?;
+    let wishes = analyse::Options {
+        delta: args.delta,
+        primary: args.primary.clone(),
+        compare: args.compare.clone(),
+        baseline: args.baseline.clone(),
+        metrics: args.metrics.clone(),
+        all_metrics: args.all_metrics,
+        ..analyse::Options::default()
+    };
+    wishes.check(&run).map_err(|error| {
+        Failure::request(error).hint(format!("`assay show {}` lists what the run has", args.run))
+    })?;
+    // A report of a file needs no store; where there is one, it may know the noise floor.
+    let store = args.database.db.exists().then(|| args.database.open_existing().ok()).flatten();
+    let analysis = judge(&run, &wishes, store.as_ref());
+    let options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
+    let document = Document::build(&run, &analysis, &options);
+    write(&document, args.format, args.output.as_deref())?;
+    Ok(match args.fail_if {
+        Some(condition) if condition.holds(&analysis) => ExitCode::from(3),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// Analyses a run, with the noise floor where the store has an A/A run of the same host and job.
+pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>) -> Analysis {
+    let mut analysis = analyse::analyse(run, wishes);
+    if run.source == Source::Measured && !run.aa {
+        let primary = analysis.comparisons.iter().find(|c| c.role == analyse::Role::Primary);
+        let metric = primary.map(|comparison| comparison.metric.name.clone());
+        analysis.noise_floor = store.zip(metric).and_then(|(store, metric)| noise_floor(run, store, &metric));
+    }
+    analysis
+}
+
+/// Writes a document in the format asked for: by name, by the file's ending, else text. Colour only on a terminal.
+pub(super) fn write(
+    document: &Document<'_>,
+    format: Option<Format>,
+    file: Option<&Path>,
+) -> anyhow::Result<()> {
+    let by_name = file.and_then(|file| Format::from_file_name(&file.to_string_lossy()));
+    let format = format.or(by_name).unwrap_or(Format::Text);
+    // anstream knows NO_COLOR, CLICOLOR_FORCE and whether standard output is a terminal.
+    let choice = anstream::AutoStream::choice(&std::io::stdout());
+    let colour = file.is_none() && choice != anstream::ColorChoice::Never;
+    write_output(file, &report::render_with(document, format, RenderOptions { colour, width: None }))
+}
+
+/// The noise floor of the latest A/A run of the same host and job; what cannot be read is not one.
+fn noise_floor(run: &Run, store: &Store, metric: &str) -> Option<NoiseFloor> {
+    let summaries: Vec<RunSummary> = store.list().ok()?.into_iter().filter(|summary| summary.aa).collect();
+    let runs: Vec<Run> = summaries
+        .iter()
+        .rev()
+        .take(MOST_AA_RUNS)
+        .filter_map(|summary| store.load_run(summary.id).ok())
+        .collect();
+    let wishes = analyse::Options { primary: Some(metric.to_owned()), ..analyse::Options::default() };
+    let same = runs.iter().filter(|aa| same_host_and_job(run, aa));
+    let mut floor =
+        same.filter_map(|aa| analyse::noise_floor(aa, &wishes)).find(|f| f.metric.name == metric)?;
+    let claims = analyse::aa_claims(&runs);
+    (floor.aa_runs, floor.aa_claims) = (claims.runs, claims.claims);
+    Some(floor)
+}
+
+fn same_host_and_job(run: &Run, aa: &Run) -> bool {
+    let (Some(facts), Some(others)) = (run.facts.first(), aa.facts.first()) else { return false };
+    run.engine == aa.engine
+        && run.job_text == aa.job_text
+        && SAME_HOST.iter().all(|name| facts.get(name) == others.get(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_read_with_or_without_their_sign() {
+        assert_eq!(parse_percent("5"), Ok(5.0));
+        assert_eq!(parse_percent("2.5 %"), Ok(2.5));
+        assert!(
+            parse_percent("-1").is_err() && parse_percent("NaN").is_err() && parse_percent("five").is_err()
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! `--plan`: what would be run, written and erased, with which tools, and how long it can take.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use super::prepare::Prepared;
+use crate::plan::Writes;
+use crate::record::StopRule;
+use crate::units::{Unit, format_number, pretty_duration};
+
+/// Prints the plan to standard output.
+///
+/// # Errors
+/// A closed pipe.
+pub(super) fn print(prepared: &Prepared) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let plan = &prepared.plan;
+    writeln!(out, "{}: nothing has been run, written or erased", prepared.run.name)?;
+    writeln!(out, "\ncells ({})", plan.cells.len())?;
+    for (number, cell) in plan.cells.iter().enumerate() {
+        let arm = &plan.factors[plan.compare].levels[cell.levels[plan.compare] as usize];
+        let role = if cell.levels[plan.compare] == 0 { "baseline" } else { "candidate" };
+        writeln!(out, "  {number:>3}  {}  ({role} {arm})", cell.label)?;
+    }
+    writeln!(out, "\norder (seed {}; balanced over blocks of two rounds)", plan.seed)?;
+    for round in 0..plan.rounds_at_most().min(4) {
+        let order: Vec<String> = plan.order(round).iter().map(ToString::to_string).collect();
+        writeln!(out, "  round {}: {}", round + 1, shortened(&order))?;
+    }
+    stopping(&mut out, prepared)?;
+    files(&mut out, prepared)?;
+    tools(&mut out, prepared)?;
+    writeln!(out, "\nlongest time")?;
+    match plan.longest_s() {
+        Some(seconds) => writeln!(out, "  {}, layout of files and settling not counted", pretty_duration(seconds)),
+        None => writeln!(
+            out,
+            "  unknown: a job without runtime ends when its amount of I/O is done;\n  --time-budget 10m bounds it"
+        ),
+    }
+}
+
+fn shortened(order: &[String]) -> String {
+    const MOST: usize = 16;
+    let more = if order.len() > MOST { " …" } else { "" };
+    format!("{}{more}", order[..order.len().min(MOST)].join(" "))
+}
+
+fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
+    let plan = &prepared.plan;
+    let StopRule { delta, alpha, .. } = prepared.run.design.stop;
+    let rounds = match plan.stop.rounds {
+        Some(rounds) => format!("after {rounds} rounds exactly"),
+        None => format!("as soon as every row is decided, at most {} rounds", plan.stop.max_rounds),
+    };
+    writeln!(out, "\nends\n  {rounds} ({} trials at most)", plan.trials_at_most())?;
+    writeln!(out, "  smallest difference that matters: {:.3} %, false claims: {:.3} %", delta * 100.0, alpha * 100.0)?;
+    if let Some(budget) = plan.stop.time_budget_s {
+        writeln!(out, "  with the round that passes {}", pretty_duration(budget))?;
+    }
+    Ok(())
+}
+
+fn files(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
+    writeln!(out, "\nmade and removed again")?;
+    for path in &prepared.work {
+        writeln!(out, "  {}/", path.display())?;
+    }
+    let mut by_fate: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for file in &prepared.plan.files {
+        let fate = match (file.path.exists(), file.writes) {
+            (true, Writes::Content) => "\noverwritten (named with --destroy)",
+            (true, Writes::Layout) => "\nread, as it is",
+            (false, _) => "",
+        };
+        let size = file.bytes.map(|b| format!("  {}", format_number(&Unit::Bytes, b as f64))).unwrap_or_default();
+        by_fate.entry(fate).or_default().push(format!("  {}{size}", file.path.display()));
+    }
+    const MOST: usize = 12;
+    for (fate, lines) in by_fate {
+        if !fate.is_empty() {
+            writeln!(out, "{fate}")?;
+        }
+        for line in lines.iter().take(MOST) {
+            writeln!(out, "{line}")?;
+        }
+        if lines.len() > MOST {
+            writeln!(out, "  … and {} more", lines.len() - MOST)?;
+        }
+    }
+    if !prepared.plan.files_known {
+        writeln!(out, "  whatever the command or fio writes besides, which assay cannot know")?;
+    }
+    Ok(())
+}
+
+fn tools(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
+    writeln!(out, "\ntools")?;
+    for (kind, probe) in &prepared.engines {
+        let path = probe.path.as_ref().map(|path| format!("  {}", path.display())).unwrap_or_default();
+        writeln!(out, "  engine {kind:?}: {}{path}", probe.version)?;
+    }
+    for tool in &prepared.plan.tools {
+        let found = crate::host::find_program(tool);
+        let place = found.map_or_else(|| "not found".to_owned(), |path| path.display().to_string());
+        writeln!(out, "  {tool}: {place}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Everything decided before the first trial: the plan, the engines, the run's record.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::Args;
+use crate::cli::Failure;
+use crate::cli::database::wrong;
+use crate::engine::{self, EngineKind, Probe};
+use crate::experiment::Experiment;
+use crate::plan::{Plan, PlanError};
+use crate::record::{RECORD_VERSION, Run, RunState, Source};
+use crate::run::Surroundings;
+use crate::store::{Store, StoreError};
+use crate::target::{TargetSpec, WorkDirectory};
+
+/// A run that is ready to start.
+pub(super) struct Prepared {
+    pub(super) experiment: Experiment,
+    pub(super) plan: Plan,
+    pub(super) engines: Vec<(EngineKind, Probe)>,
+    /// Directories to be made, in which the trials work.
+    pub(super) work: Vec<PathBuf>,
+    pub(super) surroundings: Surroundings,
+    pub(super) run: Run,
+}
+
+impl Prepared {
+    /// From the command line.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2; nothing was touched.
+    pub(super) fn new(args: &Args) -> Result<Prepared, Failure> {
+        let experiment = args.experiment()?;
+        let seed = args.seed.unwrap_or_else(seed_from_clock);
+        let job_text = experiment.job.as_ref().map(|job| job.text.clone());
+        let (plan, work, targets) = planned(&experiment, seed, !args.keep_caches)?;
+        let engines = probe(&plan)?;
+        let run = Run {
+            version: RECORD_VERSION,
+            id: None,
+            name: experiment.name.clone(),
+            source: Source::Measured,
+            state: RunState::Running,
+            assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_ns: now_unix_ns(),
+            command_line: std::env::args().collect(),
+            seed,
+            engine: engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", "),
+            job_text,
+            experiment: serde_json::to_value(&experiment).map_err(Failure::tool)?,
+            design: crate::run::design(&plan),
+            aa: plan.aa,
+            facts: Vec::new(),
+            metrics: Vec::new(),
+            cells: crate::run::cells(&plan),
+            trials: Vec::new(),
+            notes: Vec::new(),
+        };
+        let surroundings = surroundings(&experiment, targets)?;
+        Ok(Prepared { experiment, plan, engines, work, surroundings, run })
+    }
+
+    /// From a stored run that was stopped or killed.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: no such run, finished already, being executed, or of another assay.
+    pub(super) fn again(args: &Args, store: &Store, id: i64) -> Result<Prepared, Failure> {
+        let run = store.load_run(id).map_err(|error| wrong(&error))?;
+        let owner = store.owner(id).map_err(|error| wrong(&error))?;
+        if crate::host::process_lives(&owner) {
+            let pid = owner.split_whitespace().next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
+            return Err(wrong(&StoreError::Busy { run: id, pid }));
+        }
+        let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
+            Failure::request(format!("run {id} cannot be resumed: its experiment is of another assay ({error})"))
+                .hint("run it anew; its finished trials stay in the store")
+        })?;
+        let (plan, work, targets) = planned(&experiment, run.seed, !args.keep_caches)?;
+        if crate::run::design(&plan) != run.design || crate::run::cells(&plan) != run.cells {
+            return Err(Failure::request(format!("run {id} was planned differently by assay {}", run.assay_version))
+                .hint("resume it with that version, or run it anew"));
+        }
+        let engines = probe(&plan)?;
+        let surroundings = surroundings(&experiment, targets)?;
+        Ok(Prepared { experiment, plan, engines, work, surroundings, run })
+    }
+}
+
+/// The plan with the directories it works in: one of assay's own below each directory the cells name.
+fn planned(
+    experiment: &Experiment,
+    seed: u64,
+    drop_caches: bool,
+) -> Result<(Plan, Vec<PathBuf>, Vec<TargetSpec>), Failure> {
+    let base = match &experiment.directory {
+        Some(directory) => directory.clone(),
+        None => std::env::current_dir().map_err(|e| Failure::request(format!("the current directory: {e}")))?,
+    };
+    let name = format!("{seed:016x}");
+    let default = WorkDirectory::path_for(&base, &name);
+    let plan = Plan::new(experiment, seed, &default).map_err(|error| wrong_plan(&error))?;
+    let mut by_directory: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    let mut targets = Vec::new();
+    for cell in &plan.cells {
+        let work = by_directory.entry(cell.directory.clone()).or_insert_with(|| {
+            if cell.directory == default { default.clone() } else { WorkDirectory::path_for(&cell.directory, &name) }
+        });
+        targets.push(TargetSpec { directory: work.clone(), drop_caches });
+    }
+    let work: Vec<PathBuf> = by_directory.into_values().collect();
+    work.iter().try_for_each(|path| writable(path.parent().unwrap_or(Path::new("."))))?;
+    Ok((plan, work, targets))
+}
+
+fn writable(directory: &Path) -> Result<(), Failure> {
+    let hint = "--directory names an existing directory that you can write to";
+    match std::fs::metadata(directory) {
+        Err(error) => Err(Failure::request(format!("{}: {error}", directory.display())).hint(hint)),
+        Ok(found) if !found.is_dir() => {
+            Err(Failure::request(format!("{} is not a directory", directory.display())).hint(hint))
+        }
+        Ok(_) => rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
+            .map_err(|error| Failure::request(format!("cannot write to {}: {error}", directory.display())).hint(hint)),
+    }
+}
+
+fn wrong_plan(error: &PlanError) -> Failure {
+    Failure::request(error).hint(&error.hint)
+}
+
+/// Version and place of every engine the plan needs.
+fn probe(plan: &Plan) -> Result<Vec<(EngineKind, Probe)>, Failure> {
+    let mut engines: Vec<(EngineKind, Probe)> = Vec::new();
+    for cell in &plan.cells {
+        let kind = crate::run::engine(cell);
+        if engines.iter().any(|(known, _)| *known == kind) {
+            continue;
+        }
+        let probe = engine::of(kind).probe().map_err(|error| {
+            Failure::request(format!("the engine of {} cannot be used here: {error}", cell.label))
+                .hint("install it, or choose another with --engine")
+        })?;
+        engines.push((kind, probe));
+    }
+    Ok(engines)
+}
+
+fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Surroundings, Failure> {
+    let patterns = experiment
+        .metrics
+        .iter()
+        .map(|text| engine::MetricPattern::parse(text))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|message| {
+            Failure::request(message).hint("--metric 'tps=tps = ([0-9.]+):/s:higher', the group being the value")
+        })?;
+    Ok(Surroundings {
+        targets,
+        before: experiment.before.clone(),
+        after: experiment.after.clone(),
+        patterns,
+    })
+}
+
+fn now_unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64)
+}
+
+/// Any seed will do that another run does not have; it is recorded.
+fn seed_from_clock() -> u64 {
+    now_unix_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id())
+}

@@ -1,0 +1,166 @@
+//! One session of a run: makes what is needed, executes, puts everything back, prints the verdict.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::prepare::Prepared;
+use super::store_sink::StoreSink;
+use super::{Args, verdict};
+use crate::cli::Failure;
+use crate::cli::database::wrong;
+use crate::cli::progress::Progress;
+use crate::launch::Local;
+use crate::plan::Writes;
+use crate::record::{RunState, Status};
+use crate::run::{Ending, Execution, Limits};
+use crate::store::Store;
+use crate::target::{self, WorkDirectory};
+
+/// Runs what is prepared to its end and reports it; the exit code is design's.
+///
+/// # Errors
+/// A [`Failure`]: the store, a directory or the agent failed. Everything made is removed all the same.
+pub(super) fn execute(
+    args: &Args,
+    store: &mut Store,
+    prepared: &mut Prepared,
+) -> anyhow::Result<ExitCode> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&cancelled))
+            .map_err(|error| Failure::tool(format!("cannot watch for Ctrl-C: {error}")))?;
+    }
+    tell_abandoned(store, prepared.run.id)?;
+    let id = begin(store, prepared)?;
+    let result = trials(args, store, prepared, id, &cancelled);
+    let put_back = put_back(store, id);
+    let ending = result?;
+    put_back?;
+    let analysis = verdict::print(args, store, &prepared.run)?;
+    match ending {
+        Ending::Interrupted => Err(Failure::interrupted(format!("run {id} was interrupted; everything was put back"))
+            .hint(format!("assay run --resume {id}{} goes on with it", database_flag(args)))
+            .into()),
+        Ending::Failed => Err(Failure::tool(format!("run {id} was stopped: a cell failed in two rounds running"))
+            .hint(format!("assay show {id}{} has the command and its last output", database_flag(args)))
+            .into()),
+        Ending::Finished => verdict::exit_code(args, &prepared.run, &analysis),
+    }
+}
+
+/// ` --db FILE` for messages, unless it is the default.
+pub(super) fn database_flag(args: &Args) -> String {
+    if args.database.db == Path::new("assay.db") { String::new() } else { format!(" --db {}", args.database.db.display()) }
+}
+
+/// What killed runs have left is listed by the next start.
+fn tell_abandoned(store: &Store, resumed: Option<i64>) -> anyhow::Result<()> {
+    use std::io::Write;
+    for (run, path) in crate::cli::cleanup::abandoned(store)? {
+        if Some(run) != resumed {
+            writeln!(std::io::stderr(), "run {run} was killed and left {path}; `assay cleanup` removes it")?;
+        }
+    }
+    Ok(())
+}
+
+/// Stores the run (a new one) or takes it over, with everything that will be made written down beforehand.
+fn begin(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
+    let failed = |error| wrong(&error);
+    let id = match prepared.run.id {
+        Some(id) => {
+            put_back(store, id)?;
+            id
+        }
+        None => {
+            let mut facts = crate::host::facts();
+            let place = prepared.work.first().and_then(|path| path.parent());
+            facts.0.extend(place.map(crate::host::path_facts).unwrap_or_default().0);
+            prepared.run.facts.push(facts);
+            store.insert_run(&prepared.run).map_err(failed)?
+        }
+    };
+    prepared.run.id = Some(id);
+    prepared.run.state = RunState::Running;
+    store.set_owner(id, &crate::host::this_process()).map_err(failed)?;
+    for path in prepared.work.iter().chain(&new_files(prepared)) {
+        store.add_leftover(id, &path.to_string_lossy()).map_err(failed)?;
+    }
+    Ok(id)
+}
+
+/// Files outside the work directories that the job names and that do not exist yet.
+fn new_files(prepared: &Prepared) -> Vec<PathBuf> {
+    let made_by_job = |path: &&PathBuf| !prepared.work.iter().any(|work| path.starts_with(work)) && !path.exists();
+    prepared
+        .plan
+        .files
+        .iter()
+        .filter(|file| matches!(file.writes, Writes::Content | Writes::Layout))
+        .map(|file| &file.path)
+        .filter(made_by_job)
+        .cloned()
+        .collect()
+}
+
+fn trials(
+    args: &Args,
+    store: &mut Store,
+    prepared: &mut Prepared,
+    id: i64,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<Ending> {
+    let mut made = Vec::new();
+    for path in &prepared.work {
+        made.push(WorkDirectory::create(path.clone()).map_err(Failure::tool)?);
+    }
+    let mut launcher = Local::new().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
+    let plan = &prepared.plan;
+    let limits = Limits {
+        rounds: plan.rounds_at_most(),
+        time_budget: plan.stop.time_budget_s.map(Duration::from_secs_f64),
+        disturbance: (!args.keep_disturbed).then(crate::host::Limits::default),
+    };
+    let mut progress = Progress::new(args.quiet);
+    let mut store_sink = StoreSink { store, run: id };
+    let options = crate::analyse::Options::default();
+    let surroundings = &prepared.surroundings;
+    let ending = Execution {
+        run: &mut prepared.run,
+        order: &|round| plan.order(round),
+        request: &|cell, round| crate::run::request(plan, surroundings, cell, round),
+        launcher: &mut launcher,
+        sinks: vec![&mut store_sink, &mut progress],
+        decided: &mut |run| crate::analyse::decided(run, &options),
+        cancelled,
+        limits,
+    }
+    .execute();
+    for directory in made {
+        let path = directory.path().to_owned();
+        directory.close().map_err(|error| Failure::tool(format!("cannot remove {}: {error}", path.display())))?;
+    }
+    ending.map_err(|error| Failure::tool(error).into())
+}
+
+/// Removes everything the run wrote down that it would make.
+fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
+    let failed = |error| wrong(&error);
+    for (_, path) in store.leftovers().map_err(failed)?.into_iter().filter(|(run, _)| *run == id) {
+        target::remove(Path::new(&path))
+            .map_err(|error| Failure::tool(format!("cannot remove {path}: {error}")).hint("assay cleanup tries again"))?;
+        store.remove_leftover(id, &path).map_err(failed)?;
+    }
+    store.set_owner(id, "").map_err(failed)?;
+    Ok(())
+}
+
+/// Whether any trial failed for good.
+pub(super) fn any_failed(run: &crate::record::Run) -> bool {
+    run.trials.iter().any(|trial| trial.attempt > 0 && matches!(trial.status, Status::Failed { .. }))
+}

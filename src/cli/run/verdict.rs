@@ -1,0 +1,50 @@
+//! The verdict at the end of a session: the report on standard output, pictures where they were asked for.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::Args;
+use super::session::any_failed;
+use crate::analyse::{self, Analysis};
+use crate::cli::Failure;
+use crate::cli::report::{judge, write};
+use crate::record::{Run, RunState};
+use crate::report::{self, Document, Format};
+use crate::store::Store;
+
+/// Prints the report of what was measured so far, and writes the HTML file if one is wanted.
+///
+/// # Errors
+/// An output that cannot be written.
+pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Analysis> {
+    let analysis = judge(run, &analyse::Options::default(), Some(store));
+    let document = Document::build(run, &analysis, &report::Options::default());
+    write(&document, Some(args.format), None)?;
+    if let Some(file) = &args.html {
+        write(&document, Some(Format::Html), Some(file))?;
+        writeln!(std::io::stderr(), "\nreport with pictures: {}", file.display())?;
+    } else if run.state == RunState::Finished && !args.quiet {
+        let id = run.id.unwrap_or_default();
+        let db = super::session::database_flag(args);
+        writeln!(std::io::stderr(), "\nrun {id} is stored; with pictures: assay report {id}{db} -o report.html")?;
+    }
+    Ok(analysis)
+}
+
+/// 3 when `--fail-if` holds, 1 when a trial failed for good, else 0.
+///
+/// # Errors
+/// A [`Failure`] with exit code 1.
+pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::Result<ExitCode> {
+    if any_failed(run) {
+        let id = run.id.unwrap_or_default();
+        let db = super::session::database_flag(args);
+        return Err(Failure::tool("some trials failed; their rounds do not count")
+            .hint(format!("assay show {id}{db} has their commands and last output"))
+            .into());
+    }
+    Ok(match args.fail_if {
+        Some(condition) if condition.holds(analysis) => ExitCode::from(3),
+        _ => ExitCode::SUCCESS,
+    })
+}

@@ -1,0 +1,66 @@
+//! From a planned cell to what the agent is asked.
+
+use crate::launch::{EngineKind, PROTOCOL, Request, SimulatedCell, TargetSpec, Task};
+use crate::plan::{CellSpec, Plan};
+
+/// What the agent needs besides the cell.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Where each cell works, in the order of the plan's cells.
+    pub targets: Vec<TargetSpec>,
+    /// Shell hook before each trial.
+    pub before: Option<String>,
+    /// Shell hook after each trial.
+    pub after: Option<String>,
+    /// What the command engine reads from the output.
+    pub patterns: Vec<crate::launch::MetricPattern>,
+}
+
+/// The request for one trial of a cell.
+#[must_use]
+pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32) -> Request {
+    let spec = &plan.cells[cell];
+    let target = surroundings.targets[cell].clone();
+    let task = Task {
+        job: spec.job_text.clone(),
+        job_origin: spec.job_origin.clone(),
+        variables: spec.variables.clone(),
+        directory: target.directory.clone(),
+        command: spec.command.clone(),
+        patterns: surroundings.patterns.clone(),
+        simulated: simulated(spec),
+        seed: plan.trial_seed(round, cell, 0),
+        timeout_s: spec.timeout_s,
+    };
+    Request {
+        protocol: PROTOCOL,
+        engine: engine(spec),
+        task,
+        target,
+        before: surroundings.before.clone(),
+        after: surroundings.after.clone(),
+    }
+}
+
+/// The engine of a cell, as the agent names it.
+#[must_use]
+pub fn engine(spec: &CellSpec) -> EngineKind {
+    // `experiment` and `engine` are on different branches of the layers; their names are the same.
+    match spec.engine.name() {
+        "null" => EngineKind::Null,
+        "fio" => EngineKind::Fio,
+        "command" => EngineKind::Command,
+        "simulated" => EngineKind::Simulated,
+        _ => EngineKind::Native,
+    }
+}
+
+fn simulated(spec: &CellSpec) -> Option<SimulatedCell> {
+    spec.simulated.map(|made_up| SimulatedCell {
+        bw: made_up.bw,
+        effect: made_up.effect,
+        cv: made_up.cv,
+        sleep_ms: made_up.sleep_ms,
+        fail: made_up.fail,
+    })
+}
