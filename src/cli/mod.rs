@@ -2,17 +2,19 @@
 //!
 //! Enters: the command line. Leaves: an exit code. Data goes to standard output, everything else to standard error.
 
-mod cleanup;
+pub mod cleanup;
 pub mod compare;
-mod database;
+pub mod database;
 pub mod doctor;
-mod export;
+pub mod export;
 mod failure;
-mod generate;
-mod list;
-mod output;
-mod progress;
-mod show;
+pub mod generate;
+pub mod list;
+pub mod output;
+pub mod progress;
+pub mod report;
+pub mod run;
+pub mod show;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -38,8 +40,12 @@ pub struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run an experiment: a fio job file with --vary, an experiment file, or a command behind `--`
+    Run(Box<run::Args>),
     /// Compare results that already exist: fio JSON, benchstat text, hyperfine JSON, CSV, plain numbers, stored runs
     Compare(compare::Args),
+    /// Report a stored run or an exported file as text, lkml, mmtests, markdown, html, json or csv
+    Report(report::Args),
     /// List the runs in the store
     List(list::Args),
     /// Show one run: design, trials, failures, facts of the host
@@ -76,7 +82,9 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Run(args) => run::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::List(args) => list::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Export(args) => export::run(&args),

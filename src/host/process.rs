@@ -24,7 +24,8 @@ pub fn process_lives(identity: &str) -> bool {
 /// Where a program would be found: itself when it has a slash, else on `PATH`.
 #[must_use]
 pub fn find_program(name: &str) -> Option<std::path::PathBuf> {
-    let executable = |path: &Path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    let executable =
+        |path: &Path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
     if name.contains('/') {
         return executable(Path::new(name)).then(|| Path::new(name).to_owned());
     }

@@ -3,9 +3,12 @@
 //! Enters: a plan and a launcher. Leaves: events, and a [`Run`] with every trial. It prints nothing and knows
 //! no statistics: when to stop is asked of a function that the caller supplies.
 
-pub mod design;
+mod design;
 mod event;
 mod execute;
+mod request;
 
+pub use design::{cells, design};
 pub use event::{Event, Sink, SinkError};
 pub use execute::{Ending, Execution, Limits, RunError};
+pub use request::{Surroundings, engine, request};

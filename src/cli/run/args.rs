@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::cli::Failure;
 use crate::cli::compare::FailIf;
 use crate::cli::database::Database;
-use crate::report::Format;
 use crate::experiment::{CommandLine, Experiment, ExperimentErrors};
+use crate::report::Format;
 
 /// What `assay run` understands.
 #[derive(clap::Args, Debug)]
@@ -114,8 +114,9 @@ impl Args {
             (Some(file), []) => Experiment::load(file, &line),
             (None, command @ [_, ..]) => Experiment::from_command(command, &line),
             (None, []) => {
-                return Err(Failure::request("nothing to run is given")
-                    .hint("assay run JOB.fio --vary KEY=LEVEL,LEVEL; or: assay run --vary n=1,8 -- prog ${n}"));
+                return Err(Failure::request("nothing to run is given").hint(
+                    "assay run JOB.fio --vary KEY=LEVEL,LEVEL; or: assay run --vary n=1,8 -- prog ${n}",
+                ));
             }
         };
         experiment.map_err(|errors| wrong_experiment(&errors))

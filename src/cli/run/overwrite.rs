@@ -42,7 +42,9 @@ fn named_in(text: &str, directory: &Path) -> Vec<PathBuf> {
     let values = |option: &str| -> Vec<String> {
         file.settings()
             .filter(|setting| setting.canonical() == option)
-            .flat_map(|setting| setting.value.clone().unwrap_or_default().split(':').map(str::to_owned).collect::<Vec<_>>())
+            .flat_map(|setting| {
+                setting.value.clone().unwrap_or_default().split(':').map(str::to_owned).collect::<Vec<_>>()
+            })
             .collect()
     };
     let mut directories: Vec<PathBuf> = values("directory").into_iter().map(PathBuf::from).collect();

@@ -32,7 +32,9 @@ pub(super) fn print(prepared: &Prepared) -> std::io::Result<()> {
     tools(&mut out, prepared)?;
     writeln!(out, "\nlongest time")?;
     match plan.longest_s() {
-        Some(seconds) => writeln!(out, "  {}, layout of files and settling not counted", pretty_duration(seconds)),
+        Some(seconds) => {
+            writeln!(out, "  {}, layout of files and settling not counted", pretty_duration(seconds))
+        }
         None => writeln!(
             out,
             "  unknown: a job without runtime ends when its amount of I/O is done;\n  --time-budget 10m bounds it"
@@ -54,7 +56,12 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         None => format!("as soon as every row is decided, at most {} rounds", plan.stop.max_rounds),
     };
     writeln!(out, "\nends\n  {rounds} ({} trials at most)", plan.trials_at_most())?;
-    writeln!(out, "  smallest difference that matters: {:.3} %, false claims: {:.3} %", delta * 100.0, alpha * 100.0)?;
+    writeln!(
+        out,
+        "  smallest difference that matters: {:.3} %, false claims: {:.3} %",
+        delta * 100.0,
+        alpha * 100.0
+    )?;
     if let Some(budget) = plan.stop.time_budget_s {
         writeln!(out, "  with the round that passes {}", pretty_duration(budget))?;
     }
@@ -73,7 +80,8 @@ fn files(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
             (true, Writes::Layout) => "\nread, as it is",
             (false, _) => "",
         };
-        let size = file.bytes.map(|b| format!("  {}", format_number(&Unit::Bytes, b as f64))).unwrap_or_default();
+        let size =
+            file.bytes.map(|b| format!("  {}", format_number(&Unit::Bytes, b as f64))).unwrap_or_default();
         by_fate.entry(fate).or_default().push(format!("  {}{size}", file.path.display()));
     }
     const MOST: usize = 12;

@@ -17,7 +17,6 @@ use crate::target::{TargetSpec, WorkDirectory};
 
 /// A run that is ready to start.
 pub(super) struct Prepared {
-    pub(super) experiment: Experiment,
     pub(super) plan: Plan,
     pub(super) engines: Vec<(EngineKind, Probe)>,
     /// Directories to be made, in which the trials work.
@@ -59,7 +58,7 @@ impl Prepared {
             notes: Vec::new(),
         };
         let surroundings = surroundings(&experiment, targets)?;
-        Ok(Prepared { experiment, plan, engines, work, surroundings, run })
+        Ok(Prepared { plan, engines, work, surroundings, run })
     }
 
     /// From a stored run that was stopped or killed.
@@ -74,17 +73,22 @@ impl Prepared {
             return Err(wrong(&StoreError::Busy { run: id, pid }));
         }
         let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
-            Failure::request(format!("run {id} cannot be resumed: its experiment is of another assay ({error})"))
-                .hint("run it anew; its finished trials stay in the store")
+            Failure::request(format!(
+                "run {id} cannot be resumed: its experiment is of another assay ({error})"
+            ))
+            .hint("run it anew; its finished trials stay in the store")
         })?;
         let (plan, work, targets) = planned(&experiment, run.seed, !args.keep_caches)?;
         if crate::run::design(&plan) != run.design || crate::run::cells(&plan) != run.cells {
-            return Err(Failure::request(format!("run {id} was planned differently by assay {}", run.assay_version))
-                .hint("resume it with that version, or run it anew"));
+            return Err(Failure::request(format!(
+                "run {id} was planned differently by assay {}",
+                run.assay_version
+            ))
+            .hint("resume it with that version, or run it anew"));
         }
         let engines = probe(&plan)?;
         let surroundings = surroundings(&experiment, targets)?;
-        Ok(Prepared { experiment, plan, engines, work, surroundings, run })
+        Ok(Prepared { plan, engines, work, surroundings, run })
     }
 }
 
@@ -96,7 +100,9 @@ fn planned(
 ) -> Result<(Plan, Vec<PathBuf>, Vec<TargetSpec>), Failure> {
     let base = match &experiment.directory {
         Some(directory) => directory.clone(),
-        None => std::env::current_dir().map_err(|e| Failure::request(format!("the current directory: {e}")))?,
+        None => {
+            std::env::current_dir().map_err(|e| Failure::request(format!("the current directory: {e}")))?
+        }
     };
     let name = format!("{seed:016x}");
     let default = WorkDirectory::path_for(&base, &name);
@@ -105,7 +111,11 @@ fn planned(
     let mut targets = Vec::new();
     for cell in &plan.cells {
         let work = by_directory.entry(cell.directory.clone()).or_insert_with(|| {
-            if cell.directory == default { default.clone() } else { WorkDirectory::path_for(&cell.directory, &name) }
+            if cell.directory == default {
+                default.clone()
+            } else {
+                WorkDirectory::path_for(&cell.directory, &name)
+            }
         });
         targets.push(TargetSpec { directory: work.clone(), drop_caches });
     }
@@ -122,7 +132,9 @@ fn writable(directory: &Path) -> Result<(), Failure> {
             Err(Failure::request(format!("{} is not a directory", directory.display())).hint(hint))
         }
         Ok(_) => rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
-            .map_err(|error| Failure::request(format!("cannot write to {}: {error}", directory.display())).hint(hint)),
+            .map_err(|error| {
+                Failure::request(format!("cannot write to {}: {error}", directory.display())).hint(hint)
+            }),
     }
 }
 
@@ -154,14 +166,10 @@ fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Sur
         .map(|text| engine::MetricPattern::parse(text))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|message| {
-            Failure::request(message).hint("--metric 'tps=tps = ([0-9.]+):/s:higher', the group being the value")
+            Failure::request(message)
+                .hint("--metric 'tps=tps = ([0-9.]+):/s:higher', the group being the value")
         })?;
-    Ok(Surroundings {
-        targets,
-        before: experiment.before.clone(),
-        after: experiment.after.clone(),
-        patterns,
-    })
+    Ok(Surroundings { targets, before: experiment.before.clone(), after: experiment.after.clone(), patterns })
 }
 
 fn now_unix_ns() -> u64 {

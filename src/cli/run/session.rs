@@ -25,11 +25,7 @@ use crate::target::{self, WorkDirectory};
 ///
 /// # Errors
 /// A [`Failure`]: the store, a directory or the agent failed. Everything made is removed all the same.
-pub(super) fn execute(
-    args: &Args,
-    store: &mut Store,
-    prepared: &mut Prepared,
-) -> anyhow::Result<ExitCode> {
+pub(super) fn execute(args: &Args, store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<ExitCode> {
     let cancelled = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&cancelled))
@@ -43,19 +39,27 @@ pub(super) fn execute(
     put_back?;
     let analysis = verdict::print(args, store, &prepared.run)?;
     match ending {
-        Ending::Interrupted => Err(Failure::interrupted(format!("run {id} was interrupted; everything was put back"))
-            .hint(format!("assay run --resume {id}{} goes on with it", database_flag(args)))
-            .into()),
-        Ending::Failed => Err(Failure::tool(format!("run {id} was stopped: a cell failed in two rounds running"))
-            .hint(format!("assay show {id}{} has the command and its last output", database_flag(args)))
-            .into()),
+        Ending::Interrupted => {
+            Err(Failure::interrupted(format!("run {id} was interrupted; everything was put back"))
+                .hint(format!("assay run --resume {id}{} goes on with it", database_flag(args)))
+                .into())
+        }
+        Ending::Failed => {
+            Err(Failure::tool(format!("run {id} was stopped: a cell failed in two rounds running"))
+                .hint(format!("assay show {id}{} has the command and its last output", database_flag(args)))
+                .into())
+        }
         Ending::Finished => verdict::exit_code(args, &prepared.run, &analysis),
     }
 }
 
 /// ` --db FILE` for messages, unless it is the default.
 pub(super) fn database_flag(args: &Args) -> String {
-    if args.database.db == Path::new("assay.db") { String::new() } else { format!(" --db {}", args.database.db.display()) }
+    if args.database.db == Path::new("assay.db") {
+        String::new()
+    } else {
+        format!(" --db {}", args.database.db.display())
+    }
 }
 
 /// What killed runs have left is listed by the next start.
@@ -96,7 +100,8 @@ fn begin(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
 
 /// Files outside the work directories that the job names and that do not exist yet.
 fn new_files(prepared: &Prepared) -> Vec<PathBuf> {
-    let made_by_job = |path: &&PathBuf| !prepared.work.iter().any(|work| path.starts_with(work)) && !path.exists();
+    let made_by_job =
+        |path: &&PathBuf| !prepared.work.iter().any(|work| path.starts_with(work)) && !path.exists();
     prepared
         .plan
         .files
@@ -119,7 +124,8 @@ fn trials(
     for path in &prepared.work {
         made.push(WorkDirectory::create(path.clone()).map_err(Failure::tool)?);
     }
-    let mut launcher = Local::new().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
+    let mut launcher =
+        Local::new().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
     let plan = &prepared.plan;
     let limits = Limits {
         rounds: plan.rounds_at_most(),
@@ -143,7 +149,9 @@ fn trials(
     .execute();
     for directory in made {
         let path = directory.path().to_owned();
-        directory.close().map_err(|error| Failure::tool(format!("cannot remove {}: {error}", path.display())))?;
+        directory
+            .close()
+            .map_err(|error| Failure::tool(format!("cannot remove {}: {error}", path.display())))?;
     }
     ending.map_err(|error| Failure::tool(error).into())
 }
@@ -152,8 +160,9 @@ fn trials(
 fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
     let failed = |error| wrong(&error);
     for (_, path) in store.leftovers().map_err(failed)?.into_iter().filter(|(run, _)| *run == id) {
-        target::remove(Path::new(&path))
-            .map_err(|error| Failure::tool(format!("cannot remove {path}: {error}")).hint("assay cleanup tries again"))?;
+        target::remove(Path::new(&path)).map_err(|error| {
+            Failure::tool(format!("cannot remove {path}: {error}")).hint("assay cleanup tries again")
+        })?;
         store.remove_leftover(id, &path).map_err(failed)?;
     }
     store.set_owner(id, "").map_err(failed)?;

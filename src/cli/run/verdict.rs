@@ -26,7 +26,10 @@ pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Ana
     } else if run.state == RunState::Finished && !args.quiet {
         let id = run.id.unwrap_or_default();
         let db = super::session::database_flag(args);
-        writeln!(std::io::stderr(), "\nrun {id} is stored; with pictures: assay report {id}{db} -o report.html")?;
+        writeln!(
+            std::io::stderr(),
+            "\nrun {id} is stored; with pictures: assay report {id}{db} -o report.html"
+        )?;
     }
     Ok(analysis)
 }
