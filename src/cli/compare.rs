@@ -123,9 +123,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         anstream::eprintln!("assay: left out: {skipped}");
     }
     let run = loaded.run;
-    let wishes = analyse::Options { all_metrics: args.all_metrics, ..analyse::Options::default() };
+    let wishes = analyse::Options {
+        delta: Some(args.delta),
+        alpha: Some(args.alpha),
+        all_metrics: args.all_metrics,
+        ..analyse::Options::default()
+    };
     check_primary(args.primary.as_deref(), &run.metrics)?;
-    wishes.check(&run).map_err(Failure::request)?;
+    wishes.check(&run).map_err(|error| {
+        Failure::request(error).hint(
+            "--delta 2% is the smallest difference that matters, --alpha 5% the chance of a false claim",
+        )
+    })?;
     let analysis = analyse::analyse(&run, &wishes);
     let report_options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &report_options);

@@ -1,13 +1,15 @@
 //! The one integration binary.
 
 mod browser;
+mod compare;
 mod doctor;
 mod engine_command;
 mod engine_fio;
 mod fixtures;
 mod golden;
+mod import;
 mod layers;
-
 mod native_engine;
+mod published;
 mod store;
 mod tools;

@@ -77,7 +77,8 @@ fn merge(into: &mut Job, from: &Job) {
         into.sync.as_ref().and_then(|sync| sync.lat_ns.as_ref()),
         from.sync.as_ref().and_then(|sync| sync.lat_ns.as_ref()),
     );
-    into.sync = sync.map(|lat_ns| Sync { lat_ns: Some(lat_ns) });
+    let syncs = |job: &Job| job.sync.as_ref().map_or(0.0, |sync| sync.total_ios);
+    into.sync = sync.map(|lat_ns| Sync { total_ios: syncs(into) + syncs(from), lat_ns: Some(lat_ns) });
     into.usr_cpu = merge_percent((into.usr_cpu, into.job_runtime), (from.usr_cpu, from.job_runtime));
     into.sys_cpu = merge_percent((into.sys_cpu, into.job_runtime), (from.sys_cpu, from.job_runtime));
     into.job_runtime = sum(into.job_runtime, from.job_runtime);

@@ -266,7 +266,10 @@ fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
     }
     if let Some(sync) = &job.sync
         && let Some(latency) = &sync.lat_ns
+        && latency.n.is_none_or(|n| n > 0.0)
     {
+        let syncs = sync.total_ios.max(latency.n.unwrap_or(0.0));
+        push(outcome, job, "sync.total_ios", Unit::Count, syncs)?;
         latency_samples(job, "sync.lat_ns", (Direction::Write, LatencyKind::Sync), latency, outcome)?;
     }
     if total.0 == 0 && job.error != 0 {

@@ -46,6 +46,7 @@ fn every_job_and_direction_has_fios_numbers() {
         trial.outcome.samples.iter().all(|s| !(s.metric.job == "w" && s.metric.name.starts_with("read.")))
     );
     assert!(trial.outcome.samples.iter().all(|s| !(s.metric.job == "w" && s.metric.name == "bw")));
+    assert_eq!(value(&trial, "w", "sync.total_ios"), 7.0);
     assert_eq!(value(&trial, "w", "sync.lat_ns.mean"), raw("groups.json", "/jobs/0/sync/lat_ns/mean"));
 }
 

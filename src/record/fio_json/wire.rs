@@ -221,6 +221,8 @@ fn in_ns(ns: Option<&Latency>, us: Option<&Latency>) -> Option<Latency> {
 #[derive(Deserialize, Clone)]
 pub(super) struct Sync {
     #[serde(default)]
+    pub(super) total_ios: f64,
+    #[serde(default)]
     pub(super) lat_ns: Option<Latency>,
 }
 

@@ -1,0 +1,296 @@
+//! `assay compare` as a user meets it: what it accepts, where results go, exit codes, and how it refuses.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What a run of the program gave.
+pub(crate) struct Answer {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// Runs the program with no colour and a store that is not there.
+pub(crate) fn assay(arguments: &[&str]) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .env("ASSAY_DB", "/dev/null/assay.db")
+        .output()
+        .expect("assay starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("assay writes UTF-8");
+    Answer { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Its standard output, when it ended with 0.
+pub(crate) fn ok(arguments: &[&str]) -> String {
+    let answer = assay(arguments);
+    assert_eq!(answer.code, Some(0), "{arguments:?}: {}", answer.err);
+    answer.out
+}
+
+fn data(name: &str) -> String {
+    format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn write(directory: &Path, name: &str, text: impl AsRef<[u8]>) -> String {
+    let path = directory.join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Ten values an arm, `shift` per cent apart, hardly any noise.
+fn numbers(directory: &Path, name: &str, shift: f64) -> String {
+    let lines: Vec<String> =
+        (0..10).map(|i| format!("{}", (100.0 + f64::from(i) * 0.01) * (1.0 + shift))).collect();
+    write(directory, name, lines.join("\n"))
+}
+
+#[test]
+fn a_directory_a_glob_and_a_label_are_arms() {
+    let directory = tempfile::tempdir().unwrap();
+    for side in ["before", "after"] {
+        fs::create_dir(directory.path().join(side)).unwrap();
+        for index in 1..=3 {
+            let name = directory.path().join(side).join(format!("{index}.json"));
+            fs::copy(data(&format!("fio/single-4k-{index}.json")), name).unwrap();
+        }
+    }
+    let before = directory.path().join("before").to_str().unwrap().to_owned();
+    let after = format!("patched={}/after/*.json", directory.path().display());
+    let out = ok(&["compare", &before, &after, "--format", "csv"]);
+    let bw = out.lines().find(|line| line.starts_with(",write.bw,")).unwrap();
+    assert!(bw.starts_with(",write.bw,B/s,higher,primary,before,patched,3,3,"), "{bw}");
+    let text = ok(&["compare", &before, &after]);
+    assert!(
+        text.starts_with("patched against before\n") && text.contains("imported from fio json"),
+        "{text}"
+    );
+}
+
+#[test]
+fn verdicts_decide_the_exit_code_only_when_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = numbers(directory.path(), "base", 0.0);
+    let worse = numbers(directory.path(), "worse", 0.10);
+    let better = numbers(directory.path(), "better", -0.10);
+    let few = write(directory.path(), "few", "100\n101\n");
+    for (candidate, condition, code) in [
+        (&worse, "slower", 3),
+        (&worse, "changed", 3),
+        (&worse, "undecided", 0),
+        (&better, "slower", 0),
+        (&better, "changed", 3),
+        (&base, "changed", 0),
+        (&few, "undecided", 3),
+    ] {
+        let answer = assay(&["compare", &base, candidate, "--fail-if", condition]);
+        assert_eq!(answer.code, Some(code), "{candidate} {condition}: {}{}", answer.out, answer.err);
+        assert!(!answer.out.is_empty());
+        assert_eq!(assay(&["compare", &base, candidate]).code, Some(0));
+    }
+    // Turned round, the slower one gains.
+    let turned = assay(&["compare", &base, &worse, "--value", "score:higher", "--fail-if", "slower"]);
+    assert_eq!(turned.code, Some(0), "{}", turned.out);
+    let other = assay(&["compare", &base, &worse, "--baseline", "worse", "--fail-if", "slower"]);
+    assert_eq!(other.code, Some(0), "{}", other.out);
+}
+
+#[test]
+fn an_output_file_says_its_format_and_standard_output_stays_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let (a, b) = (numbers(directory.path(), "a", 0.0), numbers(directory.path(), "b", 0.1));
+    let csv = directory.path().join("r.csv");
+    let answer = assay(&["compare", &a, &b, "-o", csv.to_str().unwrap()]);
+    assert_eq!((answer.code, answer.out.as_str()), (Some(0), ""));
+    assert!(fs::read_to_string(&csv).unwrap().starts_with("job,metric,unit,"));
+    let missing = directory.path().join("missing/r.csv");
+    let nowhere = assay(&["compare", &a, &b, "-o", missing.to_str().unwrap()]);
+    assert_eq!(nowhere.code, Some(1));
+    assert!(nowhere.err.contains("hint: "), "{}", nowhere.err);
+}
+
+#[test]
+fn unreadable_files_of_a_directory_end_with_1_or_are_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    for index in 1..=3 {
+        let name = directory.path().join(format!("{index}.json"));
+        fs::copy(data(&format!("fio/single-4k-{index}.json")), name).unwrap();
+    }
+    write(directory.path(), "cut.json", fs::read(data("fio/truncated.json")).unwrap());
+    write(directory.path(), "empty.json", "");
+    let side = format!("after={}", directory.path().display());
+    let base = data("fio/single-4k-1.json");
+    let refused = assay(&["compare", &base, &side]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{}", refused.err);
+    assert!(refused.err.contains("2 of 6 files cannot be used"), "{}", refused.err);
+    assert!(refused.err.contains("cut.json, line ") && refused.err.contains("empty.json is empty"));
+    assert!(
+        refused.err.ends_with("hint: --skip-unreadable compares the others and names these\n"),
+        "{}",
+        refused.err
+    );
+    let skipped = assay(&["compare", &base, &side, "--skip-unreadable", "--format", "csv"]);
+    assert_eq!(skipped.code, Some(0), "{}", skipped.err);
+    assert_eq!(skipped.err.lines().filter(|line| line.starts_with("assay: left out: ")).count(), 2);
+    assert!(skipped.out.contains(",single-4k-1,after,1,3,"), "{}", skipped.out);
+}
+
+#[test]
+fn one_file_with_its_arms_inside_is_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = r#"{"results":[{"command":"cp a b","times":[1.0,1.01,1.02,1.03,1.04]},
+        {"command":"cat a","times":[2.0,2.01,2.02,2.03,2.04]}]}"#;
+    let file = write(directory.path(), "h.json", text);
+    let out = ok(&["compare", &file, "--format", "csv"]);
+    assert!(out.contains(",runtime,s,lower,primary,cp a b,cat a,5,5,"), "{out}");
+}
+
+type Case = (Vec<String>, &'static str);
+
+/// Files that are no results, alone or beside a good one.
+fn wrong_files(here: &Path) -> Vec<Case> {
+    let good = data("fio/single-4k-1.json");
+    let real = fs::read_to_string(&good).unwrap();
+    let bench = data("benchstat/old.txt");
+    let empty_directory = here.join("none");
+    fs::create_dir(&empty_directory).unwrap();
+    let file = |name: &str, text: &str| write(here, name, text);
+    [
+        (vec![file("empty", ""), good.clone()], "is empty"),
+        (vec![file("blank", "\n# nothing\n\n"), good.clone()], "is empty"),
+        (vec![file("cut.json", &real[..900]), good.clone()], "ends too early"),
+        (
+            vec![file("nan.json", &real.replacen(": 0.000000", ": -nan", 1)), good.clone()],
+            "'-nan' where a number",
+        ),
+        (
+            vec![
+                file("neg.json", &real.replacen("\"total_ios\" : 2", "\"total_ios\" : -2", 1)),
+                good.clone(),
+            ],
+            "cannot be negative",
+        ),
+        (vec![file("other.json", "{\"hello\": 1}"), good.clone()], "JSON, but not fio's"),
+        (
+            vec![file("nojobs.json", "{\"fio version\": \"fio-3.33\", \"jobs\": []}"), good.clone()],
+            "has no 'jobs'",
+        ),
+        (vec![file("prose", "it was fast\n"), good.clone()], "it starts with 'it was fast'"),
+        (
+            vec![file("deep.json", &format!("{{\"jobname\":{}", "[".repeat(50_000))), good.clone()],
+            "deep.json",
+        ),
+        (vec![file("text.txt", "1\n2\nthree\n"), good.clone()], "line 3: value is 'three'"),
+        (vec![file("inf.txt", "1\ninf\n"), good.clone()], "line 2: value is 'inf'"),
+        (vec![file("go.txt", "BenchmarkX 1 5 ns/op 7\n"), bench.clone()], "a value without a unit"),
+        (vec![file("goneg.txt", "BenchmarkX 1 -5 ns/op\n"), bench.clone()], "cannot be negative"),
+        (vec![file("h1.json", "{\"results\":[{\"command\":\"x\"}]}")], "has no 'times'"),
+        (
+            vec![file("h2.json", "{\"results\":[{\"command\":\"x\",\"times\":[-1]}]}")],
+            "which no run time can be",
+        ),
+        (vec![file("h3.json", "{\"results\":[{\"command\":\"x\",\"times\":[1,2]}]}")], "one arm only"),
+        (vec![file("h4.json", "{\"results\":[{\"command\":\"x\",\"times\":[1,")], "ends too early"),
+        (vec![file("new.json", "{\"version\":99,\"assay_version\":\"9\"}")], "written by a newer assay"),
+        (vec![file("old.json", "{\"version\":1,\"assay_version\":\"0\"}")], "missing field"),
+        (vec![here.join("missing").to_str().unwrap().to_owned(), good.clone()], "no such file"),
+        (vec![empty_directory.to_str().unwrap().to_owned(), good.clone()], "without files"),
+        (vec![here.join("*.nothing").to_str().unwrap().to_owned(), good.clone()], "no file matches"),
+        (vec![here.join("a[").to_str().unwrap().to_owned(), good.clone()], "glob cannot be read"),
+        (vec!["/dev/null".to_owned(), good.clone()], "is a device"),
+        (vec!["12345".to_owned(), good.clone()], "assay.db"),
+        (vec![good.clone()], "one arm only"),
+        (vec![data("fio/failed.json"), data("fio/failed.json")], "every trial in it failed"),
+    ]
+    .into()
+}
+
+/// Flags that do not fit the table of fs_mark's results.
+fn wrong_flags() -> Vec<Case> {
+    let table = data("published/fsmark.csv");
+    let line = |more: &[&str]| [&[table.as_str()], more].concat().into_iter().map(str::to_owned).collect();
+    [
+        (&[][..], "say which columns hold results with --value"),
+        (&["--value", "seconds"], "which column tells the arms apart"),
+        (&["--arm", "varient", "--value", "seconds"], "no column 'varient'; the nearest is 'variant'"),
+        (&["--arm", "variant", "--value", "secs"], "no column 'secs'; the nearest is 'seconds'"),
+        (&["--arm", "variant", "--row", "thread", "--value", "seconds"], "the nearest is 'threads'"),
+        (&["--arm", "variant", "--value", "seconds:higer"], "did you mean 'higher'"),
+        (&["--arm", "variant", "--value", "a:b:c:d"], "too many ':'"),
+        (&["--arm", "variant", "--value", ":ms"], "names no column"),
+        (&["--arm", "variant", "--value", "operation"], "operation is 'create', which is not a number"),
+        (&["--arm-columns", "seconds"], "at least two arms"),
+        (&["--arm-columns", "seconds,minutes"], "no column 'minutes'"),
+        (
+            &["--arm", "variant", "--value", "seconds", "--baseline", "none"],
+            "no arm 'none'; the arms are async, sync",
+        ),
+        (&["--arm", "variant", "--value", "seconds", "--primary", "second"], "the nearest is 'seconds'"),
+        (&["--arm", "variant", "--value", "seconds", "--delta", "2"], "write e.g. 2% or 0.02"),
+        (&["--arm", "variant", "--value", "seconds", "--delta", "0"], "must be a ratio above 0"),
+        (&["--arm", "variant", "--value", "seconds", "--alpha", "nan"], "no ratio"),
+        (&["--arm", "variant", "--value", "seconds", "--format", "yaml"], "'yaml' is not a report format"),
+        (&["--arm", "variant", "--value", "seconds", "--fail-if", "sometimes"], "possible values"),
+        (&["--arm", "variant", "--arm-columns", "a,b"], "cannot be used with"),
+    ]
+    .into_iter()
+    .map(|(more, words)| (line(more), words))
+    .collect()
+}
+
+/// Tables that are wrong themselves.
+fn wrong_tables(here: &Path) -> Vec<Case> {
+    [
+        ("long.csv", "arm,v\na,1\nb,2,3\n", "line 3: this row has 3 fields, the header has 2"),
+        ("nan.csv", "arm,v\na,1\nb,NaN\n", "line 3: v is 'NaN'"),
+        ("header.csv", "arm,v\n", "no rows"),
+        ("blank.csv", "arm,v\na,\nb,\n", "no value was found"),
+        ("same.csv", "arm,v\na,1\na,2\n", "one arm only"),
+    ]
+    .into_iter()
+    .map(|(name, text, words)| {
+        let path = write(here, name, text);
+        (["--arm", "arm", "--value", "v"].map(str::to_owned).into_iter().chain([path]).collect(), words)
+    })
+    .collect()
+}
+
+#[test]
+fn fifty_ways_to_be_wrong_are_answered_with_2_a_message_and_a_hint() {
+    let directory = tempfile::tempdir().unwrap();
+    let cases = [wrong_files(directory.path()), wrong_flags(), wrong_tables(directory.path())].concat();
+    assert!(cases.len() >= 50, "{}", cases.len());
+    for (arguments, words) in cases {
+        let mut line = vec!["compare"];
+        line.extend(arguments.iter().map(String::as_str));
+        let answer = assay(&line);
+        assert_eq!(answer.code, Some(2), "{line:?}: {}{}", answer.out, answer.err);
+        let squeezed = answer.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(squeezed.contains(words), "{line:?}: {}", answer.err);
+        assert!(squeezed.contains("hint: ") || squeezed.contains("--help"), "{line:?}: {}", answer.err);
+        assert!(answer.out.is_empty() && !answer.err.contains("panicked"), "{line:?}: {}", answer.err);
+    }
+}
+
+#[test]
+fn a_file_without_read_permission_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = write(directory.path(), "secret.txt", "1\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(&path).is_ok() {
+        // Root reads everything: there is nothing to refuse.
+        return;
+    }
+    let answer = assay(&["compare", &path, &data("benchstat/old.txt")]);
+    assert_eq!(answer.code, Some(2));
+    assert!(
+        answer.err.contains("secret.txt cannot be read: Permission denied") && answer.err.contains("hint: "),
+        "{}",
+        answer.err
+    );
+}
