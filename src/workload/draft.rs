@@ -321,6 +321,10 @@ fn contradictions(job: &Job) -> Vec<(ProblemKind, String)> {
     if job.time_based && job.runtime.is_none() {
         add(ProblemKind::Inconsistent, "time_based needs runtime=, e.g. runtime=10s".to_owned());
     }
+    if job.loops > 1 && job.io_size.is_some() {
+        // fio's amount is then neither loops·io_size nor loops·size, and differs between its own engines.
+        add(ProblemKind::NotNative, "the native engine does not have loops together with io_size".to_owned());
+    }
     if job.filenames.is_empty() && job.section.contains('/') {
         add(
             ProblemKind::NotNative,

@@ -2,9 +2,9 @@
 //!
 //! Enters: a job's pattern and block sizes, a region, a seed. Leaves: offsets and lengths. Nothing here knows files or
 //! time. What is covered agrees with fio: sequential to the end of the region; random with a map every block exactly
-//! once (a block that no longer fits whole is trimmed at a neighbour already hit); random without a map anywhere.
+//! once (with many sizes a block is cut at a neighbour already hit); random without a map anywhere.
 
-use super::job::{Access, BlockRange, Job, Mix};
+use super::job::{Access, BlockRange, Job, Mix, SeedRule};
 
 /// fio's `ddir`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,50 +78,62 @@ impl DirectionChoice {
     }
 }
 
-/// A pseudorandom order of 0..count in constant memory: a Feistel network over the next power of two, walked until it
-/// falls into the range (Black & Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002).
+/// A pseudorandom order of 0..count in constant memory: a Feistel network over a rectangle of rows and columns that
+/// holds just `count`, walked on until it falls into the range (Black & Rogaway, Ciphers with Arbitrary Finite
+/// Domains, CT-RSA 2002). A rectangle is never more than a row too large, so that the walk is almost always one step.
 #[derive(Clone, Debug)]
 struct Permutation {
     count: u64,
-    low_bits: u32,
-    high_bits: u32,
+    rows: u64,
+    columns: u64,
     keys: [u64; 4],
+    /// Cell and number of the next value.
+    row: u64,
+    column: u64,
+    taken: u64,
 }
 
 impl Permutation {
     fn new(count: u64, random: &mut SplitMix) -> Permutation {
-        let bits = (64 - count.saturating_sub(1).leading_zeros()).max(2);
+        let root = count.isqrt();
+        let rows = (root + u64::from(root * root < count)).max(1);
         let keys = [random.draw(), random.draw(), random.draw(), random.draw()];
-        Permutation { count, low_bits: bits / 2, high_bits: bits - bits / 2, keys }
+        Permutation { count, rows, columns: count.div_ceil(rows).max(1), keys, row: 0, column: 0, taken: 0 }
     }
 
+    /// The next value; every one below `count` comes once.
     #[inline]
-    fn at(&self, index: u64) -> u64 {
-        let mut value = index;
+    fn draw(&mut self) -> Option<u64> {
+        if self.taken >= self.count {
+            return None;
+        }
+        self.taken += 1;
+        let (mut row, mut column) = (self.row, self.column);
+        self.column += 1;
+        if self.column == self.columns {
+            self.column = 0;
+            self.row += 1;
+        }
         loop {
-            value = self.once(value);
+            for keys in self.keys.chunks_exact(2) {
+                row = added(row, column ^ keys[0], self.rows);
+                column = added(column, row ^ keys[1], self.columns);
+            }
+            let value = row * self.columns + column;
             if value < self.count {
-                return value;
+                return Some(value);
             }
         }
     }
-
-    #[inline]
-    fn once(&self, value: u64) -> u64 {
-        let (low_mask, high_mask) = ((1_u64 << self.low_bits) - 1, (1_u64 << self.high_bits) - 1);
-        let (mut low, mut high) = (value & low_mask, value >> self.low_bits);
-        for keys in self.keys.chunks_exact(2) {
-            low ^= round(high, keys[0]) & low_mask;
-            high ^= round(low, keys[1]) & high_mask;
-        }
-        (high << self.low_bits) | low
-    }
 }
 
+/// `value` moved on by a hash of `key`, modulo `bound` (below 2^32: a file has at most 2^64 blocks).
 #[inline]
-fn round(half: u64, key: u64) -> u64 {
-    let product = (half ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (product ^ (product >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
+fn added(value: u64, key: u64, bound: u64) -> u64 {
+    let product = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let hash = (product ^ (product >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32;
+    let moved = value + ((hash * bound) >> 32);
+    if moved >= bound { moved - bound } else { moved }
 }
 
 /// How offsets follow each other.
@@ -130,9 +142,10 @@ enum Order {
     /// The next offset in the region, one a direction.
     Sequential([u64; 3]),
     /// Every block once: blocks of one size, in the order of a permutation.
-    Once { order: Permutation, next: u64 },
-    /// Every granule once with blocks of many sizes: the map says which were hit.
-    Mapped { order: Permutation, next: u64, hit: Vec<u64> },
+    Once(Permutation),
+    /// Blocks of many sizes: the map says which granules were hit. Each direction walks over the blocks of its own
+    /// smallest size.
+    Mapped { orders: [Permutation; 3], hit: HitMap },
     /// Anywhere.
     Anywhere,
 }
@@ -147,56 +160,64 @@ pub struct Offsets {
     blocks: [BlockRange; 3],
     order: Order,
     random: SplitMix,
+    seed: u64,
+    /// Every pass is like the first: `randrepeat`, unless the passes only fill a time.
+    replays: bool,
 }
 
 impl Offsets {
     /// Offsets in the `length` bytes of a file from `start` on, for the pattern of `job`.
     #[must_use]
     pub fn new(job: &Job, start: u64, length: u64, seed: u64) -> Offsets {
-        let granule = job.min_block().max(1);
         let sizes = job.block_sizes;
+        let blocks = [sizes.read, sizes.write, sizes.trim];
         let mut offsets = Offsets {
             start,
             length,
-            granule,
-            granules: length / granule,
-            blocks: [sizes.read, sizes.write, sizes.trim],
+            granule: 1,
+            granules: 0,
+            blocks,
             order: Order::Anywhere,
             random: SplitMix::new(seed),
+            seed,
+            replays: matches!(job.seed, SeedRule::Repeat(_)) && !job.time_based,
         };
+        offsets.granule = granule(job);
+        offsets.granules = length / offsets.granule;
         offsets.order = match (job.pattern.access, job.random_map) {
             (Access::Sequential, _) => Order::Sequential([0; 3]),
             (Access::Random, false) => Order::Anywhere,
-            (Access::Random, true) => {
-                let order = Permutation::new(offsets.granules, &mut offsets.random);
-                if job.max_block() == job.min_block() {
-                    Order::Once { order, next: 0 }
-                } else {
-                    Order::Mapped { order, next: 0, hit: vec![0; offsets.granules.div_ceil(64) as usize] }
-                }
+            (Access::Random, true) if job.max_block() == job.min_block() => {
+                Order::Once(Permutation::new(offsets.granules, &mut offsets.random))
             }
+            (Access::Random, true) => Order::Mapped {
+                orders: blocks.map(|block| Permutation::new(length / block.min.max(1), &mut offsets.random)),
+                hit: HitMap::new(offsets.granules),
+            },
         };
         offsets
     }
 
-    /// Begins the region again: from its start, or in a new random order.
+    /// Begins the region again: from its start, or in random order. With `randrepeat` that order is the same as
+    /// before, as between fio's loops; in a `time_based` job it is a new one, as in fio.
     pub fn restart(&mut self) {
+        if self.replays {
+            self.random = SplitMix::new(self.seed);
+        }
+        let random = &mut self.random;
+        let length = self.length;
         match &mut self.order {
             Order::Sequential(positions) => *positions = [0; 3],
             Order::Anywhere => {}
-            Order::Once { order, next } => {
-                *order = Permutation::new(self.granules, &mut self.random);
-                *next = 0;
-            }
-            Order::Mapped { order, next, hit } => {
-                *order = Permutation::new(self.granules, &mut self.random);
-                *next = 0;
-                hit.fill(0);
+            Order::Once(order) => *order = Permutation::new(self.granules, random),
+            Order::Mapped { orders, hit } => {
+                *orders = self.blocks.map(|block| Permutation::new(length / block.min.max(1), random));
+                hit.clear();
             }
         }
     }
 
-    /// Offset and length of the next I/O; `None` when the region is done.
+    /// Offset and length of the next I/O; `None` when the region is done for this direction.
     #[inline]
     pub fn draw(&mut self, direction: DataDirection) -> Option<(u64, u64)> {
         let wanted = self.block(direction);
@@ -209,42 +230,51 @@ impl Offsets {
                 *position += length;
                 (at, length)
             }
-            Order::Once { order, next } => {
-                if *next >= self.granules {
-                    return None;
-                }
-                let at = order.at(*next) * self.granule;
-                *next += 1;
-                (at, wanted)
-            }
-            Order::Mapped { order, next, hit } => {
-                let first = free_granule(order, next, hit, self.granules)?;
-                let most = wanted.div_ceil(self.granule).min(self.granules - first);
-                let count = claim(hit, first, most);
-                (first * self.granule, (count * self.granule).min(wanted))
+            Order::Once(order) => (order.draw()? * self.granule, wanted),
+            Order::Mapped { orders, hit } => {
+                let least = smallest / self.granule;
+                let first = free_block(&mut orders[direction as usize], hit, least)? * least;
+                // Cut where it meets a neighbour already hit, to a multiple of the smallest, as in fio.
+                let free = hit.free_run(first, wanted.div_ceil(self.granule));
+                let length = wanted.min((free - free % least) * self.granule);
+                hit.claim(first, length.div_ceil(self.granule));
+                (first * self.granule, length)
             }
             Order::Anywhere => {
-                if self.granules == 0 {
-                    return None;
-                }
                 // Only starts at which the smallest block still fits.
-                let last = self.length.checked_sub(smallest)? / self.granule;
-                let at = self.random.below(last + 1) * self.granule;
+                let starts = self.length.checked_sub(smallest)? / smallest.max(1) + 1;
+                let at = self.random.below(starts) * smallest;
                 (at, fitting(wanted, smallest, self.length - at)?)
             }
         };
         Some((self.start + at, length))
     }
 
-    /// A block size: fixed, or any multiple of the smallest in the range.
+    /// A block size: fixed, or drawn as fio's `get_next_buflen` draws it: `min + max·u` rounded down to a multiple of
+    /// the smallest, and at most the largest.
     #[inline]
     fn block(&mut self, direction: DataDirection) -> u64 {
         let BlockRange { min, max } = self.blocks[direction as usize];
         if min == max {
             return min;
         }
-        min * (1 + self.random.below(max / min))
+        let drawn = min + self.random.below(max);
+        (drawn - drawn % min).min(max)
     }
+}
+
+/// The size that all block sizes in use are multiples of.
+fn granule(job: &Job) -> u64 {
+    let (mix, sizes) = (job.pattern.mix, job.block_sizes);
+    [(mix.reads(), sizes.read), (mix.writes(), sizes.write), (mix.trims(), sizes.trim)]
+        .into_iter()
+        .filter(|(used, _)| *used)
+        .fold(0, |divisor, (_, block)| greatest_common_divisor(divisor, block.min))
+        .max(1)
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// The wanted length cut down to what is left, in steps of the smallest; `None` when not even that fits.
@@ -257,110 +287,53 @@ fn fitting(wanted: u64, smallest: u64, left: u64) -> Option<u64> {
     (cut > 0).then_some(cut)
 }
 
-fn free_granule(order: &Permutation, next: &mut u64, hit: &[u64], granules: u64) -> Option<u64> {
-    while *next < granules {
-        let granule = order.at(*next);
-        *next += 1;
-        if hit[(granule / 64) as usize] >> (granule % 64) & 1 == 0 {
-            return Some(granule);
+/// The next block of `least` granules, none of them hit.
+fn free_block(order: &mut Permutation, hit: &HitMap, least: u64) -> Option<u64> {
+    loop {
+        let block = order.draw()?;
+        if hit.free_run(block * least, least) == least {
+            return Some(block);
         }
     }
-    None
 }
 
-/// Marks up to `most` granules from `first` on, stopping at one already hit; returns how many.
-fn claim(hit: &mut [u64], first: u64, most: u64) -> u64 {
-    for granule in first..first + most {
-        let (word, bit) = ((granule / 64) as usize, 1 << (granule % 64));
-        if hit[word] & bit != 0 {
-            return granule - first;
-        }
-        hit[word] |= bit;
+/// One bit a granule.
+#[derive(Clone, Debug)]
+struct HitMap {
+    words: Vec<u64>,
+    granules: u64,
+}
+
+impl HitMap {
+    fn new(granules: u64) -> HitMap {
+        HitMap { words: vec![0; granules.div_ceil(64) as usize], granules }
     }
-    most
+
+    fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
+    /// Granules not hit from `first` on, at most `most`.
+    fn free_run(&self, first: u64, most: u64) -> u64 {
+        let end = self.granules.min(first.saturating_add(most));
+        let mut at = first;
+        while at < end {
+            let ahead = self.words[(at / 64) as usize] >> (at % 64);
+            if ahead != 0 {
+                return (at + u64::from(ahead.trailing_zeros())).min(end) - first;
+            }
+            at += 64 - at % 64;
+        }
+        end.max(first) - first
+    }
+
+    fn claim(&mut self, first: u64, count: u64) {
+        for granule in first..first + count {
+            self.words[(granule / 64) as usize] |= 1 << (granule % 64);
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::{JobFile, Workload};
-
-    fn job(text: &str) -> Job {
-        let file = JobFile::parse(text, "test", std::path::Path::new(".")).unwrap();
-        Workload::resolve(&file).unwrap().jobs.remove(0)
-    }
-
-    fn all(offsets: &mut Offsets, direction: DataDirection) -> Vec<(u64, u64)> {
-        std::iter::from_fn(|| offsets.draw(direction)).collect()
-    }
-
-    #[test]
-    fn sequential_ends_where_no_whole_block_fits() {
-        let job = job("[j]\nrw=write\nbs=4k\nsize=42k\n");
-        let mut offsets = Offsets::new(&job, 8192, 42 << 10, 1);
-        let hits = all(&mut offsets, DataDirection::Write);
-        assert_eq!(hits.len(), 10);
-        assert_eq!(hits[9], (8192 + 9 * 4096, 4096));
-        offsets.restart();
-        assert_eq!(offsets.draw(DataDirection::Write), Some((8192, 4096)));
-    }
-
-    #[test]
-    fn random_with_a_map_hits_every_block_once() {
-        let job = job("[j]\nrw=randwrite\nbs=4k\nsize=4m\n");
-        for blocks in [1_u64, 2, 3, 100, 1000, 1024, 1025] {
-            let mut offsets = Offsets::new(&job, 4096, blocks * 4096, blocks);
-            let mut hits = all(&mut offsets, DataDirection::Write);
-            if blocks >= 100 {
-                assert!(hits.windows(2).any(|w| w[0].0 > w[1].0), "random, not ascending");
-            }
-            hits.sort_unstable();
-            let expected: Vec<_> = (0..blocks).map(|b| (4096 + b * 4096, 4096)).collect();
-            assert_eq!(hits, expected, "{blocks} blocks");
-        }
-    }
-
-    #[test]
-    fn each_pass_has_an_order_of_its_own_and_each_seed_too() {
-        let job = job("[j]\nrw=randread\nbs=4k\nsize=4m\n");
-        let mut offsets = Offsets::new(&job, 0, 4 << 20, 7);
-        let first = all(&mut offsets, DataDirection::Read);
-        offsets.restart();
-        let second = all(&mut offsets, DataDirection::Read);
-        assert_ne!(first, second);
-        assert_eq!(first, all(&mut Offsets::new(&job, 0, 4 << 20, 7), DataDirection::Read));
-        assert_ne!(first, all(&mut Offsets::new(&job, 0, 4 << 20, 8), DataDirection::Read));
-    }
-
-    #[test]
-    fn a_range_of_sizes_covers_every_granule_once() {
-        let job = job("[j]\nrw=randwrite\nbsrange=1k-8k\nsize=400k\n");
-        let mut offsets = Offsets::new(&job, 0, 400 << 10, 3);
-        let mut hit = vec![0; 400];
-        for (at, length) in all(&mut offsets, DataDirection::Write) {
-            assert!((1024..=8192).contains(&length) && length % 1024 == 0);
-            (at / 1024..(at + length) / 1024).for_each(|granule| hit[granule as usize] += 1);
-        }
-        assert!(hit.iter().all(|count| *count == 1));
-    }
-
-    #[test]
-    fn without_a_map_it_stays_inside_and_repeats() {
-        let job = job("[j]\nrw=randread\nbs=4k\nsize=64k\nnorandommap\n");
-        let mut offsets = Offsets::new(&job, 4096, 64 << 10, 3);
-        let hits: Vec<_> = (0..1000).filter_map(|_| offsets.draw(DataDirection::Read)).collect();
-        assert_eq!(hits.len(), 1000);
-        assert!(hits.iter().all(|(at, length)| *at >= 4096 && at + length <= 4096 + (64 << 10)));
-        let mut counts = [0; 16];
-        hits.iter().for_each(|(at, _)| counts[((at - 4096) / 4096) as usize] += 1);
-        // 62.5 expected each; six standard deviations.
-        assert!(counts.iter().all(|count| (16..=110).contains(count)), "{counts:?}");
-    }
-
-    #[test]
-    fn shares_of_a_mix_are_met() {
-        let mut choice = DirectionChoice::new(Mix::ReadWrite { read_percent: 70 }, 5);
-        let reads = (0..10_000).filter(|_| choice.draw() == DataDirection::Read).count();
-        assert!((6800..=7200).contains(&reads), "{reads}");
-    }
-}
+#[path = "offsets_tests.rs"]
+mod tests;

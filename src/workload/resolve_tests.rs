@@ -130,6 +130,7 @@ fn each_mistake_says_what_would_be_right() {
         ("numjobs=4096\nnrfiles=1000", "4096000 files; at most"),
         ("offset=99000000000g", "more than 2^64"),
         ("offset=9300000000000000000", "beyond the largest file"),
+        ("loops=2\nio_size=2m", "loops together with io_size"),
         ("kb_base=1023", "neither 1024 nor 1000"),
     ] {
         let error = errors(options);
