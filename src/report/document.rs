@@ -9,7 +9,7 @@ use super::failures::{Failure, failures};
 use super::footnotes::{Footnotes, caveat_text};
 use super::format::Options;
 use super::table::{self, Table};
-use super::words::{NBSP, Names, Tone, plain_percent, row_label, sentence, tone};
+use super::words::{NBSP, Names, Tone, plain_percent, row_label, sentence, tone, verdict_word};
 use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, Source};
 use crate::units::pretty_duration;
@@ -19,6 +19,8 @@ use crate::units::pretty_duration;
 pub struct Sentence {
     /// What it means to the reader.
     pub tone: Tone,
+    /// The verdict in at most 13 characters.
+    pub word: &'static str,
     /// The words.
     pub text: String,
     /// Numbers of its footnotes, from 1.
@@ -51,8 +53,10 @@ pub struct Document<'a> {
     pub summary: String,
     /// How many rows were faster, slower …; `None` for fewer than four.
     pub tally: Option<String>,
-    /// One sentence a row and candidate.
+    /// One sentence a row and candidate, in the order of the primary comparisons.
     pub verdicts: Vec<Sentence>,
+    /// The same, but comparisons that could not be judged for one reason told together.
+    pub headlines: Vec<Sentence>,
     /// Tables of the metrics that decide.
     pub tables: Vec<Table>,
     /// Tables of the metrics that only accompany.
@@ -86,10 +90,12 @@ impl<'a> Document<'a> {
             .iter()
             .map(|c| Sentence {
                 tone: tone(&c.verdict),
+                word: verdict_word(c),
                 text: sentence(c, &names, analysis.delta),
                 notes: footnotes.of(c, &names),
             })
             .collect();
+        let headlines = headlines(&primary, &verdicts);
         let tables = group(&primary, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
             .iter()
             .filter_map(|rows| table::primary(rows, &names, &mut footnotes))
@@ -106,7 +112,8 @@ impl<'a> Document<'a> {
             options: options.clone(),
             title: title(run, analysis, &names),
             summary: summary(run, analysis),
-            tally: tally(&primary),
+            tally: tally(&primary).filter(|_| headlines.len() > 1),
+            headlines,
             verdicts,
             tables,
             exploratory,
@@ -132,6 +139,38 @@ impl<'a> Document<'a> {
     pub fn row(&self, row: &RowKey) -> String {
         row_label(row)
     }
+}
+
+/// Comparisons without a judgement are told one by one only up to this many for a reason.
+const MOST_UNJUDGED: usize = 3;
+
+/// Sentences for people: what could not be judged for one and the same reason is said once.
+fn headlines(primary: &[&Comparison], verdicts: &[Sentence]) -> Vec<Sentence> {
+    let reason = |c: &Comparison| match &c.verdict {
+        Verdict::TooFew { n } => Some((
+            "too few",
+            format!("have too few repeats for a verdict ({n} of the 4 that an interval needs)"),
+        )),
+        Verdict::NotMeasured(reason) => Some(("not measured", format!("were not measured: {reason}"))),
+        _ => None,
+    };
+    let mut told: Vec<String> = Vec::new();
+    let mut sentences = Vec::new();
+    for (comparison, sentence) in primary.iter().zip(verdicts) {
+        let Some((word, why)) = reason(comparison) else {
+            sentences.push(sentence.clone());
+            continue;
+        };
+        let same = primary.iter().filter(|c| reason(c).is_some_and(|(_, other)| other == why)).count();
+        if same <= MOST_UNJUDGED {
+            sentences.push(sentence.clone());
+        } else if !told.contains(&why) {
+            let text = format!("{same} comparisons {why}; the tables have what there is");
+            sentences.push(Sentence { tone: Tone::Unclear, word, text, notes: Vec::new() });
+            told.push(why);
+        }
+    }
+    sentences
 }
 
 /// Caveats that every row bears: they are told once, as notes to the whole.
@@ -209,13 +248,13 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
         parts.push(pretty_duration(elapsed));
     }
     if !run.engine.is_empty() {
-        parts.push(format!("engine {}", run.engine));
+        parts.push(format!("engine{NBSP}{}", run.engine));
     }
     if !run.assay_version.is_empty() {
-        parts.push(format!("assay {}", run.assay_version));
+        parts.push(format!("assay{NBSP}{}", run.assay_version));
     }
     parts.push(format!("δ{NBSP}{}", plain_percent(analysis.delta)));
-    parts.join(" · ")
+    parts.join("\u{a0}· ")
 }
 
 /// `1 round`, `8 rounds`.
@@ -304,7 +343,13 @@ fn host(facts: &crate::record::HostFacts) -> Vec<(&str, &str)> {
 
 fn repeat(run: &Run) -> Repeat {
     let measured = run.source == Source::Measured;
-    let command = shlex::try_join(run.command_line.iter().map(String::as_str))
-        .unwrap_or_else(|_| run.command_line.join(" "));
+    let mut words: Vec<&str> = run.command_line.iter().map(String::as_str).collect();
+    if let Some(program) = words.first_mut()
+        && program.rsplit('/').next() == Some("assay")
+    {
+        // Where the program lies on this machine says nothing to others.
+        *program = "assay";
+    }
+    let command = shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "));
     Repeat { command, seed: measured.then_some(run.seed), job: run.job_text.clone() }
 }

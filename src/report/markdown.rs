@@ -10,7 +10,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
     if let Some(tally) = &document.tally {
         out.push_str(&format!("**{}**\n\n", escape(tally)));
     }
-    for sentence in &document.verdicts {
+    for sentence in &document.headlines {
         let marks = marks(&sentence.notes);
         let text = escape(&sentence.text);
         match sentence.tone {

@@ -130,7 +130,8 @@ fn headers(document: &Document<'_>, label: usize, cell: usize, page: &Page) -> S
     let (mut first, mut second) = (" ".repeat(label), " ".repeat(label));
     for arm in &document.analysis.arms {
         let full = document.arm(arm);
-        let (above, below) = full.split_once('=').or_else(|| full.split_once('-')).unwrap_or(("", &full));
+        let (above, below) =
+            full.split_once('=').or_else(|| full.split_once('-')).unwrap_or((&document.run.name, &full));
         first.push_str(&right(&shorten(above, cell - 1), cell));
         second.push_str(&right(&shorten(below, cell - 1), cell));
     }

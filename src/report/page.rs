@@ -9,27 +9,32 @@ use anstyle::{AnsiColor, Style};
 use super::document::Document;
 use super::layout::{ascii, fold_command, fold_lines, shorten, width, wrap};
 use super::words::Tone;
+use crate::units::{Unit, format_number};
 
 /// Lines of a job's text that are shown; the rest is only counted.
 const MOST_JOB_LINES: usize = 40;
 /// Columns of one fact of the host; a longer one is shortened in the middle (JSON and HTML have it whole).
 const MOST_FACT: usize = 60;
-/// Facts of the host named in text, by the beginning of their names; JSON and HTML have all.
-const TOLD_FACTS: [&str; 14] = [
+/// Facts of the host named in text; JSON and HTML have all.
+const TOLD_FACTS: [&str; 18] = [
     "cpu.model",
     "cpu.count",
-    "cpu.online",
     "cpu.governor",
     "cpu.boost",
     "cpu.smt",
     "memory.total",
     "virt",
     "kernel.release",
+    "device",
+    "device.kind",
     "device.model",
-    "device.name",
+    "device.size",
     "queue.scheduler",
+    "queue.write_cache",
     "fs.type",
-    "mount.",
+    "mount.options",
+    "io_uring",
+    "o_direct",
 ];
 
 /// A width, and whether colour and letters beyond ASCII may be used.
@@ -107,13 +112,13 @@ impl Page {
             out.push_str(&self.bold(&wrap(&self.letters(tally), self.columns, "", "")));
             out.push('\n');
         }
-        for sentence in &document.verdicts {
+        for sentence in &document.headlines {
             let text = format!("{}{}", sentence.text, self.mark(&sentence.notes));
             let lines = wrap(&self.letters(&text), self.columns, "  ", "    ");
             out.push_str(&self.tone(&lines, sentence.tone));
             out.push('\n');
         }
-        if document.verdicts.is_empty() {
+        if document.headlines.is_empty() {
             self.words(
                 out,
                 "nothing to compare: no trial has a value of the metric that decides",
@@ -197,16 +202,15 @@ impl Page {
     }
 
     fn host(&self, out: &mut String, document: &Document<'_>) {
-        let told = |name: &str| TOLD_FACTS.iter().any(|told| name.starts_with(told));
-        let facts: Vec<String> = document
-            .host
+        let fact = |told: &&str| document.host.iter().find(|(name, _)| name == told);
+        let facts: Vec<String> = TOLD_FACTS
             .iter()
-            .filter(|(name, _)| document.host.len() <= TOLD_FACTS.len() || told(name))
-            .map(|(name, value)| format!("{name} {}", shorten(value, MOST_FACT)))
+            .filter_map(fact)
+            .map(|(name, value)| format!("{name} {}", shorten(&fact_text(name, value), MOST_FACT)))
             .collect();
         if !facts.is_empty() {
             self.heading(out, "host");
-            self.words(out, &facts.join(" · "), "  ", "  ");
+            self.words(out, &facts.join("\u{a0}· "), "  ", "  ");
         }
     }
 
@@ -225,6 +229,15 @@ impl Page {
         if lines.len() > MOST_JOB_LINES {
             self.words(out, &format!("({} more lines)", lines.len() - MOST_JOB_LINES), "    ", "    ");
         }
+    }
+}
+
+/// A fact's value as people read it: sizes with their unit.
+pub(super) fn fact_text(name: &str, value: &str) -> String {
+    let size = matches!(name, "memory.total" | "device.size" | "fs.size_bytes" | "now.memory.available");
+    match value.parse::<f64>() {
+        Ok(bytes) if size || name.ends_with("_bytes") => format_number(&Unit::Bytes, bytes),
+        _ => value.to_owned(),
     }
 }
 

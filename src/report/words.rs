@@ -2,7 +2,7 @@
 //!
 //! Enters: values of a comparison. Leaves: words in UTF-8; lkml spells them in ASCII afterwards.
 
-use super::layout::one_line;
+use super::layout::{one_line, width};
 use crate::analyse::{Comparison, Interval, Method, Role, RowKey, Verdict};
 use crate::record::{Run, Source};
 use crate::units::{Better, Scale, Unit};
@@ -56,6 +56,23 @@ impl<'a> Names<'a> {
         let label = one_line(label);
         if self.bare { label } else { format!("{}={label}", self.factor) }
     }
+}
+
+/// What heads a column: the arm, without its factor when that would be long.
+pub(super) fn head_of(names: &Names<'_>, label: &str) -> String {
+    const MOST: usize = 12;
+    let full = names.arm(label);
+    if width(&full) > MOST { one_line(label) } else { full }
+}
+
+/// The row for pictures, where room is short: with several factors their levels alone.
+pub(super) fn short_row_label(row: &RowKey) -> String {
+    let job = (!row.job.is_empty()).then_some(row.job.as_str());
+    if row.levels.len() + usize::from(job.is_some()) < 2 {
+        return row_label(row);
+    }
+    let parts: Vec<&str> = row.levels.iter().map(|(_, level)| level.as_str()).chain(job).collect();
+    one_line(&parts.join(" "))
 }
 
 /// `bs=4k, rw=read, job randwrite1`; empty when the run has one row only.
@@ -188,14 +205,20 @@ fn evidence(comparison: &Comparison) -> String {
                 (true, _) => format!("{a}{NBSP}repeats each"),
                 (false, _) => format!("{a} and {b}{NBSP}repeats"),
             };
-            if let Some(p) = comparison.p_adjusted.or(comparison.p) {
+            let adjusted = comparison.p_adjusted.filter(|p| Some(*p) != comparison.p);
+            if let Some(p) = adjusted.or(comparison.p) {
+                if adjusted.is_some() {
+                    text.push_str(", adjusted");
+                } else {
+                    text.push(',');
+                }
                 let p = p_value(p);
                 let equals = if let Some(bound) = p.strip_prefix('<') {
                     format!("<{NBSP}{bound}")
                 } else {
                     format!("={NBSP}{p}")
                 };
-                text.push_str(&format!(", p{NBSP}{equals}"));
+                text.push_str(&format!(" p{NBSP}{equals}"));
             }
             text
         }

@@ -356,21 +356,21 @@ fn decorate(analysis: &mut Analysis) {
 fn facts(scheduler: &str) -> HostFacts {
     let facts = [
         ("cpu.model", "AMD EPYC 7B13 64-Core Processor"),
-        ("cpu.online", "2"),
+        ("cpu.count", "2"),
         ("cpu.governor", "performance"),
         ("cpu.boost", "on"),
         ("kernel.release", "6.12.9-amd64"),
         ("kernel.cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro quiet mitigations=auto <&\"'>"),
-        ("memory.total", "8.0 GiB"),
-        ("virt", "kvm"),
-        ("device.model", "Virtio Block Device"),
+        ("memory.total", "8589934592"),
+        ("virt", "virtual machine"),
+        ("device.kind", "virtio"),
         ("queue.scheduler", scheduler),
         ("queue.write_cache", "write back"),
         ("fs.type", "ext4"),
         ("mount.options", "rw,relatime,errors=remount-ro"),
-        ("pressure.io.some", "0.12 %"),
-        ("swap.used", "0"),
-        ("tool.fio", "fio-3.39"),
+        ("now.psi.io", "0.12"),
+        ("now.memory.swap_used", "0"),
+        ("io_uring", "usable"),
     ];
     let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned()));
     HostFacts(BTreeMap::from(facts))

@@ -2,7 +2,9 @@
 
 use super::super::document::{Document, group, of_role};
 use super::super::html_text::escape;
+use super::super::layout::one_line;
 use super::super::picture::{self, Arm, Picture, arm_class};
+use super::super::words::short_row_label;
 use crate::analyse::{Comparison, QuantileCurve, Role, RowKey};
 use crate::record::{Series, Trial};
 use crate::units::Unit;
@@ -76,8 +78,8 @@ pub(super) fn forest(out: &mut String, document: &Document<'_>) {
     let several = document.analysis.arms.len() > 2;
     let rows: Vec<(&Comparison, String)> = of_role(document.analysis, Role::Primary)
         .map(|c| {
-            let row = document.row(&c.row);
-            let arm = document.arm(&c.candidate.arm);
+            let row = short_row_label(&c.row);
+            let arm = if several { one_line(&c.candidate.arm) } else { document.arm(&c.candidate.arm) };
             let label = match (row.is_empty(), several) {
                 (true, _) => arm,
                 (false, true) => format!("{row} · {arm}"),

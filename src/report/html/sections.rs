@@ -2,9 +2,9 @@
 
 use super::super::document::Document;
 use super::super::html_text::escape;
+use super::super::page::fact_text;
 use super::super::table::Table;
-use super::super::words::{Tone, verdict_word};
-use crate::analyse::Role;
+use super::super::words::Tone;
 
 /// Footnote marks as links.
 fn marks(notes: &[usize]) -> String {
@@ -31,15 +31,14 @@ pub(super) fn verdicts(out: &mut String, document: &Document<'_>) {
     if document.verdicts.is_empty() {
         out.push_str("<p>Nothing to compare: no trial has a value of the metric that decides.</p>\n");
     }
-    let few = if document.verdicts.len() <= 3 { " few" } else { "" };
+    let few = if document.headlines.len() <= 3 { " few" } else { "" };
     out.push_str(&format!("<ul class=\"verdicts{few}\">\n"));
-    let primary = document.analysis.comparisons.iter().filter(|c| c.role == Role::Primary);
-    for (comparison, sentence) in primary.zip(&document.verdicts) {
+    for sentence in &document.headlines {
         out.push_str(&format!(
             "<li><span class=\"pill {}\"><span aria-hidden=\"true\">{}</span> {}</span><span>{}{}</span></li>\n",
             sentence.tone.name(),
             glyph(sentence.tone),
-            escape(verdict_word(comparison)),
+            escape(sentence.word),
             escape(&sentence.text),
             marks(&sentence.notes)
         ));
@@ -222,7 +221,7 @@ pub(super) fn host(out: &mut String, document: &Document<'_>) {
                     .collect();
                 (" class=\"differs\"", format!("{} (arms differ)", values.join("; ")))
             }
-            None => ("", (*value).to_owned()),
+            None => ("", fact_text(name, value)),
         };
         out.push_str(&format!(
             "<tr{class}><th scope=\"row\">{}</th><td>{}</td></tr>\n",

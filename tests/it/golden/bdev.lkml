@@ -3,24 +3,8 @@ bdev-fio-averages.csv: kernel=3.6.0-rc5.mikulas.3+ against
 imported from CSV - 12 trials - assay 0.1.0 - delta 2 %
 
 6 comparisons: 6 with too few repeats
-  job=write1: too few repeats to judge kernel=3.6.0-rc5.mikulas.3+
-    against kernel=3.6.0-rc5+: write_kb_s +16.3 %, one value each (1 of
-    the 4 that an interval needs)
-  job=read1: too few repeats to judge kernel=3.6.0-rc5.mikulas.3+
-    against kernel=3.6.0-rc5+: write_kb_s is 0 in both, one value each
-    (1 of the 4 that an interval needs)
-  job=randwrite1: too few repeats to judge kernel=3.6.0-rc5.mikulas.3+
-    against kernel=3.6.0-rc5+: write_kb_s +6.1 %, one value each (1 of
-    the 4 that an interval needs)
-  job=randread1: too few repeats to judge kernel=3.6.0-rc5.mikulas.3+
-    against kernel=3.6.0-rc5+: write_kb_s is 0 in both, one value each
-    (1 of the 4 that an interval needs)
-  job=readwrite1: too few repeats to judge kernel=3.6.0-rc5.mikulas.3+
-    against kernel=3.6.0-rc5+: write_kb_s +83.4 %, one value each (1 of
-    the 4 that an interval needs)
-  job=randrw1: too few repeats to judge kernel=3.6.0-rc5.mikulas.3+
-    against kernel=3.6.0-rc5+: write_kb_s +41.0 %, one value each (1 of
-    the 4 that an interval needs)
+  6 comparisons have too few repeats for a verdict (1 of the 4 that an
+    interval needs); the tables have what there is
 
 AVERAGES, kernel=3.6.0-rc5+
                   READ                WRITE                CPU

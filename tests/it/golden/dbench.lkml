@@ -3,27 +3,8 @@ dbench: 5.18-patched against 5.18-vanilla
 assay 0.1.0 - delta 2 %
 
 7 comparisons: 7 with too few repeats
-  clients=1: too few repeats to judge 5.18-patched against 5.18-vanilla:
-    completion -8.8 %, one value each (1 of the 4 that an interval
-    needs)
-  clients=2: too few repeats to judge 5.18-patched against 5.18-vanilla:
-    completion -8.8 %, one value each (1 of the 4 that an interval
-    needs)
-  clients=4: too few repeats to judge 5.18-patched against 5.18-vanilla:
-    completion -8.7 %, one value each (1 of the 4 that an interval
-    needs)
-  clients=8: too few repeats to judge 5.18-patched against 5.18-vanilla:
-    completion -4.1 %, one value each (1 of the 4 that an interval
-    needs)
-  clients=16: too few repeats to judge 5.18-patched against
-    5.18-vanilla: completion -3.3 %, one value each (1 of the 4 that an
-    interval needs)
-  clients=32: too few repeats to judge 5.18-patched against
-    5.18-vanilla: completion -0.7 %, one value each (1 of the 4 that an
-    interval needs)
-  clients=64: too few repeats to judge 5.18-patched against
-    5.18-vanilla: completion -3.1 %, one value each (1 of the 4 that an
-    interval needs)
+  7 comparisons have too few repeats for a verdict (1 of the 4 that an
+    interval needs); the tables have what there is
 
 AVERAGES, completion in ms, lower is better
              5.18-vanilla   5.18-patched

@@ -84,11 +84,11 @@ trials without values
   | write: No space left on device
 
 host
-  cpu.boost on - cpu.governor performance - cpu.model AMD EPYC 7B13
-  64-Core Processor - cpu.online 2 - device.model Virtio Block Device -
-  fs.type ext4 - kernel.release 6.12.9-amd64 - memory.total 8.0 GiB -
-  mount.options rw,relatime,errors=remount-ro - queue.scheduler
-  mq-deadline - virt kvm
+  cpu.model AMD EPYC 7B13 64-Core Processor - cpu.count 2 - cpu.governor
+  performance - cpu.boost on - memory.total 8.00 GiB - virt virtual
+  machine - kernel.release 6.12.9-amd64 - device.kind virtio -
+  queue.scheduler mq-deadline - queue.write_cache write back - fs.type
+  ext4 - mount.options rw,relatime,errors=remount-ro - io_uring usable
 
 to repeat it (seed 42)
   assay run randwrite.fio --vary 'direct=0,1' --vary \

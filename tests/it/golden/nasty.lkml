@@ -25,31 +25,8 @@ engine command - assay 0.1.0 - delta 2 %
     kernel_image_under_test=<script>alert(1)</script>:
     a.metric.whose.name.goes.on.and.on.and.on.ms -100.0 %, 3 repeats
     each (3 of the 4 that an interval needs) [1] [5]
-  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
-    able-could-be, job a job with blanks: too few repeats to judge
-    kernel_image_under_test=vmlinuz-6.12.0-rc5-with-a-name-that-nobody-w
-    ould-want-to-read-aloud+ against
-    kernel_image_under_test=<script>alert(1)</script>:
-    a.metric.whose.name.goes.on.and.on.and.on.ms 0.0 %, 2 and 3 repeats
-    (2 of the 4 that an interval needs) [6] [7]
-  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
-    able-could-be, job a job with blanks: too few repeats to judge
-    kernel_image_under_test=? [31m|*_`x`_*| against
-    kernel_image_under_test=<script>alert(1)</script>:
-    a.metric.whose.name.goes.on.and.on.and.on.ms 0.0 %, 2 and 3 repeats
-    (2 of the 4 that an interval needs) [6] [8]
-  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
-    able-could-be, job a job with blanks: too few repeats to judge
-    kernel_image_under_test=-1 against
-    kernel_image_under_test=<script>alert(1)</script>:
-    a.metric.whose.name.goes.on.and.on.and.on.ms -200.0 %, 2 and
-    3 repeats (2 of the 4 that an interval needs) [6] [9]
-  mode=the-row-with-a-label-that-is-much-longer-than-any-column-of-any-t
-    able-could-be, job a job with blanks: too few repeats to judge
-    kernel_image_under_test=zero against
-    kernel_image_under_test=<script>alert(1)</script>:
-    a.metric.whose.name.goes.on.and.on.and.on.ms -100.0 %, 2 and
-    3 repeats (2 of the 4 that an interval needs) [6] [10]
+  4 comparisons have too few repeats for a verdict (2 of the 4 that an
+    interval needs); the tables have what there is
 
 AVERAGES, a.metric.whose.name.goes.on.and.on.and.on.ms in furlongs per
   fortnight, lower is better

@@ -1,0 +1,103 @@
+//! `assay report` itself: formats, files, colours and exit codes, on a run in an exported file.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::fixtures;
+
+/// `assay report ARGS` in a directory that holds `run.json` and no store.
+fn report(directory: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assay"))
+        .arg("report")
+        .args(args)
+        .current_dir(directory)
+        .env_remove("ASSAY_DB")
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .output()
+        .unwrap()
+}
+
+fn with_run() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let (run, _) = fixtures::measured();
+    std::fs::write(directory.path().join("run.json"), serde_json::to_vec(&run).unwrap()).unwrap();
+    directory
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_report_is_data_on_standard_output() {
+    let directory = with_run();
+    let output = report(directory.path(), &["run.json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let out = text(&output.stdout);
+    assert!(out.contains("bs=4k: direct=1 is slower than direct=0: write.bw −31"), "{out}");
+    assert!(out.contains("bs=1m: direct=1 is faster than direct=0"), "{out}");
+    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+    assert!(!out.contains('\u{1b}'), "colour in a pipe");
+    assert_eq!(text(&output.stderr), "");
+    assert!(!directory.path().join("assay.db").exists(), "a report of a file makes no store");
+}
+
+#[test]
+fn the_files_name_chooses_the_format() {
+    let directory = with_run();
+    for (file, beginning) in [
+        ("report.html", "<!DOCTYPE html>"),
+        ("report.md", "## randwrite.fio"),
+        ("report.json", "{\"format\":\"assay-report\""),
+        ("report.csv", "row.bs,"),
+        ("report.txt", "randwrite.fio: direct=1 against direct=0\n"),
+    ] {
+        let output = report(directory.path(), &["run.json", "-o", file]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+        let written = std::fs::read_to_string(directory.path().join(file)).unwrap();
+        assert!(written.starts_with(beginning), "{file}: {}", &written[..60]);
+    }
+}
+
+#[test]
+fn a_condition_that_holds_is_exit_code_3() {
+    let directory = with_run();
+    let code = |args: &[&str]| report(directory.path(), args).status.code();
+    assert_eq!(code(&["run.json", "--fail-if", "slower"]), Some(3));
+    assert_eq!(code(&["run.json", "--fail-if", "changed", "--format", "csv"]), Some(3));
+    assert_eq!(code(&["run.json", "--fail-if", "slower", "--delta", "300%"]), Some(0));
+}
+
+#[test]
+fn a_wrong_request_is_exit_code_2_with_a_hint() {
+    let directory = with_run();
+    for (args, message) in [
+        (&["run.json", "--format", "yaml"][..], "'yaml' is not a report format"),
+        (&["run.json", "--primary", "nothing"], "the run has no metric 'nothing'"),
+        (&["run.json", "--compare", "fs"], "the run has no factor 'fs'"),
+        (&["run.json", "--hide-below", "much"], "'much' is not a percentage"),
+        (&["7"], "assay.db"),
+        (&["missing.json"], "missing.json"),
+    ] {
+        let output = report(directory.path(), args);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
+        assert!(errors.contains(message), "{args:?}: {errors}");
+        assert!(output.stdout.is_empty());
+    }
+    let hint = report(directory.path(), &["7"]);
+    assert!(text(&hint.stderr).contains("hint: "), "{}", text(&hint.stderr));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_exit_code_1() {
+    let directory = with_run();
+    let output = report(directory.path(), &["run.json", "-o", "no/such/report.html"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("no/such/report.html") && errors.contains("hint: "), "{errors}");
+}
