@@ -15,12 +15,6 @@ pub mod progress;
 pub mod report;
 pub mod run;
 pub mod show;
-mod generate;
-mod list;
-mod output;
-mod progress;
-mod report;
-mod show;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -51,7 +45,6 @@ enum Command {
     /// Compare results that already exist: fio JSON, benchstat text, hyperfine JSON, CSV, plain numbers, stored runs
     Compare(compare::Args),
     /// Report a stored run or an exported file as text, lkml, mmtests, markdown, html, json or csv
-    /// Judge a stored run again and report it in any of seven formats
     Report(report::Args),
     /// List the runs in the store
     List(list::Args),

@@ -533,6 +533,24 @@ pub(crate) fn nasty() -> (Run, Analysis) {
     (run, analysis)
 }
 
+/// Two arms, this many rounds, five metrics.
+pub(crate) fn long(rounds: u32) -> Run {
+    let mut run = empty_run("long", &[("direct", &["0", "1"])], Source::Measured);
+    let metrics = ["write.bw", "write.iops", "runtime", "sys_cpu", "ctx.voluntary"].map(|name| {
+        let better = if name.starts_with("write") { Better::Higher } else { Better::Lower };
+        run.metric_index(&metric("", name, Unit::Count, better))
+    });
+    run.facts = vec![facts("none")];
+    let mut noise = Noise::new(3);
+    for round in 0..rounds {
+        for cell in 0..2 {
+            let values = metrics.map(|index| (index, 1e8 * (1.0 + 0.01 * noise.normal())));
+            run.trials.push(trial(cell, round, cell, values.to_vec()));
+        }
+    }
+    run
+}
+
 /// A file below tests/data.
 pub(crate) fn data(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))

@@ -158,24 +158,7 @@ fn json_and_csv_read_back() {
 
 #[test]
 fn a_run_of_100_000_trials_is_written_fast() {
-    let mut run = fixtures::empty_run("long", &[("direct", &["0", "1"])], assay::record::Source::Measured);
-    let bw = run.metric_index(&fixtures::metric(
-        "",
-        "write.bw",
-        assay::units::Unit::BytesPerSecond,
-        assay::units::Better::Higher,
-    ));
-    let mut noise = fixtures::Noise::new(3);
-    for round in 0..50_000 {
-        for cell in 0..2 {
-            run.trials.push(fixtures::trial(
-                cell,
-                round,
-                cell,
-                vec![(bw, 1e8 * (1.0 + 0.01 * noise.normal()))],
-            ));
-        }
-    }
+    let run = fixtures::long(50_000);
     let analysis = fixtures::analysis_of(&run, "write.bw");
     let options = Options::default();
     let start = std::time::Instant::now();

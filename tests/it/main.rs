@@ -11,5 +11,6 @@ mod import;
 mod layers;
 mod native_engine;
 mod published;
+mod report_program;
 mod store;
 mod tools;

@@ -2,7 +2,6 @@ bdev-fio-averages.csv: kernel=3.6.0-rc5.mikulas.3+ against
   kernel=3.6.0-rc5+
 imported from CSV - 12 trials - assay 0.1.0 - delta 2 %
 
-6 comparisons: 6 with too few repeats
   6 comparisons have too few repeats for a verdict (1 of the 4 that an
     interval needs); the tables have what there is
 
