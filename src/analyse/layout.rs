@@ -60,10 +60,18 @@ impl Layout {
         Layout { factor: factor.name.clone(), arms, rows }
     }
 
-    /// Comparisons that decide: rows with a primary metric × candidates.
+    /// The candidates a row has a cell for. A row of an imported table may lack some; one without any keeps them
+    /// all, so that a report can say what is missing.
+    pub(super) fn candidates(&self, row: &Row) -> Vec<usize> {
+        let all = 1..self.arms.len();
+        let there: Vec<usize> = all.clone().filter(|arm| row.cells[*arm].is_some()).collect();
+        if there.is_empty() { all.collect() } else { there }
+    }
+
+    /// Comparisons that decide: rows with a primary metric × their candidates.
     pub(super) fn family(&self) -> usize {
-        let deciding = self.rows.iter().filter(|row| row.primary.is_some()).count();
-        deciding * self.arms.len().saturating_sub(1)
+        let deciding = self.rows.iter().filter(|row| row.primary.is_some());
+        deciding.map(|row| self.candidates(row).len()).sum()
     }
 }
 

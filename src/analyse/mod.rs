@@ -52,7 +52,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let setting = Setting { run, table: &table, layout: &layout, stop, family: layout.family() };
     let mut drafts = Vec::new();
     for row in &layout.rows {
-        for arm in 1..layout.arms.len() {
+        for arm in layout.candidates(row) {
             drafts.extend(cases(run, options, row, arm, &table).map(|case| compare(&setting, &case)));
         }
     }
@@ -151,7 +151,7 @@ fn order_caveat(setting: &Setting) -> Option<Caveat> {
     let mut known = Vec::new();
     for row in &setting.layout.rows {
         let Some(metric) = row.primary else { continue };
-        for arm in 1..setting.layout.arms.len() {
+        for arm in setting.layout.candidates(row) {
             let (baseline, candidate) = setting.columns(&Case { row, metric, role: Role::Primary, arm });
             if !baseline.is_empty() && !candidate.is_empty() {
                 known.push(unpaired::order_known(baseline, candidate));

@@ -61,7 +61,7 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     };
     let mut decided = 0;
     for row in &layout.rows {
-        for arm in 1..layout.arms.len() {
+        for arm in layout.candidates(row) {
             let case = row.primary.map(|metric| Case { row, metric, role: Role::Primary, arm });
             decided += u32::from(case.as_ref().is_some_and(is_decided));
         }

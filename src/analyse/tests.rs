@@ -136,6 +136,22 @@ fn an_arm_without_values_is_named() {
 }
 
 #[test]
+fn a_table_with_holes_compares_what_is_there() {
+    let mut run = run_of(&Made { paired: false, ..Made::default() }, 6);
+    run.design.factors[0].levels.push("2".to_owned());
+    let compared = |run: &Run| {
+        let analysis = analyse(run, &Options::default());
+        let primary = analysis.comparisons.into_iter().filter(|c| c.role == Role::Primary);
+        primary.map(|c| (c.candidate.arm, c.verdict)).collect::<Vec<_>>()
+    };
+    assert_eq!(compared(&run), [("1".to_owned(), Verdict::Faster)], "nobody measured arm 2 in this row");
+    run.cells[1].levels = vec![0];
+    run.cells.truncate(1);
+    run.trials.retain(|trial| trial.cell == 0);
+    assert_eq!(compared(&run).len(), 2, "a row with its baseline only is told");
+}
+
+#[test]
 fn several_rows_share_alpha() {
     let mut run = run_of(&Made { effect: 0.03, ..Made::default() }, 10);
     let twice = |trial: &Trial| {

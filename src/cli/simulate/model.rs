@@ -4,10 +4,14 @@
 //! N(0, CV) + AR(1) drift (ρ 0.95, stationary sd CV) + a linear trend U(−3, 3)·CV per 20 trials + in 5 % of the
 //! trials a stall of U(0.1, 0.5); the candidate adds its effect.
 
+use std::path::Path;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::analyse::{self, Options, Role, Verdict};
+use crate::experiment::{CommandLine, Experiment};
+use crate::plan::Plan;
 use crate::record::{
     Cell, Design, Factor, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
 };
@@ -20,7 +24,9 @@ const AVERAGES_DIFFER: f64 = 0.02;
 
 /// One cell of the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Model {
+pub(super) struct Model<'p> {
+    /// The two cells; its order is the one a real run would have.
+    pub plan: &'p Plan,
     /// Spread of a trial on the log scale.
     pub cv: f64,
     /// Effect of the candidate on its time, as a ratio − 1.
@@ -38,21 +44,18 @@ pub(super) struct Replicate {
     pub rounds: u32,
 }
 
-impl Model {
+impl Model<'_> {
     /// One experiment with assay's order, stopping and verdict.
     pub(super) fn sequential(&self, seed: u64) -> Replicate {
         let mut noise = Noise::new(self.cv, seed);
         let mut run = empty_run(seed);
         let options = Options::default();
+        let plan = Plan { seed, ..self.plan.clone() };
         let mut round = 0;
-        let mut candidate_first = false;
         loop {
-            // Balanced over blocks of two rounds: a coin, then the reverse.
-            candidate_first = if round % 2 == 0 { noise.coin() } else { !candidate_first };
-            for position in 0..2 {
-                let cell = u32::from((position == 0) == candidate_first);
-                let log = noise.next_trial() + f64::from(cell) * self.effect.ln_1p();
-                run.trials.push(trial(cell, round, position, log.exp()));
+            for (position, cell) in plan.order(round).into_iter().enumerate() {
+                let log = noise.next_trial() + cell as f64 * self.effect.ln_1p();
+                run.trials.push(trial(cell as u32, round, position as u32, log.exp()));
             }
             round += 1;
             if analyse::decided(&run, &options) {
@@ -76,6 +79,14 @@ impl Model {
     }
 }
 
+/// A plan of two cells, A and B.
+pub(super) fn two_cells() -> anyhow::Result<Plan> {
+    let line = CommandLine { vary: vec!["direct=0,1".to_owned()], ..CommandLine::default() };
+    let text = "job_text = \"[job]\\nrw=write\\nsize=1m\\n\"\n";
+    let experiment = Experiment::from_toml(text, "simulate", Path::new("/"), &line)?;
+    Ok(Plan::new(&experiment, 0, Path::new("/"))?)
+}
+
 /// The noise of successive trials.
 struct Noise {
     rng: ChaCha8Rng,
@@ -91,10 +102,6 @@ impl Noise {
         let trend_per_trial = rng.random_range(-3.0..3.0) * cv / 20.0;
         let drift = cv * normal(&mut rng);
         Noise { rng, cv, drift, trend_per_trial, trials: 0 }
-    }
-
-    fn coin(&mut self) -> bool {
-        self.rng.random()
     }
 
     fn next_trial(&mut self) -> f64 {
@@ -188,9 +195,12 @@ mod tests {
 
     #[test]
     fn a_large_effect_is_found_and_averages_in_blocks_mislead() {
-        let found = (0..40).filter(|seed| Model { cv: 0.01, effect: 0.1 }.sequential(*seed).right).count();
+        let plan = two_cells().unwrap();
+        let found = (0..40)
+            .filter(|seed| Model { plan: &plan, cv: 0.01, effect: 0.1 }.sequential(*seed).right)
+            .count();
         assert!(found >= 38, "{found}");
-        let null = Model { cv: 0.1, effect: 0.0 };
+        let null = Model { plan: &plan, cv: 0.1, effect: 0.0 };
         let misled = (0..200).filter(|seed| null.five_and_five_in_blocks(*seed)).count();
         assert!((140..195).contains(&misled), "{misled}");
     }
