@@ -119,7 +119,13 @@ impl Args {
                 ));
             }
         };
-        experiment.map_err(|errors| wrong_experiment(&errors))
+        let mut experiment = experiment.map_err(|errors| wrong_experiment(&errors))?;
+        // Whoever names a metric wants it judged; the wall time of the command only accompanies it.
+        if experiment.primary.is_none() {
+            experiment.primary =
+                experiment.metrics.first().and_then(|spec| spec.split_once('=')).map(|(name, _)| name.to_owned());
+        }
+        Ok(experiment)
     }
 
     fn command_line(&self) -> CommandLine {

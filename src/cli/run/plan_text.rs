@@ -106,7 +106,8 @@ fn tools(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
     writeln!(out, "\ntools")?;
     for (kind, probe) in &prepared.engines {
         let path = probe.path.as_ref().map(|path| format!("  {}", path.display())).unwrap_or_default();
-        writeln!(out, "  engine {kind:?}: {}{path}", probe.version)?;
+        let kind = format!("{kind:?}").to_lowercase();
+        writeln!(out, "  engine {kind}: {}{path}", probe.version)?;
     }
     for tool in &prepared.plan.tools {
         let found = crate::host::find_program(tool);

@@ -44,7 +44,7 @@ impl Prepared {
             state: RunState::Running,
             assay_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ns: now_unix_ns(),
-            command_line: std::env::args().collect(),
+            command_line: std::iter::once("assay".to_owned()).chain(std::env::args().skip(1)).collect(),
             seed,
             engine: engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", "),
             job_text,
