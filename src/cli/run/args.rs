@@ -122,8 +122,11 @@ impl Args {
         let mut experiment = experiment.map_err(|errors| wrong_experiment(&errors))?;
         // Whoever names a metric wants it judged; the wall time of the command only accompanies it.
         if experiment.primary.is_none() {
-            experiment.primary =
-                experiment.metrics.first().and_then(|spec| spec.split_once('=')).map(|(name, _)| name.to_owned());
+            experiment.primary = experiment
+                .metrics
+                .first()
+                .and_then(|spec| spec.split_once('='))
+                .map(|(name, _)| name.to_owned());
         }
         Ok(experiment)
     }
