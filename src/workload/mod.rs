@@ -25,3 +25,6 @@ pub use job::{
 };
 pub use job_file::{JobFile, Section, Setting};
 pub use offsets::{DataDirection, DirectionChoice, Offsets, SplitMix};
+
+#[cfg(test)]
+mod property_tests;
