@@ -8,6 +8,7 @@ mod engine_fio;
 mod fixtures;
 mod golden;
 mod import;
+mod jobs;
 mod layers;
 mod native_engine;
 mod published;
