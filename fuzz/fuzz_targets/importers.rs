@@ -6,7 +6,9 @@ use assay::import::{Columns, ValueColumn, read_bytes_twice};
 use libfuzzer_sys::fuzz_target;
 
 fn columns(choice: u8) -> Columns {
-    let values = |specs: &[&str]| specs.iter().filter_map(|spec| ValueColumn::parse_spec(spec).ok()).collect::<Vec<_>>();
+    let values = |specs: &[&str]| {
+        specs.iter().filter_map(|spec| ValueColumn::parse_spec(spec).ok()).collect::<Vec<_>>()
+    };
     match choice % 4 {
         0 => Columns::default(),
         1 => Columns {

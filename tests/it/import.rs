@@ -84,8 +84,13 @@ fn check(bytes: &[u8], choice: u8) {
     }
 }
 
+/// Enough for every `make test`; `make fuzz` asks for more where there is no nightly toolchain.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn damaged_files_never_panic(seed in any::<prop::sample::Index>(), damage in damage(), choice in any::<u8>()) {
