@@ -110,12 +110,17 @@ impl Execution<'_> {
         Ok(Ending::Finished)
     }
 
-    /// Whether every trial of the round has ended (a resumed run).
+    /// Whether nothing of the round is left to do (a resumed run): every trial has ended, and a disturbed round is
+    /// excluded whole.
     fn complete(&self, round: u32) -> bool {
         let order = (self.order)(round);
-        order.iter().enumerate().all(|(position, cell)| {
-            self.skipped(*cell) || self.attempts(round, position as u32).any(|trial| is_final(trial))
-        })
+        let of_round = || self.run.trials.iter().filter(|t| t.round == round);
+        let half_excluded =
+            of_round().any(|t| t.excluded.is_some()) && of_round().any(|t| t.excluded.is_none());
+        !half_excluded
+            && order.iter().enumerate().all(|(position, cell)| {
+                self.skipped(*cell) || self.attempts(round, position as u32).any(|trial| is_final(trial))
+            })
     }
 
     fn attempts(&self, round: u32, position: u32) -> impl Iterator<Item = &Trial> {
@@ -134,16 +139,20 @@ impl Execution<'_> {
     }
 
     fn round(&mut self, round: u32) -> Result<Ending, RunError> {
-        let mut disturbed: Option<String> = None;
+        // A session that was killed may have seen the disturbance without coming to the round's end.
+        let mut disturbed =
+            self.run.trials.iter().filter(|t| t.round == round).find_map(|t| t.excluded.clone());
         for (position, cell) in (self.order)(round).into_iter().enumerate() {
             if self.skipped(cell) {
                 continue;
             }
+            let mut tried = false;
             loop {
                 let known: Vec<bool> = self.attempts(round, position as u32).map(is_final).collect();
                 if known.contains(&true) {
                     break;
                 }
+                tried = true;
                 let attempt = known.len() as u32;
                 if self.cancelled.load(Ordering::SeqCst) {
                     return Ok(Ending::Interrupted);
@@ -153,7 +162,8 @@ impl Execution<'_> {
                     Attempt::Interrupted => return Ok(Ending::Interrupted),
                 }
             }
-            if self.failed_twice_running(cell, round) {
+            // Failures of an earlier session are what a resumed run wants to get over.
+            if tried && self.failed_twice_running(cell, round) {
                 self.run.notes.push(format!(
                     "stopped: a cell failed in rounds {} and {}; see its last output in `assay show`",
                     round,
@@ -212,7 +222,8 @@ impl Execution<'_> {
             elapsed_s: begun.elapsed().as_secs_f64(),
             facts: None,
             status: Status::Done,
-            excluded: None,
+            // Stored with the trial, so that the round is still excluded when assay is killed before its end.
+            excluded: disturbed_by.clone(),
             values: Vec::new(),
             histograms: Vec::new(),
             series: Vec::new(),

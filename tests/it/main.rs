@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod engine_command;
 mod engine_fio;
+mod execution;
 mod fixtures;
 mod golden;
 mod import;

@@ -72,6 +72,10 @@ impl Prepared {
             let pid = owner.split_whitespace().next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
             return Err(wrong(&StoreError::Busy { run: id, pid }));
         }
+        if run.state == RunState::Finished {
+            return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
+                .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
+        }
         let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
             Failure::request(format!(
                 "run {id} cannot be resumed: its experiment is of another assay ({error})"
@@ -104,7 +108,8 @@ fn planned(
             std::env::current_dir().map_err(|e| Failure::request(format!("the current directory: {e}")))?
         }
     };
-    let name = format!("{seed:016x}");
+    // Not the run's seed: a second run with the same --seed must not share, or remove, the first one's directory.
+    let name = format!("{:016x}", seed_from_clock());
     let default = WorkDirectory::path_for(&base, &name);
     let plan = Plan::new(experiment, seed, &default).map_err(|error| wrong_plan(&error))?;
     let mut by_directory: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();

@@ -1,0 +1,412 @@
+//! The order of a run, read as a specification: `run::Execution` with a launcher that only pretends.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use assay::host::{Disturbance, Limits as DisturbanceLimits};
+use assay::launch::{Answer, EngineKind, LaunchError, Launcher, PROTOCOL, Reply, Request, Task};
+use assay::record::{HostFacts, Outcome, Run, RunState, Sample, Source, Status, Unit};
+use assay::run::{Ending, Event, Execution, Limits, RunError, Sink, SinkError};
+use assay::target::TargetSpec;
+
+use crate::fixtures::empty_run;
+
+/// What the pretended trial does: (cell, round, how often it was asked before).
+type Script<'s> = dyn Fn(usize, u32, u32) -> Result<Reply, LaunchError> + 's;
+
+struct Pretended<'s> {
+    script: &'s Script<'s>,
+    asked: Vec<(usize, u32)>,
+}
+
+impl Launcher for Pretended<'_> {
+    fn launch(&mut self, request: &Request, _: &AtomicBool) -> Result<Reply, LaunchError> {
+        let place = ((request.task.seed % 1000) as usize, (request.task.seed / 1000) as u32);
+        let before = self.asked.iter().filter(|asked| **asked == place).count() as u32;
+        self.asked.push(place);
+        (self.script)(place.0, place.1, before)
+    }
+}
+
+/// Events as short words, in order.
+#[derive(Default)]
+struct Log {
+    words: Vec<String>,
+    fail_at: Option<&'static str>,
+}
+
+impl Sink for Log {
+    fn event(&mut self, event: &Event<'_>) -> Result<(), SinkError> {
+        let word = match event {
+            Event::RunBegins { trials_left, .. } => format!("begin {trials_left}"),
+            Event::TrialBegins { cell, round, attempt, .. } => format!("{round}.{cell}.{attempt}"),
+            Event::TrialEnds { run, index } => match &run.trials[*index].status {
+                Status::Done => "done".to_owned(),
+                Status::Failed { reason, .. } => format!("failed {reason}"),
+                Status::Skipped { reason } => format!("skipped {reason}"),
+            },
+            Event::RoundEnds { round, .. } => format!("round {round}"),
+            Event::RoundExcluded { round, rule, .. } => format!("excluded {round} {rule}"),
+            Event::RunEnds { run } => format!("end {:?}", run.state),
+        };
+        if self.fail_at == Some(word.as_str()) {
+            return Err(SinkError("the disk is full".into()));
+        }
+        self.words.push(word);
+        Ok(())
+    }
+}
+
+impl Log {
+    fn joined(&self) -> String {
+        self.words.join(" | ")
+    }
+}
+
+fn reply(answer: Answer) -> Reply {
+    Reply { answer, facts: HostFacts::default(), disturbance: None }
+}
+
+fn done() -> Result<Reply, LaunchError> {
+    let samples = vec![Sample::new("", "runtime", Unit::Seconds, 1.5)];
+    Ok(reply(Answer::Done(Outcome { samples, ..Outcome::default() })))
+}
+
+fn failed(reason: &str) -> Result<Reply, LaunchError> {
+    Ok(reply(Answer::Failed {
+        reason: reason.to_owned(),
+        command: "false".to_owned(),
+        output: "its last words".to_owned(),
+        so_far: Vec::new(),
+    }))
+}
+
+fn unsupported() -> Result<Reply, LaunchError> {
+    Ok(reply(Answer::Unsupported { reason: "no io_uring".to_owned() }))
+}
+
+fn disturbed() -> Result<Reply, LaunchError> {
+    let seen = Disturbance { elapsed_s: 1.0, steal_s: 0.5, steal_share: 0.5, ..Disturbance::default() };
+    done().map(|reply| Reply { disturbance: Some(seen), ..reply })
+}
+
+/// The round's cells: ascending in even rounds, descending in odd ones.
+fn order(cells: usize, round: u32) -> Vec<usize> {
+    let ascending = 0..cells;
+    if round % 2 == 1 { ascending.rev().collect() } else { ascending.collect() }
+}
+
+fn request(cell: usize, round: u32) -> Request {
+    Request {
+        protocol: PROTOCOL,
+        engine: EngineKind::Null,
+        task: Task { seed: u64::from(round) * 1000 + cell as u64, ..Task::default() },
+        target: TargetSpec::default(),
+        before: None,
+        after: None,
+    }
+}
+
+struct Session<'s> {
+    rounds: u32,
+    time_budget: Option<Duration>,
+    decided_after: Option<u32>,
+    cancelled: &'s AtomicBool,
+    fail_at: Option<&'static str>,
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl Default for Session<'_> {
+    fn default() -> Self {
+        Session { rounds: 2, time_budget: None, decided_after: None, cancelled: &NEVER, fail_at: None }
+    }
+}
+
+impl Session<'_> {
+    /// Executes; returns how it ended, the log and what the launcher was asked.
+    fn execute(
+        self,
+        run: &mut Run,
+        script: &Script<'_>,
+    ) -> (Result<Ending, RunError>, Log, Vec<(usize, u32)>) {
+        let cells = run.cells.len();
+        let mut launcher = Pretended { script, asked: Vec::new() };
+        let mut log = Log { fail_at: self.fail_at, ..Log::default() };
+        let decided_after = self.decided_after;
+        let ending = Execution {
+            run,
+            order: &|round| order(cells, round),
+            request: &request,
+            launcher: &mut launcher,
+            sinks: vec![&mut log],
+            decided: &mut |run| {
+                let rounds = run.trials.iter().map(|t| t.round + 1).max();
+                decided_after.is_some_and(|enough| rounds >= Some(enough))
+            },
+            cancelled: self.cancelled,
+            limits: Limits {
+                rounds: self.rounds,
+                time_budget: self.time_budget,
+                disturbance: Some(DisturbanceLimits::default()),
+            },
+        }
+        .execute();
+        (ending, log, launcher.asked)
+    }
+}
+
+fn run_of(levels: &[&str]) -> Run {
+    let mut run = empty_run("pretended", &[("arm", levels)], Source::Measured);
+    run.state = RunState::Running;
+    run
+}
+
+/// What identifies a stored trial.
+fn places(run: &Run) -> Vec<(u32, u32, u32, u32)> {
+    run.trials.iter().map(|t| (t.round, t.position, t.cell, t.attempt)).collect()
+}
+
+#[test]
+fn the_order_is_the_plans_and_every_event_comes_in_its_place() {
+    let mut run = run_of(&["a", "b"]);
+    let (ending, log, asked) = Session::default().execute(&mut run, &|_, _, _| done());
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(asked, [(0, 0), (1, 0), (1, 1), (0, 1)]);
+    assert_eq!(
+        log.joined(),
+        "begin 4 | 0.0.0 | done | 0.1.0 | done | round 0 | 1.1.0 | done | 1.0.0 | done | round 1 | end Finished"
+    );
+    assert_eq!(places(&run), [(0, 0, 0, 0), (0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0)]);
+    assert_eq!(run.state, RunState::Finished);
+    let runtime = run.metrics.iter().position(|m| m.name == "runtime").unwrap() as u32;
+    assert!(run.trials.iter().all(|t| t.value(runtime) == Some(1.5)), "{:?}", run.trials);
+}
+
+#[test]
+fn it_ends_with_the_round_in_which_everything_is_decided() {
+    let mut run = run_of(&["a", "b"]);
+    let session = Session { rounds: 9, decided_after: Some(3), ..Session::default() };
+    let (ending, _, asked) = session.execute(&mut run, &|_, _, _| done());
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 6));
+}
+
+#[test]
+fn a_failed_trial_is_tried_once_more() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, round, before| if (cell, round, before) == (1, 0, 0) { failed("x") } else { done() };
+    let (ending, log, _) = Session { rounds: 1, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(
+        log.joined(),
+        "begin 2 | 0.0.0 | done | 0.1.0 | failed x | 0.1.1 | done | round 0 | end Finished"
+    );
+    let Status::Failed { reason, command, output } = &run.trials[1].status else {
+        panic!("{:?}", run.trials)
+    };
+    assert_eq!((reason.as_str(), command.as_str(), output.as_str()), ("x", "false", "its last words"));
+    assert!(run.trials[2].counts() && run.trials[2].attempt == 1);
+}
+
+#[test]
+fn a_trial_that_fails_twice_leaves_its_round_without_it_and_the_run_goes_on() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, round, _| if (cell, round) == (0, 0) { failed("x") } else { done() };
+    let (ending, log, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 7));
+    assert!(
+        log.joined().starts_with("begin 6 | 0.0.0 | failed x | 0.0.1 | failed x | 0.1.0 | done | round 0")
+    );
+    let counted = |round| run.trials.iter().filter(|t| t.round == round && t.counts()).count();
+    assert_eq!((counted(0), counted(1), counted(2)), (1, 2, 2));
+}
+
+#[test]
+fn a_cell_that_fails_in_two_rounds_running_stops_the_run() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, _, _| if cell == 0 { failed("x") } else { done() };
+    let (ending, log, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!(ending.unwrap(), Ending::Failed);
+    assert_eq!(asked, [(0, 0), (0, 0), (1, 0), (1, 1), (0, 1), (0, 1)]);
+    assert_eq!(run.state, RunState::Failed);
+    assert!(log.joined().ends_with("1.0.1 | failed x | end Failed"), "{}", log.joined());
+    assert!(run.notes.iter().any(|note| note.contains("rounds 1 and 2")), "{:?}", run.notes);
+    // Not in rounds that are not neighbours.
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, round, _| if cell == 0 && round % 2 == 0 { failed("x") } else { done() };
+    let (ending, ..) = Session { rounds: 5, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!(ending.unwrap(), Ending::Finished);
+}
+
+#[test]
+fn a_run_that_stopped_for_failures_goes_on_when_resumed() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, _, _| if cell == 0 { failed("x") } else { done() };
+    let (ending, ..) = Session { rounds: 4, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!(ending.unwrap(), Ending::Failed);
+    let stored = run.trials.clone();
+    let (ending, _, asked) = Session { rounds: 4, ..Session::default() }.execute(&mut run, &|_, _, _| done());
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(asked, [(0, 2), (1, 2), (1, 3), (0, 3)]);
+    assert_eq!(run.trials[..stored.len()], stored);
+}
+
+#[test]
+fn killed_after_any_trial_a_resumed_run_repeats_nothing_and_loses_nothing() {
+    // Cell 1 fails at first in every round, and for good in round 1.
+    let script = |cell: usize, round: u32, before: u32| match (cell, round, before) {
+        (1, 1, _) | (1, _, 0) => failed("x"),
+        _ => done(),
+    };
+    let mut whole = run_of(&["a", "b", "c"]);
+    let (_, _, all) = Session { rounds: 3, ..Session::default() }.execute(&mut whole, &script);
+    assert_eq!(all.len(), 12);
+    for kept in 0..=all.len() {
+        let mut run = run_of(&["a", "b", "c"]);
+        run.metrics = whole.metrics.clone();
+        run.trials = whole.trials[..kept].to_vec();
+        // What was asked before the kill counts: the second attempt is the second also across sessions.
+        let told = RefCell::new(all[..kept].to_vec());
+        let resumed = |cell: usize, round: u32, _: u32| {
+            let before = told.borrow().iter().filter(|asked| **asked == (cell, round)).count() as u32;
+            told.borrow_mut().push((cell, round));
+            script(cell, round, before)
+        };
+        let (ending, log, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &resumed);
+        assert_eq!(ending.unwrap(), Ending::Finished);
+        assert_eq!(asked, all[kept..], "killed after {kept} trials");
+        assert_eq!(places(&run), places(&whole), "killed after {kept} trials");
+        let finals = whole.trials[..kept]
+            .iter()
+            .filter(|t| t.attempt == 1 || !matches!(t.status, Status::Failed { .. }))
+            .count();
+        assert_eq!(log.words[0], format!("begin {}", 9 - finals));
+    }
+}
+
+#[test]
+fn cancelled_in_the_middle_of_a_round_it_ends_there_and_nothing_is_recorded_of_the_trial() {
+    let cancelled = AtomicBool::new(false);
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, round, _| {
+        if (cell, round) == (1, 1) {
+            cancelled.store(true, Ordering::SeqCst);
+            return Err(LaunchError::Cancelled);
+        }
+        done()
+    };
+    let session = Session { rounds: 5, cancelled: &cancelled, ..Session::default() };
+    let (ending, log, _) = session.execute(&mut run, &script);
+    assert_eq!(
+        (ending.unwrap(), run.state, run.trials.len()),
+        (Ending::Interrupted, RunState::Interrupted, 2)
+    );
+    assert!(log.joined().ends_with("round 0 | 1.1.0 | end Interrupted"), "{}", log.joined());
+    // Between two trials: the next one is not begun.
+    let cancelled = AtomicBool::new(false);
+    let mut run = run_of(&["a", "b"]);
+    let script = |_, _, _| {
+        cancelled.store(true, Ordering::SeqCst);
+        done()
+    };
+    let session = Session { rounds: 5, cancelled: &cancelled, ..Session::default() };
+    let (ending, log, asked) = session.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), asked.len(), run.trials.len()), (Ending::Interrupted, 1, 1));
+    assert_eq!(log.joined(), "begin 10 | 0.0.0 | done | end Interrupted");
+    // A failed trial that was cancelled before its second attempt gets it on resume.
+    let cancelled = AtomicBool::new(false);
+    let mut run = run_of(&["a", "b"]);
+    let script = |_, _, _| {
+        cancelled.store(true, Ordering::SeqCst);
+        failed("x")
+    };
+    let session = Session { rounds: 1, cancelled: &cancelled, ..Session::default() };
+    let (ending, ..) = session.execute(&mut run, &script);
+    assert_eq!(ending.unwrap(), Ending::Interrupted);
+    let (_, log, _) = Session { rounds: 1, ..Session::default() }.execute(&mut run, &|_, _, _| done());
+    assert_eq!(log.joined(), "begin 2 | 0.0.1 | done | 0.1.0 | done | round 0 | end Finished");
+}
+
+#[test]
+fn a_cell_that_cannot_be_run_here_is_skipped_with_its_reason_and_never_asked_again() {
+    let mut run = run_of(&["a", "b", "c"]);
+    let script = |cell, _, _| if cell == 1 { unsupported() } else { done() };
+    let (ending, log, asked) = Session::default().execute(&mut run, &script);
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(asked, [(0, 0), (1, 0), (2, 0), (2, 1), (0, 1)]);
+    assert!(log.joined().contains("0.1.0 | skipped no io_uring | 0.2.0"), "{}", log.joined());
+    // With one cell left there is nothing to compare: it ends, and says why.
+    let mut run = run_of(&["a", "b"]);
+    let (ending, _, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 2));
+    assert!(run.notes.iter().any(|note| note.contains("fewer than two cells")), "{:?}", run.notes);
+}
+
+#[test]
+fn the_time_budget_ends_it_with_the_round_that_passes_it() {
+    let mut run = run_of(&["a", "b"]);
+    let slow = |_, _, _| {
+        std::thread::sleep(Duration::from_millis(15));
+        done()
+    };
+    let session = Session { rounds: 9, time_budget: Some(Duration::from_millis(40)), ..Session::default() };
+    let (ending, _, asked) = session.execute(&mut run, &slow);
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 4), "two whole rounds of 30 ms");
+    assert!(run.notes.iter().any(|note| note.contains("after 2 rounds")), "{:?}", run.notes);
+}
+
+#[test]
+fn a_disturbed_round_is_excluded_whole_and_only_that_round() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, round, _| if (cell, round) == (0, 0) { disturbed() } else { done() };
+    let (_, log, asked) = Session::default().execute(&mut run, &script);
+    assert_eq!(asked.len(), 4, "its other trials are run all the same");
+    let rule = "50.0 % of the processor time was stolen by the hypervisor (limit 5 %)";
+    assert!(log.joined().contains(&format!("round 0 | excluded 0 {rule} | 1.1.0")), "{}", log.joined());
+    let excluded: Vec<_> = run.trials.iter().map(|t| t.excluded.as_deref()).collect();
+    assert_eq!(excluded, [Some(rule), Some(rule), None, None]);
+}
+
+#[test]
+fn a_round_disturbed_before_a_kill_is_excluded_whole_by_the_session_that_goes_on() {
+    let script = |cell, round, _| if (cell, round) == (0, 0) { disturbed() } else { done() };
+    for kept in 1..=2 {
+        let mut run = run_of(&["a", "b"]);
+        // The session that sees the disturbance ends before the round does.
+        let session = Session { rounds: 1, fail_at: Some("round 0"), ..Session::default() };
+        assert!(session.execute(&mut run, &script).0.is_err());
+        run.trials.truncate(kept);
+        let (ending, log, asked) = Session::default().execute(&mut run, &|_, _, _| done());
+        assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 4 - kept));
+        assert!(log.joined().contains("round 0 | excluded 0 50.0 %"), "{}", log.joined());
+        let excluded: Vec<_> = run.trials.iter().map(|t| t.excluded.is_some()).collect();
+        assert_eq!(excluded, [true, true, false, false], "killed after {kept}");
+    }
+}
+
+#[test]
+fn a_sink_that_cannot_keep_a_trial_ends_the_run() {
+    let mut run = run_of(&["a", "b"]);
+    let session = Session { rounds: 9, fail_at: Some("done"), ..Session::default() };
+    let (ending, log, asked) = session.execute(&mut run, &|_, _, _| done());
+    assert!(
+        matches!(&ending, Err(RunError::Sink(error)) if error.to_string() == "the disk is full"),
+        "{ending:?}"
+    );
+    assert_eq!((asked.len(), run.state), (1, RunState::Failed));
+    assert_eq!(log.joined(), "begin 18 | 0.0.0 | end Failed");
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_ends_the_run() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |_, _, _| {
+        let source = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        Err(LaunchError::Start { program: "/x/assay".to_owned(), source })
+    };
+    let (ending, log, _) = Session::default().execute(&mut run, &script);
+    let error = ending.unwrap_err().to_string();
+    assert!(error.contains("/x/assay") && error.contains("permission denied"), "{error}");
+    assert_eq!((run.trials.len(), log.joined().as_str()), (0, "begin 4 | 0.0.0 | end Failed"));
+}
