@@ -248,7 +248,7 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
         parts.push(pretty_duration(elapsed));
     }
     if !run.engine.is_empty() {
-        parts.push(format!("engine{NBSP}{}", run.engine));
+        parts.push(format!("engine{NBSP}{}", run.engine.replace(' ', "\u{a0}")));
     }
     if !run.assay_version.is_empty() {
         parts.push(format!("assay{NBSP}{}", run.assay_version));

@@ -71,8 +71,14 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
             .to_owned(),
         Caveat::MeanDisagrees { typical, mean } => mean_disagrees(*typical, *mean, comparison, names),
         Caveat::NotPositive => "values of 0 or below have no logarithm: change of the mean only".to_owned(),
-        Caveat::OrderEffect { effect, p } => format!(
+        Caveat::OrderEffect { effect, p } if *p < 0.05 => format!(
             "the place within a round matters: a later trial reads {}{NBSP}% ({}); the balanced order cancels it",
+            percent(*effect, 1),
+            p_words(*p)
+        ),
+        Caveat::OrderEffect { effect, p } => format!(
+            "effect of the place within a round: {}{NBSP}% for a later trial ({}, not proven); the balanced order \
+             cancels it",
             percent(*effect, 1),
             p_words(*p)
         ),
@@ -110,7 +116,7 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
 }
 
 fn p_words(p: f64) -> String {
-    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+    if p < 0.001 { format!("p{NBSP}<{NBSP}0.001") } else { format!("p{NBSP}={NBSP}{p:.3}") }
 }
 
 fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, names: &Names<'_>) -> String {

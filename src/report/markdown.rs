@@ -96,7 +96,7 @@ fn failures(out: &mut String, document: &Document<'_>) {
     if document.failures.is_empty() {
         return;
     }
-    out.push_str("\n**Trials without values**\n\n");
+    out.push_str("\n**Trials that do not count**\n\n");
     for failure in &document.failures {
         out.push_str(&format!("- {}\n", escape(&failure.sentence())));
         let text = match (failure.command.is_empty(), failure.output.is_empty()) {

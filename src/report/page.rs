@@ -192,7 +192,7 @@ impl Page {
         if document.failures.is_empty() {
             return;
         }
-        self.heading(out, "trials without values");
+        self.heading(out, "trials that do not count");
         for failure in &document.failures {
             self.words(out, &failure.sentence(), "- ", "  ");
             out.push_str(&fold_command(&self.letters(&failure.command), self.columns, "  $ "));

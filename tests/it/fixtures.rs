@@ -288,6 +288,7 @@ pub(crate) fn measured() -> (Run, Analysis) {
     let usr = run.metric_index(&metric("", "usr_cpu", Unit::Seconds, Better::Lower));
     let sys = run.metric_index(&metric("", "sys_cpu", Unit::Seconds, Better::Lower));
     let ctx = run.metric_index(&metric("", "ctx.voluntary", Unit::Count, Better::Lower));
+    let switches = run.metric_index(&metric("", "ctx", Unit::Count, Better::Lower));
     let flushes = run.metric_index(&metric("", "dev.flushes", Unit::Count, Better::Lower));
     let mut noise = Noise::new(11);
     let speed = [120e6, 210e6, 380e6, 720e6];
@@ -309,6 +310,7 @@ pub(crate) fn measured() -> (Run, Analysis) {
                 (usr, 0.21 * (0.1 * noise.normal()).exp()),
                 (sys, (3.1 - 1.2 * direct) * (0.05 * noise.normal()).exp()),
                 (ctx, (65_536.0 * direct + 210.0) * (0.01 * noise.normal()).exp()),
+                (switches, (65_536.0 * direct + 260.0) * (0.01 * noise.normal()).exp()),
                 (flushes, 1.0),
             ];
             let mut one = trial(place, round, position, values);

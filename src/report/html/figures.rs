@@ -56,7 +56,8 @@ fn section(
         out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(&pictures[0].caption)));
     }
     if !wide {
-        out.push_str("<div class=\"pair\">\n");
+        let one = if pictures.len() == 1 { " one" } else { "" };
+        out.push_str(&format!("<div class=\"pair{one}\">\n"));
     }
     for picture in pictures {
         figure(out, document, picture, if common { "" } else { &picture.caption }, wide);

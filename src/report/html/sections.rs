@@ -170,7 +170,7 @@ pub(super) fn failures(out: &mut String, document: &Document<'_>) {
     if document.failures.is_empty() {
         return;
     }
-    out.push_str("<section>\n<h2>Trials without values</h2>\n");
+    out.push_str("<section>\n<h2>Trials that do not count</h2>\n");
     for failure in &document.failures {
         out.push_str(&format!("<p>{}</p>\n", escape(&failure.sentence())));
         let mut text = String::new();

@@ -119,6 +119,12 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
             seconds.insert((&c.row, &summary.arm), summary);
         }
     }
+    let totals: HashSet<(&RowKey, &str)> = analysis
+        .comparisons
+        .iter()
+        .filter(|c| c.metric.name == "ctx")
+        .flat_map(|c| [(&c.row, c.baseline.arm.as_str()), (&c.row, c.candidate.arm.as_str())])
+        .collect();
     let mut found = Averages { rows: Vec::new(), cells: HashMap::new(), cpu_derived: false };
     let mut columns: Vec<Column> = Vec::new();
     let mut rows: HashSet<&RowKey> = HashSet::new();
@@ -132,8 +138,10 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
         for summary in [&c.baseline, &c.candidate] {
             let arm = summary.arm.as_str();
             let key = (&c.row, arm);
-            // The baseline comes with every candidate; context switches may come in two parts to be added.
-            if !summed.insert((&c.row, arm, &c.metric.name)) {
+            // The baseline comes with every candidate; context switches may come in two parts to be added, or
+            // with their sum besides.
+            let part = c.metric.name.starts_with("ctx.") && totals.contains(&(&c.row, arm));
+            if part || !summed.insert((&c.row, arm, &c.metric.name)) {
                 continue;
             }
             let cpu = matches!(column, Column::Usr | Column::Sys) && c.metric.unit == Unit::Seconds;

@@ -15,6 +15,9 @@ const HEIGHT: f64 = 250.0;
 /// Points of a line; longer series are averaged down to these.
 const MOST_POINTS: usize = 120;
 
+/// Shorter series show nothing that the trial's own value does not say.
+const LEAST_POINTS: usize = 3;
+
 /// A trial's points: seconds, value.
 type Line = Vec<(f64, f64)>;
 
@@ -40,7 +43,8 @@ pub(in crate::report) fn series(
     let values = || lines.iter().flat_map(|(_, trials)| trials.iter().flatten());
     let (low, high) = padded(values().map(|(_, y)| *y), 0.06)?;
     let end = values().map(|(x, _)| *x).fold(0.0, f64::max);
-    if end <= 0.0 {
+    let longest = lines.iter().flat_map(|(_, trials)| trials.iter().map(Vec::len)).max().unwrap_or(0);
+    if end <= 0.0 || longest < LEAST_POINTS {
         return None;
     }
     let scale = Scale::for_column(unit, values().map(|(_, y)| *y));

@@ -3,55 +3,55 @@ run 7 - 2026-03-01 12:00 UTC - 12 rounds - 96 trials - 16 min 38 s -
 engine native 0.1.0 - assay 0.1.0 - delta 2 %
 
 4 comparisons: 1 faster, 1 slower, 1 without difference, 1 undecided
-  bs=4k: direct=1 is slower than direct=0: write.bw -31.1 %
-    [-32.7, -29.4], 12 rounds [1]
+  bs=4k: direct=1 is slower than direct=0: write.bw -31.0 %
+    [-32.4, -29.5], 12 rounds [1]
   bs=16k: no difference beyond 2 % between direct=1 and direct=0:
-    write.bw +0.4 % [-0.4, +1.3], 12 rounds
+    write.bw +0.4 % [-0.5, +1.2], 12 rounds
   bs=64k: undecided whether direct=1 differs from direct=0: write.bw
-    +0.6 % [-2.4, +3.7], 11 rounds; about 81 rounds would probably show
+    -1.3 % [-9.2, +7.2], 11 rounds; about 619 rounds would probably show
     that nothing differs beyond 2 % [2] [3]
-  bs=1m: direct=1 is faster than direct=0: write.bw +20.7 %
-    [+16.7, +24.9], 12 rounds [1]
+  bs=1m: direct=1 is faster than direct=0: write.bw +21.6 %
+    [+19.2, +24.1], 12 rounds [1]
 
 AVERAGES, direct=0
          READ            WRITE               CPU
 bs  KB/s IOPS msec   KB/s  IOPS msec   usr    sys    csw
-4k     0    0    0 115989 28997 2262  9.61 136.69 209.37
-16k    0    0    0 202559 12660 1294 16.54 239.40 208.76
-64k    0    0    0 365598  5712  719 29.80 422.87 208.42
-1m     0    0    0 697189  2723  376 54.76 822.10 208.60
+4k     0    0    0 115525 28881 2270  9.11 136.49 259.98
+16k    0    0    0 202879 12680 1292 15.86 234.49 260.27
+64k    0    0    0 371227  5800  709 29.60 422.35 260.62
+1m     0    0    0 694196  2712  378 57.24 813.62 258.97
 
 AVERAGES, direct=1
          READ            WRITE                CPU
 bs  KB/s IOPS msec   KB/s  IOPS msec   usr    sys      csw
-4k     0    0    0  79937 19984 3280  6.47  57.76 65900.23
-16k    0    0    0 203467 12717 1289 16.22 148.21 65980.81
-64k    0    0    0 367637  5744  717 29.88 262.41 65873.72
-1m     0    0    0 841634  3288  312 69.47 613.49 65771.17
+4k     0    0    0  79740 19935 3289  6.61  58.30 65761.74
+16k    0    0    0 203590 12724 1288 16.32 144.34 65480.73
+64k    0    0    0 366981  5734  717 29.46 269.65 65749.16
+1m     0    0    0 844472  3299  311 67.71 612.91 65814.47
 
 % DIFFERENCE, direct=0 -> direct=1
          READ          WRITE               CPU
 bs  KB/s IOPS msec KB/s IOPS msec    usr    sys      csw
-4k     0    0    0  -31  -31   45 -32.60 -57.74 31375.87
-16k    0    0    0    0    0    0  -1.96 -38.09 31505.69
-64k    0    0    0    0    0    0   0.29 -37.94 31505.56
-1m     0    0    0   20   20  -17  26.85 -25.38 31430.18
+4k     0    0    0  -30  -30   44 -27.50 -57.28 25194.89
+16k    0    0    0    0    0    0   2.91 -38.44 25058.44
+64k    0    0    0   -1   -1    1  -0.47 -36.15 25128.01
+1m     0    0    0   21   21  -17  18.30 -24.67 25313.85
 
 STANDARD DEVIATION in %, direct=0
-         READ          WRITE            CPU
-bs  KB/s IOPS msec KB/s IOPS msec   usr  sys  csw
-4k     0    0    0    3    3    3  8.18 6.11 1.24
-16k    0    0    0    1    1    1  9.97 4.99 0.90
-64k    0    0    0    6    6    6 10.94 4.32 1.17
-1m     0    0    0    4    4    4  7.10 8.14 0.67
+         READ          WRITE           CPU
+bs  KB/s IOPS msec KB/s IOPS msec  usr  sys  csw
+4k     0    0    0    2    2    2 7.98 5.59 0.98
+16k    0    0    0    1    1    1 6.97 5.37 1.16
+64k    0    0    0    6    6    6 9.38 8.18 0.67
+1m     0    0    0    3    3    3 9.47 6.24 1.30
 
 STANDARD DEVIATION in %, direct=1
          READ          WRITE            CPU
 bs  KB/s IOPS msec KB/s IOPS msec   usr  sys  csw
-4k     0    0    0    2    2    2  8.07 5.07 0.70
-16k    0    0    0    1    1    1 11.84 5.48 1.16
-64k    0    0    0    7    7    7 13.35 7.15 1.45
-1m     0    0    0    3    3    3  7.37 4.88 1.03
+4k     0    0    0    2    2    2  7.96 3.50 0.87
+16k    0    0    0    1    1    1  6.61 5.00 1.26
+64k    0    0    0    7    7    6 12.41 8.12 1.05
+1m     0    0    0    3    3    3 11.78 4.49 1.21
 
 usr and sys are CPU time in % of the job's run time.
 
@@ -76,7 +76,7 @@ notes
 arms differ in what no factor declares
 - queue.scheduler: mq-deadline for direct=0; none for direct=1
 
-trials without values
+trials that do not count
 - 1 trial of direct=0, bs=64k failed (round 2): write to /mnt/the
   disk/w.0.0: no space left on device (ENOSPC), 4096 bytes missing
   $ assay agent '<' request.json

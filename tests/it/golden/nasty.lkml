@@ -120,7 +120,7 @@ arms differ in what no factor declares
   qqqqqqqqqqqqqqqqqqqqqqqqqqqqq..qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq for
   kernel_image_under_test=zero
 
-trials without values
+trials that do not count
 - 3 trials of kernel_image_under_test=<script>alert(1)</script>,
   mode=na?ve & "quoted" failed (rounds 1, 2, 3):
   xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
