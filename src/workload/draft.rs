@@ -5,70 +5,20 @@
 use std::time::Duration;
 
 use super::errors::{Problem, ProblemKind};
-use super::fio_options::nearest;
 use super::job::{
     Access, BlockRange, BlockSizes, BufferFill, Depth, Fallocate, IoMethod, Job, Mix, Pattern, SeedRule,
     SyncMode,
 };
 use super::job_file::Section;
+use super::named_values::{choose, io_method, pattern};
 use super::resolve::{BARE_MICROSECONDS, BARE_SECONDS};
-use super::values::{
-    Fault, Value, bad, blocks, boolean, cpus, number, paths, size, size_range, time, time_range,
-};
+use super::values::{Value, bad, blocks, boolean, cpus, number, paths, size, size_range, time, time_range};
 
 /// fio's default `randseed` with `randrepeat=1`.
 const FIO_SEED: u64 = 0x89;
 const DEFAULT_BLOCK: BlockRange = BlockRange { min: 4096, max: 4096 };
 /// A direction for which no `bsrange` is given.
 const UNSET_BLOCK: BlockRange = BlockRange { min: 0, max: 0 };
-
-/// All I/O engines of fio 3.33, to tell a misspelt one from one that is not native.
-const FIO_ENGINES: &[&str] = &[
-    "cpuio",
-    "mmap",
-    "sync",
-    "psync",
-    "vsync",
-    "pvsync",
-    "pvsync2",
-    "null",
-    "net",
-    "netsplice",
-    "ftruncate",
-    "filecreate",
-    "filestat",
-    "filedelete",
-    "exec",
-    "posixaio",
-    "falloc",
-    "e4defrag",
-    "splice",
-    "gfapi",
-    "gfapi_async",
-    "mtd",
-    "sg",
-    "io_uring",
-    "io_uring_cmd",
-    "nbd",
-    "libaio",
-    "rdma",
-    "rados",
-    "rbd",
-    "pmemblk",
-    "dev-dax",
-    "libpmem",
-    "http",
-    "nfs",
-    "libhdfs",
-    "xnvme",
-    "libblkio",
-    "libcufile",
-    "libiscsi",
-    "libzbc",
-    "windowsaio",
-    "solarisaio",
-    "dfs",
-];
 
 /// A job in the making.
 pub(super) struct Draft {
@@ -332,58 +282,6 @@ fn contradictions(job: &Job) -> Vec<(ProblemKind, String)> {
         );
     }
     found
-}
-
-fn choose<T: Copy>(text: &str, values: &[(&str, T)]) -> Value<T> {
-    match values.iter().find(|(name, _)| *name == text) {
-        Some((_, value)) => Ok(*value),
-        None => {
-            let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
-            bad(format!("'{text}' is none of {}", names.join(", ")))
-        }
-    }
-}
-
-fn pattern(text: &str) -> Value<Pattern> {
-    let (name, modifier) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
-    let mixed = Mix::ReadWrite { read_percent: 50 };
-    let both = |access: Access, mix: Mix| Some(Pattern { access, mix });
-    let found = choose(
-        name,
-        &[
-            ("read", both(Access::Sequential, Mix::Read)),
-            ("write", both(Access::Sequential, Mix::Write)),
-            ("trim", both(Access::Sequential, Mix::Trim)),
-            ("randread", both(Access::Random, Mix::Read)),
-            ("randwrite", both(Access::Random, Mix::Write)),
-            ("randtrim", both(Access::Random, Mix::Trim)),
-            ("rw", both(Access::Sequential, mixed)),
-            ("readwrite", both(Access::Sequential, mixed)),
-            ("randrw", both(Access::Random, mixed)),
-            ("trimwrite", None),
-            ("randtrimwrite", None),
-        ],
-    )?;
-    match (found, modifier) {
-        (Some(pattern), None) => Ok(pattern),
-        (Some(_), Some(_)) => Err(Fault::NotNative(format!("'{text}': offset modifiers"))),
-        (None, _) => Err(Fault::NotNative(format!("'{text}'"))),
-    }
-}
-
-fn io_method(text: &str) -> Value<IoMethod> {
-    let native = [IoMethod::Psync, IoMethod::Sync, IoMethod::IoUring, IoMethod::Libaio, IoMethod::Null];
-    if let Some(method) = native.into_iter().find(|method| method.name() == text) {
-        return Ok(method);
-    }
-    if FIO_ENGINES.contains(&text) || text.starts_with("external:") {
-        return Err(Fault::NotNative(format!("'{text}' (it has psync, sync, io_uring, libaio and null)")));
-    }
-    let near = nearest(text, FIO_ENGINES.iter().copied(), 1);
-    bad(match near.first() {
-        Some(near) => format!("fio has no I/O engine '{text}'; did you mean {near}?"),
-        None => format!("fio has no I/O engine '{text}'; write e.g. psync or io_uring"),
-    })
 }
 
 fn default_job(section: &str, line: u32) -> Job {

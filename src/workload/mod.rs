@@ -10,6 +10,7 @@ mod fio_options;
 mod instance;
 mod job;
 mod job_file;
+mod named_values;
 mod offsets;
 mod resolve;
 mod tolerated;
