@@ -10,6 +10,9 @@ use super::layout::Layout;
 use super::table::Table;
 use crate::record::Run;
 
+/// Facts of the moment (load, free space) differ between any two looks; `host` gives them this prefix.
+const MOMENTARY: &str = "now.";
+
 pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<FactDifference> {
     let mut seen: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); layout.arms.len()];
     let mut trials = vec![0_usize; layout.arms.len()];
@@ -29,7 +32,7 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
     let names: BTreeSet<&str> = by_arm.iter().flat_map(|facts| facts.keys().copied()).collect();
     let none = BTreeSet::new();
     let mut found = Vec::new();
-    for name in names.into_iter().filter(|name| !declared(run, name)) {
+    for name in names.into_iter().filter(|name| !name.starts_with(MOMENTARY) && !declared(run, name)) {
         let values: Vec<&BTreeSet<&str>> =
             by_arm.iter().map(|facts| facts.get(name).unwrap_or(&none)).collect();
         let volatile = values.iter().zip(&trials).any(|(values, n)| values.len() > 2.max(n / 3));
