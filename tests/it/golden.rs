@@ -156,6 +156,27 @@ fn json_and_csv_read_back() {
     }
 }
 
+/// Programs read these names: one that is missing or new must be told in docs/FORMAT.md.
+#[test]
+fn the_json_has_the_documented_fields() {
+    let text = report(&fixtures::measured(), Format::Json, &Options::default());
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let documented =
+        std::fs::read_to_string(format!("{}/docs/FORMAT.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let section =
+        documented.split("## `assay report --format json`").nth(1).unwrap().split("\n## ").next().unwrap();
+    let comparison = &json["analysis"]["comparisons"][0];
+    for object in
+        [&json, &json["run"], &json["verdicts"][0], &json["failures"][0], comparison, &comparison["baseline"]]
+    {
+        for name in object.as_object().unwrap().keys() {
+            let told =
+                section.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == name);
+            assert!(told, "docs/FORMAT.md does not tell of {name}");
+        }
+    }
+}
+
 #[test]
 fn a_run_of_100_000_trials_is_written_fast() {
     let run = fixtures::long(50_000);
