@@ -55,12 +55,12 @@ pub struct Args {
     /// lkml: print differences below PCT percent as 0
     #[arg(long, value_name = "PCT")]
     hide_below: Option<f64>,
-    /// The smallest difference that matters
-    #[arg(long, value_name = "RATIO", default_value = "2%", value_parser = parse_ratio)]
-    delta: f64,
-    /// Chance of any false claim among all rows
-    #[arg(long, value_name = "RATIO", default_value = "5%", value_parser = parse_ratio)]
-    alpha: f64,
+    /// The smallest difference that matters [default: 2%, or what the stored run says]
+    #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
+    delta: Option<f64>,
+    /// Chance of any false claim among all rows [default: 5%, or what the stored run says]
+    #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
+    alpha: Option<f64>,
     /// The metric that decides
     #[arg(long, value_name = "METRIC")]
     primary: Option<String>,
@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         baseline: args.baseline.clone(),
         skip_unreadable: args.skip_unreadable,
         primary: args.primary.clone(),
-        stop: StopRule { delta: args.delta, alpha: args.alpha, ..StopRule::default() },
+        stop: StopRule::default(),
         command_line: std::env::args().collect(),
     };
     let mut inputs = Vec::with_capacity(args.inputs.len());
@@ -124,8 +124,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let run = loaded.run;
     let wishes = analyse::Options {
-        delta: Some(args.delta),
-        alpha: Some(args.alpha),
+        delta: args.delta,
+        alpha: args.alpha,
         all_metrics: args.all_metrics,
         ..analyse::Options::default()
     };

@@ -59,6 +59,8 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
             trial.values.push(value);
         }
     }
+    // Only a run in rounds has places in them: its rounds are pairs.
+    run.design.paired = run.trials.iter().any(|trial| trial.position > 0);
     if run.trials.is_empty() {
         return Err(ImportError::new(
             origin,
@@ -90,7 +92,7 @@ fn empty(names: &[&str], origin: &str) -> Run {
         cells: Vec::new(),
         trials: Vec::new(),
         notes: vec![
-            "read from a CSV export: rounds are not known to be pairs, and facts and histograms are not in it; \
+            "read from a CSV export: facts, histograms and the rule that ended the run are not in it; \
              `assay export --format json` keeps everything"
                 .to_owned(),
         ],

@@ -70,12 +70,14 @@ fn fault(run: &Run) -> Option<String> {
 }
 
 /// The trials of a run as one arm: every factor with more than one level becomes part of the row.
-pub(super) fn as_arm(run: Run, side: usize, batch: &mut Batch) {
+pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) {
     let metrics: Vec<u32> = run.metrics.iter().map(|metric| batch.metric(metric)).collect();
     let facts: Vec<u32> = run.facts.into_iter().map(|facts| batch.facts(facts)).collect();
     for note in run.notes {
         batch.note(note);
     }
+    // Rows in the order of the design, not in that of the random rounds; time stamps keep the real order.
+    run.trials.sort_by_key(|trial| trial.cell);
     for trial in run.trials {
         let cell = &run.cells[trial.cell as usize];
         let mut observation = Observation::new(side);

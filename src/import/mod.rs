@@ -65,7 +65,7 @@ pub struct Options {
     pub skip_unreadable: bool,
     /// The primary metric.
     pub primary: Option<String>,
-    /// δ and α.
+    /// δ and α of results that bring none of their own.
     pub stop: StopRule,
     /// The command line, kept in the record.
     pub command_line: Vec<String>,
@@ -192,7 +192,7 @@ fn load_export_bytes(bytes: &[u8], path: &Path) -> Result<Run, ImportError> {
     }
 }
 
-/// A run that holds its arms itself, with the requested baseline, primary metric and rule.
+/// A run that holds its arms itself, with the requested baseline and primary metric; its own δ and α stay.
 fn single_run(mut run: Run, options: &Options) -> Result<Loaded, ImportError> {
     if let Some(label) = &options.baseline {
         let compare = run.design.compare;
@@ -214,8 +214,6 @@ fn single_run(mut run: Run, options: &Options) -> Result<Loaded, ImportError> {
     if options.primary.is_some() {
         run.design.primary.clone_from(&options.primary);
     }
-    run.design.stop.delta = options.stop.delta;
-    run.design.stop.alpha = options.stop.alpha;
     Ok(Loaded { run, skipped: Vec::new() })
 }
 

@@ -231,6 +231,7 @@ fn the_csv_export_is_read_back_as_arms_and_rows() {
         (&["0".to_owned(), "1".to_owned()][..], "bs")
     );
     assert_eq!(run.trials.len(), 4);
+    assert!(run.design.paired);
     assert_eq!(run.trials[0].values, [(0, 100.0), (1, 0.5)]);
     assert_eq!(run.trials.iter().filter(|trial| trial.counts()).count(), 2);
     assert_eq!(

@@ -294,3 +294,33 @@ fn a_file_without_read_permission_is_named() {
         answer.err
     );
 }
+
+#[test]
+fn stored_runs_are_arms_and_one_alone_is_judged_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = directory.path().join("assay.db");
+    let database = database.to_str().unwrap();
+    let mut store = assay::store::Store::open(Path::new(database)).unwrap();
+    for shift in [0.0, 0.05] {
+        let text = fs::read(numbers(directory.path(), "numbers", shift)).unwrap();
+        let run = assay::import::read_bytes_twice(&text, &assay::import::Columns::default()).unwrap();
+        store.insert_run(&run).unwrap();
+    }
+    drop(store);
+    let both = ok(&["compare", "old=1", "2", "--db", database, "--format", "csv"]);
+    let rows: Vec<&str> = both.lines().skip(1).collect();
+    // Each run's own arms have become rows.
+    assert!(both.starts_with("row.arm,"), "{both}");
+    assert!(rows[0].starts_with("baseline,,value,,lower,primary,old,run 2,10,10,"), "{both}");
+    assert!(rows[1].starts_with("candidate,,value,,lower,primary,old,run 2,10,10,"), "{both}");
+    assert!(rows.iter().all(|row| row.contains(",slower,")), "{both}");
+    let again = ok(&["compare", "1", "--db", database, "--format", "csv"]);
+    assert!(again.contains(",value,,lower,primary,baseline,candidate,10,10,"), "{again}");
+    let unknown = assay(&["compare", "1", "9", "--db", database]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.err.contains("no run 9") && unknown.err.contains("hint: `assay list`"),
+        "{}",
+        unknown.err
+    );
+}
