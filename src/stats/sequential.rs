@@ -190,6 +190,42 @@ mod tests {
         }
     }
 
+    /// Percent of runs of 30 rounds in which any look excludes the true 0.
+    fn ever_wrong(
+        runs: u32,
+        rank_only: bool,
+        draw: impl Fn(&mut rand_chacha::ChaCha8Rng, usize) -> f64,
+    ) -> f64 {
+        use rand::SeedableRng;
+        let boundary = Boundary::new(30, 0.05, rank_only);
+        let wrong = |seed: &u32| {
+            let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(u64::from(*seed));
+            let d: Vec<f64> = (0..30).map(|round| draw(&mut rng, round)).collect();
+            (4..=30).any(|n| boundary.look(&d[..n]).is_some_and(|look| look.interval.excludes(0.0)))
+        };
+        100.0 * (0..runs).filter(wrong).count() as f64 / f64::from(runs)
+    }
+
+    #[test]
+    fn false_claims_over_all_looks_stay_near_five_percent() {
+        use rand::RngExt;
+        use std::f64::consts::{PI, TAU};
+        fn normal(rng: &mut rand_chacha::ChaCha8Rng) -> f64 {
+            (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt() * (TAU * rng.random::<f64>()).cos()
+        }
+        // METHODOLOGY gives 4.7, 4.4, 5.6, 12.5 and 1.7; the standard error is 0.6 (1.0 for ±c).
+        let at_normal = ever_wrong(1_200, false, |rng, _| normal(rng));
+        assert!((3.0..6.5).contains(&at_normal), "normal: {at_normal}");
+        let at_cauchy = ever_wrong(1_200, false, |rng, _| (PI * (rng.random::<f64>() - 0.5)).tan());
+        assert!((2.5..6.3).contains(&at_cauchy), "Cauchy: {at_cauchy}");
+        let growing = ever_wrong(1_200, false, |rng, round| normal(rng) * (1.0 + 9.0 * round as f64 / 29.0));
+        assert!((3.5..7.7).contains(&growing), "growing: {growing}");
+        let two_points = |rng: &mut rand_chacha::ChaCha8Rng, _: usize| if rng.random() { 1.0 } else { -1.0 };
+        let (with_t, rank_only) = (ever_wrong(1_200, false, two_points), ever_wrong(1_200, true, two_points));
+        assert!((9.5..15.5).contains(&with_t), "±c with t looks: {with_t}");
+        assert!((0.5..3.0).contains(&rank_only), "±c by rank only: {rank_only}");
+    }
+
     #[test]
     fn looks_go_from_t_to_ranks() {
         let d: Vec<f64> = (0..30).map(|i| 0.05 + 0.001 * f64::from((i * 7) % 11)).collect();
