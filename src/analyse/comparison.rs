@@ -167,6 +167,13 @@ pub enum Caveat {
         /// Operations the smallest trial had.
         had: u64,
     },
+    /// Trials whose throughput never settled: MSER-5 would cut more than half.
+    NeverSettled {
+        /// How many.
+        trials: u32,
+        /// Of how many with a series long enough to tell.
+        of: u32,
+    },
     /// n was too large for the exact distribution: normal approximation with tie correction.
     LargeSampleApproximation,
     /// Rounds left out, with the rule that did it.

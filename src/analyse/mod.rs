@@ -16,6 +16,7 @@ mod options;
 mod paired;
 mod progress;
 mod quantile_guard;
+mod settling;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -100,11 +101,14 @@ fn varies(table: &Table, row: &Row, metric: u32) -> bool {
 
 fn compare(setting: &Setting, case: &Case) -> Draft {
     let refused = quantile_guard::refusal(setting, case);
-    let draft = if setting.run.design.paired {
+    let mut draft = if setting.run.design.paired {
         paired::compare(setting, case)
     } else {
         unpaired::compare(setting, case)
     };
+    if case.role == Role::Primary {
+        draft.comparison.caveats.extend(settling::caveat(setting, case));
+    }
     match refused {
         Some(Caveat::QuantileRefused { metric, needed, had }) => {
             let reason = format!("{metric} needs {needed} operations a trial, the smallest had {had}");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::made_up::{Made, run_of};
 use super::*;
-use crate::record::{Run, StopRule, Trial};
+use crate::record::{Run, Series, StopRule, Trial};
 
 fn primary(run: &Run) -> Comparison {
     let analysis = analyse(run, &Options::default());
@@ -98,6 +98,21 @@ fn unpaired_results_go_through_mann_whitney() {
     assert!((found.p.unwrap() - 2.0 / 924.0).abs() < 1e-12);
     assert_eq!(analysis.caveats, [Caveat::Interleaved]);
     assert_eq!(primary(&run_of(&made, 3)).verdict, Verdict::TooFew { n: 3 });
+}
+
+#[test]
+fn trials_that_never_settle_are_told() {
+    let mut run = run_of(&Made::default(), 6);
+    for (at, trial) in run.trials.iter_mut().enumerate() {
+        let climbing =
+            |second: u32| f64::from(second.min(75)) + f64::from((second * 7919 + at as u32) % 101) / 101.0;
+        let values = (0..100).map(climbing).collect();
+        trial.series =
+            vec![Series { job: String::new(), name: "write.bw".to_owned(), interval_s: 1.0, values }];
+    }
+    assert!(primary(&run).caveats.contains(&Caveat::NeverSettled { trials: 12, of: 12 }));
+    run.trials.iter_mut().for_each(|trial| trial.series[0].values = vec![5.0; 100]);
+    assert!(!primary(&run).caveats.iter().any(|caveat| matches!(caveat, Caveat::NeverSettled { .. })));
 }
 
 #[test]

@@ -98,6 +98,10 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         Caveat::QuantileRefused { metric, needed, had } => {
             format!("{metric} refused: it needs {needed} operations a trial, the smallest trial had {had}")
         }
+        Caveat::NeverSettled { trials, of } => format!(
+            "warning: in {trials} of {of} trials the first half or more was still warm-up (MSER-5): lengthen the \
+             trial or set ramp_time"
+        ),
         Caveat::LargeSampleApproximation => {
             "too many values for the exact distribution: normal approximation, corrected for ties".to_owned()
         }
