@@ -338,6 +338,8 @@ impl Problems {
         let all = self.cells;
         let said = |(message, cells): (String, Vec<String>)| match cells.len() {
             count if count == all => message,
+            // The override itself is already named.
+            1 if message.starts_with(&cells[0]) => message,
             1 => format!("{message} (with {})", cells[0]),
             more => format!("{message} (with {} and {} more)", cells[0], more - 1),
         };

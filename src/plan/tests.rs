@@ -110,7 +110,12 @@ fn keys_that_name_nothing_get_the_nearest_that_do() {
 #[test]
 fn what_only_fio_has_is_found_before_anything_runs() {
     let error = plan(JOB, &["ioengine=psync,mmap"]).unwrap_err();
-    assert!(error.to_string().ends_with("(with ioengine=mmap)"), "{error}");
+    assert!(
+        error.to_string().starts_with("ioengine=mmap: ioengine: the native engine does not have 'mmap'"),
+        "{error}"
+    );
+    let crossed = plan(JOB, &["ioengine=psync,mmap", "bs=4k,8k"]).unwrap_err();
+    assert!(crossed.to_string().ends_with("(with ioengine=mmap bs=4k and 1 more)"), "{crossed}");
     assert_eq!(error.hint, "--engine fio runs it");
     let everywhere = plan("[a]\nsize=1m\nzonemode=zbd\n", &["direct=0,1"]).unwrap_err();
     assert_eq!(everywhere.problems, ["e.toml:3: zonemode=zbd: the native engine does not have this option"]);
@@ -122,7 +127,7 @@ fn what_only_fio_has_is_found_before_anything_runs() {
 #[test]
 fn values_that_cannot_be_are_found_in_their_cell() {
     for (levels, expected) in [
-        ("bs=4k,4q", "bs=4q: bs: 'q' in '4q' is no unit of size; write k, m, g, t or p (with bs=4q)"),
+        ("bs=4k,4q", "bs=4q: bs: 'q' in '4q' is no unit of size; write k, m, g, t or p"),
         ("engine=native,rocket", "engine=rocket: no such engine"),
         ("engine=native,command", "engine=command: the experiment has nothing it runs"),
     ] {
