@@ -5,7 +5,7 @@
 use super::footnotes::Footnotes;
 use super::layout::one_line;
 use super::words::{
-    Names, Tone, cell_number, direction, effect_decimals, head_of, interval, p_value, percent, row_label,
+    Names, Tone, cell_number, direction, effect_decimals, heads_of, interval, p_value, percent, row_label,
     shown_change, tone, unit_words, verdict_word,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
@@ -74,7 +74,7 @@ pub(super) fn primary(
     let labels = label_heads(comparisons);
     let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
     let adjusted = comparisons.iter().any(|c| c.p_adjusted.is_some_and(|p| Some(p) != c.p));
-    let heads = [&first.baseline.arm, &first.candidate.arm].map(|arm| head_of(names, arm));
+    let heads = heads_of(names, first);
     let mut columns: Vec<String> =
         heads.into_iter().chain(["change %", "interval"].map(str::to_owned)).collect();
     columns.push("mean %".to_owned());
@@ -159,8 +159,7 @@ pub(super) fn exploratory(
     Some(Table {
         caption: format!("{place}other metrics of {cand} against {base} (medians; exploratory)"),
         labels: vec!["metric".to_owned()],
-        columns: [&first.baseline.arm, &first.candidate.arm]
-            .map(|arm| head_of(names, arm))
+        columns: heads_of(names, first)
             .into_iter()
             .chain(["change %", "interval", "verdict"].map(str::to_owned))
             .collect(),

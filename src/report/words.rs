@@ -58,11 +58,12 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What heads a column: the arm, without its factor when that would be long.
-pub(super) fn head_of(names: &Names<'_>, label: &str) -> String {
+/// What heads two columns: the arms, both without their factor when either would be long.
+pub(super) fn heads_of(names: &Names<'_>, comparison: &Comparison) -> [String; 2] {
     const MOST: usize = 12;
-    let full = names.arm(label);
-    if width(&full) > MOST { one_line(label) } else { full }
+    let labels = [&comparison.baseline.arm, &comparison.candidate.arm];
+    let full = labels.map(|label| names.arm(label));
+    if full.iter().any(|head| width(head) > MOST) { labels.map(|label| one_line(label)) } else { full }
 }
 
 /// The row for pictures, where room is short: with several factors their levels alone.
