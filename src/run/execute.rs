@@ -94,6 +94,10 @@ impl Execution<'_> {
                     other => return Ok(other),
                 }
             }
+            // An earlier session went on after this round; asked again, the part of a later round would be judged with it.
+            if was_complete && self.run.trials.iter().any(|t| t.round > round) {
+                continue;
+            }
             if (self.decided)(self.run) {
                 return Ok(Ending::Finished);
             }

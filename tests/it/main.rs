@@ -14,5 +14,7 @@ mod layers;
 mod native_engine;
 mod published;
 mod report_program;
+mod resume;
+mod sandbox;
 mod store;
 mod tools;

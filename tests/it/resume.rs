@@ -1,0 +1,311 @@
+//! The real program, killed and interrupted: nothing is lost, nothing repeated, nothing left.
+
+use std::collections::BTreeSet;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use assay::record::{Run, RunState, Status};
+
+use crate::fixtures::Noise;
+use crate::sandbox::{Sandbox, errors};
+use crate::tools::available;
+
+const JOB: &str = "[w]\nrw=randwrite\nbs=${BS}\nsize=1m\nioengine=psync\ntime_based\nruntime=150ms\n";
+const ROUNDS: u32 = 3;
+/// The agent ends its own within half a second of SIGTERM; the machine may be busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+fn arguments(engine: &str) -> Vec<&str> {
+    vec![
+        "run",
+        "job.fio",
+        "--vary",
+        "BS=4k,8k",
+        "--rounds",
+        "3",
+        "--keep-caches",
+        "--keep-disturbed",
+        "--engine",
+        engine,
+    ]
+}
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    sandbox
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    // It may have ended just before; then there is nothing to signal.
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+fn kill(mut child: Child) {
+    send(child.id(), Signal::KILL);
+    child.wait().unwrap();
+}
+
+/// Waits until the sandbox runs a process whose command line has `words`.
+fn wait_for(sandbox: &Sandbox, words: &str) -> u32 {
+    let begun = Instant::now();
+    loop {
+        if let Some((pid, _)) = sandbox.processes().into_iter().find(|(_, line)| line.contains(words)) {
+            return pid;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "no process with {words:?} came up");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Every planned trial once, in the planned order: rounds in turn, the second of a block the first one's reverse.
+fn is_whole(run: &Run) {
+    assert_eq!(run.state, RunState::Finished);
+    let places: Vec<(u32, u32)> = run.trials.iter().map(|t| (t.round, t.position)).collect();
+    let planned: Vec<(u32, u32)> = (0..ROUNDS).flat_map(|round| [(round, 0), (round, 1)]).collect();
+    assert_eq!(places, planned);
+    let order =
+        |round: u32| -> Vec<u32> { run.trials.iter().filter(|t| t.round == round).map(|t| t.cell).collect() };
+    assert!(order(0) == [0, 1] || order(0) == [1, 0], "{:?}", order(0));
+    assert_eq!(order(1), order(0).into_iter().rev().collect::<Vec<_>>());
+    assert_eq!(order(2).iter().collect::<BTreeSet<_>>().len(), 2);
+    assert!(run.trials.iter().all(|t| t.status == Status::Done && t.attempt == 0));
+    assert!(run.trials.windows(2).all(|pair| pair[0].started_unix_ns < pair[1].started_unix_ns));
+    assert!(run.trials.iter().all(|t| !t.values.is_empty()));
+}
+
+fn only_the_store_is_left(sandbox: &Sandbox) {
+    sandbox.no_process_left(PATIENCE);
+    assert_eq!(sandbox.names(), BTreeSet::from(["assay.db".to_owned(), "job.fio".to_owned()]));
+    assert_eq!(sandbox.succeed(&["cleanup"]), "nothing was left behind\n");
+}
+
+/// Kills runs at random moments, a resumed one perhaps again, and goes on until they end.
+fn killed_at_random(engine: &str, moments: u32) {
+    let seed = std::env::var("ASSAY_TEST_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);
+    println!("{engine}: ASSAY_TEST_SEED={seed}");
+    let mut chance = Noise::new(seed);
+    for _ in 0..4 {
+        chance.uniform();
+    }
+    let mut killed = 0;
+    while killed < moments {
+        let sandbox = sandbox();
+        let mut stored: Option<Run> = None;
+        let mut next = arguments(engine);
+        let mut kills_left = 3;
+        loop {
+            let mut child = sandbox.start(&next);
+            let moment = Duration::from_secs_f64(chance.uniform() * 2.5);
+            let begun = Instant::now();
+            while kills_left > 0 && begun.elapsed() < moment && child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if kills_left > 0 && killed < moments && child.try_wait().unwrap().is_none() {
+                println!("  killed after {:.0} ms", begun.elapsed().as_secs_f64() * 1e3);
+                kill(child);
+                killed += 1;
+                kills_left -= 1;
+                if !sandbox.path().join("assay.db").exists() || sandbox.succeed(&["list"]).lines().count() < 2
+                {
+                    // Killed before the run was written down: nothing was begun.
+                    assert!(!sandbox.names().iter().any(|name| name.starts_with("assay-")));
+                    continue;
+                }
+                let now = sandbox.export("1");
+                if let Some(before) = &stored {
+                    assert_eq!(now.trials[..before.trials.len()], before.trials, "a stored trial changed");
+                }
+                if now.state == RunState::Finished {
+                    // Killed between the last trial and the report.
+                    is_whole(&now);
+                    break;
+                }
+                stored = Some(now);
+                // At once: what the kill left may still be ending.
+                next = vec!["run", "--resume", "1", "--keep-caches", "--keep-disturbed"];
+                continue;
+            }
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}: {}", output.status, errors(&output));
+            let whole = sandbox.export("1");
+            if let Some(before) = &stored {
+                assert_eq!(whole.trials[..before.trials.len()], before.trials, "a stored trial changed");
+            }
+            is_whole(&whole);
+            break;
+        }
+        only_the_store_is_left(&sandbox);
+    }
+}
+
+#[test]
+fn killed_at_ten_random_moments_the_native_engine() {
+    killed_at_random("native", 10);
+}
+
+#[test]
+fn killed_at_ten_random_moments_the_fio_engine() {
+    if available("fio") {
+        killed_at_random("fio", 10);
+    }
+}
+
+#[test]
+fn a_killed_agent_is_a_failed_trial_that_is_tried_again() {
+    for (engine, sign) in [("native", "agent"), ("fio", "fio")] {
+        if engine == "fio" && !available("fio") {
+            continue;
+        }
+        let sandbox = sandbox();
+        let child = sandbox.start(&arguments(engine));
+        wait_for(&sandbox, sign);
+        let agent = wait_for(&sandbox, " agent");
+        send(agent, Signal::KILL);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        assert!(
+            errors(&output).contains("failed, will be tried once more: the agent was killed"),
+            "{}",
+            errors(&output)
+        );
+        let run = sandbox.export("1");
+        let failed = run.trials.iter().filter(|t| matches!(t.status, Status::Failed { .. })).count();
+        assert_eq!((failed, run.trials.len()), (1, 7));
+        only_the_store_is_left(&sandbox);
+    }
+}
+
+#[test]
+fn interrupted_it_puts_everything_back_prints_the_verdict_so_far_and_how_to_go_on() {
+    let fio = available("fio");
+    let cases =
+        [("native", Signal::INT), ("native", Signal::TERM), ("fio", Signal::INT), ("fio", Signal::TERM)];
+    for (engine, signal) in cases {
+        if engine == "fio" && !fio {
+            continue;
+        }
+        let sandbox = sandbox();
+        let child = sandbox.start(&arguments(engine));
+        wait_for(&sandbox, " agent");
+        std::thread::sleep(Duration::from_millis(1300));
+        send(child.id(), signal);
+        let output = child.wait_with_output().unwrap();
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(130), "{engine} {signal:?}: {said}");
+        assert!(said.contains("run 1 was interrupted; everything was put back"), "{said}");
+        assert!(said.contains("hint: assay run --resume 1 goes on with it"), "{said}");
+        let report = String::from_utf8(output.stdout).unwrap();
+        assert!(report.contains("BS=8k against BS=4k"), "{report}");
+        let stored = sandbox.export("1");
+        assert_eq!(stored.state, RunState::Interrupted);
+        only_the_store_is_left(&sandbox);
+        sandbox.succeed(&["run", "--resume", "1", "--keep-caches", "--keep-disturbed"]);
+        let whole = sandbox.export("1");
+        is_whole(&whole);
+        assert_eq!(whole.trials[..stored.trials.len()], stored.trials);
+    }
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_reaches_the_whole_process_group_and_is_one_interruption() {
+    use std::os::unix::process::CommandExt;
+    let sandbox = sandbox();
+    let mut command = sandbox.assay(&arguments("native"));
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.process_group(0).spawn().unwrap();
+    wait_for(&sandbox, " agent");
+    let group = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process_group(group, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", errors(&output));
+    assert!(sandbox.export("1").trials.iter().all(|t| t.status == Status::Done));
+    only_the_store_is_left(&sandbox);
+}
+
+#[test]
+fn a_killed_process_group_leaves_no_process() {
+    use std::os::unix::process::CommandExt;
+    for engine in ["native", "fio"] {
+        if engine == "fio" && !available("fio") {
+            continue;
+        }
+        let sandbox = sandbox();
+        let mut command = sandbox.assay(&arguments(engine));
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let mut child = command.process_group(0).spawn().unwrap();
+        wait_for(&sandbox, if engine == "fio" { "fio " } else { " agent" });
+        let group = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        rustix::process::kill_process_group(group, Signal::KILL).unwrap();
+        child.wait().unwrap();
+        sandbox.no_process_left(PATIENCE);
+    }
+}
+
+#[test]
+fn what_a_kill_left_is_listed_by_the_next_start_and_removed_by_cleanup() {
+    let sandbox = sandbox();
+    // A file outside the work directory that the job itself places.
+    let placed = sandbox.path().join("placed.dat");
+    let job = format!("{JOB}filename={}\n", placed.display());
+    sandbox.write("job.fio", &job);
+    let child = sandbox.start(&arguments("native"));
+    let begun = Instant::now();
+    while !placed.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the job never began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill(child);
+    sandbox.no_process_left(PATIENCE);
+    let directory =
+        sandbox.names().into_iter().find(|name| name.starts_with("assay-")).expect("a work directory");
+    let left = [placed.clone(), sandbox.path().join(&directory)];
+
+    let listed = sandbox.succeed(&["cleanup", "--dry-run"]);
+    for path in &left {
+        assert!(listed.contains(&format!("would remove {}", path.display())), "{listed}");
+        assert!(path.exists(), "--dry-run removes nothing");
+    }
+    // The next start says so and goes on; its own files are its own.
+    sandbox.write("other.fio", JOB);
+    let next = ["run", "other.fio", "--vary", "BS=4k,8k", "--rounds", "1", "--keep-caches"];
+    let output = sandbox.run(&next);
+    assert!(output.status.success(), "{}", errors(&output));
+    for path in &left {
+        let line = format!("run 1 was killed and left {}; `assay cleanup` removes it", path.display());
+        assert!(errors(&output).contains(&line), "{}", errors(&output));
+        assert!(path.exists());
+    }
+
+    let removed = sandbox.succeed(&["cleanup"]);
+    for path in &left {
+        assert!(removed.contains(&format!("removed {}", path.display())), "{removed}");
+        assert!(!path.exists());
+    }
+    assert_eq!(sandbox.export("1").state, RunState::Interrupted);
+    assert_eq!(sandbox.succeed(&["cleanup"]), "nothing was left behind\n");
+    assert!(!errors(&sandbox.run(&next)).contains("was killed"));
+    let expected = ["assay.db", "job.fio", "other.fio"].map(str::to_owned);
+    assert_eq!(sandbox.names(), BTreeSet::from(expected));
+}
+
+#[test]
+fn a_run_that_another_process_executes_is_not_resumed() {
+    let sandbox = sandbox();
+    let child = sandbox.start(&arguments("native"));
+    wait_for(&sandbox, " agent");
+    let output = sandbox.run(&["run", "--resume", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+    assert!(errors(&output).contains("run 1 is being executed by process"), "{}", errors(&output));
+    assert_eq!(sandbox.succeed(&["cleanup"]), "nothing was left behind\n");
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    is_whole(&sandbox.export("1"));
+    only_the_store_is_left(&sandbox);
+}

@@ -1,0 +1,107 @@
+//! A directory of a test's own beside the build (not in /tmp, which is often memory), and the real program in it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use assay::record::Run;
+
+/// Marks every process that a sandbox starts, also those that leave its process group and directory.
+const MARK: &str = "ASSAY_TEST_SANDBOX";
+
+pub(crate) struct Sandbox {
+    directory: tempfile::TempDir,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Sandbox {
+        let directory = tempfile::Builder::new().prefix("sandbox-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        Sandbox { directory: directory.unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The program with nothing of the caller's surroundings that could change what it does.
+    pub(crate) fn assay(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env(MARK, self.path())
+            .env("NO_COLOR", "1")
+            .env_remove("ASSAY_DB")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.assay(arguments).output().unwrap()
+    }
+
+    /// Standard output of a command that must succeed.
+    pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, errors(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        self.assay(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// A stored run as another program would read it.
+    pub(crate) fn export(&self, run: &str) -> Run {
+        serde_json::from_str(&self.succeed(&["export", run, "--format", "json"])).unwrap()
+    }
+
+    /// Names of all that is in the directory.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(self.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Processes that this sandbox has started and that still live, as (number, command line).
+    pub(crate) fn processes(&self) -> Vec<(u32, String)> {
+        let mark = format!("{MARK}={}", self.path().display());
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+            let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+            let (environment, line) = (read("environ"), read("cmdline"));
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let here =
+                std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(self.path()));
+            let marked = environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes());
+            if marked || here || line.contains(&*self.path().to_string_lossy()) {
+                found.push((pid, line));
+            }
+        }
+        found
+    }
+
+    /// Fails when a process is left `patience` from now.
+    pub(crate) fn no_process_left(&self, patience: Duration) {
+        let begun = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < patience, "still running: {left:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+pub(crate) fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
