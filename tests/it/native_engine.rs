@@ -169,7 +169,10 @@ fn runtime_is_kept_and_a_mixed_wave_of_threads_and_processes_runs() {
 fn failures_name_the_place_and_the_errno() {
     let cases: [(&str, &[&str]); 6] = [
         ("[j]\nrw=read\nbs=4k\nsize=1m\nfilename=/proc/version\n", &["/proc/version"]),
-        ("[j]\nrw=write\nbs=4k\nsize=1m\nfilename=/nonexistent/dir/../\n", &["/nonexistent"]),
+        (
+            "[j]\nrw=write\nbs=4k\nsize=1m\nfilename=/nonexistent/dir/file\n",
+            &["/nonexistent/dir/file", "ENOENT"],
+        ),
         ("[j]\nrw=write\nbs=4k\nsize=8192g\nfallocate=none\n", &["no space for", "bytes are missing"]),
         ("[j]\nrw=randwrite\nbs=1000\nsize=1m\ndirect=1\n", &["EINVAL", "offset", "logical block"]),
         ("[j]\nrw=write\nbs=4k\nsize=1m\nfilename=/dev/full\n", &["/dev/full"]),

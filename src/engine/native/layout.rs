@@ -22,8 +22,8 @@ struct Wanted {
     fallocate: Fallocate,
 }
 
-/// Lays out the files of all `instances`.
-pub(super) fn lay_out(workload: &Workload, instances: &[Instance]) -> Result<(), Failure> {
+/// Lays out the files of all `instances`; directories are made only below `own`, which is removed afterwards.
+pub(super) fn lay_out(workload: &Workload, instances: &[Instance], own: &Path) -> Result<(), Failure> {
     // In the order of the jobs, so that the files lie on the disk as fio would lay them.
     let mut files: Vec<(&Path, Wanted)> = Vec::new();
     let mut known: BTreeMap<&Path, usize> = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(super) fn lay_out(workload: &Workload, instances: &[Instance]) -> Result<(),
         }
     }
     enough_space(&files)?;
-    files.iter().try_for_each(|(path, wanted)| lay_out_file(path, *wanted))
+    files.iter().try_for_each(|(path, wanted)| lay_out_file(path, *wanted, own))
 }
 
 /// Says before a byte is written when the files cannot fit.
@@ -65,7 +65,7 @@ fn enough_space(files: &[(&Path, Wanted)]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn lay_out_file(path: &Path, wanted: Wanted) -> Result<(), Failure> {
+fn lay_out_file(path: &Path, wanted: Wanted, own: &Path) -> Result<(), Failure> {
     let failed = |what: &'static str| move |error: std::io::Error| Failure::file(what, path, &error);
     match std::fs::metadata(path) {
         Ok(found) if found.file_type().is_block_device() => return Ok(()),
@@ -75,7 +75,7 @@ fn lay_out_file(path: &Path, wanted: Wanted) -> Result<(), Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && wanted.bytes > 0 => {}
         Err(error) => return Err(Failure::file("cannot open", path, &error)),
     }
-    if let Some(directory) = path.parent() {
+    if let Some(directory) = path.parent().filter(|directory| directory.starts_with(own)) {
         std::fs::create_dir_all(directory).map_err(failed("cannot make the directory of"))?;
     }
     let mut file = OpenOptions::new()

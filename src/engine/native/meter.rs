@@ -17,8 +17,10 @@ pub(super) struct DirectionMeter {
     pub(super) slat: Histogram<u64>,
     pub(super) clat: Histogram<u64>,
     pub(super) lat: Histogram<u64>,
-    /// Bytes completed in each interval since the start.
+    /// Bytes completed in each interval since the start; the last is the current one.
     pub(super) series: Vec<u64>,
+    /// When the current interval ends.
+    interval_end_ns: u64,
 }
 
 impl DirectionMeter {
@@ -30,15 +32,30 @@ impl DirectionMeter {
             clat: LatencyHistogram::empty(),
             lat: LatencyHistogram::empty(),
             series: Vec::with_capacity(4096),
+            interval_end_ns: 0,
         }
     }
 
-    fn clear(&mut self) {
+    fn restart(&mut self, now_ns: u64) {
         (self.ios, self.bytes) = (0, 0);
         for histogram in [&mut self.slat, &mut self.clat, &mut self.lat] {
             histogram.reset();
         }
         self.series.clear();
+        self.series.push(0);
+        self.interval_end_ns = now_ns + SERIES_INTERVAL_NS;
+    }
+
+    /// Completions come in the order of their times, so that only the current interval is ever added to.
+    #[inline]
+    fn add_to_series(&mut self, complete_ns: u64, bytes: u64) {
+        while complete_ns >= self.interval_end_ns && self.series.len() < SERIES_MAX {
+            self.series.push(0);
+            self.interval_end_ns += SERIES_INTERVAL_NS;
+        }
+        if let Some(current) = self.series.last_mut() {
+            *current += bytes;
+        }
     }
 }
 
@@ -72,15 +89,15 @@ impl Meter {
 
     /// Forgets everything counted: the ramp is over.
     pub(super) fn restart(&mut self, now_ns: u64) {
-        self.directions.iter_mut().flatten().for_each(DirectionMeter::clear);
+        self.directions.iter_mut().flatten().for_each(|meter| meter.restart(now_ns));
         self.sync.reset();
         self.since_ns = now_ns;
     }
 
     /// Counts one transfer.
+    #[inline]
     pub(super) fn transfer(&mut self, direction: Direction, bytes: u64, moments: Moments) {
         let asynchronous = self.asynchronous;
-        let since = self.since_ns;
         let Some(meter) = &mut self.directions[direction as usize] else { return };
         meter.ios += 1;
         meter.bytes += bytes;
@@ -90,13 +107,7 @@ impl Meter {
             meter.lat.saturating_record(total.max(1));
         }
         meter.clat.saturating_record(moments.complete_ns.saturating_sub(moments.issue_ns).max(1));
-        let interval = (moments.complete_ns.saturating_sub(since) / SERIES_INTERVAL_NS) as usize;
-        if interval < SERIES_MAX {
-            if meter.series.len() <= interval {
-                meter.series.resize(interval + 1, 0);
-            }
-            meter.series[interval] += bytes;
-        }
+        meter.add_to_series(moments.complete_ns, bytes);
     }
 
     /// Counts one fsync or fdatasync.
@@ -123,10 +134,18 @@ impl Meter {
                     .filter(|(_, histogram)| !histogram.is_empty())
                     .map(|(kind, histogram)| LatencyHistogram::pack(job, direction, kind, histogram))
                     .collect(),
-                series: meter.series.clone(),
+                series: whole_intervals(&meter.series),
             });
         }
         counts
+    }
+}
+
+/// The series without the interval that was cut short, unless there is no other.
+fn whole_intervals(series: &[u64]) -> Vec<u64> {
+    match series {
+        [] | [_] => series.to_vec(),
+        [whole @ .., _] => whole.to_vec(),
     }
 }
 

@@ -7,13 +7,16 @@
 mod buffers;
 mod clock;
 mod failure;
+mod in_flight;
 mod job;
 mod layout;
 mod meter;
 mod method;
+mod one_by_one;
 mod results;
 mod source;
 mod start_line;
+mod usage;
 mod workers;
 
 use std::path::Path;
@@ -25,9 +28,9 @@ use failure::Failure;
 use job::JobCounts;
 
 /// The native engine; with `null` every job runs with the null method, whatever `ioengine` it asks for.
-pub struct Native {
+pub(super) struct Native {
     /// No file is touched and nothing transferred.
-    pub null: bool,
+    pub(super) null: bool,
 }
 
 impl Engine for Native {
@@ -39,7 +42,8 @@ impl Engine for Native {
     fn prepare(&self, task: &Task) -> Result<(), EngineError> {
         let workload = self.workload(task)?;
         let instances = workload.instances(&task.directory);
-        layout::lay_out(&workload, &instances).map_err(|failure| failed(&failure, Vec::new()))
+        layout::lay_out(&workload, &instances, &task.directory)
+            .map_err(|failure| failed(&failure, Vec::new()))
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
@@ -71,12 +75,13 @@ fn resolve(task: &Task) -> Result<Workload, EngineError> {
 fn run_workload(workload: &Workload, directory: &Path, trial_seed: u64) -> Result<Outcome, EngineError> {
     let instances = workload.instances(directory);
     let last_wave = instances.iter().map(|instance| instance.wave).max().unwrap_or(0);
+    let clock = clock::Clock::new();
     let mut finished: Vec<(usize, JobCounts)> = Vec::new();
     for wave in 0..=last_wave {
         let numbers: Vec<usize> = (0..instances.len()).filter(|at| instances[*at].wave == wave).collect();
         let members: Vec<_> = numbers.iter().map(|at| &instances[*at]).collect();
         let results =
-            workers::run_wave(workload, &members, trial_seed).map_err(|f| failed(&f, Vec::new()))?;
+            workers::run_wave(workload, &members, trial_seed, clock).map_err(|f| failed(&f, Vec::new()))?;
         let mut first_failure: Option<Failure> = None;
         for (number, result) in numbers.into_iter().zip(results) {
             match result {

@@ -84,6 +84,10 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
         push(outcome, job, "iops", Unit::PerSecond, totals.2);
     }
     let syncs = members.iter().filter_map(|m| m.sync.as_ref());
+    let sync_count: u64 = syncs.clone().filter_map(|h| h.unpack().ok()).map(|h| h.len()).sum();
+    if sync_count > 0 {
+        push(outcome, job, "sync.total_ios", Unit::Count, sync_count as f64);
+    }
     latency(outcome, job, "sync.lat_ns", Direction::Write, LatencyKind::Sync, syncs);
     push(outcome, job, "runtime", Unit::Seconds, runtime_s);
     usage(outcome, job, members);

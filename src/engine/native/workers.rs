@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
+use super::clock::Clock;
 use super::failure::Failure;
 use super::job::{self, JobCounts};
 use super::start_line::StartLine;
@@ -13,11 +14,12 @@ pub(super) fn run_wave(
     workload: &Workload,
     instances: &[&Instance],
     trial_seed: u64,
+    clock: Clock,
 ) -> Result<Vec<Result<JobCounts, Failure>>, Failure> {
     let line = StartLine::new(instances.len() as u32)
         .map_err(|e| Failure::Job { job: String::new(), what: format!("no shared memory: {e}") })?;
     let run_one = |instance: &Instance| {
-        let result = job::run(&workload.jobs[instance.job], instance, trial_seed, &line);
+        let result = job::run(&workload.jobs[instance.job], instance, trial_seed, clock, &line);
         if result.is_err() {
             line.stop_all();
         }
@@ -58,6 +60,7 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
     let failed = |what: String| Failure::Job { job: job.to_owned(), what };
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|e| failed(format!("no pipe: {e}")))?;
+    let parent = rustix::process::getpid();
     #[expect(unsafe_code, reason = "fio's jobs are processes, and std has no fork")]
     // SAFETY: the agent's only other thread sleeps in a read of the signal pipe and holds no lock; glibc makes
     // malloc usable in the child. The child runs `work` and leaves by _exit, so that nothing of the parent's
@@ -70,17 +73,26 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
         drop(reader);
         // A parent that dies takes its jobs along.
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        if rustix::process::getppid() != Some(parent) {
+            // It died before the line above could be heard.
+            exit_now(1);
+        }
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         let result = result.unwrap_or_else(|_| Err(failed("it panicked".to_owned())));
         let bytes = serde_json::to_vec(&result).unwrap_or_default();
         let written = std::fs::File::from(writer).write_all(&bytes);
-        #[expect(unsafe_code, reason = "see the SAFETY of fork")]
-        // SAFETY: _exit never returns and runs no handlers.
-        unsafe {
-            libc::_exit(i32::from(written.is_err()))
-        }
+        exit_now(i32::from(written.is_err()));
     }
     Ok(Forked { job: job.to_owned(), pid, pipe: reader })
+}
+
+/// Leaves a forked child without running anything of the parent's.
+fn exit_now(code: i32) -> ! {
+    #[expect(unsafe_code, reason = "std has no _exit")]
+    // SAFETY: _exit never returns and runs no handlers.
+    unsafe {
+        libc::_exit(code)
+    }
 }
 
 impl Forked {

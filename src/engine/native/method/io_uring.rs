@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
 
-use super::{Completion, Method, Operation, Transfer, synchronous_other};
+use super::{Asynchronous, Completion, Operation, Transfer, synchronous_other};
 use crate::engine::native::buffers::Buffers;
 
 /// A ring with room for every slot.
@@ -27,9 +27,7 @@ impl IoUring {
     }
 }
 
-impl Method for IoUring {
-    const ASYNCHRONOUS: bool = true;
-
+impl Asynchronous for IoUring {
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
         let file = types::Fd(transfer.file.as_raw_fd());
         let address = buffers.address(transfer.slot);

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 
-use super::{Completion, Method, Operation, Transfer, last_errno, synchronous_other};
+use super::{Asynchronous, Completion, Operation, Transfer, last_errno, synchronous_other};
 use crate::engine::native::buffers::Buffers;
 
 /// `struct iocb` of linux/aio_abi.h, little endian.
@@ -73,9 +73,7 @@ impl Libaio {
     }
 }
 
-impl Method for Libaio {
-    const ASYNCHRONOUS: bool = true;
-
+impl Asynchronous for Libaio {
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
         let opcode = match transfer.operation {
             Operation::Read => IOCB_CMD_PREAD,

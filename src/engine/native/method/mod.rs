@@ -48,13 +48,16 @@ pub(super) struct Completion {
     pub(super) result: Result<u32, Errno>,
 }
 
-/// The contract of a method. `queue` takes one transfer (synchronous methods do it there and then), `submit`
-/// hands all queued ones to the kernel, `reap` waits for at least `min` and takes at most `max` completions.
-/// An error here is the method's own; that of a transfer is in its [`Completion`].
-pub(super) trait Method {
-    /// Whether submission and completion are different moments (then slat is measured).
-    const ASYNCHRONOUS: bool;
+/// A method whose transfers are done when the call returns.
+pub(super) trait Synchronous {
+    /// Makes one transfer: bytes moved, or the errno.
+    fn transfer(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<u32, Errno>;
+}
 
+/// A method with many transfers in flight. `queue` takes one, `submit` hands all queued ones to the kernel, `reap`
+/// waits for at least `min` and takes at most `max` completions. An error here is the method's own; that of a
+/// transfer is in its [`Completion`].
+pub(super) trait Asynchronous {
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno>;
     fn submit(&mut self) -> Result<(), Errno>;
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno>;

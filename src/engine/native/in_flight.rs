@@ -1,0 +1,128 @@
+//! The loop of asynchronous methods, fio's `do_io`: fill the queue; when it is full, or nothing is left to queue, wait
+//! for completions.
+
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+
+use super::failure::Failure;
+use super::job::Running;
+use super::meter::Moments;
+use super::method::{Asynchronous, Completion, Operation, Transfer};
+use super::source::Next;
+use super::start_line::StartLine;
+
+/// Transfers until the amount or the time is up, or somebody tells all to stop; then waits for what is in flight.
+pub(super) fn run<M: Asynchronous>(
+    running: &mut Running<'_>,
+    method: M,
+    line: &StartLine,
+) -> Result<(), Failure> {
+    let name = running.job.method.name();
+    let depth = running.job.depth;
+    let slots = depth.iodepth as usize;
+    let idle = Flight { next: Next::default(), moments: Moments::default() };
+    let mut queue = Queue {
+        method,
+        free: (0..slots).rev().collect(),
+        flights: vec![idle; slots],
+        queued: Vec::with_capacity(slots),
+        done: Vec::with_capacity(slots),
+    };
+    let mut now = running.begun_ns;
+    loop {
+        let more = running.keep_going(now) && !line.stopped();
+        let took = more && queue.take_one(running).map_err(|errno| Failure::method(name, errno))?;
+        let full = queue.free.is_empty();
+        let wait = queue.in_flight() > 0 && (full || !took);
+        if queue.queued.len() >= depth.submit as usize || (wait && !queue.queued.is_empty()) {
+            queue.submit(running).map_err(|errno| Failure::method(name, errno))?;
+        }
+        if wait {
+            now = queue.reap(running, full)?;
+        }
+        if !took && queue.in_flight() == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// A transfer in flight.
+#[derive(Clone, Copy)]
+struct Flight {
+    next: Next,
+    moments: Moments,
+}
+
+/// The slots and what is in them.
+struct Queue<M> {
+    method: M,
+    free: Vec<usize>,
+    flights: Vec<Flight>,
+    /// Queued but not yet submitted.
+    queued: Vec<usize>,
+    done: Vec<Completion>,
+}
+
+impl<M: Asynchronous> Queue<M> {
+    fn in_flight(&self) -> usize {
+        self.flights.len() - self.free.len()
+    }
+
+    /// Queues the next transfer; false when the amount is done.
+    fn take_one(&mut self, running: &mut Running<'_>) -> Result<bool, Errno> {
+        let Some(slot) = self.free.pop() else { return Ok(true) };
+        let Some(next) = running.source.next() else {
+            self.free.push(slot);
+            return Ok(false);
+        };
+        if next.operation == Operation::Write {
+            running.buffers.prepare_write(slot, next.length as usize, next.offset);
+        }
+        let start_ns = running.clock.now_ns();
+        self.flights[slot] =
+            Flight { next, moments: Moments { start_ns, issue_ns: start_ns, complete_ns: 0 } };
+        let transfer = Transfer {
+            slot,
+            operation: next.operation,
+            file: running.files[next.file].as_fd(),
+            offset: next.offset,
+            length: next.length,
+        };
+        self.method.queue(&transfer, &mut running.buffers)?;
+        self.queued.push(slot);
+        Ok(true)
+    }
+
+    fn submit(&mut self, running: &Running<'_>) -> Result<(), Errno> {
+        self.method.submit()?;
+        let now = running.clock.now_ns();
+        for slot in self.queued.drain(..) {
+            self.flights[slot].moments.issue_ns = now;
+        }
+        Ok(())
+    }
+
+    /// Reaps as `iodepth_batch_complete_*` and `iodepth_low` say; returns the time of the last reap.
+    fn reap(&mut self, running: &mut Running<'_>, full: bool) -> Result<u64, Failure> {
+        let depth = running.job.depth;
+        loop {
+            let min = (depth.complete_min as usize).max(1).min(self.in_flight());
+            let most = (depth.complete_max as usize).max(min);
+            self.method
+                .reap(min, most, &mut self.done)
+                .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+            let now = running.clock.now_ns();
+            for completion in self.done.drain(..) {
+                let mut flight = self.flights[completion.slot];
+                flight.moments.complete_ns = now;
+                self.free.push(completion.slot);
+                running.complete(flight.next, flight.moments, completion.result)?;
+            }
+            // fio: once full, go on until no more than `iodepth_low` are in flight.
+            if !full || self.in_flight() <= depth.low as usize {
+                return Ok(now);
+            }
+        }
+    }
+}
