@@ -15,6 +15,7 @@ pub mod progress;
 pub mod report;
 pub mod run;
 pub mod show;
+mod simulate;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -56,6 +57,9 @@ enum Command {
     Doctor(doctor::Args),
     /// Remove what a killed run has left behind
     Cleanup(cleanup::Args),
+    /// Reprint the simulation table of docs/METHODOLOGY.md from the shipped code
+    #[command(hide = true)]
+    Simulate(simulate::Args),
     /// Write the man page or shell completions
     Generate(generate::Args),
     /// Execute one trial: a request on standard input, a reply on standard output
@@ -90,6 +94,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Cleanup(args) => cleanup::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Agent => {
             crate::launch::serve().map(|()| ExitCode::SUCCESS).map_err(|error| Failure::tool(error).into())
