@@ -117,7 +117,8 @@ fn has_values(table: &Table, cells: &[Option<u32>], metric: u32) -> bool {
 }
 
 /// Sets each row's primary metric: the one wished or designed, in rows of the other direction its counterpart
-/// (`read.bw` for `write.bw`); where no row has it, the bandwidth; where no row has that, the first metric defined.
+/// (`read.bw` for `write.bw`); where no row has it, the bandwidth; where no row has that, the first metric with a value
+/// that is not 0.
 /// Among rows of the same levels, those of named jobs decide; the row of the whole trial only when no job can.
 fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row]) {
     let named =
@@ -127,7 +128,13 @@ fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row
         named(row, name).or_else(|| named(row, &counterpart(name)?))
     };
     let any_job = rows.iter().any(|row| !row.key.job.is_empty());
-    let first = |row: &Row| row.metrics.first().copied().filter(|_| !(row.key.job.is_empty() && any_job));
+    // A read column is 0 in the row of a job that only writes: the first metric that measured something decides.
+    let measured = |row: &Row| {
+        let moved = |cell: &u32, metric| table.column(*cell, metric).iter().any(|point| point.value != 0.0);
+        let all = row.metrics.iter().copied();
+        all.clone().find(|m| row.cells.iter().flatten().any(|cell| moved(cell, *m))).or(all.clone().next())
+    };
+    let first = |row: &Row| measured(row).filter(|_| !(row.key.job.is_empty() && any_job));
     let mut choices: Vec<Option<u32>> = rows.iter().map(wished).collect();
     if choices.iter().all(Option::is_none) {
         choices = rows.iter().map(|row| bandwidth(run, table, row)).collect();
