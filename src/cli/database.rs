@@ -52,7 +52,13 @@ impl Database {
 
 /// A store that cannot be used as asked: the request is wrong, with what would be right.
 pub(super) fn wrong(error: &StoreError) -> Failure {
+    let sqlite = match error {
+        StoreError::Sqlite { source, .. } => source.sqlite_error_code(),
+        _ => None,
+    };
     let failure = match error {
+        // Nothing was touched yet: the file cannot be there.
+        _ if sqlite == Some(rusqlite::ErrorCode::CannotOpen) => Failure::request(error),
         StoreError::Sqlite { .. } => Failure::tool(error),
         _ => Failure::request(error),
     };
@@ -65,6 +71,10 @@ pub(super) fn wrong(error: &StoreError) -> Failure {
             failure.hint("the other runs of the store are not affected; see `assay list`")
         }
         StoreError::Busy { .. } => failure.hint("wait for it, or stop it with Ctrl-C or kill"),
+        StoreError::Sqlite { path, .. } if sqlite == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
+            let path = path.display();
+            failure.hint(format!("the file is damaged; `sqlite3 {path} .recover` saves what can be read"))
+        }
         StoreError::Sqlite { path, .. } => {
             failure.hint(format!("is {} writable, and is there space left?", path.display()))
         }

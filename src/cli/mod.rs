@@ -16,6 +16,7 @@ pub mod report;
 pub mod run;
 pub mod show;
 mod simulate;
+mod usage;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -73,9 +74,7 @@ pub fn main() -> ExitCode {
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,
         Err(error) => {
-            // clap's own exit codes: 0 for help and version, 2 for a wrong command line.
-            let _ = error.print();
-            return ExitCode::from(error.exit_code() as u8);
+            return usage::report(&error);
         }
     };
     match dispatch(command_line.command) {

@@ -5,6 +5,33 @@ use std::path::Path;
 
 use super::Failure;
 
+/// Whether a file can be made there, asked before the work whose result it is to hold.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 naming the file.
+pub fn can_be_written(file: &Path) -> Result<(), Failure> {
+    let directory = directory_of(file);
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    let reason = match std::fs::metadata(directory) {
+        Err(error) => format!("{}: {error}", directory.display()),
+        Ok(found) if !found.is_dir() => format!("{} is not a directory", directory.display()),
+        Ok(_) if file.is_dir() => "it is a directory".to_owned(),
+        Ok(_) => match rustix::fs::access(directory, access) {
+            // Devices and pipes are written to, not replaced.
+            Err(_) if file.exists() && !file.is_file() => return Ok(()),
+            Err(error) => format!("{}: {error}", directory.display()),
+            Ok(()) => return Ok(()),
+        },
+    };
+    Err(Failure::request(format!("cannot write {}: {reason}", file.display())).hint(HINT))
+}
+
+const HINT: &str = "name a file in a directory that exists and can be written";
+
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Writes `text` to the file, whole or not at all, or to standard output.
 ///
 /// # Errors
@@ -15,16 +42,14 @@ pub fn write_output(file: Option<&Path>, text: &str) -> anyhow::Result<()> {
         out.write_all(text.as_bytes())?;
         return Ok(out.flush()?);
     };
-    let directory = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |error: std::io::Error| {
-        Failure::tool(format!("cannot write {}: {error}", file.display()))
-            .hint("-o names a file in a directory that exists and can be written")
-    };
+    can_be_written(file)?;
+    let failed =
+        |error: std::io::Error| Failure::tool(format!("cannot write {}: {error}", file.display())).hint(HINT);
     if !file.is_dir() && file.exists() && !file.is_file() {
         // A device or a pipe cannot be replaced by a rename.
         return Ok(std::fs::write(file, text).map_err(failed)?);
     }
-    let mut temporary = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+    let mut temporary = tempfile::NamedTempFile::new_in(directory_of(file)).map_err(failed)?;
     temporary.write_all(text.as_bytes()).map_err(failed)?;
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     temporary.as_file().set_permissions(readable).map_err(failed)?;

@@ -1,5 +1,6 @@
 //! The one integration binary.
 
+mod bad_inputs;
 mod browser;
 mod compare;
 mod doctor;

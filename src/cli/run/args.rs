@@ -30,25 +30,25 @@ pub struct Args {
     #[arg(long, short = 'd', value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Exactly N rounds and one look, instead of stopping as soon as the verdict is clear
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     rounds: Option<u32>,
     /// Most rounds before the verdict is `undecided` (default 30)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_rounds: Option<u32>,
     /// The smallest difference that matters (default 2%)
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     delta: Option<String>,
     /// Chance of any false claim in the whole run (default 0.05)
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", allow_hyphen_values = true)]
     alpha: Option<String>,
     /// Rank tests only, no t interval in rounds 4 to 7
     #[arg(long)]
     exact: bool,
     /// End with the round that passes this time, e.g. 10m
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     time_budget: Option<String>,
     /// Stop a trial that takes longer, e.g. 5m
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<String>,
     /// The metric that decides, e.g. write.bw or read.clat_ns.p99
     #[arg(long, value_name = "METRIC")]

@@ -18,6 +18,9 @@ use prepare::Prepared;
 /// # Errors
 /// A wrong request before anything was touched (exit code 2); a trial or tool that failed (1).
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(file) = &args.html {
+        crate::cli::output::can_be_written(file)?;
+    }
     if let Some(id) = args.resume {
         let mut store = args.database.open_existing()?;
         let mut prepared = Prepared::again(args, &store, id)?;
@@ -29,6 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         plan_text::print(&prepared)?;
         return Ok(ExitCode::SUCCESS);
     }
+    prepared.tools_are_here()?;
     let mut store = args.database.open()?;
     session::execute(args, &mut store, &mut prepared)
 }

@@ -26,6 +26,18 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// Refuses when a program that the trials need cannot be found.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2 naming it.
+    pub(super) fn tools_are_here(&self) -> Result<(), Failure> {
+        match self.plan.tools.iter().find(|tool| crate::host::find_program(tool).is_none()) {
+            Some(tool) => Err(Failure::request(format!("there is no program '{tool}'"))
+                .hint("give its path, or install it; a program without a slash is looked up on PATH")),
+            None => Ok(()),
+        }
+    }
+
     /// From the command line.
     ///
     /// # Errors

@@ -34,6 +34,10 @@ pub(super) fn execute(args: &Args, store: &mut Store, prepared: &mut Prepared) -
     tell_abandoned(store, prepared.run.id)?;
     let id = begin(store, prepared)?;
     let result = trials(args, store, prepared, id, &cancelled);
+    if result.is_err() {
+        // The store may be what failed; the first error is the one to tell.
+        let _ = store.set_state(id, RunState::Failed);
+    }
     let put_back = put_back(store, id);
     let ending = result?;
     put_back?;
@@ -122,7 +126,9 @@ fn trials(
 ) -> anyhow::Result<Ending> {
     let mut made = Vec::new();
     for path in &prepared.work {
-        made.push(WorkDirectory::create(path.clone()).map_err(Failure::tool)?);
+        made.push(WorkDirectory::create(path.clone()).map_err(|error| {
+            Failure::tool(error).hint("is there space left? --directory names another place")
+        })?);
     }
     let mut launcher =
         Local::new().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
