@@ -18,7 +18,7 @@ test:
 	$(CARGO) test
 
 ## What continuous integration runs
-ci: lint test
+ci: lint test simulate
 
 lint:
 	@scripts/packages.sh compiler
@@ -45,7 +45,7 @@ scale: build
 ## Fuzz the job parser, the TOML reader and every importer, 60 s each
 fuzz:
 	@scripts/packages.sh compiler
-	scripts/fuzz.sh 60
+	fuzz/run 60
 
 ## Man page and completions in target/generated
 man: build

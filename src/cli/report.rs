@@ -114,7 +114,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Analyses a run, with the noise floor where the store has an A/A run of the same host and job.
 pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>) -> Analysis {
     let mut analysis = analyse::analyse(run, wishes);
-    if run.source == Source::Measured && !run.aa {
+    if run.aa {
+        analysis.noise_floor = analyse::noise_floor(run, wishes);
+    } else if run.source == Source::Measured {
         let primary = analysis.comparisons.iter().find(|c| c.role == analyse::Role::Primary);
         let metric = primary.map(|comparison| comparison.metric.name.clone());
         analysis.noise_floor = store.zip(metric).and_then(|(store, metric)| noise_floor(run, store, &metric));

@@ -329,7 +329,7 @@ fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
     );
     if floor.aa_runs > 0 {
         text.push_str(&format!(
-            "; {} of {} claimed a difference (5{NBSP}% are expected)",
+            "; {} of {} claimed a difference (at most 5{NBSP}% should)",
             floor.aa_claims,
             count(u64::from(floor.aa_runs), "A/A run")
         ));

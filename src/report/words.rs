@@ -40,6 +40,7 @@ impl Tone {
 pub(super) struct Names<'a> {
     factor: &'a str,
     bare: bool,
+    aa: bool,
 }
 
 impl<'a> Names<'a> {
@@ -48,7 +49,7 @@ impl<'a> Names<'a> {
         let imported = run.source != Source::Measured;
         let bare =
             factor.is_empty() || imported && matches!(factor, "arm" | "arms" | "file" | "files" | "label");
-        Names { factor, bare: bare || run.aa }
+        Names { factor, bare: bare || run.aa, aa: run.aa }
     }
 
     /// `direct=1`, or the label alone.
@@ -259,6 +260,12 @@ pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -
         Verdict::NoDifference { real_but_below_delta: true } => format!(
             "{prefix}{cand} differs from {base}, but by less than {below} (real but below δ): {change}, {evidence}"
         ),
+        // More rounds would show nothing: the two are the same.
+        Verdict::Undecided { .. } if names.aa => {
+            format!(
+                "{prefix}no difference claimed between {cand} and {base}, as it should be: {change}, {evidence}"
+            )
+        }
         Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {
             let needed = needed(*rounds_to_claim, *rounds_for_no_difference, paired, &below);
             format!("{prefix}undecided whether {cand} differs from {base}: {change}, {evidence}{needed}")
