@@ -73,6 +73,8 @@ pub(super) struct Running<'j> {
     instance: &'j Instance,
     /// The ramp is over and counting has begun.
     counting: bool,
+    /// When the ramp ends; then when the runtime does (never, without one).
+    until_ns: u64,
     meter: Meter,
     usage: Usage,
     elapsed_ns: u64,
@@ -108,7 +110,8 @@ impl<'j> Running<'j> {
             clock,
             begun_ns: 0,
             instance,
-            counting: job.ramp_time.is_zero(),
+            counting: false,
+            until_ns: 0,
             meter: Meter::new(&directions(job), job.method.is_asynchronous(), 0),
             usage: Usage::default(),
             elapsed_ns: 0,
@@ -124,14 +127,17 @@ impl<'j> Running<'j> {
         line.wait();
         self.sleep_before_start();
         self.begun_ns = self.clock.now_ns();
-        self.meter.restart(self.begun_ns);
-        self.usage = Usage::now();
+        self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
         let mut failure = transfer_all(self).err();
         if failure.is_none() && self.job.end_fsync && self.job.pattern.mix.writes() {
             failure = self.sync_files().err();
         }
         if failure.is_some() {
             line.stop_all();
+        }
+        if !self.counting {
+            // It ended within its ramp: nothing was counted.
+            self.ramp_ends(self.clock.now_ns());
         }
         self.elapsed_ns = self.clock.now_ns().saturating_sub(self.meter.since_ns);
         self.usage = Usage::now().since(self.usage);
@@ -155,17 +161,21 @@ impl<'j> Running<'j> {
     /// Whether time allows another transfer; also ends the ramp.
     #[inline]
     pub(super) fn keep_going(&mut self, now: u64) -> bool {
-        if !self.counting && now.saturating_sub(self.begun_ns) >= self.job.ramp_time.as_nanos() as u64 {
-            self.counting = true;
-            self.meter.restart(now);
-            self.usage = Usage::now();
+        now < self.until_ns || self.ramp_ends(now)
+    }
+
+    /// Begins to count when it was the ramp that ended; false when it was the runtime.
+    #[cold]
+    fn ramp_ends(&mut self, now: u64) -> bool {
+        if self.counting {
+            return false;
         }
-        match self.job.runtime {
-            Some(runtime) if self.counting => {
-                now.saturating_sub(self.meter.since_ns) < runtime.as_nanos() as u64
-            }
-            _ => true,
-        }
+        self.counting = true;
+        self.meter.restart(now);
+        self.usage = Usage::now();
+        self.until_ns =
+            self.job.runtime.map_or(u64::MAX, |runtime| now.saturating_add(runtime.as_nanos() as u64));
+        true
     }
 
     /// Counts one transfer that ended, or says what was wrong with it.
