@@ -15,6 +15,7 @@ mod layers;
 mod native_engine;
 mod published;
 mod report_program;
+mod published_job;
 mod resume;
 mod sandbox;
 mod store;

@@ -165,6 +165,12 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
         }
     }
     fill_run_times(&mut found, &seconds);
+    // What was counted for a whole trial beside its jobs (context switches) is no row of fio's table.
+    let moved = |row: &RowKey| {
+        found.cells.iter().any(|((of, _), nine)| *of == row && nine[..6].iter().any(Option::is_some))
+    };
+    let rows = found.rows.iter().copied().filter(|row| moved(row)).collect();
+    found.rows = rows;
     let has = |pair: [Column; 2]| pair.iter().all(|column| columns.contains(column));
     let fio = has([Column::ReadBw, Column::ReadIops]) || has([Column::WriteBw, Column::WriteIops]);
     fio.then_some(found)

@@ -1,0 +1,156 @@
+//! The published block-device study's job (24 jobs in six groups; only the device and the sizes are changed) under both
+//! engines, and its report in the published layout.
+
+use assay::record::Run;
+
+use crate::sandbox::{Sandbox, errors};
+use crate::tools::available;
+
+const JOB: &str = include_str!("../data/jobs/bdev-mix.fio");
+/// Rows of the published tables: the first job of each group stands for its four.
+const GROUPS: [(&str, bool, bool); 6] = [
+    ("write1", false, true),
+    ("read1", true, false),
+    ("randwrite1", false, true),
+    ("randread1", true, false),
+    ("readwrite1", true, true),
+    ("randrw1", true, true),
+];
+/// Four jobs of 1 MiB.
+const GROUP_BYTES: f64 = 4_194_304.0;
+
+#[test]
+fn only_the_device_and_the_sizes_are_changed() {
+    let lines: Vec<&str> = JOB.lines().filter(|line| !line.starts_with(';') && !line.is_empty()).collect();
+    let published = "[global] ioengine=libaio direct=1 iodepth=1024 iodepth_batch=32 iodepth_batch_complete=1 blocksize=4k \
+                     filename=/dev/XXX size=8g group_reporting=1 readwrite=write";
+    let cut: Vec<String> = lines[..11]
+        .iter()
+        .map(|line| line.replace("bdev-mix.dat", "/dev/XXX").replace("size=1m", "size=8g"))
+        .collect();
+    assert_eq!(cut.join(" "), published);
+    for (number, (first, ..)) in GROUPS.iter().enumerate() {
+        let kind = first.trim_end_matches('1');
+        let at = |line: &str| lines.iter().position(|known| *known == line);
+        assert!(at(&format!("readwrite={kind}")) < at(&format!("[{first}]")), "{kind}");
+        for job in 1..=4 {
+            let section = at(&format!("[{kind}{job}]")).expect("four jobs a group");
+            let stonewall = usize::from(number > 0 && job == 1);
+            assert_eq!(lines[section + 1] == "stonewall", stonewall == 1, "{kind}{job}");
+            let offset = if job == 1 { "offset=0".to_owned() } else { format!("offset={}m", job - 1) };
+            assert_eq!(lines[section + 1 + stonewall], offset);
+        }
+    }
+}
+
+#[test]
+fn it_runs_under_the_native_engine_and_reports_as_published() {
+    runs("native");
+}
+
+#[test]
+fn it_runs_under_fio_and_reports_as_published() {
+    if available("fio") {
+        runs("fio");
+    }
+}
+
+fn runs(engine: &str) {
+    let sandbox = Sandbox::new();
+    sandbox.write("bdev-mix.fio", JOB);
+    let output = sandbox.run(&[
+        "run",
+        "bdev-mix.fio",
+        "--vary",
+        "iodepth=64,1024",
+        "--rounds",
+        "2",
+        "--engine",
+        engine,
+        "--keep-caches",
+        "--keep-disturbed",
+        "--quiet",
+    ]);
+    assert!(output.status.success(), "{}", errors(&output));
+    moved_what_was_asked(&sandbox.export("1"));
+    let text = sandbox.succeed(&["report", "1", "--format", "lkml"]);
+    has_the_published_layout(&text);
+    assert!(!sandbox.names().iter().any(|name| name.contains("bdev-mix.dat")), "{:?}", sandbox.names());
+}
+
+/// Every group moved its 4 MiB once, in the directions of its name.
+fn moved_what_was_asked(run: &Run) {
+    assert_eq!(run.trials.len(), 4);
+    for trial in &run.trials {
+        assert!(trial.counts(), "{:?}", trial.status);
+        for (job, reads, writes) in GROUPS {
+            let bytes = |name: &str| {
+                let metric = run.metrics.iter().position(|m| m.job == job && m.name == name);
+                metric.and_then(|metric| trial.value(metric as u32)).unwrap_or(0.0)
+            };
+            let (read, written) = (bytes("read.io_bytes"), bytes("write.io_bytes"));
+            assert_eq!(read + written, GROUP_BYTES, "{job}");
+            assert_eq!((read > 0.0, written > 0.0), (reads, writes), "{job}");
+        }
+    }
+}
+
+/// The nine columns of each group below `heading`.
+fn table(text: &str, heading: &str) -> Vec<(String, Vec<String>)> {
+    let mut lines = text.lines().skip_while(|line| *line != heading).skip(1);
+    let directions: Vec<&str> = lines.next().expect("a table").split_whitespace().collect();
+    assert_eq!(directions, ["READ", "WRITE", "CPU"], "below {heading}");
+    let columns: Vec<&str> = lines.next().expect("heads").split_whitespace().collect();
+    assert_eq!(columns.join(" "), "Job Name KB/s IOPS msec KB/s IOPS msec usr sys csw");
+    lines
+        .take_while(|line| !line.is_empty())
+        .map(|line| {
+            let mut words = line.split_whitespace().map(str::to_owned);
+            (words.next().expect("a name"), words.collect())
+        })
+        .collect()
+}
+
+fn has_the_published_layout(text: &str) {
+    for line in text.lines() {
+        assert!(line.len() <= 72 && line.is_ascii(), "{} columns: {line}", line.len());
+    }
+    let names: Vec<&str> = GROUPS.iter().map(|(name, ..)| *name).collect();
+    for heading in [
+        "AVERAGES, iodepth=64",
+        "AVERAGES, iodepth=1024",
+        "% DIFFERENCE, iodepth=64 -> iodepth=1024",
+        "STANDARD DEVIATION in %, iodepth=64",
+        "STANDARD DEVIATION in %, iodepth=1024",
+    ] {
+        let rows = table(text, heading);
+        assert_eq!(
+            rows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+            names,
+            "{heading}\n{text}"
+        );
+        for ((name, cells), (_, reads, writes)) in rows.iter().zip(GROUPS) {
+            assert_eq!(cells.len(), 9, "{heading}: {name}");
+            for (moved, side) in [(reads, &cells[..3]), (writes, &cells[3..6])] {
+                let numbers: Vec<f64> = side.iter().map(|cell| cell.parse().unwrap_or(f64::NAN)).collect();
+                if heading.starts_with("AVERAGES") {
+                    assert!(numbers.iter().all(|n| (*n > 0.0) == moved), "{heading}: {name} {cells:?}");
+                } else if !moved {
+                    assert!(side.iter().all(|cell| cell == "0"), "{heading}: {name} {cells:?}");
+                }
+            }
+        }
+    }
+    let averages = |arm: &str| table(text, &format!("AVERAGES, iodepth={arm}"));
+    let difference = table(text, "% DIFFERENCE, iodepth=64 -> iodepth=1024");
+    for ((before, after), (name, cells)) in averages("64").iter().zip(averages("1024")).zip(difference) {
+        // Columns of KB/s are whole in both tables: the printed difference follows from the printed averages.
+        for column in [0, 3] {
+            let number = |cells: &[String]| cells[column].parse::<f64>().unwrap();
+            if number(&before.1) > 0.0 {
+                let expected = (number(&after.1) / number(&before.1) - 1.0) * 100.0;
+                assert!((expected.trunc() - number(&cells)).abs() <= 1.0, "{name}: {expected} {cells:?}");
+            }
+        }
+    }
+}
