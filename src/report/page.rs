@@ -113,7 +113,9 @@ impl Page {
             out.push('\n');
         }
         for sentence in &document.headlines {
-            let text = format!("{}{}", sentence.text, self.mark(&sentence.notes));
+            // A mark alone on a line would belong to nothing.
+            let mark = self.mark(&sentence.notes).replace(' ', "\u{a0}");
+            let text = format!("{}{mark}", sentence.text);
             let lines = wrap(&self.letters(&text), self.columns, "  ", "    ");
             out.push_str(&self.tone(&lines, sentence.tone));
             out.push('\n');
