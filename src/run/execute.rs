@@ -123,7 +123,7 @@ impl Execution<'_> {
             of_round().any(|t| t.excluded.is_some()) && of_round().any(|t| t.excluded.is_none());
         !half_excluded
             && order.iter().enumerate().all(|(position, cell)| {
-                self.skipped(*cell) || self.attempts(round, position as u32).any(|trial| is_final(trial))
+                self.skipped(*cell) || self.attempts(round, position as u32).any(is_final)
             })
     }
 

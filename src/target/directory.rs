@@ -54,13 +54,13 @@ impl WorkDirectory {
     ///
     /// # Errors
     /// [`TargetError::Io`]: it exists, no permission, no space.
-    pub fn create(path: PathBuf) -> Result<WorkDirectory, TargetError> {
+    pub fn create(path: &Path) -> Result<WorkDirectory, TargetError> {
         let failed = |what, path: &Path| {
             let path = path.to_owned();
             move |source| TargetError::Io { what, path, source }
         };
-        std::fs::create_dir(&path).map_err(failed("cannot make", &path))?;
-        let made = WorkDirectory { path: path.clone() };
+        std::fs::create_dir(path).map_err(failed("cannot make", path))?;
+        let made = WorkDirectory { path: path.to_owned() };
         let mark = path.join(MARK);
         std::fs::write(&mark, "made by assay; `assay cleanup` removes it\n")
             .map_err(failed("cannot make", &mark))?;
@@ -173,7 +173,7 @@ mod tests {
     fn a_work_directory_is_removed_with_everything_in_it() {
         let base = tempfile::tempdir().unwrap();
         let path = WorkDirectory::path_for(base.path(), "7");
-        let work = WorkDirectory::create(path.clone()).unwrap();
+        let work = WorkDirectory::create(&path).unwrap();
         std::fs::create_dir(path.join("sub")).unwrap();
         std::fs::write(path.join("sub/file"), "x").unwrap();
         let spec = TargetSpec { directory: path.clone(), drop_caches: false };
@@ -181,7 +181,7 @@ mod tests {
         assert!(path.join(MARK).exists() && !path.join("sub").exists());
         drop(work);
         assert!(!path.exists());
-        let work = WorkDirectory::create(path.clone()).unwrap();
+        let work = WorkDirectory::create(&path).unwrap();
         work.close().unwrap();
         assert!(!path.exists());
         assert!(remove(&path).is_ok(), "removing what is gone is no error");

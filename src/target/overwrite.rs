@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Why a path is not written to.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,9 @@ pub enum Refusal {
         /// What it is.
         kind: &'static str,
     },
+    /// It climbs out of a directory that is not there yet.
+    #[error("{0} cannot be followed before the run: it goes up with '..' from a directory that is not there")]
+    Unresolved(PathBuf),
     /// The system's words.
     #[error("cannot look at {path}: {source}")]
     Io {
@@ -64,6 +67,7 @@ impl Refusal {
             Refusal::Signature { path, .. } => {
                 format!("if it may be lost, clear it yourself first: wipefs -a {}", path.display())
             }
+            Refusal::Unresolved(_) => "write the absolute path in the job".to_owned(),
             Refusal::Kind { .. } | Refusal::Io { .. } => {
                 "name a file, or a block device with --destroy".to_owned()
             }
@@ -78,7 +82,7 @@ impl Refusal {
 pub fn may_overwrite(path: &Path, named: &[PathBuf]) -> Result<(), Refusal> {
     let io = |source| Refusal::Io { path: path.to_owned(), source };
     let found = match std::fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return nothing_there(path),
         other => other.map_err(io)?,
     };
     let real = path.canonicalize().map_err(io)?;
@@ -103,6 +107,15 @@ pub fn may_overwrite(path: &Path, named: &[PathBuf]) -> Result<(), Refusal> {
         Some(found) => Err(Refusal::Signature { path: path.to_owned(), found: found.to_owned() }),
         None => Ok(()),
     }
+}
+
+/// Nothing is lost where nothing is; but what `missing/../x` names is known only when `missing` has been made.
+fn nothing_there(path: &Path) -> Result<(), Refusal> {
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    if climbs && path.parent().is_none_or(|parent| parent.canonicalize().is_err()) {
+        return Err(Refusal::Unresolved(path.to_owned()));
+    }
+    Ok(())
 }
 
 /// Who uses the device or a part of it: a mount, swap, or a device on top of it.
@@ -203,6 +216,17 @@ mod tests {
         assert!(matches!(may_overwrite(&file, &[]), Err(Refusal::ExistingFile(_))));
         assert!(may_overwrite(&file, std::slice::from_ref(&file)).is_ok());
         assert!(matches!(may_overwrite(directory.path(), &[]), Err(Refusal::Kind { .. })));
+    }
+
+    #[test]
+    fn a_way_up_from_nowhere_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("data"), "x").unwrap();
+        let blind = directory.path().join("not-yet/../data");
+        assert!(matches!(may_overwrite(&blind, &[]), Err(Refusal::Unresolved(_))));
+        std::fs::create_dir(directory.path().join("not-yet")).unwrap();
+        assert!(matches!(may_overwrite(&blind, &[]), Err(Refusal::ExistingFile(_))));
+        assert!(may_overwrite(&directory.path().join("not-yet/../new"), &[]).is_ok());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod draft;
 mod errors;
 mod fio_options;
+mod fio_paths;
 mod instance;
 mod job;
 mod job_file;
@@ -19,6 +20,7 @@ pub mod variables;
 
 pub use errors::{Place, Problem, ProblemKind, WorkloadErrors};
 pub use fio_options::{FioOption, Takes, fio_option, fio_option_names, nearest};
+pub use fio_paths::FioPaths;
 pub use instance::{FileRegion, Instance};
 pub use job::{
     Access, BlockRange, BlockSizes, BufferFill, Depth, Fallocate, IoMethod, Job, Mix, Pattern, SeedRule,

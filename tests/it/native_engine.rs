@@ -43,7 +43,7 @@ fn done(engine: EngineKind, job: &str, directory: &Path) -> Outcome {
 fn work() -> (tempfile::TempDir, WorkDirectory) {
     // Beside the build rather than in /tmp, which may be memory without O_DIRECT.
     let base = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let work = WorkDirectory::create(WorkDirectory::path_for(base.path(), "test")).unwrap();
+    let work = WorkDirectory::create(&WorkDirectory::path_for(base.path(), "test")).unwrap();
     (base, work)
 }
 

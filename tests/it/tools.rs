@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// Whether `tool` can be run here. Says so when it cannot; panics when that happens in CI.
-pub fn available(tool: &str) -> bool {
+pub(crate) fn available(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
         assert!(

@@ -69,7 +69,9 @@ pub struct Args {
     #[arg(long)]
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "vary", "engine", "compare", "plan", "aa"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "rounds", "max_rounds",
+        "delta", "alpha", "exact", "time_budget", "timeout", "primary", "before", "after", "metric", "aa", "plan",
+        "seed"])]
     pub(super) resume: Option<i64>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
     #[arg(long, value_name = "N")]

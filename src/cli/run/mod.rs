@@ -24,10 +24,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(id) = args.resume {
         let mut store = args.database.open_existing()?;
         let mut prepared = Prepared::again(args, &store, id)?;
+        // What the killed session made is no obstacle; what came since then is.
+        session::put_back(&store, id)?;
+        overwrite::check(&prepared)?;
         return session::execute(args, &mut store, &mut prepared);
     }
     let mut prepared = Prepared::new(args)?;
-    overwrite::check(&prepared, &args.destroy)?;
+    overwrite::check(&prepared)?;
     if args.plan {
         plan_text::print(&prepared)?;
         return Ok(ExitCode::SUCCESS);

@@ -4,50 +4,74 @@ use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
 use crate::cli::Failure;
-use crate::plan::Writes;
+use crate::experiment::EngineChoice;
+use crate::plan::{PlannedFile, Writes};
 use crate::target::may_overwrite;
-use crate::workload::JobFile;
+use crate::workload::{FioPaths, JobFile, Workload};
 
 /// Looks at every path the trials will write to.
 ///
 /// # Errors
 /// A [`Failure`] with exit code 2 that names the first one that must not be written to, and how to allow it.
-pub(super) fn check(prepared: &Prepared, destroy: &[PathBuf]) -> Result<(), Failure> {
-    let refuse = |path: &Path| {
-        may_overwrite(path, destroy).map_err(|refusal| Failure::request(&refusal).hint(refusal.hint()))
-    };
-    for file in &prepared.plan.files {
-        let grows = || {
-            let found = std::fs::metadata(&file.path);
-            found.is_ok_and(|found| found.is_file() && file.bytes.is_some_and(|bytes| found.len() < bytes))
-        };
-        if file.writes == Writes::Content || grows() {
-            refuse(&file.path)?;
+pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
+    let destroy = &prepared.destroy;
+    for file in prepared.plan.files.iter().filter(|file| changes(file)) {
+        refuse(&file.path, destroy)?;
+    }
+    for (target, cell) in prepared.surroundings.targets.iter().zip(&prepared.plan.cells) {
+        let (EngineChoice::Fio, Some(text)) = (cell.engine, &cell.job_text) else { continue };
+        let parsed = JobFile::parse(text, &cell.job_origin, &target.directory);
+        let file = parsed.map_err(|errors| Failure::request(&errors).hint(errors.hint()))?;
+        if Workload::resolve(&file).is_err() {
+            check_fios_own(&FioPaths::of(&file, &target.directory), destroy)?;
         }
     }
-    if !prepared.plan.files_known {
-        for (target, cell) in prepared.surroundings.targets.iter().zip(&prepared.plan.cells) {
-            let text = cell.job_text.as_deref().unwrap_or_default();
-            for path in named_in(text, &target.directory) {
-                refuse(&path)?;
+    Ok(())
+}
+
+fn refuse(path: &Path, destroy: &[PathBuf]) -> Result<(), Failure> {
+    may_overwrite(path, destroy).map_err(|refusal| Failure::request(&refusal).hint(refusal.hint()))
+}
+
+/// Whether a trial changes the file: one that is only read is written where it is missing or short.
+fn changes(file: &PlannedFile) -> bool {
+    file.writes == Writes::Content
+        || match std::fs::metadata(&file.path) {
+            Ok(found) => found.is_file() && file.bytes.is_some_and(|bytes| found.len() < bytes),
+            Err(_) => true,
+        }
+}
+
+/// Every path of a job that only fio understands, whatever the job does with it.
+fn check_fios_own(paths: &FioPaths, destroy: &[PathBuf]) -> Result<(), Failure> {
+    if let Some(setting) = paths.unknowable.first() {
+        return Err(Failure::request(format!(
+            "{}: {} replays I/O on files that cannot be told beforehand",
+            setting.place, setting.name
+        ))
+        .hint("run fio yourself and compare its output: assay compare BASELINE.json CANDIDATE.json"));
+    }
+    paths.files.iter().try_for_each(|path| refuse(path, destroy))?;
+    for (directory, start) in &paths.beginnings {
+        // Nothing is there: only the way is looked at.
+        refuse(&directory.join(format!("{start}0")), destroy)?;
+        let found = entries(directory)
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start)));
+        found.filter(|path| !path.is_dir()).try_for_each(|path| refuse(&path, destroy))?;
+    }
+    let mut trees = paths.trees.clone();
+    while let Some(tree) = trees.pop() {
+        for path in entries(&tree) {
+            if path.is_dir() && !path.is_symlink() {
+                trees.push(path);
+            } else {
+                refuse(&path, destroy)?;
             }
         }
     }
     Ok(())
 }
 
-/// Every `filename` of a job that only fio understands, whatever the job does with it.
-fn named_in(text: &str, directory: &Path) -> Vec<PathBuf> {
-    let Ok(file) = JobFile::parse(text, "job", directory) else { return Vec::new() };
-    let values = |option: &str| -> Vec<String> {
-        file.settings()
-            .filter(|setting| setting.canonical() == option)
-            .flat_map(|setting| {
-                setting.value.clone().unwrap_or_default().split(':').map(str::to_owned).collect::<Vec<_>>()
-            })
-            .collect()
-    };
-    let mut directories: Vec<PathBuf> = values("directory").into_iter().map(PathBuf::from).collect();
-    directories.push(directory.to_owned());
-    values("filename").iter().flat_map(|name| directories.iter().map(move |at| at.join(name))).collect()
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }

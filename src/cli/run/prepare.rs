@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::Parser;
+
 use super::Args;
-use crate::cli::Failure;
 use crate::cli::database::wrong;
+use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::plan::{Plan, PlanError};
@@ -22,6 +24,10 @@ pub(super) struct Prepared {
     /// Directories to be made, in which the trials work.
     pub(super) work: Vec<PathBuf>,
     pub(super) surroundings: Surroundings,
+    /// What may be overwritten.
+    pub(super) destroy: Vec<PathBuf>,
+    /// No round is thrown out for what others did.
+    pub(super) keep_disturbed: bool,
     pub(super) run: Run,
 }
 
@@ -70,7 +76,8 @@ impl Prepared {
             notes: Vec::new(),
         };
         let surroundings = surroundings(&experiment, targets)?;
-        Ok(Prepared { plan, engines, work, surroundings, run })
+        let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
+        Ok(Prepared { plan, engines, work, surroundings, destroy, keep_disturbed, run })
     }
 
     /// From a stored run that was stopped or killed.
@@ -94,7 +101,14 @@ impl Prepared {
             ))
             .hint("run it anew; its finished trials stay in the store")
         })?;
-        let (plan, work, targets) = planned(&experiment, run.seed, !args.keep_caches)?;
+        // The later rounds must start as the earlier ones did, and may destroy no more than was named.
+        let first = first_typed(&run);
+        let first = first.as_deref();
+        let keep_caches = args.keep_caches || first.is_some_and(|first| first.keep_caches);
+        let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
+        let destroy =
+            first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
+        let (plan, work, targets) = planned(&experiment, run.seed, !keep_caches)?;
         if crate::run::design(&plan) != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
@@ -104,7 +118,15 @@ impl Prepared {
         }
         let engines = probe(&plan)?;
         let surroundings = surroundings(&experiment, targets)?;
-        Ok(Prepared { plan, engines, work, surroundings, run })
+        Ok(Prepared { plan, engines, work, surroundings, destroy, keep_disturbed, run })
+    }
+}
+
+/// The options the run was begun with.
+fn first_typed(run: &Run) -> Option<Box<Args>> {
+    match CommandLine::try_parse_from(&run.command_line).ok()?.command {
+        Command::Run(args) => Some(args),
+        _ => None,
     }
 }
 

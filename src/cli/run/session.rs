@@ -126,7 +126,7 @@ fn trials(
 ) -> anyhow::Result<Ending> {
     let mut made = Vec::new();
     for path in &prepared.work {
-        made.push(WorkDirectory::create(path.clone()).map_err(|error| {
+        made.push(WorkDirectory::create(path).map_err(|error| {
             Failure::tool(error).hint("is there space left? --directory names another place")
         })?);
     }
@@ -136,7 +136,7 @@ fn trials(
     let limits = Limits {
         rounds: plan.rounds_at_most(),
         time_budget: plan.stop.time_budget_s.map(Duration::from_secs_f64),
-        disturbance: (!args.keep_disturbed).then(crate::host::Limits::default),
+        disturbance: (!prepared.keep_disturbed).then(crate::host::Limits::default),
     };
     let mut progress = Progress::new(args.quiet);
     let mut store_sink = StoreSink { store, run: id };
@@ -163,7 +163,7 @@ fn trials(
 }
 
 /// Removes everything the run wrote down that it would make.
-fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
+pub(super) fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
     let failed = |error| wrong(&error);
     for (_, path) in store.leftovers().map_err(failed)?.into_iter().filter(|(run, _)| *run == id) {
         target::remove(Path::new(&path)).map_err(|error| {
