@@ -4,8 +4,6 @@
 //! Needs the program `chromium` (Debian: `apt-get install chromium`). Without it these tests say so and pass, but
 //! never where the environment has `CI`.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that cannot go on fails")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -1,7 +1,5 @@
 //! `assay compare` as a user meets it: what it accepts, where results go, exit codes, and how it refuses.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! Deterministic runs and hand-made analyses for the report tests: no clock, no disk, no statistics of the
 //! product (what the product computes is tested where it is computed).
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use std::collections::BTreeMap;
 
 use assay::analyse::{

@@ -1,7 +1,5 @@
 //! Every report format against files that were read by eye; `UPDATE_GOLDEN=1` writes them anew.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use assay::analyse::Analysis;
 use assay::record::Run;
 use assay::report::{Document, Format, Options, RenderOptions, render, render_with};

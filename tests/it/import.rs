@@ -1,7 +1,5 @@
 //! Importers under random damage: whatever the bytes, an error or a run, never a panic, and a run's export reads back.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use std::fs;
 
 use assay::import::{Columns, ValueColumn, read_bytes_twice};

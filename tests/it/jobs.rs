@@ -1,7 +1,5 @@
 //! Job files against the real fio, and the examples of docs/jobs.md.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that cannot go on fails")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

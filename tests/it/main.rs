@@ -1,5 +1,13 @@
 //! The one integration binary.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that cannot go on fails, and says so"
+)]
+
 mod bad_inputs;
 mod browser;
 mod compare;

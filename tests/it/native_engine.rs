@@ -12,7 +12,7 @@ use assay::target::{TargetSpec, WorkDirectory};
 use crate::tools;
 
 /// One trial through a real agent process.
-pub fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
+pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
     let task = Task {
         job: Some(job.to_owned()),
         job_origin: "test.fio".to_owned(),

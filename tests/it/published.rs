@@ -1,8 +1,6 @@
 //! Known answers, through the real `assay compare`: the published studies in tests/data/published and benchstat's own
 //! test data. Nothing here was computed by assay beforehand.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use std::collections::BTreeMap;
 
 use crate::compare::ok;

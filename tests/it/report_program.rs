@@ -1,7 +1,5 @@
 //! `assay report` itself: formats, files, colours and exit codes, on a run in an exported file.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use std::path::Path;
 use std::process::{Command, Output};
 
