@@ -96,7 +96,12 @@ impl FailIf {
         primary.map(|comparison| &comparison.verdict).any(|verdict| match self {
             FailIf::Slower => *verdict == Verdict::Slower,
             FailIf::Changed => matches!(verdict, Verdict::Slower | Verdict::Faster),
-            FailIf::Undecided => matches!(verdict, Verdict::Undecided { .. } | Verdict::TooFew { .. }),
+            FailIf::Undecided => {
+                matches!(
+                    verdict,
+                    Verdict::Undecided { .. } | Verdict::TooFew { .. } | Verdict::NotMeasured(_)
+                )
+            }
         })
     }
 }

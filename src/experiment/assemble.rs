@@ -17,6 +17,8 @@ use crate::workload::{JobFile, Place, nearest};
 const MAX_FILE_BYTES: u64 = 16 << 20;
 /// The sequential boundary is computed up to here.
 const MAX_ROUNDS: u64 = 120;
+/// No trial and no run takes longer: a year.
+const LONGEST_S: f64 = 365.0 * 86_400.0;
 /// Rounds of an A/A run unless said otherwise.
 const AA_ROUNDS: u32 = 10;
 
@@ -358,9 +360,10 @@ impl Check<'_> {
 
     fn seconds(&mut self, text: &Placed<String>) -> Option<f64> {
         match parse_duration_s(&text.value, 1.0) {
-            Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Some(seconds),
-            Ok(_) => {
-                self.mistake(&text.place, "a time of 0; write e.g. 10m");
+            Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Some(seconds),
+            Ok(seconds) => {
+                let what = if seconds > 0.0 { "a time over a year" } else { "a time of 0" };
+                self.mistake(&text.place, format!("{what}; write e.g. 10m"));
                 None
             }
             Err(message) => {

@@ -72,6 +72,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownRun`] naming the known ones, [`StoreError::Damaged`].
     pub fn load_run(&self, id: i64) -> Result<Run, StoreError> {
+        // One snapshot: a trial that another process stores meanwhile must not be read by half.
+        let snapshot = self.connection.unchecked_transaction().map_err(|e| self.at(e))?;
         let mut run = self.load_head(id)?;
         run.cells = self.rows(id, "SELECT levels FROM cell WHERE run = ?1 ORDER BY cell", |store, row| {
             Ok(Cell { levels: store.get_json(row, 0, id, "cell")? })
@@ -92,6 +94,7 @@ impl Store {
         self.load_values(id, &mut run.trials)?;
         self.load_histograms(id, &mut run.trials)?;
         self.load_series(id, &mut run.trials)?;
+        snapshot.finish().map_err(|e| self.at(e))?;
         self.check(id, &run)?;
         Ok(run)
     }

@@ -111,6 +111,11 @@ const CASES: &[Case] = &[
     wrong("run job.fio --vary direct=0,1 --delta nan", GOOD, &["'nan' is no ratio"]),
     wrong("run job.fio --vary direct=0,1 --alpha 2", GOOD, &["alpha is 2"]),
     wrong("run job.fio --vary direct=0,1 --time-budget 5parsecs", GOOD, &["'parsecs'", "is not a time unit"]),
+    wrong(
+        "run job.fio --vary direct=0,1 --timeout 99999999999999999999d",
+        GOOD,
+        &["over a year", "--timeout"],
+    ),
     wrong("run job.fio --vary direct=0,1 --timeout -1s", GOOD, &["timeout"]),
     wrong("run job.fio --vary direct=0,1 --format pdf", GOOD, &["'pdf'", "lkml"]),
     wrong("run job.fio --vary direct=0,1 --fail-if sometimes", GOOD, &["'sometimes'", "slower"]),

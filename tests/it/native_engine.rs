@@ -128,9 +128,16 @@ fn without_norandommap_every_block_is_hit_exactly_once() {
 
 #[test]
 fn latencies_are_counted_for_every_transfer_and_sync() {
+    // libaio syncs in place, io_uring in flight.
+    for method in ["io_uring", "libaio"] {
+        latencies_are_counted_with(method);
+    }
+}
+
+fn latencies_are_counted_with(method: &str) {
     let (_base, work) = work();
-    let job = "[j]\nrw=randrw\nbs=4k\nsize=1m\nfsync=8\nioengine=io_uring\niodepth=4\n";
-    let outcome = done(EngineKind::Native, job, work.path());
+    let job = format!("[j]\nrw=randrw\nbs=4k\nsize=1m\nfsync=8\nioengine={method}\niodepth=4\n");
+    let outcome = done(EngineKind::Native, &job, work.path());
     let value = |name: &str| outcome.samples.iter().find(|s| s.metric.name == name).map(|s| s.value);
     let transfers = value("read.total_ios").unwrap() + value("write.total_ios").unwrap();
     assert_eq!(transfers, 256.0);

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use super::Args;
 use super::session::any_failed;
-use crate::analyse::{self, Analysis};
+use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::report::{judge, write};
-use crate::record::{Run, RunState};
+use crate::record::{Run, RunState, Status};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
@@ -46,8 +46,23 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
             .hint(format!("assay show {id}{db} has their commands and last output"))
             .into());
     }
+    if let Some(reason) = nothing_compared(run, analysis) {
+        return Err(Failure::tool(format!("nothing was compared: {reason}"))
+            .hint("a cell that cannot be run here is skipped; change its level, or the place it runs in")
+            .into());
+    }
     Ok(match args.fail_if {
         Some(condition) if condition.holds(analysis) => ExitCode::from(3),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Why no row has both its arms, when that is because cells were skipped.
+fn nothing_compared<'r>(run: &'r Run, analysis: &Analysis) -> Option<&'r str> {
+    let skipped = run.trials.iter().find_map(|trial| match &trial.status {
+        Status::Skipped { reason } => Some(reason.as_str()),
+        _ => None,
+    })?;
+    let compared = |c: &Comparison| c.role == Role::Primary && !matches!(c.verdict, Verdict::NotMeasured(_));
+    (!analysis.comparisons.iter().any(compared)).then_some(skipped)
 }

@@ -31,9 +31,6 @@ pub(super) enum Failure {
 impl Failure {
     /// A failed call on a file.
     pub(super) fn file(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-        if error.raw_os_error() == Some(libc::ENOSPC) {
-            return Failure::NoSpace { path: path.to_owned(), missing_bytes: 0 };
-        }
         let error = match Errno::from_io_error(error) {
             Some(errno) => errno_text(errno),
             None => error.to_string(),

@@ -3,12 +3,10 @@
 
 use std::os::fd::AsFd;
 
-use rustix::io::Errno;
-
 use super::failure::Failure;
 use super::job::Running;
 use super::meter::Moments;
-use super::method::{Asynchronous, Completion, Operation, Transfer};
+use super::method::{Asynchronous, Completion, Operation, Transfer, synchronous_other};
 use super::source::Next;
 use super::start_line::StartLine;
 
@@ -18,7 +16,6 @@ pub(super) fn run<M: Asynchronous>(
     method: M,
     line: &StartLine,
 ) -> Result<(), Failure> {
-    let name = running.job.method.name();
     let depth = running.job.depth;
     let slots = depth.iodepth as usize;
     let idle = Flight { next: Next::default(), moments: Moments::default() };
@@ -32,11 +29,11 @@ pub(super) fn run<M: Asynchronous>(
     let mut now = running.begun_ns;
     loop {
         let more = running.keep_going(now) && !line.stopped();
-        let took = more && queue.take_one(running).map_err(|errno| Failure::method(name, errno))?;
+        let took = more && queue.take_one(running, &mut now)?;
         let full = queue.free.is_empty();
         let wait = queue.in_flight() > 0 && (full || !took);
         if queue.queued.len() >= depth.submit as usize || (wait && !queue.queued.is_empty()) {
-            queue.submit(running).map_err(|errno| Failure::method(name, errno))?;
+            queue.submit(running)?;
         }
         if wait {
             now = queue.reap(running, full)?;
@@ -69,8 +66,8 @@ impl<M: Asynchronous> Queue<M> {
         self.flights.len() - self.free.len()
     }
 
-    /// Queues the next transfer; false when the amount is done.
-    fn take_one(&mut self, running: &mut Running<'_>) -> Result<bool, Errno> {
+    /// Queues the next transfer, or makes it at once and sets `now`; false when the amount is done.
+    fn take_one(&mut self, running: &mut Running<'_>, now: &mut u64) -> Result<bool, Failure> {
         let Some(slot) = self.free.pop() else { return Ok(true) };
         let Some(next) = running.source.next() else {
             self.free.push(slot);
@@ -79,9 +76,6 @@ impl<M: Asynchronous> Queue<M> {
         if next.operation == Operation::Write {
             running.buffers.prepare_write(slot, next.length as usize, next.offset);
         }
-        let start_ns = running.clock.now_ns();
-        self.flights[slot] =
-            Flight { next, moments: Moments { start_ns, issue_ns: start_ns, complete_ns: 0 } };
         let transfer = Transfer {
             slot,
             operation: next.operation,
@@ -89,13 +83,28 @@ impl<M: Asynchronous> Queue<M> {
             offset: next.offset,
             length: next.length,
         };
-        self.method.queue(&transfer, &mut running.buffers)?;
+        if M::IN_PLACE.contains(&next.operation) {
+            // What is queued must not wait for it: its time would count as theirs.
+            self.submit(running)?;
+            let start_ns = running.clock.now_ns();
+            let result = synchronous_other(&transfer);
+            *now = running.clock.now_ns();
+            self.free.push(slot);
+            running.complete(next, Moments { start_ns, issue_ns: start_ns, complete_ns: *now }, result)?;
+            return Ok(true);
+        }
+        let start_ns = running.clock.now_ns();
+        let moments = Moments { start_ns, issue_ns: start_ns, complete_ns: 0 };
+        self.flights[slot] = Flight { next, moments };
+        self.method
+            .queue(&transfer, &mut running.buffers)
+            .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
         self.queued.push(slot);
         Ok(true)
     }
 
-    fn submit(&mut self, running: &Running<'_>) -> Result<(), Errno> {
-        self.method.submit()?;
+    fn submit(&mut self, running: &Running<'_>) -> Result<(), Failure> {
+        self.method.submit().map_err(|errno| Failure::method(running.job.method.name(), errno))?;
         let now = running.clock.now_ns();
         for slot in self.queued.drain(..) {
             self.flights[slot].moments.issue_ns = now;

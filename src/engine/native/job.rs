@@ -124,7 +124,11 @@ impl<'j> Running<'j> {
         line: &StartLine,
         transfer_all: impl FnOnce(&mut Self) -> Result<(), Failure>,
     ) -> Option<Failure> {
-        line.wait();
+        if !line.wait() {
+            // Nothing was transferred: that must not pass for a result.
+            let what = "the jobs that start with it were not ready within a minute".to_owned();
+            return Some(Failure::Job { job: self.job.name.clone(), what });
+        }
         self.sleep_before_start();
         self.begun_ns = self.clock.now_ns();
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
@@ -223,8 +227,15 @@ impl<'j> Running<'j> {
         let path = self.instance.files[next.file].path.clone();
         let (operation, offset, length) = (direction.name().to_owned(), next.offset, u64::from(next.length));
         match result {
+            // A write that no longer fits is cut short before the next one fails.
+            Ok(moved) if direction == Direction::Write && is_full(&self.files[next.file]) => {
+                let missing_bytes = self.source.bytes_left().saturating_add(length - u64::from(moved));
+                Failure::NoSpace { path, missing_bytes }
+            }
             Ok(moved) => Failure::Short { operation, path, offset, length, moved: u64::from(moved) },
-            Err(Errno::NOSPC) => Failure::NoSpace { path, missing_bytes: self.source.bytes_left() + length },
+            Err(Errno::NOSPC) => {
+                Failure::NoSpace { path, missing_bytes: self.source.bytes_left().saturating_add(length) }
+            }
             Err(errno) => {
                 let hint = if errno == Errno::INVAL && self.job.direct {
                     "; with direct=1 offset and size must be multiples of the device's logical block"
@@ -256,6 +267,12 @@ impl<'j> Running<'j> {
             std::thread::sleep(delay);
         }
     }
+}
+
+/// Whether the file's filesystem has no room for another block.
+fn is_full(file: &File) -> bool {
+    let regular = file.metadata().is_ok_and(|found| found.is_file());
+    regular && rustix::fs::fstatvfs(file).is_ok_and(|space| space.f_bavail == 0)
 }
 
 fn directions(job: &Job) -> Vec<Direction> {

@@ -99,7 +99,7 @@ impl Source {
 
     /// Bytes that are still to be transferred.
     pub(super) fn bytes_left(&self) -> u64 {
-        self.bytes_left + self.bytes_a_loop * u64::from(self.loops_left)
+        self.bytes_left.saturating_add(self.bytes_a_loop.saturating_mul(u64::from(self.loops_left)))
     }
 
     /// The next transfer, or `None` when the amount is done.

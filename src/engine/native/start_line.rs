@@ -44,8 +44,9 @@ impl StartLine {
         }
     }
 
-    /// Returns when all have arrived, or when one has failed before it could.
-    pub(super) fn wait(&self) {
+    /// Returns when all have arrived, or when one has failed before it could; false when the others took too long.
+    #[must_use]
+    pub(super) fn wait(&self) -> bool {
         let shared = self.shared();
         shared.arrived.fetch_add(1, Ordering::AcqRel);
         let mut turns = 0_u32;
@@ -54,10 +55,12 @@ impl StartLine {
             if turns > GIVE_UP_TURNS {
                 // One was killed on its way here: nobody must wait for it for ever.
                 self.stop_all();
+                return false;
             }
             // Yield first, then sleep: with more runners than CPUs the others must get to arrive.
             if turns < 64 { std::thread::yield_now() } else { std::thread::sleep(Duration::from_micros(50)) }
         }
+        true
     }
 
     /// Tells everybody to stop.

@@ -29,7 +29,12 @@ pub(super) fn run_wave(
     let mut forked = Vec::new();
     for instance in instances {
         let job = &workload.jobs[instance.job];
-        forked.push(if job.thread { None } else { Some(fork(&job.name, || run_one(instance))) });
+        let child = (!job.thread).then(|| fork(&job.name, || run_one(instance)));
+        if matches!(child, Some(Err(_))) {
+            // It will never arrive.
+            line.stop_all();
+        }
+        forked.push(child);
     }
     let threads: Vec<_> = std::thread::scope(|scope| {
         let handles: Vec<_> = instances

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 
-use super::{Asynchronous, Completion, Operation, Transfer, last_errno, synchronous_other};
+use super::{Asynchronous, Completion, Operation, Transfer, last_errno};
 use crate::engine::native::buffers::Buffers;
 
 /// `struct iocb` of linux/aio_abi.h, little endian.
@@ -74,17 +74,14 @@ impl Libaio {
 }
 
 impl Asynchronous for Libaio {
+    // As fio's libaio.
+    const IN_PLACE: &'static [Operation] = &[Operation::Fsync, Operation::Fdatasync, Operation::Trim];
+
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
         let opcode = match transfer.operation {
             Operation::Read => IOCB_CMD_PREAD,
             Operation::Write => IOCB_CMD_PWRITE,
-            // fio's libaio syncs and trims in place, too.
-            _ => {
-                self.submit()?;
-                let result = synchronous_other(transfer);
-                self.done.push(Completion { slot: transfer.slot, result });
-                return Ok(());
-            }
+            _ => return Err(Errno::NOSYS),
         };
         let block = &mut self.blocks[transfer.slot];
         *block = Iocb {

@@ -58,13 +58,15 @@ pub(super) trait Synchronous {
 /// waits for at least `min` and takes at most `max` completions. An error here is the method's own; that of a
 /// transfer is in its [`Completion`].
 pub(super) trait Asynchronous {
+    /// Operations it cannot have in flight: they are made with [`synchronous_other`], one at a time.
+    const IN_PLACE: &'static [Operation];
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno>;
     fn submit(&mut self) -> Result<(), Errno>;
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno>;
 }
 
-/// What synchronous methods do besides reading and writing.
-fn synchronous_other(transfer: &Transfer<'_>) -> Result<u32, Errno> {
+/// What is done while the caller waits, besides reading and writing.
+pub(super) fn synchronous_other(transfer: &Transfer<'_>) -> Result<u32, Errno> {
     match transfer.operation {
         Operation::Fsync => rustix::fs::fsync(transfer.file).map(|()| 0),
         Operation::Fdatasync => rustix::fs::fdatasync(transfer.file).map(|()| 0),
