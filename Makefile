@@ -39,7 +39,7 @@ aa: build
 
 ## 10,000 fio files compared, 100,000 stored trials reported: time and memory
 scale: build
-	@scripts/packages.sh fio
+	$(CARGO) build --release --quiet --example many-trials
 	scripts/scale.sh
 
 ## Fuzz the job parser, the TOML reader and every importer, 60 s each

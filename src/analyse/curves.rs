@@ -10,17 +10,21 @@ use super::layout::{Layout, Row};
 use super::table::Table;
 use crate::record::{Direction, LatencyHistogram, LatencyKind, Trial};
 
-/// Most trials of one arm whose histograms are merged; of more, every k-th is taken.
-const MOST_MERGED: usize = 1_000;
+/// Most trials whose histograms are merged, shared evenly by the cells; of more, every k-th is taken.
+const MOST_MERGED: usize = 2_000;
+/// Each cell gets as many as this in any case.
+const LEAST_MERGED: usize = 50;
 
 /// Curves of every row, arm, direction and kind that has histograms.
 pub(super) fn curves(layout: &Layout, table: &Table) -> Vec<QuantileCurve> {
     let mut found = Vec::new();
+    let cells = layout.rows.iter().flat_map(|row| &row.cells).flatten().count();
+    let most = (MOST_MERGED / cells.max(1)).max(LEAST_MERGED);
     for row in &layout.rows {
         let mut merged: Vec<Merged> = Vec::new();
         for (arm, cell) in row.cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
-            merge_arm(&mut merged, arm, row, *cell, table);
+            merge_arm(&mut merged, arm, row, *cell, table, most);
         }
         merged.sort_by_key(|m| (m.direction, m.kind, m.arm));
         found.extend(merged.into_iter().filter(|m| !m.histogram.is_empty()).map(|m| QuantileCurve {
@@ -42,14 +46,14 @@ struct Merged {
     histogram: Histogram<u64>,
 }
 
-fn merge_arm(merged: &mut Vec<Merged>, arm: usize, row: &Row, cell: u32, table: &Table) {
+fn merge_arm(merged: &mut Vec<Merged>, arm: usize, row: &Row, cell: u32, table: &Table, most: usize) {
     let trials: Vec<&Trial> = table
         .latest()
         .iter()
         .copied()
         .filter(|trial| trial.cell == cell && trial.counts() && !trial.histograms.is_empty())
         .collect();
-    for trial in trials.iter().step_by(trials.len().div_ceil(MOST_MERGED).max(1)) {
+    for trial in trials.iter().step_by(trials.len().div_ceil(most).max(1)) {
         for packed in trial.histograms.iter().filter(|h| h.job == row.key.job) {
             // Bytes that cannot be read back are left out: they would have to be damaged in the store.
             let Ok(histogram) = packed.unpack() else { continue };
