@@ -3,7 +3,7 @@ CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
 
-.PHONY: demo test ci build lint simulate aa scale fuzz bench man clean
+.PHONY: demo test ci build lint simulate aa scale fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:

@@ -1,6 +1,7 @@
 //! Writing a result where it was asked for.
 
 use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use super::Failure;
@@ -16,6 +17,7 @@ pub fn can_be_written(file: &Path) -> Result<(), Failure> {
         Err(error) => format!("{}: {error}", directory.display()),
         Ok(found) if !found.is_dir() => format!("{} is not a directory", directory.display()),
         Ok(_) if file.is_dir() => "it is a directory".to_owned(),
+        Ok(_) if is_block_device(file) => "it is a block device".to_owned(),
         Ok(_) => match rustix::fs::access(directory, access) {
             // Devices and pipes are written to, not replaced.
             Err(_) if file.exists() && !file.is_file() => return Ok(()),
@@ -27,6 +29,10 @@ pub fn can_be_written(file: &Path) -> Result<(), Failure> {
 }
 
 const HINT: &str = "name a file in a directory that exists and can be written";
+
+fn is_block_device(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| FileTypeExt::is_block_device(&found.file_type()))
+}
 
 fn directory_of(file: &Path) -> &Path {
     file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))

@@ -1,7 +1,7 @@
 //! Facts of the machine, kernel, device and queue; bringing them to the same state before each trial; what else ran.
 //!
 //! Enters: `/proc` and `/sys` (under any [`Roots`], so that tests can use a tree of their own) and a path that will be
-//! written. Leaves: [`HostFacts`](crate::record::HostFacts), [`Quiet`], [`Disturbance`] and doctor's [`doctor::Finding`]s.
+//! written. Leaves: [`HostFacts`], [`Quiet`], [`Disturbance`] and doctor's [`doctor::Finding`]s.
 //! It must not know jobs, trials or verdicts. Facts under `now.` are of the moment: they differ between any two looks and
 //! are not compared between arms; all others should be equal in all trials unless they were varied on purpose.
 

@@ -1,6 +1,6 @@
 //! Executes a plan and emits [`Event`]s: the terminal, the store and a log are sinks.
 //!
-//! Enters: a plan and a launcher. Leaves: events, and a [`Run`] with every trial. It prints nothing and knows
+//! Enters: a plan and a launcher. Leaves: events, and a [`Run`](crate::record::Run) with every trial. It prints nothing and knows
 //! no statistics: when to stop is asked of a function that the caller supplies.
 
 mod design;

@@ -1,7 +1,7 @@
 //! The ratio of means with its percentile bootstrap interval.
 //!
 //! Enters: two arms' values (paired by round, or not), a seed. Leaves: ratio of means and its 95 % interval.
-//! Rounds are resampled whole. Above [`BLOCKS`]·2 rounds, runs of successive rounds are resampled as blocks: the
+//! Rounds are resampled whole. Above `BLOCKS`·2 rounds, runs of successive rounds are resampled as blocks: the
 //! cost stays fixed and slow drift is not mistaken for noise (Künsch 1989, Ann. Stat. 17:1217).
 //! Source: Efron & Tibshirani (1993), *An Introduction to the Bootstrap*, §13.3.
 

@@ -1,7 +1,7 @@
 //! The Hodges–Lehmann shift of two unpaired samples: the median of all differences y_j − x_i, with its exact interval.
 //!
 //! Enters: two samples. Leaves: estimate and interval [d_(c+1), d_(nm−c)], c from the untied distribution of U
-//! (with ties it is conservative). Up to [`SORT_LIMIT`] differences are sorted; above, order statistics are found
+//! (with ties it is conservative). Up to `SORT_LIMIT` differences are sorted; above, order statistics are found
 //! by bisection on the value with a two-pointer count, in O(n + m) memory.
 //! Sources: Hodges & Lehmann (1963); Moses' interval, Hollander, Wolfe & Chicken (2014) §4.2–4.3.
 

@@ -1,6 +1,6 @@
 //! Theil–Sen: the median of the slopes between all pairs of points, a trend that outliers do not bend.
 //!
-//! Enters: values at 0, 1, 2, … Leaves: slope a step. Above [`ALL_PAIRS_LIMIT`] values the series is first
+//! Enters: values at 0, 1, 2, … Leaves: slope a step. Above `ALL_PAIRS_LIMIT` values the series is first
 //! condensed into that many blocks of successive values, each by its median: pairs grow with n².
 //! Sources: Theil (1950), Proc. K. Ned. Akad. Wet. 53:386; Sen (1968), J. Am. Stat. Assoc. 63:1379.
 

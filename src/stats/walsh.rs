@@ -1,7 +1,7 @@
 //! Walsh averages (x_i + x_j)/2, i ≤ j: the Hodges–Lehmann estimate is their median, and the signed-rank interval
 //! ends at two of them.
 //!
-//! Enters: finite numbers. Leaves: order statistics of their Walsh averages. Up to [`SORT_LIMIT`] values all
+//! Enters: finite numbers. Leaves: order statistics of their Walsh averages. Up to `SORT_LIMIT` values all
 //! n(n+1)/2 averages are sorted; above, the k-th is found by bisection on the value with a two-pointer count,
 //! O(n) memory and some twenty passes.
 //! Sources: Hodges & Lehmann (1963), Ann. Math. Stat. 34:598; Hollander, Wolfe & Chicken, *Nonparametric

@@ -1,6 +1,6 @@
 //! `assay.db`: every run and trial in one SQLite file.
 //!
-//! Enters: a [`Run`] and its trials as they end. Leaves: the same [`Run`]. It must not know how a trial is
+//! Enters: a [`Run`](crate::record::Run) and its trials as they end. Leaves: the same [`Run`](crate::record::Run). It must not know how a trial is
 //! executed or judged. A trial is committed the moment it ends; a newer schema is refused, an older migrated.
 
 mod reader;

@@ -183,13 +183,21 @@ const SIGNATURES: [(u64, &[u8], &str); 22] = [
 
 fn signature(device: &mut (impl Read + Seek)) -> std::io::Result<Option<&'static str>> {
     let size = device.seek(SeekFrom::End(0))?;
-    let mut start = vec![0; size.min(0x1_1000) as usize];
+    let mut start = vec![0; size.min(0x4_0000) as usize];
     device.seek(SeekFrom::Start(0))?;
     device.read_exact(&mut start)?;
     let at =
         |offset: u64, magic: &[u8]| start.get(offset as usize..).is_some_and(|rest| rest.starts_with(magic));
     if let Some((_, _, what)) = SIGNATURES.iter().find(|(offset, magic, _)| at(*offset, magic)) {
         return Ok(Some(what));
+    }
+    // ZFS: the uberblock that is in use is anywhere in its ring at 128 KiB of the label, in the pool's byte order.
+    let ring = start.get(0x2_0000..).unwrap_or_default();
+    let uberblock = |slot: &[u8]| {
+        slot.starts_with(&0x00ba_b10c_u64.to_le_bytes()) || slot.starts_with(&0x00ba_b10c_u64.to_be_bytes())
+    };
+    if ring.chunks(1024).any(uberblock) {
+        return Ok(Some("a member of a ZFS pool"));
     }
     // MD 0.90 and 1.0 sign the end of the device: 64 KiB blocks, and 8 KiB before the end rounded to 4 KiB.
     for offset in [(size & !0xffff).checked_sub(0x1_0000), size.checked_sub(0x2000).map(|o| o & !0xfff)] {
@@ -240,6 +248,7 @@ mod tests {
         for (offset, magic, what) in SIGNATURES {
             assert_eq!(look(offset as usize, magic), Some(what));
         }
+        assert_eq!(look(0x2_0400, b"\x0c\xb1\xba\0\0\0\0\0"), Some("a member of a ZFS pool"));
         assert!(look((1 << 20) - 0x1_0000, b"\xfc\x4e\x2b\xa9").is_some());
         assert_eq!(signature(&mut std::io::Cursor::new(Vec::new())).unwrap(), None, "an empty device");
     }

@@ -87,7 +87,7 @@ mod tests {
 
     fn of(text: &str) -> FioPaths {
         let file = JobFile::parse(text, "job", Path::new("/")).unwrap();
-        FioPaths::of(&file, Path::new("/work"))
+        FioPaths::of(&file, Path::new("/own"))
     }
 
     fn strings(paths: &[PathBuf]) -> Vec<&str> {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn names_are_read_as_fio_reads_them() {
         let found = of("[global]\nfilename=/dev/disk/by-path/pci-0\\:0:rel\n[a]\n");
-        assert_eq!(strings(&found.files), ["/dev/disk/by-path/pci-0:0", "/work/rel"]);
+        assert_eq!(strings(&found.files), ["/dev/disk/by-path/pci-0:0", "/own/rel"]);
         assert!(found.beginnings.is_empty());
         let found = of("[a]\ndirectory=/data\nfilename=/x\n");
         assert_eq!(strings(&found.files), ["/x", "/data/x"]);
@@ -109,8 +109,8 @@ mod tests {
         let found = of("[a]\ndirectory=/d1:/d2\nwrite_bw_log=/logs/run\n[b]\nopendir=/tree\n");
         assert_eq!(found.beginnings, [at("/d1", "a."), at("/d2", "a."), at("/logs", "run")]);
         assert_eq!(strings(&found.trees), ["/tree"]);
-        assert_eq!(of("[a]\nfilename_format=sub/f_$jobnum\n").beginnings, [at("/work/sub", "f_")]);
-        assert_eq!(of("[a]\nfilename_format=$filenum.$jobname\n").beginnings, [at("/work", "")]);
+        assert_eq!(of("[a]\nfilename_format=sub/f_$jobnum\n").beginnings, [at("/own/sub", "f_")]);
+        assert_eq!(of("[a]\nfilename_format=$filenum.$jobname\n").beginnings, [at("/own", "")]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) fn fitting(pixels: f64, size: f64) -> usize {
     (pixels / (size * 0.56)) as usize
 }
 
-/// The lines and labels behind every chart with numbers on both axes.
+/// A line of this many CSS pixels.
 pub(super) fn line(colour: RGBColor, pixels: f64) -> ShapeStyle {
     ShapeStyle { color: colour.to_rgba(), filled: false, stroke_width: px(pixels).max(1) as u32 }
 }
@@ -71,7 +71,7 @@ pub(super) fn draw(
     .replace(" font-family=\"sans-serif\"", "")
 }
 
-/// Grid colour etc. for the horizontal lines of a chart: one at every tick.
+/// The style of the lines behind a chart.
 pub(super) fn grid_style() -> ShapeStyle {
     line(palette::GRID, 1.0)
 }
