@@ -27,7 +27,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let number = u64::from(round * ARMS * ROWS + position);
             let outcome = &outcomes[(number.wrapping_mul(2_654_435_761) >> 7) as usize % outcomes.len()];
             // The second arm is 3 % faster.
-            let factor = if position % ARMS == 1 { 1.03 } else { 1.0 } * (1.0 + (number % 1009) as f64 * 1e-6);
+            let factor =
+                if position % ARMS == 1 { 1.03 } else { 1.0 } * (1.0 + (number % 1009) as f64 * 1e-6);
             let values = outcome
                 .samples
                 .iter()
@@ -51,7 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     Store::open(Path::new(&path))?.insert_run(&run)?;
-    println!("{} trials in {path}", run.trials.len());
+    use std::io::Write;
+    writeln!(std::io::stdout(), "{} trials in {path}", run.trials.len())?;
     Ok(())
 }
 

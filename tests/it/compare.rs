@@ -107,7 +107,7 @@ fn an_output_file_says_its_format_and_standard_output_stays_empty() {
     assert!(fs::read_to_string(&csv).unwrap().starts_with("job,metric,unit,"));
     let missing = directory.path().join("missing/r.csv");
     let nowhere = assay(&["compare", &a, &b, "-o", missing.to_str().unwrap()]);
-    assert_eq!(nowhere.code, Some(1));
+    assert_eq!(nowhere.code, Some(2));
     assert!(nowhere.err.contains("hint: "), "{}", nowhere.err);
 }
 

@@ -23,6 +23,7 @@ mod layers;
 mod native_engine;
 mod overwrite;
 mod published;
+mod noise_floor;
 mod published_job;
 mod report_program;
 mod resume;

@@ -92,10 +92,10 @@ fn a_wrong_request_is_exit_code_2_with_a_hint() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_exit_code_1() {
+fn a_file_that_cannot_be_written_is_a_wrong_request() {
     let directory = with_run();
     let output = report(directory.path(), &["run.json", "-o", "no/such/report.html"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let errors = text(&output.stderr);
     assert!(errors.contains("no/such/report.html") && errors.contains("hint: "), "{errors}");
 }

@@ -1,0 +1,51 @@
+//! `--aa` is ten rounds of the baseline against itself, and later reports of the same host and job name what it found.
+
+use assay::analyse;
+use assay::record::RunState;
+
+use crate::sandbox::Sandbox;
+
+const EXPERIMENT: &str = "name = \"s\"\njob_text = \"[w]\\nsize=1m\\n\"\nengine = \"simulated\"\n[stop]\nmax_rounds = 8\n\
+                          [simulated]\ncv = 0.02\neffects = { \"bs=8k\" = 0.2 }\n\
+                          [[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"8k\"]\n";
+
+#[test]
+fn an_a_a_run_is_the_noise_floor_of_later_reports() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", EXPERIMENT);
+    let run = |more: &[&str]| {
+        let arguments =
+            [&["run", "s.toml", "--quiet", "--keep-caches", "--keep-disturbed", "--seed", "7"], more]
+                .concat();
+        sandbox.succeed(&arguments).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(run(&[]).contains("noise floor unknown"), "nothing is known yet");
+    let of_itself = run(&["--aa"]);
+    assert!(of_itself.contains("A/A, A against itself"), "{of_itself}");
+    let aa = sandbox.export("2");
+    assert_eq!(
+        (aa.state, aa.aa, aa.trials.len(), aa.design.stop.rounds),
+        (RunState::Finished, true, 20, Some(10))
+    );
+    // Both arms are the baseline: no effect of 8k in either.
+    let bw = aa.metrics.iter().position(|m| m.name == "write.bw").unwrap() as u32;
+    let mean = |cell: u32| {
+        let values: Vec<f64> =
+            aa.trials.iter().filter(|t| t.cell == cell).filter_map(|t| t.value(bw)).collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    assert!((mean(1) / mean(0) - 1.0).abs() < 0.05, "{} {}", mean(0), mean(1));
+
+    let floor = analyse::noise_floor(&aa, &analyse::Options::default()).unwrap();
+    let later = run(&[]);
+    assert!(later.contains("noise floor (A/A run 2): write.bw"), "{later}");
+    assert!(later.contains("of 1 A/A run claimed a difference"), "{later}");
+    let report = sandbox.succeed(&["report", "1"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("noise floor (A/A run 2)"), "also of runs before it: {report}");
+    let spread = format!("spreads by {:.2} %", floor.s_d * 100.0);
+    assert!(later.contains(&spread), "{spread}: {later}");
+    // Another job is not measured by it.
+    sandbox.write("other.toml", &EXPERIMENT.replace("size=1m", "size=2m"));
+    let other = sandbox.succeed(&["run", "other.toml", "--quiet", "--keep-caches", "--keep-disturbed"]);
+    assert!(other.contains("noise floor unknown"), "{other}");
+}
