@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(hint, "`assay run --help` lists what it takes");
         let (message, hint) = words(&["assay", "reprot", "7"]);
         assert_eq!(message, "unrecognized subcommand 'reprot'");
-        assert_eq!(hint, "a similar subcommand exists: 'report'");
+        assert!(hint.contains("similar subcommand") && hint.contains("'report'"), "{hint}");
         let (message, _) = words(&["assay", "show"]);
         assert!(message.contains("<RUN>"), "{message}");
     }

@@ -36,7 +36,7 @@ pub struct CellSpec {
     pub label: String,
     /// Which engine.
     pub engine: EngineChoice,
-    /// Where files go that the job does not place itself.
+    /// Where files go that the job does not place itself: a directory of assay's own.
     pub directory: PathBuf,
     /// The job text with overrides applied and variables replaced.
     pub job_text: Option<String>,
@@ -150,7 +150,7 @@ impl Maker<'_> {
         let mut problems: Vec<(String, Option<String>)> = Vec::new();
         let mut job = self.job.cloned();
         let mut engine = experiment.engine;
-        let mut directory = experiment.directory.clone().unwrap_or_else(|| self.directory.to_owned());
+        let mut directory = self.directory.to_owned();
         let mut values = experiment.variables.clone();
         for (bound, value) in self.assignments() {
             match bound {
@@ -163,7 +163,8 @@ impl Maker<'_> {
                     problems.extend(done.err().as_ref().map(described));
                 }
                 Bound::Directory => {
-                    directory = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
+                    let above = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
+                    directory = above.join(self.directory.file_name().unwrap_or_default());
                 }
                 Bound::Engine => match EngineChoice::named(value) {
                     Some(named) if self.has_what_it_runs(named) => engine = named,

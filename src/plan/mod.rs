@@ -56,8 +56,8 @@ pub struct Plan {
 const MOST_CELLS: usize = 1000;
 
 impl Plan {
-    /// Binds every key, crosses the levels and resolves every cell. `directory` holds the files of jobs and cells
-    /// that name none.
+    /// Binds every key, crosses the levels and resolves every cell. `directory` is the one of
+    /// assay's own in which the cells work; one that varies the directory works in another of the same name.
     ///
     /// # Errors
     /// Keys that name nothing, values that cannot be, jobs the engine cannot take: all at once.

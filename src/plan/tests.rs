@@ -48,7 +48,7 @@ fn a_variable_comes_before_an_option_and_an_option_before_a_setting() {
     assert_eq!(option.cells[1].directory, PathBuf::from("/own"));
     let setting = plan("[a]\nsize=1m\n", &["target.directory=/x,/y"]).unwrap();
     assert!(!text(&setting, 1).contains("directory"));
-    assert_eq!(setting.cells[1].directory, PathBuf::from("/y"));
+    assert_eq!(setting.cells[1].directory, PathBuf::from("/y/own"));
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn a_level_may_set_several_things() {
     let plan = Plan::new(&experiment, 1, Path::new("/own")).unwrap();
     assert_eq!(text(&plan, 0), "[a]\nsize=1m\nrw=write\nend_fsync=1\n");
     assert_eq!(text(&plan, 1), "[a]\nsize=1m\nrw=write\ndirect=1\n");
-    assert_eq!(plan.cells[1].directory, PathBuf::from("/d"));
+    assert_eq!(plan.cells[1].directory, PathBuf::from("/d/own"));
     assert_eq!(
         plan.files.iter().map(|file| file.path.to_str().unwrap()).collect::<Vec<_>>(),
-        ["/d/a.0.0", "/own/a.0.0"]
+        ["/d/own/a.0.0", "/own/a.0.0"]
     );
 }
 

@@ -26,7 +26,33 @@ fn a_name_that_climbs_out_of_the_work_directory_is_refused() {
     for rw in ["write", "read"] {
         let job = format!("[a]\nfilename=../precious\nrw={rw}\nsize=64k\n");
         refused("precious", "native", &job, "goes up with '..'");
+        for elsewhere in [vec!["-d", "place"], vec!["--vary", "target.directory=place"]] {
+            let sandbox = Sandbox::new();
+            std::fs::create_dir(sandbox.path().join("place")).unwrap();
+            let precious = sandbox.write("place/precious", "precious");
+            sandbox.write("job.fio", &job);
+            let mut arguments = vec!["run", "job.fio", "--vary", "bs=4k,8k", "--rounds", "1"];
+            arguments.extend(&elsewhere);
+            let output = sandbox.run(&arguments);
+            assert_eq!(output.status.code(), Some(2), "{elsewhere:?} {}", errors(&output));
+            assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+        }
     }
+}
+
+#[test]
+fn a_file_of_the_same_name_beside_the_work_directory_is_neither_in_the_way_nor_touched() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path().join("place")).unwrap();
+    sandbox.write("job.fio", "[a]\nrw=write\nsize=64k\n");
+    // It comes while the run goes on.
+    let copy = "cp job.fio place/a.0.0";
+    sandbox
+        .succeed(&["run", "job.fio", "--vary", "bs=4k,8k", "--rounds", "1", "-d", "place", "--after", copy]);
+    let file = sandbox.path().join("place/a.0.0");
+    assert!(file.exists(), "only what the run made is removed");
+    sandbox.succeed(&["run", "job.fio", "--vary", "bs=4k,8k", "--rounds", "1", "-d", "place"]);
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("[a]"));
 }
 
 #[test]

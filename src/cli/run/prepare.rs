@@ -1,6 +1,6 @@
 //! Everything decided before the first trial: the plan, the engines, the run's record.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use crate::cli::database::wrong;
 use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{CellSpec, Plan, PlanError};
 use crate::record::{RECORD_VERSION, Run, RunState, Source};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
@@ -146,19 +146,10 @@ fn planned(
     let name = format!("{:016x}", seed_from_clock());
     let default = WorkDirectory::path_for(&base, &name);
     let plan = Plan::new(experiment, seed, &default).map_err(|error| wrong_plan(&error))?;
-    let mut by_directory: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
-    let mut targets = Vec::new();
-    for cell in &plan.cells {
-        let work = by_directory.entry(cell.directory.clone()).or_insert_with(|| {
-            if cell.directory == default {
-                default.clone()
-            } else {
-                WorkDirectory::path_for(&cell.directory, &name)
-            }
-        });
-        targets.push(TargetSpec { directory: work.clone(), drop_caches });
-    }
-    let work: Vec<PathBuf> = by_directory.into_values().collect();
+    let own = |cell: &CellSpec| TargetSpec { directory: cell.directory.clone(), drop_caches };
+    let targets: Vec<TargetSpec> = plan.cells.iter().map(own).collect();
+    let work: BTreeSet<PathBuf> = targets.iter().map(|target| target.directory.clone()).collect();
+    let work: Vec<PathBuf> = work.into_iter().collect();
     work.iter().try_for_each(|path| writable(path.parent().unwrap_or(Path::new("."))))?;
     Ok((plan, work, targets))
 }
