@@ -123,8 +123,12 @@ fn killed_at_random(engine: &str, moments: u32) {
                     assert_eq!(now.trials[..before.trials.len()], before.trials, "a stored trial changed");
                 }
                 if now.state == RunState::Finished {
-                    // Killed between the last trial and the report.
+                    // Killed between the last trial and the report: only putting back can be left to do.
                     is_whole(&now);
+                    let again = sandbox.run(&["run", "--resume", "1", "--keep-caches"]);
+                    let nothing = errors(&again).contains("run 1 is finished");
+                    assert_eq!(again.status.code(), Some(if nothing { 2 } else { 0 }), "{}", errors(&again));
+                    assert_eq!(sandbox.export("1").trials, now.trials);
                     break;
                 }
                 stored = Some(now);
@@ -159,7 +163,7 @@ fn killed_at_ten_random_moments_the_fio_engine() {
 
 #[test]
 fn a_killed_agent_is_a_failed_trial_that_is_tried_again() {
-    for (engine, sign) in [("native", "agent"), ("fio", "fio")] {
+    for (engine, sign) in [("native", "agent"), ("fio", "bin/fio")] {
         if engine == "fio" && !available("fio") {
             continue;
         }
@@ -240,7 +244,7 @@ fn a_killed_process_group_leaves_no_process() {
         let mut command = sandbox.assay(&arguments(engine));
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
         let mut child = command.process_group(0).spawn().unwrap();
-        wait_for(&sandbox, if engine == "fio" { "fio " } else { " agent" });
+        wait_for(&sandbox, if engine == "fio" { "bin/fio" } else { " agent" });
         let group = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         rustix::process::kill_process_group(group, Signal::KILL).unwrap();
         child.wait().unwrap();

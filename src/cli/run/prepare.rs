@@ -91,7 +91,9 @@ impl Prepared {
             let pid = owner.split_whitespace().next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
             return Err(wrong(&StoreError::Busy { run: id, pid }));
         }
-        if run.state == RunState::Finished {
+        // Killed after its last trial, it is finished but has not put everything back yet.
+        let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
+        if run.state == RunState::Finished && !leftovers.iter().any(|(run, _)| *run == id) {
             return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
                 .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
         }
