@@ -26,9 +26,8 @@ JOB
 begun=$SECONDS
 claims=0
 for ((number = 1; number <= runs; number++)); do
-    # --keep-caches: direct I/O does not read the page cache, and dropping it makes every other program read again.
     code=0
-    "$assay" run aa.fio --aa --quiet --keep-caches --fail-if changed > report.txt 2> errors.txt || code=$?
+    "$assay" run aa.fio --aa --quiet --fail-if changed > report.txt 2> errors.txt || code=$?
     case $code in
     0) ;;
     3)

@@ -3,6 +3,8 @@
 //! Enters: the run so far. Leaves: how many primary comparisons are decided, and whether to stop. Only the
 //! primary metrics are touched.
 
+use std::collections::BTreeSet;
+
 use super::comparison::Role;
 use super::draft::{Case, Setting};
 use super::layout::Layout;
@@ -15,7 +17,7 @@ use crate::record::Run;
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Rounds begun so far.
+    /// Rounds begun so far, without those thrown out.
     pub rounds: u32,
     /// Rounds it may take at most: N_max, or the fixed number.
     pub limit: u32,
@@ -44,7 +46,10 @@ pub fn decided(run: &Run, options: &Options) -> bool {
 #[must_use]
 pub fn progress(run: &Run, options: &Options) -> Progress {
     let stop = options.stop(run);
-    let rounds = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
+    // Rounds that were thrown out are made up for.
+    let begun = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
+    let excluded = run.trials.iter().filter(|trial| trial.excluded.is_some()).map(|trial| trial.round);
+    let rounds = begun - excluded.collect::<BTreeSet<_>>().len() as u32;
     let table = Table::new(run);
     let layout = Layout::new(run, options, &table);
     let of = layout.family() as u32;

@@ -1,4 +1,4 @@
-//! What a key names: a `${KEY}`, a fio option or a setting, looked up in this order.
+//! What a key names: a `${KEY}`, a fio option or a setting, looked up in this order (`directory` is always the setting).
 //!
 //! Enters: a key with its namespace, and what the experiment has. Leaves: a [`Bound`] key, or the nearest known ones.
 
@@ -53,6 +53,10 @@ impl Keys {
         if namespace != Namespace::Target {
             if self.variables.contains(key) {
                 return Ok(Bound::Variable(key.to_owned()));
+            }
+            // fio has an option of this name, too; as a setting it gives each level a directory of assay's own there.
+            if namespace == Namespace::Any && key == "directory" {
+                return Ok(Bound::Directory);
             }
             if let Some(option) = fio_option(key).filter(|_| self.has_job) {
                 return Ok(Bound::Option(option.name));

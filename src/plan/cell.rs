@@ -55,7 +55,8 @@ pub struct CellSpec {
 }
 
 /// All cells of `experiment`.
-pub(super) fn resolve(experiment: &Experiment, directory: &Path) -> Result<Vec<CellSpec>, PlanError> {
+pub(super) fn resolve(experiment: &Experiment, base: &Path, own: &str) -> Result<Vec<CellSpec>, PlanError> {
+    let base = experiment.directory.as_deref().unwrap_or(base);
     let job = match &experiment.job {
         Some(job) => Some(
             JobFile::parse(&job.text, &job.origin, &job.base_dir).map_err(|errors| from_workload(&errors))?,
@@ -67,7 +68,7 @@ pub(super) fn resolve(experiment: &Experiment, directory: &Path) -> Result<Vec<C
     let mut problems = Problems { cells: combinations.len(), found: Vec::new(), hint: None };
     let mut cells = Vec::new();
     for (index, chosen) in combinations.iter().enumerate() {
-        let maker = Maker { experiment, job: job.as_ref(), bound: &bound, directory, chosen };
+        let maker = Maker { experiment, job: job.as_ref(), bound: &bound, base, own, chosen };
         match maker.make(index as u32) {
             Ok(cell) => cells.push(cell),
             Err(errors) => problems.add(&maker.label(index as u32), errors),
@@ -140,7 +141,8 @@ struct Maker<'e> {
     experiment: &'e Experiment,
     job: Option<&'e JobFile>,
     bound: &'e BTreeMap<(usize, usize, usize), Bound>,
-    directory: &'e Path,
+    base: &'e Path,
+    own: &'e str,
     chosen: &'e [u32],
 }
 
@@ -150,7 +152,7 @@ impl Maker<'_> {
         let mut problems: Vec<(String, Option<String>)> = Vec::new();
         let mut job = self.job.cloned();
         let mut engine = experiment.engine;
-        let mut directory = self.directory.to_owned();
+        let mut directory = self.base.to_owned();
         let mut values = experiment.variables.clone();
         for (bound, value) in self.assignments() {
             match bound {
@@ -163,8 +165,7 @@ impl Maker<'_> {
                     problems.extend(done.err().as_ref().map(described));
                 }
                 Bound::Directory => {
-                    let above = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
-                    directory = above.join(self.directory.file_name().unwrap_or_default());
+                    directory = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
                 }
                 Bound::Engine => match EngineChoice::named(value) {
                     Some(named) if self.has_what_it_runs(named) => engine = named,
@@ -179,8 +180,12 @@ impl Maker<'_> {
                 },
             }
         }
+        let directory = directory.join(self.own);
         let job = match job.map(|job| job.substitute(&values)) {
-            Some(Ok(job)) => Some(job),
+            Some(Ok(mut job)) => {
+                job.make_directories_absolute(self.base);
+                Some(job)
+            }
             Some(Err(errors)) => {
                 problems.push(described(&errors));
                 None

@@ -56,13 +56,13 @@ pub struct Plan {
 const MOST_CELLS: usize = 1000;
 
 impl Plan {
-    /// Binds every key, crosses the levels and resolves every cell. `directory` is the one of
-    /// assay's own in which the cells work; one that varies the directory works in another of the same name.
+    /// Binds every key, crosses the levels and resolves every cell. Each works in a directory of its own called `own`,
+    /// below the one it names, else the experiment's, else `base`; below that last one are relative paths of jobs.
     ///
     /// # Errors
     /// Keys that name nothing, values that cannot be, jobs the engine cannot take: all at once.
-    pub fn new(experiment: &Experiment, seed: u64, directory: &Path) -> Result<Plan, PlanError> {
-        let cells = cell::resolve(experiment, directory)?;
+    pub fn new(experiment: &Experiment, seed: u64, base: &Path, own: &str) -> Result<Plan, PlanError> {
+        let cells = cell::resolve(experiment, base, own)?;
         let outlook = outlook::Outlook::of(experiment, &cells);
         let factors = if experiment.aa {
             vec![PlannedFactor { name: "a/a".to_owned(), levels: vec!["A".to_owned(), "A'".to_owned()] }]

@@ -17,7 +17,7 @@ fn vary(levels: &[&str]) -> CommandLine {
 }
 
 fn plan(job: &str, levels: &[&str]) -> Result<Plan, PlanError> {
-    Plan::new(&experiment(job, &vary(levels)), 1, Path::new("/own"))
+    Plan::new(&experiment(job, &vary(levels)), 1, Path::new("/"), "own")
 }
 
 fn text(plan: &Plan, cell: usize) -> &str {
@@ -44,7 +44,14 @@ fn a_variable_comes_before_an_option_and_an_option_before_a_setting() {
     let named = plan("[a]\nsize=1m\nbs=${bs}\ndirectory=/x\n", &["bs=4k,8k"]).unwrap();
     assert!(text(&named, 1).contains("bs=8k\n") && text(&named, 1).matches("bs=").count() == 1);
     let option = plan("[a]\nsize=1m\n", &["directory=/x,/y"]).unwrap();
-    assert!(text(&option, 1).contains("directory=/y"));
+    assert_eq!(
+        option.cells[1].directory,
+        PathBuf::from("/y/own"),
+        "a setting, although fio has an option of this name"
+    );
+    assert!(!text(&option, 1).contains("directory"));
+    let option = plan("[a]\nsize=1m\n", &["job.directory=/x,y"]).unwrap();
+    assert!(text(&option, 0).contains("directory=/x") && text(&option, 1).contains("directory=/y"));
     assert_eq!(option.cells[1].directory, PathBuf::from("/own"));
     let setting = plan("[a]\nsize=1m\n", &["target.directory=/x,/y"]).unwrap();
     assert!(!text(&setting, 1).contains("directory"));
@@ -75,7 +82,7 @@ fn a_level_may_set_several_things() {
     let toml = "job_text = \"[a]\\nsize=1m\\nrw=write\"\n[[factor]]\nname = \"cache\"\n[[factor.level]]\nlabel = \"buffered\"\n\
                 set = { end_fsync = 1 }\n[[factor.level]]\nlabel = \"direct\"\nset = { direct = 1, \"target.directory\" = \"/d\" }\n";
     let experiment = Experiment::from_toml(toml, "e.toml", Path::new("/"), &CommandLine::default()).unwrap();
-    let plan = Plan::new(&experiment, 1, Path::new("/own")).unwrap();
+    let plan = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap();
     assert_eq!(text(&plan, 0), "[a]\nsize=1m\nrw=write\nend_fsync=1\n");
     assert_eq!(text(&plan, 1), "[a]\nsize=1m\nrw=write\ndirect=1\n");
     assert_eq!(plan.cells[1].directory, PathBuf::from("/d/own"));
@@ -120,7 +127,7 @@ fn what_only_fio_has_is_found_before_anything_runs() {
     let everywhere = plan("[a]\nsize=1m\nzonemode=zbd\n", &["direct=0,1"]).unwrap_err();
     assert_eq!(everywhere.problems, ["e.toml:3: zonemode=zbd: the native engine does not have this option"]);
     let line = CommandLine { engine: Some("fio".to_owned()), ..vary(&["ioengine=psync,mmap"]) };
-    let fio = Plan::new(&experiment(JOB, &line), 1, Path::new("/own")).unwrap();
+    let fio = Plan::new(&experiment(JOB, &line), 1, Path::new("/"), "own").unwrap();
     assert_eq!((fio.tools.as_slice(), fio.files_known), (&["fio".to_owned()][..], false));
 }
 
@@ -158,7 +165,7 @@ fn a_command_takes_variables_and_leaves_the_shells_own() {
     let argv = ["sh", "-c", "prog ${clients} ${HOME_OF_SHELL}"].map(str::to_owned);
     let line = CommandLine { before: Some("echo ${mode}".to_owned()), ..vary(&["clients=1,8", "mode=a,b"]) };
     let experiment = Experiment::from_command(&argv, &line).unwrap();
-    let plan = Plan::new(&experiment, 1, Path::new("/own")).unwrap();
+    let plan = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap();
     assert_eq!(plan.cells[3].command[2], "prog 8 ${HOME_OF_SHELL}");
     assert_eq!(
         plan.cells[3].variables,
@@ -166,14 +173,14 @@ fn a_command_takes_variables_and_leaves_the_shells_own() {
     );
     assert_eq!((plan.tools.as_slice(), plan.files_known), (&["sh".to_owned()][..], false));
     let wrong = Experiment::from_command(&argv, &vary(&["direct=0,1"])).unwrap();
-    let message = Plan::new(&wrong, 1, Path::new("/own")).unwrap_err().to_string();
+    let message = Plan::new(&wrong, 1, Path::new("/"), "own").unwrap_err().to_string();
     assert!(message.contains("a fio option, but a command is run"), "{message}");
 }
 
 #[test]
 fn a_a_runs_the_baseline_twice() {
     let line = CommandLine { aa: true, ..vary(&["direct=1,0"]) };
-    let plan = Plan::new(&experiment(JOB, &line), 1, Path::new("/own")).unwrap();
+    let plan = Plan::new(&experiment(JOB, &line), 1, Path::new("/"), "own").unwrap();
     assert_eq!(plan.factors, [PlannedFactor { name: "a/a".into(), levels: vec!["A".into(), "A'".into()] }]);
     assert_eq!(plan.cells[0].job_text, plan.cells[1].job_text);
     assert!(text(&plan, 1).contains("direct=1"));
@@ -201,7 +208,7 @@ fn files_and_times_are_told_beforehand() {
     );
     assert_eq!(plan.cells[0].longest_s, Some(24.5));
     assert_eq!((plan.longest_round_s(), plan.longest_s()), (Some(49.0), Some(1470.0)));
-    let sized = Plan::new(&experiment(JOB, &vary(&["direct=0,1"])), 1, Path::new("/own")).unwrap();
+    let sized = Plan::new(&experiment(JOB, &vary(&["direct=0,1"])), 1, Path::new("/"), "own").unwrap();
     assert_eq!(sized.longest_s(), None);
 }
 
@@ -209,7 +216,7 @@ fn files_and_times_are_told_beforehand() {
 fn the_budget_ends_it_with_the_round_that_passes_it() {
     let line = CommandLine { time_budget: Some("100s".to_owned()), ..vary(&["direct=0,1"]) };
     let experiment = experiment("[a]\nsize=1m\nruntime=10\n", &line);
-    assert_eq!(Plan::new(&experiment, 1, Path::new("/own")).unwrap().longest_s(), Some(120.0));
+    assert_eq!(Plan::new(&experiment, 1, Path::new("/"), "own").unwrap().longest_s(), Some(120.0));
 }
 
 #[test]
@@ -217,7 +224,7 @@ fn simulated_effects_multiply() {
     let toml = "engine = \"simulated\"\n[simulated]\nbw = 1e8\nsleep_ms = 5\neffects = { \"a=2\" = 0.1, \"b=y\" = -0.5 }\n\
                 [[factor]]\nname = \"a\"\nlevels = [1, 2]\n[[factor]]\nname = \"b\"\nlevels = [\"x\", \"y\"]\n";
     let experiment = Experiment::from_toml(toml, "e.toml", Path::new("/"), &CommandLine::default()).unwrap();
-    let plan = Plan::new(&experiment, 1, Path::new("/own")).unwrap();
+    let plan = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap();
     let effects: Vec<f64> = plan.cells.iter().map(|cell| cell.simulated.unwrap().effect).collect();
     for (effect, expected) in effects.iter().zip([0.0, -0.5, 0.1, -0.45]) {
         assert!((effect - expected).abs() < 1e-12, "{effects:?}");

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::event::{Event, Sink, SinkError};
-use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
+use crate::host::Limits as DisturbanceLimits;
+use crate::launch::{Answer, EngineKind, LaunchError, Launcher, Reply, Request};
 use crate::record::{Outcome, Run, RunState, Status, Trial};
 
 /// Rules fixed before the first trial; none of them can see an outcome.
@@ -16,7 +17,7 @@ pub struct Limits {
     /// Ends the run with the round that passes it.
     pub time_budget: Option<Duration>,
     /// Throws a round out for what others did to the machine in one of its trials; `None`: never.
-    pub disturbance: Option<crate::host::Limits>,
+    pub disturbance: Option<DisturbanceLimits>,
 }
 
 /// Why a run could not go on.
@@ -81,21 +82,26 @@ impl Execution<'_> {
 
     fn trials_left(&self) -> u64 {
         let planned = u64::from(self.limits.rounds) * self.run.cells.len() as u64;
-        planned.saturating_sub(self.run.trials.iter().filter(|t| is_final(t)).count() as u64)
+        let done = self.run.trials.iter().filter(|t| is_final(t) && t.excluded.is_none());
+        planned.saturating_sub(done.count() as u64)
     }
 
     fn rounds(&mut self) -> Result<Ending, RunError> {
         let begun = Instant::now();
-        for round in 0..self.limits.rounds {
+        let mut round = 0;
+        // A round thrown out is made up for, but not for ever on a machine that is never calm.
+        while self.rounds_that_count(round) < self.limits.rounds && round < 2 * self.limits.rounds {
             let was_complete = self.complete(round);
+            let this = round;
+            round += 1;
             if !was_complete {
-                match self.round(round)? {
+                match self.round(this)? {
                     Ending::Finished => {}
                     other => return Ok(other),
                 }
             }
             // An earlier session went on after this round; asked again, the part of a later round would be judged with it.
-            if was_complete && self.run.trials.iter().any(|t| t.round > round) {
+            if was_complete && self.run.trials.iter().any(|t| t.round > this) {
                 continue;
             }
             if (self.decided)(self.run) {
@@ -105,13 +111,27 @@ impl Execution<'_> {
                 self.run.notes.push("ended early: fewer than two cells can be run here".to_owned());
                 return Ok(Ending::Finished);
             }
-            let last = round + 1 == self.limits.rounds;
-            if !last && self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget) {
-                self.run.notes.push(format!("the time budget ended it after {} rounds", round + 1));
+            if self.rounds_that_count(round) < self.limits.rounds
+                && self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget)
+            {
+                self.run.notes.push(format!("the time budget ended it after {round} rounds"));
                 return Ok(Ending::Finished);
             }
         }
+        let missing = self.limits.rounds - self.rounds_that_count(round).min(self.limits.rounds);
+        if missing > 0 {
+            self.run.notes.push(format!(
+                "{missing} rounds are missing: of {round}, too many were thrown out for what others did to the machine; \
+                 --keep-disturbed counts them all"
+            ));
+        }
         Ok(Ending::Finished)
+    }
+
+    /// How many of the first `rounds` rounds were not thrown out.
+    fn rounds_that_count(&self, rounds: u32) -> u32 {
+        let excluded = self.run.trials.iter().filter(|t| t.excluded.is_some() && t.round < rounds);
+        rounds - excluded.map(|t| t.round).collect::<BTreeSet<_>>().len() as u32
     }
 
     /// Whether nothing of the round is left to do (a resumed run): every trial has ended, and a disturbed round is
@@ -214,7 +234,7 @@ impl Execution<'_> {
             Err(LaunchError::Cancelled) => return Ok(Attempt::Interrupted),
             Err(error) => return Err(RunError::Launch(error)),
         };
-        let limits = self.limits.disturbance;
+        let limits = self.limits.disturbance.and_then(|limits| limits_for(request.engine, limits));
         let disturbed_by =
             reply.disturbance.as_ref().and_then(|seen| limits.and_then(|limits| seen.over(&limits)));
         let mut trial = Trial {
@@ -246,6 +266,15 @@ impl Execution<'_> {
             sink.event(&event(run))?;
         }
         Ok(())
+    }
+}
+
+/// What may disturb an engine: one without I/O no disk, a command that may do anything only the processor.
+fn limits_for(engine: EngineKind, limits: DisturbanceLimits) -> Option<DisturbanceLimits> {
+    match engine {
+        EngineKind::Simulated | EngineKind::Null => None,
+        EngineKind::Command => Some(DisturbanceLimits { foreign_read_bytes: u64::MAX, ..limits }),
+        EngineKind::Native | EngineKind::Fio => Some(limits),
     }
 }
 

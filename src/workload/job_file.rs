@@ -180,6 +180,17 @@ impl JobFile {
         WorkloadErrors::or(self.settings().filter_map(problem).collect())
     }
 
+    /// Makes relative `directory` values absolute, below `base`.
+    pub fn make_directories_absolute(&mut self, base: &Path) {
+        let settings = self.sections.iter_mut().flat_map(|section| &mut section.settings);
+        for setting in settings.filter(|setting| setting.canonical() == "directory") {
+            if let Some(value) = &mut setting.value {
+                let parts = value.split(':').map(|part| base.join(part).to_string_lossy().into_owned());
+                *value = parts.collect::<Vec<_>>().join(":");
+            }
+        }
+    }
+
     /// The text of a job file that fio runs as it would run this one: includes inlined, comments gone, overrides in place.
     #[must_use]
     pub fn to_fio_text(&self) -> String {

@@ -302,7 +302,7 @@ fn store() -> &'static [u8] {
     BYTES.get_or_init(|| {
         let sandbox = Sandbox::new();
         sandbox.write("s.toml", SIMULATED);
-        sandbox.succeed(&["run", "s.toml", "--keep-caches", "--keep-disturbed", "--quiet"]);
+        sandbox.succeed(&["run", "s.toml", "--keep-disturbed", "--quiet"]);
         std::fs::read(sandbox.path().join("assay.db")).unwrap()
     })
 }
@@ -492,7 +492,7 @@ fn a_closed_standard_input_is_no_obstacle() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
     let program = env!("CARGO_BIN_EXE_assay");
-    let line = format!("'{program}' run job.fio --vary bs=4k,8k --rounds 1 --keep-caches <&-");
+    let line = format!("'{program}' run job.fio --vary bs=4k,8k --rounds 1 <&-");
     let output = Command::new("sh").arg("-c").arg(line).current_dir(sandbox.path()).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
 }

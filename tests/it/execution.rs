@@ -103,7 +103,7 @@ fn order(cells: usize, round: u32) -> Vec<usize> {
 fn request(cell: usize, round: u32) -> Request {
     Request {
         protocol: PROTOCOL,
-        engine: EngineKind::Null,
+        engine: EngineKind::Native,
         task: Task { seed: u64::from(round) * 1000 + cell as u64, ..Task::default() },
         target: TargetSpec::default(),
         before: None,
@@ -374,11 +374,20 @@ fn a_disturbed_round_is_excluded_whole_and_only_that_round() {
     let mut run = run_of(&["a", "b"]);
     let script = |cell, round, _| if (cell, round) == (0, 0) { disturbed() } else { done() };
     let (_, log, asked) = Session::default().execute(&mut run, &script);
-    assert_eq!(asked.len(), 4, "its other trials are run all the same");
+    assert_eq!(asked.len(), 6, "its other trials are run all the same, and the round is made up for");
     let rule = stolen().over(&DisturbanceLimits::default()).unwrap();
     assert!(log.joined().contains(&format!("round 0 | excluded 0 {rule} | 1.1.0")), "{}", log.joined());
     let excluded: Vec<_> = run.trials.iter().map(|t| t.excluded.as_deref()).collect();
-    assert_eq!(excluded, [Some(&*rule), Some(&*rule), None, None]);
+    assert_eq!(excluded, [Some(&*rule), Some(&*rule), None, None, None, None]);
+}
+
+#[test]
+fn a_machine_that_is_never_calm_ends_a_run_after_twice_its_rounds() {
+    let mut run = run_of(&["a", "b"]);
+    let session = Session { rounds: 3, ..Session::default() };
+    let (ending, _, asked) = session.execute(&mut run, &|_, _, _| disturbed());
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 12));
+    assert!(run.notes.iter().any(|note| note.contains("3 rounds are missing")), "{:?}", run.notes);
 }
 
 #[test]
@@ -391,10 +400,10 @@ fn a_round_disturbed_before_a_kill_is_excluded_whole_by_the_session_that_goes_on
         assert!(session.execute(&mut run, &script).0.is_err());
         run.trials.truncate(kept);
         let (ending, log, asked) = Session::default().execute(&mut run, &|_, _, _| done());
-        assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 4 - kept));
+        assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 6 - kept));
         assert!(log.joined().contains("round 0 | excluded 0 "), "{}", log.joined());
         let excluded: Vec<_> = run.trials.iter().map(|t| t.excluded.is_some()).collect();
-        assert_eq!(excluded, [true, true, false, false], "killed after {kept}");
+        assert_eq!(excluded, [true, true, false, false, false, false], "killed after {kept}");
     }
 }
 

@@ -98,7 +98,7 @@ fn the_examples_of_the_manual_are_experiments() {
         let path = directory.path().join("example.toml");
         std::fs::write(&path, example).unwrap();
         let experiment = Experiment::load(&path, &CommandLine::default()).unwrap();
-        let plan = Plan::new(&experiment, 1, directory.path()).unwrap();
+        let plan = Plan::new(&experiment, 1, directory.path(), "own").unwrap();
         assert_eq!(plan.cells.len(), cells, "{example}");
     }
 }

@@ -67,7 +67,6 @@ fn runs(engine: &str) {
         "2",
         "--engine",
         engine,
-        "--keep-caches",
         "--keep-disturbed",
         "--quiet",
     ]);

@@ -18,18 +18,7 @@ const ROUNDS: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 fn arguments(engine: &str) -> Vec<&str> {
-    vec![
-        "run",
-        "job.fio",
-        "--vary",
-        "BS=4k,8k",
-        "--rounds",
-        "3",
-        "--keep-caches",
-        "--keep-disturbed",
-        "--engine",
-        engine,
-    ]
+    vec!["run", "job.fio", "--vary", "BS=4k,8k", "--rounds", "3", "--keep-disturbed", "--engine", engine]
 }
 
 fn sandbox() -> Sandbox {
@@ -133,7 +122,7 @@ fn killed_at_random(engine: &str, moments: u32) {
                 }
                 stored = Some(now);
                 // At once: what the kill left may still be ending.
-                next = vec!["run", "--resume", "1", "--keep-caches", "--keep-disturbed"];
+                next = vec!["run", "--resume", "1", "--keep-disturbed"];
                 continue;
             }
             let output = child.wait_with_output().unwrap();
@@ -210,7 +199,7 @@ fn interrupted_it_puts_everything_back_prints_the_verdict_so_far_and_how_to_go_o
         let stored = sandbox.export("1");
         assert_eq!(stored.state, RunState::Interrupted);
         only_the_store_is_left(&sandbox);
-        sandbox.succeed(&["run", "--resume", "1", "--keep-caches", "--keep-disturbed"]);
+        sandbox.succeed(&["run", "--resume", "1", "--keep-disturbed"]);
         let whole = sandbox.export("1");
         is_whole(&whole);
         assert_eq!(whole.trials[..stored.trials.len()], stored.trials);
@@ -278,7 +267,7 @@ fn what_a_kill_left_is_listed_by_the_next_start_and_removed_by_cleanup() {
     }
     // The next start says so and goes on; its own files are its own.
     sandbox.write("other.fio", JOB);
-    let next = ["run", "other.fio", "--vary", "BS=4k,8k", "--rounds", "1", "--keep-caches"];
+    let next = ["run", "other.fio", "--vary", "BS=4k,8k", "--rounds", "1"];
     let output = sandbox.run(&next);
     assert!(output.status.success(), "{}", errors(&output));
     for path in &left {

@@ -79,9 +79,9 @@ pub struct Args {
     /// A device or existing file that the job may overwrite; nothing else that exists is written to
     #[arg(long, value_name = "PATH")]
     pub(super) destroy: Vec<PathBuf>,
-    /// Leave the page cache as it is between trials
+    /// Drop the whole machine's page cache before each trial (needs root; files are made anew for each in any case)
     #[arg(long)]
-    pub(super) keep_caches: bool,
+    pub(super) drop_caches: bool,
     /// Count every round, also those in which others disturbed the machine
     #[arg(long)]
     pub(super) keep_disturbed: bool,

@@ -52,7 +52,7 @@ impl Prepared {
         let experiment = args.experiment()?;
         let seed = args.seed.unwrap_or_else(seed_from_clock);
         let job_text = experiment.job.as_ref().map(|job| job.text.clone());
-        let (plan, work, targets) = planned(&experiment, seed, !args.keep_caches)?;
+        let (plan, work, targets) = planned(&experiment, seed, args.drop_caches)?;
         let engines = probe(&plan)?;
         let run = Run {
             version: RECORD_VERSION,
@@ -106,11 +106,11 @@ impl Prepared {
         // The later rounds must start as the earlier ones did, and may destroy no more than was named.
         let first = first_typed(&run);
         let first = first.as_deref();
-        let keep_caches = args.keep_caches || first.is_some_and(|first| first.keep_caches);
+        let drop_caches = args.drop_caches || first.is_some_and(|first| first.drop_caches);
         let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
         let destroy =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
-        let (plan, work, targets) = planned(&experiment, run.seed, !keep_caches)?;
+        let (plan, work, targets) = planned(&experiment, run.seed, drop_caches)?;
         if crate::run::design(&plan) != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
@@ -138,22 +138,18 @@ fn planned(
     seed: u64,
     drop_caches: bool,
 ) -> Result<(Plan, Vec<PathBuf>, Vec<TargetSpec>), Failure> {
-    let base = match &experiment.directory {
-        Some(directory) => directory.clone(),
-        None => {
-            std::env::current_dir().map_err(|e| Failure::request(format!("the current directory: {e}")))?
-        }
-    };
+    let here = std::env::current_dir().map_err(|e| {
+        Failure::request(format!("the current directory: {e}")).hint("--directory names another")
+    })?;
     // Not the run's seed: a second run with the same --seed must not share, or remove, the first one's directory.
-    let name = format!("{:016x}", seed_from_clock());
-    let default = WorkDirectory::path_for(&base, &name);
-    let plan = Plan::new(experiment, seed, &default).map_err(|error| wrong_plan(&error))?;
-    let own = |cell: &CellSpec| TargetSpec { directory: cell.directory.clone(), drop_caches };
-    let targets: Vec<TargetSpec> = plan.cells.iter().map(own).collect();
-    let work: BTreeSet<PathBuf> = targets.iter().map(|target| target.directory.clone()).collect();
-    let work: Vec<PathBuf> = work.into_iter().collect();
+    let own = WorkDirectory::path_for(Path::new(""), &format!("{:016x}", seed_from_clock()));
+    let plan =
+        Plan::new(experiment, seed, &here, &own.to_string_lossy()).map_err(|error| wrong_plan(&error))?;
+    let target = |cell: &CellSpec| TargetSpec { directory: cell.directory.clone(), drop_caches };
+    let targets: Vec<TargetSpec> = plan.cells.iter().map(target).collect();
+    let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.directory.clone()).collect();
     work.iter().try_for_each(|path| writable(path.parent().unwrap_or(Path::new("."))))?;
-    Ok((plan, work, targets))
+    Ok((plan, work.into_iter().collect(), targets))
 }
 
 fn writable(directory: &Path) -> Result<(), Failure> {

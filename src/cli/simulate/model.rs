@@ -84,7 +84,7 @@ pub(super) fn two_cells() -> anyhow::Result<Plan> {
     let line = CommandLine { vary: vec!["direct=0,1".to_owned()], ..CommandLine::default() };
     let text = "job_text = \"[job]\\nrw=write\\nsize=1m\\n\"\n";
     let experiment = Experiment::from_toml(text, "simulate", Path::new("/"), &line)?;
-    Ok(Plan::new(&experiment, 0, Path::new("/"))?)
+    Ok(Plan::new(&experiment, 0, Path::new("/"), "")?)
 }
 
 /// The noise of successive trials.
