@@ -63,7 +63,7 @@ fn execute(request: &Request) -> Reply {
     match prepare(request) {
         Ok(notes) => {
             reply.facts = target::facts(&request.target);
-            let watch = target::Interference::look(&request.target.directory);
+            let watch = target::Interference::look(request.target.watched());
             let mut answer = observed(request);
             reply.disturbance = Some(watch.since());
             if let Answer::Done(outcome) = &mut answer {
@@ -127,7 +127,7 @@ fn observed(request: &Request) -> Answer {
     let task = Task { directory: request.target.directory.clone(), ..request.task.clone() };
     let result = engine.prepare(&task).and_then(|()| {
         // Started only now: laying files out is no part of what is measured.
-        let mut observers = observe::standard(&request.target.directory);
+        let mut observers = observe::standard(request.target.watched());
         observers.iter_mut().for_each(|observer| observer.start());
         let mut outcome = engine.run(&task)?;
         observe::stop_all(&mut observers, &mut outcome);

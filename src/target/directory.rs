@@ -17,6 +17,17 @@ pub struct TargetSpec {
     pub directory: PathBuf,
     /// Drop the page cache before each trial (needs root; without it, that is said in a note).
     pub drop_caches: bool,
+    /// The device or file whose device the trial works on, where that is not the directory's.
+    #[serde(default)]
+    pub elsewhere: Option<PathBuf>,
+}
+
+impl TargetSpec {
+    /// What facts, counters and disturbances are about.
+    #[must_use]
+    pub fn watched(&self) -> &Path {
+        self.elsewhere.as_deref().unwrap_or(&self.directory)
+    }
 }
 
 /// Why the target is not ready.
@@ -142,14 +153,14 @@ pub fn prepare(spec: &TargetSpec) -> Result<Vec<String>, TargetError> {
         path: spec.directory.clone(),
         source,
     })?;
-    Ok(crate::host::quiesce(&spec.directory, spec.drop_caches).notes())
+    Ok(crate::host::quiesce(spec.watched(), spec.drop_caches).notes())
 }
 
 /// Facts of the host and of the filesystem and device the target lies on.
 #[must_use]
 pub fn facts(spec: &TargetSpec) -> TargetFacts {
     let mut facts = crate::host::facts();
-    facts.0.extend(crate::host::path_facts(&spec.directory).0);
+    facts.0.extend(crate::host::path_facts(spec.watched()).0);
     facts
 }
 
@@ -163,7 +174,7 @@ mod tests {
         let foreign = base.path().join("precious");
         std::fs::create_dir(&foreign).unwrap();
         std::fs::write(foreign.join("data"), "x").unwrap();
-        let spec = TargetSpec { directory: foreign.clone(), drop_caches: false };
+        let spec = TargetSpec { directory: foreign.clone(), ..TargetSpec::default() };
         assert!(matches!(prepare(&spec), Err(TargetError::NotOurs(_))));
         assert!(remove(&foreign).is_err());
         assert!(foreign.join("data").exists());
@@ -176,7 +187,7 @@ mod tests {
         let work = WorkDirectory::create(&path).unwrap();
         std::fs::create_dir(path.join("sub")).unwrap();
         std::fs::write(path.join("sub/file"), "x").unwrap();
-        let spec = TargetSpec { directory: path.clone(), drop_caches: false };
+        let spec = TargetSpec { directory: path.clone(), ..TargetSpec::default() };
         prepare(&spec).unwrap();
         assert!(path.join(MARK).exists() && !path.join("sub").exists());
         drop(work);

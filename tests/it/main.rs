@@ -12,6 +12,7 @@ mod bad_inputs;
 mod browser;
 mod compare;
 mod doctor;
+mod elsewhere;
 mod engine_command;
 mod engine_fio;
 mod execution;

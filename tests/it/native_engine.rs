@@ -20,7 +20,7 @@ pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
         seed: 7,
         ..Task::default()
     };
-    let target = TargetSpec { directory: directory.to_owned(), drop_caches: false };
+    let target = TargetSpec { directory: directory.to_owned(), ..TargetSpec::default() };
     let request = Request { protocol: PROTOCOL, engine, task, target, before: None, after: None };
     let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
         .arg("agent")

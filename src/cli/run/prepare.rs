@@ -1,6 +1,7 @@
 //! Everything decided before the first trial: the plan, the engines, the run's record.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,6 +17,7 @@ use crate::record::{RECORD_VERSION, Run, RunState, Source};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
 use crate::target::{TargetSpec, WorkDirectory};
+use crate::workload::{JobFile, Workload};
 
 /// A run that is ready to start.
 pub(super) struct Prepared {
@@ -145,11 +147,32 @@ fn planned(
     let own = WorkDirectory::path_for(Path::new(""), &format!("{:016x}", seed_from_clock()));
     let plan =
         Plan::new(experiment, seed, &here, &own.to_string_lossy()).map_err(|error| wrong_plan(&error))?;
-    let target = |cell: &CellSpec| TargetSpec { directory: cell.directory.clone(), drop_caches };
+    let target = |cell: &CellSpec| TargetSpec {
+        directory: cell.directory.clone(),
+        drop_caches,
+        elsewhere: elsewhere(cell),
+    };
     let targets: Vec<TargetSpec> = plan.cells.iter().map(target).collect();
     let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.directory.clone()).collect();
     work.iter().try_for_each(|path| writable(path.parent().unwrap_or(Path::new("."))))?;
     Ok((plan, work.into_iter().collect(), targets))
+}
+
+/// A place of the files of a cell whose job names them all outside assay's own directory, on one device.
+fn elsewhere(cell: &CellSpec) -> Option<PathBuf> {
+    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
+    let instances = Workload::resolve(&file).ok()?.instances(&cell.directory);
+    let mut place = None;
+    for path in instances.iter().flat_map(|instance| &instance.files).map(|region| &region.path) {
+        let there = if path.exists() { path.as_path() } else { path.parent()? };
+        let found = std::fs::metadata(there).ok()?;
+        let device = if found.file_type().is_block_device() { found.rdev() } else { found.dev() };
+        if path.starts_with(&cell.directory) || place.as_ref().is_some_and(|(_, known)| *known != device) {
+            return None;
+        }
+        place.get_or_insert((there.to_owned(), device));
+    }
+    place.map(|(there, _)| there)
 }
 
 fn writable(directory: &Path) -> Result<(), Failure> {
