@@ -55,7 +55,7 @@ pub enum Verdict {
 /// Candidate relative to baseline as ratio − 1 in the metric's own direction (+0.12: 12 % more).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Hodges–Lehmann (or mean for the t looks) estimate.
+    /// Hodges–Lehmann estimate.
     pub estimate: f64,
     /// Lower end.
     pub low: f64,

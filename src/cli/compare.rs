@@ -92,7 +92,12 @@ impl FailIf {
     /// Whether it holds for any row's primary metric.
     #[must_use]
     pub fn holds(self, analysis: &Analysis) -> bool {
-        let primary = analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary);
+        let mut primary =
+            analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary).peekable();
+        // Where nothing could be compared nothing was decided.
+        if primary.peek().is_none() {
+            return self == FailIf::Undecided;
+        }
         primary.map(|comparison| &comparison.verdict).any(|verdict| match self {
             FailIf::Slower => *verdict == Verdict::Slower,
             FailIf::Changed => matches!(verdict, Verdict::Slower | Verdict::Faster),
@@ -194,7 +199,10 @@ fn failure(error: &ImportError) -> Failure {
 }
 
 /// Refuses a primary metric that nothing was measured of.
-fn check_primary(primary: Option<&str>, metrics: &[Metric]) -> Result<(), Failure> {
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 that names the nearest.
+pub(super) fn check_primary(primary: Option<&str>, metrics: &[Metric]) -> Result<(), Failure> {
     let mut names: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
     let Some(primary) = primary.filter(|primary| !names.contains(primary)) else { return Ok(()) };
     names.sort_unstable();

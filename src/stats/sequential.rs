@@ -113,8 +113,9 @@ impl Boundary {
         let quantile = self.t_quantiles[at.checked_sub(FEWEST_ROUNDS)?];
         let used = &differences[..at];
         let half = quantile * stddev(used) / (at as f64).sqrt();
-        let estimate = mean(used);
-        let interval = Estimate { estimate, low: estimate - half, high: estimate + half };
+        // The interval is around the mean; the estimate is Hodges and Lehmann's at every n.
+        let (centre, estimate) = (mean(used), Walsh::new(used)?.hodges_lehmann());
+        let interval = Estimate { estimate, low: centre - half, high: centre + half };
         Some(Look { n: at, kind: LookKind::StudentT, interval })
     }
 

@@ -64,7 +64,7 @@ impl Prepared {
             state: RunState::Running,
             assay_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ns: now_unix_ns(),
-            command_line: std::iter::once("assay".to_owned()).chain(std::env::args().skip(1)).collect(),
+            command_line: command_line(args, seed),
             seed,
             engine: engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", "),
             job_text,
@@ -221,6 +221,16 @@ fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Sur
                 .hint("--metric 'tps=tps = ([0-9.]+):/s:higher', the group being the value")
         })?;
     Ok(Surroundings { targets, before: experiment.before.clone(), after: experiment.after.clone(), patterns })
+}
+
+/// The command line that repeats this run, its seed in it.
+fn command_line(args: &Args, seed: u64) -> Vec<String> {
+    let mut words: Vec<String> =
+        std::iter::once("assay".to_owned()).chain(std::env::args().skip(1)).collect();
+    if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run") {
+        words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);
+    }
+    words
 }
 
 fn now_unix_ns() -> u64 {

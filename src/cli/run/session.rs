@@ -41,6 +41,7 @@ pub(super) fn execute(args: &Args, store: &mut Store, prepared: &mut Prepared) -
     let put_back = put_back(store, id);
     let ending = result?;
     put_back?;
+    verdict::primary_is_known(&prepared.run)?;
     let analysis = verdict::print(args, store, &prepared.run)?;
     match ending {
         Ending::Interrupted => {
@@ -150,7 +151,7 @@ fn trials(
         request: &|cell, round| crate::run::request(plan, surroundings, cell, round),
         launcher: &mut launcher,
         sinks: vec![&mut store_sink, &mut progress],
-        decided: &mut |run| crate::analyse::decided(run, &options),
+        decided: &mut |run| verdict::primary_is_known(run).is_err() || crate::analyse::decided(run, &options),
         cancelled,
         limits,
     }

@@ -7,6 +7,7 @@ use super::Args;
 use super::session::any_failed;
 use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
+use crate::cli::compare::check_primary;
 use crate::cli::report::{judge, write};
 use crate::record::{Run, RunState, Status};
 use crate::report::{self, Document, Format};
@@ -34,6 +35,17 @@ pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Ana
     Ok(analysis)
 }
 
+/// Whether the metric that shall decide was measured; nothing can be said before a trial has ended.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 that names the nearest.
+pub(super) fn primary_is_known(run: &Run) -> Result<(), Failure> {
+    if run.metrics.is_empty() || !run.trials.iter().any(|trial| trial.status == Status::Done) {
+        return Ok(());
+    }
+    check_primary(run.design.primary.as_deref(), &run.metrics)
+}
+
 /// 3 when `--fail-if` holds, 1 when a trial failed for good, else 0.
 ///
 /// # Errors
@@ -48,7 +60,7 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     }
     if let Some(reason) = nothing_compared(run, analysis) {
         return Err(Failure::tool(format!("nothing was compared: {reason}"))
-            .hint("a cell that cannot be run here is skipped; change its level, or the place it runs in")
+            .hint("change the level that cannot be run here, or --keep-disturbed counts rounds that others disturbed")
             .into());
     }
     Ok(match args.fail_if {
@@ -57,12 +69,12 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     })
 }
 
-/// Why no row has both its arms, when that is because cells were skipped.
+/// Why no row has both its arms, when that is because cells were skipped or every round thrown out.
 fn nothing_compared<'r>(run: &'r Run, analysis: &Analysis) -> Option<&'r str> {
-    let skipped = run.trials.iter().find_map(|trial| match &trial.status {
+    let reason = run.trials.iter().find_map(|trial| match &trial.status {
         Status::Skipped { reason } => Some(reason.as_str()),
-        _ => None,
+        _ => trial.excluded.as_deref(),
     })?;
     let compared = |c: &Comparison| c.role == Role::Primary && !matches!(c.verdict, Verdict::NotMeasured(_));
-    (!analysis.comparisons.iter().any(compared)).then_some(skipped)
+    (!analysis.comparisons.iter().any(compared)).then_some(reason)
 }

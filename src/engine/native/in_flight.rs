@@ -13,7 +13,7 @@ use super::start_line::StartLine;
 /// Transfers until the amount or the time is up, or somebody tells all to stop; then waits for what is in flight.
 pub(super) fn run<M: Asynchronous>(
     running: &mut Running<'_>,
-    method: M,
+    method: &mut M,
     line: &StartLine,
 ) -> Result<(), Failure> {
     let depth = running.job.depth;
@@ -52,8 +52,8 @@ struct Flight {
 }
 
 /// The slots and what is in them.
-struct Queue<M> {
-    method: M,
+struct Queue<'m, M> {
+    method: &'m mut M,
     free: Vec<usize>,
     flights: Vec<Flight>,
     /// Queued but not yet submitted.
@@ -61,7 +61,7 @@ struct Queue<M> {
     done: Vec<Completion>,
 }
 
-impl<M: Asynchronous> Queue<M> {
+impl<M: Asynchronous> Queue<'_, M> {
     fn in_flight(&self) -> usize {
         self.flights.len() - self.free.len()
     }
@@ -69,7 +69,7 @@ impl<M: Asynchronous> Queue<M> {
     /// Queues the next transfer, or makes it at once and sets `now`; false when the amount is done.
     fn take_one(&mut self, running: &mut Running<'_>, now: &mut u64) -> Result<bool, Failure> {
         let Some(slot) = self.free.pop() else { return Ok(true) };
-        let Some(next) = running.source.next() else {
+        let Some(next) = running.next() else {
             self.free.push(slot);
             return Ok(false);
         };

@@ -164,8 +164,12 @@ pub(super) fn open(job: &Job, path: &Path) -> Result<File, Failure> {
             _ => Failure::file("cannot open", path, &error),
         })?;
     if job.invalidate {
-        // Like fio: dirty pages stay, clean ones go; a device that refuses keeps its cache.
-        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+        drop_cached_pages(&file);
     }
     Ok(file)
+}
+
+/// Like fio's `invalidate`: dirty pages stay, clean ones go; a device that refuses keeps its cache.
+pub(super) fn drop_cached_pages(file: &File) {
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }

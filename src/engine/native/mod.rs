@@ -23,7 +23,7 @@ use std::path::Path;
 
 use super::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
-use crate::workload::{IoMethod, JobFile, Workload};
+use crate::workload::{IoMethod, Job, JobFile, Workload};
 use failure::Failure;
 use job::JobCounts;
 
@@ -48,7 +48,9 @@ impl Engine for Native {
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
         let workload = self.workload(task)?;
-        run_workload(&workload, &task.directory, task.seed)
+        let mut outcome = run_workload(&workload, &task.directory, task.seed)?;
+        outcome.notes.extend(workload.jobs.iter().filter_map(depth_without_effect));
+        Ok(outcome)
     }
 }
 
@@ -69,6 +71,18 @@ fn resolve(task: &Task) -> Result<Workload, EngineError> {
         .and_then(|file| file.substitute(&task.variables))
         .and_then(|file| Workload::resolve(&file))
         .map_err(|errors| unsupported(errors.to_string()))
+}
+
+/// fio says so, too: a synchronous method has one I/O in flight whatever is asked.
+fn depth_without_effect(job: &Job) -> Option<String> {
+    let (method, depth) = (job.method, job.depth.iodepth);
+    (!method.is_asynchronous() && depth > 1).then(|| {
+        format!(
+            "job {}: iodepth={depth} has no effect with ioengine={}, which has one I/O in flight",
+            job.name,
+            method.name()
+        )
+    })
 }
 
 /// Runs the waves in order.

@@ -16,7 +16,7 @@ pub(super) fn run<M: Synchronous>(
 ) -> Result<(), Failure> {
     let mut now = running.begun_ns;
     while running.keep_going(now) && !line.stopped() {
-        let Some(next) = running.source.next() else { return Ok(()) };
+        let Some(next) = running.next() else { return Ok(()) };
         if next.operation == Operation::Write {
             running.buffers.prepare_write(0, next.length as usize, next.offset);
         }

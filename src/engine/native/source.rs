@@ -42,6 +42,7 @@ pub(super) struct Source {
     writes_since_sync: [u32; 2],
     last_written: usize,
     sync_due: Option<Operation>,
+    began_again: bool,
 }
 
 struct FileSource {
@@ -89,6 +90,7 @@ impl Source {
             writes_since_sync: [0, 0],
             last_written: 0,
             sync_due: None,
+            began_again: false,
         })
     }
 
@@ -170,7 +172,14 @@ impl Source {
         true
     }
 
+    /// Whether the files were begun again since this was last asked.
+    #[inline]
+    pub(super) fn began_again(&mut self) -> bool {
+        std::mem::take(&mut self.began_again)
+    }
+
     fn restart(&mut self) {
+        self.began_again = true;
         for file in &mut self.files {
             file.offsets.restart();
             file.done = false;
