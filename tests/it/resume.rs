@@ -114,7 +114,7 @@ fn killed_at_random(engine: &str, moments: u32) {
                 if now.state == RunState::Finished {
                     // Killed between the last trial and the report: only putting back can be left to do.
                     is_whole(&now);
-                    let again = sandbox.run(&["run", "--resume", "1", "--keep-caches"]);
+                    let again = sandbox.run(&["run", "--resume", "1"]);
                     let nothing = errors(&again).contains("run 1 is finished");
                     assert_eq!(again.status.code(), Some(if nothing { 2 } else { 0 }), "{}", errors(&again));
                     assert_eq!(sandbox.export("1").trials, now.trials);
