@@ -117,6 +117,24 @@ fn the_command_line_lies_over_the_file() {
 }
 
 #[test]
+fn the_command_line_chooses_labelled_levels_of_the_file() {
+    let cache = |vary: &str| {
+        let (vary, compare) = (vec![vary.to_owned()], Some("bs".to_owned()));
+        let line = CommandLine { vary, compare, ..CommandLine::default() };
+        Experiment::from_toml(FULL, "e.toml", Path::new(""), &line).unwrap().factors.swap_remove(1)
+    };
+    let direct = Level { label: "direct".into(), set: vec![set("direct", "1", Namespace::Any)] };
+    let buffered = vec![set("end_fsync", "1", Namespace::Any), set("direct", "0", Namespace::Job)];
+    let swapped = cache("cache=direct,buffered");
+    assert_eq!(swapped.levels, [direct.clone(), Level { label: "buffered".into(), set: buffered }]);
+    assert_eq!(cache("cache=direct").levels, [direct]);
+    // One that is no label: all of them are values of the key.
+    let other = cache("cache=direct,4k");
+    assert_eq!(other.levels[0].set, [set("cache", "direct", Namespace::Any)]);
+    assert_eq!(other.levels[1].set, [set("cache", "4k", Namespace::Any)]);
+}
+
+#[test]
 fn a_a_needs_nothing_that_varies() {
     let line = CommandLine { aa: true, ..CommandLine::default() };
     let experiment = Experiment::from_job("[a]\nsize=1m\n", "a.fio", Path::new(""), &line).unwrap();

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::described::{Factor, Simulated};
+use super::described::{Factor, Level, Simulated};
 use super::errors::Mistake;
 use super::vary::parse_vary;
 use crate::workload::Place;
@@ -91,7 +91,8 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Lays the command line over what the file says. A `--vary` of a factor the file has replaces it in its place.
+    /// Lays the command line over what the file says. A `--vary` of a factor the file has replaces it in its place;
+    /// levels that are all labels of that factor keep what they set.
     pub(super) fn overlay(&mut self, line: &CommandLine, mistakes: &mut Vec<Mistake>) {
         over(&mut self.compare, line.compare.as_ref(), "--compare");
         over(&mut self.engine, line.engine.as_ref(), "--engine");
@@ -125,7 +126,13 @@ impl Written {
 
     fn vary(&mut self, factor: Placed<Factor>, from_file: usize, mistakes: &mut Vec<Mistake>) {
         match self.factors.iter().position(|known| known.value.name == factor.value.name) {
-            Some(at) if at < from_file => self.factors[at] = factor,
+            Some(at) if at < from_file => {
+                let levels = labelled(&self.factors[at].value, &factor.value);
+                self.factors[at] = factor;
+                if let Some(levels) = levels {
+                    self.factors[at].value.levels = levels;
+                }
+            }
             Some(_) => {
                 let message =
                     format!("{} is varied twice; put all its levels into one --vary", factor.value.name);
@@ -134,6 +141,13 @@ impl Written {
             None => self.factors.push(factor),
         }
     }
+}
+
+/// The levels of the file's factor that `given` names by their labels, with what they set, in the order given; `None`
+/// when one of the names is no label.
+fn labelled(file: &Factor, given: &Factor) -> Option<Vec<Level>> {
+    let of_label = |label: &str| file.levels.iter().find(|level| level.label == label).cloned();
+    given.levels.iter().map(|level| of_label(&level.label)).collect()
 }
 
 /// The place of a command-line value.
