@@ -34,11 +34,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One page with every subcommand's options behind the overview.
+/// One page: the overview, then each subcommand with its options.
 fn manual(command: clap::Command, bytes: &mut Vec<u8>) -> anyhow::Result<()> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    clap_mangen::Man::new(command.clone()).render(bytes)?;
+    let overview = clap_mangen::Man::new(command.clone());
+    overview.render_title(bytes)?;
+    overview.render_name_section(bytes)?;
+    overview.render_synopsis_section(bytes)?;
+    overview.render_description_section(bytes)?;
+    // Its section of subcommands would point at pages of their own, which there are not.
     for part in command.get_subcommands().filter(|part| !part.is_hide_set()) {
         bytes.extend(format!(".SH \"ASSAY {}\"\n", part.get_name().to_uppercase()).bytes());
         let page = clap_mangen::Man::new(part.clone());
@@ -47,4 +52,18 @@ fn manual(command: clap::Command, bytes: &mut Vec<u8>) -> anyhow::Result<()> {
         page.render_options_section(bytes)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_page_holds_all_and_names_no_other() {
+        let mut bytes = Vec::new();
+        manual(CommandLine::command(), &mut bytes).unwrap();
+        let page = String::from_utf8(bytes).unwrap();
+        assert!(page.contains(".SH NAME\n") && page.contains(".SH \"ASSAY RUN\"\n"), "{page}");
+        assert!(!page.contains("(1)"), "{page}");
+    }
 }
