@@ -38,10 +38,26 @@ impl Database {
     /// # Errors
     /// A [`Failure`] with exit code 2: no such run, not an export.
     pub fn load(&self, name: &str) -> Result<Run, Failure> {
+        self.load_by(name, Store::load_run)
+    }
+
+    /// The same with only as many histograms and series as a report draws.
+    ///
+    /// # Errors
+    /// As [`Database::load`].
+    pub fn load_for_report(&self, name: &str) -> Result<Run, Failure> {
+        self.load_by(name, Store::load_for_report)
+    }
+
+    fn load_by(
+        &self,
+        name: &str,
+        load: impl Fn(&Store, i64) -> Result<Run, StoreError>,
+    ) -> Result<Run, Failure> {
         if let Ok(id) = name.parse::<i64>()
             && !Path::new(name).exists()
         {
-            return self.open_existing()?.load_run(id).map_err(|error| wrong(&error));
+            return load(&self.open_existing()?, id).map_err(|error| wrong(&error));
         }
         crate::import::load_export(Path::new(name)).map_err(|error| {
             Failure::request(error)

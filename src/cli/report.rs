@@ -86,7 +86,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// A [`Failure`]: exit code 2 when there is no such run or a wish does not fit it, 1 when the file cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let run = args.database.load(&args.run)?;
+    let run = args.database.load_for_report(&args.run)?;
     let wishes = analyse::Options {
         delta: args.delta,
         primary: args.primary.clone(),

@@ -25,7 +25,7 @@ pub struct Args {
 /// # Errors
 /// No such run.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let run = args.database.load(&args.run)?;
+    let run = args.database.load_for_report(&args.run)?;
     let mut out = std::io::stdout().lock();
     head(&mut out, &run)?;
     for (number, trial) in run.trials.iter().enumerate() {

@@ -31,6 +31,21 @@ pub struct RunSummary {
     pub aa: bool,
 }
 
+/// Trials whose histograms and series a report reads.
+const MOST_TRIALS_IN_PICTURES: usize = 2000;
+
+/// Indices of every k-th trial of each cell, so that there are about `most` in all.
+fn every_kth(trials: &[Trial], most: usize) -> Vec<usize> {
+    let step = trials.len().div_ceil(most.max(1)).max(1);
+    let mut seen: std::collections::BTreeMap<u32, usize> = std::collections::BTreeMap::new();
+    let mut chosen = |trial: &Trial| {
+        let before = seen.entry(trial.cell).or_insert(0);
+        *before += 1;
+        (*before - 1).is_multiple_of(step)
+    };
+    (0..trials.len()).filter(|at| chosen(&trials[*at])).collect()
+}
+
 impl Store {
     /// All runs, oldest first.
     ///
@@ -72,6 +87,19 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownRun`] naming the known ones, [`StoreError::Damaged`].
     pub fn load_run(&self, id: i64) -> Result<Run, StoreError> {
+        self.load(id, usize::MAX)
+    }
+
+    /// The same for a report: every value, but histograms and series, which only pictures need, of at most some 2,000
+    /// trials, the same share of every cell.
+    ///
+    /// # Errors
+    /// As [`Store::load_run`].
+    pub fn load_for_report(&self, id: i64) -> Result<Run, StoreError> {
+        self.load(id, MOST_TRIALS_IN_PICTURES)
+    }
+
+    fn load(&self, id: i64, most_in_pictures: usize) -> Result<Run, StoreError> {
         // One snapshot: a trial that another process stores meanwhile must not be read by half.
         let snapshot = self.connection.unchecked_transaction().map_err(|e| self.at(e))?;
         let mut run = self.load_head(id)?;
@@ -92,8 +120,8 @@ impl Store {
         })?;
         run.trials = self.load_trials(id)?;
         self.load_values(id, &mut run.trials)?;
-        self.load_histograms(id, &mut run.trials)?;
-        self.load_series(id, &mut run.trials)?;
+        let chosen = every_kth(&run.trials, most_in_pictures);
+        self.load_pictures(id, &chosen, &mut run.trials)?;
         snapshot.finish().map_err(|e| self.at(e))?;
         self.check(id, &run)?;
         Ok(run)
@@ -174,36 +202,32 @@ impl Store {
         Ok(())
     }
 
-    fn load_histograms(&self, id: i64, trials: &mut [Trial]) -> Result<(), StoreError> {
-        let sql = "SELECT trial, job, direction, kind, hdr FROM histogram WHERE run = ?1";
-        for (trial, histogram) in self.rows(id, sql, |store, row| {
-            let histogram = LatencyHistogram {
-                job: store.get(row, 1)?,
-                direction: store.get_json(row, 2, id, "direction")?,
-                kind: store.get_json(row, 3, id, "latency kind")?,
-                hdr: store.get(row, 4)?,
-            };
-            Ok((store.get(row, 0)?, histogram))
-        })? {
-            self.trial_at(id, trials, trial)?.histograms.push(histogram);
-        }
-        Ok(())
-    }
-
-    fn load_series(&self, id: i64, trials: &mut [Trial]) -> Result<(), StoreError> {
-        let sql = "SELECT trial, job, name, interval_s, numbers FROM series WHERE run = ?1";
-        for (trial, series) in self.rows(id, sql, |store, row| {
-            let numbers: Vec<u8> = store.get(row, 4)?;
-            let values = numbers.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect();
-            let series = Series {
-                job: store.get(row, 1)?,
-                name: store.get(row, 2)?,
-                interval_s: store.get(row, 3)?,
-                values,
-            };
-            Ok((store.get(row, 0)?, series))
-        })? {
-            self.trial_at(id, trials, trial)?.series.push(series);
+    /// Histograms and series of the trials at `chosen`.
+    fn load_pictures(&self, id: i64, chosen: &[usize], trials: &mut [Trial]) -> Result<(), StoreError> {
+        let at = |e| self.at(e);
+        let sql = "SELECT job, direction, kind, hdr FROM histogram WHERE run = ?1 AND trial = ?2";
+        let mut histograms = self.connection.prepare(sql).map_err(at)?;
+        let sql = "SELECT job, name, interval_s, numbers FROM series WHERE run = ?1 AND trial = ?2";
+        let mut series = self.connection.prepare(sql).map_err(at)?;
+        for number in chosen {
+            let trial = &mut trials[*number];
+            let key = params![id, *number as i64];
+            let mut rows = histograms.query(key).map_err(at)?;
+            while let Some(row) = rows.next().map_err(at)? {
+                trial.histograms.push(LatencyHistogram {
+                    job: self.get(row, 0)?,
+                    direction: self.get_json(row, 1, id, "direction")?,
+                    kind: self.get_json(row, 2, id, "latency kind")?,
+                    hdr: self.get(row, 3)?,
+                });
+            }
+            let mut rows = series.query(key).map_err(at)?;
+            while let Some(row) = rows.next().map_err(at)? {
+                let numbers: Vec<u8> = self.get(row, 3)?;
+                let values = numbers.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect();
+                let (job, name, interval_s) = (self.get(row, 0)?, self.get(row, 1)?, self.get(row, 2)?);
+                trial.series.push(Series { job, name, interval_s, values });
+            }
         }
         Ok(())
     }

@@ -87,6 +87,24 @@ fn a_run_comes_back_as_it_went_in() {
 }
 
 #[test]
+fn a_report_reads_every_value_and_the_histograms_of_some_trials_of_every_cell() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&directory.path().join("assay.db")).unwrap();
+    let mut original = run(2500);
+    let mut histogram = LatencyHistogram::empty();
+    histogram.record(1234).unwrap();
+    let packed = LatencyHistogram::pack("", Direction::Write, LatencyKind::Clat, &histogram);
+    original.trials.iter_mut().for_each(|trial| trial.histograms.push(packed.clone()));
+    let id = store.insert_run(&original).unwrap();
+    let thinned = store.load_for_report(id).unwrap();
+    let values = |run: &Run| run.trials.iter().map(|trial| trial.values.clone()).collect::<Vec<_>>();
+    assert_eq!(values(&thinned), values(&original));
+    let drawn = |cell| thinned.trials.iter().filter(|t| t.cell == cell && !t.histograms.is_empty()).count();
+    assert_eq!((drawn(0), drawn(1)), (834, 834), "every third of 2500");
+    assert!(store.load_run(id).unwrap().trials.iter().all(|trial| trial.histograms.len() == 1));
+}
+
+#[test]
 fn a_trial_is_there_once_it_is_appended_and_never_twice() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("assay.db");
