@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::workload::{Place, WorkloadErrors};
+use crate::workload::{Place, WorkloadErrors, list_shortly};
 
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,11 +52,7 @@ impl From<WorkloadErrors> for ExperimentErrors {
 
 impl fmt::Display for ExperimentErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, mistake) in self.mistakes.iter().enumerate() {
-            let separator = if index == 0 { "" } else { "\n" };
-            write!(f, "{separator}{}: {}", mistake.place, mistake.message)?;
-        }
-        Ok(())
+        list_shortly(f, self.mistakes.iter().map(|mistake| (&mistake.place, mistake.message.as_str())))
     }
 }
 

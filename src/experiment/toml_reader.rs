@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::errors::Mistake;
 use super::written::Placed;
-use crate::workload::{Place, nearest};
+use crate::workload::{Place, nearest, shortened};
 
 pub(super) type Item<'d> = Spanned<DeValue<'d>>;
 
@@ -69,6 +69,7 @@ impl<'t> Reader<'t> {
             Some(near) => format!("did you mean {near}?"),
             None => format!("known are {}", known.join(", ")),
         };
+        let key = shortened(key);
         self.mistake(at, format!("unknown key '{key}'{within}; {advice}"));
     }
 

@@ -91,12 +91,63 @@ impl WorkloadErrors {
 
 impl fmt::Display for WorkloadErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.problems.iter().enumerate() {
-            let separator = if index == 0 { "" } else { "\n" };
-            write!(f, "{separator}{}: {}", problem.place, problem.message)?;
-        }
-        Ok(())
+        list_shortly(f, self.problems.iter().map(|problem| (&problem.place, problem.message.as_str())))
     }
 }
 
+/// Most mistakes that are shown: a file that is no job at all has one in every line.
+const SHOWN: usize = 10;
+
+/// One line a mistake, the first [`SHOWN`] of them, and how many more there are.
+///
+/// # Errors
+/// Those of the formatter.
+pub fn list_shortly<'m>(
+    f: &mut fmt::Formatter<'_>,
+    mistakes: impl ExactSizeIterator<Item = (&'m Place, &'m str)>,
+) -> fmt::Result {
+    let more = mistakes.len().saturating_sub(SHOWN);
+    for (index, (place, message)) in mistakes.take(SHOWN).enumerate() {
+        let separator = if index == 0 { "" } else { "\n" };
+        write!(f, "{separator}{place}: {message}")?;
+    }
+    if more > 0 { write!(f, "\n… and {more} more") } else { Ok(()) }
+}
+
+/// A piece of a file for a message, cut where it would flood the terminal.
+#[must_use]
+pub fn shortened(piece: &str) -> String {
+    let cut: String = piece.chars().take(60).collect();
+    if cut.len() < piece.len() { format!("{cut}…") } else { cut }
+}
+
 impl std::error::Error for WorkloadErrors {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(count: u32) -> WorkloadErrors {
+        let problem = |line| Problem {
+            place: Place { origin: Arc::from("a"), line },
+            kind: ProblemKind::Syntax,
+            message: "wrong".to_owned(),
+        };
+        WorkloadErrors { problems: (1..=count).map(problem).collect() }
+    }
+
+    #[test]
+    fn ten_problems_are_shown() {
+        assert_eq!(errors(2).to_string(), "a:1: wrong\na:2: wrong");
+        assert_eq!(errors(10).to_string().lines().last(), Some("a:10: wrong"));
+        let many = errors(25).to_string();
+        assert_eq!(many.lines().count(), 11);
+        assert!(many.ends_with("a:10: wrong\n… and 15 more"), "{many}");
+    }
+
+    #[test]
+    fn no_piece_is_longer_than_sixty_characters() {
+        assert_eq!(shortened("ä4k"), "ä4k");
+        assert_eq!(shortened(&"ä".repeat(61)), format!("{}…", "ä".repeat(60)));
+    }
+}

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::errors::{Place, Problem, ProblemKind, WorkloadErrors};
+use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
 use super::fio_options::{Takes, fio_option, fio_option_names, nearest};
 use super::variables;
 
@@ -231,7 +231,9 @@ fn as_ranges(sizes: &str) -> String {
 
 /// The message for an option that no fio has.
 pub(super) fn unknown_option(name: &str) -> String {
-    match nearest(name, fio_option_names(), 1).first() {
+    let near = nearest(name, fio_option_names(), 1);
+    let name = shortened(name);
+    match near.first() {
         Some(near) => format!("fio has no option '{name}'; did you mean {near}?"),
         None => format!("fio has no option '{name}'"),
     }
@@ -345,12 +347,6 @@ fn strip(line: &str) -> &str {
 fn include_target(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("include")?;
     rest.starts_with(char::is_whitespace).then(|| rest.trim())
-}
-
-/// A piece of a line for a message, cut where it would flood the terminal.
-fn shortened(line: &str) -> String {
-    let cut: String = line.chars().take(60).collect();
-    if cut.len() < line.len() { format!("{cut}…") } else { cut }
 }
 
 #[cfg(test)]

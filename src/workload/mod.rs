@@ -18,7 +18,7 @@ mod tolerated;
 mod values;
 pub mod variables;
 
-pub use errors::{Place, Problem, ProblemKind, WorkloadErrors};
+pub use errors::{Place, Problem, ProblemKind, WorkloadErrors, list_shortly, shortened};
 pub use fio_options::{FioOption, Takes, fio_option, fio_option_names, nearest};
 pub use fio_paths::FioPaths;
 pub use instance::{FileRegion, Instance};

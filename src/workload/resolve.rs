@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::draft::Draft;
-use super::errors::{Place, Problem, ProblemKind, WorkloadErrors};
+use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
 use super::fio_options::fio_option;
 use super::job::Workload;
 use super::job_file::{JobFile, Section, Setting, unknown_option};
@@ -65,7 +65,12 @@ fn collect(section: &Section, settings: &[&Setting], problems: &mut Vec<Problem>
     let mut draft = Draft::new(&section.name, section.place.line, kb_base);
     for setting in settings {
         let place = setting.place.clone();
-        let mut fault = |kind, message| problems.push(Problem { place: place.clone(), kind, message });
+        let mut fault = |kind, message: String| {
+            // Messages quote the value whole.
+            let value = setting.value.as_deref().filter(|value| value.chars().count() > 60);
+            let message = value.map_or(message.clone(), |value| message.replace(value, &shortened(value)));
+            problems.push(Problem { place: place.clone(), kind, message });
+        };
         let Some(option) = fio_option(&setting.name) else {
             fault(ProblemKind::UnknownOption, unknown_option(&setting.name));
             continue;

@@ -102,3 +102,43 @@ fn the_examples_of_the_manual_are_experiments() {
         assert_eq!(plan.cells.len(), cells, "{example}");
     }
 }
+
+#[test]
+fn every_example_plans() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut cells = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir("examples").unwrap() {
+        let path = entry.unwrap().path();
+        let aa = path.extension().is_some_and(|extension| extension == "fio");
+        if !aa && path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        // A job alone varies nothing.
+        let experiment = Experiment::load(&path, &CommandLine { aa, ..CommandLine::default() }).unwrap();
+        let plan = Plan::new(&experiment, 1, directory.path(), "own").unwrap();
+        cells.insert(path.file_name().unwrap().to_string_lossy().into_owned(), plan.cells.len());
+    }
+    assert_eq!(cells.get("flush-policy.toml"), Some(&8), "{cells:?}");
+    assert!(cells.contains_key("randwrite.fio"), "{cells:?}");
+}
+
+#[test]
+fn what_is_no_job_is_told_shortly() {
+    let noise = "x".repeat(5000);
+    for text in [
+        format!("{noise}\n").repeat(50),
+        format!("[a]\nsize=1m\n{}", format!("{noise}={noise}\n").repeat(50)),
+        format!("[a]\nsize=1m\n{}", format!("iodepth={noise}\nfallocate={noise}\n").repeat(25)),
+        format!("[a]\nsize=1m\n{}", format!("verify_pattern={noise}\n").repeat(50)),
+        format!("[a]\nsize=1m\n{}", format!("no option {noise}\n").repeat(50)),
+    ] {
+        let told = match JobFile::parse(&text, "a", Path::new("")) {
+            Err(errors) => errors,
+            Ok(file) => Workload::resolve(&file).unwrap_err(),
+        };
+        let told = told.to_string();
+        assert_eq!(told.lines().count(), 11, "{told}");
+        assert!(told.ends_with("\n… and 40 more"), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() < 200), "{told}");
+    }
+}
