@@ -231,8 +231,10 @@ fn as_ranges(sizes: &str) -> String {
 
 /// The message for an option that no fio has.
 pub(super) fn unknown_option(name: &str) -> String {
-    let near = nearest(name, fio_option_names(), 1);
-    let name = shortened(name);
+    let whole = name;
+    let name = shortened(whole);
+    // What had to be cut is no misspelt option; comparing it with each of them would take seconds.
+    let near = if name == whole { nearest(whole, fio_option_names(), 1) } else { Vec::new() };
     match near.first() {
         Some(near) => format!("fio has no option '{name}'; did you mean {near}?"),
         None => format!("fio has no option '{name}'"),
