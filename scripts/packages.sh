@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes sure that tools are there: packages.sh compiler fio chromium …
+# Makes sure that tools are there: packages.sh compiler fio chromium e2fsprogs
 # Installs Debian/Ubuntu packages when root or sudo allows; otherwise prints the one line to run.
 set -euo pipefail
 
-declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium)
-declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium)
+declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4)
+declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium [e2fsprogs]=e2fsprogs)
 missing=()
 for tool in "$@"; do
     command -v "${command[$tool]}" >/dev/null 2>&1 || missing+=("${package[$tool]}")
