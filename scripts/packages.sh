@@ -2,6 +2,8 @@
 # Makes sure that tools are there: packages.sh compiler fio chromium e2fsprogs
 # Installs Debian/Ubuntu packages when root or sudo allows; otherwise prints the one line to run.
 set -euo pipefail
+# Where Debian keeps mkfs, which ordinary users do not have on their PATH.
+PATH=$PATH:/usr/sbin:/sbin
 
 declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4)
 declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium [e2fsprogs]=e2fsprogs)
