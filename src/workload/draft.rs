@@ -4,13 +4,16 @@
 
 use std::time::Duration;
 
+use super::content::{BufferFill, BufferMemory, Redundancy};
 use super::errors::{Problem, ProblemKind};
+use super::issue::{Depth, IoMethod, MethodOptions};
 use super::job::{
-    Access, BlockRange, BlockSizes, BufferFill, Depth, Fallocate, IoMethod, Job, Mix, Pattern, SeedRule,
-    SyncMode,
+    Access, BlockRange, BlockSizes, CpuPolicy, Fallocate, Job, Mix, NumaMemory, Pattern, SeedRule, SyncMode,
 };
 use super::job_file::Section;
 use super::named_values::{choose, io_method, pattern};
+use super::pace::{Rate, ThinkTime};
+use super::placement::{Distribution, FileService};
 use super::resolve::{BARE_MICROSECONDS, BARE_SECONDS};
 use super::values::{Value, bad, blocks, boolean, cpus, number, paths, size, size_range, time, time_range};
 
@@ -123,9 +126,13 @@ impl Draft {
         Some(match name {
             "ioengine" => io_method(text).map(|method| job.method = method),
             "iodepth" => count(1).map(|value| depth.iodepth = value),
-            "iodepth_batch" => count(0).map(|value| depth.submit = value),
-            "iodepth_batch_complete_min" => count(0).map(|value| depth.complete_min = value),
-            "iodepth_batch_complete_max" => count(0).map(|value| depth.complete_max = value),
+            "iodepth_batch" => count(0).map(|value| depth.submit = Some(value)),
+            "iodepth_batch_complete_min" => count(0).map(|value| {
+                depth.complete_min = value;
+                // fio: no more than that, unless more is asked for.
+                depth.complete_max.get_or_insert(0);
+            }),
+            "iodepth_batch_complete_max" => count(0).map(|value| depth.complete_max = Some(value)),
             "iodepth_low" => count(0).map(|value| depth.low = value),
             "sync" => choose(
                 text,
@@ -160,7 +167,7 @@ impl Draft {
             "runtime" => time(text, BARE_SECONDS).map(|time| job.runtime = (!time.is_zero()).then_some(time)),
             "ramp_time" => time(text, BARE_SECONDS).map(|time| job.ramp_time = time),
             "startdelay" => time_range(text, BARE_SECONDS).map(|times| job.start_delay = times),
-            "thinktime" => time(text, BARE_MICROSECONDS).map(|time| job.thinktime = time),
+            "thinktime" => time(text, BARE_MICROSECONDS).map(|time| job.thinktime.pause = time),
             "kb_base" => match text {
                 "1000" | "1024" => Ok(()),
                 other => bad(format!("'{other}' is neither 1024 nor 1000")),
@@ -240,9 +247,9 @@ impl Depth {
         let complete_min = self.complete_min.min(iodepth);
         Depth {
             iodepth,
-            submit: within(self.submit),
+            submit: self.submit.map(within),
             complete_min,
-            complete_max: self.complete_max.clamp(complete_min.max(1), iodepth),
+            complete_max: self.complete_max.map(|most| most.clamp(complete_min.max(1), iodepth)),
             low: within(self.low),
         }
     }
@@ -290,9 +297,13 @@ fn default_job(section: &str, line: u32) -> Job {
         section: section.to_owned(),
         line,
         method: IoMethod::Psync,
-        depth: Depth { iodepth: 1, submit: 1, complete_min: 1, complete_max: 0, low: 0 },
+        depth: Depth { iodepth: 1, submit: None, complete_min: 1, complete_max: None, low: 0 },
+        method_options: MethodOptions { polled_percent: 100, ..MethodOptions::default() },
         pattern: Pattern { access: Access::Sequential, mix: Mix::Read },
         block_sizes: BlockSizes { read: DEFAULT_BLOCK, write: DEFAULT_BLOCK, trim: DEFAULT_BLOCK },
+        block_split: [const { Vec::new() }; 3],
+        percentage_random: [100; 3],
+        distribution: Distribution::Uniform,
         size: None,
         io_size: None,
         filesize: None,
@@ -301,6 +312,7 @@ fn default_job(section: &str, line: u32) -> Job {
         filenames: Vec::new(),
         directories: Vec::new(),
         nrfiles: 1,
+        file_service: FileService::default(),
         numjobs: 1,
         thread: false,
         direct: false,
@@ -308,6 +320,11 @@ fn default_job(section: &str, line: u32) -> Job {
         fsync: 0,
         fdatasync: 0,
         end_fsync: false,
+        sync_file_range: None,
+        fsync_on_close: false,
+        create_on_open: false,
+        unlink: false,
+        file_append: false,
         overwrite: false,
         fallocate: Fallocate::Native,
         fadvise_hint: true,
@@ -320,8 +337,18 @@ fn default_job(section: &str, line: u32) -> Job {
         random_map: true,
         seed: SeedRule::Repeat(FIO_SEED),
         buffers: BufferFill::Scrambled,
-        thinktime: Duration::ZERO,
+        redundancy: Redundancy::default(),
+        memory: BufferMemory::default(),
+        verify: None,
+        thinktime: ThinkTime::default(),
+        rate: Rate::default(),
+        latency_target: None,
         cpus_allowed: Vec::new(),
+        cpu_policy: CpuPolicy::Shared,
+        numa_cpu_nodes: Vec::new(),
+        numa_memory: NumaMemory::Default,
+        exitall: false,
+        io_log: None,
         group_reporting: false,
         stonewall: false,
         new_group: false,

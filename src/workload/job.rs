@@ -5,61 +5,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::content::{BufferFill, BufferMemory, Redundancy, Verify};
+use super::issue::{Depth, IoMethod, MethodOptions};
+use super::pace::{LatencyTarget, Rate, ThinkTime};
+use super::placement::{BlockShare, Distribution, FileService};
+
 /// What an engine is asked to do: the jobs of one file, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
     /// Jobs in file order; clones (`numjobs`) are not expanded here, see [`Workload::instances`](crate::workload::Workload::instances).
     pub jobs: Vec<Job>,
-}
-
-/// How I/O is issued (`ioengine`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IoMethod {
-    /// pread(2)/pwrite(2): fio's default on Linux.
-    Psync,
-    /// lseek(2) and read(2)/write(2).
-    Sync,
-    /// io_uring(7).
-    IoUring,
-    /// io_submit(2)/io_getevents(2).
-    Libaio,
-    /// Nothing is transferred and no file is touched: measures the loop itself.
-    Null,
-}
-
-impl IoMethod {
-    /// fio's name of it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            IoMethod::Psync => "psync",
-            IoMethod::Sync => "sync",
-            IoMethod::IoUring => "io_uring",
-            IoMethod::Libaio => "libaio",
-            IoMethod::Null => "null",
-        }
-    }
-
-    /// Whether more than one I/O can be in flight; the others run at depth 1 whatever `iodepth` says, as in fio.
-    #[must_use]
-    pub fn is_asynchronous(self) -> bool {
-        matches!(self, IoMethod::IoUring | IoMethod::Libaio)
-    }
-}
-
-/// Queue depth and batching. The counts are I/Os.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Depth {
-    /// `iodepth`: most I/Os in flight.
-    pub iodepth: u32,
-    /// `iodepth_batch`: I/Os submitted in one go (fio's 0 is already replaced by `iodepth`).
-    pub submit: u32,
-    /// `iodepth_batch_complete_min`: I/Os waited for when events are reaped; 0 only polls.
-    pub complete_min: u32,
-    /// `iodepth_batch_complete_max`: most I/Os reaped in one go.
-    pub complete_max: u32,
-    /// `iodepth_low`: once full, no submission until so few are in flight (fio's 0 is already replaced by `iodepth`).
-    pub low: u32,
 }
 
 /// Order of the offsets.
@@ -170,17 +125,43 @@ pub enum Fallocate {
     Truncate,
 }
 
-/// What is in the buffers that are written.
+/// `sync_file_range`: flags of sync_file_range(2) and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BufferFill {
-    /// Random bytes made once, a few words changed in every block (fio's default, `scramble_buffers=1`).
-    Scrambled,
-    /// Random bytes made once and used again unchanged (`scramble_buffers=0`).
-    Fixed,
-    /// Zeroes (`zero_buffers`).
-    Zero,
-    /// New random bytes for every write (`refill_buffers`).
-    Refill,
+pub struct RangeSync {
+    /// `wait_before`: SYNC_FILE_RANGE_WAIT_BEFORE.
+    pub wait_before: bool,
+    /// `write`: SYNC_FILE_RANGE_WRITE.
+    pub write: bool,
+    /// `wait_after`: SYNC_FILE_RANGE_WAIT_AFTER.
+    pub wait_after: bool,
+    /// Writes between calls.
+    pub every: u32,
+}
+
+/// `cpus_allowed_policy`: how clones share the allowed CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CpuPolicy {
+    /// Every clone may use all of them.
+    #[default]
+    Shared,
+    /// One CPU a clone, in turn.
+    Split,
+}
+
+/// `numa_mem_policy`: where memory comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NumaMemory {
+    /// As the kernel does without being told.
+    #[default]
+    Default,
+    /// The node of the CPU that asks.
+    Local,
+    /// This node if it has room.
+    Prefer(u32),
+    /// Only these nodes.
+    Bind(Vec<u32>),
+    /// In turn from these nodes.
+    Interleave(Vec<u32>),
 }
 
 /// Where the randomness of a job comes from.
@@ -205,10 +186,18 @@ pub struct Job {
     pub method: IoMethod,
     /// `iodepth` and the batches.
     pub depth: Depth,
+    /// `hipri`, `fixedbufs`, `registerfiles`, `sqthread_poll`…
+    pub method_options: MethodOptions,
     /// `rw` and `rwmixread`.
     pub pattern: Pattern,
     /// `bs`, `bsrange`.
     pub block_sizes: BlockSizes,
+    /// `bssplit` of reads, writes and trims; empty: sizes are drawn from `block_sizes`, which also bound a split.
+    pub block_split: [Vec<BlockShare>; 3],
+    /// `percentage_random` of reads, writes and trims: how many of a random job's I/Os are random, 0–100.
+    pub percentage_random: [u8; 3],
+    /// `random_distribution`.
+    pub distribution: Distribution,
     /// `size`: bytes over all files of an instance; `None`: as large as the files are.
     pub size: Option<u64>,
     /// `io_size`: bytes to transfer when that is not `size`.
@@ -225,6 +214,8 @@ pub struct Job {
     pub directories: Vec<PathBuf>,
     /// Files an instance has (`nrfiles`, or the number of `filename`s).
     pub nrfiles: u32,
+    /// `file_service_type`.
+    pub file_service: FileService,
     /// `numjobs`: clones.
     pub numjobs: u32,
     /// `thread`: threads instead of processes. Recorded; the native engine always uses threads.
@@ -239,6 +230,16 @@ pub struct Job {
     pub fdatasync: u32,
     /// `end_fsync`: fsync(2) every file when the job ends.
     pub end_fsync: bool,
+    /// `sync_file_range`: sync_file_range(2) of what was written since, after so many writes.
+    pub sync_file_range: Option<RangeSync>,
+    /// `fsync_on_close`: fsync(2) a file before it is closed.
+    pub fsync_on_close: bool,
+    /// `create_on_open`: files are not laid out but made when the job opens them.
+    pub create_on_open: bool,
+    /// `unlink`: files are removed when the job is done with them.
+    pub unlink: bool,
+    /// `file_append`: writes begin behind the end of what a file holds already.
+    pub file_append: bool,
     /// `overwrite`: the files are written in full before the job starts.
     pub overwrite: bool,
     /// `fallocate`.
@@ -263,10 +264,30 @@ pub struct Job {
     pub seed: SeedRule,
     /// `zero_buffers`, `refill_buffers`, `scramble_buffers`.
     pub buffers: BufferFill,
-    /// `thinktime`: pause after every I/O.
-    pub thinktime: Duration,
+    /// `buffer_compress_percentage`, `dedupe_percentage`.
+    pub redundancy: Redundancy,
+    /// `mem`, `lockmem`.
+    pub memory: BufferMemory,
+    /// `verify`; `None`: nothing is proven.
+    pub verify: Option<Verify>,
+    /// `thinktime` and its kin.
+    pub thinktime: ThinkTime,
+    /// `rate`, `rate_iops`, `rate_process`.
+    pub rate: Rate,
+    /// `latency_target`; `None`: the depth is `iodepth`.
+    pub latency_target: Option<LatencyTarget>,
     /// `cpus_allowed`; empty: any.
     pub cpus_allowed: Vec<u32>,
+    /// `cpus_allowed_policy`.
+    pub cpu_policy: CpuPolicy,
+    /// `numa_cpu_nodes`: only the CPUs of these nodes; empty: any.
+    pub numa_cpu_nodes: Vec<u32>,
+    /// `numa_mem_policy`.
+    pub numa_memory: NumaMemory,
+    /// `exitall`: when this job ends, all others of its wave are ended.
+    pub exitall: bool,
+    /// `write_iolog`: every I/O is noted in this file, in fio's format, version 2.
+    pub io_log: Option<PathBuf>,
     /// `group_reporting`: results of the jobs of a group are added up.
     pub group_reporting: bool,
     /// `stonewall`: wait for all jobs above to end.

@@ -4,30 +4,38 @@
 //! files and regions it touches), and pure generators of offsets. It must not know engines, factors or records, and
 //! touches no file but those an `include` names.
 
+mod content;
 mod draft;
 mod errors;
 mod fio_options;
 mod fio_paths;
 mod instance;
+mod issue;
 mod job;
 mod job_file;
 mod named_values;
 mod offsets;
+mod pace;
+mod placement;
 mod resolve;
 mod tolerated;
 mod values;
 pub mod variables;
 
+pub use content::{BufferFill, BufferMemory, PatternPart, Redundancy, Verify, VerifyMethod};
 pub use errors::{Place, Problem, ProblemKind, WorkloadErrors, list_shortly, shortened};
 pub use fio_options::{FioOption, Takes, fio_option, fio_option_names, nearest};
 pub use fio_paths::FioPaths;
 pub use instance::{FileRegion, Instance};
+pub use issue::{Depth, IoMethod, MethodOptions};
 pub use job::{
-    Access, BlockRange, BlockSizes, BufferFill, Depth, Fallocate, IoMethod, Job, Mix, Pattern, SeedRule,
+    Access, BlockRange, BlockSizes, CpuPolicy, Fallocate, Job, Mix, NumaMemory, Pattern, RangeSync, SeedRule,
     SyncMode, Workload,
 };
 pub use job_file::{JobFile, Section, Setting};
 pub use offsets::{DataDirection, DirectionChoice, Offsets, SplitMix};
+pub use pace::{LatencyTarget, Rate, RateLimit, RateProcess, ThinkTime};
+pub use placement::{BlockShare, Distribution, FileOrder, FileService, Zone, ZoneSize};
 
 #[cfg(test)]
 mod property_tests;

@@ -70,11 +70,14 @@ fn kilobase_holds_for_the_whole_job() {
 fn depth_is_corrected_as_fio_does() {
     let batches = "iodepth=1024\niodepth_batch=32\niodepth_batch_complete=1\n";
     let depth = job(&format!("ioengine=libaio\n{batches}")).depth;
-    assert_eq!((depth.iodepth, depth.submit, depth.complete_min, depth.complete_max), (1024, 32, 1, 1));
+    assert_eq!(
+        (depth.iodepth, depth.submit, depth.complete_min, depth.complete_max),
+        (1024, Some(32), 1, Some(1))
+    );
     assert_eq!(depth.low, 1024);
     assert_eq!(job("iodepth=32").depth.iodepth, 1);
-    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch=99").depth.submit, 4);
-    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch_complete_max=3").depth.complete_max, 3);
+    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch=99").depth.submit, Some(4));
+    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch_complete_max=3").depth.complete_max, Some(3));
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn times_switches_and_names() {
          stonewall=1\nstonewall=0\nzero_buffers\nrandseed=5\ncpus_allowed=1,0\nthread\n",
     );
     assert_eq!(job.runtime, Some(Duration::from_millis(500)));
-    assert_eq!((job.ramp_time, job.thinktime), (Duration::from_secs(2), Duration::from_micros(7)));
+    assert_eq!((job.ramp_time, job.thinktime.pause), (Duration::from_secs(2), Duration::from_micros(7)));
     assert_eq!(job.start_delay, (Duration::from_secs(1), Duration::from_secs(3)));
     assert_eq!((job.direct, job.sync, job.stonewall), (true, SyncMode::Dsync, false));
     assert_eq!((job.name.as_str(), job.section.as_str()), ("shown", "a"));

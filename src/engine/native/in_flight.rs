@@ -32,7 +32,9 @@ pub(super) fn run<M: Asynchronous>(
         let took = more && queue.take_one(running, &mut now)?;
         let full = queue.free.is_empty();
         let wait = queue.in_flight() > 0 && (full || !took);
-        if queue.queued.len() >= depth.submit as usize || (wait && !queue.queued.is_empty()) {
+        if queue.queued.len() >= depth.submit.unwrap_or(u32::MAX) as usize
+            || (wait && !queue.queued.is_empty())
+        {
             queue.submit(running)?;
         }
         if wait {
@@ -117,7 +119,7 @@ impl<M: Asynchronous> Queue<'_, M> {
         let depth = running.job.depth;
         loop {
             let min = (depth.complete_min as usize).max(1).min(self.in_flight());
-            let most = (depth.complete_max as usize).max(min);
+            let most = (depth.complete_max.unwrap_or(u32::MAX) as usize).max(min);
             self.method
                 .reap(min, most, &mut self.done)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;

@@ -47,7 +47,9 @@ pub(super) fn run(
     let refused = |errno| Failure::method(job.method.name(), errno);
     let mut running = Running::new(job, instance, trial_seed, clock, depth as usize)?;
     let failure = match job.method {
-        IoMethod::Psync => running.run(line, |running| one_by_one::run(running, Psync, line)),
+        IoMethod::Psync | IoMethod::Pvsync | IoMethod::Pvsync2 | IoMethod::Mmap => {
+            running.run(line, |running| one_by_one::run(running, Psync, line))
+        }
         IoMethod::Sync => running.run(line, |running| one_by_one::run(running, Sync::default(), line)),
         IoMethod::Null => running.run(line, |running| one_by_one::run(running, Null, line)),
         IoMethod::IoUring => {
@@ -213,8 +215,8 @@ impl<'j> Running<'j> {
         if self.counting {
             self.meter.transfer(direction, u64::from(next.length), moments);
         }
-        if !self.job.thinktime.is_zero() {
-            std::thread::sleep(self.job.thinktime);
+        if !self.job.thinktime.pause.is_zero() {
+            std::thread::sleep(self.job.thinktime.pause);
         }
         Ok(())
     }
