@@ -109,6 +109,13 @@ impl Job {
             .collect()
     }
 
+    /// The name of a clone's file as fio gives it: relative to the engine's own directory unless the job names
+    /// another.
+    #[must_use]
+    pub fn file_name(&self, clone: u32, number: u32) -> PathBuf {
+        self.file_path(clone, number, Path::new(""))
+    }
+
     fn file_path(&self, clone: u32, number: u32, default_directory: &Path) -> PathBuf {
         // Named files lie in the first directory for all clones, generated ones take turns.
         let turn = if self.filenames.is_empty() { clone as usize } else { 0 };

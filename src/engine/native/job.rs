@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::buffers::Buffers;
 use super::clock::Clock;
 use super::failure::{Failure, errno_text};
+use super::io_log::IoLog;
 use super::meter::{DirectionCounts, Meter, Moments};
 use super::method::{IoUring, Libaio, Null, Operation, Psync, Sync};
 use super::source::{Next, Source};
@@ -81,6 +82,7 @@ pub(super) struct Running<'j> {
     meter: Meter,
     usage: Usage,
     elapsed_ns: u64,
+    io_log: Option<Box<IoLog>>,
 }
 
 impl<'j> Running<'j> {
@@ -118,6 +120,7 @@ impl<'j> Running<'j> {
             meter: Meter::new(&directions(job), job.method.is_asynchronous(), 0),
             usage: Usage::default(),
             elapsed_ns: 0,
+            io_log: IoLog::new(job, instance)?.map(Box::new),
         })
     }
 
@@ -148,7 +151,8 @@ impl<'j> Running<'j> {
         }
         self.elapsed_ns = self.clock.now_ns().saturating_sub(self.meter.since_ns);
         self.usage = Usage::now().since(self.usage);
-        failure
+        let unlogged = self.io_log.as_ref().and_then(|log| log.write().err());
+        failure.or(unlogged)
     }
 
     fn finish(self, failure: Option<Failure>) -> JobCounts {
@@ -191,6 +195,9 @@ impl<'j> Running<'j> {
         let next = self.source.next();
         if self.source.began_again() && self.job.invalidate && self.job.method != IoMethod::Null {
             self.files.iter().for_each(layout::drop_cached_pages);
+        }
+        if let (Some(log), Some(next)) = (&mut self.io_log, next) {
+            log.note(next);
         }
         next
     }

@@ -8,6 +8,7 @@ mod buffers;
 mod clock;
 mod failure;
 mod in_flight;
+mod io_log;
 mod job;
 mod layout;
 mod meter;
@@ -57,6 +58,9 @@ impl Engine for Native {
 impl Native {
     fn workload(&self, task: &Task) -> Result<Workload, EngineError> {
         let mut workload = resolve(task)?;
+        for path in workload.jobs.iter_mut().filter_map(|job| job.io_log.as_mut()) {
+            *path = task.directory.join(&*path);
+        }
         if self.null {
             workload.jobs.iter_mut().for_each(|job| job.method = IoMethod::Null);
         }
