@@ -53,10 +53,12 @@ impl Buffers {
         }
     }
 
-    /// Makes the buffer ready to be written to `offset`.
-    pub(super) fn prepare_write(&mut self, slot: usize, length: usize, offset: u64) {
+    /// Makes the buffer ready to be written to `offset`; true when there was anything to do.
+    #[inline]
+    pub(super) fn prepare_write(&mut self, slot: usize, length: u32, offset: u64) -> bool {
+        let length = length as usize;
         match self.fill {
-            BufferFill::Zero | BufferFill::Fixed => {}
+            BufferFill::Zero | BufferFill::Fixed => return false,
             BufferFill::Refill => self.randomize(slot, length),
             BufferFill::Scrambled => {
                 // fio's scramble_buffers: a few changed words a sector defeat deduplication at little cost.
@@ -68,6 +70,7 @@ impl Buffers {
                 }
             }
         }
+        true
     }
 
     fn randomize(&mut self, slot: usize, length: usize) {

@@ -37,7 +37,8 @@ impl Clock {
             return Clock::Vdso;
         }
         let multiplier = ((u128::from(ns) << SHIFT) / u128::from(ticks)) as u64;
-        Clock::Tsc { origin_ticks: ticks_after, origin_ns: ns_after, multiplier }
+        // The first pair, not the last: another CPU's counter may be a few ticks behind, but not milliseconds.
+        Clock::Tsc { origin_ticks: ticks_before, origin_ns: ns_before, multiplier }
     }
 
     /// Nanoseconds now.
@@ -45,9 +46,8 @@ impl Clock {
     pub(super) fn now_ns(&self) -> u64 {
         match *self {
             Clock::Tsc { origin_ticks, origin_ns, multiplier } => {
-                // Signed: another CPU's counter may be a few ticks behind the origin.
-                let ticks = counter().wrapping_sub(origin_ticks) as i64;
-                let ns = (i128::from(ticks) * i128::from(multiplier)) >> SHIFT;
+                let ticks = counter().wrapping_sub(origin_ticks);
+                let ns = (u128::from(ticks) * u128::from(multiplier)) >> SHIFT;
                 origin_ns.wrapping_add(ns as u64)
             }
             Clock::Vdso => monotonic_ns(),

@@ -1,5 +1,6 @@
 //! The loop of asynchronous methods, fio's `do_io`: fill the queue; when it is full, or nothing is left to queue, wait
-//! for completions.
+//! for completions. The clock is read once a batch: what is reaped together has ended, and what is queued next begins,
+//! at that moment.
 
 use std::os::fd::AsFd;
 
@@ -18,6 +19,7 @@ pub(super) fn run<M: Asynchronous>(
 ) -> Result<(), Failure> {
     let depth = running.job.depth;
     let slots = depth.iodepth as usize;
+    let batch = depth.submit.map_or(slots, |batch| batch as usize);
     let idle = Flight { next: Next::default(), moments: Moments::default() };
     let mut queue = Queue {
         method,
@@ -25,20 +27,18 @@ pub(super) fn run<M: Asynchronous>(
         flights: vec![idle; slots],
         queued: Vec::with_capacity(slots),
         done: Vec::with_capacity(slots),
+        now: running.begun_ns,
     };
-    let mut now = running.begun_ns;
     loop {
-        let more = running.keep_going(now) && !line.stopped();
-        let took = more && queue.take_one(running, &mut now)?;
+        let more = running.keep_going(queue.now) && !line.stopped();
+        let took = more && queue.take_one(running)?;
         let full = queue.free.is_empty();
         let wait = queue.in_flight() > 0 && (full || !took);
-        if queue.queued.len() >= depth.submit.unwrap_or(u32::MAX) as usize
-            || (wait && !queue.queued.is_empty())
-        {
+        if queue.queued.len() >= batch || (wait && !queue.queued.is_empty()) {
             queue.submit(running)?;
         }
         if wait {
-            now = queue.reap(running, full)?;
+            queue.reap(running, full)?;
         }
         if !took && queue.in_flight() == 0 {
             return Ok(());
@@ -61,6 +61,8 @@ struct Queue<'m, M> {
     /// Queued but not yet submitted.
     queued: Vec<usize>,
     done: Vec<Completion>,
+    /// When the clock was last read.
+    now: u64,
 }
 
 impl<M: Asynchronous> Queue<'_, M> {
@@ -68,15 +70,21 @@ impl<M: Asynchronous> Queue<'_, M> {
         self.flights.len() - self.free.len()
     }
 
-    /// Queues the next transfer, or makes it at once and sets `now`; false when the amount is done.
-    fn take_one(&mut self, running: &mut Running<'_>, now: &mut u64) -> Result<bool, Failure> {
-        let Some(slot) = self.free.pop() else { return Ok(true) };
-        let Some(next) = running.next() else {
-            self.free.push(slot);
-            return Ok(false);
+    /// Queues the next transfer, or makes it at once; false when the amount is done.
+    #[inline]
+    fn take_one(&mut self, running: &mut Running<'_>) -> Result<bool, Failure> {
+        if self.free.is_empty() {
+            return Ok(true);
+        }
+        let Some(next) = running.take() else {
+            let planned = running.plan();
+            self.now = running.clock.now_ns();
+            return Ok(planned);
         };
-        if next.operation == Operation::Write {
-            running.buffers.prepare_write(slot, next.length as usize, next.offset);
+        let Some(slot) = self.free.pop() else { return Ok(true) };
+        if next.operation == Operation::Write && running.buffers.prepare_write(slot, next.length, next.offset)
+        {
+            self.now = running.clock.now_ns();
         }
         let transfer = Transfer {
             slot,
@@ -90,13 +98,13 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.submit(running)?;
             let start_ns = running.clock.now_ns();
             let result = synchronous_other(&transfer);
-            *now = running.clock.now_ns();
+            self.now = running.clock.now_ns();
             self.free.push(slot);
-            running.complete(next, Moments { start_ns, issue_ns: start_ns, complete_ns: *now }, result)?;
+            let moments = Moments { start_ns, issue_ns: start_ns, complete_ns: self.now };
+            running.complete(next, moments, result)?;
             return Ok(true);
         }
-        let start_ns = running.clock.now_ns();
-        let moments = Moments { start_ns, issue_ns: start_ns, complete_ns: 0 };
+        let moments = Moments { start_ns: self.now, issue_ns: self.now, complete_ns: 0 };
         self.flights[slot] = Flight { next, moments };
         self.method
             .queue(&transfer, &mut running.buffers)
@@ -107,32 +115,35 @@ impl<M: Asynchronous> Queue<'_, M> {
 
     fn submit(&mut self, running: &Running<'_>) -> Result<(), Failure> {
         self.method.submit().map_err(|errno| Failure::method(running.job.method.name(), errno))?;
-        let now = running.clock.now_ns();
+        self.now = running.clock.now_ns();
         for slot in self.queued.drain(..) {
-            self.flights[slot].moments.issue_ns = now;
+            self.flights[slot].moments.issue_ns = self.now;
         }
         Ok(())
     }
 
-    /// Reaps as `iodepth_batch_complete_*` and `iodepth_low` say; returns the time of the last reap.
-    fn reap(&mut self, running: &mut Running<'_>, full: bool) -> Result<u64, Failure> {
+    /// Reaps as `iodepth_batch_complete_*` and `iodepth_low` say.
+    fn reap(&mut self, running: &mut Running<'_>, full: bool) -> Result<(), Failure> {
         let depth = running.job.depth;
         loop {
             let min = (depth.complete_min as usize).max(1).min(self.in_flight());
-            let most = (depth.complete_max.unwrap_or(u32::MAX) as usize).max(min);
+            let most = depth.complete_max.map_or(usize::MAX, |most| (most as usize).max(min));
             self.method
                 .reap(min, most, &mut self.done)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
-            let now = running.clock.now_ns();
+            self.now = running.clock.now_ns();
             for completion in self.done.drain(..) {
-                let mut flight = self.flights[completion.slot];
-                flight.moments.complete_ns = now;
+                let flight = &mut self.flights[completion.slot];
+                flight.moments.complete_ns = self.now;
                 self.free.push(completion.slot);
                 running.complete(flight.next, flight.moments, completion.result)?;
             }
+            if running.pause() {
+                self.now = running.clock.now_ns();
+            }
             // fio: once full, go on until no more than `iodepth_low` are in flight.
             if !full || self.in_flight() <= depth.low as usize {
-                return Ok(now);
+                return Ok(());
             }
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::ahead::Ahead;
 use super::buffers::Buffers;
 use super::clock::Clock;
 use super::failure::{Failure, errno_text};
@@ -71,10 +72,12 @@ pub(super) struct Running<'j> {
     pub(super) job: &'j Job,
     pub(super) files: Vec<File>,
     pub(super) buffers: Buffers,
-    pub(super) source: Source,
     pub(super) clock: Clock,
     pub(super) begun_ns: u64,
     instance: &'j Instance,
+    ahead: Ahead,
+    /// A pause is due once what was reaped together is counted.
+    pause_due: bool,
     /// The ramp is over and counting has begun.
     counting: bool,
     /// When the ramp ends; then when the runtime does (never, without one).
@@ -111,10 +114,11 @@ impl<'j> Running<'j> {
             job,
             files,
             buffers,
-            source,
             clock,
             begun_ns: 0,
             instance,
+            ahead: Ahead::new(source),
+            pause_due: false,
             counting: false,
             until_ns: 0,
             meter: Meter::new(&directions(job), job.method.is_asynchronous(), 0),
@@ -158,7 +162,8 @@ impl<'j> Running<'j> {
     fn finish(self, failure: Option<Failure>) -> JobCounts {
         let name = &self.job.name;
         let sync = &self.meter.sync;
-        let pack_sync = || LatencyHistogram::pack(name, Direction::Write, LatencyKind::Sync, sync);
+        let pack_sync =
+            || LatencyHistogram::pack(name, Direction::Write, LatencyKind::Sync, &sync.histogram());
         JobCounts {
             directions: self.meter.finish(name),
             sync: (!sync.is_empty()).then(pack_sync),
@@ -189,17 +194,24 @@ impl<'j> Running<'j> {
         true
     }
 
-    /// The next transfer. When files are begun again their cached pages go, as where fio opens them again.
+    /// The next transfer; `None`: see [`Running::plan`].
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Next> {
-        let next = self.source.next();
-        if self.source.began_again() && self.job.invalidate && self.job.method != IoMethod::Null {
-            self.files.iter().for_each(layout::drop_cached_pages);
-        }
-        if let (Some(log), Some(next)) = (&mut self.io_log, next) {
+    pub(super) fn take(&mut self) -> Option<Next> {
+        let next = self.ahead.take()?;
+        if let Some(log) = &mut self.io_log {
             log.note(next);
         }
-        next
+        Some(next)
+    }
+
+    /// Plans transfers to be taken; false when the amount is done. Where the files are begun again their cached pages
+    /// go, as where fio opens them again.
+    pub(super) fn plan(&mut self) -> bool {
+        let more = self.ahead.plan();
+        if self.ahead.began_again() && self.job.invalidate && self.job.method != IoMethod::Null {
+            self.files.iter().for_each(layout::drop_cached_pages);
+        }
+        more
     }
 
     /// Counts one transfer that ended, or says what was wrong with it.
@@ -222,10 +234,18 @@ impl<'j> Running<'j> {
         if self.counting {
             self.meter.transfer(direction, u64::from(next.length), moments);
         }
-        if !self.job.thinktime.pause.is_zero() {
+        self.pause_due = !self.job.thinktime.pause.is_zero();
+        Ok(())
+    }
+
+    /// Pauses where `thinktime` asks it; true when it took any time.
+    #[inline]
+    pub(super) fn pause(&mut self) -> bool {
+        let due = std::mem::take(&mut self.pause_due);
+        if due {
             std::thread::sleep(self.job.thinktime.pause);
         }
-        Ok(())
+        due
     }
 
     fn complete_sync(
@@ -249,12 +269,12 @@ impl<'j> Running<'j> {
         match result {
             // A write that no longer fits is cut short before the next one fails.
             Ok(moved) if direction == Direction::Write && is_full(&self.files[next.file]) => {
-                let missing_bytes = self.source.bytes_left().saturating_add(length - u64::from(moved));
+                let missing_bytes = self.ahead.bytes_left().saturating_add(length - u64::from(moved));
                 Failure::NoSpace { path, missing_bytes }
             }
             Ok(moved) => Failure::Short { operation, path, offset, length, moved: u64::from(moved) },
             Err(Errno::NOSPC) => {
-                Failure::NoSpace { path, missing_bytes: self.source.bytes_left().saturating_add(length) }
+                Failure::NoSpace { path, missing_bytes: self.ahead.bytes_left().saturating_add(length) }
             }
             Err(errno) => {
                 let hint = if errno == Errno::INVAL && self.job.direct {

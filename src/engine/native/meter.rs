@@ -1,8 +1,8 @@
 //! What one instance counts while it runs: transfers, bytes, latencies and throughput over time.
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::latencies::Latencies;
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
 
 /// Nanoseconds a value of the throughput series covers.
@@ -14,9 +14,9 @@ const SERIES_MAX: usize = 86_400;
 pub(super) struct DirectionMeter {
     pub(super) ios: u64,
     pub(super) bytes: u64,
-    pub(super) slat: Histogram<u64>,
-    pub(super) clat: Histogram<u64>,
-    pub(super) lat: Histogram<u64>,
+    pub(super) slat: Latencies,
+    pub(super) clat: Latencies,
+    pub(super) lat: Latencies,
     /// Bytes completed in each interval since the start; the last is the current one.
     pub(super) series: Vec<u64>,
     /// When the current interval ends.
@@ -28,9 +28,9 @@ impl DirectionMeter {
         DirectionMeter {
             ios: 0,
             bytes: 0,
-            slat: LatencyHistogram::empty(),
-            clat: LatencyHistogram::empty(),
-            lat: LatencyHistogram::empty(),
+            slat: Latencies::new(),
+            clat: Latencies::new(),
+            lat: Latencies::new(),
             series: Vec::with_capacity(4096),
             interval_end_ns: 0,
         }
@@ -38,8 +38,9 @@ impl DirectionMeter {
 
     fn restart(&mut self, now_ns: u64) {
         (self.ios, self.bytes) = (0, 0);
-        for histogram in [&mut self.slat, &mut self.clat, &mut self.lat] {
-            histogram.reset();
+        for latencies in [&mut self.slat, &mut self.clat, &mut self.lat] {
+            // New pages rather than zeroes in all the old ones.
+            *latencies = Latencies::new();
         }
         self.series.clear();
         self.series.push(0);
@@ -70,7 +71,7 @@ pub(super) struct Moments {
 /// All counts of one instance.
 pub(super) struct Meter {
     directions: [Option<DirectionMeter>; 3],
-    pub(super) sync: Histogram<u64>,
+    pub(super) sync: Latencies,
     /// When counting began: the start, or the end of the ramp.
     pub(super) since_ns: u64,
     asynchronous: bool,
@@ -80,7 +81,7 @@ impl Meter {
     /// Meters for the `directions` that the job uses; slat is kept for asynchronous methods only.
     pub(super) fn new(directions: &[Direction], asynchronous: bool, since_ns: u64) -> Meter {
         let mut meter =
-            Meter { directions: [None, None, None], sync: LatencyHistogram::empty(), since_ns, asynchronous };
+            Meter { directions: [None, None, None], sync: Latencies::new(), since_ns, asynchronous };
         for direction in directions {
             meter.directions[*direction as usize] = Some(DirectionMeter::new());
         }
@@ -90,7 +91,7 @@ impl Meter {
     /// Forgets everything counted: the ramp is over.
     pub(super) fn restart(&mut self, now_ns: u64) {
         self.directions.iter_mut().flatten().for_each(|meter| meter.restart(now_ns));
-        self.sync.reset();
+        self.sync = Latencies::new();
         self.since_ns = now_ns;
     }
 
@@ -103,16 +104,16 @@ impl Meter {
         meter.bytes += bytes;
         let total = moments.complete_ns.saturating_sub(moments.start_ns);
         if asynchronous {
-            meter.slat.saturating_record(moments.issue_ns.saturating_sub(moments.start_ns).max(1));
-            meter.lat.saturating_record(total.max(1));
+            meter.slat.record(moments.issue_ns.saturating_sub(moments.start_ns));
+            meter.lat.record(total);
         }
-        meter.clat.saturating_record(moments.complete_ns.saturating_sub(moments.issue_ns).max(1));
+        meter.clat.record(moments.complete_ns.saturating_sub(moments.issue_ns));
         meter.add_to_series(moments.complete_ns, bytes);
     }
 
     /// Counts one fsync or fdatasync.
     pub(super) fn sync(&mut self, moments: Moments) {
-        self.sync.saturating_record(moments.complete_ns.saturating_sub(moments.start_ns).max(1));
+        self.sync.record(moments.complete_ns.saturating_sub(moments.start_ns));
     }
 
     /// The counts as they cross the process boundary.
@@ -131,8 +132,10 @@ impl Meter {
                 bytes: meter.bytes,
                 histograms: kinds
                     .into_iter()
-                    .filter(|(_, histogram)| !histogram.is_empty())
-                    .map(|(kind, histogram)| LatencyHistogram::pack(job, direction, kind, histogram))
+                    .filter(|(_, latencies)| !latencies.is_empty())
+                    .map(|(kind, latencies)| {
+                        LatencyHistogram::pack(job, direction, kind, &latencies.histogram())
+                    })
                     .collect(),
                 series: whole_intervals(&meter.series),
             });

@@ -4,12 +4,14 @@
 //! out first; then each wave (the jobs between two stonewalls) runs at once, a process or thread an instance.
 //! It must not know rounds, targets or what its numbers are compared with.
 
+mod ahead;
 mod buffers;
 mod clock;
 mod failure;
 mod in_flight;
 mod io_log;
 mod job;
+mod latencies;
 mod layout;
 mod meter;
 mod method;

@@ -1,4 +1,8 @@
 //! The loop of synchronous methods: one transfer after the other.
+//!
+//! The clock is read once a transfer: when it has ended, which is when the next one begins, unless something else was
+//! done in between. What the loop itself takes (some ten nanoseconds) is therefore within the latencies, and a
+//! second reading, which takes as long, is not.
 
 use std::os::fd::AsFd;
 
@@ -16,9 +20,15 @@ pub(super) fn run<M: Synchronous>(
 ) -> Result<(), Failure> {
     let mut now = running.begun_ns;
     while running.keep_going(now) && !line.stopped() {
-        let Some(next) = running.next() else { return Ok(()) };
-        if next.operation == Operation::Write {
-            running.buffers.prepare_write(0, next.length as usize, next.offset);
+        let Some(next) = running.take() else {
+            if !running.plan() {
+                return Ok(());
+            }
+            now = running.clock.now_ns();
+            continue;
+        };
+        if next.operation == Operation::Write && running.buffers.prepare_write(0, next.length, next.offset) {
+            now = running.clock.now_ns();
         }
         let transfer = Transfer {
             slot: 0,
@@ -27,10 +37,13 @@ pub(super) fn run<M: Synchronous>(
             offset: next.offset,
             length: next.length,
         };
-        let start_ns = running.clock.now_ns();
+        let start_ns = now;
         let result = method.transfer(&transfer, &mut running.buffers);
         now = running.clock.now_ns();
         running.complete(next, Moments { start_ns, issue_ns: start_ns, complete_ns: now }, result)?;
+        if running.pause() {
+            now = running.clock.now_ns();
+        }
     }
     Ok(())
 }
