@@ -26,6 +26,8 @@ pub enum EngineKind {
     Null,
     /// assay's own.
     Native,
+    /// The bare system calls of a job: the limit of what an engine can reach.
+    Bare,
     /// fio as a child process.
     Fio,
     /// Any command.
@@ -142,6 +144,7 @@ pub fn of(kind: EngineKind) -> Box<dyn Engine> {
     match kind {
         EngineKind::Simulated => Box::new(simulated::Simulated),
         EngineKind::Null => Box::new(native::Native { null: true }),
+        EngineKind::Bare => Box::new(native::Bare),
         EngineKind::Native => Box::new(native::Native { null: false }),
         EngineKind::Fio => Box::new(fio::Fio),
         EngineKind::Command => Box::new(command::Command),

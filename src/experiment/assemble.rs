@@ -200,7 +200,9 @@ impl Check<'_> {
             EngineChoice::Command if !has_command => {
                 self.mistake(&place, "engine command needs a command: command = [\"prog\", ...] or -- prog");
             }
-            EngineChoice::Native | EngineChoice::Null | EngineChoice::Fio if !has_job => {
+            EngineChoice::Native | EngineChoice::Null | EngineChoice::Bare | EngineChoice::Fio
+                if !has_job =>
+            {
                 self.mistake(
                     &place,
                     format!("engine {} needs a job; write job = \"FILE.fio\"", engine.name()),

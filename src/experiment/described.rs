@@ -14,6 +14,8 @@ pub enum EngineChoice {
     Native,
     /// assay's own without I/O.
     Null,
+    /// The bare system calls of a job: the limit of what an engine can reach.
+    Bare,
     /// fio as a child process.
     Fio,
     /// Any command.
@@ -24,9 +26,10 @@ pub enum EngineChoice {
 
 impl EngineChoice {
     /// All, with their names.
-    pub const ALL: [EngineChoice; 5] = [
+    pub const ALL: [EngineChoice; 6] = [
         EngineChoice::Native,
         EngineChoice::Null,
+        EngineChoice::Bare,
         EngineChoice::Fio,
         EngineChoice::Command,
         EngineChoice::Simulated,
@@ -38,6 +41,7 @@ impl EngineChoice {
         match self {
             EngineChoice::Native => "native",
             EngineChoice::Null => "null",
+            EngineChoice::Bare => "bare",
             EngineChoice::Fio => "fio",
             EngineChoice::Command => "command",
             EngineChoice::Simulated => "simulated",

@@ -244,7 +244,7 @@ impl Maker<'_> {
         problems: &mut Vec<(String, Option<String>)>,
     ) -> Option<Workload> {
         match (engine, Workload::resolve(job)) {
-            (EngineChoice::Native | EngineChoice::Null, Err(errors)) => {
+            (EngineChoice::Native | EngineChoice::Null | EngineChoice::Bare, Err(errors)) => {
                 let hint = errors.hint().to_owned();
                 problems.extend(
                     errors
@@ -260,7 +260,9 @@ impl Maker<'_> {
 
     fn has_what_it_runs(&self, engine: EngineChoice) -> bool {
         match engine {
-            EngineChoice::Native | EngineChoice::Null | EngineChoice::Fio => self.job.is_some(),
+            EngineChoice::Native | EngineChoice::Null | EngineChoice::Bare | EngineChoice::Fio => {
+                self.job.is_some()
+            }
             EngineChoice::Command => !self.experiment.command.is_empty(),
             EngineChoice::Simulated => true,
         }

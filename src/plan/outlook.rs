@@ -55,7 +55,7 @@ impl Outlook {
                 EngineChoice::Fio => {
                     tools.insert("fio".to_owned());
                 }
-                EngineChoice::Native => {}
+                EngineChoice::Native | EngineChoice::Bare => {}
             }
             match workload_of(cell) {
                 Some(workload) => collect_files(&workload, &cell.directory, &mut files),

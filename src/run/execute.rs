@@ -274,7 +274,7 @@ fn limits_for(engine: EngineKind, limits: DisturbanceLimits) -> Option<Disturban
     match engine {
         EngineKind::Simulated | EngineKind::Null => None,
         EngineKind::Command => Some(DisturbanceLimits { foreign_read_bytes: u64::MAX, ..limits }),
-        EngineKind::Native | EngineKind::Fio => Some(limits),
+        EngineKind::Native | EngineKind::Bare | EngineKind::Fio => Some(limits),
     }
 }
 

@@ -48,6 +48,7 @@ pub fn engine(spec: &CellSpec) -> EngineKind {
     // `experiment` and `engine` are on different branches of the layers; their names are the same.
     match spec.engine.name() {
         "null" => EngineKind::Null,
+        "bare" => EngineKind::Bare,
         "fio" => EngineKind::Fio,
         "command" => EngineKind::Command,
         "simulated" => EngineKind::Simulated,

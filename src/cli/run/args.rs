@@ -23,7 +23,7 @@ pub struct Args {
     /// The factor whose levels are compared (default: the first)
     #[arg(long, value_name = "FACTOR")]
     compare: Option<String>,
-    /// What does the I/O: native, fio, null, command or simulated
+    /// What does the I/O: native, fio, bare, null, command or simulated
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
     /// Where files go that the job does not place itself (default: here)

@@ -5,6 +5,7 @@
 //! It must not know rounds, targets or what its numbers are compared with.
 
 mod ahead;
+mod bare;
 mod buffers;
 mod clock;
 mod failure;
@@ -23,6 +24,8 @@ mod usage;
 mod workers;
 
 use std::path::Path;
+
+pub(super) use bare::Bare;
 
 use super::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};

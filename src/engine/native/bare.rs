@@ -1,0 +1,127 @@
+//! The limit: the bare system call in a loop, with nothing counted but how often it was made.
+//!
+//! Enters: a task whose job a plain loop can stand for. Leaves: I/Os and processor time a second, no latencies.
+//! What an engine costs is the distance to it; it shares no code with the loops it is the limit of.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::io::{pread, pwrite};
+
+use super::failure::{Failure, errno_text};
+use super::usage::Usage;
+use super::{Native, failed, layout};
+use crate::engine::{Engine, EngineError, Probe, Task};
+use crate::record::{Outcome, Sample};
+use crate::units::Unit;
+use crate::workload::{Access, Instance, IoMethod, Job, Mix, Workload};
+
+/// Calls between two looks at the time.
+const BETWEEN_LOOKS: u32 = 256;
+
+/// The bare engine.
+pub(in crate::engine) struct Bare;
+
+impl Engine for Bare {
+    fn probe(&self) -> Result<Probe, EngineError> {
+        Ok(Probe { version: format!("bare {}", env!("CARGO_PKG_VERSION")), path: None })
+    }
+
+    fn prepare(&self, task: &Task) -> Result<(), EngineError> {
+        plain(&super::resolve(task)?)?;
+        Native { null: false }.prepare(task)
+    }
+
+    fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
+        let workload = super::resolve(task)?;
+        let (job, runtime) = plain(&workload)?;
+        let instances = workload.instances(&task.directory);
+        let instance = instances.first().ok_or_else(|| unsupported("a job without a clone"))?;
+        transfer(job, instance, runtime).map_err(|failure| failed(&failure, Vec::new()))
+    }
+}
+
+fn unsupported(what: &str) -> EngineError {
+    EngineError::Unsupported { reason: format!("the bare engine does not do {what}; --engine native does") }
+}
+
+/// The one job and its runtime, when a plain loop can stand for it.
+fn plain(workload: &Workload) -> Result<(&Job, Duration), EngineError> {
+    let [job] = workload.jobs.as_slice() else { return Err(unsupported("more than one job")) };
+    let runtime = job.runtime.filter(|_| job.time_based);
+    let obstacles = [
+        (job.numjobs > 1 || job.nrfiles > 1, "clones or several files"),
+        (job.method != IoMethod::Psync, "other methods than ioengine=psync"),
+        (!matches!(job.pattern.mix, Mix::Read | Mix::Write), "other mixes than read and write"),
+        (job.max_block() != job.min_block(), "block sizes that differ"),
+        (job.fsync > 0 || job.fdatasync > 0 || job.end_fsync, "syncs"),
+        (runtime.is_none(), "amounts; it needs time_based and runtime="),
+    ];
+    match (obstacles.iter().find(|(found, _)| *found), runtime) {
+        (Some((_, what)), _) => Err(unsupported(what)),
+        (None, runtime) => Ok((job, runtime.unwrap_or_default())),
+    }
+}
+
+fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome, Failure> {
+    let region = &instance.files[0];
+    let file = layout::open(job, &region.path)?;
+    let block = job.max_block();
+    let blocks = region
+        .length
+        .map_or_else(|| end_of(&file), Ok)
+        .map_err(|e| Failure::file("cannot find the end of", &region.path, &e))?
+        / block;
+    let mut memory = vec![0x5a_u8; block as usize + 4096];
+    let skew = memory.as_ptr().align_offset(4096);
+    let buffer = &mut memory[skew..][..block as usize];
+    let reads = matches!(job.pattern.mix, Mix::Read);
+    let random = job.pattern.access == Access::Random;
+    let (usage, begun) = (Usage::now(), Instant::now());
+    let (mut state, mut ios) = (0x9e37_79b9_7f4a_7c15_u64, 0_u64);
+    while begun.elapsed() < runtime {
+        for _ in 0..BETWEEN_LOOKS {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let number = if random { scaled(state, blocks) } else { ios % blocks };
+            let offset = region.offset + number * block;
+            let moved = if reads {
+                pread(file.as_fd(), &mut *buffer, offset)
+            } else {
+                pwrite(file.as_fd(), &*buffer, offset)
+            };
+            if moved != Ok(block as usize) {
+                let what = moved.map_or_else(errno_text, |n| format!("{n} of {block} bytes"));
+                return Err(Failure::Job { job: job.name.clone(), what });
+            }
+            ios += 1;
+        }
+    }
+    let elapsed = begun.elapsed().as_secs_f64();
+    Ok(outcome(if reads { "read" } else { "write" }, ios, block, elapsed, Usage::now().since(usage)))
+}
+
+/// A number below `bound`, in proportion to `random`.
+fn scaled(random: u64, bound: u64) -> u64 {
+    ((u128::from(random) * u128::from(bound)) >> 64) as u64
+}
+
+fn end_of(mut file: &File) -> std::io::Result<u64> {
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0))
+}
+
+fn outcome(direction: &str, ios: u64, block: u64, elapsed: f64, usage: Usage) -> Outcome {
+    let samples = [
+        (format!("{direction}.bw"), Unit::BytesPerSecond, (ios * block) as f64 / elapsed),
+        (format!("{direction}.iops"), Unit::PerSecond, ios as f64 / elapsed),
+        (format!("{direction}.total_ios"), Unit::Count, ios as f64),
+        ("runtime".to_owned(), Unit::Seconds, elapsed),
+        ("usr_cpu".to_owned(), Unit::Seconds, usage.user_s),
+        ("sys_cpu".to_owned(), Unit::Seconds, usage.system_s),
+    ];
+    let samples =
+        samples.into_iter().map(|(name, unit, value)| Sample::new("", &name, unit, value)).collect();
+    Outcome { samples, ..Outcome::default() }
+}
