@@ -1,6 +1,7 @@
 //! Tests of offsets.
 
 use super::*;
+use crate::workload::Mix;
 use crate::workload::{JobFile, Workload};
 
 fn job(text: &str) -> Job {

@@ -4,137 +4,17 @@
 //! time. What is covered agrees with fio: sequential to the end of the region; random with a map every block exactly
 //! once (with many sizes a block is cut at a neighbour already hit); random without a map anywhere.
 
-use super::job::{Access, BlockRange, Job, Mix, SeedRule};
+mod direction;
+mod hit_map;
+mod permutation;
+mod split_mix;
 
-/// fio's `ddir`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DataDirection {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Discards.
-    Trim,
-}
+pub use direction::{DataDirection, DirectionChoice};
+pub use split_mix::SplitMix;
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-#[derive(Clone, Debug)]
-pub struct SplitMix(u64);
-
-impl SplitMix {
-    /// A stream of its own for each seed.
-    #[must_use]
-    pub fn new(seed: u64) -> SplitMix {
-        SplitMix(seed)
-    }
-
-    /// 64 random bits.
-    #[inline]
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    /// A number below `bound`, by Lemire's multiplication; the bias is below 2^-32 for any region there is.
-    #[inline]
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
-#[inline]
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// Which direction the next I/O has.
-#[derive(Clone, Debug)]
-pub struct DirectionChoice {
-    mix: Mix,
-    random: SplitMix,
-}
-
-impl DirectionChoice {
-    /// For a job's mix.
-    #[must_use]
-    pub fn new(mix: Mix, seed: u64) -> DirectionChoice {
-        DirectionChoice { mix, random: SplitMix::new(seed) }
-    }
-
-    /// A draw for each I/O of a mixed job, as in fio: shares are met on average.
-    #[inline]
-    pub fn draw(&mut self) -> DataDirection {
-        match self.mix {
-            Mix::Read => DataDirection::Read,
-            Mix::Write => DataDirection::Write,
-            Mix::Trim => DataDirection::Trim,
-            Mix::ReadWrite { read_percent } if self.random.below(100) < u64::from(read_percent) => {
-                DataDirection::Read
-            }
-            Mix::ReadWrite { .. } => DataDirection::Write,
-        }
-    }
-}
-
-/// A pseudorandom order of 0..count in constant memory: a Feistel network over a rectangle of rows and columns that
-/// holds just `count`, walked on until it falls into the range (Black & Rogaway, Ciphers with Arbitrary Finite
-/// Domains, CT-RSA 2002). A rectangle is never more than a row too large, so that the walk is almost always one step.
-#[derive(Clone, Debug)]
-struct Permutation {
-    count: u64,
-    rows: u64,
-    columns: u64,
-    keys: [u64; 4],
-    /// Cell and number of the next value.
-    row: u64,
-    column: u64,
-    taken: u64,
-}
-
-impl Permutation {
-    fn new(count: u64, random: &mut SplitMix) -> Permutation {
-        let root = count.isqrt();
-        let rows = (root + u64::from(root * root < count)).max(1);
-        let keys = [random.draw(), random.draw(), random.draw(), random.draw()];
-        Permutation { count, rows, columns: count.div_ceil(rows).max(1), keys, row: 0, column: 0, taken: 0 }
-    }
-
-    /// The next value; every one below `count` comes once.
-    #[inline]
-    fn draw(&mut self) -> Option<u64> {
-        if self.taken >= self.count {
-            return None;
-        }
-        self.taken += 1;
-        let (mut row, mut column) = (self.row, self.column);
-        self.column += 1;
-        if self.column == self.columns {
-            self.column = 0;
-            self.row += 1;
-        }
-        loop {
-            for keys in self.keys.chunks_exact(2) {
-                row = added(row, column ^ keys[0], self.rows);
-                column = added(column, row ^ keys[1], self.columns);
-            }
-            let value = row * self.columns + column;
-            if value < self.count {
-                return Some(value);
-            }
-        }
-    }
-}
-
-/// `value` moved on by a hash of `key`, modulo `bound` (below 2^32: a file has at most 2^64 blocks).
-#[inline]
-fn added(value: u64, key: u64, bound: u64) -> u64 {
-    let product = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let hash = (product ^ (product >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32;
-    let moved = value + ((hash * bound) >> 32);
-    if moved >= bound { moved - bound } else { moved }
-}
+use super::job::{Access, BlockRange, Job, SeedRule};
+use hit_map::HitMap;
+use permutation::Permutation;
 
 /// How offsets follow each other.
 #[derive(Clone, Debug)]
@@ -297,43 +177,5 @@ fn free_block(order: &mut Permutation, hit: &HitMap, least: u64) -> Option<u64> 
     }
 }
 
-/// One bit a granule.
-#[derive(Clone, Debug)]
-struct HitMap {
-    words: Vec<u64>,
-    granules: u64,
-}
-
-impl HitMap {
-    fn new(granules: u64) -> HitMap {
-        HitMap { words: vec![0; granules.div_ceil(64) as usize], granules }
-    }
-
-    fn clear(&mut self) {
-        self.words.fill(0);
-    }
-
-    /// Granules not hit from `first` on, at most `most`.
-    fn free_run(&self, first: u64, most: u64) -> u64 {
-        let end = self.granules.min(first.saturating_add(most));
-        let mut at = first;
-        while at < end {
-            let ahead = self.words[(at / 64) as usize] >> (at % 64);
-            if ahead != 0 {
-                return (at + u64::from(ahead.trailing_zeros())).min(end) - first;
-            }
-            at += 64 - at % 64;
-        }
-        end.max(first) - first
-    }
-
-    fn claim(&mut self, first: u64, count: u64) {
-        for granule in first..first + count {
-            self.words[(granule / 64) as usize] |= 1 << (granule % 64);
-        }
-    }
-}
-
 #[cfg(test)]
-#[path = "offsets_tests.rs"]
 mod tests;
