@@ -82,8 +82,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             return Ok(planned);
         };
         let Some(slot) = self.free.pop() else { return Ok(true) };
-        if next.operation == Operation::Write && running.buffers.prepare_write(slot, next.length, next.offset)
-        {
+        if next.operation == Operation::Write && running.prepare_write(slot, &next) {
             self.now = running.clock.now_ns();
         }
         let transfer = Transfer {
@@ -101,7 +100,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.now = running.clock.now_ns();
             self.free.push(slot);
             let moments = Moments { start_ns, issue_ns: start_ns, complete_ns: self.now };
-            running.complete(next, moments, result)?;
+            running.complete(slot, next, moments, result)?;
             return Ok(true);
         }
         let moments = Moments { start_ns: self.now, issue_ns: self.now, complete_ns: 0 };
@@ -136,7 +135,7 @@ impl<M: Asynchronous> Queue<'_, M> {
                 let flight = &mut self.flights[completion.slot];
                 flight.moments.complete_ns = self.now;
                 self.free.push(completion.slot);
-                running.complete(flight.next, flight.moments, completion.result)?;
+                running.complete(completion.slot, flight.next, flight.moments, completion.result)?;
             }
             if running.pause() {
                 self.now = running.clock.now_ns();

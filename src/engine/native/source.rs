@@ -5,6 +5,7 @@ use std::io::{Seek, SeekFrom};
 
 use super::failure::Failure;
 use super::method::Operation;
+use super::verify;
 use crate::workload::{DataDirection, DirectionChoice, Instance, IoMethod, Job, Offsets, SeedRule};
 
 /// One transfer to be made.
@@ -38,6 +39,8 @@ pub(super) struct Source {
     begins_again: bool,
     max_block: u64,
     endless: bool,
+    /// Ends where the files were gone through once: see [`Source::next_pass`].
+    one_pass: bool,
     sync_every: [(u32, Operation); 2],
     writes_since_sync: [u32; 2],
     last_written: usize,
@@ -86,6 +89,7 @@ impl Source {
             begins_again: job.io_size.is_some(),
             max_block: job.max_block(),
             endless,
+            one_pass: verify::reads_back(job) && !endless,
             sync_every: [(job.fsync, Operation::Fsync), (job.fdatasync, Operation::Fdatasync)],
             writes_since_sync: [0, 0],
             last_written: 0,
@@ -107,7 +111,7 @@ impl Source {
     /// The next transfer, or `None` when the amount is done.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Next> {
-        if self.bytes_left == 0 && !self.next_loop() {
+        if self.bytes_left == 0 && (self.one_pass || !self.next_loop()) {
             // As in fio, a sync that the very last write made due is not issued.
             return None;
         }
@@ -117,6 +121,7 @@ impl Source {
         let direction = self.choice.draw();
         let (file, offset, length) = match self.place(direction) {
             Some(place) => place,
+            None if self.one_pass => return None,
             None => {
                 self.begin_again()?;
                 self.place(direction)?
@@ -133,6 +138,13 @@ impl Source {
             self.count_write();
         }
         Some(Next { file, operation, offset, length: length as u32 })
+    }
+
+    /// Begins the files again after a pass in which `read_back` bytes were read back, which fio counts towards
+    /// `io_size`; false when the amount is done.
+    pub(super) fn next_pass(&mut self, read_back: u64) -> bool {
+        self.bytes_left = self.bytes_left.saturating_sub(read_back);
+        self.begin_again().is_some()
     }
 
     /// The next place in the file whose turn it is, or in the next that is not done.
