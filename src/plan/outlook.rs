@@ -16,6 +16,8 @@ pub enum Writes {
     Layout,
     /// It is written: what was in it is lost.
     Content,
+    /// Lines are added at its end (`write_iolog`), and it stays.
+    Log,
 }
 
 /// A file the trials use.
@@ -81,6 +83,9 @@ fn collect_files(
     directory: &Path,
     files: &mut BTreeMap<PathBuf, (Option<u64>, Writes)>,
 ) {
+    for log in workload.jobs.iter().filter_map(|job| job.io_log.as_ref()) {
+        files.insert(directory.join(log), (None, Writes::Log));
+    }
     for instance in workload.instances(directory) {
         let mix = workload.jobs[instance.job].pattern.mix;
         let writes = if mix.writes() || mix.trims() { Writes::Content } else { Writes::Layout };

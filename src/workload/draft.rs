@@ -87,6 +87,10 @@ impl Draft {
                 }
             }),
             "offset" => size(text, kb).map(|bytes| job.offset = bytes),
+            "write_iolog" => {
+                job.io_log = Some(text.into());
+                Ok(())
+            }
             "offset_increment" => size(text, kb).map(|bytes| job.offset_increment = bytes),
             "fallocate" => choose(
                 text,

@@ -84,7 +84,7 @@ fn depth_is_corrected_as_fio_does() {
 fn times_switches_and_names() {
     let job = job(
         "runtime=500ms\ntime_based\nramp_time=2\nstartdelay=1-3\nthinktime=7\nbuffered=0\nsync=dsync\nname=shown\n\
-         stonewall=1\nstonewall=0\nzero_buffers\nrandseed=5\ncpus_allowed=1,0\nthread\n",
+         stonewall=1\nstonewall=0\nzero_buffers\nrandseed=5\ncpus_allowed=1,0\nthread\nwrite_iolog=all.iolog\n",
     );
     assert_eq!(job.runtime, Some(Duration::from_millis(500)));
     assert_eq!((job.ramp_time, job.thinktime.pause), (Duration::from_secs(2), Duration::from_micros(7)));
@@ -93,6 +93,7 @@ fn times_switches_and_names() {
     assert_eq!((job.name.as_str(), job.section.as_str()), ("shown", "a"));
     assert_eq!((job.buffers, job.seed), (BufferFill::Zero, SeedRule::Repeat(5)));
     assert_eq!(job.cpus_allowed, [0, 1]);
+    assert_eq!(job.io_log.as_deref(), Some(Path::new("all.iolog")));
 }
 
 #[test]

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on fails, and says so"
 )]
 
+mod agreement;
 mod bad_inputs;
 mod browser;
 mod compare;
@@ -19,6 +20,7 @@ mod execution;
 mod fixtures;
 mod golden;
 mod import;
+mod iolog;
 mod jobs;
 mod layers;
 mod native_engine;

@@ -1,15 +1,13 @@
-//! The native engine beside real fio: the same job files give the same amounts, files and coverage.
+//! The native engine through a real agent: coverage, counts, time and failures. Beside fio: `agreement.rs`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use assay::engine::{EngineKind, Task};
 use assay::launch::{Answer, PROTOCOL, Reply, Request};
 use assay::record::Outcome;
 use assay::target::{TargetSpec, WorkDirectory};
-
-use crate::tools;
 
 /// One trial through a real agent process.
 pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
@@ -33,14 +31,14 @@ pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
-fn done(engine: EngineKind, job: &str, directory: &Path) -> Outcome {
+pub(crate) fn done(engine: EngineKind, job: &str, directory: &Path) -> Outcome {
     match agent(engine, job, directory).answer {
         Answer::Done(outcome) => outcome,
         other => panic!("{job}\n{other:?}"),
     }
 }
 
-fn work() -> (tempfile::TempDir, WorkDirectory) {
+pub(crate) fn work() -> (tempfile::TempDir, WorkDirectory) {
     // Beside the build rather than in /tmp, which may be memory without O_DIRECT.
     let base = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let work = WorkDirectory::create(&WorkDirectory::path_for(base.path(), "test")).unwrap();
@@ -66,45 +64,6 @@ fn amounts(outcome: &Outcome) -> Amounts {
         amounts = amounts.into_values().map(|amount| (String::new(), amount)).collect();
     }
     amounts
-}
-
-fn files(directory: &Path) -> BTreeMap<PathBuf, u64> {
-    std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_name() != assay::target::MARK)
-        .map(|entry| (PathBuf::from(entry.file_name()), entry.metadata().unwrap().len()))
-        .collect()
-}
-
-#[test]
-fn native_and_fio_agree_on_every_job_file() {
-    if !tools::available("fio") {
-        return;
-    }
-    let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jobs");
-    let mut paths: Vec<_> = std::fs::read_dir(jobs).unwrap().map(|e| e.unwrap().path()).collect();
-    paths.sort();
-    assert!(paths.len() >= 10, "{paths:?}");
-    for path in paths {
-        // The published job names a device; here it is a file of that name.
-        let text = std::fs::read_to_string(&path).unwrap().replace("/dev/XXX", "XXX");
-        let (_native_base, native_work) = work();
-        let (_fio_base, fio_work) = work();
-        let native = done(EngineKind::Native, &text, native_work.path());
-        let fio = done(EngineKind::Fio, &text, fio_work.path());
-        let (ours, theirs) = (amounts(&native), amounts(&fio));
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{name}");
-        for (job, (ios, bytes)) in &ours {
-            assert_eq!(*bytes, theirs[job].1, "{name} [{job}] io_bytes");
-            // With a range of sizes the number of I/Os is a matter of the dice.
-            if !text.contains("bsrange") {
-                assert_eq!(*ios, theirs[job].0, "{name} [{job}] total_ios");
-            }
-        }
-        assert_eq!(files(native_work.path()), files(fio_work.path()), "{name}: file sizes");
-    }
 }
 
 /// Every block carries the offset it was written to (scrambled buffers begin with it): each exactly once.

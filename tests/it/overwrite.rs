@@ -91,3 +91,18 @@ fn a_file_that_came_between_two_sessions_is_not_overwritten() {
     assert!(errors(&output).contains(EXISTS), "{}", errors(&output));
     assert_eq!(std::fs::read_to_string(&data).unwrap(), "precious");
 }
+
+#[test]
+fn an_iolog_is_added_to_and_stays_and_nothing_else_of_its_name_is_touched() {
+    let iolog = "[a]\nrw=write\nsize=64k\nwrite_iolog=HERE/log\n";
+    refused("log", "native", iolog, EXISTS);
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", &iolog.replace("HERE", &sandbox.path().to_string_lossy()));
+    let run = ["run", "job.fio", "--vary", "bs=4k,8k", "--rounds", "1", "-q"];
+    for trials in [2, 4] {
+        sandbox.succeed(&run);
+        let log = std::fs::read_to_string(sandbox.path().join("log")).unwrap();
+        assert_eq!(log.lines().filter(|line| *line == "fio version 2 iolog").count(), trials, "{log}");
+        assert_eq!(log.lines().filter(|line| line.contains(" write ")).count(), trials * 12, "{log}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Nothing that exists is written to unless it was named with `--destroy`.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
@@ -35,11 +36,18 @@ fn refuse(path: &Path, destroy: &[PathBuf]) -> Result<(), Failure> {
 
 /// Whether a trial changes the file: one that is only read is written where it is missing or short.
 fn changes(file: &PlannedFile) -> bool {
-    file.writes == Writes::Content
-        || match std::fs::metadata(&file.path) {
-            Ok(found) => found.is_file() && file.bytes.is_some_and(|bytes| found.len() < bytes),
-            Err(_) => true,
-        }
+    match (file.writes, std::fs::metadata(&file.path)) {
+        (Writes::Content, _) | (_, Err(_)) => true,
+        (Writes::Layout, Ok(found)) => found.is_file() && file.bytes.is_some_and(|bytes| found.len() < bytes),
+        (Writes::Log, Ok(found)) => !found.is_file() || !is_an_iolog(&file.path),
+    }
+}
+
+/// A log of an earlier trial or session is gone on with; nothing in it is lost.
+fn is_an_iolog(path: &Path) -> bool {
+    let mut start = [0; 12];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && &start == b"fio version "
 }
 
 /// Every path of a job that only fio understands, whatever the job does with it.

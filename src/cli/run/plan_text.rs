@@ -78,6 +78,7 @@ fn files(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         let fate = match (file.path.exists(), file.writes) {
             (true, Writes::Content) => "\noverwritten (named with --destroy)",
             (true, Writes::Layout) => "\nread, as it is",
+            (_, Writes::Log) => "\nadded to, and left there",
             (false, _) => "",
         };
         let size =

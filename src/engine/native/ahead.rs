@@ -52,11 +52,6 @@ impl Ahead {
         !self.lot.is_empty()
     }
 
-    /// Begins the files again after a pass that ended: see [`Source::next_pass`].
-    pub(super) fn next_pass(&mut self, read_back: u64) -> bool {
-        self.source.next_pass(read_back)
-    }
-
     /// Whether the lot begins the files again.
     pub(super) fn began_again(&self) -> bool {
         self.began_again

@@ -82,7 +82,8 @@ impl<M: Asynchronous> Queue<'_, M> {
             return Ok(planned);
         };
         let Some(slot) = self.free.pop() else { return Ok(true) };
-        if next.operation == Operation::Write && running.prepare_write(slot, &next) {
+        if next.operation == Operation::Write && running.buffers.prepare_write(slot, next.length, next.offset)
+        {
             self.now = running.clock.now_ns();
         }
         let transfer = Transfer {
@@ -100,7 +101,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.now = running.clock.now_ns();
             self.free.push(slot);
             let moments = Moments { start_ns, issue_ns: start_ns, complete_ns: self.now };
-            running.complete(slot, next, moments, result)?;
+            running.complete(next, moments, result)?;
             return Ok(true);
         }
         let moments = Moments { start_ns: self.now, issue_ns: self.now, complete_ns: 0 };
@@ -135,7 +136,7 @@ impl<M: Asynchronous> Queue<'_, M> {
                 let flight = &mut self.flights[completion.slot];
                 flight.moments.complete_ns = self.now;
                 self.free.push(completion.slot);
-                running.complete(completion.slot, flight.next, flight.moments, completion.result)?;
+                running.complete(flight.next, flight.moments, completion.result)?;
             }
             if running.pause() {
                 self.now = running.clock.now_ns();

@@ -18,8 +18,7 @@ use super::method::{IoUring, Libaio, Null, Operation, Psync, Sync};
 use super::source::{Next, Source};
 use super::start_line::StartLine;
 use super::usage::Usage;
-use super::verify::{self, Verifier};
-use super::{in_flight, layout, numa_memory, one_by_one};
+use super::{in_flight, layout, one_by_one};
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
 use crate::workload::{Instance, IoMethod, Job};
 
@@ -30,24 +29,9 @@ pub(super) struct JobCounts {
     pub(super) sync: Option<LatencyHistogram>,
     pub(super) started_ns: u64,
     pub(super) elapsed_ns: u64,
-    /// Of that, the phases that only read back what was written (`verify`): no time to write in.
-    pub(super) read_back_ns: u64,
-    /// It reads in these phases only.
-    pub(super) reads_apart: bool,
     pub(super) usage: Usage,
     /// Why it ended early; what was counted until then stands.
     pub(super) failure: Option<Failure>,
-}
-
-impl JobCounts {
-    /// How long it could transfer in that direction; fio's rates are by this time.
-    pub(super) fn elapsed_of(&self, direction: Direction) -> u64 {
-        match direction {
-            Direction::Read if self.reads_apart => self.read_back_ns,
-            Direction::Read => self.elapsed_ns,
-            Direction::Write | Direction::Trim => self.elapsed_ns.saturating_sub(self.read_back_ns),
-        }
-    }
 }
 
 /// Runs one instance to its end. `trial_seed` feeds jobs with `randrepeat=0`.
@@ -94,8 +78,6 @@ pub(super) struct Running<'j> {
     ahead: Ahead,
     /// A pause is due once what was reaped together is counted.
     pause_due: bool,
-    /// Time passes after a transfer: a pause is asked for, or blocks are judged.
-    pauses: bool,
     /// The ramp is over and counting has begun.
     counting: bool,
     /// When the ramp ends; then when the runtime does (never, without one).
@@ -103,9 +85,7 @@ pub(super) struct Running<'j> {
     meter: Meter,
     usage: Usage,
     elapsed_ns: u64,
-    read_back_ns: u64,
     io_log: Option<Box<IoLog>>,
-    verifier: Option<Box<Verifier>>,
 }
 
 impl<'j> Running<'j> {
@@ -117,7 +97,6 @@ impl<'j> Running<'j> {
         depth: usize,
     ) -> Result<Self, Failure> {
         pin(job)?;
-        numa_memory::apply(job)?;
         // The null method touches no file; /dev/null stands for the descriptor it never uses.
         let null = Path::new("/dev/null");
         let open = |path: &Path| match job.method {
@@ -127,8 +106,10 @@ impl<'j> Running<'j> {
         let files: Vec<File> =
             instance.files.iter().map(|region| open(&region.path)).collect::<Result<_, _>>()?;
         let source = Source::new(job, instance, &files, trial_seed)?;
-        let buffers = Buffers::for_job(job, depth, source.seed())?;
-        let verifier = Verifier::new(job, instance, source.seed()).map(Box::new);
+        let buffers =
+            Buffers::new(depth, job.max_block() as usize, job.buffers, source.seed()).map_err(|error| {
+                Failure::Job { job: job.name.clone(), what: format!("no memory for buffers: {error}") }
+            })?;
         Ok(Running {
             job,
             files,
@@ -138,15 +119,12 @@ impl<'j> Running<'j> {
             instance,
             ahead: Ahead::new(source),
             pause_due: false,
-            pauses: !job.thinktime.pause.is_zero() || verifier.is_some(),
             counting: false,
             until_ns: 0,
             meter: Meter::new(&directions(job), job.method.is_asynchronous(), 0),
             usage: Usage::default(),
             elapsed_ns: 0,
-            read_back_ns: 0,
             io_log: IoLog::new(job, instance)?.map(Box::new),
-            verifier,
         })
     }
 
@@ -154,7 +132,7 @@ impl<'j> Running<'j> {
     fn run(
         &mut self,
         line: &StartLine,
-        transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
+        transfer_all: impl FnOnce(&mut Self) -> Result<(), Failure>,
     ) -> Option<Failure> {
         if !line.wait() {
             // Nothing was transferred: that must not pass for a result.
@@ -164,8 +142,10 @@ impl<'j> Running<'j> {
         self.sleep_before_start();
         self.begun_ns = self.clock.now_ns();
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
-        let failure = self.transfer_passes(line, transfer_all).err();
-        let failure = failure.or_else(|| self.verifier.as_ref()?.failure());
+        let mut failure = transfer_all(self).err();
+        if failure.is_none() && self.job.end_fsync && self.job.pattern.mix.writes() {
+            failure = self.sync_files().err();
+        }
         if failure.is_some() {
             line.stop_all();
         }
@@ -179,41 +159,6 @@ impl<'j> Running<'j> {
         failure.or(unlogged)
     }
 
-    /// Transfers everything; with `verify`, reads back what was written after each pass over the files.
-    fn transfer_passes(
-        &mut self,
-        line: &StartLine,
-        mut transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        loop {
-            transfer_all(self)?;
-            if self.job.end_fsync && self.job.pattern.mix.writes() {
-                self.sync_files()?;
-            }
-            if self.verifier.is_none() {
-                return Ok(());
-            }
-            self.begun_ns = self.clock.now_ns();
-            let in_time = self.keep_going(self.begun_ns) && !line.stopped();
-            let reads = in_time && self.verifier.as_mut().is_some_and(|verifier| verifier.begin_read_back());
-            if reads {
-                let since = self.begun_ns;
-                self.sync_files()?;
-                if self.job.method != IoMethod::Null {
-                    self.files.iter().for_each(layout::drop_cached_pages);
-                }
-                self.begun_ns = self.clock.now_ns();
-                transfer_all(self)?;
-                self.begun_ns = self.clock.now_ns();
-                self.read_back_ns += self.begun_ns.saturating_sub(since);
-            }
-            let read_back = self.verifier.as_mut().map_or(0, |verifier| verifier.end_pass());
-            if !(in_time && self.ahead.next_pass(read_back)) {
-                return Ok(());
-            }
-        }
-    }
-
     fn finish(self, failure: Option<Failure>) -> JobCounts {
         let name = &self.job.name;
         let sync = &self.meter.sync;
@@ -224,8 +169,6 @@ impl<'j> Running<'j> {
             sync: (!sync.is_empty()).then(pack_sync),
             started_ns: self.meter.since_ns,
             elapsed_ns: self.elapsed_ns,
-            read_back_ns: self.read_back_ns,
-            reads_apart: verify::reads_apart(self.job),
             usage: self.usage,
             failure,
         }
@@ -254,11 +197,7 @@ impl<'j> Running<'j> {
     /// The next transfer; `None`: see [`Running::plan`].
     #[inline]
     pub(super) fn take(&mut self) -> Option<Next> {
-        let read_back = self.verifier.as_mut().and_then(|verifier| verifier.read_back());
-        let next = match read_back {
-            Some(next) => next,
-            None => self.ahead.take()?,
-        };
+        let next = self.ahead.take()?;
         if let Some(log) = &mut self.io_log {
             log.note(next);
         }
@@ -268,9 +207,6 @@ impl<'j> Running<'j> {
     /// Plans transfers to be taken; false when the amount is done. Where the files are begun again their cached pages
     /// go, as where fio opens them again.
     pub(super) fn plan(&mut self) -> bool {
-        if self.verifier.as_ref().is_some_and(|verifier| verifier.is_reading_back()) {
-            return false;
-        }
         let more = self.ahead.plan();
         if self.ahead.began_again() && self.job.invalidate && self.job.method != IoMethod::Null {
             self.files.iter().for_each(layout::drop_cached_pages);
@@ -278,21 +214,10 @@ impl<'j> Running<'j> {
         more
     }
 
-    /// Puts into the buffer of `slot` what will be written; true when it took any time.
-    #[inline]
-    pub(super) fn prepare_write(&mut self, slot: usize, next: &Next) -> bool {
-        if let Some(verifier) = &mut self.verifier {
-            verifier.write(self.buffers.slice(slot, next.length as usize), next);
-            return true;
-        }
-        self.buffers.prepare_write(slot, next.length, next.offset)
-    }
-
     /// Counts one transfer that ended, or says what was wrong with it.
     #[inline]
     pub(super) fn complete(
         &mut self,
-        slot: usize,
         next: Next,
         moments: Moments,
         result: Result<u32, Errno>,
@@ -309,10 +234,7 @@ impl<'j> Running<'j> {
         if self.counting {
             self.meter.transfer(direction, u64::from(next.length), moments);
         }
-        self.pause_due = self.pauses;
-        if let Some(verifier) = &mut self.verifier {
-            verifier.completed(self.buffers.slice(slot, next.length as usize), &next)?;
-        }
+        self.pause_due = !self.job.thinktime.pause.is_zero();
         Ok(())
     }
 
@@ -370,7 +292,10 @@ impl<'j> Running<'j> {
         if self.job.method == IoMethod::Null {
             return Ok(());
         }
-        for (file, region) in self.files.iter().zip(&self.instance.files) {
+        for (number, (file, region)) in self.files.iter().zip(&self.instance.files).enumerate() {
+            if let Some(log) = &mut self.io_log {
+                log.note(Next { file: number, operation: Operation::Fsync, offset: 0, length: 0 });
+            }
             file.sync_all().map_err(|error| Failure::file("cannot fsync", &region.path, &error))?;
         }
         Ok(())
@@ -395,14 +320,10 @@ fn is_full(file: &File) -> bool {
 
 fn directions(job: &Job) -> Vec<Direction> {
     let mix = job.pattern.mix;
-    [
-        (mix.reads() || verify::reads_back(job), Direction::Read),
-        (mix.writes(), Direction::Write),
-        (mix.trims(), Direction::Trim),
-    ]
-    .into_iter()
-    .filter_map(|(used, direction)| used.then_some(direction))
-    .collect()
+    [(mix.reads(), Direction::Read), (mix.writes(), Direction::Write), (mix.trims(), Direction::Trim)]
+        .into_iter()
+        .filter_map(|(used, direction)| used.then_some(direction))
+        .collect()
 }
 
 fn pin(job: &Job) -> Result<(), Failure> {

@@ -10,7 +10,6 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, fallocate, ftruncate, statvfs};
 
 use super::failure::Failure;
-use super::verify;
 use crate::workload::{Fallocate, Instance, IoMethod, Job, SyncMode, Workload};
 
 const CHUNK: usize = 1 << 20;
@@ -154,7 +153,7 @@ pub(super) fn open(job: &Job, path: &Path) -> Result<File, Failure> {
     };
     let writes = mix.writes() || mix.trims();
     let file = OpenOptions::new()
-        .read(mix.reads() || !writes || verify::reads_back(job))
+        .read(mix.reads() || !writes)
         .write(writes)
         .create(writes)
         .truncate(false)

@@ -6,10 +6,8 @@
 
 mod ahead;
 mod bare;
-mod buffer_memory;
 mod buffers;
 mod clock;
-mod content;
 mod failure;
 mod in_flight;
 mod io_log;
@@ -18,15 +16,11 @@ mod latencies;
 mod layout;
 mod meter;
 mod method;
-mod numa_memory;
 mod one_by_one;
 mod results;
 mod source;
 mod start_line;
 mod usage;
-mod verify;
-mod verify_block;
-mod verify_history;
 mod workers;
 
 use std::path::Path;

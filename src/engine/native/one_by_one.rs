@@ -27,7 +27,7 @@ pub(super) fn run<M: Synchronous>(
             now = running.clock.now_ns();
             continue;
         };
-        if next.operation == Operation::Write && running.prepare_write(0, &next) {
+        if next.operation == Operation::Write && running.buffers.prepare_write(0, next.length, next.offset) {
             now = running.clock.now_ns();
         }
         let transfer = Transfer {
@@ -40,7 +40,7 @@ pub(super) fn run<M: Synchronous>(
         let start_ns = now;
         let result = method.transfer(&transfer, &mut running.buffers);
         now = running.clock.now_ns();
-        running.complete(0, next, Moments { start_ns, issue_ns: start_ns, complete_ns: now }, result)?;
+        running.complete(next, Moments { start_ns, issue_ns: start_ns, complete_ns: now }, result)?;
         if running.pause() {
             now = running.clock.now_ns();
         }

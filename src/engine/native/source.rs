@@ -5,7 +5,6 @@ use std::io::{Seek, SeekFrom};
 
 use super::failure::Failure;
 use super::method::Operation;
-use super::verify;
 use crate::workload::{DataDirection, DirectionChoice, Instance, IoMethod, Job, Offsets, SeedRule};
 
 /// One transfer to be made.
@@ -39,11 +38,8 @@ pub(super) struct Source {
     begins_again: bool,
     max_block: u64,
     endless: bool,
-    /// Ends where the files were gone through once: see [`Source::next_pass`].
-    one_pass: bool,
     sync_every: [(u32, Operation); 2],
     writes_since_sync: [u32; 2],
-    last_written: usize,
     sync_due: Option<Operation>,
     began_again: bool,
 }
@@ -89,10 +85,8 @@ impl Source {
             begins_again: job.io_size.is_some(),
             max_block: job.max_block(),
             endless,
-            one_pass: verify::reads_back(job) && !endless,
             sync_every: [(job.fsync, Operation::Fsync), (job.fdatasync, Operation::Fdatasync)],
             writes_since_sync: [0, 0],
-            last_written: 0,
             sync_due: None,
             began_again: false,
         })
@@ -111,17 +105,16 @@ impl Source {
     /// The next transfer, or `None` when the amount is done.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Next> {
-        if self.bytes_left == 0 && (self.one_pass || !self.next_loop()) {
+        if self.bytes_left == 0 && !self.next_loop() {
             // As in fio, a sync that the very last write made due is not issued.
             return None;
         }
         if let Some(operation) = self.sync_due.take() {
-            return Some(Next { file: self.last_written, operation, offset: 0, length: 0 });
+            return Some(Next { file: self.whose_turn(), operation, offset: 0, length: 0 });
         }
         let direction = self.choice.draw();
         let (file, offset, length) = match self.place(direction) {
             Some(place) => place,
-            None if self.one_pass => return None,
             None => {
                 self.begin_again()?;
                 self.place(direction)?
@@ -134,17 +127,18 @@ impl Source {
             DataDirection::Trim => Operation::Trim,
         };
         if operation == Operation::Write {
-            self.last_written = file;
             self.count_write();
         }
         Some(Next { file, operation, offset, length: length as u32 })
     }
 
-    /// Begins the files again after a pass in which `read_back` bytes were read back, which fio counts towards
-    /// `io_size`; false when the amount is done.
-    pub(super) fn next_pass(&mut self, read_back: u64) -> bool {
-        self.bytes_left = self.bytes_left.saturating_sub(read_back);
-        self.begin_again().is_some()
+    /// The file that a sync goes to: as in fio the one whose turn it is, which with that has had its turn.
+    fn whose_turn(&mut self) -> usize {
+        let count = self.files.len();
+        let at = (self.turn..self.turn + count).map(|at| at % count).find(|at| !self.files[*at].done);
+        let at = at.unwrap_or(self.turn);
+        self.turn = (at + 1) % count;
+        at
     }
 
     /// The next place in the file whose turn it is, or in the next that is not done.
@@ -204,7 +198,8 @@ impl Source {
             *count += 1;
             if every > 0 && *count >= every {
                 *count = 0;
-                self.sync_due = Some(operation);
+                // Where both are due fio makes the first, and that is all.
+                self.sync_due = self.sync_due.or(Some(operation));
             }
         }
     }
