@@ -2,6 +2,7 @@
 //! tight loop over the generators costs less than a visit an I/O.
 
 use super::source::{Next, Source};
+use crate::workload::DataDirection;
 
 /// Transfers a lot. Small enough for the first-level cache, large enough to hide the visit.
 const LOT: usize = 64;
@@ -52,9 +53,28 @@ impl Ahead {
         !self.lot.is_empty()
     }
 
+    /// Plans one transfer, in the direction that `steer` makes of the one drawn, and does not hand it out.
+    pub(super) fn plan_one(&mut self, steer: impl FnOnce(DataDirection) -> DataDirection) -> Option<Next> {
+        let next = self.source.next_steered(steer);
+        self.began_again = self.source.began_again();
+        next
+    }
+
+    /// Makes `next` the one to be taken.
+    pub(super) fn hand_out(&mut self, next: Next) {
+        self.lot.clear();
+        self.at = 0;
+        self.lot.push(next);
+    }
+
     /// Whether the lot begins the files again.
     pub(super) fn began_again(&self) -> bool {
         self.began_again
+    }
+
+    /// The seed of the instance.
+    pub(super) fn seed(&self) -> u64 {
+        self.source.seed()
     }
 
     /// Bytes not yet handed out.

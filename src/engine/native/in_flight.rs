@@ -8,8 +8,10 @@ use super::failure::Failure;
 use super::job::Running;
 use super::meter::Moments;
 use super::method::{Asynchronous, Completion, Operation, Transfer, synchronous_other};
+use super::pace;
 use super::source::Next;
 use super::start_line::StartLine;
+use super::tempo::Planned;
 
 /// Transfers until the amount or the time is up, or somebody tells all to stop; then waits for what is in flight.
 pub(super) fn run<M: Asynchronous>(
@@ -28,17 +30,22 @@ pub(super) fn run<M: Asynchronous>(
         queued: Vec::with_capacity(slots),
         done: Vec::with_capacity(slots),
         now: running.begun_ns,
+        kept_free: 0,
     };
+    queue.follow_depth(running);
     loop {
         let more = running.keep_going(queue.now) && !line.stopped();
         let took = more && queue.take_one(running)?;
-        let full = queue.free.is_empty();
+        let full = queue.is_full();
         let wait = queue.in_flight() > 0 && (full || !took);
         if queue.queued.len() >= batch || (wait && !queue.queued.is_empty()) {
             queue.submit(running)?;
         }
         if wait {
             queue.reap(running, full)?;
+        }
+        if took && running.tempo.is_some() {
+            queue.attend(running, line)?;
         }
         if !took && queue.in_flight() == 0 {
             return Ok(());
@@ -63,6 +70,8 @@ struct Queue<'m, M> {
     done: Vec<Completion>,
     /// When the clock was last read.
     now: u64,
+    /// Slots that a latency target leaves unused.
+    kept_free: usize,
 }
 
 impl<M: Asynchronous> Queue<'_, M> {
@@ -73,13 +82,16 @@ impl<M: Asynchronous> Queue<'_, M> {
     /// Queues the next transfer, or makes it at once; false when the amount is done.
     #[inline]
     fn take_one(&mut self, running: &mut Running<'_>) -> Result<bool, Failure> {
-        if self.free.is_empty() {
+        if self.is_full() {
             return Ok(true);
         }
         let Some(next) = running.take() else {
-            let planned = running.plan();
+            let planned = running.plan(self.now);
             self.now = running.clock.now_ns();
-            return Ok(planned);
+            if let Planned::Later(until_ns) = planned {
+                self.wait_until(running, until_ns)?;
+            }
+            return Ok(planned != Planned::Done);
         };
         let Some(slot) = self.free.pop() else { return Ok(true) };
         if next.operation == Operation::Write && running.buffers.prepare_write(slot, next.length, next.offset)
@@ -96,15 +108,18 @@ impl<M: Asynchronous> Queue<'_, M> {
         if M::IN_PLACE.contains(&next.operation) {
             // What is queued must not wait for it: its time would count as theirs.
             self.submit(running)?;
-            let start_ns = running.clock.now_ns();
+            let issue_ns = running.clock.now_ns();
             let result = synchronous_other(&transfer);
             self.now = running.clock.now_ns();
             self.free.push(slot);
-            let moments = Moments { start_ns, issue_ns: start_ns, complete_ns: self.now };
+            let start_ns = issue_ns.min(running.intended_ns);
+            let moments = Moments { start_ns, issue_ns, complete_ns: self.now };
             running.complete(next, moments, result)?;
             return Ok(true);
         }
-        let moments = Moments { start_ns: self.now, issue_ns: self.now, complete_ns: 0 };
+        // What was meant to start earlier counts from then; without a rate nothing was.
+        let start_ns = self.now.min(running.intended_ns);
+        let moments = Moments { start_ns, issue_ns: self.now, complete_ns: 0 };
         self.flights[slot] = Flight { next, moments };
         self.method
             .queue(&transfer, &mut running.buffers)
@@ -131,20 +146,76 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.method
                 .reap(min, most, &mut self.done)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
-            self.now = running.clock.now_ns();
-            for completion in self.done.drain(..) {
-                let flight = &mut self.flights[completion.slot];
-                flight.moments.complete_ns = self.now;
-                self.free.push(completion.slot);
-                running.complete(flight.next, flight.moments, completion.result)?;
-            }
-            if running.pause() {
-                self.now = running.clock.now_ns();
-            }
+            self.count_done(running)?;
             // fio: once full, go on until no more than `iodepth_low` are in flight.
             if !full || self.in_flight() <= depth.low as usize {
                 return Ok(());
             }
         }
+    }
+
+    /// Counts what was reaped.
+    #[inline]
+    fn count_done(&mut self, running: &mut Running<'_>) -> Result<(), Failure> {
+        self.now = running.clock.now_ns();
+        for completion in self.done.drain(..) {
+            let flight = &mut self.flights[completion.slot];
+            flight.moments.complete_ns = self.now;
+            self.free.push(completion.slot);
+            running.complete(flight.next, flight.moments, completion.result)?;
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.free.len() <= self.kept_free
+    }
+
+    /// Waits until the next transfer is due, or a pause is; what completes meanwhile is reaped when it does.
+    #[cold]
+    fn wait_until(&mut self, running: &mut Running<'_>, until_ns: u64) -> Result<(), Failure> {
+        if !self.queued.is_empty() {
+            self.submit(running)?;
+        }
+        while self.now < until_ns {
+            if self.in_flight() == 0 {
+                self.now = pace::sleep_until(&running.clock, until_ns);
+                return Ok(());
+            }
+            let most = pace::to_sleep(until_ns, self.now);
+            self.method
+                .reap_within(most.unwrap_or_default(), &mut self.done)
+                .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+            let reaped = !self.done.is_empty();
+            self.count_done(running)?;
+            if reaped {
+                // It may have made a pause due.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Pauses, or changes the depth, when that is due.
+    #[cold]
+    fn attend(&mut self, running: &mut Running<'_>, line: &StartLine) -> Result<(), Failure> {
+        let wanted = running.wanted(self.now);
+        if wanted.drains() {
+            self.submit(running)?;
+            while self.in_flight() > 0 {
+                self.method
+                    .reap(self.in_flight(), usize::MAX, &mut self.done)
+                    .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+                self.count_done(running)?;
+            }
+            self.now = running.attend(wanted, line)?;
+        }
+        self.follow_depth(running);
+        Ok(())
+    }
+
+    fn follow_depth(&mut self, running: &Running<'_>) {
+        let depth = running.tempo.as_ref().and_then(|tempo| tempo.depth());
+        self.kept_free = depth.map_or(0, |depth| self.flights.len().saturating_sub(depth as usize));
     }
 }

@@ -13,10 +13,13 @@ use super::buffers::Buffers;
 use super::clock::Clock;
 use super::failure::{Failure, errno_text};
 use super::io_log::IoLog;
+use super::latency_target::Step;
 use super::meter::{DirectionCounts, Meter, Moments};
 use super::method::{IoUring, Libaio, Null, Operation, Psync, Sync};
+use super::pace::WHENEVER;
 use super::source::{Next, Source};
 use super::start_line::StartLine;
+use super::tempo::{Planned, Tempo, Wanted};
 use super::usage::Usage;
 use super::{in_flight, layout, one_by_one};
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
@@ -32,6 +35,8 @@ pub(super) struct JobCounts {
     pub(super) usage: Usage,
     /// Why it ended early; what was counted until then stands.
     pub(super) failure: Option<Failure>,
+    /// The depth of a `latency_target`, and whether it was found before the job ended.
+    pub(super) latency_depth: Option<(u32, bool)>,
 }
 
 /// Runs one instance to its end. `trial_seed` feeds jobs with `randrepeat=0`.
@@ -76,8 +81,10 @@ pub(super) struct Running<'j> {
     pub(super) begun_ns: u64,
     instance: &'j Instance,
     ahead: Ahead,
-    /// A pause is due once what was reaped together is counted.
-    pause_due: bool,
+    /// Rate, think time, latency target; `None`: as fast as it goes.
+    pub(super) tempo: Option<Box<Tempo>>,
+    /// When the transfer taken last was meant to start; with no rate whenever it could.
+    pub(super) intended_ns: u64,
     /// The ramp is over and counting has begun.
     counting: bool,
     /// When the ramp ends; then when the runtime does (never, without one).
@@ -118,10 +125,11 @@ impl<'j> Running<'j> {
             begun_ns: 0,
             instance,
             ahead: Ahead::new(source),
-            pause_due: false,
+            tempo: None,
+            intended_ns: WHENEVER,
             counting: false,
             until_ns: 0,
-            meter: Meter::new(&directions(job), job.method.is_asynchronous(), 0),
+            meter: Meter::new(&directions(job), job.method.is_asynchronous(), job.rate.is_limited()),
             usage: Usage::default(),
             elapsed_ns: 0,
             io_log: IoLog::new(job, instance)?.map(Box::new),
@@ -142,6 +150,7 @@ impl<'j> Running<'j> {
         self.sleep_before_start();
         self.begun_ns = self.clock.now_ns();
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
+        self.tempo = Tempo::new(self.job, self.begun_ns, self.ahead.seed()).map(Box::new);
         let mut failure = transfer_all(self).err();
         if failure.is_none() && self.job.end_fsync && self.job.pattern.mix.writes() {
             failure = self.sync_files().err();
@@ -171,6 +180,7 @@ impl<'j> Running<'j> {
             elapsed_ns: self.elapsed_ns,
             usage: self.usage,
             failure,
+            latency_depth: self.tempo.as_ref().and_then(|tempo| tempo.found()),
         }
     }
 
@@ -187,11 +197,19 @@ impl<'j> Running<'j> {
             return false;
         }
         self.counting = true;
-        self.meter.restart(now);
-        self.usage = Usage::now();
+        self.count_anew(now);
         self.until_ns =
             self.job.runtime.map_or(u64::MAX, |runtime| now.saturating_add(runtime.as_nanos() as u64));
         true
+    }
+
+    /// Forgets what was counted.
+    pub(super) fn count_anew(&mut self, now: u64) {
+        self.meter.restart(now);
+        self.usage = Usage::now();
+        if let Some(tempo) = &mut self.tempo {
+            tempo.new_window(now);
+        }
     }
 
     /// The next transfer; `None`: see [`Running::plan`].
@@ -204,14 +222,28 @@ impl<'j> Running<'j> {
         Some(next)
     }
 
-    /// Plans transfers to be taken; false when the amount is done. Where the files are begun again their cached pages
+    /// Plans transfers to be taken, with a rate one, once it is due. Where the files are begun again their cached pages
     /// go, as where fio opens them again.
-    pub(super) fn plan(&mut self) -> bool {
-        let more = self.ahead.plan();
+    pub(super) fn plan(&mut self, now: u64) -> Planned {
+        let planned = match &mut self.tempo {
+            Some(tempo) if tempo.is_paced() => {
+                let ahead = &mut self.ahead;
+                match tempo.due(now, self.until_ns, |steer| ahead.plan_one(steer)) {
+                    Ok((next, intended_ns)) => {
+                        ahead.hand_out(next);
+                        self.intended_ns = intended_ns;
+                        Planned::Ready
+                    }
+                    Err(not_now) => not_now,
+                }
+            }
+            _ if self.ahead.plan() => Planned::Ready,
+            _ => Planned::Done,
+        };
         if self.ahead.began_again() && self.job.invalidate && self.job.method != IoMethod::Null {
             self.files.iter().for_each(layout::drop_cached_pages);
         }
-        more
+        planned
     }
 
     /// Counts one transfer that ended, or says what was wrong with it.
@@ -234,18 +266,41 @@ impl<'j> Running<'j> {
         if self.counting {
             self.meter.transfer(direction, u64::from(next.length), moments);
         }
-        self.pause_due = !self.job.thinktime.pause.is_zero();
+        if let Some(tempo) = &mut self.tempo {
+            tempo.completed(moments.complete_ns.saturating_sub(moments.start_ns));
+        }
         Ok(())
     }
 
-    /// Pauses where `thinktime` asks it; true when it took any time.
-    #[inline]
-    pub(super) fn pause(&mut self) -> bool {
-        let due = std::mem::take(&mut self.pause_due);
-        if due {
-            std::thread::sleep(self.job.thinktime.pause);
+    /// What the tempo wants when transfers were completed at `now`: first that nothing is in flight, if so.
+    #[cold]
+    pub(super) fn wanted(&mut self, now: u64) -> Wanted {
+        let counting = self.counting;
+        let Some(tempo) = &mut self.tempo else { return Wanted::default() };
+        let step = if counting { tempo.step(now) } else { Step::GoOn };
+        let pause = tempo.pause_is_due();
+        Wanted { step, pause }
+    }
+
+    /// Does what was [`Running::wanted`], with nothing in flight; the clock afterwards.
+    pub(super) fn attend(&mut self, wanted: Wanted, line: &StartLine) -> Result<u64, Failure> {
+        if let (true, Some(tempo)) = (wanted.pause, &mut self.tempo) {
+            tempo.pause(&self.clock, line);
         }
-        due
+        let now = self.clock.now_ns();
+        match (wanted.step, &mut self.tempo) {
+            (Step::Drain, Some(tempo)) => tempo.new_window(now),
+            (Step::CountAnew, _) => self.count_anew(now),
+            (Step::Done, _) => self.until_ns = 0,
+            (Step::GiveUp, _) => {
+                let what = "latency_target is not kept even with one I/O in flight; allow a share of them to be later \
+                            with latency_percentile, e.g. 99"
+                    .to_owned();
+                return Err(Failure::Job { job: self.job.name.clone(), what });
+            }
+            _ => {}
+        }
+        Ok(now)
     }
 
     fn complete_sync(

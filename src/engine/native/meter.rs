@@ -60,7 +60,8 @@ impl DirectionMeter {
     }
 }
 
-/// When one transfer was made ready, handed to the kernel and seen complete; nanoseconds of the job's clock.
+/// When one transfer was made ready (with a rate: was meant to start), handed to the kernel and seen complete;
+/// nanoseconds of the job's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moments {
     pub(super) start_ns: u64,
@@ -75,13 +76,21 @@ pub(super) struct Meter {
     /// When counting began: the start, or the end of the ramp.
     pub(super) since_ns: u64,
     asynchronous: bool,
+    /// The start is not the issue: lat is not clat.
+    total: bool,
 }
 
 impl Meter {
-    /// Meters for the `directions` that the job uses; slat is kept for asynchronous methods only.
-    pub(super) fn new(directions: &[Direction], asynchronous: bool, since_ns: u64) -> Meter {
-        let mut meter =
-            Meter { directions: [None, None, None], sync: Latencies::new(), since_ns, asynchronous };
+    /// Meters for the `directions` that the job uses; slat is kept for asynchronous methods only, lat for them and for
+    /// `paced` jobs, whose transfers are meant to start at times of their own.
+    pub(super) fn new(directions: &[Direction], asynchronous: bool, paced: bool) -> Meter {
+        let mut meter = Meter {
+            directions: [None, None, None],
+            sync: Latencies::new(),
+            since_ns: 0,
+            asynchronous,
+            total: asynchronous || paced,
+        };
         for direction in directions {
             meter.directions[*direction as usize] = Some(DirectionMeter::new());
         }
@@ -98,14 +107,15 @@ impl Meter {
     /// Counts one transfer.
     #[inline]
     pub(super) fn transfer(&mut self, direction: Direction, bytes: u64, moments: Moments) {
-        let asynchronous = self.asynchronous;
+        let (asynchronous, total) = (self.asynchronous, self.total);
         let Some(meter) = &mut self.directions[direction as usize] else { return };
         meter.ios += 1;
         meter.bytes += bytes;
-        let total = moments.complete_ns.saturating_sub(moments.start_ns);
-        if asynchronous {
-            meter.slat.record(moments.issue_ns.saturating_sub(moments.start_ns));
-            meter.lat.record(total);
+        if total {
+            meter.lat.record(moments.complete_ns.saturating_sub(moments.start_ns));
+            if asynchronous {
+                meter.slat.record(moments.issue_ns.saturating_sub(moments.start_ns));
+            }
         }
         meter.clat.record(moments.complete_ns.saturating_sub(moments.issue_ns));
         meter.add_to_series(moments.complete_ns, bytes);

@@ -13,13 +13,16 @@ mod in_flight;
 mod io_log;
 mod job;
 mod latencies;
+mod latency_target;
 mod layout;
 mod meter;
 mod method;
 mod one_by_one;
+mod pace;
 mod results;
 mod source;
 mod start_line;
+mod tempo;
 mod usage;
 mod workers;
 

@@ -10,7 +10,9 @@ use super::failure::Failure;
 use super::job::Running;
 use super::meter::Moments;
 use super::method::{Operation, Synchronous, Transfer};
+use super::pace;
 use super::start_line::StartLine;
+use super::tempo::Planned;
 
 /// Transfers until the amount or the time is up, or somebody tells all to stop.
 pub(super) fn run<M: Synchronous>(
@@ -21,10 +23,11 @@ pub(super) fn run<M: Synchronous>(
     let mut now = running.begun_ns;
     while running.keep_going(now) && !line.stopped() {
         let Some(next) = running.take() else {
-            if !running.plan() {
-                return Ok(());
+            match running.plan(now) {
+                Planned::Done => return Ok(()),
+                Planned::Ready => now = running.clock.now_ns(),
+                Planned::Later(until_ns) => now = pace::sleep_until(&running.clock, until_ns),
             }
-            now = running.clock.now_ns();
             continue;
         };
         if next.operation == Operation::Write && running.buffers.prepare_write(0, next.length, next.offset) {
@@ -37,12 +40,17 @@ pub(super) fn run<M: Synchronous>(
             offset: next.offset,
             length: next.length,
         };
-        let start_ns = now;
+        let issue_ns = now;
         let result = method.transfer(&transfer, &mut running.buffers);
         now = running.clock.now_ns();
-        running.complete(next, Moments { start_ns, issue_ns: start_ns, complete_ns: now }, result)?;
-        if running.pause() {
-            now = running.clock.now_ns();
+        // What was meant to start earlier counts from then; without a rate nothing was.
+        let start_ns = issue_ns.min(running.intended_ns);
+        running.complete(next, Moments { start_ns, issue_ns, complete_ns: now }, result)?;
+        if running.tempo.is_some() {
+            let wanted = running.wanted(now);
+            if wanted.drains() {
+                now = running.attend(wanted, line)?;
+            }
         }
     }
     Ok(())

@@ -90,7 +90,30 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
     }
     latency(outcome, job, "sync.lat_ns", Direction::Write, LatencyKind::Sync, syncs);
     push(outcome, job, "runtime", Unit::Seconds, runtime_s);
+    depth_found(outcome, job, members);
     usage(outcome, job, members);
+}
+
+/// fio's `latency_depth`: of clones the mean.
+fn depth_found(outcome: &mut Outcome, job: &str, members: &[&JobCounts]) {
+    let found: Vec<(u32, bool)> = members.iter().filter_map(|m| m.latency_depth).collect();
+    if found.is_empty() {
+        return;
+    }
+    let sum: f64 = found.iter().map(|(depth, _)| f64::from(*depth)).sum();
+    let mut sample = Sample::new(job, "latency_depth", Unit::Count, sum / found.len() as f64);
+    sample.metric.better = Better::Higher;
+    outcome.samples.push(sample);
+    for (depth, ended) in found {
+        outcome.notes.push(if ended {
+            format!("job {job}: latency_target is kept with up to {depth} I/Os in flight; its figures are of that depth")
+        } else {
+            format!(
+                "job {job}: it ended before latency_target's search did, at depth {depth}; its figures are of all \
+                 depths tried"
+            )
+        });
+    }
 }
 
 fn usage(outcome: &mut Outcome, job: &str, members: &[&JobCounts]) {

@@ -105,6 +105,15 @@ impl Source {
     /// The next transfer, or `None` when the amount is done.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Next> {
+        self.next_steered(|drawn| drawn)
+    }
+
+    /// The same, in the direction that `steer` makes of the one drawn.
+    #[inline]
+    pub(super) fn next_steered(
+        &mut self,
+        steer: impl FnOnce(DataDirection) -> DataDirection,
+    ) -> Option<Next> {
         if self.bytes_left == 0 && !self.next_loop() {
             // As in fio, a sync that the very last write made due is not issued.
             return None;
@@ -112,7 +121,7 @@ impl Source {
         if let Some(operation) = self.sync_due.take() {
             return Some(Next { file: self.whose_turn(), operation, offset: 0, length: 0 });
         }
-        let direction = self.choice.draw();
+        let direction = steer(self.choice.draw());
         let (file, offset, length) = match self.place(direction) {
             Some(place) => place,
             None => {

@@ -1,6 +1,7 @@
 //! io_uring(7) with plain reads and writes.
 
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
@@ -19,8 +20,8 @@ impl IoUring {
     /// # Errors
     /// ENOSYS or EPERM where io_uring is disabled, ENOMEM over the memory lock limit.
     pub(in super::super) fn new(depth: u32) -> Result<IoUring, Errno> {
-        let ring = io_uring::IoUring::new(depth.max(1).next_power_of_two())
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let ring =
+            io_uring::IoUring::new(depth.max(1).next_power_of_two()).map_err(|error| errno_of(&error))?;
         Ok(IoUring { ring })
     }
 }
@@ -57,7 +58,7 @@ impl Asynchronous for IoUring {
                 Ok(_) if self.ring.submission().is_empty() => return Ok(()),
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+                Err(error) => return Err(errno_of(&error)),
             }
         }
     }
@@ -77,8 +78,45 @@ impl Asynchronous for IoUring {
             match self.ring.submitter().submit_and_wait(missing) {
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+                Err(error) => return Err(errno_of(&error)),
             }
         }
     }
+
+    fn reap_within(&mut self, most: Duration, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let before = done.len();
+        self.reap(0, usize::MAX, done)?;
+        if done.len() > before || most.is_zero() {
+            return Ok(());
+        }
+        let parameters = self.ring.params();
+        if parameters.is_setup_iopoll() || !parameters.is_feature_ext_arg() {
+            // Neither a polled ring nor a kernel before 5.11 can wait for a time.
+            let begun = Instant::now();
+            while done.len() == before && begun.elapsed() < most {
+                match self.ring.submitter().submit_and_wait(0) {
+                    Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
+                        return Err(errno_of(&error));
+                    }
+                    _ => self.reap(0, usize::MAX, done)?,
+                }
+            }
+            return Ok(());
+        }
+        let time = types::Timespec::from(most);
+        let limit = types::SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &limit) {
+            Err(error) if !ended_early(&error) => Err(errno_of(&error)),
+            _ => self.reap(0, usize::MAX, done),
+        }
+    }
+}
+
+/// The wait was over before there was a completion.
+fn ended_early(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR))
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -1,6 +1,7 @@
 //! The kernel's own asynchronous I/O: io_submit(2) and io_getevents(2), called directly.
 
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -125,36 +126,55 @@ impl Asynchronous for Libaio {
         done.append(&mut self.done);
         Ok(())
     }
+
+    fn reap_within(&mut self, most: Duration, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let least = usize::from(self.done.is_empty());
+        match self.get_events(least, self.events.len(), Some(most)) {
+            // EINTR is as good as the end of the wait: the caller looks at the clock.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        done.append(&mut self.done);
+        Ok(())
+    }
 }
 
 impl Libaio {
     fn collect(&mut self, min: usize, max: usize) -> Result<(), Errno> {
         let (mut min, mut max) = (min, max.min(self.events.len()));
         while max > 0 {
-            let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-            let timeout = if min == 0 { &raw const zero } else { std::ptr::null() };
-            let (least, most) = (min as libc::c_long, max as libc::c_long);
-            let events = self.events.as_mut_ptr();
-            #[expect(unsafe_code, reason = "libc has no wrapper for io_getevents")]
-            // SAFETY: the kernel writes at most `max` events, and `events` has room for them.
-            let got =
-                unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, most, events, timeout) };
-            let got = match usize::try_from(got) {
+            let got = match self.get_events(min, max, (min == 0).then_some(Duration::ZERO)) {
                 Ok(got) => got,
-                Err(_) if last_errno() == Errno::INTR => continue,
-                Err(_) => return Err(last_errno()),
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno),
             };
-            self.done.extend(self.events[..got].iter().map(|event| Completion {
-                slot: event.data as usize,
-                result:
-                    u32::try_from(event.result).map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
-            }));
             if got >= min {
                 return Ok(());
             }
             (min, max) = (min - got, max - got);
         }
         Ok(())
+    }
+
+    /// One call of io_getevents, which waits until `min` are there or the time is up: how many were.
+    fn get_events(&mut self, min: usize, max: usize, most: Option<Duration>) -> Result<usize, Errno> {
+        let time = most.map(|most| libc::timespec {
+            tv_sec: most.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(most.subsec_nanos()),
+        });
+        let timeout = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let (least, room) = (min as libc::c_long, max.min(self.events.len()) as libc::c_long);
+        let events = self.events.as_mut_ptr();
+        #[expect(unsafe_code, reason = "libc has no wrapper for io_getevents")]
+        // SAFETY: the kernel writes at most `room` events, and `events` has room for them; `time` outlives the call.
+        let got =
+            unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, room, events, timeout) };
+        let got = usize::try_from(got).map_err(|_| last_errno())?;
+        self.done.extend(self.events[..got].iter().map(|event| Completion {
+            slot: event.data as usize,
+            result: u32::try_from(event.result).map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
+        }));
+        Ok(got)
     }
 }
 

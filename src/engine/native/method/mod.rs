@@ -9,6 +9,7 @@ mod psync;
 mod sync;
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -63,6 +64,8 @@ pub(super) trait Asynchronous {
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno>;
     fn submit(&mut self) -> Result<(), Errno>;
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno>;
+    /// Waits for a completion, but no longer than `most` (zero: only looks), and takes all that are there.
+    fn reap_within(&mut self, most: Duration, done: &mut Vec<Completion>) -> Result<(), Errno>;
 }
 
 /// What is done while the caller waits, besides reading and writing.
