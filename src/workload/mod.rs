@@ -16,6 +16,7 @@ mod job_file;
 mod named_values;
 mod offsets;
 mod pace;
+mod pattern_text;
 mod placement;
 mod resolve;
 mod tolerated;

@@ -2,6 +2,7 @@
 //!
 //! Enters: the name as written. Leaves: what it stands for, or the names that would be right.
 
+use super::draft::is_not_yet;
 use super::fio_options::nearest;
 use super::issue::IoMethod;
 use super::job::{Access, Mix, Pattern};
@@ -55,6 +56,17 @@ const FIO_ENGINES: &[&str] = &[
     "dfs",
 ];
 
+const NATIVE_METHODS: &[IoMethod] = &[
+    IoMethod::Psync,
+    IoMethod::Sync,
+    IoMethod::Pvsync,
+    IoMethod::Pvsync2,
+    IoMethod::Mmap,
+    IoMethod::IoUring,
+    IoMethod::Libaio,
+    IoMethod::Null,
+];
+
 /// The value of this name.
 pub(super) fn choose<T: Copy>(text: &str, values: &[(&str, T)]) -> Value<T> {
     match values.iter().find(|(name, _)| *name == text) {
@@ -96,12 +108,14 @@ pub(super) fn pattern(text: &str) -> Value<Pattern> {
 
 /// `ioengine`.
 pub(super) fn io_method(text: &str) -> Value<IoMethod> {
-    let native = [IoMethod::Psync, IoMethod::Sync, IoMethod::IoUring, IoMethod::Libaio, IoMethod::Null];
-    if let Some(method) = native.into_iter().find(|method| method.name() == text) {
-        return Ok(method);
+    let native =
+        || NATIVE_METHODS.iter().filter(|method| !is_not_yet(&format!("ioengine={}", method.name())));
+    if let Some(method) = native().find(|method| method.name() == text) {
+        return Ok(*method);
     }
     if FIO_ENGINES.contains(&text) || text.starts_with("external:") {
-        return Err(Fault::NotNative(format!("'{text}' (it has psync, sync, io_uring, libaio and null)")));
+        let names: Vec<&str> = native().map(|method| method.name()).collect();
+        return Err(Fault::NotNative(format!("'{text}' (it has {})", names.join(", "))));
     }
     let near = nearest(text, FIO_ENGINES.iter().copied(), 1);
     bad(match near.first() {

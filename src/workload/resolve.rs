@@ -43,6 +43,10 @@ impl Workload {
             }
         }
         WorkloadErrors::or(problems)?;
+        // As in fio, where the option of one job is the option of all.
+        if workload.jobs.iter().any(|job| job.exitall) {
+            workload.jobs.iter_mut().for_each(|job| job.exitall = true);
+        }
         let total = |count: fn(&super::job::Job) -> u64| workload.jobs.iter().map(count).sum::<u64>();
         let limits = [
             ("jobs with their clones", total(|job| u64::from(job.numjobs)), MOST_INSTANCES),

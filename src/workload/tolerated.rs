@@ -5,7 +5,6 @@
 
 /// They shape fio's own output or log files' resolution, or permit what assay judges for itself.
 const ALWAYS: &[&str] = &[
-    "allow_mounted_write",
     "bwavgtime",
     "clat_percentiles",
     "clocksource",
@@ -46,7 +45,6 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("disable_clat", &["0"]),
     ("disable_lat", &["0"]),
     ("disable_slat", &["0"]),
-    ("exitall", &["0"]),
     ("exitall_on_error", &["0"]),
     ("file_append", &["0"]),
     ("file_service_type", &["roundrobin"]),
@@ -57,7 +55,10 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("fsync_on_close", &["0"]),
     ("gtod_reduce", &["0"]),
     ("hipri", &["0"]),
-    ("io_submit_mode", &["inline"]),
+    ("dedupe_mode", &["repeat"]),
+    ("exit_what", &["group"]),
+    ("experimental_verify", &["0"]),
+    ("latency_run", &["0"]),
     ("latency_target", &["0"]),
     ("lockfile", &["none"]),
     ("mem", &["malloc"]),
@@ -80,6 +81,11 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("unlink_each_loop", &["0"]),
     ("userspace_reap", &["0"]),
     ("verify", &["0"]),
+    ("verify_async", &["0"]),
+    ("verify_dump", &["0"]),
+    ("verify_offset", &["0"]),
+    ("verify_state_load", &["0"]),
+    ("verify_state_save", &["0"]),
     ("zonemode", &["none"]),
 ];
 

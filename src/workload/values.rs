@@ -144,23 +144,14 @@ pub(super) fn size_range(text: &str, kb_base: u64) -> Value<(u64, u64)> {
     Ok((low.min(high), low.max(high)))
 }
 
-/// `READ,WRITE,TRIM` of block sizes over what was set before, as fio fills it: one value is for all, of two the second is
-/// also for trims, an empty one changes nothing. `ranges`: whether each is `MIN-MAX`.
+/// `READ,WRITE,TRIM` of block sizes over what was set before. `ranges`: whether each is `MIN-MAX`.
 pub(super) fn blocks(
     text: &str,
     kb_base: u64,
     ranges: bool,
     before: [BlockRange; 3],
 ) -> Value<[BlockRange; 3]> {
-    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
-    if parts.len() > 3 {
-        return bad(format!(
-            "'{text}' has {} parts; there are three directions: read,write,trim",
-            parts.len()
-        ));
-    }
-    let mut blocks = before;
-    for (index, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+    let block = |part: &str| {
         let (min, max) = match (ranges, part.contains(['-', ':'])) {
             (true, false) => {
                 return bad(format!("'{part}' is no range; write MIN-MAX, e.g. 4k-64k, or use bs={part}"));
@@ -174,17 +165,52 @@ pub(super) fn blocks(
         if max > 1 << 30 {
             return bad(format!("a block of {max} bytes is over 1 GiB"));
         }
+        Ok(BlockRange { min, max })
+    };
+    directions(text, before, block)
+}
+
+/// `READ,WRITE,TRIM` of anything over what was set before, as fio fills it: one value is for all, of two the second is
+/// also for trims, an empty one changes nothing.
+pub(super) fn directions<T: Clone>(
+    text: &str,
+    before: [T; 3],
+    parse: impl Fn(&str) -> Value<T>,
+) -> Value<[T; 3]> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    if parts.len() > 3 {
+        return bad(format!(
+            "'{text}' has {} parts; there are three directions: read,write,trim",
+            parts.len()
+        ));
+    }
+    if parts.iter().all(|part| part.is_empty()) {
+        return bad("a value is missing");
+    }
+    let mut values = before;
+    for (index, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+        let value = parse(part)?;
         let last = index + 1 == parts.len();
-        for (direction, block) in blocks.iter_mut().enumerate() {
+        for (direction, slot) in values.iter_mut().enumerate() {
             if direction == index || (last && direction > index) {
-                *block = BlockRange { min, max };
+                *slot = value.clone();
             }
         }
     }
-    if parts.iter().all(|part| part.is_empty()) {
-        return bad("a block size is missing; write e.g. 4k");
+    Ok(values)
+}
+
+/// A decimal fraction.
+pub(super) fn decimal(text: &str) -> Value<f64> {
+    match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => bad(format!("'{text}' is no number; write e.g. 1.2")),
     }
-    Ok(blocks)
+}
+
+/// Euclid's.
+pub(super) fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// File names divided by `:`, where `\:` is a colon of the name.

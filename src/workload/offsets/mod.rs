@@ -13,6 +13,7 @@ pub use direction::{DataDirection, DirectionChoice};
 pub use split_mix::SplitMix;
 
 use super::job::{Access, BlockRange, Job, SeedRule};
+use super::values::greatest_common_divisor;
 use hit_map::HitMap;
 use permutation::Permutation;
 
@@ -151,10 +152,6 @@ fn granule(job: &Job) -> u64 {
         .filter(|(used, _)| *used)
         .fold(0, |divisor, (_, block)| greatest_common_divisor(divisor, block.min))
         .max(1)
-}
-
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// The wanted length cut down to what is left, in steps of the smallest; `None` when not even that fits.

@@ -2,20 +2,31 @@
 //!
 //! Enters: canonical option names and their values, in order. Leaves: a [`Job`] once all are in and fit together.
 
-use std::time::Duration;
+mod contradictions;
+mod defaults;
+mod method;
+mod not_yet;
+mod pace;
+mod placement;
+mod refused;
+mod surroundings;
+mod verify;
 
-use super::content::{BufferFill, BufferMemory, Redundancy};
+pub(super) use not_yet::is_not_yet;
+
+use super::content::BufferFill;
 use super::errors::{Problem, ProblemKind};
-use super::issue::{Depth, IoMethod, MethodOptions};
-use super::job::{
-    Access, BlockRange, BlockSizes, CpuPolicy, Fallocate, Job, Mix, NumaMemory, Pattern, SeedRule, SyncMode,
-};
+use super::issue::{Depth, IoMethod};
+use super::job::{BlockRange, BlockSizes, Fallocate, Job, Mix, SeedRule, SyncMode};
 use super::job_file::Section;
 use super::named_values::{choose, io_method, pattern};
-use super::pace::{Rate, ThinkTime};
-use super::placement::{Distribution, FileService};
-use super::resolve::{BARE_MICROSECONDS, BARE_SECONDS};
-use super::values::{Value, bad, blocks, boolean, cpus, number, paths, size, size_range, time, time_range};
+use super::resolve::BARE_SECONDS;
+use super::values::{Value, bad, blocks, boolean, number, paths, size, size_range, time, time_range};
+use contradictions::contradictions;
+use defaults::default_job;
+use pace::PaceDraft;
+use placement::Split;
+use verify::VerifyDraft;
 
 /// fio's default `randseed` with `randrepeat=1`.
 const FIO_SEED: u64 = 0x89;
@@ -33,8 +44,12 @@ pub(super) struct Draft {
     randrepeat: bool,
     randseed: Option<u64>,
     zero: bool,
-    refill: bool,
+    /// `None` until something is said of it.
+    refill: Option<bool>,
     scramble: bool,
+    splits: [Option<Split>; 3],
+    pace: PaceDraft,
+    verify: VerifyDraft,
 }
 
 impl Draft {
@@ -49,21 +64,33 @@ impl Draft {
             randrepeat: true,
             randseed: None,
             zero: false,
-            refill: false,
+            refill: None,
             scramble: true,
+            splits: [const { None }; 3],
+            pace: PaceDraft::default(),
+            verify: VerifyDraft::default(),
         }
     }
 
     /// Applies one setting; `None`: not an option of the native engine.
     pub(super) fn apply(&mut self, name: &str, value: Option<&str>) -> Option<Value<()>> {
+        let applied = self.take(name, value)?;
+        (applied.is_err() || !is_not_yet(name)).then_some(applied)
+    }
+
+    fn take(&mut self, name: &str, value: Option<&str>) -> Option<Value<()>> {
         let text = value.unwrap_or("");
-        let applied = self
-            .apply_files(name, text)
+        refused::refusal(name, text)
+            .or_else(|| self.apply_files(name, text))
             .or_else(|| self.apply_pattern(name, text))
+            .or_else(|| self.apply_placement(name, text))
             .or_else(|| self.apply_issue(name, text))
+            .or_else(|| self.apply_method_numbers(name, text))
             .or_else(|| self.apply_schedule(name, text))
-            .or_else(|| self.apply_switch(name, value))?;
-        Some(applied)
+            .or_else(|| self.apply_pace(name, text))
+            .or_else(|| self.apply_content(name, text))
+            .or_else(|| self.apply_surroundings(name, text))
+            .or_else(|| self.apply_switch(name, value))
     }
 
     fn apply_files(&mut self, name: &str, text: &str) -> Option<Value<()>> {
@@ -153,7 +180,6 @@ impl Draft {
             "fdatasync" => {
                 number(text, kb, 0, u64::from(u32::MAX)).map(|writes| job.fdatasync = writes as u32)
             }
-            "cpus_allowed" => cpus(text).map(|cpus| job.cpus_allowed = cpus),
             "numjobs" => number(text, kb, 1, 4096).map(|clones| job.numjobs = clones as u32),
             // fio reads loops=0 as 1.
             "loops" => number(text, kb, 0, u64::from(u32::MAX)).map(|loops| job.loops = loops.max(1) as u32),
@@ -171,7 +197,6 @@ impl Draft {
             "runtime" => time(text, BARE_SECONDS).map(|time| job.runtime = (!time.is_zero()).then_some(time)),
             "ramp_time" => time(text, BARE_SECONDS).map(|time| job.ramp_time = time),
             "startdelay" => time_range(text, BARE_SECONDS).map(|times| job.start_delay = times),
-            "thinktime" => time(text, BARE_MICROSECONDS).map(|time| job.thinktime.pause = time),
             "kb_base" => match text {
                 "1000" | "1024" => Ok(()),
                 other => bad(format!("'{other}' is neither 1024 nor 1000")),
@@ -182,7 +207,23 @@ impl Draft {
 
     fn apply_switch(&mut self, name: &str, value: Option<&str>) -> Option<Value<()>> {
         let job = &mut self.job;
+        let options = &mut job.method_options;
+        // fio stores an absent value as "" for flags; both switch on.
+        let on = boolean(value.filter(|value| !value.is_empty()));
+        if name == "refill_buffers" {
+            return Some(on.map(|on| self.refill = Some(on)));
+        }
         let (switch, negated) = match name {
+            "hipri" => (&mut options.polled, false),
+            "fixedbufs" => (&mut options.fixed_buffers, false),
+            "registerfiles" => (&mut options.registered_files, false),
+            "sqthread_poll" => (&mut options.submission_thread, false),
+            "nowait" => (&mut options.no_wait, false),
+            "fsync_on_close" => (&mut job.fsync_on_close, false),
+            "create_on_open" => (&mut job.create_on_open, false),
+            "unlink" => (&mut job.unlink, false),
+            "file_append" => (&mut job.file_append, false),
+            "exitall" => (&mut job.exitall, false),
             "time_based" => (&mut job.time_based, false),
             "thread" => (&mut job.thread, false),
             "direct" => (&mut job.direct, false),
@@ -197,12 +238,10 @@ impl Draft {
             "norandommap" => (&mut job.random_map, true),
             "randrepeat" => (&mut self.randrepeat, false),
             "zero_buffers" => (&mut self.zero, false),
-            "refill_buffers" => (&mut self.refill, false),
             "scramble_buffers" => (&mut self.scramble, false),
             _ => return None,
         };
-        // fio stores an absent value as "" for flags; both switch on.
-        Some(boolean(value.filter(|value| !value.is_empty())).map(|on| *switch = on != negated))
+        Some(on.map(|on| *switch = on != negated))
     }
 
     /// The finished job, or what is missing from it.
@@ -229,15 +268,23 @@ impl Draft {
             (None, true) => SeedRule::Repeat(FIO_SEED),
             (None, false) => SeedRule::Trial,
         };
+        let mut wrong = contradictions(&self.job);
+        let parts = [self.method_contradictions(), self.finish_placement(), self.finish_pace()].concat();
+        wrong.extend(parts.into_iter().map(|message| (ProblemKind::Inconsistent, message)));
+        wrong.extend(self.finish_content());
         self.job.buffers = match (self.zero, self.refill, self.scramble) {
             (true, _, _) => BufferFill::Zero,
-            (_, true, _) => BufferFill::Refill,
+            (_, Some(true), _) => BufferFill::Refill,
             (_, _, true) => BufferFill::Scrambled,
             _ => BufferFill::Fixed,
         };
-        let problems: Vec<Problem> = contradictions(&self.job)
+        let problems: Vec<Problem> = wrong
             .into_iter()
-            .map(|(kind, message)| Problem { place: section.place.clone(), kind, message })
+            .map(|(kind, message)| Problem {
+                place: section.place.clone(),
+                kind,
+                message: format!("[{}] {message}", section.name),
+            })
             .collect();
         if problems.is_empty() { Ok(self.job) } else { Err(problems) }
     }
@@ -259,102 +306,5 @@ impl Depth {
     }
 }
 
-/// What does not fit together, or is missing.
-fn contradictions(job: &Job) -> Vec<(ProblemKind, String)> {
-    let mut found = Vec::new();
-    let mut add = |kind, message: String| found.push((kind, format!("[{}] {message}", job.section)));
-    if job.size.is_none() && job.filesize.is_none() && job.filenames.is_empty() {
-        add(ProblemKind::Inconsistent, "needs size=, e.g. size=64m".to_owned());
-    }
-    let least = job.size.into_iter().chain(job.filesize.map(|(low, _)| low)).min();
-    if let Some(bytes) = least.filter(|bytes| *bytes < job.min_block()) {
-        let message = format!("a size of {bytes} bytes is below its block of {} bytes", job.min_block());
-        add(ProblemKind::Inconsistent, message);
-    }
-    if job.filesize.is_some_and(|(low, _)| low <= job.offset) {
-        add(ProblemKind::Inconsistent, "offset is behind the end of its files (filesize)".to_owned());
-    }
-    let increments = job.offset_increment.checked_mul(u64::from(job.numjobs));
-    let end = increments.and_then(|moved| moved.checked_add(job.offset)?.checked_add(job.size.unwrap_or(0)));
-    if end.is_none_or(|end| end > i64::MAX as u64) {
-        add(ProblemKind::BadValue, "offset and size reach beyond the largest file".to_owned());
-    }
-    if job.time_based && job.runtime.is_none() {
-        add(ProblemKind::Inconsistent, "time_based needs runtime=, e.g. runtime=10s".to_owned());
-    }
-    if job.loops > 1 && job.io_size.is_some() {
-        // fio's amount is then neither loops·io_size nor loops·size, and differs between its own engines.
-        add(ProblemKind::NotNative, "the native engine does not have loops together with io_size".to_owned());
-    }
-    if job.filenames.is_empty() && job.section.contains('/') {
-        add(
-            ProblemKind::NotNative,
-            "the native engine makes no directories from a job's name; set filename=".to_owned(),
-        );
-    }
-    found
-}
-
-fn default_job(section: &str, line: u32) -> Job {
-    Job {
-        name: section.to_owned(),
-        section: section.to_owned(),
-        line,
-        method: IoMethod::Psync,
-        depth: Depth { iodepth: 1, submit: None, complete_min: 1, complete_max: None, low: 0 },
-        method_options: MethodOptions { polled_percent: 100, ..MethodOptions::default() },
-        pattern: Pattern { access: Access::Sequential, mix: Mix::Read },
-        block_sizes: BlockSizes { read: DEFAULT_BLOCK, write: DEFAULT_BLOCK, trim: DEFAULT_BLOCK },
-        block_split: [const { Vec::new() }; 3],
-        percentage_random: [100; 3],
-        distribution: Distribution::Uniform,
-        size: None,
-        io_size: None,
-        filesize: None,
-        offset: 0,
-        offset_increment: 0,
-        filenames: Vec::new(),
-        directories: Vec::new(),
-        nrfiles: 1,
-        file_service: FileService::default(),
-        numjobs: 1,
-        thread: false,
-        direct: false,
-        sync: SyncMode::None,
-        fsync: 0,
-        fdatasync: 0,
-        end_fsync: false,
-        sync_file_range: None,
-        fsync_on_close: false,
-        create_on_open: false,
-        unlink: false,
-        file_append: false,
-        overwrite: false,
-        fallocate: Fallocate::Native,
-        fadvise_hint: true,
-        invalidate: true,
-        runtime: None,
-        time_based: false,
-        ramp_time: Duration::ZERO,
-        start_delay: (Duration::ZERO, Duration::ZERO),
-        loops: 1,
-        random_map: true,
-        seed: SeedRule::Repeat(FIO_SEED),
-        buffers: BufferFill::Scrambled,
-        redundancy: Redundancy::default(),
-        memory: BufferMemory::default(),
-        verify: None,
-        thinktime: ThinkTime::default(),
-        rate: Rate::default(),
-        latency_target: None,
-        cpus_allowed: Vec::new(),
-        cpu_policy: CpuPolicy::Shared,
-        numa_cpu_nodes: Vec::new(),
-        numa_memory: NumaMemory::Default,
-        exitall: false,
-        io_log: None,
-        group_reporting: false,
-        stonewall: false,
-        new_group: false,
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Options that are read but that the native engine does not follow yet: they are refused as before.
+//!
+//! Whoever makes one work takes its line out, and its defaults out of `tolerated`.
+
+/// `option`, or `option=value` where only that value is missing.
+const NOT_YET: &[&str] = &[
+    // Methods and what they can be told.
+    "ioengine=pvsync",
+    "ioengine=pvsync2",
+    "ioengine=mmap",
+    "hipri",
+    "hipri_percentage",
+    "fixedbufs",
+    "registerfiles",
+    "sqthread_poll",
+    "sqthread_poll_cpu",
+    "nonvectored",
+    "force_async",
+    "nowait",
+    // Placement.
+    "bssplit",
+    "percentage_random",
+    "random_distribution",
+    "file_service_type",
+    // Pace.
+    "rate",
+    "rate_iops",
+    "rate_process",
+    "latency_target",
+    "latency_window",
+    "latency_percentile",
+    "thinktime_spin",
+    "thinktime_blocks",
+    // Content.
+    "verify",
+    "verify_pattern",
+    "verify_fatal",
+    "do_verify",
+    "verify_backlog",
+    "verify_backlog_batch",
+    "verify_interval",
+    "buffer_compress_percentage",
+    "buffer_compress_chunk",
+    "dedupe_percentage",
+    // Files, memory, processors.
+    "sync_file_range",
+    "fsync_on_close",
+    "create_on_open",
+    "unlink",
+    "file_append",
+    "exitall",
+    "cpus_allowed_policy",
+    "numa_cpu_nodes",
+    "numa_mem_policy",
+    "mem",
+    "lockmem",
+];
+
+/// Whether this option, or with a value `option=value`, does not work yet.
+pub(in crate::workload) fn is_not_yet(option: &str) -> bool {
+    NOT_YET.contains(&option)
+}
