@@ -73,8 +73,23 @@ fn collect<'r>(run: &'r Run, indices: &BTreeSet<u32>) -> BTreeMap<&'r str, BTree
 fn declared(run: &Run, fact: &str) -> bool {
     run.design.factors.iter().any(|factor| {
         let last = factor.name.rsplit(['.', ':', '/']).next().unwrap_or(&factor.name);
-        fact.split('.').any(|part| part == last || part == factor.name)
+        fact.split('.').any(|part| part == last || part == factor.name) || follows(last, fact)
     })
+}
+
+/// Whether another device or filesystem brings the fact with it: its mount options and tools, its queue.
+fn follows(factor: &str, fact: &str) -> bool {
+    let part = fact.split('.').next().unwrap_or(fact);
+    match factor {
+        "fs" => {
+            matches!(part, "mount" | "mkfs" | "o_direct" | "device" | "queue" | "target" | "loop" | "zram")
+        }
+        "device" => matches!(part, "mount" | "fs" | "o_direct" | "queue" | "target" | "loop" | "zram"),
+        "mkfs" | "mount" => matches!(part, "mount" | "fs" | "o_direct"),
+        // A scheduler brings settings of its own.
+        "scheduler" => part == "queue",
+        _ => part == "sysfs" && fact.ends_with(factor),
+    }
 }
 
 #[cfg(test)]

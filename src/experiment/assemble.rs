@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::described::{EngineChoice, Experiment, Factor, JobSource, Simulated, StopRule};
 use super::errors::{ExperimentErrors, Mistake};
+use super::target_settings::TargetSettings;
 use super::toml_file;
 use super::written::{CommandLine, Placed, Written, WrittenJob, flag};
 use crate::units::{parse_duration_s, parse_ratio};
@@ -99,6 +100,7 @@ fn assemble(
     check.simulated(&written);
     let stop = check.stop(&written);
     let timeout = written.timeout.as_ref().and_then(|text| check.seconds(text));
+    let target = check.target(&written, base_dir);
     let directory = written.directory.as_ref().map(|directory| check.absolute(directory));
     ExperimentErrors::or(check.mistakes)?;
     let values = |text: Option<Placed<String>>| text.map(|text| text.value);
@@ -109,6 +111,7 @@ fn assemble(
         command: written.command.map(|command| command.value).unwrap_or_default(),
         engine,
         directory,
+        target,
         factors: written.factors.into_iter().map(|factor| factor.value).collect(),
         compare,
         variables: written.variables.into_iter().map(|pair| pair.value).collect(),
@@ -251,6 +254,20 @@ impl Check<'_> {
             };
             self.mistake(&place, message);
         }
+    }
+
+    /// Paths in the file are below its directory, those of the command line below the current one.
+    fn target(&mut self, written: &Written, base_dir: &Path) -> TargetSettings {
+        let mut target = TargetSettings::default();
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        for Placed { value: (key, value), place } in &written.target {
+            let here = if place.line == 0 { Path::new(".") } else { base_dir };
+            let here = if here.as_os_str().is_empty() { Path::new(".") } else { here };
+            if let Err(message) = target.set(key, value, &absolute(here)) {
+                self.mistake(place, message);
+            }
+        }
+        target
     }
 
     fn compare(&mut self, written: &Written) -> usize {

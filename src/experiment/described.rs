@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::target_settings::TargetSettings;
+
 /// Which engine runs the trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -164,6 +166,9 @@ pub struct Experiment {
     pub engine: EngineChoice,
     /// Where files go that the job does not place itself; absolute. `None`: a directory made for the run.
     pub directory: Option<PathBuf>,
+    /// What the trials work on, where no level says otherwise.
+    #[serde(default)]
+    pub target: TargetSettings,
     /// What varies, in the order given.
     pub factors: Vec<Factor>,
     /// Index of the factor whose levels are the arms.

@@ -5,7 +5,9 @@
 
 mod assemble;
 mod described;
+mod device_spec;
 mod errors;
+mod target_settings;
 mod toml_file;
 mod toml_reader;
 mod vary;
@@ -14,7 +16,11 @@ mod written;
 pub use described::{
     Assignment, EngineChoice, Experiment, Factor, JobSource, Level, Namespace, Simulated, StopRule,
 };
+pub use device_spec::{Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
+pub use target_settings::{
+    DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TARGET_KEYS, TargetSettings, target_key,
+};
 pub use written::CommandLine;
 
 #[cfg(test)]

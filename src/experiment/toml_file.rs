@@ -8,6 +8,7 @@ use toml::de::DeTable;
 
 use super::described::{Assignment, Factor, Level, Simulated};
 use super::errors::Mistake;
+use super::target_settings::TARGET_KEYS;
 use super::toml_reader::{Item, Reader};
 use super::vary::{plain_level, split_namespace};
 use super::written::{Placed, Written, WrittenJob};
@@ -38,7 +39,7 @@ const LEVEL: &[&str] = &["label", "set"];
 const METRIC: &[&str] = &["name", "regex", "unit", "better"];
 const SIMULATED: &[&str] = &["bw", "cv", "sleep_ms", "fail", "effects"];
 /// Settings of a target that come with later versions.
-const LATER_TARGET: &[&str] = &["device", "fs", "mkfs", "mount", "kernel", "scheduler", "sysfs"];
+const LATER_TARGET: &[&str] = &["kernel"];
 
 /// Reads an experiment file; paths in it are relative to `base_dir`.
 ///
@@ -128,11 +129,32 @@ impl File<'_> {
                         .text(key, item)
                         .map(|text| Placed { value: self.base_dir.join(text.value), place: text.place });
                 }
-                later if LATER_TARGET.contains(&later) => {
-                    self.reader.mistake(&at, format!("{later} is not in this version; it has directory"));
+                "sysfs" => self.sysfs(item),
+                known if TARGET_KEYS.contains(&known) => {
+                    let text = self.reader.scalar(key, item);
+                    self.written.target.extend(
+                        text.map(|text| Placed { value: (key.to_owned(), text.value), place: text.place }),
+                    );
                 }
-                _ => self.reader.unknown_key(key, &at, "[target]", &["directory"]),
+                later if LATER_TARGET.contains(&later) => {
+                    self.reader.mistake(&at, format!("{later} is not in this version"));
+                }
+                _ => {
+                    let known: Vec<&str> = ["directory", "sysfs"].into_iter().chain(TARGET_KEYS).collect();
+                    self.reader.unknown_key(key, &at, "[target]", &known);
+                }
             }
+        }
+    }
+
+    /// `sysfs = { "queue/rq_affinity" = 2 }`.
+    fn sysfs(&mut self, item: &Item<'_>) {
+        let Some(table) = self.reader.table("sysfs", item) else { return };
+        for (path, _, item) in self.reader.entries(table) {
+            let text = self.reader.scalar(path, item);
+            self.written.target.extend(
+                text.map(|text| Placed { value: (format!("sysfs:{path}"), text.value), place: text.place }),
+            );
         }
     }
 

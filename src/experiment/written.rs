@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::described::{Factor, Level, Simulated};
 use super::errors::Mistake;
+use super::target_settings::target_key;
 use super::vary::parse_vary;
 use crate::workload::Place;
 
@@ -44,6 +45,8 @@ pub struct CommandLine {
     pub after: Option<String>,
     /// `--metric`, each as written.
     pub metrics: Vec<String>,
+    /// `--target`, each as written: a device, or KEY=VALUE.
+    pub target: Vec<String>,
     /// `--aa`.
     pub aa: bool,
 }
@@ -76,6 +79,8 @@ pub(super) struct Written {
     pub(super) before: Option<Placed<String>>,
     pub(super) after: Option<Placed<String>>,
     pub(super) directory: Option<Placed<PathBuf>>,
+    /// Settings of the target in the order they are applied.
+    pub(super) target: Vec<Placed<(String, String)>>,
     pub(super) timeout: Option<Placed<String>>,
     pub(super) max_rounds: Option<Placed<u64>>,
     pub(super) rounds: Option<Placed<u64>>,
@@ -114,6 +119,10 @@ impl Written {
         for text in &line.metrics {
             self.metrics.push(Placed { value: text.clone(), place: flag("--metric") });
         }
+        for text in &line.target {
+            let place = flag(&format!("--target {text}"));
+            self.target.push(Placed { value: target_pair(text), place });
+        }
         let from_file = self.factors.len();
         for text in &line.vary {
             let place = flag(&format!("--vary {text}"));
@@ -140,6 +149,14 @@ impl Written {
             }
             None => self.factors.push(factor),
         }
+    }
+}
+
+/// `fs=xfs` as key and value; anything that names no setting in front is the device.
+fn target_pair(text: &str) -> (String, String) {
+    match text.split_once('=') {
+        Some((key, value)) if target_key(key.trim()).is_some() => (key.trim().to_owned(), value.to_owned()),
+        _ => ("device".to_owned(), text.to_owned()),
     }
 }
 

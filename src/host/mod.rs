@@ -11,8 +11,11 @@ pub mod doctor;
 
 mod interference;
 mod kernel;
+mod knob;
 mod memory;
 mod mount;
+mod mounts_below;
+mod offers;
 mod place;
 mod process;
 mod processor;
@@ -21,6 +24,11 @@ mod roots;
 
 pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
 pub use interference::{Disturbance, Interference, Limits};
+pub use knob::{read_knob, write_knob};
+pub use mounts_below::{mounts_below, users_of};
+pub use offers::{
+    Driver, boot_id, driver, find_system_program, has_filesystem, may_administer, missing_driver,
+};
 pub use place::{path_facts, path_facts_in};
 pub use process::{find_program, process_lives, this_process};
 pub use quiesce::{Idle, PageCache, Quiet, quiesce};

@@ -17,11 +17,16 @@ pub(super) struct Mount {
     pub(super) source: String,
 }
 
+/// All mounts, in the order they were made.
+pub(super) fn mounts(roots: &Roots) -> Vec<Mount> {
+    let table = roots.proc("self/mountinfo").unwrap_or_default();
+    table.lines().filter_map(parse).collect()
+}
+
 /// The mount that holds an absolute path: the longest mount point that contains it, the last of several.
 pub(super) fn mount_of(roots: &Roots, path: &Path) -> Option<Mount> {
-    let table = roots.proc("self/mountinfo")?;
     let mut best: Option<Mount> = None;
-    for mount in table.lines().filter_map(parse) {
+    for mount in mounts(roots) {
         let deeper = best.as_ref().is_none_or(|b| mount.point.as_os_str().len() >= b.point.as_os_str().len());
         if path.starts_with(&mount.point) && deeper {
             best = Some(mount);

@@ -12,7 +12,7 @@ use super::{Answer, PROTOCOL, Reply, Request, descendants};
 use crate::engine::{self, EngineError, Task};
 use crate::observe;
 use crate::record::HostFacts;
-use crate::target;
+use crate::target::{self, TargetError};
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
 ///
@@ -61,15 +61,18 @@ fn execute(request: &Request) -> Reply {
         disturbance: None,
     };
     match prepare(request) {
-        Ok(notes) => {
-            reply.facts = target::facts(&request.target);
-            let watch = target::Interference::look(request.target.watched());
-            let mut answer = observed(request);
+        Ok(mut ready) => {
+            reply.facts = target::facts(&request.target, &ready);
+            let watch = target::Interference::look(&request.target.watched());
+            let answer = observed(request);
             reply.disturbance = Some(watch.since());
+            let mut answer = after_hook(request, answer);
+            let mut notes = std::mem::take(&mut ready.notes);
+            notes.extend(target::release(&request.target, ready));
             if let Answer::Done(outcome) = &mut answer {
                 outcome.notes.splice(0..0, notes);
             }
-            reply.answer = after_hook(request, answer);
+            reply.answer = answer;
         }
         Err(failed) => reply.answer = failed,
     }
@@ -77,17 +80,29 @@ fn execute(request: &Request) -> Reply {
 }
 
 /// The same state before each trial; then the hook.
-fn prepare(request: &Request) -> Result<Vec<String>, Answer> {
-    let notes = target::prepare(&request.target).map_err(|error| Answer::Failed {
-        reason: error.to_string(),
-        command: String::new(),
-        output: String::new(),
-        so_far: Vec::new(),
-    })?;
-    if let Some(script) = &request.before {
-        hook("before", script, request)?;
+fn prepare(request: &Request) -> Result<target::Ready, Answer> {
+    let ready = target::prepare(&request.target).map_err(not_ready)?;
+    let before = request.before.as_ref().map_or(Ok(()), |script| hook("before", script, request));
+    if let Err(failed) = before {
+        // What cannot be put back now is tried again by the next trial, and at the end by the parent.
+        let _ = target::release(&request.target, ready);
+        return Err(failed);
     }
-    Ok(notes)
+    Ok(ready)
+}
+
+fn not_ready(error: TargetError) -> Answer {
+    let reason = match (error.to_string(), error.hint()) {
+        (reason, hint) if hint.is_empty() => reason,
+        (reason, hint) => format!("{reason} (hint: {hint})"),
+    };
+    match error {
+        TargetError::Unavailable { .. } => Answer::Unsupported { reason },
+        TargetError::Failed { command, output, .. } => {
+            Answer::Failed { reason, command, output, so_far: Vec::new() }
+        }
+        _ => Answer::Failed { reason, command: String::new(), output: String::new(), so_far: Vec::new() },
+    }
 }
 
 fn after_hook(request: &Request, answer: Answer) -> Answer {
@@ -110,6 +125,7 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
         .arg(script)
         .envs(request.task.variables.iter().cloned())
         .env("ASSAY_DIRECTORY", &request.target.directory)
+        .envs(request.target.device().map(|device| ("ASSAY_DEVICE", device)))
         .stdin(std::process::Stdio::null())
         .output()
         .map_err(|e| failed(format!("cannot start the {which} hook: {e}"), String::new()))?;
@@ -124,10 +140,13 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
 /// The engine with the observers around it.
 fn observed(request: &Request) -> Answer {
     let engine = engine::of(request.engine);
-    let task = Task { directory: request.target.directory.clone(), ..request.task.clone() };
+    let mut task = Task { directory: request.target.directory.clone(), ..request.task.clone() };
+    let device = request.target.device();
+    task.variables
+        .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));
     let result = engine.prepare(&task).and_then(|()| {
         // Started only now: laying files out is no part of what is measured.
-        let mut observers = observe::standard(request.target.watched());
+        let mut observers = observe::standard(&request.target.watched());
         observers.iter_mut().for_each(|observer| observer.start());
         let mut outcome = engine.run(&task)?;
         observe::stop_all(&mut observers, &mut outcome);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
 use crate::record::{HostFacts, Outcome, Sample};
-pub use crate::target::{Disturbance, TargetSpec};
+pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
 pub use local::Local;

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::{EngineChoice, Experiment, Namespace};
+use crate::experiment::{EngineChoice, Experiment, Namespace, TARGET_KEYS, target_key};
 use crate::workload::{JobFile, fio_option, fio_option_names, nearest, variables};
 
 /// Settings of target and launch in this version.
 const SETTINGS: &[&str] = &["directory", "engine"];
 /// Those that later versions have.
-const LATER_SETTINGS: &[&str] = &["device", "fs", "mkfs", "mount", "kernel", "scheduler"];
+const LATER_SETTINGS: &[&str] = &["kernel"];
 
 /// What a key was found to name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,8 @@ pub(super) enum Bound {
     Directory,
     /// Which engine runs.
     Engine,
+    /// A setting of the target, by its name without aliases.
+    Target(String),
 }
 
 /// Everything a key can name.
@@ -66,13 +68,14 @@ impl Keys {
             match key {
                 "directory" => return Ok(Bound::Directory),
                 "engine" => return Ok(Bound::Engine),
-                later if LATER_SETTINGS.contains(&later) || later.starts_with("sysfs:") => {
-                    return Err(format!(
-                        "{key}: this setting is not in this version; it has {}",
-                        SETTINGS.join(", ")
-                    ));
+                later if LATER_SETTINGS.contains(&later) => {
+                    return Err(format!("{key}: this setting is not in this version"));
                 }
-                _ => {}
+                _ => {
+                    if let Some(known) = target_key(key) {
+                        return Ok(Bound::Target(known));
+                    }
+                }
             }
         }
         if self.takes_anything {
@@ -93,7 +96,8 @@ impl Keys {
             known.extend(fio_option_names().filter(|_| self.has_job).map(|name| (name, "a fio option")));
         }
         if namespace != Namespace::Job {
-            known.extend(SETTINGS.iter().chain(LATER_SETTINGS).map(|name| (*name, "a setting")));
+            let settings = SETTINGS.iter().chain(LATER_SETTINGS).chain(&TARGET_KEYS);
+            known.extend(settings.map(|name| (*name, "a setting")));
         }
         let near = nearest(key, known.iter().map(|(name, _)| *name), 3);
         let described: Vec<String> = near

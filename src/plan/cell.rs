@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::MOST_CELLS;
 use super::bind::{Bound, Keys};
+use super::cell_target::{Place, shared_devices};
+use super::chosen::Chosen;
 use super::error::PlanError;
 use super::outlook::longest_trial_s;
+use crate::experiment::TargetSettings;
 use crate::experiment::{EngineChoice, Experiment, Level};
 use crate::workload::{JobFile, Workload, WorkloadErrors, variables};
 
@@ -36,8 +39,14 @@ pub struct CellSpec {
     pub label: String,
     /// Which engine.
     pub engine: EngineChoice,
-    /// Where files go that the job does not place itself: a directory of assay's own.
+    /// Where files go that the job does not place itself: a directory of assay's own, or the filesystem made for it.
     pub directory: PathBuf,
+    /// The directory of assay's own that is made before the first trial and removed after the last; `directory` or above.
+    pub work: PathBuf,
+    /// What it works on.
+    pub target: TargetSettings,
+    /// Directory below `work` that holds all of the device and filesystem made for it; `None`: none is made.
+    pub stack: Option<PathBuf>,
     /// The job text with overrides applied and variables replaced.
     pub job_text: Option<String>,
     /// What messages call the job.
@@ -75,7 +84,10 @@ pub(super) fn resolve(experiment: &Experiment, base: &Path, own: &str) -> Result
         }
     }
     problems.into_result()?;
-    Ok(cells)
+    match shared_devices(&cells) {
+        Some(problem) => Err(PlanError { problems: vec![problem], hint: "docs/targets.md".to_owned() }),
+        None => Ok(cells),
+    }
 }
 
 fn from_workload(errors: &WorkloadErrors) -> PlanError {
@@ -149,41 +161,18 @@ struct Maker<'e> {
 impl Maker<'_> {
     fn make(&self, index: u32) -> Result<CellSpec, Vec<(String, Option<String>)>> {
         let experiment = self.experiment;
-        let mut problems: Vec<(String, Option<String>)> = Vec::new();
-        let mut job = self.job.cloned();
-        let mut engine = experiment.engine;
-        let mut directory = self.base.to_owned();
-        let mut values = experiment.variables.clone();
+        let mut set = Chosen::by_default(experiment, self.job, self.base);
         for (bound, value) in self.assignments() {
-            match bound {
-                Bound::Variable(name) => {
-                    values.retain(|(known, _)| known != name);
-                    values.push((name.clone(), value.to_owned()));
-                }
-                Bound::Option(name) => {
-                    let done = job.as_mut().map_or(Ok(()), |job| job.set_everywhere(name, value));
-                    problems.extend(done.err().as_ref().map(described));
-                }
-                Bound::Directory => {
-                    directory = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
-                }
-                Bound::Engine => match EngineChoice::named(value) {
-                    Some(named) if self.has_what_it_runs(named) => engine = named,
-                    Some(_) => {
-                        problems.push((format!("engine={value}: the experiment has nothing it runs"), None));
-                    }
-                    None => {
-                        let names = EngineChoice::ALL.map(EngineChoice::name).join(", ");
-                        problems
-                            .push((format!("engine={value}: no such engine; write one of {names}"), None));
-                    }
-                },
-            }
+            set.apply(experiment, bound, value);
         }
-        let directory = directory.join(self.own);
+        set.check();
+        let Chosen { job, engine, directory, target, values, mut problems } = set;
+        let place = Place::of(&target, &directory, self.own);
+        let directory = place.directory.clone();
         let job = match job.map(|job| job.substitute(&values)) {
             Some(Ok(mut job)) => {
-                job.make_directories_absolute(self.base);
+                job.make_directories_absolute(if target.fs.is_some() { &directory } else { self.base });
+                problems.extend(place.direct(&target, &mut job));
                 Some(job)
             }
             Some(Err(errors)) => {
@@ -208,6 +197,9 @@ impl Maker<'_> {
             label: self.label(index),
             engine,
             directory,
+            work: place.work,
+            target,
+            stack: place.stack,
             job_text: job.map(|job| job.to_fio_text()),
             job_origin: experiment.job.as_ref().map(|job| job.origin.clone()).unwrap_or_default(),
             command: experiment.command.iter().map(|word| replaced(word, &values)).collect(),
@@ -255,16 +247,6 @@ impl Maker<'_> {
                 None
             }
             (_, resolved) => resolved.ok(),
-        }
-    }
-
-    fn has_what_it_runs(&self, engine: EngineChoice) -> bool {
-        match engine {
-            EngineChoice::Native | EngineChoice::Null | EngineChoice::Bare | EngineChoice::Fio => {
-                self.job.is_some()
-            }
-            EngineChoice::Command => !self.experiment.command.is_empty(),
-            EngineChoice::Simulated => true,
         }
     }
 

@@ -6,6 +6,8 @@
 
 mod bind;
 mod cell;
+mod cell_target;
+mod chosen;
 mod error;
 mod order;
 mod outlook;

@@ -103,7 +103,7 @@ fn keys_that_name_nothing_get_the_nearest_that_do() {
         ("target.directroy=a,b", "directroy: no setting of this name; did you mean directory (a setting)?"),
         ("job.kernel=a,b", "kernel: no ${kernel} and no fio option"),
         ("kernel=a,b", "kernel: this setting is not in this version"),
-        ("sysfs:queue/scheduler=none,bfq", "not in this version"),
+        ("schedular=none,bfq", "did you mean scheduler (a setting)"),
         (
             "zzzzzzzzzzzzz=1,2",
             "zzzzzzzzzzzzz: no ${zzzzzzzzzzzzz}, no fio option and no setting of this name",

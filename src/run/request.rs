@@ -20,7 +20,10 @@ pub struct Surroundings {
 #[must_use]
 pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32) -> Request {
     let spec = &plan.cells[cell];
-    let target = surroundings.targets[cell].clone();
+    let mut target = surroundings.targets[cell].clone();
+    if let Some(setup) = &mut target.setup {
+        setup.epoch = setup.settings.epoch(round);
+    }
     let task = Task {
         job: spec.job_text.clone(),
         job_origin: spec.job_origin.clone(),

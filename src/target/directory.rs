@@ -2,51 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use super::error::TargetError;
+use super::journal;
 
 /// The file that says a directory was made by assay and may be removed by it.
 pub const MARK: &str = ".assay-work";
-
-/// `host`'s facts, as they are recorded.
-type TargetFacts = crate::host::HostFacts;
-
-/// Where a trial works.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TargetSpec {
-    /// A directory with [`MARK`] in it; it is emptied before each trial.
-    pub directory: PathBuf,
-    /// Drop the page cache before each trial (needs root; without it, that is said in a note).
-    pub drop_caches: bool,
-    /// The device or file whose device the trial works on, where that is not the directory's.
-    #[serde(default)]
-    pub elsewhere: Option<PathBuf>,
-}
-
-impl TargetSpec {
-    /// What facts, counters and disturbances are about.
-    #[must_use]
-    pub fn watched(&self) -> &Path {
-        self.elsewhere.as_deref().unwrap_or(&self.directory)
-    }
-}
-
-/// Why the target is not ready.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// The directory is not assay's.
-    #[error("{0} has no {MARK} in it, so it is not assay's own and is not emptied")]
-    NotOurs(PathBuf),
-    /// The system's words.
-    #[error("{what} {path}: {source}")]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-}
 
 /// A working directory that is removed when this goes out of scope, however that happens.
 #[derive(Debug)]
@@ -102,7 +62,8 @@ impl Drop for WorkDirectory {
     }
 }
 
-/// Removes a directory that carries [`MARK`], or a file; nothing there is no error.
+/// Removes a directory that carries [`MARK`], with all devices, filesystems and settings made for it, or a file; nothing
+/// there is no error.
 ///
 /// # Errors
 /// A directory without the mark, or the system's words.
@@ -111,12 +72,15 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
         Ok(found) if found.is_dir() => {
-            let empty = std::fs::read_dir(path)?.next().is_none();
-            if !empty && !path.join(MARK).exists() {
+            let has_entries = std::fs::read_dir(path)?.next().is_some();
+            if has_entries && !path.join(MARK).exists() {
                 return Err(std::io::Error::other(TargetError::NotOurs(path.to_owned())));
             }
+            // Mounts below it are undone first: what is on them is not the directory's to remove.
+            let real = path.canonicalize()?;
+            journal::undo_all(&real).map_err(std::io::Error::other)?;
             // The mark goes last, so that a removal cut short can be finished later.
-            empty_but_mark(path)?;
+            empty(path)?;
             std::fs::remove_dir_all(path)
         }
         Ok(found) if found.is_file() => std::fs::remove_file(path),
@@ -124,10 +88,12 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn empty_but_mark(directory: &Path) -> std::io::Result<()> {
+/// Removes all in a directory but the mark, the journal, and what a new ext4 has in it.
+pub(super) fn empty(directory: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_name() == MARK {
+        let name = entry.file_name();
+        if name == MARK || name == "lost+found" || name.to_string_lossy().starts_with(journal::JOURNAL) {
             continue;
         }
         if entry.file_type()?.is_dir() {
@@ -139,43 +105,16 @@ fn empty_but_mark(directory: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Brings the target to the same state before each trial: empty, synced, page cache dropped, device idle.
-/// Returns notes about what could not be done.
-///
-/// # Errors
-/// [`TargetError`].
-pub fn prepare(spec: &TargetSpec) -> Result<Vec<String>, TargetError> {
-    if !spec.directory.join(MARK).exists() {
-        return Err(TargetError::NotOurs(spec.directory.clone()));
-    }
-    empty_but_mark(&spec.directory).map_err(|source| TargetError::Io {
-        what: "cannot empty",
-        path: spec.directory.clone(),
-        source,
-    })?;
-    Ok(crate::host::quiesce(spec.watched(), spec.drop_caches).notes())
-}
-
-/// Facts of the host and of the filesystem and device the target lies on.
-#[must_use]
-pub fn facts(spec: &TargetSpec) -> TargetFacts {
-    let mut facts = crate::host::facts();
-    facts.0.extend(crate::host::path_facts(spec.watched()).0);
-    facts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_marked_directories_are_emptied_or_removed() {
+    fn only_marked_directories_are_removed() {
         let base = tempfile::tempdir().unwrap();
         let foreign = base.path().join("precious");
         std::fs::create_dir(&foreign).unwrap();
         std::fs::write(foreign.join("data"), "x").unwrap();
-        let spec = TargetSpec { directory: foreign.clone(), ..TargetSpec::default() };
-        assert!(matches!(prepare(&spec), Err(TargetError::NotOurs(_))));
         assert!(remove(&foreign).is_err());
         assert!(foreign.join("data").exists());
     }
@@ -187,8 +126,7 @@ mod tests {
         let work = WorkDirectory::create(&path).unwrap();
         std::fs::create_dir(path.join("sub")).unwrap();
         std::fs::write(path.join("sub/file"), "x").unwrap();
-        let spec = TargetSpec { directory: path.clone(), ..TargetSpec::default() };
-        prepare(&spec).unwrap();
+        empty(&path).unwrap();
         assert!(path.join(MARK).exists() && !path.join("sub").exists());
         drop(work);
         assert!(!path.exists());

@@ -1,13 +1,37 @@
-//! What a trial writes to: now a directory; made, brought to the same state before each trial, and removed.
+//! What a trial writes to: a directory, a file, a block device, or a device and filesystem made for it; brought to the same
+//! state before each trial, put back afterwards.
 //!
-//! Enters: a [`TargetSpec`]. Leaves: a directory in a known state, and facts about where it lies. It must not know
-//! engines or jobs. It removes only what carries assay's mark.
+//! Enters: a [`TargetSpec`]. Leaves: a directory or device in a known state, and facts about it. All of it happens in the
+//! agent, so that a guest does what a host does; what was made is written down in the work directory before it is made, and
+//! whoever removes that directory ([`remove`]: the agent's parent, `assay cleanup`) undoes it. It must not know engines or
+//! jobs. It removes only what carries assay's mark, and writes only to devices that were named for it or that it made.
 
 mod directory;
+mod error;
+mod journal;
+mod knobs;
+mod loop_device;
+mod mkfs;
+mod module;
+mod mount;
+mod null_blk;
+mod obstacles;
 mod overwrite;
+mod pmem;
+mod ramdisk;
+mod scsi_debug;
+mod spec;
+mod stack;
+mod trial;
+mod undo;
+mod zram;
 
-pub use directory::{MARK, TargetError, TargetSpec, WorkDirectory, facts, prepare, remove};
+pub use directory::{MARK, WorkDirectory, remove};
+pub use error::TargetError;
+pub use obstacles::obstacle;
 pub use overwrite::{Refusal, may_overwrite};
+pub use spec::{Setup, TargetSpec};
+pub use trial::{Ready, facts, prepare, release};
 
 // What others do to the machine is seen by `host`; launchers reach it through the target they disturb.
 pub use crate::host::{Disturbance, Interference};

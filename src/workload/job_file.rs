@@ -160,6 +160,24 @@ impl JobFile {
         Ok(())
     }
 
+    /// Sets `option` in the jobs for which neither they nor the globals above them set it; false: there are none.
+    pub fn set_where_missing(&mut self, option: &str, value: &str) -> bool {
+        let wanted = fio_option(option).map_or(option, |known| known.name);
+        let has = |section: &Section| section.settings.iter().any(|setting| setting.canonical() == wanted);
+        let (mut inherited, mut set_any) = (false, false);
+        for section in &mut self.sections {
+            if section.is_global() {
+                inherited |= has(section);
+            } else if !inherited && !has(section) {
+                let place = section.place.clone();
+                let value = Some(value.to_owned());
+                section.settings.push(Setting { name: wanted.to_owned(), value, place });
+                set_any = true;
+            }
+        }
+        set_any
+    }
+
     /// Checks that every option is one of fio's and has a value if it needs one.
     ///
     /// # Errors

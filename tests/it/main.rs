@@ -32,4 +32,5 @@ mod report_program;
 mod resume;
 mod sandbox;
 mod store;
+mod targets;
 mod tools;

@@ -29,6 +29,9 @@ pub struct Args {
     /// Where files go that the job does not place itself (default: here)
     #[arg(long, short = 'd', value_name = "DIR")]
     directory: Option<PathBuf>,
+    /// What to work on: DIR, FILE, /dev/X, or loop:1g, zram:1g …; or a setting of it: fs=xfs, mount=noatime …
+    #[arg(long, short = 't', value_name = "DEVICE|KEY=VALUE")]
+    target: Vec<String>,
     /// Exactly N rounds and one look, instead of stopping as soon as the verdict is clear
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     rounds: Option<u32>,
@@ -69,7 +72,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "rounds", "max_rounds",
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
         "delta", "alpha", "exact", "time_budget", "timeout", "primary", "before", "after", "metric", "aa", "plan",
         "seed"])]
     pub(super) resume: Option<i64>,
@@ -150,6 +153,7 @@ impl Args {
             before: self.before.clone(),
             after: self.after.clone(),
             metrics: self.metric.clone(),
+            target: self.target.clone(),
             aa: self.aa,
         }
     }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
 use crate::cli::Failure;
-use crate::experiment::EngineChoice;
+use crate::experiment::{EngineChoice, TargetSettings};
 use crate::plan::{PlannedFile, Writes};
-use crate::target::may_overwrite;
+use crate::target::{may_overwrite, obstacle};
 use crate::workload::{FioPaths, JobFile, Workload};
 
 /// Looks at every path the trials will write to.
@@ -16,6 +16,7 @@ use crate::workload::{FioPaths, JobFile, Workload};
 /// A [`Failure`] with exit code 2 that names the first one that must not be written to, and how to allow it.
 pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     let destroy = &prepared.destroy;
+    targets(prepared)?;
     for file in prepared.plan.files.iter().filter(|file| changes(file)) {
         refuse(&file.path, destroy)?;
     }
@@ -26,6 +27,24 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
         if Workload::resolve(&file).is_err() {
             check_fios_own(&FioPaths::of(&file, &target.directory), destroy)?;
         }
+    }
+    Ok(())
+}
+
+/// Whether every cell's target can be had here, and may be written to.
+fn targets(prepared: &Prepared) -> Result<(), Failure> {
+    let mut seen: Vec<&TargetSettings> = Vec::new();
+    for cell in &prepared.plan.cells {
+        if seen.contains(&&cell.target) {
+            continue;
+        }
+        seen.push(&cell.target);
+        let below = cell.work.parent().unwrap_or(Path::new("."));
+        obstacle(&cell.target, &prepared.destroy, below).map_err(|error| {
+            let hint = error.hint();
+            let failure = Failure::request(error);
+            if hint.is_empty() { failure } else { failure.hint(hint) }
+        })?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::plan::{CellSpec, Plan, PlanError};
 use crate::record::{RECORD_VERSION, Run, RunState, Source};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
-use crate::target::{TargetSpec, WorkDirectory};
+use crate::target::{Setup, TargetSpec, WorkDirectory};
 use crate::workload::{JobFile, Workload};
 
 /// A run that is ready to start.
@@ -151,11 +151,22 @@ fn planned(
         directory: cell.directory.clone(),
         drop_caches,
         elsewhere: elsewhere(cell),
+        setup: setup(cell),
     };
     let targets: Vec<TargetSpec> = plan.cells.iter().map(target).collect();
-    let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.directory.clone()).collect();
+    let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.work.clone()).collect();
     work.iter().try_for_each(|path| writable(path.parent().unwrap_or(Path::new("."))))?;
     Ok((plan, work.into_iter().collect(), targets))
+}
+
+/// What is made and set for a cell, if anything is.
+fn setup(cell: &CellSpec) -> Option<Setup> {
+    (cell.target.makes() || !cell.target.knobs.is_empty()).then(|| Setup {
+        work: cell.work.clone(),
+        stack: cell.stack.clone(),
+        settings: cell.target.clone(),
+        epoch: String::new(),
+    })
 }
 
 /// A place of the files of a cell whose job names them all outside assay's own directory, on one device.

@@ -1,0 +1,220 @@
+//! What a trial writes to, as written behind `--target` or `device=`: a path, or `loop:1g` and its like.
+//!
+//! Enters: the text. Leaves: a [`Device`]. Only what kind of thing a named path is gets looked up; whether the kernel
+//! offers a device and whether it may be written to is `target`'s to say.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::parse_bytes;
+use crate::workload::nearest;
+
+/// A kind of block device that assay makes, or takes from those the kernel was started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// A loop device on a file in the work directory.
+    Loop,
+    /// Compressed memory.
+    Zram,
+    /// brd, the kernel's ramdisk.
+    Ram,
+    /// Persistent memory, or memory set aside as such with `memmap=`.
+    Pmem,
+    /// null_blk.
+    NullBlk,
+    /// scsi_debug.
+    ScsiDebug,
+}
+
+/// Kinds with their names, the size when none is given, and the options each has; an empty list: any name, which the
+/// driver judges.
+const KINDS: [(DeviceKind, &str, Option<u64>, &[&str]); 6] = [
+    (DeviceKind::Loop, "loop", None, &["direct_io", "block_size"]),
+    (DeviceKind::Zram, "zram", None, &["algorithm"]),
+    (DeviceKind::Ram, "ram", None, &["none"]),
+    (DeviceKind::Pmem, "pmem", None, &["none"]),
+    (DeviceKind::NullBlk, "null_blk", Some(4 << 30), &[]),
+    (DeviceKind::ScsiDebug, "scsi_debug", Some(256 << 20), &[]),
+];
+/// Smaller than this holds no filesystem and no job.
+const SMALLEST: u64 = 64 << 10;
+
+impl DeviceKind {
+    /// The name as written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, ..)| name)
+    }
+}
+
+/// What a trial writes to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    /// Below this directory.
+    Directory(PathBuf),
+    /// This file.
+    File(PathBuf),
+    /// This block device; it must be named with `--destroy`, too.
+    Block(PathBuf),
+    /// One of assay's making.
+    Made {
+        /// Which.
+        kind: DeviceKind,
+        /// Its size.
+        bytes: u64,
+        /// `name=value` options of the kind, in the order given.
+        options: Vec<(String, String)>,
+    },
+}
+
+impl Device {
+    /// Reads `DIRECTORY`, `FILE`, `/dev/X` or `KIND:SIZE[:OPTION=VALUE…]`; relative paths are below `base`.
+    ///
+    /// # Errors
+    /// A clause that says what would be right.
+    pub fn parse(text: &str, base: &Path) -> Result<Device, String> {
+        let mut parts = text.split(':');
+        let first = parts.next().unwrap_or_default();
+        if let Some((kind, name, usual, known)) = KINDS.iter().find(|(_, name, ..)| *name == first) {
+            return made(*kind, name, *usual, known, parts);
+        }
+        let path = base.join(text);
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_dir() => Ok(Device::Directory(path)),
+            Ok(found) if std::os::unix::fs::FileTypeExt::is_block_device(&found.file_type()) => {
+                Ok(Device::Block(path))
+            }
+            Ok(_) => Ok(Device::File(path)),
+            // A device that is not there (yet) is refused where it is looked for, by its name.
+            Err(_) if path.starts_with("/dev") => Ok(Device::Block(path)),
+            Err(_) if path.parent().is_some_and(Path::is_dir) && !looks_like_kind(text) => {
+                Ok(Device::File(path))
+            }
+            Err(error) => Err(no_such(text, first, &error)),
+        }
+    }
+}
+
+/// `lop:1g` is a misspelt kind, not a file of that name.
+fn looks_like_kind(text: &str) -> bool {
+    text.contains(':') && !text.contains('/')
+}
+
+fn no_such(text: &str, first: &str, error: &std::io::Error) -> String {
+    let names = KINDS.map(|(_, name, ..)| name);
+    match nearest(first, names, 1).first().filter(|_| looks_like_kind(text)) {
+        Some(near) => format!("no device '{text}'; did you mean {near}:SIZE?"),
+        None if looks_like_kind(text) => {
+            format!("no device '{text}'; write a path, or one of {} with :SIZE", names.join(", "))
+        }
+        None => format!("{text}: {error}"),
+    }
+}
+
+fn made<'t>(
+    kind: DeviceKind,
+    name: &str,
+    usual: Option<u64>,
+    known: &[&str],
+    parts: impl Iterator<Item = &'t str>,
+) -> Result<Device, String> {
+    let mut bytes = usual;
+    let mut options = Vec::new();
+    for (at, part) in parts.enumerate() {
+        match part.split_once('=') {
+            Some((option, value)) => {
+                let option = option.trim();
+                let fits = option.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                if option.is_empty() || !fits || value.is_empty() {
+                    return Err(format!("'{part}' is no option of {name}; write OPTION=VALUE"));
+                }
+                if !known.is_empty() && !known.contains(&option) {
+                    return Err(match known {
+                        ["none"] => format!("{name} has no options, so no {option}"),
+                        _ => format!("{name} has no option '{option}'; it has {}", known.join(", ")),
+                    });
+                }
+                options.push((option.to_owned(), value.to_owned()));
+            }
+            None if at == 0 => {
+                bytes = Some(parse_bytes(part, 1024).map_err(|error| format!("{name}: {error}"))?);
+            }
+            None => return Err(format!("'{part}' behind {name} is no option; write OPTION=VALUE")),
+        }
+    }
+    let Some(bytes) = bytes else { return Err(format!("{name} needs a size; write e.g. {name}:1g")) };
+    if bytes < SMALLEST || !bytes.is_multiple_of(4096) {
+        return Err(format!("{name}: {bytes} bytes; write a multiple of 4k from 64k on"));
+    }
+    Ok(Device::Made { kind, bytes, options })
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Device::Directory(path) | Device::File(path) | Device::Block(path) => {
+                write!(f, "{}", path.display())
+            }
+            Device::Made { kind, bytes, options } => {
+                write!(f, "{}:{}", kind.name(), short_size(*bytes))?;
+                options.iter().try_for_each(|(name, value)| write!(f, ":{name}={value}"))
+            }
+        }
+    }
+}
+
+/// `256m`: the largest unit in which the size is whole.
+fn short_size(bytes: u64) -> String {
+    let units = [(1 << 40, "t"), (1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
+    let fits = units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    fits.map_or_else(|| bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Device, String> {
+        Device::parse(text, Path::new("/"))
+    }
+
+    #[test]
+    fn kinds_are_written_with_size_and_options() {
+        let options = vec![("direct_io".to_owned(), "0".to_owned())];
+        let device = Device::Made { kind: DeviceKind::Loop, bytes: 256 << 20, options };
+        assert_eq!(parse("loop:256m:direct_io=0").unwrap(), device);
+        assert_eq!(device.to_string(), "loop:256m:direct_io=0");
+        assert_eq!(parse("null_blk").unwrap().to_string(), "null_blk:4g");
+        assert_eq!(parse("null_blk:irqmode=2").unwrap().to_string(), "null_blk:4g:irqmode=2");
+    }
+
+    #[test]
+    fn paths_are_what_they_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| Device::parse(name, directory.path());
+        assert_eq!(at(".").unwrap(), Device::Directory(directory.path().join(".")));
+        assert_eq!(at("new").unwrap(), Device::File(directory.path().join("new")));
+        assert_eq!(at("/dev/nowhere").unwrap(), Device::Block("/dev/nowhere".into()));
+        assert!(at("a/b/c").unwrap_err().contains("No such file"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, expected) in [
+            ("loop", "loop needs a size; write e.g. loop:1g"),
+            ("lop:1g", "did you mean loop:SIZE?"),
+            ("tape:1g", "write a path, or one of loop, zram"),
+            ("loop:1q", "'q' in '1q' is not a size unit"),
+            ("loop:1g:dio=1", "loop has no option 'dio'; it has direct_io, block_size"),
+            ("ram:1g:x=1", "ram has no options, so no x"),
+            ("zram:5000", "a multiple of 4k"),
+            ("zram:1g:fast", "'fast' behind zram is no option"),
+        ] {
+            let message = parse(text).unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+}

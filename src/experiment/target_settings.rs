@@ -1,0 +1,319 @@
+//! The settings of a target: its device, the filesystem on it, how both are set.
+//!
+//! Enters: `key = value` pairs from `[target]`, `--target` and levels. Leaves: one [`TargetSettings`]. What exists on this
+//! machine is not known here.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::device_spec::Device;
+
+/// The name, in the directory of a device made for a run, under which the job finds the device.
+pub const DEVICE_LINK: &str = "device";
+/// The name, in the same directory, under which the filesystem on it is mounted.
+pub const MOUNT_POINT: &str = "mnt";
+
+/// A filesystem that assay makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filesystem {
+    /// XFS.
+    Xfs,
+    /// ext4.
+    Ext4,
+    /// btrfs.
+    Btrfs,
+    /// f2fs.
+    F2fs,
+    /// Memory; it has no device.
+    Tmpfs,
+}
+
+impl Filesystem {
+    /// All.
+    pub const ALL: [Filesystem; 5] =
+        [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Btrfs, Filesystem::F2fs, Filesystem::Tmpfs];
+
+    /// The kernel's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Filesystem::Xfs => "xfs",
+            Filesystem::Ext4 => "ext4",
+            Filesystem::Btrfs => "btrfs",
+            Filesystem::F2fs => "f2fs",
+            Filesystem::Tmpfs => "tmpfs",
+        }
+    }
+}
+
+/// How often devices and filesystems are made anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fresh {
+    /// For each trial.
+    #[default]
+    Trial,
+    /// For each round.
+    Round,
+    /// Once a run.
+    Run,
+}
+
+/// What the job's files are when the timed part begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileState {
+    /// Not there, or empty: every write extends the file.
+    New,
+    /// All blocks allocated, none written.
+    Allocate,
+    /// Written in full: every write overwrites.
+    Overwrite,
+}
+
+/// A file of sysfs (or `/proc/sys`) and what is written into it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Knob {
+    /// Absolute, or below the device's directory in sysfs, e.g. `queue/scheduler`.
+    pub path: String,
+    /// The value.
+    pub value: String,
+}
+
+/// What a trial works on, complete.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetSettings {
+    /// The device; `None`: a directory of the run.
+    pub device: Option<Device>,
+    /// The filesystem to make; `None`: the job works on the device itself.
+    pub fs: Option<Filesystem>,
+    /// Arguments of mkfs.
+    pub mkfs: Vec<String>,
+    /// Options of mount.
+    pub mount: Vec<String>,
+    /// What the files start as; `None`: what the job says.
+    pub state: Option<FileState>,
+    /// How often all this is made anew.
+    pub fresh: Option<Fresh>,
+    /// Settings of queue and kernel, in the order they are applied.
+    pub knobs: Vec<Knob>,
+}
+
+/// Keys that are not `sysfs:PATH`.
+pub const TARGET_KEYS: [&str; 9] =
+    ["device", "fs", "mkfs", "mount", "state", "fresh", "scheduler", "nr_requests", "read_ahead"];
+
+/// The name under which a key is known, aliases replaced; `None`: no setting of a target.
+#[must_use]
+pub fn target_key(key: &str) -> Option<String> {
+    let known = TARGET_KEYS.iter().find(|known| **known == key).map(|known| (*known).to_owned());
+    known.or_else(|| match key {
+        "read_ahead_kb" => Some("read_ahead".to_owned()),
+        _ => key.strip_prefix("sysfs:").map(|path| match path.strip_prefix("queue/") {
+            Some("scheduler") => "scheduler".to_owned(),
+            Some("nr_requests") => "nr_requests".to_owned(),
+            Some("read_ahead_kb") => "read_ahead".to_owned(),
+            _ => key.to_owned(),
+        }),
+    })
+}
+
+impl TargetSettings {
+    /// Sets one key (a name [`target_key`] knows), over what it was; relative paths are below `base`.
+    ///
+    /// # Errors
+    /// A clause that says what would be right.
+    pub fn set(&mut self, key: &str, value: &str, base: &Path) -> Result<(), String> {
+        let value = value.trim();
+        let named = target_key(key).ok_or_else(|| format!("no setting of a target is called {key}"))?;
+        match named.as_str() {
+            "device" => self.device = Some(Device::parse(value, base)?),
+            "fs" => {
+                let names = Filesystem::ALL.map(Filesystem::name);
+                let found = Filesystem::ALL.into_iter().find(|fs| fs.name() == value);
+                self.fs =
+                    match value {
+                        "none" => None,
+                        _ => Some(found.ok_or_else(|| {
+                            format!("fs={value}: write one of {}, or none", names.join(", "))
+                        })?),
+                    };
+            }
+            "mkfs" => {
+                let words =
+                    shlex::split(value).ok_or_else(|| format!("mkfs={value}: a quote is not closed"))?;
+                self.mkfs = if is_default(value) { Vec::new() } else { words };
+            }
+            "mount" => {
+                let options = value.split(',').map(str::trim).filter(|option| !option.is_empty());
+                self.mount =
+                    if is_default(value) { Vec::new() } else { options.map(str::to_owned).collect() };
+            }
+            "state" => {
+                self.state = Some(match value {
+                    "new" => FileState::New,
+                    "allocate" => FileState::Allocate,
+                    "overwrite" => FileState::Overwrite,
+                    _ => return Err(format!("state={value}: write new, allocate or overwrite")),
+                });
+            }
+            "fresh" => {
+                self.fresh = Some(match value {
+                    "trial" => Fresh::Trial,
+                    "round" => Fresh::Round,
+                    "run" => Fresh::Run,
+                    _ => return Err(format!("fresh={value}: write trial, round or run")),
+                });
+            }
+            _ => self.turn(&named, value)?,
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let path = match key {
+            "scheduler" => "queue/scheduler",
+            "nr_requests" => "queue/nr_requests",
+            "read_ahead" => "queue/read_ahead_kb",
+            other => other.strip_prefix("sysfs:").unwrap_or(other),
+        };
+        let inside = !path.split('/').any(|part| part == "..");
+        let known = !path.starts_with('/') || path.starts_with("/sys/") || path.starts_with("/proc/sys/");
+        if path.is_empty() || !inside || !known {
+            return Err(format!(
+                "{key}: write sysfs:queue/NAME for the device's queue, or a path below /sys or /proc/sys"
+            ));
+        }
+        self.knobs.retain(|knob| knob.path != path);
+        let knob = Knob { path: path.to_owned(), value: value.to_owned() };
+        // A new scheduler resets the queue's other settings, so it comes first.
+        let at = if path == "queue/scheduler" { 0 } else { self.knobs.len() };
+        self.knobs.insert(at, knob);
+        Ok(())
+    }
+
+    /// Whether a device or filesystem has to be made, or one that is there is handed to the job.
+    #[must_use]
+    pub fn makes(&self) -> bool {
+        self.fs.is_some() || matches!(self.device, Some(Device::Block(_) | Device::Made { .. }))
+    }
+
+    /// What is made: everything but the knobs and the files' state, which are set for each trial.
+    #[must_use]
+    pub fn stack(&self) -> TargetSettings {
+        // Without a filesystem it is the device itself that is written before the trial.
+        let state = self.state.filter(|_| self.fs.is_none());
+        TargetSettings { knobs: Vec::new(), state, ..self.clone() }
+    }
+
+    /// Trials of the same epoch share what is made, unless it is made anew for each.
+    #[must_use]
+    pub fn epoch(&self, round: u32) -> String {
+        if self.fresh == Some(Fresh::Round) { format!("round {round}") } else { String::new() }
+    }
+
+    /// What does not fit together.
+    #[must_use]
+    pub fn contradictions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let fs = self.fs.map_or("", Filesystem::name);
+        let path_only = matches!(self.device, Some(Device::Directory(_) | Device::File(_)));
+        match self.fs {
+            None if !self.mkfs.is_empty() => found.push("mkfs is given, but no fs".to_owned()),
+            None if !self.mount.is_empty() => found.push("mount is given, but no fs".to_owned()),
+            None => {}
+            Some(Filesystem::Tmpfs) if !self.mkfs.is_empty() => {
+                found.push("tmpfs has no mkfs; its size and the like are mount options".to_owned());
+            }
+            Some(Filesystem::Tmpfs) if matches!(self.device, Some(Device::Block(_))) => {
+                found.push("tmpfs lies in memory and would not use the device; name no device".to_owned());
+            }
+            Some(_) if path_only => found.push(format!(
+                "fs={fs} is made on a device, not in a file or directory; write e.g. --target loop:1g"
+            )),
+            Some(Filesystem::Tmpfs) => {}
+            Some(_) if self.device.is_none() => {
+                found.push(format!("fs={fs} needs a device: --target loop:1g, or /dev/X with --destroy"));
+            }
+            Some(_) => {}
+        }
+        if self.fresh.is_some() && !self.makes() {
+            found.push("fresh is given, but no device and no filesystem is made".to_owned());
+        }
+        if self.state == Some(FileState::Allocate) && self.makes() && self.fs.is_none() {
+            found
+                .push("state=allocate is a file's; a device has no unwritten blocks of that kind".to_owned());
+        }
+        found
+    }
+}
+
+/// A level that adds nothing; an empty one cannot be written.
+fn is_default(value: &str) -> bool {
+    matches!(value, "default" | "defaults" | "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Result<TargetSettings, String> {
+        let mut settings = TargetSettings::default();
+        pairs.iter().try_for_each(|(key, value)| settings.set(key, value, Path::new("/")))?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn later_values_take_the_place_of_earlier_ones() {
+        let settings = of(&[
+            ("mount", "noatime, discard"),
+            ("mkfs", "-m 'crc=1, x'"),
+            ("nr_requests", "64"),
+            ("sysfs:queue/rq_affinity", "2"),
+            ("scheduler", "none"),
+            ("sysfs:queue/scheduler", "bfq"),
+        ])
+        .unwrap();
+        assert_eq!(settings.mount, ["noatime", "discard"]);
+        assert_eq!(settings.mkfs, ["-m", "crc=1, x"]);
+        let knobs: Vec<(&str, &str)> =
+            settings.knobs.iter().map(|knob| (knob.path.as_str(), knob.value.as_str())).collect();
+        assert_eq!(
+            knobs,
+            [("queue/scheduler", "bfq"), ("queue/nr_requests", "64"), ("queue/rq_affinity", "2")]
+        );
+        assert_eq!(of(&[("mount", "noatime"), ("mount", "defaults")]).unwrap().mount, Vec::<String>::new());
+        assert_eq!(of(&[("fs", "xfs"), ("fs", "none")]).unwrap().fs, None);
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_named() {
+        for (key, value, expected) in [
+            ("fs", "zfs", "write one of xfs, ext4, btrfs, f2fs, tmpfs, or none"),
+            ("fresh", "never", "write trial, round or run"),
+            ("state", "full", "write new, allocate or overwrite"),
+            ("mkfs", "-L 'x", "a quote is not closed"),
+            ("sysfs:/etc/passwd", "x", "a path below /sys or /proc/sys"),
+            ("sysfs:queue/../../x", "x", "a path below /sys or /proc/sys"),
+            ("colour", "x", "no setting of a target is called colour"),
+        ] {
+            let message = of(&[(key, value)]).unwrap_err();
+            assert!(message.contains(expected), "{key}={value}: {message}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_found() {
+        let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().contradictions().join("; ");
+        assert_eq!(said(&[("fs", "xfs"), ("device", "loop:1g"), ("fresh", "run")]), "");
+        assert_eq!(said(&[("fs", "tmpfs"), ("device", "loop:1g")]), "", "a level beside xfs");
+        assert!(said(&[("fs", "xfs")]).contains("needs a device"));
+        assert!(said(&[("fs", "xfs"), ("device", "/")]).contains("made on a device"));
+        assert!(said(&[("mkfs", "-K")]).contains("no fs"));
+        assert!(said(&[("fresh", "run")]).contains("no device"));
+        assert!(said(&[("device", "loop:1g"), ("state", "allocate")]).contains("a device has no"));
+    }
+}

@@ -1,0 +1,64 @@
+//! Which mounts lie below a directory, and who keeps one of them busy.
+
+use std::path::{Path, PathBuf};
+
+use super::mount::mounts;
+use super::roots::Roots;
+
+/// Mount points at or below a directory (absolute, without links), in the order they were mounted.
+#[must_use]
+pub fn mounts_below(directory: &Path) -> Vec<PathBuf> {
+    mounts(&Roots::default())
+        .into_iter()
+        .map(|mount| mount.point)
+        .filter(|at| at.starts_with(directory))
+        .collect()
+}
+
+/// Processes with a working directory, root or open file at or below a path, as `PID NAME`; at most five.
+#[must_use]
+pub fn users_of(path: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_process = name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
+        if is_process && uses(&entry.path(), path) {
+            let command = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            found.push(format!("{} {}", name.to_string_lossy(), command.trim()));
+        }
+        if found.len() == 5 {
+            break;
+        }
+    }
+    found
+}
+
+fn uses(process: &Path, path: &Path) -> bool {
+    let leads_there = |link: PathBuf| std::fs::read_link(link).is_ok_and(|to| to.starts_with(path));
+    let files = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    ["cwd", "root", "exe"].iter().any(|link| leads_there(process.join(link)))
+        || files.map(|file| file.path()).any(leads_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_file_shows_who_uses_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        assert_eq!(users_of(&path), Vec::<String>::new());
+        let file = std::fs::File::create(path.join("open")).unwrap();
+        let me = std::process::id().to_string();
+        assert!(users_of(&path).iter().any(|user| user.starts_with(&me)));
+        drop(file);
+    }
+
+    #[test]
+    fn the_root_holds_all_mounts_and_an_empty_directory_none() {
+        assert!(mounts_below(Path::new("/")).iter().any(|point| point == Path::new("/proc")));
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(mounts_below(directory.path()), Vec::<PathBuf>::new());
+    }
+}

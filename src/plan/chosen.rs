@@ -1,0 +1,88 @@
+//! What the levels of one cell have set.
+//!
+//! Enters: an experiment, then bound keys with their values. Leaves: the job with its overrides, engine, directory, target
+//! and variables, and everything wrong with them.
+
+use std::path::{Path, PathBuf};
+
+use super::bind::Bound;
+use crate::experiment::{EngineChoice, Experiment, TargetSettings};
+use crate::workload::JobFile;
+
+const TARGET_HINT: &str = "docs/targets.md lists what can be made and how it is written";
+
+/// The experiment's own values, with those of levels over them.
+pub(super) struct Chosen {
+    pub(super) job: Option<JobFile>,
+    pub(super) engine: EngineChoice,
+    pub(super) directory: PathBuf,
+    pub(super) target: TargetSettings,
+    pub(super) values: Vec<(String, String)>,
+    /// Complaints, each with what helps against it.
+    pub(super) problems: Vec<(String, Option<String>)>,
+}
+
+impl Chosen {
+    pub(super) fn by_default(experiment: &Experiment, job: Option<&JobFile>, base: &Path) -> Chosen {
+        Chosen {
+            job: job.cloned(),
+            engine: experiment.engine,
+            directory: base.to_owned(),
+            target: experiment.target.clone(),
+            values: experiment.variables.clone(),
+            problems: Vec::new(),
+        }
+    }
+
+    pub(super) fn apply(&mut self, experiment: &Experiment, bound: &Bound, value: &str) {
+        match bound {
+            Bound::Variable(name) => {
+                self.values.retain(|(known, _)| known != name);
+                self.values.push((name.clone(), value.to_owned()));
+            }
+            Bound::Option(name) => {
+                let done = self.job.as_mut().map_or(Ok(()), |job| job.set_everywhere(name, value));
+                self.problems
+                    .extend(done.err().map(|errors| (errors.to_string(), Some(errors.hint().to_owned()))));
+            }
+            Bound::Directory => {
+                self.directory = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
+            }
+            Bound::Target(key) => {
+                let here = std::path::absolute(".").unwrap_or_default();
+                let set = self.target.set(key, value, &here);
+                self.problems.extend(set.err().map(|message| (message, Some(TARGET_HINT.to_owned()))));
+            }
+            Bound::Engine => match EngineChoice::named(value) {
+                Some(named) if has_what_it_runs(experiment, named) => self.engine = named,
+                Some(_) => {
+                    self.problems.push((format!("engine={value}: the experiment has nothing it runs"), None));
+                }
+                None => {
+                    let names = EngineChoice::ALL.map(EngineChoice::name).join(", ");
+                    self.problems
+                        .push((format!("engine={value}: no such engine; write one of {names}"), None));
+                }
+            },
+        }
+    }
+
+    /// What does not fit together, once all is set.
+    pub(super) fn check(&mut self) {
+        let contradictions = self.target.contradictions().into_iter();
+        self.problems.extend(contradictions.map(|message| (message, Some(TARGET_HINT.to_owned()))));
+        if self.target.state.is_some() && self.job.is_none() {
+            self.problems.push(("state is that of a job's files, and a command has none".to_owned(), None));
+        }
+    }
+}
+
+fn has_what_it_runs(experiment: &Experiment, engine: EngineChoice) -> bool {
+    match engine {
+        EngineChoice::Native | EngineChoice::Null | EngineChoice::Bare | EngineChoice::Fio => {
+            experiment.job.is_some()
+        }
+        EngineChoice::Command => !experiment.command.is_empty(),
+        EngineChoice::Simulated => true,
+    }
+}

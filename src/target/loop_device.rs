@@ -1,0 +1,231 @@
+//! A loop device on a file of its own (Linux's include/uapi/linux/loop.h, loop(4)).
+//!
+//! Enters: a file's path, its size, options. Leaves: a block device. The backing file is sparse; direct I/O to it is
+//! asked for, as pages of the file would otherwise be cached a second time, and what the kernel made of that is a fact.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
+
+use super::error::TargetError;
+use super::undo::while_busy;
+
+const LOOP_CLR_FD: Opcode = 0x4C01;
+const LOOP_CONFIGURE: Opcode = 0x4C0A;
+const LOOP_CTL_GET_FREE: Opcode = 0x4C82;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+/// Another program may take the free device first.
+const ATTEMPTS: u32 = 64;
+
+/// `struct loop_info64`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopInfo {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo,
+    reserved: [u64; 8],
+}
+
+/// How the device is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub(super) bytes: u64,
+    pub(super) direct_io: bool,
+    pub(super) block_size: u32,
+}
+
+impl Wish {
+    pub(super) fn read(bytes: u64, options: &[(String, String)]) -> Result<Wish, TargetError> {
+        let mut wish = Wish { bytes, direct_io: true, block_size: 0 };
+        for (name, value) in options {
+            let wrong = || {
+                TargetError::unavailable(
+                    format!("loop: {name}={value} cannot be"),
+                    "write direct_io=0 or 1, block_size=512 to 4096",
+                )
+            };
+            match (name.as_str(), value.parse::<u32>()) {
+                ("direct_io", Ok(on @ 0..=1)) => wish.direct_io = on == 1,
+                ("block_size", Ok(size)) if size.is_power_of_two() && (512..=65_536).contains(&size) => {
+                    wish.block_size = size;
+                }
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(wish)
+    }
+}
+
+/// Whether this kernel has loop devices that can be made here.
+pub(super) fn obstacle() -> Option<TargetError> {
+    (!Path::new("/dev/loop-control").exists()).then(|| {
+        TargetError::unavailable(
+            "there is no /dev/loop-control: the kernel has no loop devices here",
+            "modprobe loop; in a container, hand in /dev/loop-control and /dev/loop*",
+        )
+    })
+}
+
+/// Makes the file and the device; the journal knows of the file already.
+pub(super) fn make(image: &Path, wish: Wish) -> Result<PathBuf, TargetError> {
+    let made = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(image);
+    let file = made.map_err(TargetError::io("cannot make", image))?;
+    file.set_len(wish.bytes).map_err(TargetError::io("cannot size", image))?;
+    let config = LoopConfig {
+        fd: file.as_raw_fd() as u32,
+        block_size: wish.block_size,
+        info: LoopInfo {
+            device: 0,
+            inode: 0,
+            rdevice: 0,
+            offset: 0,
+            size_limit: 0,
+            number: 0,
+            encrypt_type: 0,
+            encrypt_key_size: 0,
+            flags: if wish.direct_io { LO_FLAGS_DIRECT_IO } else { 0 },
+            file_name: [0; 64],
+            crypt_name: [0; 64],
+            encrypt_key: [0; 32],
+            init: [0; 2],
+        },
+        reserved: [0; 8],
+    };
+    for _ in 0..ATTEMPTS {
+        let device = free_device()?;
+        let opened = OpenOptions::new().read(true).write(true).open(&device);
+        let fd = opened.map_err(TargetError::io("cannot open", &device))?;
+        match configure(&fd, config) {
+            Ok(()) => return Ok(device),
+            Err(rustix::io::Errno::BUSY) => {}
+            Err(error) => return Err(TargetError::io("cannot set up", device)(error.into())),
+        }
+    }
+    Err(TargetError::failed("no free loop device: others took each one first"))
+}
+
+fn free_device() -> Result<PathBuf, TargetError> {
+    let control =
+        File::open("/dev/loop-control").map_err(TargetError::io("cannot open", "/dev/loop-control"))?;
+    #[expect(unsafe_code, reason = "an ioctl that rustix has no wrapper for")]
+    // SAFETY: LOOP_CTL_GET_FREE takes no argument and returns the number.
+    let number = unsafe { ioctl(control, GetFree) };
+    let number = number.map_err(|e| TargetError::io("cannot ask", "/dev/loop-control")(e.into()))?;
+    Ok(PathBuf::from(format!("/dev/loop{number}")))
+}
+
+/// `LOOP_CTL_GET_FREE`: the number is what the call itself returns.
+struct GetFree;
+
+#[expect(unsafe_code, reason = "the trait through which rustix makes ioctls")]
+// SAFETY: the opcode takes no argument, so the null pointer is never read; the result is a plain number.
+unsafe impl Ioctl for GetFree {
+    type Output = IoctlOutput;
+    const IS_MUTATING: bool = false;
+    fn opcode(&self) -> Opcode {
+        LOOP_CTL_GET_FREE
+    }
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        std::ptr::null_mut()
+    }
+    unsafe fn output_from_ptr(
+        number: IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> rustix::io::Result<IoctlOutput> {
+        Ok(number)
+    }
+}
+
+fn configure(device: &File, config: LoopConfig) -> rustix::io::Result<()> {
+    #[expect(unsafe_code, reason = "an ioctl that rustix has no wrapper for")]
+    // SAFETY: LOOP_CONFIGURE reads one `struct loop_config`, which LoopConfig is laid out as; it is not kept.
+    unsafe {
+        ioctl(device, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config))
+    }
+}
+
+/// Detaches every loop device on this file and waits until the kernel has let go of it.
+pub(super) fn detach_all(image: &Path) -> Result<(), TargetError> {
+    let failed = |error| TargetError::io("cannot detach the loop device of", image)(error);
+    while_busy(|| {
+        for device in devices_on(image) {
+            match File::open(&device) {
+                Ok(fd) => clear(&fd)?,
+                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Where somebody else has it open, the kernel detaches it when that one closes it.
+        if devices_on(image).is_empty() { Ok(()) } else { Err(std::io::ErrorKind::ResourceBusy.into()) }
+    })
+    .map_err(failed)
+}
+
+fn clear(device: &File) -> std::io::Result<()> {
+    #[expect(unsafe_code, reason = "an ioctl that rustix has no wrapper for")]
+    // SAFETY: LOOP_CLR_FD takes no argument.
+    let cleared = unsafe { ioctl(device, NoArg::<LOOP_CLR_FD>::new()) };
+    match cleared {
+        // Somebody else was faster.
+        Err(rustix::io::Errno::NXIO) => Ok(()),
+        other => other.map_err(Into::into),
+    }
+}
+
+/// Loop devices whose backing file this is.
+fn devices_on(image: &Path) -> Vec<PathBuf> {
+    let on_image = |text: &str| Path::new(text.trim_end().trim_end_matches(" (deleted)")) == image;
+    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let backed = entries.filter(|entry| {
+        std::fs::read_to_string(entry.path().join("loop/backing_file")).is_ok_and(|text| on_image(&text))
+    });
+    backed.map(|entry| Path::new("/dev").join(entry.file_name())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_structs_have_the_kernels_sizes() {
+        assert_eq!(size_of::<LoopInfo>(), 232);
+        assert_eq!(size_of::<LoopConfig>(), 304);
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options =
+            |text: &str| vec![text.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap()];
+        assert_eq!(Wish::read(1, &[]).unwrap(), Wish { bytes: 1, direct_io: true, block_size: 0 });
+        assert!(!Wish::read(1, &options("direct_io=0")).unwrap().direct_io);
+        assert_eq!(Wish::read(1, &options("block_size=4096")).unwrap().block_size, 4096);
+        assert!(Wish::read(1, &options("block_size=1000")).is_err());
+    }
+
+    #[test]
+    fn a_file_without_a_loop_device_is_detached_at_once() {
+        detach_all(Path::new("/nowhere/image")).unwrap();
+    }
+}

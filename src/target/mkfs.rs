@@ -1,0 +1,158 @@
+//! Filesystems made by their own mkfs, recognised, and wiped from devices that are not assay's.
+//!
+//! Enters: a filesystem, a device, arguments. Leaves: the filesystem, or what mkfs said.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::error::TargetError;
+use crate::experiment::Filesystem;
+
+/// Bytes at either end that carry every signature assay looks for.
+const ENDS: u64 = 1 << 20;
+/// btrfs keeps a second superblock here.
+const BTRFS_MIRROR: u64 = 64 << 20;
+
+/// (filesystem, program, Debian package, offset of the identity in the superblock).
+const TOOLS: [(Filesystem, &str, &str, u64); 4] = [
+    (Filesystem::Xfs, "mkfs.xfs", "xfsprogs", 32),
+    (Filesystem::Ext4, "mkfs.ext4", "e2fsprogs", 0x468),
+    (Filesystem::Btrfs, "mkfs.btrfs", "btrfs-progs", 0x1_0020),
+    (Filesystem::F2fs, "mkfs.f2fs", "f2fs-tools", 0x46c),
+];
+
+fn tool(fs: Filesystem) -> Option<(&'static str, &'static str, u64)> {
+    TOOLS.iter().find(|(known, ..)| *known == fs).map(|(_, program, package, at)| (*program, *package, *at))
+}
+
+/// Whether the program is here.
+pub(super) fn obstacle(fs: Filesystem) -> Option<TargetError> {
+    let (program, package, _) = tool(fs)?;
+    crate::host::find_system_program(program).is_none().then(|| {
+        TargetError::unavailable(
+            format!("there is no {program} to make {} with", fs.name()),
+            format!("install {package} (Debian, Ubuntu: apt-get install {package})"),
+        )
+    })
+}
+
+/// Makes the filesystem; returns the command and the tool's version.
+pub(super) fn make(
+    fs: Filesystem,
+    arguments: &[String],
+    device: &Path,
+) -> Result<(String, String), TargetError> {
+    let Some((name, ..)) = tool(fs) else { return Ok((String::new(), String::new())) };
+    let program = crate::host::find_system_program(name).unwrap_or_else(|| PathBuf::from(name));
+    let shown = device.to_string_lossy();
+    let words = std::iter::once(name).chain(arguments.iter().map(String::as_str)).chain([shown.as_ref()]);
+    let command = shlex::try_join(words).unwrap_or_default();
+    let output = run(Command::new(&program).args(arguments).arg(device))
+        .map_err(TargetError::io("cannot start", &program))?;
+    if output.status.success() {
+        return Ok((command, version(&program)));
+    }
+    let mut words = String::from_utf8_lossy(&output.stdout).into_owned();
+    words.push_str(&String::from_utf8_lossy(&output.stderr));
+    let words = words.trim().to_owned();
+    let first = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().trim().to_owned();
+    Err(TargetError::Failed {
+        reason: format!("{command} failed ({}): {first}", output.status),
+        command,
+        output: words,
+        hint: format!("man {name} lists its arguments; --target mkfs=default goes without any"),
+    })
+}
+
+/// Its output; it ends with this process.
+fn run(command: &mut Command) -> std::io::Result<std::process::Output> {
+    command.stdin(Stdio::null()).env("LC_ALL", "C");
+    #[expect(unsafe_code, reason = "pre_exec is the only way to set a parent-death signal before exec")]
+    // SAFETY: the closure makes one async-signal-safe system call and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+                .map_err(Into::into)
+        });
+    }
+    command.output()
+}
+
+/// The first line of what `-V` prints, wherever it prints it.
+fn version(program: &Path) -> String {
+    let Ok(output) = run(Command::new(program).arg("-V")) else { return String::new() };
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
+
+/// The identity the filesystem on a device gave itself, as hexadecimal digits.
+pub(super) fn identity(fs: Filesystem, device: &Path) -> Option<String> {
+    let (_, _, offset) = tool(fs)?;
+    let mut file = File::open(device).ok()?;
+    let mut bytes = [0_u8; 16];
+    file.seek(SeekFrom::Start(offset)).ok()?;
+    file.read_exact(&mut bytes).ok()?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!("{} {digits}", fs.name()))
+}
+
+/// Clears the device of the filesystem of this identity; one that is not on it, or never was complete, stays.
+pub(super) fn wipe(device: &Path, identity_then: Option<&str>) -> Result<(), TargetError> {
+    let now = |fs: &Filesystem| identity(*fs, device);
+    let same =
+        identity_then.is_some_and(|then| Filesystem::ALL.iter().filter_map(now).any(|now| now == then));
+    if same { clear_ends(device).map_err(TargetError::io("cannot wipe", device)) } else { Ok(()) }
+}
+
+/// Zeroes where filesystems sign a device.
+pub(super) fn clear_ends(device: &Path) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(device)?;
+    let size = file.seek(SeekFrom::End(0))?;
+    let zeroes = vec![0_u8; ENDS as usize];
+    for (start, length) in [(0, ENDS), (BTRFS_MIRROR, 4096 + 65_536), (size.saturating_sub(ENDS), ENDS)] {
+        let length = length.min(size.saturating_sub(start));
+        file.seek(SeekFrom::Start(start))?;
+        file.write_all(&zeroes[..length as usize])?;
+    }
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_filesystem_that_was_made_is_wiped() {
+        let directory = tempfile::tempdir().unwrap();
+        let device = directory.path().join("device");
+        let mut bytes = vec![0_u8; 4 << 20];
+        bytes[..4].copy_from_slice(b"XFSB");
+        bytes[32..48].copy_from_slice(b"0123456789abcdef");
+        std::fs::write(&device, &bytes).unwrap();
+        let mine = identity(Filesystem::Xfs, &device).unwrap();
+        assert_eq!(mine, "xfs 30313233343536373839616263646566");
+        wipe(&device, None).unwrap();
+        wipe(&device, Some("xfs 00000000000000000000000000000000")).unwrap();
+        assert_eq!(std::fs::read(&device).unwrap(), bytes, "another's, or half made: not touched");
+        wipe(&device, Some(&mine)).unwrap();
+        assert!(std::fs::read(&device).unwrap().iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn mkfs_that_fails_shows_its_command_and_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let device = directory.path().join("de vice");
+        if obstacle(Filesystem::Ext4).is_some() {
+            eprintln!("SKIPPED: no mkfs.ext4");
+            return;
+        }
+        let error = make(Filesystem::Ext4, &["-Z".to_owned()], &device).unwrap_err();
+        let TargetError::Failed { command, output, .. } = error else { panic!("{error}") };
+        assert_eq!(command, format!("mkfs.ext4 -Z '{}'", device.display()));
+        assert!(output.contains("invalid option"), "{output}");
+    }
+}

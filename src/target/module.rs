@@ -1,0 +1,73 @@
+//! Kernel modules: loaded with parameters, unloaded again.
+//!
+//! Enters: a module's name. Leaves: the module in the kernel, written down if it was not there before.
+
+use std::process::{Command, Stdio};
+
+use super::error::TargetError;
+use super::journal::{Journal, Made};
+use super::undo::while_busy;
+use crate::host::Driver;
+
+/// Loads a module that is not there yet, with `name=value` parameters.
+pub(super) fn load(
+    journal: &mut Journal,
+    stack: &str,
+    name: &str,
+    parameters: &[String],
+) -> Result<(), TargetError> {
+    journal.begin(Some(stack), Made::Module { name: name.to_owned() })?;
+    let mut words = vec![name.to_owned()];
+    words.extend_from_slice(parameters);
+    run(&words)
+}
+
+/// Unloads a module; one that is gone, or part of the kernel, is no error.
+pub(super) fn unload(name: &str) -> Result<(), TargetError> {
+    let mut last = None;
+    let tried = while_busy(|| {
+        if crate::host::driver(name) != Driver::Loaded {
+            return Ok(());
+        }
+        run(&["-r".to_owned(), name.to_owned()]).map_err(|error| {
+            last = Some(error);
+            std::io::ErrorKind::ResourceBusy.into()
+        })
+    });
+    match (tried, last) {
+        (Err(_), Some(error)) => Err(error),
+        (Err(error), None) => Err(TargetError::io("cannot unload", name)(error)),
+        (Ok(()), _) => Ok(()),
+    }
+}
+
+fn run(words: &[String]) -> Result<(), TargetError> {
+    let Some(program) = crate::host::find_system_program("modprobe") else {
+        return Err(TargetError::unavailable(
+            "there is no modprobe to load a module with",
+            "install kmod (Debian: apt-get install kmod)",
+        ));
+    };
+    let command =
+        format!("modprobe {}", shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default());
+    let output = Command::new(program).args(words).stdin(Stdio::null()).output();
+    let output = output.map_err(TargetError::io("cannot start", "modprobe"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(TargetError::Failed {
+        reason: format!("{command} failed ({}): {words}", output.status),
+        command,
+        output: words,
+        hint: String::new(),
+    })
+}
+
+/// Whether a driver can be had; `Err` says what is missing.
+pub(super) fn obstacle(driver: &str, instead: &str) -> Option<TargetError> {
+    (crate::host::driver(driver) == Driver::Missing).then(|| {
+        let reason = format!("{driver} is not offered here: {}", crate::host::missing_driver(driver));
+        TargetError::unavailable(reason, instead)
+    })
+}

@@ -1,0 +1,72 @@
+//! What stands in the way of a target, told before anything is touched.
+//!
+//! Enters: settings, the paths named with `--destroy`, the directory that will be worked in. Leaves: the first obstacle.
+
+use std::path::{Path, PathBuf};
+
+use super::error::TargetError;
+use super::overwrite::may_overwrite;
+use super::stack::mount_options;
+use super::{knobs, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, zram};
+use crate::experiment::{Device, DeviceKind, Filesystem, TargetSettings};
+
+/// Whether `settings` can be had on this machine. `below` is where the job would work without a device of its own.
+///
+/// # Errors
+/// The first thing that stands in the way. Nothing was touched.
+pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> Result<(), TargetError> {
+    if let Some(Device::Block(path)) = &settings.device {
+        may_overwrite(path, named)?;
+    }
+    if (settings.makes() || !settings.knobs.is_empty()) && !crate::host::may_administer() {
+        let what =
+            if settings.makes() { "making devices and filesystems" } else { "setting queues and kernel" };
+        return Err(TargetError::unavailable(format!("{what} needs root"), "run it with sudo"));
+    }
+    if let Some(found) = device(settings) {
+        return Err(found);
+    }
+    if let Some(fs) = settings.fs {
+        if let Some(found) = mkfs::obstacle(fs) {
+            return Err(found);
+        }
+        if !crate::host::has_filesystem(fs.name()) {
+            let reason =
+                format!("{} is not offered here: {}", fs.name(), crate::host::missing_driver(fs.name()));
+            return Err(TargetError::unavailable(reason, "boot a kernel that has it"));
+        }
+        mount::rehearse(fs.name(), &mount_options(settings))?;
+    }
+    // What is on a device that is still to be made is seen when it is there.
+    let known = match &settings.device {
+        _ if settings.fs == Some(Filesystem::Tmpfs) => None,
+        Some(Device::Made { .. }) => None,
+        Some(Device::Block(path)) => Some(path.as_path()),
+        Some(Device::File(path)) => path.parent(),
+        Some(Device::Directory(path)) => Some(path.as_path()),
+        None => Some(below),
+    };
+    let judged = |path: &str| path.starts_with('/') || known.is_some();
+    settings
+        .knobs
+        .iter()
+        .filter(|knob| judged(&knob.path))
+        .try_for_each(|knob| knobs::place(knob, known.unwrap_or(below)).map(drop))
+}
+
+fn device(settings: &TargetSettings) -> Option<TargetError> {
+    let Some(Device::Made { kind, bytes, options }) = &settings.device else { return None };
+    if settings.fs == Some(Filesystem::Tmpfs) {
+        return None;
+    }
+    match kind {
+        DeviceKind::Loop => {
+            loop_device::obstacle().or_else(|| loop_device::Wish::read(*bytes, options).err())
+        }
+        DeviceKind::Zram => zram::obstacle(),
+        DeviceKind::Ram => ramdisk::obstacle(*bytes),
+        DeviceKind::Pmem => pmem::obstacle(*bytes),
+        DeviceKind::NullBlk => null_blk::obstacle(),
+        DeviceKind::ScsiDebug => scsi_debug::obstacle(),
+    }
+}

@@ -1,0 +1,52 @@
+//! What a trial works on, as the agent is told.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{DEVICE_LINK, TargetSettings};
+
+/// Where a trial works.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetSpec {
+    /// A directory of assay's own, or the mount point of a filesystem that is made for the trial; it is emptied before
+    /// each trial.
+    pub directory: PathBuf,
+    /// Drop the page cache before each trial (needs root; without it, that is said in a note).
+    pub drop_caches: bool,
+    /// The device or file whose device the trial works on, where that is not the directory's.
+    #[serde(default)]
+    pub elsewhere: Option<PathBuf>,
+    /// What is made and set for the trial; `None`: nothing.
+    #[serde(default)]
+    pub setup: Option<Setup>,
+}
+
+/// What is made and set for a trial, and where that is written down.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The directory of assay's own, with the mark in it, that holds the journal.
+    pub work: PathBuf,
+    /// Below `work`: what belongs to one device and filesystem; `None`: only settings are set.
+    pub stack: Option<PathBuf>,
+    /// What is wanted.
+    pub settings: TargetSettings,
+    /// Trials with the same text share what is made, unless it is made anew for each.
+    pub epoch: String,
+}
+
+impl TargetSpec {
+    /// What facts, counters and disturbances are about.
+    #[must_use]
+    pub fn watched(&self) -> PathBuf {
+        self.device().or_else(|| self.elsewhere.clone()).unwrap_or_else(|| self.directory.clone())
+    }
+
+    /// The link to the device, where the job works on that itself.
+    #[must_use]
+    pub fn device(&self) -> Option<PathBuf> {
+        let setup = self.setup.as_ref()?;
+        let stack: &Path = setup.stack.as_deref().filter(|_| setup.settings.fs.is_none())?;
+        Some(stack.join(DEVICE_LINK))
+    }
+}

@@ -1,0 +1,194 @@
+//! A device, a filesystem on it, a mount: made step by step, each written down before it is made.
+//!
+//! Enters: the settings and the directory that holds it. Leaves: below that directory a link to the device, and the
+//! filesystem mounted; facts that nobody can read from the result.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::TargetError;
+use super::journal::{Journal, Made};
+use super::overwrite::may_overwrite;
+use super::{loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, zram};
+use crate::experiment::{
+    DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, MOUNT_POINT, TargetSettings,
+};
+
+/// Facts by name.
+type Facts = BTreeMap<String, String>;
+
+/// A stack being built.
+pub(super) struct Builder<'b> {
+    pub(super) journal: &'b mut Journal,
+    pub(super) settings: &'b TargetSettings,
+    /// Its directory, without links in the path.
+    pub(super) directory: &'b Path,
+    /// The name it has in the journal.
+    pub(super) name: &'b str,
+}
+
+impl Builder<'_> {
+    /// Makes everything; what was made until an error is in the journal.
+    pub(super) fn build(&mut self) -> Result<Facts, TargetError> {
+        match std::fs::create_dir(self.directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(TargetError::io("cannot make", self.directory)(error));
+            }
+            _ => {}
+        }
+        let mut facts = Facts::new();
+        let device = match (&self.settings.device, self.settings.fs) {
+            (None, _) | (Some(_), Some(Filesystem::Tmpfs)) => None,
+            (Some(device), _) => {
+                facts.insert("target.device".to_owned(), device.to_string());
+                Some(self.device(device)?)
+            }
+        };
+        self.journal.reached("device");
+        if let Some(device) = &device {
+            own_facts(device, &mut facts);
+            self.link(device)?;
+        }
+        match (self.settings.fs, &device) {
+            (Some(fs), device) => self.filesystem(fs, device.as_deref(), &mut facts)?,
+            (None, Some(device)) if self.settings.state == Some(FileState::Overwrite) => {
+                fill(device).map_err(TargetError::io("cannot fill", device))?;
+                facts.insert("target.filled".to_owned(), "yes".to_owned());
+            }
+            (None, _) => {}
+        }
+        self.journal.reached("stack");
+        Ok(facts)
+    }
+
+    fn device(&mut self, device: &Device) -> Result<PathBuf, TargetError> {
+        let (kind, bytes, options) = match device {
+            Device::Block(path) => {
+                may_overwrite(path, std::slice::from_ref(path))?;
+                return path.canonicalize().map_err(TargetError::io("cannot look at", path));
+            }
+            Device::Directory(path) | Device::File(path) => {
+                return Err(TargetError::failed(format!("{} is no device", path.display())));
+            }
+            Device::Made { kind, bytes, options } => (*kind, *bytes, options.as_slice()),
+        };
+        match kind {
+            DeviceKind::Loop => {
+                let image = self.directory.join("image");
+                let wish = loop_device::Wish::read(bytes, options)?;
+                self.journal.begin(Some(self.name), Made::Loop { image: image.clone() })?;
+                loop_device::make(&image, wish)
+            }
+            DeviceKind::Zram => {
+                let algorithm = options.iter().find(|(name, _)| name == "algorithm");
+                let algorithm = algorithm.map(|(_, value)| value.as_str());
+                zram::make(self.journal, self.name, bytes, algorithm)
+            }
+            DeviceKind::Ram => ramdisk::make(self.journal, self.name, bytes),
+            DeviceKind::Pmem => pmem::take(bytes),
+            DeviceKind::NullBlk => {
+                // Names in configfs are seen by all; the work directory's is like no other.
+                let run = self.directory.parent().and_then(Path::file_name).unwrap_or_default();
+                let name = format!("{}-{}", run.to_string_lossy(), self.name);
+                let name: String =
+                    name.chars().rev().take(28).collect::<Vec<_>>().into_iter().rev().collect();
+                null_blk::make(self.journal, self.name, &name, bytes, options, self.settings.fs.is_some())
+            }
+            DeviceKind::ScsiDebug => scsi_debug::make(self.journal, self.name, bytes, options),
+        }
+    }
+
+    /// The job finds the device under a name that is known before it is made.
+    fn link(&self, device: &Path) -> Result<(), TargetError> {
+        let link = self.directory.join(DEVICE_LINK);
+        match std::fs::remove_file(&link) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(TargetError::io("cannot remove", link)(error));
+            }
+            _ => {}
+        }
+        std::os::unix::fs::symlink(device, &link).map_err(TargetError::io("cannot make", link))
+    }
+
+    fn filesystem(
+        &mut self,
+        fs: Filesystem,
+        device: Option<&Path>,
+        facts: &mut Facts,
+    ) -> Result<(), TargetError> {
+        let settings = self.settings;
+        if let Some(device) = device {
+            let foreign = !matches!(
+                settings.device,
+                Some(Device::Made { kind: DeviceKind::Loop | DeviceKind::Zram | DeviceKind::NullBlk, .. })
+            );
+            let made = |identity| Made::Filesystem { device: device.to_owned(), identity };
+            if foreign {
+                self.journal.begin(Some(self.name), made(None))?;
+            }
+            self.journal.reached("mkfs");
+            let (command, version) = mkfs::make(fs, &settings.mkfs, device)?;
+            if foreign {
+                self.journal.now_known(made(mkfs::identity(fs, device)))?;
+            }
+            let command = command.replace(&*device.to_string_lossy(), "DEVICE");
+            facts.insert("mkfs.command".to_owned(), command);
+            facts.insert("mkfs.version".to_owned(), version);
+        }
+        let point = self.directory.join(MOUNT_POINT);
+        match std::fs::create_dir(&point) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(TargetError::io("cannot make", point)(error));
+            }
+            _ => {}
+        }
+        self.journal.begin(Some(self.name), Made::Mount { point: point.clone() })?;
+        mount::mount(fs.name(), device, &mount_options(settings), &point)
+    }
+}
+
+/// tmpfs beside filesystems on a device of a size is as large as that.
+pub(super) fn mount_options(settings: &TargetSettings) -> Vec<String> {
+    let mut options = settings.mount.clone();
+    if let (Some(Filesystem::Tmpfs), Some(Device::Made { bytes, .. })) = (settings.fs, &settings.device)
+        && !options.iter().any(|option| option.starts_with("size=") || option.starts_with("nr_blocks="))
+    {
+        options.push(format!("size={bytes}"));
+    }
+    options
+}
+
+/// What the kernel made of the options of a device, beyond its queue's settings.
+fn own_facts(device: &Path, facts: &mut Facts) {
+    let Some(name) = device.file_name() else { return };
+    let sys = Path::new("/sys/block").join(name);
+    for (fact, file) in [("loop.direct_io", "loop/dio"), ("zram.algorithm", "comp_algorithm")] {
+        if let Ok(value) = crate::host::read_knob(&sys.join(file)) {
+            facts.insert(fact.to_owned(), value);
+        }
+    }
+}
+
+/// Writes the whole device once with data that does not compress, so that every later write overwrites.
+fn fill(device: &Path) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(device)?;
+    let mut left = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(0))?;
+    let mut chunk = vec![0_u8; 1 << 20];
+    // xorshift64 (Marsaglia 2003): what is in it does not matter, only that it differs everywhere.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    while left > 0 {
+        for word in chunk.chunks_exact_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        let now = left.min(chunk.len() as u64);
+        file.write_all(&chunk[..now as usize])?;
+        left -= now;
+    }
+    file.sync_all()
+}

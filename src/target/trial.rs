@@ -1,0 +1,194 @@
+//! Before and after one trial: the target made or emptied, settings set, the machine at rest; then all put back that was
+//! for this trial alone.
+//!
+//! Enters: a [`TargetSpec`]. Leaves: a [`Ready`] target, facts about it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::directory::{MARK, empty};
+use super::error::TargetError;
+use super::journal::{Journal, Standing};
+use super::obstacles::obstacle;
+use super::spec::{Setup, TargetSpec};
+use super::stack::Builder;
+use super::{knobs, mkfs};
+use crate::experiment::{Device, DeviceKind, Fresh};
+use crate::host::HostFacts;
+
+/// A target that a trial can work on. As long as it lives, nobody else undoes what was made for it.
+#[derive(Debug, Default)]
+pub struct Ready {
+    /// What could not be done, and what the kernel rounded.
+    pub notes: Vec<String>,
+    facts: BTreeMap<String, String>,
+    journal: Option<Journal>,
+}
+
+/// Brings the target to the same state before each trial: made or empty, settings set, synced, page cache dropped, device
+/// idle.
+///
+/// # Errors
+/// [`TargetError`]; what was made until then is in the journal.
+pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
+    let mut ready = match &spec.setup {
+        Some(setup) => set_up(spec, setup)?,
+        None => {
+            empty_own(&spec.directory)?;
+            Ready::default()
+        }
+    };
+    ready.notes.extend(crate::host::quiesce(&spec.watched(), spec.drop_caches).notes());
+    Ok(ready)
+}
+
+fn empty_own(directory: &Path) -> Result<(), TargetError> {
+    if !directory.join(MARK).exists() {
+        return Err(TargetError::NotOurs(directory.to_owned()));
+    }
+    empty(directory).map_err(TargetError::io("cannot empty", directory))
+}
+
+fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
+    if !setup.work.join(MARK).exists() {
+        return Err(TargetError::NotOurs(setup.work.clone()));
+    }
+    // The kernel names mounts and backing files without links.
+    let work = setup.work.canonicalize().map_err(TargetError::io("cannot look at", &setup.work))?;
+    let mut journal = Journal::open(&work)?;
+    journal.undo_unfinished()?;
+    let mut facts = BTreeMap::new();
+    match setup.stack.as_ref().and_then(|stack| stack.file_name()).map(|name| name.to_string_lossy()) {
+        Some(name) => facts.extend(stand(&mut journal, spec, setup, &work, &name)?),
+        None => empty_own(&spec.directory)?,
+    }
+    let (notes, set) = knobs::turn(&mut journal, &setup.settings.knobs, &spec.watched())?;
+    facts.extend(set);
+    Ok(Ready { notes, facts, journal: Some(journal) })
+}
+
+/// What stands from an earlier trial of the same epoch is emptied; anything else is made anew.
+fn stand(
+    journal: &mut Journal,
+    spec: &TargetSpec,
+    setup: &Setup,
+    work: &Path,
+    name: &str,
+) -> Result<BTreeMap<String, String>, TargetError> {
+    let lasts = setup.settings.fresh.unwrap_or_default() != Fresh::Trial;
+    if let Some(standing) = journal.standing(name).filter(|standing| lasts && standing.epoch == setup.epoch) {
+        let facts = standing.facts.clone();
+        if setup.settings.fs.is_some() {
+            empty(&spec.directory).map_err(TargetError::io("cannot empty", &spec.directory))?;
+        }
+        return Ok(facts);
+    }
+    journal.undo_stack(name)?;
+    let named: Vec<_> = match &setup.settings.device {
+        Some(Device::Block(path)) => vec![path.clone()],
+        _ => Vec::new(),
+    };
+    obstacle(&setup.settings, &named, work)?;
+    let directory = work.join(name);
+    let facts =
+        Builder { journal: &mut *journal, settings: &setup.settings, directory: &directory, name }.build()?;
+    if lasts {
+        journal.stands(name, Standing { epoch: setup.epoch.clone(), facts: facts.clone() })?;
+    }
+    Ok(facts)
+}
+
+/// Facts of the host and of the filesystem and device the target lies on.
+#[must_use]
+pub fn facts(spec: &TargetSpec, ready: &Ready) -> HostFacts {
+    let mut facts = crate::host::facts();
+    facts.0.extend(crate::host::path_facts(&spec.watched()).0);
+    facts.0.extend(ready.facts.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let made = spec.setup.as_ref().and_then(|setup| match &setup.settings.device {
+        Some(Device::Made { kind, .. }) if setup.stack.is_some() => Some(*kind),
+        _ => None,
+    });
+    if let Some(kind) = made.filter(|_| facts.get("device").is_some()) {
+        without_numbers(&mut facts, kind);
+    }
+    facts
+}
+
+/// Which number the kernel gave a device it made is chance, and no difference between arms.
+fn without_numbers(facts: &mut HostFacts, kind: DeviceKind) {
+    let device = facts.get("device").unwrap_or_default().to_owned();
+    facts.set("now.device", device);
+    for name in ["device", "mount.source"] {
+        if facts.get(name).is_some() {
+            facts.set(name, kind.name());
+        }
+    }
+    facts.0.remove("device.loop_file");
+}
+
+/// Puts back what was for this trial alone; returns notes about what could not be.
+#[must_use]
+pub fn release(spec: &TargetSpec, ready: Ready) -> Vec<String> {
+    let (Some(setup), Some(mut journal)) = (&spec.setup, ready.journal) else { return Vec::new() };
+    let mut tried = vec![journal.undo_trial()];
+    let name = setup.stack.as_ref().and_then(|stack| stack.file_name()).map(|name| name.to_string_lossy());
+    if let Some(name) = name.filter(|_| setup.settings.fresh.unwrap_or_default() == Fresh::Trial) {
+        tried.push(clear_foreign(spec, setup));
+        tried.push(journal.undo_stack(&name));
+    }
+    tried.into_iter().filter_map(Result::err).map(|error| format!("not put back: {error}")).collect()
+}
+
+/// What a job wrote to a device that stays is no filesystem, but could look like one to the next who asks.
+fn clear_foreign(spec: &TargetSpec, setup: &Setup) -> Result<(), TargetError> {
+    let stays = matches!(
+        setup.settings.device,
+        Some(Device::Block(_) | Device::Made { kind: DeviceKind::Ram | DeviceKind::Pmem, .. })
+    );
+    match spec.device().filter(|_| stays) {
+        Some(link) => mkfs::clear_ends(&link).map_err(TargetError::io("cannot clear", link)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::directory::WorkDirectory;
+    use super::*;
+
+    #[test]
+    fn only_marked_directories_are_emptied() {
+        let base = tempfile::tempdir().unwrap();
+        let foreign = base.path().join("precious");
+        std::fs::create_dir(&foreign).unwrap();
+        std::fs::write(foreign.join("data"), "x").unwrap();
+        let spec = TargetSpec { directory: foreign.clone(), ..TargetSpec::default() };
+        assert!(matches!(prepare(&spec), Err(TargetError::NotOurs(_))));
+        let setup = Setup { work: foreign.clone(), ..Setup::default() };
+        let spec = TargetSpec { setup: Some(setup), ..spec };
+        assert!(matches!(prepare(&spec), Err(TargetError::NotOurs(_))));
+        assert!(foreign.join("data").exists());
+    }
+
+    #[test]
+    fn settings_hold_for_one_trial() {
+        let base = tempfile::tempdir().unwrap();
+        let work = WorkDirectory::create(&base.path().join("assay-1")).unwrap();
+        std::fs::write(work.path().join("old"), "x").unwrap();
+        let mut setup = Setup { work: work.path().to_owned(), ..Setup::default() };
+        // A sysctl that every machine has and that says the same when it is set to what it is.
+        let knob = "/proc/sys/vm/dirty_ratio";
+        let value = std::fs::read_to_string(knob).unwrap().trim().to_owned();
+        setup.settings.set(&format!("sysfs:{knob}"), &value, Path::new("/")).unwrap();
+        let directory = work.path().to_owned();
+        let spec = TargetSpec { directory, setup: Some(setup), ..TargetSpec::default() };
+        if !crate::host::may_administer() {
+            eprintln!("SKIPPED: not root");
+            return;
+        }
+        let ready = prepare(&spec).unwrap();
+        assert!(!work.path().join("old").exists());
+        assert_eq!(facts(&spec, &ready).get("sysfs./proc/sys/vm/dirty_ratio"), Some(value.as_str()));
+        assert_eq!(release(&spec, ready), Vec::<String>::new());
+    }
+}
