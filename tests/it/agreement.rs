@@ -48,9 +48,9 @@ fn sizes(directory: &Path) -> BTreeMap<PathBuf, u64> {
 }
 
 /// By (job, direction): I/Os and bytes, as the engine reports them.
-type Amounts = BTreeMap<(String, String), (u64, u64)>;
+pub(crate) type Amounts = BTreeMap<(String, String), (u64, u64)>;
 
-fn amounts(outcome: &Outcome) -> Amounts {
+pub(crate) fn amounts(outcome: &Outcome) -> Amounts {
     let mut amounts = Amounts::new();
     for sample in &outcome.samples {
         let Some((direction, kind)) = sample.metric.name.split_once('.') else { continue };
@@ -352,9 +352,11 @@ fn syncs(differences: &mut Differences, job: &Job, native: &Part, fio: &Part) {
     }
 }
 
-fn job_files() -> Vec<PathBuf> {
+/// The corpus.
+pub(crate) fn job_files() -> Vec<PathBuf> {
     let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jobs");
     let mut paths: Vec<_> = std::fs::read_dir(jobs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.is_file());
     paths.sort();
     paths
 }

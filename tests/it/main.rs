@@ -12,6 +12,7 @@ mod agreement;
 mod bad_inputs;
 mod browser;
 mod compare;
+mod device_counters;
 mod doctor;
 mod elsewhere;
 mod engine_command;

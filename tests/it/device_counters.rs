@@ -1,0 +1,124 @@
+//! The job files that go around the page cache, on a loop device: what an engine reports is what the device counted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use assay::engine::EngineKind;
+use assay::workload::{JobFile, Workload};
+
+use crate::agreement::{Amounts, amounts, job_files};
+use crate::native_engine::{done, work};
+use crate::sandbox::Sandbox;
+use crate::tools;
+
+/// Larger blocks the kernel splits: a request to a loop device has at most 128 pages that do not lie together.
+const WHOLE: u64 = 128 * 4096;
+
+/// A loop device on a sparse file, detached when it goes.
+pub(crate) struct LoopDevice {
+    pub(crate) path: PathBuf,
+}
+
+impl LoopDevice {
+    /// On `image`, which is made `bytes` large; `None`, said on standard error, where this machine has none to give.
+    pub(crate) fn on(image: &Path, bytes: u64) -> Option<LoopDevice> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: only root can make loop devices");
+            return None;
+        }
+        std::fs::File::create(image).unwrap().set_len(bytes).unwrap();
+        let made = Command::new("losetup").args(["-f", "--show"]).arg(image).output().unwrap();
+        if !made.status.success() {
+            let why = String::from_utf8_lossy(&made.stderr).into_owned();
+            assert!(std::env::var_os("CI").is_none(), "no loop device, and CI skips nothing: {why}");
+            eprintln!("SKIPPED: no loop device to be had: {why}");
+            return None;
+        }
+        Some(LoopDevice { path: String::from_utf8(made.stdout).unwrap().trim().into() })
+    }
+
+    /// I/Os and bytes a direction that the device has counted. What the kernel merged was an I/O of the engine's.
+    fn counted(&self) -> BTreeMap<&'static str, (u64, u64)> {
+        let name = self.path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        let fields: Vec<u64> = text.split_whitespace().map(|field| field.parse().unwrap()).collect();
+        // Documentation/block/stat.rst: I/Os, merges, sectors of 512 bytes, milliseconds.
+        let of = |at: usize| (fields[at] + fields[at + 1], fields[at + 2] * 512);
+        BTreeMap::from([("read", of(0)), ("write", of(4)), ("trim", of(11))])
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
+    }
+}
+
+/// The job with every section on `device`.
+fn on_device(text: &str, device: &Path) -> String {
+    let places = ["filename=", "directory=", "nrfiles="];
+    let mut moved = String::new();
+    for line in text.lines().filter(|line| !places.iter().any(|place| line.starts_with(place))) {
+        moved.push_str(line);
+        moved.push('\n');
+        if line.starts_with('[') && line.trim() != "[global]" {
+            moved.push_str(&format!("filename={}\n", device.display()));
+        }
+    }
+    moved
+}
+
+fn by_direction(reported: &Amounts) -> BTreeMap<&'static str, (u64, u64)> {
+    let mut sums = BTreeMap::from([("read", (0, 0)), ("write", (0, 0)), ("trim", (0, 0))]);
+    for ((_, direction), (ios, bytes)) in reported {
+        let sum = sums.get_mut(direction.as_str()).expect("a direction");
+        *sum = (sum.0 + ios, sum.1 + bytes);
+    }
+    sums
+}
+
+fn workload(path: &Path) -> Workload {
+    let text = std::fs::read_to_string(path).unwrap();
+    Workload::resolve(&JobFile::parse(&text, &path.to_string_lossy(), Path::new("")).unwrap()).unwrap()
+}
+
+#[test]
+fn the_devices_own_counters_agree_with_both_engines() {
+    if !tools::available("fio") || !tools::available("losetup") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let Some(device) = LoopDevice::on(&sandbox.path().join("image"), 32 << 20) else { return };
+    let is_direct = |path: &PathBuf| workload(path).jobs.iter().all(|job| job.direct);
+    let own = std::fs::read_dir("tests/data/jobs/device").unwrap().map(|entry| entry.unwrap().path());
+    let paths: Vec<PathBuf> = job_files().into_iter().filter(is_direct).chain(own).collect();
+    assert!(paths.len() >= 10, "{paths:?}");
+    for path in paths {
+        let text = on_device(&std::fs::read_to_string(&path).unwrap(), &device.path);
+        let mut ran = Vec::new();
+        for engine in [EngineKind::Native, EngineKind::Fio] {
+            let (_base, place) = work();
+            let before = device.counted();
+            let outcome = done(engine, &text, place.path());
+            let mut counted = device.counted();
+            for (direction, (ios, bytes)) in &mut counted {
+                (*ios, *bytes) = (*ios - before[direction].0, *bytes - before[direction].1);
+            }
+            let mut reported = by_direction(&amounts(&outcome));
+            // A flush is counted as a write of no sectors.
+            let syncs = outcome.samples.iter().filter(|sample| sample.metric.name == "sync.total_ios");
+            let syncs: f64 = syncs.map(|sample| sample.value).sum();
+            let last =
+                workload(&path).jobs.iter().filter(|job| job.end_fsync).map(|job| job.numjobs).sum::<u32>();
+            reported.entry("write").or_default().0 += syncs as u64 + u64::from(last);
+            let jobs = workload(&path).jobs;
+            if jobs.iter().any(|job| job.max_block() > WHOLE) {
+                reported.values_mut().chain(counted.values_mut()).for_each(|sum| sum.0 = 0);
+            }
+            assert_eq!(reported, counted, "{} {engine:?}: reported, counted", path.display());
+            ran.push(counted.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)));
+        }
+        assert_eq!(ran[0], ran[1], "{}: native, fio", path.display());
+    }
+}
