@@ -53,12 +53,17 @@ impl Buffers {
         }
     }
 
-    /// Makes the buffer ready to be written to `offset`; true when there was anything to do.
+    /// Whether buffers change from write to write, so that [`Buffers::prepare_write`] has something to do.
     #[inline]
-    pub(super) fn prepare_write(&mut self, slot: usize, length: u32, offset: u64) -> bool {
+    pub(super) fn change(&self) -> bool {
+        matches!(self.fill, BufferFill::Refill | BufferFill::Scrambled)
+    }
+
+    /// Makes the buffer ready to be written to `offset`.
+    pub(super) fn prepare_write(&mut self, slot: usize, length: u32, offset: u64) {
         let length = length as usize;
         match self.fill {
-            BufferFill::Zero | BufferFill::Fixed => return false,
+            BufferFill::Zero | BufferFill::Fixed => {}
             BufferFill::Refill => self.randomize(slot, length),
             BufferFill::Scrambled => {
                 // fio's scramble_buffers: a few changed words a sector defeat deduplication at little cost.
@@ -70,7 +75,6 @@ impl Buffers {
                 }
             }
         }
-        true
     }
 
     fn randomize(&mut self, slot: usize, length: usize) {

@@ -94,8 +94,8 @@ impl<M: Asynchronous> Queue<'_, M> {
             return Ok(planned != Planned::Done);
         };
         let Some(slot) = self.free.pop() else { return Ok(true) };
-        if next.operation == Operation::Write && running.buffers.prepare_write(slot, next.length, next.offset)
-        {
+        if next.operation == Operation::Write && running.buffers.change() {
+            running.buffers.prepare_write(slot, next.length, next.offset);
             self.now = running.clock.now_ns();
         }
         let transfer = Transfer {

@@ -79,17 +79,19 @@ pub(super) struct Running<'j> {
     pub(super) buffers: Buffers,
     pub(super) clock: Clock,
     pub(super) begun_ns: u64,
+    pub(super) ahead: Ahead,
+    pub(super) meter: Meter,
+    /// When the ramp ends; then when the runtime does (never, without one).
+    pub(super) until_ns: u64,
+    /// Something may happen between two transfers of a run: each is made by itself.
+    pub(super) attended: bool,
     instance: &'j Instance,
-    ahead: Ahead,
     /// Rate, think time, latency target; `None`: as fast as it goes.
     pub(super) tempo: Option<Box<Tempo>>,
     /// When the transfer taken last was meant to start; with no rate whenever it could.
     pub(super) intended_ns: u64,
     /// The ramp is over and counting has begun.
     counting: bool,
-    /// When the ramp ends; then when the runtime does (never, without one).
-    until_ns: u64,
-    meter: Meter,
     usage: Usage,
     elapsed_ns: u64,
     io_log: Option<Box<IoLog>>,
@@ -123,13 +125,14 @@ impl<'j> Running<'j> {
             buffers,
             clock,
             begun_ns: 0,
-            instance,
             ahead: Ahead::new(source),
+            meter: Meter::new(&directions(job), job.method.is_asynchronous(), job.rate.is_limited()),
+            until_ns: 0,
+            attended: false,
+            instance,
             tempo: None,
             intended_ns: WHENEVER,
             counting: false,
-            until_ns: 0,
-            meter: Meter::new(&directions(job), job.method.is_asynchronous(), job.rate.is_limited()),
             usage: Usage::default(),
             elapsed_ns: 0,
             io_log: IoLog::new(job, instance)?.map(Box::new),
@@ -151,6 +154,7 @@ impl<'j> Running<'j> {
         self.begun_ns = self.clock.now_ns();
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
         self.tempo = Tempo::new(self.job, self.begun_ns, self.ahead.seed()).map(Box::new);
+        self.attended = self.tempo.is_some();
         let mut failure = transfer_all(self).err();
         if failure.is_none() && self.job.end_fsync && self.job.pattern.mix.writes() {
             failure = self.sync_files().err();
@@ -222,6 +226,15 @@ impl<'j> Running<'j> {
         Some(next)
     }
 
+    /// So many transfers of the current run were made.
+    #[inline]
+    pub(super) fn made(&mut self, count: usize) {
+        if let (Some(log), Some((run, offsets))) = (&mut self.io_log, self.ahead.run()) {
+            offsets.iter().take(count).for_each(|offset| log.note(run.at(*offset)));
+        }
+        self.ahead.advance(count);
+    }
+
     /// Plans transfers to be taken, with a rate one, once it is due. Where the files are begun again their cached pages
     /// go, as where fio opens them again.
     pub(super) fn plan(&mut self, now: u64) -> Planned {
@@ -254,18 +267,14 @@ impl<'j> Running<'j> {
         moments: Moments,
         result: Result<u32, Errno>,
     ) -> Result<(), Failure> {
-        let direction = match next.operation {
-            Operation::Read => Direction::Read,
-            Operation::Write => Direction::Write,
-            Operation::Trim => Direction::Trim,
-            Operation::Fsync | Operation::Fdatasync => return self.complete_sync(next, moments, result),
+        let Some(direction) = next.operation.direction() else {
+            return self.complete_sync(next, moments, result);
         };
         if result != Ok(next.length) {
             return Err(self.wrong(direction, next, result));
         }
-        if self.counting {
-            self.meter.transfer(direction, u64::from(next.length), moments);
-        }
+        // Within the ramp it counts for nothing: the meter begins anew when that is over.
+        self.meter.transfer(direction, next.length, moments);
         if let Some(tempo) = &mut self.tempo {
             tempo.completed(moments.complete_ns.saturating_sub(moments.start_ns));
         }
@@ -311,14 +320,12 @@ impl<'j> Running<'j> {
     ) -> Result<(), Failure> {
         let path = &self.instance.files[next.file].path;
         result.map_err(|errno| Failure::file("cannot fsync", path, &std::io::Error::from(errno)))?;
-        if self.counting {
-            self.meter.sync(moments);
-        }
+        self.meter.sync(moments);
         Ok(())
     }
 
     #[cold]
-    fn wrong(&self, direction: Direction, next: Next, result: Result<u32, Errno>) -> Failure {
+    pub(super) fn wrong(&self, direction: Direction, next: Next, result: Result<u32, Errno>) -> Failure {
         let path = self.instance.files[next.file].path.clone();
         let (operation, offset, length) = (direction.name().to_owned(), next.offset, u64::from(next.length));
         match result {

@@ -20,7 +20,7 @@ pub(super) struct DirectionMeter {
     /// Bytes completed in each interval since the start; the last is the current one.
     pub(super) series: Vec<u64>,
     /// When the current interval ends.
-    interval_end_ns: u64,
+    pub(super) interval_end_ns: u64,
 }
 
 impl DirectionMeter {
@@ -32,7 +32,7 @@ impl DirectionMeter {
             clat: Latencies::new(),
             lat: Latencies::new(),
             series: Vec::with_capacity(4096),
-            interval_end_ns: 0,
+            interval_end_ns: u64::MAX,
         }
     }
 
@@ -47,9 +47,13 @@ impl DirectionMeter {
         self.interval_end_ns = now_ns + SERIES_INTERVAL_NS;
     }
 
-    /// Completions come in the order of their times, so that only the current interval is ever added to.
+    /// Counts transfers of `length` bytes each that ended by `complete_ns`. Completions come in the order of their times,
+    /// so that only the current interval of the series is ever added to.
     #[inline]
-    fn add_to_series(&mut self, complete_ns: u64, bytes: u64) {
+    pub(super) fn add(&mut self, ios: u64, length: u32, complete_ns: u64) {
+        let bytes = ios * u64::from(length);
+        self.ios += ios;
+        self.bytes += bytes;
         while complete_ns >= self.interval_end_ns && self.series.len() < SERIES_MAX {
             self.series.push(0);
             self.interval_end_ns += SERIES_INTERVAL_NS;
@@ -104,13 +108,17 @@ impl Meter {
         self.since_ns = now_ns;
     }
 
+    /// The meter of one direction, if the job has it.
+    #[inline]
+    pub(super) fn of(&mut self, direction: Direction) -> Option<&mut DirectionMeter> {
+        self.directions[direction as usize].as_mut()
+    }
+
     /// Counts one transfer.
     #[inline]
-    pub(super) fn transfer(&mut self, direction: Direction, bytes: u64, moments: Moments) {
+    pub(super) fn transfer(&mut self, direction: Direction, length: u32, moments: Moments) {
         let (asynchronous, total) = (self.asynchronous, self.total);
-        let Some(meter) = &mut self.directions[direction as usize] else { return };
-        meter.ios += 1;
-        meter.bytes += bytes;
+        let Some(meter) = self.of(direction) else { return };
         if total {
             meter.lat.record(moments.complete_ns.saturating_sub(moments.start_ns));
             if asynchronous {
@@ -118,7 +126,7 @@ impl Meter {
             }
         }
         meter.clat.record(moments.complete_ns.saturating_sub(moments.issue_ns));
-        meter.add_to_series(moments.complete_ns, bytes);
+        meter.add(1, length, moments.complete_ns);
     }
 
     /// Counts one fsync or fdatasync.

@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom};
 
 use super::failure::Failure;
 use super::method::Operation;
-use crate::workload::{DataDirection, DirectionChoice, Instance, IoMethod, Job, Offsets, SeedRule};
+use crate::workload::{DataDirection, DirectionChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule};
 
 /// One transfer to be made.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,8 @@ pub(super) struct Source {
     /// Regions are begun again within a loop: only with `io_size`, as in fio.
     begins_again: bool,
     max_block: u64,
+    /// The length of every I/O, when all are alike: one file, one direction, one size, no syncs.
+    alike: Option<u64>,
     endless: bool,
     sync_every: [(u32, Operation); 2],
     writes_since_sync: [u32; 2],
@@ -84,6 +86,7 @@ impl Source {
             loops_left: job.loops.max(1) - 1,
             begins_again: job.io_size.is_some(),
             max_block: job.max_block(),
+            alike: alike(job, instance).then(|| job.max_block()),
             endless,
             sync_every: [(job.fsync, Operation::Fsync), (job.fdatasync, Operation::Fdatasync)],
             writes_since_sync: [0, 0],
@@ -150,6 +153,21 @@ impl Source {
         at
     }
 
+    /// Appends up to `most` offsets of transfers that differ in nothing else from the `next` one just drawn; none where
+    /// that cannot be known without looking at each.
+    pub(super) fn more_alike(&mut self, next: &Next, most: usize, into: &mut Vec<u64>) {
+        let Some(length) = self.alike else { return };
+        let affordable = self.bytes_left.div_ceil(length);
+        let direction = match next.operation {
+            Operation::Read => DataDirection::Read,
+            Operation::Write => DataDirection::Write,
+            _ => return,
+        };
+        let before = into.len();
+        self.files[0].offsets.fill(direction, most.min(affordable as usize), into);
+        self.bytes_left = self.bytes_left.saturating_sub((into.len() - before) as u64 * length);
+    }
+
     /// The next place in the file whose turn it is, or in the next that is not done.
     #[inline]
     fn place(&mut self, direction: DataDirection) -> Option<(usize, u64, u64)> {
@@ -212,6 +230,15 @@ impl Source {
             }
         }
     }
+}
+
+fn alike(job: &Job, instance: &Instance) -> bool {
+    let pure = matches!(job.pattern.mix, Mix::Read | Mix::Write);
+    instance.files.len() == 1
+        && pure
+        && job.max_block() == job.min_block()
+        && job.fsync == 0
+        && job.fdatasync == 0
 }
 
 /// The same in every trial with `randrepeat`; another for every instance.

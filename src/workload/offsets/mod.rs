@@ -131,6 +131,21 @@ impl Offsets {
         Some((self.start + at, length))
     }
 
+    /// Appends up to `most` offsets of I/Os of a job whose blocks all have one size, until the region is done.
+    pub fn fill(&mut self, direction: DataDirection, most: usize, into: &mut Vec<u64>) {
+        let (start, granule) = (self.start, self.granule);
+        match &mut self.order {
+            Order::Once(order) => {
+                into.extend(
+                    std::iter::from_fn(|| order.draw()).take(most).map(|block| start + block * granule),
+                );
+            }
+            _ => {
+                into.extend(std::iter::from_fn(|| self.draw(direction)).take(most).map(|(offset, _)| offset))
+            }
+        }
+    }
+
     /// A block size: fixed, or drawn as fio's `get_next_buflen` draws it: `min + max·u` rounded down to a multiple of
     /// the smallest, and at most the largest.
     #[inline]

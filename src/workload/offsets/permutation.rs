@@ -4,27 +4,36 @@
 
 use super::SplitMix;
 
-/// A pseudorandom order of 0..count in constant memory: a Feistel network over a rectangle of rows and columns that
-/// holds just `count`, walked on until it falls into the range (Black & Rogaway, Ciphers with Arbitrary Finite
-/// Domains, CT-RSA 2002). A rectangle is never more than a row too large, so that the walk is almost always one step.
+/// With three, parities of neighbours in time are visibly related (tried on 2^14 to 2^20 blocks, 30 seeds); with four, no
+/// more than chance has it.
+const ROUNDS: usize = 4;
+
+/// A pseudorandom order of 0..count in constant memory: a bijection of the next power of two, made of multiplications
+/// by odd numbers and xor-shifts (each is invertible modulo 2^bits), walked on until it falls below the count (Black &
+/// Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002): never more than two steps a value on average. A value
+/// depends on its number alone, so that a processor works on several at once.
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
     count: u64,
-    rows: u64,
-    columns: u64,
-    keys: [u64; 4],
-    /// Cell and number of the next value.
-    row: u64,
-    column: u64,
+    mask: u64,
+    shift: u32,
+    first: u64,
+    factors: [u64; ROUNDS],
     taken: u64,
 }
 
 impl Permutation {
     pub(super) fn new(count: u64, random: &mut SplitMix) -> Permutation {
-        let root = count.isqrt();
-        let rows = (root + u64::from(root * root < count)).max(1);
-        let keys = [random.draw(), random.draw(), random.draw(), random.draw()];
-        Permutation { count, rows, columns: count.div_ceil(rows).max(1), keys, row: 0, column: 0, taken: 0 }
+        let bits = count.next_power_of_two().trailing_zeros().max(1);
+        Permutation {
+            count,
+            mask: u64::MAX >> (64 - bits),
+            // Half the width takes the upper bits, which a multiplication has mixed well, to the lower ones.
+            shift: bits.div_ceil(2),
+            first: random.draw(),
+            factors: std::array::from_fn(|_| random.draw() | 1),
+            taken: 0,
+        }
     }
 
     /// The next value; every one below `count` comes once.
@@ -33,31 +42,59 @@ impl Permutation {
         if self.taken >= self.count {
             return None;
         }
+        let mut value = self.mixed(self.taken);
         self.taken += 1;
-        let (mut row, mut column) = (self.row, self.column);
-        self.column += 1;
-        if self.column == self.columns {
-            self.column = 0;
-            self.row += 1;
+        while value >= self.count {
+            value = self.mixed(value);
         }
-        loop {
-            for keys in self.keys.chunks_exact(2) {
-                row = added(row, column ^ keys[0], self.rows);
-                column = added(column, row ^ keys[1], self.columns);
-            }
-            let value = row * self.columns + column;
-            if value < self.count {
-                return Some(value);
-            }
+        Some(value)
+    }
+
+    #[inline]
+    fn mixed(&self, value: u64) -> u64 {
+        let mut mixed = value.wrapping_add(self.first);
+        for factor in self.factors {
+            mixed = mixed.wrapping_mul(factor) & self.mask;
+            mixed ^= mixed >> self.shift;
         }
+        mixed
     }
 }
 
-/// `value` moved on by a hash of `key`, modulo `bound` (below 2^32: a file has at most 2^64 blocks).
-#[inline]
-fn added(value: u64, key: u64, bound: u64) -> u64 {
-    let product = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let hash = (product ^ (product >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32;
-    let moved = value + ((hash * bound) >> 32);
-    if moved >= bound { moved - bound } else { moved }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(count: u64, seed: u64) -> Vec<u64> {
+        let mut order = Permutation::new(count, &mut SplitMix::new(seed));
+        std::iter::from_fn(|| order.draw()).collect()
+    }
+
+    #[test]
+    fn every_number_comes_once() {
+        for count in (0..70).chain([127, 128, 129, 1000, 4095, 4096, 4097, 100_003]) {
+            let mut values = all(count, count);
+            values.sort_unstable();
+            assert_eq!(values, (0..count).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn neighbours_in_time_are_strangers_in_place() {
+        for (count, seed) in [(16_384_u64, 1), (16_384, 2), (10_007, 3), (1 << 18, 4)] {
+            let values = all(count, seed);
+            let n = (values.len() - 1) as f64;
+            // Two independent draws are a third of the range apart; 4 standard errors of sqrt(1/18) each.
+            let apart = values.windows(2).map(|pair| pair[0].abs_diff(pair[1]) as f64).sum::<f64>() / n;
+            let expected = count as f64 / 3.0;
+            assert!((apart / expected - 1.0).abs() < 4.0 * 0.71 / n.sqrt(), "{count} {seed}: {apart}");
+            // A block's parity says nothing about the next one's; nor does the half it lies in.
+            let same = |of: fn(u64, u64) -> bool| {
+                values.windows(2).filter(|pair| of(pair[0], count) == of(pair[1], count)).count() as f64 / n
+            };
+            assert!((same(|value, _| value % 2 == 0) - 0.5).abs() < 2.0 / n.sqrt(), "{count} {seed}");
+            assert!((same(|value, count| value < count / 2) - 0.5).abs() < 2.0 / n.sqrt(), "{count} {seed}");
+        }
+        assert_ne!(all(64, 1), all(64, 2));
+    }
 }

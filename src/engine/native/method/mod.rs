@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::buffers::Buffers;
+use crate::record::Direction;
 
 pub(super) use io_uring::IoUring;
 pub(super) use libaio::Libaio;
@@ -30,6 +31,19 @@ pub(super) enum Operation {
     Trim,
     Fsync,
     Fdatasync,
+}
+
+impl Operation {
+    /// Which way it moves data, if any.
+    #[inline]
+    pub(super) fn direction(self) -> Option<Direction> {
+        match self {
+            Operation::Read => Some(Direction::Read),
+            Operation::Write => Some(Direction::Write),
+            Operation::Trim => Some(Direction::Trim),
+            Operation::Fsync | Operation::Fdatasync => None,
+        }
+    }
 }
 
 /// One transfer between a slot's buffer and a file.
