@@ -125,7 +125,7 @@ fn interval(wanted: u32, reads: Option<BlockRange>, writes: BlockRange) -> u32 {
     } else if let Some(reads) = reads {
         bytes = bytes.min(reads.min);
     }
-    if writes.min % bytes != 0 || writes.max % bytes != 0 {
+    if !writes.min.is_multiple_of(bytes) || !writes.max.is_multiple_of(bytes) {
         bytes = greatest_common_divisor(writes.min, writes.max);
     }
     u32::try_from(bytes).unwrap_or(0)
