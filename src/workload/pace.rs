@@ -49,6 +49,8 @@ pub struct LatencyTarget {
     pub window: Duration,
     /// `latency_percentile`: percent of the I/Os that must be within the target; 100 by default.
     pub percentile: f64,
+    /// `latency_run`: the search goes on for as long as the job does; else the job ends with it.
+    pub goes_on: bool,
 }
 
 /// `thinktime`, `thinktime_spin`, `thinktime_blocks`: pauses between I/Os.

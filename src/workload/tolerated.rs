@@ -58,8 +58,6 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("dedupe_mode", &["repeat"]),
     ("exit_what", &["group"]),
     ("experimental_verify", &["0"]),
-    ("latency_run", &["0"]),
-    ("latency_target", &["0"]),
     ("lockfile", &["none"]),
     ("mem", &["malloc"]),
     ("nice", &["0"]),
@@ -73,9 +71,7 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("rw_sequencer", &["sequential"]),
     ("serialize_overlap", &["0"]),
     ("sqthread_poll", &["0"]),
-    ("thinktime_blocks", &["1"]),
     ("thinktime_blocks_type", &["complete"]),
-    ("thinktime_spin", &["0"]),
     ("unified_rw_reporting", &["0", "none"]),
     ("unlink", &["0"]),
     ("unlink_each_loop", &["0"]),
@@ -105,7 +101,7 @@ mod tests {
     #[test]
     fn only_defaults_pass() {
         assert!(is_tolerated("description", Some("x")));
-        assert!(is_tolerated("thinktime_blocks", Some("1")) && !is_tolerated("thinktime_blocks", Some("2")));
+        assert!(is_tolerated("pre_read", Some("0")) && !is_tolerated("pre_read", Some("1")));
         assert!(!is_tolerated("unlink", Some("1")) && !is_tolerated("write_bw_log", Some("x")));
         assert!(!is_tolerated("exitall", None));
     }

@@ -26,6 +26,7 @@ mod jobs;
 mod layers;
 mod native_engine;
 mod noise_floor;
+mod open_loop;
 mod overwrite;
 mod published;
 mod published_job;

@@ -13,6 +13,7 @@ pub(super) struct Search {
     window_ns: u64,
     percentile: f64,
     iodepth: u32,
+    goes_on: bool,
     /// Now tried.
     depth: u32,
     /// The largest that held.
@@ -51,6 +52,7 @@ impl Search {
             window_ns: u64::try_from(target.window.as_nanos()).unwrap_or(u64::MAX),
             percentile: target.percentile,
             iodepth,
+            goes_on: target.goes_on,
             depth: 1,
             low: 1,
             high: iodepth,
@@ -67,9 +69,9 @@ impl Search {
         self.depth
     }
 
-    /// Whether the depth was found: the last window has begun.
+    /// Whether the depth was found: the last window has begun, or there is none.
     pub(super) fn found(&self) -> bool {
-        self.last_window
+        self.last_window || self.goes_on
     }
 
     /// Counts an I/O.
@@ -113,7 +115,7 @@ impl Search {
             if self.high == self.iodepth { before.saturating_mul(2) } else { before.midpoint(self.high) };
         self.depth = wanted.min(self.iodepth);
         self.new_window(now_ns);
-        match (self.depth == before, self.last_window) {
+        match (self.depth == before && !self.goes_on, self.last_window) {
             (false, _) => Step::GoOn,
             (true, true) => Step::Done,
             (true, false) => {
@@ -154,6 +156,7 @@ mod tests {
             target: Duration::from_micros(target_us),
             window: Duration::from_nanos(WINDOW_NS),
             percentile,
+            goes_on: false,
         };
         let mut search = Search::new(target, iodepth, 0);
         let mut tried = vec![1];
@@ -200,6 +203,7 @@ mod tests {
             target: Duration::from_micros(100),
             window: Duration::from_nanos(WINDOW_NS),
             percentile: 90.0,
+            goes_on: false,
         };
         let mut search = Search::new(target, 4, 0);
         (0..90).for_each(|_| search.completed(50_000));
@@ -217,6 +221,7 @@ mod tests {
             target: Duration::from_micros(100),
             window: Duration::from_nanos(WINDOW_NS),
             percentile: 100.0,
+            goes_on: false,
         };
         let mut search = Search::new(target, 1, 0);
         search.completed(1);
@@ -224,5 +229,27 @@ mod tests {
         search.completed(1);
         assert_eq!(search.step(WINDOW_NS + 1), Step::GoOn);
         assert_eq!(search.step(2 * WINDOW_NS), Step::Done);
+    }
+
+    #[test]
+    fn with_latency_run_it_never_ends_and_goes_up_again() {
+        let target = LatencyTarget {
+            target: Duration::from_micros(100),
+            window: Duration::from_nanos(WINDOW_NS),
+            percentile: 100.0,
+            goes_on: true,
+        };
+        let mut search = Search::new(target, 8, 0);
+        let mut now = 0;
+        let mut window = |search: &mut Search, latency_ns| {
+            now += WINDOW_NS;
+            search.completed(latency_ns);
+            search.step(now)
+        };
+        let steps: Vec<Step> = (0..6).map(|_| window(&mut search, 1)).collect();
+        assert_eq!((steps, search.depth()), (vec![Step::GoOn; 6], 8));
+        assert_eq!((window(&mut search, 200_000), search.depth()), (Step::Drain, 7));
+        let steps: Vec<Step> = (0..6).map(|_| window(&mut search, 1)).collect();
+        assert_eq!((steps, search.depth()), (vec![Step::GoOn; 6], 8));
     }
 }

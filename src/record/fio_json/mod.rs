@@ -244,7 +244,7 @@ fn push(outcome: &mut Outcome, job: &Job, name: &str, unit: Unit, value: f64) ->
         });
     }
     let mut sample = Sample::new(job.sample_name(), name, unit, value);
-    if name.ends_with(".total_ios") || name.ends_with(".io_bytes") {
+    if name.ends_with(".total_ios") || name.ends_with(".io_bytes") || name == "latency_depth" {
         sample.metric.better = Better::Higher;
     }
     outcome.samples.push(sample);
@@ -286,7 +286,9 @@ fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
             (None, _) => {}
         }
     }
-    for (name, count) in [("ctx", job.ctx), ("majf", job.majf), ("minf", job.minf)] {
+    let depth = job.depth_found();
+    for (name, count) in [("ctx", job.ctx), ("majf", job.majf), ("minf", job.minf), ("latency_depth", depth)]
+    {
         if let Some(count) = count {
             push(outcome, job, name, Unit::Count, count)?;
         }

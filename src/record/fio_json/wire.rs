@@ -116,6 +116,11 @@ pub(super) struct Job {
     pub(super) majf: Option<f64>,
     #[serde(default)]
     pub(super) minf: Option<f64>,
+    /// Also there, as `iodepth`, where no `latency_target` was asked.
+    #[serde(default)]
+    latency_depth: Option<f64>,
+    #[serde(default)]
+    latency_target: Option<f64>,
     /// Set while merging: fio's sum over all clients, which is the whole trial and no job.
     #[serde(skip)]
     pub(super) all_clients: bool,
@@ -128,6 +133,11 @@ impl Job {
             Direction::Write => self.write.as_ref(),
             Direction::Trim => self.trim.as_ref(),
         }
+    }
+
+    /// The depth that its `latency_target` came to.
+    pub(super) fn depth_found(&self) -> Option<f64> {
+        self.latency_depth.filter(|_| self.latency_target.is_some_and(|target| target > 0.0))
     }
 
     pub(super) fn sample_name(&self) -> &str {

@@ -22,15 +22,6 @@ const NOT_YET: &[&str] = &[
     "percentage_random",
     "random_distribution",
     "file_service_type",
-    // Pace.
-    "rate",
-    "rate_iops",
-    "rate_process",
-    "latency_target",
-    "latency_window",
-    "latency_percentile",
-    "thinktime_spin",
-    "thinktime_blocks",
     // Content.
     "verify",
     "verify_pattern",

@@ -8,7 +8,7 @@ use super::Draft;
 use crate::workload::named_values::choose;
 use crate::workload::pace::{LatencyTarget, Rate, RateLimit, RateProcess};
 use crate::workload::resolve::BARE_MICROSECONDS;
-use crate::workload::values::{Value, bad, decimal, directions, number, time};
+use crate::workload::values::{Value, bad, boolean, decimal, directions, number, time};
 
 /// What was said of pace; limits of 0 are none.
 pub(super) struct PaceDraft {
@@ -18,6 +18,7 @@ pub(super) struct PaceDraft {
     target: Duration,
     window: Duration,
     percentile: f64,
+    goes_on: bool,
 }
 
 impl Default for PaceDraft {
@@ -29,6 +30,7 @@ impl Default for PaceDraft {
             target: Duration::ZERO,
             window: Duration::ZERO,
             percentile: 100.0,
+            goes_on: false,
         }
     }
 }
@@ -56,6 +58,7 @@ impl Draft {
             }
             "latency_target" => microseconds(text).map(|time| pace.target = time),
             "latency_window" => microseconds(text).map(|time| pace.window = time),
+            "latency_run" => boolean(Some(text)).map(|on| pace.goes_on = on),
             "latency_percentile" => match decimal(text) {
                 Ok(percent) if percent > 0.0 && percent <= 100.0 => {
                     pace.percentile = percent;
@@ -88,8 +91,12 @@ impl Draft {
             if pace.window.is_zero() {
                 wrong.push("latency_target needs latency_window=, e.g. latency_window=500ms".to_owned());
             }
-            job.latency_target =
-                Some(LatencyTarget { target: pace.target, window: pace.window, percentile: pace.percentile });
+            job.latency_target = Some(LatencyTarget {
+                target: pace.target,
+                window: pace.window,
+                percentile: pace.percentile,
+                goes_on: pace.goes_on,
+            });
         }
         wrong
     }
