@@ -20,7 +20,7 @@ pub enum BufferFill {
 pub struct Redundancy {
     /// Percent of each chunk that compresses away, 0–100.
     pub compress_percent: u8,
-    /// Bytes of a chunk; 0: the whole block.
+    /// Bytes of a chunk (fio's default is 512); 0: the smallest block.
     pub compress_chunk: u32,
     /// Percent of the blocks that are copies of others, 0–100.
     pub dedupe_percent: u8,
@@ -72,6 +72,7 @@ pub struct BufferMemory {
     pub huge_pages: bool,
     /// `mem=…shared`: shared with other processes.
     pub shared: bool,
-    /// Locked into memory (mlock) before the start.
-    pub locked: bool,
+    /// `lockmem`: bytes of memory that an instance locks (mlock) besides its buffers, which are locked then, too, so that
+    /// the machine has as much less; 0: nothing is locked.
+    pub locked_bytes: u64,
 }

@@ -36,3 +36,4 @@ mod sandbox;
 mod store;
 mod targets;
 mod tools;
+mod verify;

@@ -132,6 +132,11 @@ impl Ahead {
         self.runs.push(Run { operation, file, length, end: 1 });
     }
 
+    /// Begins the files again after a pass that ended: see [`Source::next_pass`].
+    pub(super) fn next_pass(&mut self, read_back: u64) -> bool {
+        self.source.next_pass(read_back)
+    }
+
     /// Whether the lot begins the files again.
     pub(super) fn began_again(&self) -> bool {
         self.began_again

@@ -1,128 +1,139 @@
 //! Page-aligned I/O buffers, one a slot, and what is written from them.
+//!
+//! Enters: a job and its depth. Leaves: addresses and slices of slots, made ready to be written. They are as large as
+//! the largest block and no larger, and touched before the first transfer, so that no page fault is measured.
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use super::buffer_memory::Mapping;
+use super::content::{Content, ContentRule};
+use super::failure::Failure;
+use crate::workload::Job;
 
-use crate::workload::BufferFill;
+const PAGE: usize = 4096;
+/// Blocks smaller than a page share one, as with fio; direct I/O needs no more than this.
+const SECTOR: usize = 512;
 
 /// One aligned buffer for each I/O that can be in flight.
 pub(super) struct Buffers {
     base: *mut u8,
     stride: usize,
     count: usize,
-    fill: BufferFill,
-    random: u64,
+    content: Content,
+    /// Where they lie.
+    _memory: Mapping,
 }
 
 impl Buffers {
-    /// `count` buffers of at least `bytes` each, all filled once as `fill` says.
-    pub(super) fn new(count: usize, bytes: usize, fill: BufferFill, seed: u64) -> std::io::Result<Buffers> {
-        let stride = bytes.max(1).next_multiple_of(4096);
-        let total = stride * count;
-        #[expect(unsafe_code, reason = "anonymous memory with page alignment comes from mmap")]
-        // SAFETY: a new private anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let base = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }?
-        .cast::<u8>();
-        let mut buffers = Buffers { base, stride, count, fill, random: seed | 1 };
-        for slot in 0..count {
-            let bytes = buffers.stride;
-            match fill {
-                // Touched all the same: a page fault belongs to the set-up, not to the first I/O.
-                BufferFill::Zero => buffers.slice(slot, bytes).fill(0),
-                _ => buffers.randomize(slot, bytes),
-            }
+    /// `count` buffers for the blocks of `job`, filled once where it writes.
+    ///
+    /// # Errors
+    /// [`Failure::Job`] where the memory that the job asks for is not to be had.
+    pub(super) fn for_job(job: &Job, count: usize, seed: u64) -> Result<Buffers, Failure> {
+        let stride = stride(job.max_block() as usize);
+        let memory = Mapping::new(job, stride * count)?;
+        let mut buffers = Buffers::over(memory, stride, count, ContentRule::of(job), seed);
+        if job.pattern.mix.writes() {
+            buffers.fill();
         }
         Ok(buffers)
     }
 
+    /// `count` buffers of at least `bytes` each, all filled once as `fill` says.
+    #[cfg(test)]
+    pub(super) fn new(
+        count: usize,
+        bytes: usize,
+        fill: crate::workload::BufferFill,
+        seed: u64,
+    ) -> std::io::Result<Buffers> {
+        let stride = stride(bytes);
+        let memory = Mapping::plain(stride * count)?;
+        let mut buffers = Buffers::over(memory, stride, count, ContentRule::plain(fill), seed);
+        buffers.fill();
+        Ok(buffers)
+    }
+
+    fn over(memory: Mapping, stride: usize, count: usize, rule: ContentRule, seed: u64) -> Buffers {
+        Buffers { base: memory.base(), stride, count, content: Content::new(rule, seed), _memory: memory }
+    }
+
+    fn fill(&mut self) {
+        for slot in 0..self.count {
+            let (content, buffer) = self.parts(slot, self.stride);
+            content.begin(buffer);
+        }
+    }
+
     /// Where the buffer of `slot` begins, for system calls that take addresses.
+    #[inline]
     pub(super) fn address(&self, slot: usize) -> *mut u8 {
         debug_assert!(slot < self.count);
         self.base.wrapping_add(slot * self.stride)
     }
 
     /// The first `length` bytes of the buffer of `slot`.
+    #[inline]
     pub(super) fn slice(&mut self, slot: usize, length: usize) -> &mut [u8] {
+        self.parts(slot, length).1
+    }
+
+    #[inline]
+    fn parts(&mut self, slot: usize, length: usize) -> (&mut Content, &mut [u8]) {
         assert!(slot < self.count && length <= self.stride);
-        #[expect(unsafe_code, reason = "slices of the mapping made in new")]
-        // SAFETY: within the mapping by the assertion; &mut self keeps it the only slice, and the kernel
-        // writes to a slot only while a transfer of that slot is in flight, when nobody asks for its slice.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.address(slot), length)
-        }
+        #[expect(unsafe_code, reason = "slices of a mapping")]
+        // SAFETY: within the mapping by the assertion (it has count × stride bytes); &mut self keeps it the only
+        // slice, and the kernel writes to a slot only while a transfer of that slot is in flight, when nobody asks
+        // for its slice.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(self.address(slot), length) };
+        (&mut self.content, buffer)
     }
 
     /// Whether buffers change from write to write, so that [`Buffers::prepare_write`] has something to do.
     #[inline]
     pub(super) fn change(&self) -> bool {
-        matches!(self.fill, BufferFill::Refill | BufferFill::Scrambled)
+        self.content.changes()
     }
 
     /// Makes the buffer ready to be written to `offset`.
+    #[inline]
     pub(super) fn prepare_write(&mut self, slot: usize, length: u32, offset: u64) {
-        let length = length as usize;
-        match self.fill {
-            BufferFill::Zero | BufferFill::Fixed => {}
-            BufferFill::Refill => self.randomize(slot, length),
-            BufferFill::Scrambled => {
-                // fio's scramble_buffers: a few changed words a sector defeat deduplication at little cost.
-                self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let stamp = self.random;
-                for (sector, bytes) in self.slice(slot, length).chunks_exact_mut(512).enumerate() {
-                    bytes[..8].copy_from_slice(&(offset + 512 * sector as u64).to_le_bytes());
-                    bytes[504..].copy_from_slice(&stamp.to_le_bytes());
-                }
-            }
-        }
-    }
-
-    fn randomize(&mut self, slot: usize, length: usize) {
-        let mut state = self.random;
-        for word in self.slice(slot, length).chunks_mut(8) {
-            // xorshift64: incompressible is all that is asked of it.
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
-        }
-        self.random = state;
+        let (content, buffer) = self.parts(slot, length as usize);
+        content.again(buffer, offset);
     }
 }
 
-impl Drop for Buffers {
-    fn drop(&mut self) {
-        #[expect(unsafe_code, reason = "gives back the mapping made in new")]
-        // SAFETY: exactly the mapping made in new; every transfer was reaped or its ring was closed before.
-        let _ = unsafe { munmap(self.base.cast(), self.stride * self.count) };
-    }
+/// Bytes from one buffer to the next.
+fn stride(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(if bytes < PAGE { SECTOR } else { PAGE })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::BufferFill;
 
     #[test]
-    fn fills_are_what_they_say() {
-        let mut zero = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
-        zero.prepare_write(1, 4096, 0);
-        assert!(zero.slice(1, 4096).iter().all(|b| *b == 0));
+    fn slots_are_aligned_and_do_not_overlap() {
+        for (bytes, apart) in [(4096, 4096), (1000, 1024), (512, 512), (5000, 8192), (1 << 20, 1 << 20)] {
+            let mut buffers = Buffers::new(3, bytes, BufferFill::Zero, 1).unwrap();
+            assert_eq!(buffers.address(0) as usize % 4096, 0);
+            assert_eq!(buffers.address(2) as usize - buffers.address(1) as usize, apart);
+            buffers.slice(1, bytes).fill(7);
+            assert!(buffers.slice(0, bytes).iter().all(|byte| *byte == 0));
+            assert!(buffers.slice(2, bytes).iter().all(|byte| *byte == 0));
+        }
+    }
 
-        let mut fixed = Buffers::new(1, 4096, BufferFill::Fixed, 1).unwrap();
-        let before = fixed.slice(0, 4096).to_vec();
-        fixed.prepare_write(0, 4096, 8192);
-        assert_eq!(before, fixed.slice(0, 4096));
-
-        let mut scrambled = Buffers::new(1, 4096, BufferFill::Scrambled, 1).unwrap();
-        let before = scrambled.slice(0, 4096).to_vec();
-        scrambled.prepare_write(0, 4096, 8192);
-        let changed = before.iter().zip(scrambled.slice(0, 4096).iter()).filter(|(a, b)| a != b).count();
-        assert!((1..=16 * 8).contains(&changed), "{changed}");
-
-        let mut refill = Buffers::new(1, 1000, BufferFill::Refill, 1).unwrap();
-        let before = refill.slice(0, 1000).to_vec();
-        refill.prepare_write(0, 1000, 0);
-        assert_ne!(before, refill.slice(0, 1000));
-        assert_eq!(refill.address(0) as usize % 4096, 0);
+    #[test]
+    fn writes_are_prepared_in_their_own_slot() {
+        let mut buffers = Buffers::new(2, 4096, BufferFill::Scrambled, 1).unwrap();
+        let other = buffers.slice(0, 4096).to_vec();
+        let before = buffers.slice(1, 4096).to_vec();
+        assert!(buffers.change());
+        buffers.prepare_write(1, 4096, 8192);
+        assert_eq!(buffers.slice(0, 4096), other);
+        assert_ne!(buffers.slice(1, 4096), before);
+        assert_eq!(buffers.slice(1, 4096)[..8], 8192_u64.to_le_bytes());
+        let mut zero = Buffers::new(1, 4096, BufferFill::Zero, 1).unwrap();
+        assert!(!zero.change() && zero.slice(0, 4096).iter().all(|byte| *byte == 0));
     }
 }

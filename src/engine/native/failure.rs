@@ -22,6 +22,11 @@ pub(super) enum Failure {
     Transfer { operation: String, path: PathBuf, offset: u64, length: u64, error: String },
     #[error("short {operation} at offset {offset} of {path}: {moved} of {length} bytes")]
     Short { operation: String, path: PathBuf, offset: u64, length: u64, moved: u64 },
+    #[error(
+        "verify: {length} bytes at offset {offset} of {path} are wrong: {what}{} (EILSEQ)",
+        others(*.more)
+    )]
+    Verify { path: PathBuf, offset: u64, length: u64, what: String, more: u64 },
     #[error("{method}: {error}")]
     Method { method: String, error: String },
     #[error("job '{job}': {what}")]
@@ -49,6 +54,11 @@ impl Failure {
         };
         Failure::Method { method: method.to_owned(), error: format!("{}{hint}", errno_text(errno)) }
     }
+}
+
+/// How many more blocks are wrong.
+fn others(more: u64) -> String {
+    if more == 0 { String::new() } else { format!("; {} blocks are wrong in all", more + 1) }
 }
 
 /// The errno's name and words, e.g. `EIO (Input/output error)`.

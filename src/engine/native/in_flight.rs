@@ -94,8 +94,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             return Ok(planned != Planned::Done);
         };
         let Some(slot) = self.free.pop() else { return Ok(true) };
-        if next.operation == Operation::Write && running.buffers.change() {
-            running.buffers.prepare_write(slot, next.length, next.offset);
+        if next.operation == Operation::Write && running.prepare_write(slot, &next) {
             self.now = running.clock.now_ns();
         }
         let transfer = Transfer {
@@ -114,7 +113,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.free.push(slot);
             let start_ns = issue_ns.min(running.intended_ns);
             let moments = Moments { start_ns, issue_ns, complete_ns: self.now };
-            running.complete(next, moments, result)?;
+            running.complete(slot, next, moments, result)?;
             return Ok(true);
         }
         // What was meant to start earlier counts from then; without a rate nothing was.
@@ -162,7 +161,10 @@ impl<M: Asynchronous> Queue<'_, M> {
             let flight = &mut self.flights[completion.slot];
             flight.moments.complete_ns = self.now;
             self.free.push(completion.slot);
-            running.complete(flight.next, flight.moments, completion.result)?;
+            running.complete(completion.slot, flight.next, flight.moments, completion.result)?;
+        }
+        if running.judges() {
+            self.now = running.clock.now_ns();
         }
         Ok(())
     }

@@ -21,7 +21,8 @@ use super::source::{Next, Source};
 use super::start_line::StartLine;
 use super::tempo::{Planned, Tempo, Wanted};
 use super::usage::Usage;
-use super::{in_flight, layout, one_by_one};
+use super::verify::{self, Verifier};
+use super::{in_flight, layout, numa_memory, one_by_one};
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
 use crate::workload::{Instance, IoMethod, Job};
 
@@ -32,11 +33,26 @@ pub(super) struct JobCounts {
     pub(super) sync: Option<LatencyHistogram>,
     pub(super) started_ns: u64,
     pub(super) elapsed_ns: u64,
+    /// Of that, the phases that only read back what was written (`verify`): no time to write in.
+    pub(super) read_back_ns: u64,
+    /// It reads in these phases only.
+    pub(super) reads_apart: bool,
     pub(super) usage: Usage,
     /// Why it ended early; what was counted until then stands.
     pub(super) failure: Option<Failure>,
     /// The depth of a `latency_target`, and whether it was found before the job ended.
     pub(super) latency_depth: Option<(u32, bool)>,
+}
+
+impl JobCounts {
+    /// How long it could transfer in that direction; fio's rates are by this time.
+    pub(super) fn elapsed_of(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Read if self.reads_apart => self.read_back_ns,
+            Direction::Read => self.elapsed_ns,
+            Direction::Write | Direction::Trim => self.elapsed_ns.saturating_sub(self.read_back_ns),
+        }
+    }
 }
 
 /// Runs one instance to its end. `trial_seed` feeds jobs with `randrepeat=0`.
@@ -94,7 +110,9 @@ pub(super) struct Running<'j> {
     counting: bool,
     usage: Usage,
     elapsed_ns: u64,
+    read_back_ns: u64,
     io_log: Option<Box<IoLog>>,
+    verifier: Option<Box<Verifier>>,
 }
 
 impl<'j> Running<'j> {
@@ -106,6 +124,7 @@ impl<'j> Running<'j> {
         depth: usize,
     ) -> Result<Self, Failure> {
         pin(job)?;
+        numa_memory::apply(job)?;
         // The null method touches no file; /dev/null stands for the descriptor it never uses.
         let null = Path::new("/dev/null");
         let open = |path: &Path| match job.method {
@@ -115,10 +134,8 @@ impl<'j> Running<'j> {
         let files: Vec<File> =
             instance.files.iter().map(|region| open(&region.path)).collect::<Result<_, _>>()?;
         let source = Source::new(job, instance, &files, trial_seed)?;
-        let buffers =
-            Buffers::new(depth, job.max_block() as usize, job.buffers, source.seed()).map_err(|error| {
-                Failure::Job { job: job.name.clone(), what: format!("no memory for buffers: {error}") }
-            })?;
+        let buffers = Buffers::for_job(job, depth, source.seed())?;
+        let verifier = Verifier::new(job, instance, source.seed()).map(Box::new);
         Ok(Running {
             job,
             files,
@@ -135,7 +152,9 @@ impl<'j> Running<'j> {
             counting: false,
             usage: Usage::default(),
             elapsed_ns: 0,
+            read_back_ns: 0,
             io_log: IoLog::new(job, instance)?.map(Box::new),
+            verifier,
         })
     }
 
@@ -143,7 +162,7 @@ impl<'j> Running<'j> {
     fn run(
         &mut self,
         line: &StartLine,
-        transfer_all: impl FnOnce(&mut Self) -> Result<(), Failure>,
+        transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Option<Failure> {
         if !line.wait() {
             // Nothing was transferred: that must not pass for a result.
@@ -154,11 +173,9 @@ impl<'j> Running<'j> {
         self.begun_ns = self.clock.now_ns();
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
         self.tempo = Tempo::new(self.job, self.begun_ns, self.ahead.seed()).map(Box::new);
-        self.attended = self.tempo.is_some();
-        let mut failure = transfer_all(self).err();
-        if failure.is_none() && self.job.end_fsync && self.job.pattern.mix.writes() {
-            failure = self.sync_files().err();
-        }
+        self.attended = self.tempo.is_some() || self.verifier.is_some();
+        let failure = self.transfer_passes(line, transfer_all).err();
+        let failure = failure.or_else(|| self.verifier.as_ref()?.failure());
         if failure.is_some() {
             line.stop_all();
         }
@@ -172,6 +189,45 @@ impl<'j> Running<'j> {
         failure.or(unlogged)
     }
 
+    /// Transfers everything; with `verify`, reads back what was written after each pass over the files.
+    fn transfer_passes(
+        &mut self,
+        line: &StartLine,
+        mut transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        loop {
+            transfer_all(self)?;
+            if self.job.end_fsync && self.job.pattern.mix.writes() {
+                self.sync_files()?;
+            }
+            if self.verifier.is_none() {
+                return Ok(());
+            }
+            self.begun_ns = self.clock.now_ns();
+            let in_time = self.keep_going(self.begun_ns) && !line.stopped();
+            let reads = in_time && self.verifier.as_mut().is_some_and(|verifier| verifier.begin_read_back());
+            if reads {
+                let since = self.begun_ns;
+                self.sync_files()?;
+                if self.job.method != IoMethod::Null {
+                    self.files.iter().for_each(layout::drop_cached_pages);
+                }
+                self.begun_ns = self.clock.now_ns();
+                // Neither rates nor pauses hold for it.
+                let tempo = self.tempo.take();
+                let done = transfer_all(self);
+                self.tempo = tempo;
+                done?;
+                self.begun_ns = self.clock.now_ns();
+                self.read_back_ns += self.begun_ns.saturating_sub(since);
+            }
+            let read_back = self.verifier.as_mut().map_or(0, |verifier| verifier.end_pass());
+            if !(in_time && self.ahead.next_pass(read_back)) {
+                return Ok(());
+            }
+        }
+    }
+
     fn finish(self, failure: Option<Failure>) -> JobCounts {
         let name = &self.job.name;
         let sync = &self.meter.sync;
@@ -182,6 +238,8 @@ impl<'j> Running<'j> {
             sync: (!sync.is_empty()).then(pack_sync),
             started_ns: self.meter.since_ns,
             elapsed_ns: self.elapsed_ns,
+            read_back_ns: self.read_back_ns,
+            reads_apart: verify::reads_apart(self.job),
             usage: self.usage,
             failure,
             latency_depth: self.tempo.as_ref().and_then(|tempo| tempo.found()),
@@ -219,7 +277,22 @@ impl<'j> Running<'j> {
     /// The next transfer; `None`: see [`Running::plan`].
     #[inline]
     pub(super) fn take(&mut self) -> Option<Next> {
-        let next = self.ahead.take()?;
+        if self.io_log.is_some() | self.verifier.is_some() {
+            return self.take_watched();
+        }
+        self.ahead.take()
+    }
+
+    #[cold]
+    fn take_watched(&mut self) -> Option<Next> {
+        let backlog = self.verifier.as_mut().and_then(|verifier| verifier.of_backlog());
+        let next = match backlog {
+            Some(next) => {
+                self.intended_ns = WHENEVER;
+                next
+            }
+            None => self.ahead.take()?,
+        };
         if let Some(log) = &mut self.io_log {
             log.note(next);
         }
@@ -238,6 +311,12 @@ impl<'j> Running<'j> {
     /// Plans transfers to be taken, with a rate one, once it is due. Where the files are begun again their cached pages
     /// go, as where fio opens them again.
     pub(super) fn plan(&mut self, now: u64) -> Planned {
+        if let Some(verifier) = self.verifier.as_mut().filter(|verifier| verifier.is_reading_back()) {
+            let Some(next) = verifier.read_back() else { return Planned::Done };
+            self.ahead.hand_out(next);
+            self.intended_ns = WHENEVER;
+            return Planned::Ready;
+        }
         let planned = match &mut self.tempo {
             Some(tempo) if tempo.is_paced() => {
                 let ahead = &mut self.ahead;
@@ -259,10 +338,31 @@ impl<'j> Running<'j> {
         planned
     }
 
+    /// Puts into the buffer of `slot` what will be written; false when that takes no time.
+    #[inline]
+    pub(super) fn prepare_write(&mut self, slot: usize, next: &Next) -> bool {
+        if let Some(verifier) = &mut self.verifier {
+            verifier.write(self.buffers.slice(slot, next.length as usize), next);
+            return true;
+        }
+        let changes = self.buffers.change();
+        if changes {
+            self.buffers.prepare_write(slot, next.length, next.offset);
+        }
+        changes
+    }
+
+    /// Whether blocks are judged, which takes time.
+    #[inline]
+    pub(super) fn judges(&self) -> bool {
+        self.verifier.is_some()
+    }
+
     /// Counts one transfer that ended, or says what was wrong with it.
     #[inline]
     pub(super) fn complete(
         &mut self,
+        slot: usize,
         next: Next,
         moments: Moments,
         result: Result<u32, Errno>,
@@ -275,10 +375,22 @@ impl<'j> Running<'j> {
         }
         // Within the ramp it counts for nothing: the meter begins anew when that is over.
         self.meter.transfer(direction, next.length, moments);
+        if self.attended {
+            return self.look_at(slot, next, moments);
+        }
+        Ok(())
+    }
+
+    /// What besides counting follows a transfer that ended well.
+    #[cold]
+    fn look_at(&mut self, slot: usize, next: Next, moments: Moments) -> Result<(), Failure> {
         if let Some(tempo) = &mut self.tempo {
             tempo.completed(moments.complete_ns.saturating_sub(moments.start_ns));
         }
-        Ok(())
+        match &mut self.verifier {
+            Some(verifier) => verifier.completed(self.buffers.slice(slot, next.length as usize), &next),
+            None => Ok(()),
+        }
     }
 
     /// What the tempo wants when transfers were completed at `now`: first that nothing is in flight, if so.
@@ -382,10 +494,14 @@ fn is_full(file: &File) -> bool {
 
 fn directions(job: &Job) -> Vec<Direction> {
     let mix = job.pattern.mix;
-    [(mix.reads(), Direction::Read), (mix.writes(), Direction::Write), (mix.trims(), Direction::Trim)]
-        .into_iter()
-        .filter_map(|(used, direction)| used.then_some(direction))
-        .collect()
+    [
+        (mix.reads() || verify::reads_back(job), Direction::Read),
+        (mix.writes(), Direction::Write),
+        (mix.trims(), Direction::Trim),
+    ]
+    .into_iter()
+    .filter_map(|(used, direction)| used.then_some(direction))
+    .collect()
 }
 
 fn pin(job: &Job) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, fallocate, ftruncate, statvfs};
 
 use super::failure::Failure;
+use super::verify;
 use crate::workload::{Fallocate, Instance, IoMethod, Job, SyncMode, Workload};
 
 const CHUNK: usize = 1 << 20;
@@ -153,7 +154,7 @@ pub(super) fn open(job: &Job, path: &Path) -> Result<File, Failure> {
     };
     let writes = mix.writes() || mix.trims();
     let file = OpenOptions::new()
-        .read(mix.reads() || !writes)
+        .read(mix.reads() || !writes || verify::reads_back(job))
         .write(writes)
         .create(writes)
         .truncate(false)

@@ -6,8 +6,10 @@
 
 mod ahead;
 mod bare;
+mod buffer_memory;
 mod buffers;
 mod clock;
+mod content;
 mod failure;
 mod in_flight;
 mod io_log;
@@ -17,6 +19,7 @@ mod latency_target;
 mod layout;
 mod meter;
 mod method;
+mod numa_memory;
 mod one_by_one;
 mod pace;
 mod results;
@@ -24,6 +27,9 @@ mod source;
 mod start_line;
 mod tempo;
 mod usage;
+mod verify;
+mod verify_block;
+mod verify_history;
 mod workers;
 
 use std::path::Path;

@@ -95,8 +95,7 @@ fn transfer_one<M: Synchronous>(
     mut now: u64,
 ) -> Result<u64, Failure> {
     let Some(next) = running.take() else { return Ok(now) };
-    if next.operation == Operation::Write && running.buffers.change() {
-        running.buffers.prepare_write(0, next.length, next.offset);
+    if next.operation == Operation::Write && running.prepare_write(0, &next) {
         now = running.clock.now_ns();
     }
     let transfer = Transfer {
@@ -111,7 +110,10 @@ fn transfer_one<M: Synchronous>(
     now = running.clock.now_ns();
     // What was meant to start earlier counts from then; without a rate nothing was.
     let start_ns = issue_ns.min(running.intended_ns);
-    running.complete(next, Moments { start_ns, issue_ns, complete_ns: now }, result)?;
+    running.complete(0, next, Moments { start_ns, issue_ns, complete_ns: now }, result)?;
+    if running.judges() {
+        now = running.clock.now_ns();
+    }
     let wanted = running.wanted(now);
     if wanted.drains() { running.attend(wanted, line) } else { Ok(now) }
 }

@@ -65,14 +65,16 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
         }
         let ios: u64 = sides.iter().map(|s| s.ios).sum();
         let bytes: u64 = sides.iter().map(|s| s.bytes).sum();
-        let (bw, iops) = (bytes as f64 / runtime_s, ios as f64 / runtime_s);
+        let elapsed_ns = members.iter().map(|m| m.elapsed_of(direction)).max().unwrap_or(0).max(1);
+        let elapsed_s = elapsed_ns as f64 / 1e9;
+        let (bw, iops) = (bytes as f64 / elapsed_s, ios as f64 / elapsed_s);
         totals = (totals.0 + 1, totals.1 + bw, totals.2 + iops);
         let name = direction.name();
         push(outcome, job, &format!("{name}.bw"), Unit::BytesPerSecond, bw);
         push(outcome, job, &format!("{name}.iops"), Unit::PerSecond, iops);
         push(outcome, job, &format!("{name}.total_ios"), Unit::Count, ios as f64);
         push(outcome, job, &format!("{name}.io_bytes"), Unit::Bytes, bytes as f64);
-        push(outcome, job, &format!("{name}.runtime"), Unit::Seconds, runtime_s);
+        push(outcome, job, &format!("{name}.runtime"), Unit::Seconds, elapsed_s);
         for kind in [LatencyKind::Slat, LatencyKind::Clat, LatencyKind::Lat] {
             let packed = sides.iter().flat_map(|s| &s.histograms).filter(|h| h.kind == kind);
             latency(outcome, job, &format!("{name}.{}", kind.name()), direction, kind, packed);

@@ -5,6 +5,7 @@ use std::io::{Seek, SeekFrom};
 
 use super::failure::Failure;
 use super::method::Operation;
+use super::verify;
 use crate::workload::{DataDirection, DirectionChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule};
 
 /// One transfer to be made.
@@ -40,6 +41,8 @@ pub(super) struct Source {
     /// The length of every I/O, when all are alike: one file, one direction, one size, no syncs.
     alike: Option<u64>,
     endless: bool,
+    /// Ends where the files were gone through once: see [`Source::next_pass`].
+    one_pass: bool,
     sync_every: [(u32, Operation); 2],
     writes_since_sync: [u32; 2],
     sync_due: Option<Operation>,
@@ -88,6 +91,7 @@ impl Source {
             max_block: job.max_block(),
             alike: alike(job, instance).then(|| job.max_block()),
             endless,
+            one_pass: verify::reads_back(job) && !endless,
             sync_every: [(job.fsync, Operation::Fsync), (job.fdatasync, Operation::Fdatasync)],
             writes_since_sync: [0, 0],
             sync_due: None,
@@ -117,7 +121,7 @@ impl Source {
         &mut self,
         steer: impl FnOnce(DataDirection) -> DataDirection,
     ) -> Option<Next> {
-        if self.bytes_left == 0 && !self.next_loop() {
+        if self.bytes_left == 0 && (self.one_pass || !self.next_loop()) {
             // As in fio, a sync that the very last write made due is not issued.
             return None;
         }
@@ -127,6 +131,7 @@ impl Source {
         let direction = steer(self.choice.draw());
         let (file, offset, length) = match self.place(direction) {
             Some(place) => place,
+            None if self.one_pass => return None,
             None => {
                 self.begin_again()?;
                 self.place(direction)?
@@ -142,6 +147,13 @@ impl Source {
             self.count_write();
         }
         Some(Next { file, operation, offset, length: length as u32 })
+    }
+
+    /// Begins the files again after a pass in which `read_back` bytes were read back, which fio counts towards
+    /// `io_size`; false when the amount is done.
+    pub(super) fn next_pass(&mut self, read_back: u64) -> bool {
+        self.bytes_left = self.bytes_left.saturating_sub(read_back);
+        self.begin_again().is_some()
     }
 
     /// The file that a sync goes to: as in fio the one whose turn it is, which with that has had its turn.

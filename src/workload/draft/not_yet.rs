@@ -22,17 +22,6 @@ const NOT_YET: &[&str] = &[
     "percentage_random",
     "random_distribution",
     "file_service_type",
-    // Content.
-    "verify",
-    "verify_pattern",
-    "verify_fatal",
-    "do_verify",
-    "verify_backlog",
-    "verify_backlog_batch",
-    "verify_interval",
-    "buffer_compress_percentage",
-    "buffer_compress_chunk",
-    "dedupe_percentage",
     // Files, memory, processors.
     "sync_file_range",
     "fsync_on_close",
@@ -42,9 +31,6 @@ const NOT_YET: &[&str] = &[
     "exitall",
     "cpus_allowed_policy",
     "numa_cpu_nodes",
-    "numa_mem_policy",
-    "mem",
-    "lockmem",
 ];
 
 /// Whether this option, or with a value `option=value`, does not work yet.

@@ -23,7 +23,7 @@ impl Draft {
                 job.memory.huge_pages = huge_pages;
                 job.memory.shared = shared;
             }),
-            "lockmem" => size(text, kb).map(|bytes| job.memory.locked = bytes > 0),
+            "lockmem" => size(text, kb).map(|bytes| job.memory.locked_bytes = bytes),
             "cpus_allowed" => cpus(text).map(|cpus| job.cpus_allowed = cpus),
             "cpus_allowed_policy" => {
                 choose(text, &[("shared", CpuPolicy::Shared), ("split", CpuPolicy::Split)])

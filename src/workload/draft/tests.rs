@@ -98,7 +98,7 @@ fn verification() {
     refused("rw=write\nverify=pattern", "needs verify_pattern=");
     refused("rw=trim\nverify=crc32c", "verify with trims");
     refused("rw=write\nioengine=null\nverify=crc32c", "ioengine=null");
-    refused("rw=write\nbs=16\nverify=crc32c", "no room for verify's header of 40");
+    refused("rw=write\nbs=16\nverify=crc32c", "no room for verify's header and checksum of 44");
     refused("rw=write\nruntime=1\ntime_based\nverify=crc32c", "verify never reads back");
     refused("rw=write\nverify=md5", "NotNative");
     refused("verify_interval=79", "write 80 or more");
@@ -135,7 +135,8 @@ fn surroundings() {
     let job =
         job("lockmem=64m\niomem=mmaphuge\ncpus_allowed=0-1\ncpus_allowed_policy=split\nnuma_cpu_nodes=0\n\
          write_iolog=x.log\nunlink=1\nfsync_on_close=1\ncreate_on_open=1\nfile_append=1\nexitall");
-    assert!(job.memory.locked && job.memory.huge_pages && !job.memory.shared);
+    assert_eq!(job.memory.locked_bytes, 64 << 20);
+    assert!(job.memory.huge_pages && !job.memory.shared);
     assert_eq!((job.cpu_policy, job.numa_cpu_nodes), (CpuPolicy::Split, vec![0]));
     assert_eq!(job.io_log.as_deref(), Some(Path::new("x.log")));
     assert!(job.unlink && job.fsync_on_close && job.create_on_open && job.file_append && job.exitall);

@@ -22,8 +22,10 @@ const NATIVE_METHODS: &[(&str, Option<VerifyMethod>)] = &[
     ("xxhash", Some(VerifyMethod::Xxhash)),
     ("pattern", Some(VerifyMethod::Pattern)),
 ];
-/// Bytes of the header in front of what a checksum covers.
+/// Bytes of fio's header.
 const HEADER: u64 = 40;
+/// Bytes of header and checksum in front of what is covered.
+const OVERHEAD: u64 = 44;
 
 /// What was said of verification.
 pub(super) struct VerifyDraft {
@@ -148,8 +150,11 @@ fn verify_contradictions(
     if method == VerifyMethod::Pattern && verify.pattern.is_empty() {
         add("verify=pattern needs verify_pattern=, e.g. verify_pattern=0xdeadbeef".to_owned());
     }
-    if method != VerifyMethod::Pattern && job.min_block() < HEADER {
-        add(format!("a block of {} bytes has no room for verify's header of {HEADER}", job.min_block()));
+    if method != VerifyMethod::Pattern && job.min_block() <= OVERHEAD {
+        add(format!(
+            "a block of {} bytes has no room for verify's header and checksum of {OVERHEAD}",
+            job.min_block()
+        ));
     }
     let never = mix.writes() && !mix.reads() && job.time_based && verify.backlog == 0;
     if verify.read_back && never {
