@@ -84,6 +84,12 @@ const PACED: &[Paced] = &[
         ios_within: 0.0,
         seconds: 0.2,
     },
+    Paced {
+        options: "rw=randread\nsize=64k\nthinktime=30ms\nthinktime_spin=10ms\nioengine=libaio\niodepth=8",
+        ios: [16.0, 0.0],
+        ios_within: 0.0,
+        seconds: 0.27,
+    },
     // The schedule goes on during a pause: what was due in it comes right after it.
     Paced {
         options: "rw=read\nsize=128k\nrate_iops=100\nthinktime=20ms",
@@ -134,7 +140,9 @@ fn a_poisson_process_has_its_rate_and_repeats_with_the_seed() {
 #[test]
 fn pauses_are_in_no_latency() {
     // The rate asks for I/Os within the pauses, the queue would hold them meanwhile.
-    for method in ["psync\nrate_iops=200", "psync", "io_uring\niodepth=8"] {
+    for method in
+        ["psync\nrate_iops=200", "psync", "io_uring\niodepth=8", "io_uring\niodepth=8\nrate_iops=200"]
+    {
         let (_base, work) = work();
         let job = format!(
             "[t]\nrw=randread\nbs=4k\nsize=64k\nnorandommap\nthinktime=60ms\nthinktime_blocks=4\nioengine={method}\n"

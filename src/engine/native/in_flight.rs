@@ -2,6 +2,7 @@
 //! for completions. The clock is read once a batch: what is reaped together has ended, and what is queued next begins,
 //! at that moment.
 
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
 use super::failure::Failure;
@@ -22,6 +23,8 @@ pub(super) fn run<M: Asynchronous>(
     let depth = running.job.depth;
     let slots = depth.iodepth as usize;
     let batch = depth.submit.map_or(slots, |batch| batch as usize);
+    // As fio reaps by default: what is reaped together cannot be told apart by a pause after so many.
+    let unset = if running.job.thinktime.pause.is_zero() { usize::MAX } else { 1 };
     let idle = Flight { next: Next::default(), moments: Moments::default() };
     let mut queue = Queue {
         method,
@@ -30,6 +33,7 @@ pub(super) fn run<M: Asynchronous>(
         queued: Vec::with_capacity(slots),
         done: Vec::with_capacity(slots),
         now: running.begun_ns,
+        most: depth.complete_max.map_or(unset, |most| most as usize),
         kept_free: 0,
     };
     queue.follow_depth(running);
@@ -70,6 +74,8 @@ struct Queue<'m, M> {
     done: Vec<Completion>,
     /// When the clock was last read.
     now: u64,
+    /// Most to be reaped in one go.
+    most: usize,
     /// Slots that a latency target leaves unused.
     kept_free: usize,
 }
@@ -85,13 +91,12 @@ impl<M: Asynchronous> Queue<'_, M> {
         if self.is_full() {
             return Ok(true);
         }
-        let Some(next) = running.take() else {
-            let planned = running.plan(self.now);
-            self.now = running.clock.now_ns();
-            if let Planned::Later(until_ns) = planned {
-                self.wait_until(running, until_ns)?;
-            }
-            return Ok(planned != Planned::Done);
+        let next = match running.take() {
+            Some(next) => next,
+            None => match self.plan(running)? {
+                ControlFlow::Continue(next) => next,
+                ControlFlow::Break(more) => return Ok(more),
+            },
         };
         let Some(slot) = self.free.pop() else { return Ok(true) };
         if next.operation == Operation::Write && running.prepare_write(slot, &next) {
@@ -141,7 +146,7 @@ impl<M: Asynchronous> Queue<'_, M> {
         let depth = running.job.depth;
         loop {
             let min = (depth.complete_min as usize).max(1).min(self.in_flight());
-            let most = depth.complete_max.map_or(usize::MAX, |most| (most as usize).max(min));
+            let most = self.most.max(min);
             self.method
                 .reap(min, most, &mut self.done)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
@@ -171,6 +176,21 @@ impl<M: Asynchronous> Queue<'_, M> {
 
     fn is_full(&self) -> bool {
         self.free.len() <= self.kept_free
+    }
+
+    /// Plans transfers: the next one; or none of them can be begun, and whether there will be more.
+    fn plan(&mut self, running: &mut Running<'_>) -> Result<ControlFlow<bool, Next>, Failure> {
+        let planned = running.plan(self.now);
+        self.now = running.clock.now_ns();
+        match planned {
+            // At once: a pause in between would count as its latency.
+            Planned::Ready => Ok(running.take().map_or(ControlFlow::Break(true), ControlFlow::Continue)),
+            Planned::Later(until_ns) => {
+                self.wait_until(running, until_ns)?;
+                Ok(ControlFlow::Break(true))
+            }
+            Planned::Done => Ok(ControlFlow::Break(false)),
+        }
     }
 
     /// Waits until the next transfer is due, or a pause is; what completes meanwhile is reaped when it does.

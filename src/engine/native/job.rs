@@ -219,6 +219,9 @@ impl<'j> Running<'j> {
                 self.tempo = tempo;
                 done?;
                 self.begun_ns = self.clock.now_ns();
+                if let Some(tempo) = &mut self.tempo {
+                    tempo.held_up_until(self.begun_ns);
+                }
                 self.read_back_ns += self.begun_ns.saturating_sub(since);
             }
             let read_back = self.verifier.as_mut().map_or(0, |verifier| verifier.end_pass());

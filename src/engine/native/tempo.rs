@@ -18,7 +18,7 @@ pub(super) struct Tempo {
     schedule: Option<Schedule>,
     /// Planned, but not due yet, and when it is.
     waiting: Option<(Next, u64)>,
-    /// What was due within a pause is meant to start at its end.
+    /// What was due within a pause is meant to start when that ends.
     not_before_ns: u64,
     think: ThinkTime,
     /// Transfers to complete until the next pause; below 1 it is due.
@@ -143,7 +143,12 @@ impl Tempo {
         while now < until && !line.stopped() {
             now = pace::sleep_until(clock, pace::wait_until(until, u64::MAX, now));
         }
-        self.not_before_ns = now;
+        self.held_up_until(now);
+    }
+
+    /// Something that is not of the job's own load ended at `now_ns`: it shall be in no latency.
+    pub(super) fn held_up_until(&mut self, now_ns: u64) {
+        self.not_before_ns = now_ns;
     }
 
     /// What the search for the depth wants.
