@@ -1,6 +1,8 @@
 //! `assay cleanup`: removes what a killed run has left behind.
 
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::database::{Database, wrong};
@@ -17,32 +19,46 @@ pub struct Args {
     database: Database,
 }
 
-/// Removes every path that a run made, did not remove, and no living process uses.
+/// Removes every path that a run made, did not remove, and no living process uses; with a work directory go the devices,
+/// mounts and settings made for it, also those of runs in other stores.
 ///
 /// # Errors
 /// Something that could not be removed; the rest is removed all the same.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let store = args.database.open_existing()?;
+    let targets = crate::target::abandoned_targets();
+    // Without a store there can still be devices of a run in another.
+    let store = match args.database.open_existing() {
+        Err(_) if !targets.is_empty() => None,
+        other => Some(other?),
+    };
+    let of_store = store.as_ref().map_or_else(|| Ok(Vec::new()), abandoned)?;
+    let mut left: Vec<(Option<i64>, PathBuf)> =
+        of_store.into_iter().map(|(run, path)| (Some(run), PathBuf::from(path))).collect();
+    let known: BTreeSet<PathBuf> = left.iter().filter_map(|(_, path)| path.canonicalize().ok()).collect();
+    left.extend(targets.into_iter().filter(|path| !known.contains(path)).map(|path| (None, path)));
     let mut out = std::io::stdout().lock();
     let mut failed = false;
-    let left = abandoned(&store)?;
     if left.is_empty() {
         writeln!(out, "nothing was left behind")?;
     }
     for (run, path) in left {
+        let of = run.map_or_else(|| "a run of another store".to_owned(), |run| format!("run {run}"));
+        let path = path.display();
         if args.dry_run {
-            writeln!(out, "would remove {path} (run {run})")?;
+            writeln!(out, "would remove {path} ({of})")?;
             continue;
         }
-        match crate::target::remove(std::path::Path::new(&path)) {
+        match crate::target::remove(Path::new(&path.to_string())) {
             Ok(()) => {
-                store.remove_leftover(run, &path).map_err(|error| wrong(&error))?;
-                mark_interrupted(&store, run)?;
-                writeln!(out, "removed {path} (run {run})")?;
+                if let (Some(run), Some(store)) = (run, &store) {
+                    store.remove_leftover(run, &path.to_string()).map_err(|error| wrong(&error))?;
+                    mark_interrupted(store, run)?;
+                }
+                writeln!(out, "removed {path} ({of})")?;
             }
             Err(error) => {
                 failed = true;
-                writeln!(std::io::stderr(), "assay: cannot remove {path} (run {run}): {error}")?;
+                writeln!(std::io::stderr(), "assay: cannot remove {path} ({of}): {error}")?;
             }
         }
     }

@@ -9,6 +9,12 @@ pub fn this_process() -> String {
     format!("{pid} {}", start_ticks(pid).unwrap_or(0))
 }
 
+/// `"PID START_TICKS"` of a living process.
+#[must_use]
+pub fn identity_of(pid: u32) -> Option<String> {
+    start_ticks(pid).map(|ticks| format!("{pid} {ticks}"))
+}
+
 /// Whether the process that once called itself so still lives; never for an empty text.
 #[must_use]
 pub fn process_lives(identity: &str) -> bool {

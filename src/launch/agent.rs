@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 use super::{Answer, PROTOCOL, Reply, Request, descendants};
 use crate::engine::{self, EngineError, Task};
 use crate::observe;
-use crate::record::HostFacts;
+use crate::record::{HostFacts, Outcome};
 use crate::target::{self, TargetError};
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
@@ -26,7 +26,7 @@ pub fn serve() -> Result<(), String> {
     if request.protocol != PROTOCOL {
         return Err(format!("the request has protocol {}, this agent knows {PROTOCOL}", request.protocol));
     }
-    let reply = execute(&request);
+    let reply = if request.rehearsal { rehearse(&request) } else { execute(&request) };
     let bytes = serde_json::to_vec(&reply).map_err(|e| format!("the reply cannot be written: {e}"))?;
     std::io::stdout().write_all(&bytes).map_err(|e| format!("the reply cannot be written: {e}"))
 }
@@ -79,6 +79,15 @@ fn execute(request: &Request) -> Reply {
     reply
 }
 
+/// Makes the target once to see that it can be made; what lasts longer than a trial stays for the first one.
+fn rehearse(request: &Request) -> Reply {
+    let answer = match target::rehearse(&request.target) {
+        Ok(()) => Answer::Done(Outcome::default()),
+        Err(error) => not_ready(error),
+    };
+    Reply { answer, facts: HostFacts::default(), disturbance: None }
+}
+
 /// The same state before each trial; then the hook.
 fn prepare(request: &Request) -> Result<target::Ready, Answer> {
     let ready = target::prepare(&request.target).map_err(not_ready)?;
@@ -94,7 +103,7 @@ fn prepare(request: &Request) -> Result<target::Ready, Answer> {
 fn not_ready(error: TargetError) -> Answer {
     let reason = match (error.to_string(), error.hint()) {
         (reason, hint) if hint.is_empty() => reason,
-        (reason, hint) => format!("{reason} (hint: {hint})"),
+        (reason, hint) => format!("{reason}\nhint: {hint}"),
     };
     match error {
         TargetError::Unavailable { .. } => Answer::Unsupported { reason },

@@ -30,6 +30,9 @@ pub struct Request {
     pub task: Task,
     /// What it works on.
     pub target: TargetSpec,
+    /// Only make the target and put it back; no trial.
+    #[serde(default)]
+    pub rehearsal: bool,
     /// Shell hook before the trial.
     pub before: Option<String>,
     /// Shell hook after it, also when it failed.

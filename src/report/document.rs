@@ -72,7 +72,7 @@ pub struct Document<'a> {
     /// Facts in which arms differ undeclared.
     pub differences: &'a [FactDifference],
     /// Facts of the host, all.
-    pub host: Vec<(&'a str, &'a str)>,
+    pub host: Vec<(&'a str, String)>,
     /// Trials that failed or were skipped, those with the same reason together.
     pub failures: Vec<Failure>,
     /// How to repeat it.
@@ -122,7 +122,7 @@ impl<'a> Document<'a> {
             notes: notes(run, analysis, &common_caveats(&primary), &names),
             noise: noise(run, analysis.noise_floor.as_ref()),
             differences: &analysis.differences,
-            host: run.facts.first().map(host).unwrap_or_default(),
+            host: host(run),
             failures: failures(run, &names),
             repeat: repeat(run),
         }
@@ -337,8 +337,15 @@ fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
     Some(text)
 }
 
-fn host(facts: &crate::record::HostFacts) -> Vec<(&str, &str)> {
-    facts.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+fn host(run: &Run) -> Vec<(&str, String)> {
+    // In the order of the cells, so that values stand as the levels do.
+    let mut used: Vec<(u32, u32)> =
+        run.trials.iter().filter_map(|trial| Some((trial.cell, trial.facts?))).collect();
+    used.sort_unstable();
+    let mut seen = std::collections::BTreeSet::new();
+    let used: Vec<u32> =
+        used.into_iter().map(|(_, facts)| facts).filter(|facts| seen.insert(*facts)).collect();
+    super::host_facts::host_facts(&run.facts, &used)
 }
 
 fn repeat(run: &Run) -> Repeat {

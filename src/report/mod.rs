@@ -9,6 +9,7 @@ mod failures;
 mod footnotes;
 mod format;
 mod grid;
+mod host_facts;
 mod html;
 mod html_text;
 mod json;

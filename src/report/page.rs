@@ -16,7 +16,7 @@ const MOST_JOB_LINES: usize = 40;
 /// Columns of one fact of the host; a longer one is shortened in the middle (JSON and HTML have it whole).
 const MOST_FACT: usize = 60;
 /// Facts of the host named in text; JSON and HTML have all.
-const TOLD_FACTS: [&str; 18] = [
+const TOLD_FACTS: [&str; 21] = [
     "cpu.model",
     "cpu.count",
     "cpu.governor",
@@ -25,6 +25,7 @@ const TOLD_FACTS: [&str; 18] = [
     "memory.total",
     "virt",
     "kernel.release",
+    "target.device",
     "device",
     "device.kind",
     "device.model",
@@ -32,6 +33,8 @@ const TOLD_FACTS: [&str; 18] = [
     "queue.scheduler",
     "queue.write_cache",
     "fs.type",
+    "mkfs.command",
+    "mkfs.version",
     "mount.options",
     "io_uring",
     "o_direct",

@@ -40,6 +40,7 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
         engine: engine(spec),
         task,
         target,
+        rehearsal: false,
         before: surroundings.before.clone(),
         after: surroundings.after.clone(),
     }

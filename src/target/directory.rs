@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
-use super::journal;
+use super::{journal, registry};
 
 /// The file that says a directory was made by assay and may be removed by it.
 pub const MARK: &str = ".assay-work";
@@ -79,6 +79,7 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
             // Mounts below it are undone first: what is on them is not the directory's to remove.
             let real = path.canonicalize()?;
             journal::undo_all(&real).map_err(std::io::Error::other)?;
+            registry::unregister(&real);
             // The mark goes last, so that a removal cut short can be finished later.
             empty(path)?;
             std::fs::remove_dir_all(path)

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::error::TargetError;
-use super::undo;
+use super::{registry, undo};
 
 /// The journal's file in the work directory.
 pub(super) const JOURNAL: &str = ".assay-journal";
@@ -132,6 +132,7 @@ impl Journal {
                 TargetError::failed(format!("{} cannot be read: {error}", path.display()))
             })?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                registry::register(directory);
                 Contents { boot: boot.clone(), ..Contents::default() }
             }
             Err(error) => return Err(TargetError::io("cannot read", path)(error)),

@@ -115,6 +115,9 @@ pub(super) fn clear_ends(device: &Path) -> std::io::Result<()> {
     let zeroes = vec![0_u8; ENDS as usize];
     for (start, length) in [(0, ENDS), (BTRFS_MIRROR, 4096 + 65_536), (size.saturating_sub(ENDS), ENDS)] {
         let length = length.min(size.saturating_sub(start));
+        if length == 0 {
+            continue;
+        }
         file.seek(SeekFrom::Start(start))?;
         file.write_all(&zeroes[..length as usize])?;
     }

@@ -19,6 +19,7 @@ mod obstacles;
 mod overwrite;
 mod pmem;
 mod ramdisk;
+mod registry;
 mod scsi_debug;
 mod spec;
 mod stack;
@@ -30,8 +31,9 @@ pub use directory::{MARK, WorkDirectory, remove};
 pub use error::TargetError;
 pub use obstacles::obstacle;
 pub use overwrite::{Refusal, may_overwrite};
+pub use registry::abandoned_targets;
 pub use spec::{Setup, TargetSpec};
-pub use trial::{Ready, facts, prepare, release};
+pub use trial::{Ready, facts, prepare, rehearse, release};
 
 // What others do to the machine is seen by `host`; launchers reach it through the target they disturb.
 pub use crate::host::{Disturbance, Interference};

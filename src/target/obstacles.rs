@@ -16,6 +16,10 @@ use crate::experiment::{Device, DeviceKind, Filesystem, TargetSettings};
 /// The first thing that stands in the way. Nothing was touched.
 pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> Result<(), TargetError> {
     if let Some(Device::Block(path)) = &settings.device {
+        if !path.exists() {
+            let reason = format!("there is no {}", path.display());
+            return Err(TargetError::unavailable(reason, "ls /sys/block shows the devices there are"));
+        }
         may_overwrite(path, named)?;
     }
     if (settings.makes() || !settings.knobs.is_empty()) && !crate::host::may_administer() {
@@ -27,13 +31,13 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
         return Err(found);
     }
     if let Some(fs) = settings.fs {
-        if let Some(found) = mkfs::obstacle(fs) {
-            return Err(found);
-        }
         if !crate::host::has_filesystem(fs.name()) {
             let reason =
                 format!("{} is not offered here: {}", fs.name(), crate::host::missing_driver(fs.name()));
             return Err(TargetError::unavailable(reason, "boot a kernel that has it"));
+        }
+        if let Some(found) = mkfs::obstacle(fs) {
+            return Err(found);
         }
         mount::rehearse(fs.name(), &mount_options(settings))?;
     }

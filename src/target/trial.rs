@@ -42,6 +42,27 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
     Ok(ready)
 }
 
+/// Makes what is to be made, sets what is to be set, and puts back what is for a trial alone.
+///
+/// # Errors
+/// As [`prepare`], and what could not be put back.
+pub fn rehearse(spec: &TargetSpec) -> Result<(), TargetError> {
+    let mut spec = spec.clone();
+    let Some(setup) = &mut spec.setup else { return Ok(()) };
+    // Filling a whole device shows nothing and takes long.
+    if setup.settings.fresh.unwrap_or_default() == Fresh::Trial {
+        setup.settings.state = None;
+    }
+    let ready = match &spec.setup {
+        Some(setup) => set_up(&spec, setup)?,
+        None => Ready::default(),
+    };
+    match release(&spec, ready).into_iter().next() {
+        Some(note) => Err(TargetError::failed(note)),
+        None => Ok(()),
+    }
+}
+
 fn empty_own(directory: &Path) -> Result<(), TargetError> {
     if !directory.join(MARK).exists() {
         return Err(TargetError::NotOurs(directory.to_owned()));

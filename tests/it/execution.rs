@@ -106,6 +106,7 @@ fn request(cell: usize, round: u32) -> Request {
         engine: EngineKind::Native,
         task: Task { seed: u64::from(round) * 1000 + cell as u64, ..Task::default() },
         target: TargetSpec::default(),
+        rehearsal: false,
         before: None,
         after: None,
     }

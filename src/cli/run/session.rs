@@ -14,7 +14,7 @@ use super::{Args, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
-use crate::launch::Local;
+use crate::launch::{Answer, LaunchError, Launcher, Local, Request};
 use crate::plan::Writes;
 use crate::record::{RunState, Status};
 use crate::run::{Ending, Execution, Limits};
@@ -70,10 +70,19 @@ pub(super) fn database_flag(args: &Args) -> String {
 /// What killed runs have left is listed by the next start.
 fn tell_abandoned(store: &Store, resumed: Option<i64>) -> anyhow::Result<()> {
     use std::io::Write;
+    let mut told = Vec::new();
     for (run, path) in crate::cli::cleanup::abandoned(store)? {
         if Some(run) != resumed {
             writeln!(std::io::stderr(), "run {run} was killed and left {path}; `assay cleanup` removes it")?;
         }
+        told.extend(Path::new(&path).canonicalize().ok());
+    }
+    for path in target::abandoned_targets().into_iter().filter(|path| !told.contains(path)) {
+        let path = path.display();
+        writeln!(
+            std::io::stderr(),
+            "a run was killed and left devices in {path}; `assay cleanup` removes them"
+        )?;
     }
     Ok(())
 }
@@ -135,6 +144,9 @@ fn trials(
     }
     let mut launcher =
         Local::new().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
+    if !rehearsed(&mut launcher, prepared, cancelled)? {
+        return Ok(Ending::Interrupted);
+    }
     let plan = &prepared.plan;
     let limits = Limits {
         rounds: plan.rounds_at_most(),
@@ -163,6 +175,40 @@ fn trials(
             .map_err(|error| Failure::tool(format!("cannot remove {}: {error}", path.display())))?;
     }
     ending.map_err(|error| Failure::tool(error).into())
+}
+
+/// Makes every target once before the first trial, so that what mkfs or the kernel refuses is said once, and at once.
+/// False: interrupted.
+fn rehearsed(launcher: &mut Local, prepared: &Prepared, cancelled: &AtomicBool) -> anyhow::Result<bool> {
+    let mut seen = Vec::new();
+    for (cell, spec) in prepared.plan.cells.iter().enumerate() {
+        let asked = crate::run::request(&prepared.plan, &prepared.surroundings, cell, 0);
+        if asked.target.setup.is_none() || seen.contains(&asked.target.setup) {
+            continue;
+        }
+        seen.push(asked.target.setup.clone());
+        let asked = Request { rehearsal: true, before: None, after: None, ..asked };
+        let reply = match launcher.launch(&asked, cancelled) {
+            Err(LaunchError::Cancelled) => return Ok(false),
+            other => other.map_err(Failure::tool)?,
+        };
+        let (reason, output) = match reply.answer {
+            Answer::Done(_) => continue,
+            Answer::Failed { reason, output, .. } => (reason, output),
+            Answer::Unsupported { reason } => (reason, String::new()),
+        };
+        let (reason, hint) = reason.split_once("\nhint: ").unwrap_or((&reason, ""));
+        let mut message = format!("the target of {} cannot be made: {reason}", spec.label);
+        // What is said already is not said twice.
+        for line in
+            output.lines().filter(|line| !line.trim().is_empty() && !reason.contains(line.trim())).take(12)
+        {
+            message.push_str(&format!("\n  | {line}"));
+        }
+        let failure = Failure::tool(message);
+        return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
+    }
+    Ok(true)
 }
 
 /// Removes everything the run wrote down that it would make.

@@ -87,8 +87,9 @@ host
   cpu.model AMD EPYC 7B13 64-Core Processor - cpu.count 2 - cpu.governor
   performance - cpu.boost on - memory.total 8.00 GiB - virt virtual
   machine - kernel.release 6.12.9-amd64 - device.kind virtio -
-  queue.scheduler mq-deadline - queue.write_cache write back - fs.type
-  ext4 - mount.options rw,relatime,errors=remount-ro - io_uring usable
+  queue.scheduler mq-deadline | none - queue.write_cache write back -
+  fs.type ext4 - mount.options rw,relatime,errors=remount-ro - io_uring
+  usable
 
 to repeat it (seed 42)
   assay run randwrite.fio --vary 'direct=0,1' --vary \
