@@ -69,10 +69,10 @@ pub struct MethodOptions {
     pub polled: bool,
     /// `hipri_percentage`: of pvsync2's I/Os; 100 by default.
     pub polled_percent: u8,
-    /// `fixedbufs`: buffers are registered with the ring.
-    pub fixed_buffers: bool,
-    /// `registerfiles`: files are registered with the ring.
-    pub registered_files: bool,
+    /// `fixedbufs`: buffers are registered with the ring; `None`, when it is not set: where the kernel lets them be.
+    pub fixed_buffers: Option<bool>,
+    /// `registerfiles`: files are registered with the ring; `None`, when it is not set: they are.
+    pub registered_files: Option<bool>,
     /// `sqthread_poll`: a kernel thread takes submissions.
     pub submission_thread: bool,
     /// `sqthread_poll_cpu`: where it runs.

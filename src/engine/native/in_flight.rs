@@ -105,6 +105,7 @@ impl<M: Asynchronous> Queue<'_, M> {
         let transfer = Transfer {
             slot,
             operation: next.operation,
+            number: next.file,
             file: running.files[next.file].as_fd(),
             offset: next.offset,
             length: next.length,

@@ -42,6 +42,8 @@ pub(super) struct JobCounts {
     pub(super) failure: Option<Failure>,
     /// The depth of a `latency_target`, and whether it was found before the job ended.
     pub(super) latency_depth: Option<(u32, bool)>,
+    /// What its reader should know, e.g. what the method did by itself.
+    pub(super) notes: Vec<String>,
 }
 
 impl JobCounts {
@@ -76,7 +78,8 @@ pub(super) fn run(
         IoMethod::Sync => running.run(line, |running| one_by_one::run(running, Sync::default(), line)),
         IoMethod::Null => running.run(line, |running| one_by_one::run(running, Null, line)),
         IoMethod::IoUring => {
-            let mut ring = IoUring::new(depth).map_err(refused)?;
+            let mut ring = IoUring::new(job, depth, &running.files, &running.buffers).map_err(refused)?;
+            running.notes.extend(ring.note());
             running.run(line, |running| in_flight::run(running, &mut ring, line))
         }
         IoMethod::Libaio => {
@@ -95,6 +98,8 @@ pub(super) struct Running<'j> {
     pub(super) buffers: Buffers,
     pub(super) clock: Clock,
     pub(super) begun_ns: u64,
+    /// For [`JobCounts::notes`].
+    pub(super) notes: Vec<String>,
     pub(super) ahead: Ahead,
     pub(super) meter: Meter,
     /// When the ramp ends; then when the runtime does (never, without one).
@@ -142,6 +147,7 @@ impl<'j> Running<'j> {
             buffers,
             clock,
             begun_ns: 0,
+            notes: Vec::new(),
             ahead: Ahead::new(source),
             meter: Meter::new(&directions(job), job.method.is_asynchronous(), job.rate.is_limited()),
             until_ns: 0,
@@ -246,6 +252,7 @@ impl<'j> Running<'j> {
             usage: self.usage,
             failure,
             latency_depth: self.tempo.as_ref().and_then(|tempo| tempo.found()),
+            notes: self.notes,
         }
     }
 

@@ -62,7 +62,14 @@ fn transfer_run<M: Synchronous>(
             buffers.prepare_write(0, run.length, offset);
             now = clock.now_ns();
         }
-        let transfer = Transfer { slot: 0, operation: run.operation, file, offset, length: run.length };
+        let transfer = Transfer {
+            slot: 0,
+            operation: run.operation,
+            number: run.file,
+            file,
+            offset,
+            length: run.length,
+        };
         result = method.transfer(&transfer, buffers);
         let ended = clock.now_ns();
         if result != Ok(run.length) {
@@ -101,6 +108,7 @@ fn transfer_one<M: Synchronous>(
     let transfer = Transfer {
         slot: 0,
         operation: next.operation,
+        number: next.file,
         file: running.files[next.file].as_fd(),
         offset: next.offset,
         length: next.length,

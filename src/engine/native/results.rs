@@ -93,6 +93,11 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
     latency(outcome, job, "sync.lat_ns", Direction::Write, LatencyKind::Sync, syncs);
     push(outcome, job, "runtime", Unit::Seconds, runtime_s);
     depth_found(outcome, job, members);
+    for note in members.iter().flat_map(|member| &member.notes) {
+        if !outcome.notes.contains(note) {
+            outcome.notes.push(note.clone());
+        }
+    }
     usage(outcome, job, members);
 }
 

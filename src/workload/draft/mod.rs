@@ -213,10 +213,13 @@ impl Draft {
         if name == "refill_buffers" {
             return Some(on.map(|on| self.refill = Some(on)));
         }
+        match name {
+            "fixedbufs" => return Some(on.map(|on| options.fixed_buffers = Some(on))),
+            "registerfiles" => return Some(on.map(|on| options.registered_files = Some(on))),
+            _ => {}
+        }
         let (switch, negated) = match name {
             "hipri" => (&mut options.polled, false),
-            "fixedbufs" => (&mut options.fixed_buffers, false),
-            "registerfiles" => (&mut options.registered_files, false),
             "sqthread_poll" => (&mut options.submission_thread, false),
             "nowait" => (&mut options.no_wait, false),
             "fsync_on_close" => (&mut job.fsync_on_close, false),

@@ -10,12 +10,6 @@ const NOT_YET: &[&str] = &[
     "ioengine=mmap",
     "hipri",
     "hipri_percentage",
-    "fixedbufs",
-    "registerfiles",
-    "sqthread_poll",
-    "sqthread_poll_cpu",
-    "nonvectored",
-    "force_async",
     "nowait",
     // Placement.
     "bssplit",

@@ -122,7 +122,12 @@ fn methods_have_options_of_their_own() {
     let options =
         job("ioengine=io_uring\nhipri\nfixedbufs=1\nsqthread_poll\nsqthread_poll_cpu=1\nnonvectored=0")
             .method_options;
-    assert!(options.polled && options.fixed_buffers && options.submission_thread && options.vectored);
+    assert!(
+        options.polled
+            && options.fixed_buffers == Some(true)
+            && options.submission_thread
+            && options.vectored
+    );
     assert_eq!((options.submission_cpu, options.polled_percent), (Some(1), 100));
     assert!(job("ioengine=libaio\nnowait=1").method_options.no_wait);
     assert!(made("ioengine=psync\nhipri=0").is_ok());

@@ -1,29 +1,161 @@
-//! io_uring(7) with plain reads and writes.
+//! io_uring(7): what is queued is handed over by one call, what has ended is taken from memory shared with the kernel.
+//!
+//! Enters: transfers, and what the job asks of the ring (polling, registered files and buffers, a submission thread).
+//! Leaves: completions. It must not know when to submit or to wait.
 
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use io_uring::{opcode, squeue, types};
+use io_uring::squeue::{Entry, Flags};
+use io_uring::{opcode, types};
 use rustix::io::Errno;
 
 use super::{Asynchronous, Completion, Operation, Transfer};
 use crate::engine::native::buffers::Buffers;
+use crate::workload::{Job, MethodOptions};
+
+/// How long a submission thread spins for more before it sleeps: the kernel's default, which fio uses.
+const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
 
 /// A ring with room for every slot.
 pub(in super::super) struct IoUring {
     ring: io_uring::IoUring,
+    options: MethodOptions,
+    fixed_buffers: bool,
+    registered_files: bool,
+    /// One a slot, for registered buffers and for READV and WRITEV.
+    vectors: Vec<libc::iovec>,
+    queued: u32,
 }
 
 impl IoUring {
-    /// A ring of at least `depth` entries.
+    /// A ring of at least `depth` entries, set up and registered with as `job` asks.
     ///
     /// # Errors
-    /// ENOSYS or EPERM where io_uring is disabled, ENOMEM over the memory lock limit.
-    pub(in super::super) fn new(depth: u32) -> Result<IoUring, Errno> {
-        let ring =
-            io_uring::IoUring::new(depth.max(1).next_power_of_two()).map_err(|error| errno_of(&error))?;
-        Ok(IoUring { ring })
+    /// ENOSYS or EPERM where io_uring is disabled, ENOMEM over the memory lock limit, EINVAL for what the kernel lacks.
+    pub(in super::super) fn new(
+        job: &Job,
+        depth: u32,
+        files: &[File],
+        buffers: &Buffers,
+    ) -> Result<IoUring, Errno> {
+        let options = job.method_options;
+        let ring = set_up(options, depth).map_err(|error| errno_of(&error))?;
+        let vectors: Vec<libc::iovec> = (0..depth.max(1) as usize)
+            .map(|slot| libc::iovec {
+                iov_base: buffers.address(slot).cast(),
+                iov_len: job.max_block() as usize,
+            })
+            .collect();
+        let submitter = ring.submitter();
+        let wanted = options.fixed_buffers.or(options.vectored.then_some(false));
+        let fixed_buffers = registered(wanted, || {
+            #[expect(unsafe_code, reason = "the kernel keeps the addresses")]
+            // SAFETY: every slot has a buffer of that length, and the buffers outlive the ring.
+            unsafe {
+                submitter.register_buffers(&vectors)
+            }
+        })?;
+        let numbers: Vec<_> = files.iter().map(AsRawFd::as_raw_fd).collect();
+        let registered_files = registered(options.registered_files, || submitter.register_files(&numbers))?;
+        Ok(IoUring { ring, options, fixed_buffers, registered_files, vectors, queued: 0 })
     }
+
+    /// What it did that the job did not ask for.
+    pub(in super::super) fn note(&self) -> Option<String> {
+        let done = [
+            (self.fixed_buffers && self.options.fixed_buffers.is_none(), "buffers (fixedbufs=0 does not)"),
+            (
+                self.registered_files && self.options.registered_files.is_none(),
+                "files (registerfiles=0 does not)",
+            ),
+        ];
+        let done: Vec<&str> = done.iter().filter_map(|(done, what)| done.then_some(*what)).collect();
+        (!done.is_empty()).then(|| format!("io_uring registers {}", done.join(" and ")))
+    }
+
+    fn entry(&mut self, transfer: &Transfer<'_>, buffers: &Buffers) -> Result<Entry, Errno> {
+        let Transfer { slot, length, offset, .. } = *transfer;
+        let options = self.options;
+        let file = match self.registered_files {
+            true => types::Fd(transfer.number as i32),
+            false => types::Fd(transfer.file.as_raw_fd()),
+        };
+        let (address, index) = (buffers.address(slot), slot as u16);
+        let flags = if options.no_wait { libc::RWF_NOWAIT } else { 0 };
+        if options.vectored {
+            self.vectors[slot].iov_len = length as usize;
+        }
+        let vector = &raw const self.vectors[slot];
+        let entry = match (transfer.operation, self.fixed_buffers, options.vectored) {
+            (Operation::Read, true, _) => {
+                opcode::ReadFixed::new(file, address, length, index).offset(offset).rw_flags(flags).build()
+            }
+            (Operation::Write, true, _) => {
+                opcode::WriteFixed::new(file, address, length, index).offset(offset).rw_flags(flags).build()
+            }
+            (Operation::Read, false, true) => {
+                opcode::Readv::new(file, vector, 1).offset(offset).rw_flags(flags).build()
+            }
+            (Operation::Write, false, true) => {
+                opcode::Writev::new(file, vector, 1).offset(offset).rw_flags(flags).build()
+            }
+            (Operation::Read, false, false) => {
+                opcode::Read::new(file, address, length).offset(offset).rw_flags(flags).build()
+            }
+            (Operation::Write, false, false) => {
+                opcode::Write::new(file, address, length).offset(offset).rw_flags(flags).build()
+            }
+            (Operation::Fsync, ..) => opcode::Fsync::new(file).build(),
+            (Operation::Fdatasync, ..) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+            (Operation::Trim, ..) => return Err(Errno::NOSYS),
+        };
+        let mut flags = Flags::empty();
+        flags.set(Flags::FIXED_FILE, self.registered_files);
+        self.queued = self.queued.wrapping_add(1);
+        flags.set(Flags::ASYNC, options.force_async > 0 && self.queued.is_multiple_of(options.force_async));
+        Ok(entry.flags(flags).user_data(slot as u64))
+    }
+
+    fn enter(&self, min: usize) -> Result<(), Errno> {
+        match self.ring.submitter().submit_and_wait(min) {
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => Err(errno_of(&error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Registers when it is wanted; when nothing is said, only where the kernel lets it be done.
+fn registered(wanted: Option<bool>, register: impl FnOnce() -> std::io::Result<()>) -> Result<bool, Errno> {
+    match (wanted, wanted.unwrap_or(true).then(register)) {
+        (_, None) => Ok(false),
+        (_, Some(Ok(()))) => Ok(true),
+        (None, Some(Err(_))) => Ok(false),
+        (Some(_), Some(Err(error))) => Err(errno_of(&error)),
+    }
+}
+
+fn set_up(options: MethodOptions, depth: u32) -> std::io::Result<io_uring::IoUring> {
+    let entries = depth.max(1).next_power_of_two();
+    let mut builder = io_uring::IoUring::builder();
+    if options.polled {
+        builder.setup_iopoll();
+    }
+    if options.submission_thread {
+        builder.setup_sqpoll(SUBMISSION_THREAD_IDLE_MS);
+        if let Some(cpu) = options.submission_cpu {
+            builder.setup_sqpoll_cpu(cpu);
+        }
+        return builder.build(entries);
+    }
+    // As fio: completions interrupt nobody who is not waiting for them. Kernels before 6.1 lack it.
+    let mut deferred = builder.clone();
+    deferred.setup_coop_taskrun().setup_taskrun_flag().setup_single_issuer().setup_defer_taskrun();
+    deferred.build(entries).or_else(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => builder.build(entries),
+        _ => Err(error),
+    })
 }
 
 impl Asynchronous for IoUring {
@@ -31,20 +163,7 @@ impl Asynchronous for IoUring {
     const IN_PLACE: &'static [Operation] = &[Operation::Trim];
 
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
-        let file = types::Fd(transfer.file.as_raw_fd());
-        let address = buffers.address(transfer.slot);
-        let entry: squeue::Entry = match transfer.operation {
-            Operation::Read => {
-                opcode::Read::new(file, address, transfer.length).offset(transfer.offset).build()
-            }
-            Operation::Write => {
-                opcode::Write::new(file, address, transfer.length).offset(transfer.offset).build()
-            }
-            Operation::Fsync => opcode::Fsync::new(file).build(),
-            Operation::Fdatasync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-            Operation::Trim => return Err(Errno::NOSYS),
-        };
-        let entry = entry.user_data(transfer.slot as u64);
+        let entry = self.entry(transfer, buffers)?;
         #[expect(unsafe_code, reason = "the ring reads and writes memory by address")]
         // SAFETY: the slot's buffer is at least `length` long and is not touched by anyone until its completion is
         // reaped; buffers and files outlive the ring, which the job loop owns.
@@ -55,7 +174,7 @@ impl Asynchronous for IoUring {
     fn submit(&mut self) -> Result<(), Errno> {
         loop {
             match self.ring.submit() {
-                Ok(_) if self.ring.submission().is_empty() => return Ok(()),
+                Ok(_) if self.options.submission_thread || self.ring.submission().is_empty() => return Ok(()),
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(errno_of(&error)),
@@ -65,6 +184,7 @@ impl Asynchronous for IoUring {
 
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
         let before = done.len();
+        let mut entered = false;
         loop {
             let room = max.saturating_sub(done.len() - before);
             done.extend(self.ring.completion().take(room).map(|event| Completion {
@@ -72,14 +192,14 @@ impl Asynchronous for IoUring {
                 result: u32::try_from(event.result()).map_err(|_| Errno::from_raw_os_error(-event.result())),
             }));
             let missing = min.saturating_sub(done.len() - before);
-            if missing == 0 {
+            // A look alone does not show what the kernel posts only when it is entered.
+            let unseen =
+                done.len() == before && !entered && (self.options.polled || self.ring.submission().taskrun());
+            if missing == 0 && !unseen {
                 return Ok(());
             }
-            match self.ring.submitter().submit_and_wait(missing) {
-                Ok(_) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(errno_of(&error)),
-            }
+            self.enter(missing)?;
+            entered = true;
         }
     }
 
@@ -94,12 +214,8 @@ impl Asynchronous for IoUring {
             // Neither a polled ring nor a kernel before 5.11 can wait for a time.
             let begun = Instant::now();
             while done.len() == before && begun.elapsed() < most {
-                match self.ring.submitter().submit_and_wait(0) {
-                    Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
-                        return Err(errno_of(&error));
-                    }
-                    _ => self.reap(0, usize::MAX, done)?,
-                }
+                self.enter(0)?;
+                self.reap(0, usize::MAX, done)?;
             }
             return Ok(());
         }

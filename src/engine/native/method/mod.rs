@@ -51,6 +51,8 @@ impl Operation {
 pub(super) struct Transfer<'f> {
     pub(super) slot: usize,
     pub(super) operation: Operation,
+    /// Which of the instance's files, and the file itself.
+    pub(super) number: usize,
     pub(super) file: BorrowedFd<'f>,
     pub(super) offset: u64,
     pub(super) length: u32,
