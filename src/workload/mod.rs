@@ -34,7 +34,7 @@ pub use job::{
     SyncMode, Workload,
 };
 pub use job_file::{JobFile, Section, Setting};
-pub use offsets::{DataDirection, DirectionChoice, Offsets, SplitMix};
+pub use offsets::{DataDirection, DirectionChoice, FileChoice, Offsets, SplitMix};
 pub use pace::{LatencyTarget, Rate, RateLimit, RateProcess, ThinkTime};
 pub use placement::{BlockShare, Distribution, FileOrder, FileService, Zone, ZoneSize};
 

@@ -12,7 +12,8 @@ pub enum Distribution {
     Zipf {
         /// Above 0 and not 1.
         theta: f64,
-        /// Where the most popular block is, 0 to 1 of the region; `None`: anywhere, scattered by a hash.
+        /// Where the most popular block is, 0 to 1 of the region; `None`: anywhere. The others are scattered by a hash
+        /// all the same, as in fio.
         center: Option<f64>,
     },
     /// `pareto:H[:CENTER]`: a share of `h` of the blocks has a share of 1 − `h` of the hits, again within those.
@@ -33,6 +34,19 @@ pub enum Distribution {
     Zoned([Vec<Zone>; 3]),
 }
 
+impl Distribution {
+    /// Bytes of a region that `zoned_abs` needs; 0 for all others.
+    #[must_use]
+    pub fn zoned_bytes(&self) -> u64 {
+        let Distribution::Zoned(zones) = self else { return 0 };
+        let bytes = |zone: &Zone| match zone.size {
+            ZoneSize::Bytes(bytes) => bytes,
+            ZoneSize::Percent(_) => 0,
+        };
+        zones.iter().map(|zones| zones.iter().map(bytes).sum()).max().unwrap_or(0)
+    }
+}
+
 /// One zone of [`Distribution::Zoned`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zone {
@@ -47,7 +61,7 @@ pub struct Zone {
 pub enum ZoneSize {
     /// Of the region.
     Percent(u8),
-    /// Of its own.
+    /// Of its own (`zoned_abs`).
     Bytes(u64),
 }
 

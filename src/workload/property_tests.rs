@@ -14,6 +14,9 @@ fn line() -> impl Strategy<Value = String> {
         "[a-z]{1,10}",
         "[0-9]{1,3}[-:,][0-9]{1,3}[km]?",
         "\\PC{0,12}",
+        "[0-9]{1,3}k?/[0-9]{0,3}(:[0-9]{1,3}k?(/[0-9]{1,3})?){0,3}(,[0-9]{1,2}k?/[0-9]{1,2})?",
+        "(zipf|pareto|normal|zoned|zoned_abs|roundrobin)(:[0-9]{1,2}(\\.[0-9]{1,2})?(/[0-9]{1,3}k?)?){0,3}",
+        "(0x[0-9a-f]{1,9}|\"[a-z]{1,3}\"|%o|-?[0-9]{1,11}){1,4}",
         Just("randrw".to_owned()),
         Just("io_uring".to_owned()),
         Just("${NAME}".to_owned()),
@@ -95,6 +98,39 @@ proptest! {
             *slot = true;
         }
         prop_assert!(hit.into_iter().all(|was| was));
+    }
+
+    #[test]
+    fn skewed_and_partly_random_ios_stay_in_their_region(
+        access in prop::sample::select(vec!["randread", "randrw"]),
+        distribution in prop::sample::select(vec![
+            "random", "zipf:1.3", "zipf:0.4:0.9", "pareto:0.1", "normal:30:0.1", "zoned:50/1:50", "zoned_abs:90/8k:10/16k",
+        ]),
+        sizes in prop::sample::select(vec![
+            "bs=4k", "bssplit=2k/10:8k:16k/5", "bsrange=3k-18k", "bssplit=4k/90:12k,bs=8k", "bs=4k,6k",
+        ]),
+        percent in prop::sample::select(vec![0, 30, 100]),
+        length in 1_u64..300_000,
+        seed in any::<u64>(),
+    ) {
+        let sizes = sizes.replace(",bs=", "\nbs=,");
+        let text = format!(
+            "[a]\nrw={access}\n{sizes}\nfilename=f\nrandom_distribution={distribution}\npercentage_random={percent}\n"
+        );
+        let file = JobFile::parse(&text, "p.fio", Path::new("")).unwrap();
+        let job = Workload::resolve(&file).unwrap().jobs.remove(0);
+        let mut offsets = Offsets::new(&job, 7000, length, seed);
+        for index in 0..200 {
+            let write = access == "randrw" && index % 3 == 0;
+            let (direction, sizes) = match write {
+                true => (DataDirection::Write, job.block_sizes.write),
+                false => (DataDirection::Read, job.block_sizes.read),
+            };
+            let Some((at, bytes)) = offsets.draw(direction) else { continue };
+            prop_assert!(at >= 7000 && at + bytes <= 7000 + length, "{at} {bytes}");
+            prop_assert!((sizes.min..=sizes.max).contains(&bytes) && bytes % sizes.min == 0, "{bytes} of {sizes:?}");
+            prop_assert!((at - 7000) % sizes.min == 0, "{at} of {sizes:?}");
+        }
     }
 
     #[test]

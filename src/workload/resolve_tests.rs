@@ -140,6 +140,10 @@ fn each_mistake_says_what_would_be_right() {
         ("offset=9300000000000000000", "beyond the largest file"),
         ("loops=2\nio_size=2m", "loops together with io_size"),
         ("kb_base=1023", "neither 1024 nor 1000"),
+        ("bssplit=4k/60:8k/60", "the shares add up to 120 %, more than 100"),
+        ("random_distribution=zipf:1", "write a number above 0 that is not 1"),
+        ("percentage_random=101", "write at most 100"),
+        ("file_service_type=roundrobin:0", "write 1 or more"),
     ] {
         let error = errors(options);
         assert!(error.to_string().contains(expected), "{options}: {error}");

@@ -28,6 +28,7 @@ mod native_engine;
 mod noise_floor;
 mod open_loop;
 mod overwrite;
+mod placement;
 mod published;
 mod published_job;
 mod report_program;

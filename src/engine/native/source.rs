@@ -6,7 +6,9 @@ use std::io::{Seek, SeekFrom};
 use super::failure::Failure;
 use super::method::Operation;
 use super::verify;
-use crate::workload::{DataDirection, DirectionChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule};
+use crate::workload::{
+    DataDirection, DirectionChoice, FileChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule,
+};
 
 /// One transfer to be made.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Source {
     files: Vec<FileSource>,
     /// The file whose turn it is (fio's round robin).
     turn: usize,
+    /// `file_service_type`, when that is not one after the other, an I/O each.
+    file_choice: Option<Box<FileChoice>>,
     /// Of this loop.
     bytes_left: u64,
     bytes_a_loop: u64,
@@ -73,6 +77,7 @@ impl Source {
             if job.method != IoMethod::Null && !job.pattern.mix.writes() {
                 large_enough(file, region.offset + length, &region.path)?;
             }
+            zones_fit(job, length, &region.path)?;
             total = total.saturating_add(length);
             let seed = seed.wrapping_add((number as u64).wrapping_mul(0xa076_1d64_78bd_642f));
             sources.push(FileSource { offsets: Offsets::new(job, region.offset, length, seed), done: false });
@@ -84,6 +89,12 @@ impl Source {
             choice: DirectionChoice::new(job.pattern.mix, seed ^ 0x5851_f42d_4c95_7f2d),
             files: sources,
             turn: 0,
+            file_choice: FileChoice::new(
+                job.file_service,
+                instance.files.len(),
+                seed ^ 0x2545_f491_4f6c_dd1d,
+            )
+            .map(Box::new),
             bytes_left: once,
             bytes_a_loop: once,
             loops_left: job.loops.max(1) - 1,
@@ -158,6 +169,9 @@ impl Source {
 
     /// The file that a sync goes to: as in fio the one whose turn it is, which with that has had its turn.
     fn whose_turn(&mut self) -> usize {
+        if let Some(choice) = &mut self.file_choice {
+            return choice.draw(|at| !self.files[at].done).unwrap_or(0);
+        }
         let count = self.files.len();
         let at = (self.turn..self.turn + count).map(|at| at % count).find(|at| !self.files[*at].done);
         let at = at.unwrap_or(self.turn);
@@ -183,6 +197,9 @@ impl Source {
     /// The next place in the file whose turn it is, or in the next that is not done.
     #[inline]
     fn place(&mut self, direction: DataDirection) -> Option<(usize, u64, u64)> {
+        if self.file_choice.is_some() {
+            return self.place_chosen(direction);
+        }
         for _ in 0..self.files.len() {
             let at = self.turn;
             self.turn = if at + 1 == self.files.len() { 0 } else { at + 1 };
@@ -196,6 +213,24 @@ impl Source {
             }
         }
         None
+    }
+
+    /// The next place in the file that is chosen. As in fio a file of a skewed choice begins again by itself.
+    fn place_chosen(&mut self, direction: DataDirection) -> Option<(usize, u64, u64)> {
+        let choice = self.file_choice.as_mut()?;
+        loop {
+            let at = choice.draw(|at| !self.files[at].done)?;
+            let file = &mut self.files[at];
+            let mut place = file.offsets.draw(direction);
+            if place.is_none() && choice.is_skewed() {
+                file.offsets.restart();
+                place = file.offsets.draw(direction);
+            }
+            match place {
+                Some((offset, length)) => return Some((at, offset, length)),
+                None => file.done = true,
+            }
+        }
     }
 
     /// fio's `keep_running` when all files are done: within a loop only with `io_size` and a block or more to go.
@@ -265,6 +300,20 @@ fn seed(job: &Job, instance: &Instance, trial_seed: u64) -> u64 {
 
 fn end_of(mut file: &File, path: &std::path::Path) -> Result<u64, Failure> {
     file.seek(SeekFrom::End(0)).map_err(|error| Failure::file("cannot find the end of", path, &error))
+}
+
+/// As in fio, zones that reach beyond a file are an error.
+fn zones_fit(job: &Job, length: u64, path: &std::path::Path) -> Result<(), Failure> {
+    let needed = job.distribution.zoned_bytes();
+    if needed > length {
+        return Err(Failure::Job {
+            job: path.display().to_string(),
+            what: format!(
+                "the zones of random_distribution= take {needed} bytes, and its region has {length}"
+            ),
+        });
+    }
+    Ok(())
 }
 
 /// A read beyond the end would be short: better said before the first I/O.

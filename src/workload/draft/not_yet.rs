@@ -11,11 +11,6 @@ const NOT_YET: &[&str] = &[
     "hipri",
     "hipri_percentage",
     "nowait",
-    // Placement.
-    "bssplit",
-    "percentage_random",
-    "random_distribution",
-    "file_service_type",
     // Files, memory, processors.
     "sync_file_range",
     "fsync_on_close",

@@ -20,6 +20,12 @@ impl SplitMix {
         mix(self.0)
     }
 
+    /// A number from 0 to below 1.
+    #[inline]
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.draw() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
+
     /// A number below `bound`, by Lemire's multiplication; the bias is below 2^-32 for any region there is.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
