@@ -116,6 +116,8 @@ fn the_read_back_is_counted_as_fio_counts_it() {
         "rw=write\ndo_verify=0",
         "rw=randwrite\nloops=3\nioengine=libaio\niodepth=4",
         "rw=write\nfsync=16\nend_fsync=1",
+        "rw=write\nthinktime=1ms\nthinktime_blocks=32\nramp_time=0",
+        "rw=write\nrate_iops=4000\nioengine=io_uring\niodepth=4",
         "rw=write\nbs=3k\nverify_interval=1k",
     ] {
         let job = format!("bs=4k\nsize=1m\nverify=crc32c\n{job}");
@@ -123,6 +125,10 @@ fn the_read_back_is_counted_as_fio_counts_it() {
         let native = counts(&done(EngineKind::Native, ours.path(), &job));
         assert_eq!(native, counts(&done(EngineKind::Fio, theirs.path(), &job)), "{job}");
     }
+    // Nothing is transferred, and every block is right, as with fio's null method.
+    let nothing = place();
+    let null = counts(&done(EngineKind::Null, nothing.path(), "verify=crc32c\nrw=write\nbs=4k\nsize=1m"));
+    assert_eq!(null, [256, 1 << 20, 256, 1 << 20]);
     // With dice: every block of a map is read back; of a mixed job the reads count as well.
     let place = place();
     let mixed = counts(&done(EngineKind::Native, place.path(), "verify=crc32c\nrw=randrw\nbs=4k\nsize=1m"));

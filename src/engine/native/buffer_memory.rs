@@ -34,7 +34,7 @@ impl Mapping {
             let text = errno_text(errno);
             failed(if memory.huge_pages {
                 format!(
-                    "no memory on huge pages: {} of {} KiB are needed ({text}); reserve them, e.g. \
+                    "no memory on huge pages: {} pages of {} KiB are needed ({text}); reserve them, e.g. \
                      echo {} > /proc/sys/vm/nr_hugepages, or leave out mem=",
                     length / unit,
                     unit / 1024,

@@ -219,3 +219,87 @@ fn wrong_blocks(path: &Path, first: &Wrong, count: u64) -> Failure {
         more: count.saturating_sub(1),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{JobFile, Workload};
+
+    fn verifier(settings: &str) -> Verifier {
+        let text = format!("[j]\nsize=64k\nverify=crc32c\n{settings}\n");
+        let file = JobFile::parse(&text, "test.fio", Path::new(".")).unwrap();
+        let workload = Workload::resolve(&file).unwrap();
+        let instances = workload.instances(Path::new("."));
+        Verifier::new(&workload.jobs[0], &instances[0], 7).unwrap()
+    }
+
+    fn transfer(operation: Operation, offset: u64) -> Next {
+        Next { file: 0, operation, offset, length: 4096 }
+    }
+
+    /// Writes a block; what was written.
+    fn write(verifier: &mut Verifier, offset: u64) -> Vec<u8> {
+        let mut block = vec![0; 4096];
+        let next = transfer(Operation::Write, offset);
+        verifier.write(&mut block, &next);
+        verifier.completed(&block, &next).unwrap();
+        block
+    }
+
+    /// A device that lost a write still has a block that is right by itself.
+    #[test]
+    fn an_older_block_is_wrong() {
+        let mut verifier = verifier("rw=randwrite\nnorandommap\nverify_fatal=1");
+        let old = write(&mut verifier, 8192);
+        let new = write(&mut verifier, 8192);
+        assert_ne!(old, new);
+        assert!(verifier.begin_read_back() && verifier.of_backlog().is_none());
+        let next = verifier.read_back().unwrap();
+        assert_eq!((next.operation, next.offset, next.length), (Operation::Read, 8192, 4096));
+        let error = verifier.completed(&old, &next).unwrap_err().to_string();
+        let says = "4096 bytes at offset 8192 of ./j.0.0 are wrong: it is of write 0, and the last one there was write 1";
+        assert!(error.contains(says), "{error}");
+        assert!(verifier.read_back().is_none());
+        assert_eq!(verifier.end_pass(), 4096);
+    }
+
+    #[test]
+    fn wrong_blocks_are_counted_and_the_first_is_kept() {
+        let mut verifier = verifier("rw=read");
+        let block = vec![0; 4096];
+        for offset in [4096, 0] {
+            verifier.completed(&block, &transfer(Operation::Read, offset)).unwrap();
+        }
+        let error = verifier.failure().unwrap().to_string();
+        assert!(
+            error.contains("at offset 4096 of") && error.contains("2 blocks are wrong in all"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn reads_of_a_mixed_job_are_not_judged() {
+        let mut verifier = verifier("rw=randrw");
+        verifier.completed(&[0; 4096], &transfer(Operation::Read, 0)).unwrap();
+        assert!(verifier.failure().is_none());
+    }
+
+    #[test]
+    fn a_full_backlog_is_read_back_between_the_writes() {
+        let mut verifier = verifier("rw=write\nverify_backlog=3\nverify_backlog_batch=2");
+        let mut blocks = Vec::new();
+        for number in 0..3 {
+            assert!(verifier.of_backlog().is_none(), "{number} blocks wait");
+            blocks.push(write(&mut verifier, number * 4096));
+        }
+        for block in &blocks[..2] {
+            let next = verifier.of_backlog().unwrap();
+            verifier.completed(block, &next).unwrap();
+        }
+        assert!(verifier.of_backlog().is_none(), "the batch is done");
+        assert!(verifier.begin_read_back() && verifier.is_reading_back());
+        assert_eq!(verifier.read_back().map(|next| next.offset), Some(2 * 4096));
+        assert!(verifier.failure().is_none());
+        assert_eq!(verifier.end_pass(), 3 * 4096);
+    }
+}
