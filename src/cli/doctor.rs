@@ -1,5 +1,6 @@
 //! `assay doctor`: is this machine fit to measure on.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -54,12 +55,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     all.0.extend(of_path.0);
     all.0.extend(watch(&args.path, WATCH).0);
     let found = findings(&all);
+    let offered = crate::target::offered(&args.path);
     let mut out = anstream::stdout().lock();
     let written = match args.format {
-        Format::Text => write!(out, "{}", text(&args.path, &all, &found)),
+        Format::Text => write!(out, "{}", text(&args.path, &all, &found, &offered)),
         Format::Json => {
             let path = args.path.to_string_lossy();
-            let document = serde_json::json!({ "path": path, "findings": found, "facts": all });
+            let document = serde_json::json!({ "path": path, "findings": found, "facts": all,
+                "targets": offered.iter().cloned().collect::<BTreeMap<_, _>>() });
             writeln!(out, "{document:#}")
         }
     };
@@ -70,7 +73,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn text(path: &Path, facts: &HostFacts, found: &[Finding]) -> String {
+/// What can be made to measure on, and what is missing for the rest.
+type Offered = (&'static str, Option<String>);
+
+fn text(path: &Path, facts: &HostFacts, found: &[Finding], offered: &[Offered]) -> String {
     let fact = |name: &str| facts.get(name).unwrap_or("unknown");
     let place = match (facts.get("fs.type"), facts.get("device")) {
         (Some(fs), Some(device)) => format!("{fs} on {device} ({})", fact("device.kind")),
@@ -82,6 +88,7 @@ fn text(path: &Path, facts: &HostFacts, found: &[Finding]) -> String {
         format!("machine  {} × {}", fact("cpu.count"), facts.get("cpu.model").unwrap_or("processor")),
         format!("kernel   {}", fact("kernel.release")),
     ];
+    lines.extend(targets(offered));
     for finding in found {
         lines.push(String::new());
         let style = style(finding.severity);
@@ -105,6 +112,25 @@ fn text(path: &Path, facts: &HostFacts, found: &[Finding]) -> String {
     lines.push(String::new());
     lines.push(summary(found));
     lines.join("\n") + "\n"
+}
+
+/// `targets  loop zram xfs; not here: ram pmem`.
+fn targets(offered: &[Offered]) -> Vec<String> {
+    let names = |there: bool| {
+        let chosen = offered.iter().filter(|(_, missing)| missing.is_none() == there);
+        chosen.map(|(name, _)| *name).collect::<Vec<_>>().join(" ")
+    };
+    let mut text = match names(true) {
+        none if none.is_empty() => String::new(),
+        some => format!("{some}; "),
+    };
+    match names(false) {
+        none if none.is_empty() => text.truncate(text.len().saturating_sub(2)),
+        some => text.push_str(&format!("not here: {some} (--format json says why)")),
+    }
+    let mut word = "targets  ";
+    let lines = if text.is_empty() { Vec::new() } else { wrapped(&text, WIDTH - INDENT.len()) };
+    lines.into_iter().map(|line| std::mem::replace(&mut word, INDENT).to_owned() + &line).collect()
 }
 
 fn summary(found: &[Finding]) -> String {
@@ -169,7 +195,9 @@ mod tests {
             facts.set(name, value);
         }
         let found = findings(&facts);
-        let text = text(Path::new("/mnt"), &facts, &found);
+        let offered = [("loop", None), ("zram", Some("no zram".to_owned()))];
+        let text = text(Path::new("/mnt"), &facts, &found, &offered);
+        assert!(text.contains("\ntargets  loop; not here: zram (--format json says why)\n"), "{text}");
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert!(plain.lines().all(|line| line.chars().count() <= WIDTH), "{plain}");
         assert!(plain.starts_with("path     /mnt: ext4 on sda (scsi or sata)\n"), "{plain}");
@@ -183,7 +211,7 @@ mod tests {
     #[test]
     fn a_fit_machine_is_told_so() {
         assert!(
-            text(Path::new("."), &HostFacts::default(), &[])
+            text(Path::new("."), &HostFacts::default(), &[], &[])
                 .ends_with("nothing found that would spoil measurements\n")
         );
     }

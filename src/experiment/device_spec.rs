@@ -42,6 +42,16 @@ const KINDS: [(DeviceKind, &str, Option<u64>, &[&str]); 6] = [
 const SMALLEST: u64 = 64 << 10;
 
 impl DeviceKind {
+    /// All.
+    pub const ALL: [DeviceKind; 6] = [
+        DeviceKind::Loop,
+        DeviceKind::Zram,
+        DeviceKind::Ram,
+        DeviceKind::Pmem,
+        DeviceKind::NullBlk,
+        DeviceKind::ScsiDebug,
+    ];
+
     /// The name as written.
     #[must_use]
     pub fn name(self) -> &'static str {

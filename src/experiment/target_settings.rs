@@ -215,6 +215,33 @@ impl TargetSettings {
         if self.fresh == Some(Fresh::Round) { format!("round {round}") } else { String::new() }
     }
 
+    /// In words, a line each: what is made, with what, how often; empty where nothing is.
+    #[must_use]
+    pub fn described(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let device = self.device.as_ref().filter(|_| self.fs != Some(Filesystem::Tmpfs));
+        let fresh = match self.fresh.unwrap_or_default() {
+            Fresh::Trial => "for each trial",
+            Fresh::Round => "for each round",
+            Fresh::Run => "once",
+        };
+        match (self.fs, device) {
+            (Some(fs), None) => lines.push(format!("{} in memory, made {fresh}", fs.name())),
+            (Some(fs), Some(device)) => lines.push(format!("{} on {device}, made {fresh}", fs.name())),
+            (None, Some(device)) if self.makes() => lines.push(format!("{device}, made {fresh}")),
+            (None, _) if !self.knobs.is_empty() => lines.push("settings, for each trial".to_owned()),
+            (None, _) => {}
+        }
+        if let Some(Device::Block(path)) = device {
+            lines.push(format!("everything on {} is erased (named with --destroy)", path.display()));
+        }
+        for (name, values, glue) in [("mkfs", &self.mkfs, " "), ("mount", &self.mount, ",")] {
+            lines.extend((!values.is_empty()).then(|| format!("{name}: {}", values.join(glue))));
+        }
+        lines.extend(self.knobs.iter().map(|knob| format!("{} = {}", knob.path, knob.value)));
+        lines
+    }
+
     /// What does not fit together.
     #[must_use]
     pub fn contradictions(&self) -> Vec<String> {
@@ -303,6 +330,18 @@ mod tests {
             let message = of(&[(key, value)]).unwrap_err();
             assert!(message.contains(expected), "{key}={value}: {message}");
         }
+    }
+
+    #[test]
+    fn a_target_is_told_in_words() {
+        let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().described().join("; ");
+        assert_eq!(said(&[("device", "/")]), "");
+        assert_eq!(said(&[("fs", "tmpfs"), ("device", "loop:1g")]), "tmpfs in memory, made for each trial");
+        assert_eq!(
+            said(&[("fs", "xfs"), ("device", "/dev/no"), ("mount", "a,b"), ("scheduler", "none")]),
+            "xfs on /dev/no, made for each trial; everything on /dev/no is erased (named with --destroy); \
+             mount: a,b; queue/scheduler = none"
+        );
     }
 
     #[test]

@@ -89,12 +89,13 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Removes all in a directory but the mark, the journal, and what a new ext4 has in it.
+/// Removes all in a directory but assay's own mark, journal and lock, and what a new ext4 has in it.
 pub(super) fn empty(directory: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        if name == MARK || name == "lost+found" || name.to_string_lossy().starts_with(journal::JOURNAL) {
+        // Mark, journal and lock all begin so.
+        if name == "lost+found" || name.to_string_lossy().starts_with(".assay-") {
             continue;
         }
         if entry.file_type()?.is_dir() {

@@ -66,6 +66,16 @@ impl TargetError {
         }
     }
 
+    /// A setting that the kernel did not take.
+    pub(super) fn setting(reason: String) -> TargetError {
+        TargetError::Failed {
+            reason,
+            command: String::new(),
+            output: String::new(),
+            hint: "docs/targets.md says where the kernel documents what each setting takes".to_owned(),
+        }
+    }
+
     /// What is missing and what brings it.
     pub(super) fn unavailable(reason: impl Into<String>, hint: impl Into<String>) -> TargetError {
         TargetError::Unavailable { reason: reason.into(), hint: hint.into() }

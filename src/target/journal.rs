@@ -16,7 +16,7 @@ use super::error::TargetError;
 use super::{registry, undo};
 
 /// The journal's file in the work directory.
-pub(super) const JOURNAL: &str = ".assay-journal";
+const JOURNAL: &str = ".assay-journal";
 /// The file that is locked while something is made or undone.
 const LOCK: &str = ".assay-lock";
 /// An agent that was killed needs this long at most to be gone.

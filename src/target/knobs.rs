@@ -47,12 +47,7 @@ pub(super) fn turn(
         paths.push(path);
     }
     for (knob, path) in knobs.iter().zip(paths) {
-        let now = crate::host::write_knob(&path, &knob.value).map_err(|reason| TargetError::Failed {
-            reason,
-            command: String::new(),
-            output: String::new(),
-            hint: "the kernel's Documentation/ABI/stable/sysfs-block says what each setting takes".to_owned(),
-        })?;
+        let now = crate::host::write_knob(&path, &knob.value).map_err(TargetError::setting)?;
         if now != knob.value {
             notes.push(format!("{} was set to {}; the kernel made it {now}", knob.path, knob.value));
         }

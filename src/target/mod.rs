@@ -29,7 +29,7 @@ mod zram;
 
 pub use directory::{MARK, WorkDirectory, remove};
 pub use error::TargetError;
-pub use obstacles::obstacle;
+pub use obstacles::{obstacle, offered};
 pub use overwrite::{Refusal, may_overwrite};
 pub use registry::abandoned_targets;
 pub use spec::{Setup, TargetSpec};

@@ -85,7 +85,7 @@ fn set(directory: &Path, attribute: &str, value: &str) -> Result<(), TargetError
             format!("it has {}", names.join(", ")),
         ));
     }
-    crate::host::write_knob(&path, value).map(drop).map_err(TargetError::failed)
+    crate::host::write_knob(&path, value).map(drop).map_err(TargetError::setting)
 }
 
 /// Since Linux 6.8 the disk is called as its directory in configfs is; before, `nullb` and its index.

@@ -27,7 +27,7 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
             if settings.makes() { "making devices and filesystems" } else { "setting queues and kernel" };
         return Err(TargetError::unavailable(format!("{what} needs root"), "run it with sudo"));
     }
-    if let Some(found) = device(settings) {
+    if let Some(found) = device(settings, below) {
         return Err(found);
     }
     if let Some(fs) = settings.fs {
@@ -58,14 +58,49 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
         .try_for_each(|knob| knobs::place(knob, known.unwrap_or(below)).map(drop))
 }
 
-fn device(settings: &TargetSettings) -> Option<TargetError> {
+/// What can be made here: names of devices and filesystems, each with what is missing for it or `None`.
+#[must_use]
+pub fn offered(below: &Path) -> Vec<(&'static str, Option<String>)> {
+    /// Large enough for every kind, small enough for every machine.
+    const BYTES: u64 = 64 << 20;
+    let of_kind = |kind: DeviceKind| {
+        let device = Some(Device::Made { kind, bytes: BYTES, options: Vec::new() });
+        let settings = TargetSettings { device, ..TargetSettings::default() };
+        (kind.name(), self::device(&settings, below).map(|missing| missing.to_string()))
+    };
+    let of_fs = |fs: Filesystem| {
+        let missing = (!crate::host::has_filesystem(fs.name())).then(|| {
+            format!("{} is not offered here: {}", fs.name(), crate::host::missing_driver(fs.name()))
+        });
+        (fs.name(), missing.or_else(|| mkfs::obstacle(fs).map(|missing| missing.to_string())))
+    };
+    DeviceKind::ALL.into_iter().map(of_kind).chain(Filesystem::ALL.into_iter().map(of_fs)).collect()
+}
+
+/// The file behind a loop device has holes, but the job may fill them all.
+fn room(bytes: u64, below: &Path) -> Option<TargetError> {
+    let space = rustix::fs::statvfs(below).ok()?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    (bytes > free).then(|| {
+        TargetError::unavailable(
+            format!(
+                "a loop device of {bytes} bytes does not fit into {}, which has {free} free",
+                below.display()
+            ),
+            "--directory names a place with more room",
+        )
+    })
+}
+
+fn device(settings: &TargetSettings, below: &Path) -> Option<TargetError> {
     let Some(Device::Made { kind, bytes, options }) = &settings.device else { return None };
     if settings.fs == Some(Filesystem::Tmpfs) {
         return None;
     }
     match kind {
         DeviceKind::Loop => {
-            loop_device::obstacle().or_else(|| loop_device::Wish::read(*bytes, options).err())
+            let wrong = || loop_device::Wish::read(*bytes, options).err();
+            loop_device::obstacle().or_else(wrong).or_else(|| room(*bytes, below))
         }
         DeviceKind::Zram => zram::obstacle(),
         DeviceKind::Ram => ramdisk::obstacle(*bytes),

@@ -118,7 +118,7 @@ fn size(number: u32) -> Option<u64> {
 }
 
 fn set(path: &Path, value: &str) -> Result<(), TargetError> {
-    crate::host::write_knob(path, value).map(drop).map_err(TargetError::failed)
+    crate::host::write_knob(path, value).map(drop).map_err(TargetError::setting)
 }
 
 fn sys(number: u32) -> PathBuf {

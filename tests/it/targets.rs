@@ -532,3 +532,137 @@ fn what_mkfs_or_the_kernel_refuses_is_said_once_in_their_words() {
     refuse(&["--vary", "nr_requests=128,no"], "nr_requests");
     refuse(&["--vary", "scheduler=none,noop"], "it takes none");
 }
+
+#[test]
+fn without_root_it_is_refused_with_the_remedy() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let program = assay(&sandbox, &[]).get_program().to_owned();
+    for target in ["fs=tmpfs", "sysfs:/proc/sys/vm/dirty_ratio=20"] {
+        let output = Command::new("setpriv")
+            .args(["--bounding-set=-all", "--inh-caps=-all"])
+            .arg(&program)
+            .args(["run", "job.fio", "-q", "--vary", "bs=4k,8k", "-t", target])
+            .current_dir(sandbox.path())
+            .output()
+            .unwrap();
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("needs root\nhint: run it with sudo"), "{said}");
+    }
+    assert_eq!(sandbox.names(), BTreeSet::from(["job.fio".to_owned()]));
+}
+
+#[test]
+fn every_engine_works_on_what_was_made() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", ON_DEVICE);
+    let vary = ["--vary", "bs=4k,8k", "--rounds", "1", "-q", "-t", "loop:8m"];
+    if crate::tools::available("fio") {
+        succeed(&sandbox, &[&["run", "job.fio", "--engine", "fio", "--db", "fio.db"][..], &vary].concat());
+        let run = succeed(&sandbox, &["export", "1", "--db", "fio.db", "--format", "json"]);
+        assert!(run.contains("\"done\"") && !run.contains("failed"), "{run}");
+    }
+    let shell = "test -b $ASSAY_DEVICE && dd if=/dev/zero of=$ASSAY_DEVICE bs=4k count=${n} status=none";
+    let command = ["run", "--vary", "n=1,2", "--rounds", "1", "-q", "-t", "loop:8m", "--", "sh", "-c", shell];
+    succeed(&sandbox, &command);
+    let shell =
+        "cd $ASSAY_DIRECTORY && test $(stat -f -c %T .) = tmpfs && test -z \"$(ls)\" && touch file${n}";
+    let command = [
+        "run",
+        "--vary",
+        "n=1,2",
+        "--rounds",
+        "2",
+        "-q",
+        "-t",
+        "fs=tmpfs",
+        "-t",
+        "fresh=run",
+        "--",
+        "sh",
+        "-c",
+        shell,
+    ];
+    succeed(&sandbox, &command);
+    for run in ["1", "2"] {
+        let run = sandbox.export(run);
+        assert!(
+            run.trials.iter().all(|trial| trial.status == assay::record::Status::Done),
+            "{:?}",
+            run.trials
+        );
+    }
+    assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
+}
+
+#[test]
+fn a_run_killed_with_its_devices_goes_on() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let target = ["-t", "loop:32m", "-t", "fs=ext4", "-t", "fresh=run"];
+    let begin = [
+        &["run", "job.fio", "-q", "--vary", "bs=4k,8k", "--rounds", "2", "--after", "touch ran; sleep 9"][..],
+        &target,
+    ];
+    let mut child =
+        assay(&sandbox, &begin.concat()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    // The hook runs where assay does.
+    while !sandbox.path().join("ran").exists() {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_all(&sandbox);
+    child.wait().unwrap();
+    assert!(!left_behind(&sandbox, 0).is_empty());
+    std::fs::remove_file(sandbox.path().join("ran")).unwrap();
+    let mut child = assay(&sandbox, &["run", "--resume", "1", "-q"]).stdout(Stdio::null()).spawn().unwrap();
+    while !sandbox.path().join("ran").exists() {
+        assert!(begun.elapsed() < 2 * PATIENCE);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
+}
+
+#[test]
+fn the_plan_tells_what_is_made_and_doctor_what_can_be() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let arguments = [
+        "run",
+        "job.fio",
+        "--plan",
+        "-t",
+        "loop:32m",
+        "-t",
+        "scheduler=none",
+        "--vary",
+        "fs=ext4,tmpfs",
+        "-t",
+        "fresh=run",
+    ];
+    let plan = succeed(&sandbox, &arguments);
+    let told = "targets, put back afterwards\n  ext4 on loop:32m, made once\n    queue/scheduler = none\n  tmpfs in memory";
+    assert!(plan.contains(told), "{plan}");
+    assert_eq!(sandbox.names(), BTreeSet::from(["job.fio".to_owned()]));
+    let doctor = succeed(&sandbox, &["doctor"]);
+    assert!(
+        doctor.lines().any(|line| line.starts_with("targets  loop ") && line.contains(" ext4 ")),
+        "{doctor}"
+    );
+}

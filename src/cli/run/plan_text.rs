@@ -28,6 +28,7 @@ pub(super) fn print(prepared: &Prepared) -> std::io::Result<()> {
         writeln!(out, "  round {}: {}", round + 1, shortened(&order))?;
     }
     stopping(&mut out, prepared)?;
+    targets(&mut out, prepared)?;
     files(&mut out, prepared)?;
     tools(&mut out, prepared)?;
     writeln!(out, "\nlongest time")?;
@@ -64,6 +65,23 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
     )?;
     if let Some(budget) = plan.stop.time_budget_s {
         writeln!(out, "  with the round that passes {}", pretty_duration(budget))?;
+    }
+    Ok(())
+}
+
+/// What is made, what is set, and what is erased for it.
+fn targets(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
+    let mut seen: Vec<String> = Vec::new();
+    for target in prepared.plan.cells.iter().map(|cell| &cell.target) {
+        let lines = target.described();
+        if let Some(first) = lines.first().filter(|_| !seen.contains(&lines.join("\n"))) {
+            if seen.is_empty() {
+                writeln!(out, "\ntargets, put back afterwards")?;
+            }
+            writeln!(out, "  {first}")?;
+            lines.iter().skip(1).try_for_each(|line| writeln!(out, "    {line}"))?;
+            seen.push(lines.join("\n"));
+        }
     }
     Ok(())
 }

@@ -161,8 +161,7 @@ fn scheduler(facts: &HostFacts) -> Option<Finding> {
     let seen = facts.get("queue.scheduler").filter(|seen| *seen != "none")?;
     let file = format!("/sys/block/{}/queue/scheduler", facts.get("device")?);
     let effect = "It reorders and merges, and costs CPU time: right for production, but a part of what is measured. \
-                  When that is the question: a run as it is, `echo none > /sys/block/X/queue/scheduler` (X: the \
-                  device), a second run, and `assay compare` of the two.";
+                  When that is the question: assay run --vary scheduler=none,mq-deadline.";
     Some(
         Finding::new("scheduler", Severity::Note, format!("the I/O scheduler is {seen}"), effect)
             .mend(write_command("none", &file))
