@@ -144,3 +144,76 @@ fn what_is_no_job_is_told_shortly() {
         assert!(told.lines().all(|line| line.chars().count() < 200), "{told}");
     }
 }
+
+/// Settings of which fio 3.33 takes the first ones and refuses the others, and so does the native engine.
+const TAKEN: &[&str] = &[
+    "bssplit=4k/50:8k",
+    "bssplit=4k/10:64k/90,8k",
+    "percentage_random=10,20,30",
+    "random_distribution=zipf",
+    "random_distribution=zipf:0.5:0.25",
+    "random_distribution=pareto:0.9",
+    "random_distribution=normal:20",
+    "random_distribution=zoned:50/5:30/15:20/",
+    "random_distribution=zoned_abs:90/16k:10/16k",
+    "file_service_type=gauss:10",
+    "file_service_type=random:8",
+    "file_service_type=sequential",
+    "rate=1g,500m",
+    "rate_iops=,1k",
+    "rate_process=poisson",
+    "latency_target=5ms\nlatency_window=1s\nlatency_percentile=99.9",
+    "thinktime=10\nthinktime_spin=5\nthinktime_blocks=4",
+    "verify=crc32c-intel\nverify_backlog=16\nverify_backlog_batch=8",
+    "verify=xxhash\nverify_interval=512\nverify_fatal=1",
+    "verify=pattern\nverify_pattern=\"abc\"%o0xdeadbeef-12",
+    "buffer_compress_percentage=50\nbuffer_compress_chunk=4k",
+    "dedupe_percentage=30",
+    "iomem=mmapshared",
+    "lockmem=1m",
+    "ioengine=io_uring\nfixedbufs\nregisterfiles=1\nnonvectored=1\nforce_async=4",
+    "ioengine=io_uring\nsqthread_poll=1\nsqthread_poll_cpu=0",
+    "write_hint=none\nflow=0\nio_submit_mode=inline\nallow_mounted_write=0",
+];
+const REFUSED: &[&str] = &[
+    "bssplit=4k/60:8k/60:16k:32k",
+    "percentage_random=101",
+    "random_distribution=zipf:1",
+    "random_distribution=zipf:1.2:1.5",
+    "random_distribution=pareto:1",
+    "random_distribution=normal:100",
+    "random_distribution=gauss",
+    "random_distribution=zoned:50/5:30/15",
+    "file_service_type=any",
+    "rate_process=burst",
+    "latency_percentile=101",
+    "verify=md6",
+    "verify_interval=79",
+    "verify_pattern=0xzz",
+    "dedupe_percentage=101",
+    "mem=stack",
+    "io_submit_mode=other",
+    "cpus_allowed_policy=both",
+    "sync_file_range=read:1",
+    "ioengine=psync\nfixedbufs",
+    "iodepth=0",
+];
+
+#[test]
+fn fio_takes_and_refuses_the_same_settings() {
+    let fio = tools::available("fio");
+    let directory = tempfile::tempdir().unwrap();
+    let cases = TAKEN.iter().map(|case| (case, true)).chain(REFUSED.iter().map(|case| (case, false)));
+    for (settings, right) in cases {
+        let text = format!("[a]\nsize=1m\nrw=randrw\n{settings}\n");
+        let file = JobFile::parse(&text, "a", Path::new("")).unwrap();
+        let native = Workload::resolve(&file);
+        assert_eq!(native.is_ok(), right, "{settings}: {native:?}");
+        if fio {
+            let job = directory.path().join("job.fio");
+            std::fs::write(&job, &text).unwrap();
+            let output = Command::new("fio").arg("--parse-only").arg(&job).output().unwrap();
+            assert_eq!(output.status.success(), right, "{settings}: fio: {output:?}");
+        }
+    }
+}

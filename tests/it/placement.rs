@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use assay::engine::EngineKind;
+use assay::launch::Answer;
 
 use crate::iolog::{Note, counts, parts, transfers, with_logs};
-use crate::native_engine::{done, work};
+use crate::native_engine::{agent, done, work};
 use crate::tools;
 
 /// The transfers of a job without any I/O.
@@ -93,5 +94,17 @@ fn skewed_choices_of_files_give_most_to_few() {
         let files = &shares[..shares.len() - 1];
         let first: f64 = files.iter().rev().take(2).sum();
         assert!(range.contains(&first), "{service}: {shares:?}");
+    }
+}
+
+#[test]
+fn zones_larger_than_a_file_are_an_error() {
+    let (_base, work) = work();
+    let job = "[j]\nrw=randwrite\nbs=4k\nsize=1m\nrandom_distribution=zoned_abs:90/512k:10/1m\n";
+    match agent(EngineKind::Native, job, work.path()).answer {
+        Answer::Failed { reason, .. } => {
+            assert!(reason.contains("take 1572864 bytes, and its region has 1048576"), "{reason}");
+        }
+        other => panic!("{other:?}"),
     }
 }

@@ -211,7 +211,7 @@ impl Offsets {
                 );
             }
             _ => {
-                into.extend(std::iter::from_fn(|| self.draw(direction)).take(most).map(|(offset, _)| offset))
+                into.extend(std::iter::from_fn(|| self.draw(direction)).take(most).map(|(offset, _)| offset));
             }
         }
     }
