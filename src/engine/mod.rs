@@ -143,9 +143,9 @@ pub trait Engine {
 pub fn of(kind: EngineKind) -> Box<dyn Engine> {
     match kind {
         EngineKind::Simulated => Box::new(simulated::Simulated),
-        EngineKind::Null => Box::new(native::Native { null: true }),
+        EngineKind::Null => Box::new(native::Native::new(true)),
         EngineKind::Bare => Box::new(native::Bare),
-        EngineKind::Native => Box::new(native::Native { null: false }),
+        EngineKind::Native => Box::new(native::Native::new(false)),
         EngineKind::Fio => Box::new(fio::Fio),
         EngineKind::Command => Box::new(command::Command),
     }

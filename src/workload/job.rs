@@ -309,11 +309,12 @@ impl Job {
         self.used_blocks().map(|range| range.max).max().unwrap_or(1)
     }
 
-    /// Whether its files must hold data before it starts: it reads, or overwrites.
+    /// Whether its files must hold data before it starts: it reads, overwrites, or maps them (fio's FIO_NOEXTEND).
     #[must_use]
     pub fn needs_layout(&self) -> bool {
         let mix = self.pattern.mix;
-        mix.reads() || (mix.writes() && self.overwrite)
+        let overwrites = (self.overwrite && !self.file_append) || self.method == IoMethod::Mmap;
+        mix.reads() || (mix.writes() && overwrites)
     }
 
     fn used_blocks(&self) -> impl Iterator<Item = BlockRange> {

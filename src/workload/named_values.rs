@@ -2,7 +2,6 @@
 //!
 //! Enters: the name as written. Leaves: what it stands for, or the names that would be right.
 
-use super::draft::is_not_yet;
 use super::fio_options::nearest;
 use super::issue::IoMethod;
 use super::job::{Access, Mix, Pattern};
@@ -108,13 +107,11 @@ pub(super) fn pattern(text: &str) -> Value<Pattern> {
 
 /// `ioengine`.
 pub(super) fn io_method(text: &str) -> Value<IoMethod> {
-    let native =
-        || NATIVE_METHODS.iter().filter(|method| !is_not_yet(&format!("ioengine={}", method.name())));
-    if let Some(method) = native().find(|method| method.name() == text) {
+    if let Some(method) = NATIVE_METHODS.iter().find(|method| method.name() == text) {
         return Ok(*method);
     }
     if FIO_ENGINES.contains(&text) || text.starts_with("external:") {
-        let names: Vec<&str> = native().map(|method| method.name()).collect();
+        let names: Vec<&str> = NATIVE_METHODS.iter().map(|method| method.name()).collect();
         return Err(Fault::NotNative(format!("'{text}' (it has {})", names.join(", "))));
     }
     let near = nearest(text, FIO_ENGINES.iter().copied(), 1);

@@ -18,6 +18,7 @@ mod elsewhere;
 mod engine_command;
 mod engine_fio;
 mod execution;
+mod file_life;
 mod fixtures;
 mod golden;
 mod import;

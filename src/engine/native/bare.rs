@@ -11,7 +11,7 @@ use rustix::io::{pread, pwrite};
 
 use super::failure::{Failure, errno_text};
 use super::usage::Usage;
-use super::{Native, failed, layout};
+use super::{Native, failed, opened};
 use crate::engine::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
 use crate::units::Unit;
@@ -30,7 +30,7 @@ impl Engine for Bare {
 
     fn prepare(&self, task: &Task) -> Result<(), EngineError> {
         plain(&super::resolve(task)?)?;
-        Native { null: false }.prepare(task)
+        Native::new(false).prepare(task)
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
@@ -66,7 +66,7 @@ fn plain(workload: &Workload) -> Result<(&Job, Duration), EngineError> {
 
 fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome, Failure> {
     let region = &instance.files[0];
-    let file = layout::open(job, &region.path)?;
+    let file = opened::open(job, region)?;
     let block = job.max_block();
     let blocks = region
         .length

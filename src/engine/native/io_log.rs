@@ -97,6 +97,7 @@ fn action(operation: Operation) -> &'static str {
         Operation::Trim => "trim",
         Operation::Fsync => "sync",
         Operation::Fdatasync => "datasync",
+        Operation::SyncRange => "sync_file_range",
     }
 }
 

@@ -2,7 +2,6 @@
 //! `one_by_one.rs` (synchronous methods) and `in_flight.rs` (asynchronous ones).
 
 use std::fs::File;
-use std::path::Path;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -15,14 +14,14 @@ use super::failure::{Failure, errno_text};
 use super::io_log::IoLog;
 use super::latency_target::Step;
 use super::meter::{DirectionCounts, Meter, Moments};
-use super::method::{IoUring, Libaio, Null, Operation, Psync, Sync};
+use super::method::{IoUring, Libaio, Mmap, Null, Operation, Psync, Pvsync, Pvsync2, Sync};
 use super::pace::WHENEVER;
 use super::source::{Next, Source};
 use super::start_line::StartLine;
 use super::tempo::{Planned, Tempo, Wanted};
 use super::usage::Usage;
 use super::verify::{self, Verifier};
-use super::{in_flight, layout, numa_memory, one_by_one};
+use super::{affinity, in_flight, numa_memory, one_by_one, opened};
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
 use crate::workload::{Instance, IoMethod, Job};
 
@@ -32,12 +31,16 @@ pub(super) struct JobCounts {
     pub(super) directions: Vec<DirectionCounts>,
     pub(super) sync: Option<LatencyHistogram>,
     pub(super) started_ns: u64,
+    /// When it first had a processor, whose turn all instances wait for after the common start.
+    pub(super) running_ns: u64,
     pub(super) elapsed_ns: u64,
     /// Of that, the phases that only read back what was written (`verify`): no time to write in.
     pub(super) read_back_ns: u64,
     /// It reads in these phases only.
     pub(super) reads_apart: bool,
     pub(super) usage: Usage,
+    /// What a reader of the results must know.
+    pub(super) note: Option<String>,
     /// Why it ended early; what was counted until then stands.
     pub(super) failure: Option<Failure>,
     /// The depth of a `latency_target`, and whether it was found before the job ended.
@@ -72,8 +75,13 @@ pub(super) fn run(
     let refused = |errno| Failure::method(job.method.name(), errno);
     let mut running = Running::new(job, instance, trial_seed, clock, depth as usize)?;
     let failure = match job.method {
-        IoMethod::Psync | IoMethod::Pvsync | IoMethod::Pvsync2 | IoMethod::Mmap => {
-            running.run(line, |running| one_by_one::run(running, Psync, line))
+        IoMethod::Psync => running.run(line, |running| one_by_one::run(running, Psync, line)),
+        IoMethod::Pvsync => running.run(line, |running| one_by_one::run(running, Pvsync, line)),
+        IoMethod::Pvsync2 => running.run(line, |running| one_by_one::run(running, Pvsync2::new(job), line)),
+        IoMethod::Mmap => {
+            let mut mappings = Mmap::new(job, instance, &running.files)?;
+            running.note = Some(mappings.note());
+            running.run(line, |running| one_by_one::run(running, &mut mappings, line))
         }
         IoMethod::Sync => running.run(line, |running| one_by_one::run(running, Sync::default(), line)),
         IoMethod::Null => running.run(line, |running| one_by_one::run(running, Null, line)),
@@ -84,11 +92,14 @@ pub(super) fn run(
         }
         IoMethod::Libaio => {
             // io_destroy takes some 30 ms (it waits for RCU): after the run time has been taken.
-            let mut context = Libaio::new(depth).map_err(refused)?;
+            let mut context = Libaio::new(depth, job.method_options).map_err(refused)?;
             running.run(line, |running| in_flight::run(running, &mut context, line))
         }
     };
-    Ok(running.finish(failure))
+    let mut counts = running.finish(failure);
+    // Its files are closed now.
+    counts.failure = counts.failure.or(opened::remove_all(job, instance).err());
+    Ok(counts)
 }
 
 /// Everything of an instance but its method and what is in flight.
@@ -118,6 +129,11 @@ pub(super) struct Running<'j> {
     read_back_ns: u64,
     io_log: Option<Box<IoLog>>,
     verifier: Option<Box<Verifier>>,
+    note: Option<String>,
+    /// When a processor was first had after the start.
+    running_ns: u64,
+    /// A sync before closing that failed between two loops.
+    not_closed: Option<Failure>,
 }
 
 impl<'j> Running<'j> {
@@ -128,16 +144,9 @@ impl<'j> Running<'j> {
         clock: Clock,
         depth: usize,
     ) -> Result<Self, Failure> {
-        pin(job)?;
+        affinity::apply(job, instance)?;
         numa_memory::apply(job)?;
-        // The null method touches no file; /dev/null stands for the descriptor it never uses.
-        let null = Path::new("/dev/null");
-        let open = |path: &Path| match job.method {
-            IoMethod::Null => File::open(null).map_err(|error| Failure::file("cannot open", null, &error)),
-            _ => layout::open(job, path),
-        };
-        let files: Vec<File> =
-            instance.files.iter().map(|region| open(&region.path)).collect::<Result<_, _>>()?;
+        let files = opened::open_all(job, instance)?;
         let source = Source::new(job, instance, &files, trial_seed)?;
         let buffers = Buffers::for_job(job, depth, source.seed())?;
         let verifier = Verifier::new(job, instance, source.seed()).map(Box::new);
@@ -161,6 +170,9 @@ impl<'j> Running<'j> {
             read_back_ns: 0,
             io_log: IoLog::new(job, instance)?.map(Box::new),
             verifier,
+            note: None,
+            running_ns: 0,
+            not_closed: None,
         })
     }
 
@@ -170,17 +182,24 @@ impl<'j> Running<'j> {
         line: &StartLine,
         transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Option<Failure> {
-        if !line.wait() {
+        let Some(start_ns) = line.wait(&self.clock) else {
             // Nothing was transferred: that must not pass for a result.
             let what = "the jobs that start with it were not ready within a minute".to_owned();
             return Some(Failure::Job { job: self.job.name.clone(), what });
-        }
-        self.sleep_before_start();
-        self.begun_ns = self.clock.now_ns();
+        };
+        // One moment for all, whenever the scheduler lets each run: their times cover the same stretch.
+        self.begun_ns = start_ns + self.start_delay().as_nanos() as u64;
+        line.sleep_until(&self.clock, self.begun_ns);
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
         self.tempo = Tempo::new(self.job, self.begun_ns, self.ahead.seed()).map(Box::new);
         self.attended = self.tempo.is_some() || self.verifier.is_some();
-        let failure = self.transfer_passes(line, transfer_all).err();
+        if self.job.ramp_time.is_zero() {
+            self.ramp_ends(self.begun_ns);
+        }
+        // Waiting for a processor is no part of the first transfer.
+        self.begun_ns = self.clock.now_ns();
+        self.running_ns = self.begun_ns;
+        let failure = self.transfer_passes(line, transfer_all).err().or(self.not_closed.take());
         let failure = failure.or_else(|| self.verifier.as_ref()?.failure());
         if failure.is_some() {
             line.stop_all();
@@ -203,7 +222,7 @@ impl<'j> Running<'j> {
     ) -> Result<(), Failure> {
         loop {
             transfer_all(self)?;
-            if self.job.end_fsync && self.job.pattern.mix.writes() {
+            if syncs_at_end(self.job) {
                 self.sync_files()?;
             }
             if self.verifier.is_none() {
@@ -216,7 +235,7 @@ impl<'j> Running<'j> {
                 let since = self.begun_ns;
                 self.sync_files()?;
                 if self.job.method != IoMethod::Null {
-                    self.files.iter().for_each(layout::drop_cached_pages);
+                    self.files.iter().for_each(opened::drop_cached_pages);
                 }
                 self.begun_ns = self.clock.now_ns();
                 // Neither rates nor pauses hold for it.
@@ -246,10 +265,12 @@ impl<'j> Running<'j> {
             directions: self.meter.finish(name),
             sync: (!sync.is_empty()).then(pack_sync),
             started_ns: self.meter.since_ns,
+            running_ns: self.running_ns,
             elapsed_ns: self.elapsed_ns,
             read_back_ns: self.read_back_ns,
             reads_apart: verify::reads_apart(self.job),
             usage: self.usage,
+            note: self.note,
             failure,
             latency_depth: self.tempo.as_ref().and_then(|tempo| tempo.found()),
             notes: self.notes,
@@ -342,10 +363,7 @@ impl<'j> Running<'j> {
             _ if self.ahead.plan() => Planned::Ready,
             _ => Planned::Done,
         };
-        if self.ahead.began_again() && self.job.invalidate && self.job.method != IoMethod::Null {
-            self.files.iter().for_each(layout::drop_cached_pages);
-        }
-        planned
+        if self.ahead.began_again() && !self.reopen() { Planned::Done } else { planned }
     }
 
     /// Puts into the buffer of `slot` what will be written; false when that takes no time.
@@ -452,7 +470,7 @@ impl<'j> Running<'j> {
         let (operation, offset, length) = (direction.name().to_owned(), next.offset, u64::from(next.length));
         match result {
             // A write that no longer fits is cut short before the next one fails.
-            Ok(moved) if direction == Direction::Write && is_full(&self.files[next.file]) => {
+            Ok(moved) if direction == Direction::Write && opened::is_full(&self.files[next.file]) => {
                 let missing_bytes = self.ahead.bytes_left().saturating_add(length - u64::from(moved));
                 Failure::NoSpace { path, missing_bytes }
             }
@@ -461,15 +479,40 @@ impl<'j> Running<'j> {
                 Failure::NoSpace { path, missing_bytes: self.ahead.bytes_left().saturating_add(length) }
             }
             Err(errno) => {
-                let hint = if errno == Errno::INVAL && self.job.direct {
-                    "; with direct=1 offset and size must be multiples of the device's logical block"
-                } else {
-                    ""
+                let hint = match (errno, self.job.method) {
+                    (Errno::INVAL, _) if self.job.direct => {
+                        "; with direct=1 offset and size must be multiples of the device's logical block"
+                    }
+                    (Errno::IO, IoMethod::Mmap) => {
+                        " (SIGBUS): the mapped file was cut short, or its device gave an error"
+                    }
+                    (Errno::AGAIN, _) if self.job.method_options.no_wait => {
+                        "; with nowait=1 an I/O that would have to wait fails"
+                    }
+                    (Errno::OPNOTSUPP, _) if self.job.method_options.no_wait => {
+                        "; this file cannot be transferred to or from with nowait=1"
+                    }
+                    (Errno::OPNOTSUPP, _) if self.job.method_options.polled => {
+                        "; hipri=1 needs a device with queues that are polled, and direct=1"
+                    }
+                    _ => "",
                 };
                 let error = format!("{}{hint}", errno_text(errno));
                 Failure::Transfer { operation, path, offset, length, error }
             }
         }
+    }
+
+    /// What closing and opening the files does where fio does it, between two loops; false when it failed.
+    #[cold]
+    fn reopen(&mut self) -> bool {
+        if self.job.fsync_on_close && self.job.pattern.mix.writes() {
+            self.not_closed = self.sync_files().err();
+        }
+        if self.job.invalidate && self.job.method != IoMethod::Null {
+            self.files.iter().for_each(opened::drop_cached_pages);
+        }
+        self.not_closed.is_none()
     }
 
     fn sync_files(&mut self) -> Result<(), Failure> {
@@ -485,21 +528,17 @@ impl<'j> Running<'j> {
         Ok(())
     }
 
-    fn sleep_before_start(&self) {
+    fn start_delay(&self) -> Duration {
         let (low, high) = self.job.start_delay;
         // Spread evenly over the clones: repeatable, unlike a draw.
         let share = f64::from(self.instance.clone) / f64::from(self.job.numjobs.max(2) - 1);
-        let delay = low + high.saturating_sub(low).mul_f64(share.min(1.0));
-        if delay > Duration::ZERO {
-            std::thread::sleep(delay);
-        }
+        low + high.saturating_sub(low).mul_f64(share.min(1.0))
     }
 }
 
-/// Whether the file's filesystem has no room for another block.
-fn is_full(file: &File) -> bool {
-    let regular = file.metadata().is_ok_and(|found| found.is_file());
-    regular && rustix::fs::fstatvfs(file).is_ok_and(|space| space.f_bavail == 0)
+/// As in fio a sync before closing is made at the end, too, where the files are still open.
+fn syncs_at_end(job: &Job) -> bool {
+    (job.end_fsync || job.fsync_on_close) && job.pattern.mix.writes()
 }
 
 fn directions(job: &Job) -> Vec<Direction> {
@@ -512,24 +551,4 @@ fn directions(job: &Job) -> Vec<Direction> {
     .into_iter()
     .filter_map(|(used, direction)| used.then_some(direction))
     .collect()
-}
-
-fn pin(job: &Job) -> Result<(), Failure> {
-    if job.cpus_allowed.is_empty() {
-        return Ok(());
-    }
-    let mut set = rustix::thread::CpuSet::new();
-    for cpu in &job.cpus_allowed {
-        if *cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
-            return Err(Failure::Job {
-                job: job.name.clone(),
-                what: format!("cpus_allowed: there is no CPU {cpu}"),
-            });
-        }
-        set.set(*cpu as usize);
-    }
-    rustix::thread::sched_setaffinity(None, &set).map_err(|errno| Failure::Job {
-        job: job.name.clone(),
-        what: format!("cpus_allowed {:?}: {}", job.cpus_allowed, errno_text(errno)),
-    })
 }

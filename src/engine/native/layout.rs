@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, ftruncate, statvfs};
 
 use super::failure::Failure;
-use super::verify;
-use crate::workload::{Fallocate, Instance, IoMethod, Job, SyncMode, Workload};
+use super::opened;
+use crate::workload::{Fallocate, Instance, IoMethod, Workload};
 
 const CHUNK: usize = 1 << 20;
 
@@ -21,6 +21,34 @@ struct Wanted {
     bytes: u64,
     filled: bool,
     fallocate: Fallocate,
+}
+
+/// Moves the regions of jobs with `file_append` behind the end of what their files hold when it is their turn to be
+/// laid out. As in fio that is one instance after the other: a file that the one before grows is longer for the next.
+pub(super) fn place_appends(workload: &Workload, instances: &mut [Instance]) {
+    if !workload.jobs.iter().any(|job| job.file_append) {
+        return;
+    }
+    let mut ends: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for instance in instances {
+        let job = &workload.jobs[instance.job];
+        for region in &mut instance.files {
+            if job.method == IoMethod::Null || opened::is_block_device(&region.path) {
+                continue;
+            }
+            let end = ends
+                .entry(region.path.clone())
+                .or_insert_with(|| std::fs::metadata(&region.path).map_or(0, |found| found.len()));
+            if job.file_append {
+                region.offset = *end;
+            }
+            let grows = !job.create_on_open
+                && (job.needs_layout() || !matches!(job.fallocate, Fallocate::None | Fallocate::Keep));
+            if grows {
+                *end = region.file_size().unwrap_or(0).max(*end);
+            }
+        }
+    }
 }
 
 /// Lays out the files of all `instances`; directories are made only below `own`, which is removed afterwards.
@@ -34,6 +62,17 @@ pub(super) fn lay_out(workload: &Workload, instances: &[Instance], own: &Path) -
             continue;
         }
         for region in &instance.files {
+            if job.pattern.mix.trims() && !opened::is_block_device(&region.path) {
+                let what = format!(
+                    "rw=trim discards blocks of a block device, and {} is none",
+                    region.path.display()
+                );
+                return Err(Failure::Job { job: job.name.clone(), what });
+            }
+            if job.create_on_open {
+                make_own_directory(&region.path, own)?;
+                continue;
+            }
             let bytes = region.file_size().unwrap_or(0);
             let at = *known.entry(&region.path).or_insert_with(|| {
                 files.push((&region.path, Wanted { bytes, filled: false, fallocate: job.fallocate }));
@@ -46,6 +85,14 @@ pub(super) fn lay_out(workload: &Workload, instances: &[Instance], own: &Path) -
     }
     enough_space(&files)?;
     files.iter().try_for_each(|(path, wanted)| lay_out_file(path, *wanted, own))
+}
+
+fn make_own_directory(path: &Path, own: &Path) -> Result<(), Failure> {
+    match path.parent().filter(|directory| directory.starts_with(own)) {
+        Some(directory) => std::fs::create_dir_all(directory)
+            .map_err(|error| Failure::file("cannot make the directory of", path, &error)),
+        None => Ok(()),
+    }
 }
 
 /// Says before a byte is written when the files cannot fit.
@@ -76,9 +123,7 @@ fn lay_out_file(path: &Path, wanted: Wanted, own: &Path) -> Result<(), Failure> 
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && wanted.bytes > 0 => {}
         Err(error) => return Err(Failure::file("cannot open", path, &error)),
     }
-    if let Some(directory) = path.parent().filter(|directory| directory.starts_with(own)) {
-        std::fs::create_dir_all(directory).map_err(failed("cannot make the directory of"))?;
-    }
+    make_own_directory(path, own)?;
     let mut file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -138,39 +183,4 @@ fn full(path: &Path, bytes: u64, error: &std::io::Error) -> Failure {
         return Failure::NoSpace { path: path.to_owned(), missing_bytes: bytes.saturating_sub(have) };
     }
     Failure::file("cannot fill", path, error)
-}
-
-/// Opens the file of a region as the job asks, and drops its cached pages where it asks that.
-pub(super) fn open(job: &Job, path: &Path) -> Result<File, Failure> {
-    let mix = job.pattern.mix;
-    let mut flags = 0;
-    if job.direct {
-        flags |= libc::O_DIRECT;
-    }
-    flags |= match job.sync {
-        SyncMode::None => 0,
-        SyncMode::Sync => libc::O_SYNC,
-        SyncMode::Dsync => libc::O_DSYNC,
-    };
-    let writes = mix.writes() || mix.trims();
-    let file = OpenOptions::new()
-        .read(mix.reads() || !writes || verify::reads_back(job))
-        .write(writes)
-        .create(writes)
-        .truncate(false)
-        .custom_flags(flags)
-        .open(path)
-        .map_err(|error| match (job.direct, error.raw_os_error()) {
-            (true, Some(libc::EINVAL)) => Failure::NoDirect { path: path.to_owned() },
-            _ => Failure::file("cannot open", path, &error),
-        })?;
-    if job.invalidate {
-        drop_cached_pages(&file);
-    }
-    Ok(file)
-}
-
-/// Like fio's `invalidate`: dirty pages stay, clean ones go; a device that refuses keeps its cache.
-pub(super) fn drop_cached_pages(file: &File) {
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }

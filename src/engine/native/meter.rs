@@ -37,11 +37,14 @@ impl DirectionMeter {
     }
 
     fn restart(&mut self, now_ns: u64) {
-        (self.ios, self.bytes) = (0, 0);
-        for latencies in [&mut self.slat, &mut self.clat, &mut self.lat] {
-            // New pages rather than zeroes in all the old ones.
-            *latencies = Latencies::new();
+        // At the start nothing was counted, and time is short.
+        if self.ios > 0 {
+            for latencies in [&mut self.slat, &mut self.clat, &mut self.lat] {
+                // New pages rather than zeroes in all the old ones.
+                *latencies = Latencies::new();
+            }
         }
+        (self.ios, self.bytes) = (0, 0);
         self.series.clear();
         self.series.push(0);
         self.interval_end_ns = now_ns + SERIES_INTERVAL_NS;
@@ -103,8 +106,11 @@ impl Meter {
 
     /// Forgets everything counted: the ramp is over.
     pub(super) fn restart(&mut self, now_ns: u64) {
+        // Syncs follow transfers.
+        if self.directions.iter().flatten().any(|meter| meter.ios > 0) {
+            self.sync = Latencies::new();
+        }
         self.directions.iter_mut().flatten().for_each(|meter| meter.restart(now_ns));
-        self.sync = Latencies::new();
         self.since_ns = now_ns;
     }
 

@@ -4,6 +4,7 @@
 //! out first; then each wave (the jobs between two stonewalls) runs at once, a process or thread an instance.
 //! It must not know rounds, targets or what its numbers are compared with.
 
+mod affinity;
 mod ahead;
 mod bare;
 mod buffer_memory;
@@ -21,6 +22,7 @@ mod meter;
 mod method;
 mod numa_memory;
 mod one_by_one;
+mod opened;
 mod pace;
 mod results;
 mod source;
@@ -32,20 +34,28 @@ mod verify_block;
 mod verify_history;
 mod workers;
 
-use std::path::Path;
+use std::cell::OnceCell;
 
 pub(super) use bare::Bare;
 
 use super::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
-use crate::workload::{IoMethod, Job, JobFile, Workload};
+use crate::workload::{Instance, IoMethod, Job, JobFile, Workload};
 use failure::Failure;
 use job::JobCounts;
 
 /// The native engine; with `null` every job runs with the null method, whatever `ioengine` it asks for.
 pub(super) struct Native {
     /// No file is touched and nothing transferred.
-    pub(super) null: bool,
+    null: bool,
+    /// Of the trial that was prepared: laying out changes what `file_append` would find.
+    asked: OnceCell<Asked>,
+}
+
+/// What a task asks.
+struct Asked {
+    workload: Workload,
+    instances: Vec<Instance>,
 }
 
 impl Engine for Native {
@@ -55,21 +65,36 @@ impl Engine for Native {
     }
 
     fn prepare(&self, task: &Task) -> Result<(), EngineError> {
-        let workload = self.workload(task)?;
-        let instances = workload.instances(&task.directory);
-        layout::lay_out(&workload, &instances, &task.directory)
+        let asked = self.asked(task)?;
+        layout::lay_out(&asked.workload, &asked.instances, &task.directory)
             .map_err(|failure| failed(&failure, Vec::new()))
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
-        let workload = self.workload(task)?;
-        let mut outcome = run_workload(&workload, &task.directory, task.seed)?;
-        outcome.notes.extend(workload.jobs.iter().filter_map(depth_without_effect));
+        let asked = self.asked(task)?;
+        let mut outcome = run_workload(asked, task.seed)?;
+        outcome.notes.extend(asked.workload.jobs.iter().filter_map(depth_without_effect));
         Ok(outcome)
     }
 }
 
 impl Native {
+    /// The engine of one trial; `null`: with the null method for every job.
+    pub(super) fn new(null: bool) -> Native {
+        Native { null, asked: OnceCell::new() }
+    }
+
+    /// The task, read once.
+    fn asked(&self, task: &Task) -> Result<&Asked, EngineError> {
+        if let Some(asked) = self.asked.get() {
+            return Ok(asked);
+        }
+        let workload = self.workload(task)?;
+        let mut instances = workload.instances(&task.directory);
+        layout::place_appends(&workload, &mut instances);
+        Ok(self.asked.get_or_init(|| Asked { workload, instances }))
+    }
+
     fn workload(&self, task: &Task) -> Result<Workload, EngineError> {
         let mut workload = resolve(task)?;
         for path in workload.jobs.iter_mut().filter_map(|job| job.io_log.as_mut()) {
@@ -104,8 +129,8 @@ fn depth_without_effect(job: &Job) -> Option<String> {
 }
 
 /// Runs the waves in order.
-fn run_workload(workload: &Workload, directory: &Path, trial_seed: u64) -> Result<Outcome, EngineError> {
-    let instances = workload.instances(directory);
+fn run_workload(asked: &Asked, trial_seed: u64) -> Result<Outcome, EngineError> {
+    let Asked { workload, instances } = asked;
     let last_wave = instances.iter().map(|instance| instance.wave).max().unwrap_or(0);
     let clock = clock::Clock::new();
     let mut finished: Vec<(usize, JobCounts)> = Vec::new();
@@ -125,11 +150,11 @@ fn run_workload(workload: &Workload, directory: &Path, trial_seed: u64) -> Resul
             }
         }
         if let Some(failure) = first_failure {
-            let so_far = results::outcome(workload, &instances, &finished).samples;
+            let so_far = results::outcome(workload, instances, &finished).samples;
             return Err(failed(&failure, so_far));
         }
     }
-    Ok(results::outcome(workload, &instances, &finished))
+    Ok(results::outcome(workload, instances, &finished))
 }
 
 fn failed(failure: &Failure, so_far: Vec<Sample>) -> EngineError {

@@ -23,6 +23,16 @@ pub(super) fn outcome(
     for (name, members) in reports(workload, instances, finished) {
         report(&name, &members, &mut outcome);
     }
+    let noted = |counts: &JobCounts, at: &usize| {
+        let job = &workload.jobs[instances[*at].job].name;
+        counts.note.as_ref().map(|note| format!("job {job}: {note}"))
+    };
+    for note in finished.iter().filter_map(|(at, counts)| noted(counts, at)) {
+        // Clones say the same.
+        if !outcome.notes.contains(&note) {
+            outcome.notes.push(note);
+        }
+    }
     outcome
 }
 

@@ -1,10 +1,10 @@
 //! The next transfer of an instance: which file, which direction, where; when to sync; when to begin again.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
 
 use super::failure::Failure;
-use super::method::Operation;
+use super::method::{Operation, RangesWritten};
+use super::opened::end_of;
 use super::verify;
 use crate::workload::{
     DataDirection, DirectionChoice, FileChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule,
@@ -50,6 +50,8 @@ pub(super) struct Source {
     sync_every: [(u32, Operation); 2],
     writes_since_sync: [u32; 2],
     sync_due: Option<Operation>,
+    /// `sync_file_range`: what was written since each file was synced.
+    ranges: Option<Box<RangesWritten>>,
     began_again: bool,
 }
 
@@ -106,6 +108,7 @@ impl Source {
             sync_every: [(job.fsync, Operation::Fsync), (job.fdatasync, Operation::Fdatasync)],
             writes_since_sync: [0, 0],
             sync_due: None,
+            ranges: job.sync_file_range.map(|sync| Box::new(RangesWritten::new(sync, files.len()))),
             began_again: false,
         })
     }
@@ -137,7 +140,9 @@ impl Source {
             return None;
         }
         if let Some(operation) = self.sync_due.take() {
-            return Some(Next { file: self.whose_turn(), operation, offset: 0, length: 0 });
+            let file = self.whose_turn();
+            let (offset, length) = self.ranges.as_mut().map_or((0, 0), |ranges| ranges.take(file, operation));
+            return Some(Next { file, operation, offset, length });
         }
         let direction = steer(self.choice.draw());
         let (file, offset, length) = match self.place(direction) {
@@ -156,6 +161,10 @@ impl Source {
         };
         if operation == Operation::Write {
             self.count_write();
+            if let Some(ranges) = &mut self.ranges {
+                let due = ranges.note(file, offset, length);
+                self.sync_due = self.sync_due.or(due);
+            }
         }
         Some(Next { file, operation, offset, length: length as u32 })
     }
@@ -286,6 +295,7 @@ fn alike(job: &Job, instance: &Instance) -> bool {
         && job.max_block() == job.min_block()
         && job.fsync == 0
         && job.fdatasync == 0
+        && job.sync_file_range.is_none()
 }
 
 /// The same in every trial with `randrepeat`; another for every instance.
@@ -296,10 +306,6 @@ fn seed(job: &Job, instance: &Instance, trial_seed: u64) -> u64 {
     };
     base.wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ (u64::from(instance.number) + 1).wrapping_mul(0xe703_7ed1_a0b4_28db)
-}
-
-fn end_of(mut file: &File, path: &std::path::Path) -> Result<u64, Failure> {
-    file.seek(SeekFrom::End(0)).map_err(|error| Failure::file("cannot find the end of", path, &error))
 }
 
 /// As in fio, zones that reach beyond a file are an error.

@@ -39,6 +39,12 @@ pub(super) fn contradictions(job: &Job) -> Vec<(ProblemKind, String)> {
             "the native engine makes no directories from a job's name; set filename=".to_owned(),
         );
     }
+    if job.file_append && job.size.is_none() {
+        add(
+            ProblemKind::Inconsistent,
+            "file_append needs size=, how much to write behind the end".to_owned(),
+        );
+    }
     if job.file_append && job.method == IoMethod::Mmap {
         // As in fio: a mapping ends where its file does.
         add(

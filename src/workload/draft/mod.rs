@@ -5,14 +5,11 @@
 mod contradictions;
 mod defaults;
 mod method;
-mod not_yet;
 mod pace;
 mod placement;
 mod refused;
 mod surroundings;
 mod verify;
-
-pub(super) use not_yet::is_not_yet;
 
 use super::content::BufferFill;
 use super::errors::{Problem, ProblemKind};
@@ -74,11 +71,6 @@ impl Draft {
 
     /// Applies one setting; `None`: not an option of the native engine.
     pub(super) fn apply(&mut self, name: &str, value: Option<&str>) -> Option<Value<()>> {
-        let applied = self.take(name, value)?;
-        (applied.is_err() || !is_not_yet(name)).then_some(applied)
-    }
-
-    fn take(&mut self, name: &str, value: Option<&str>) -> Option<Value<()>> {
         let text = value.unwrap_or("");
         refused::refusal(name, text)
             .or_else(|| self.apply_files(name, text))

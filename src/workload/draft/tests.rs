@@ -11,14 +11,14 @@ use crate::workload::job::CpuPolicy;
 use crate::workload::pace::{RateLimit, RateProcess};
 use crate::workload::placement::{BlockShare, Distribution};
 
-/// The job of these settings, whether the engine follows them yet or not.
+/// The job of these settings.
 fn made(settings: &str) -> Result<Job, Vec<String>> {
     let file = JobFile::parse(&format!("[a]\nsize=1m\n{settings}\n"), "t", Path::new(".")).unwrap();
     let section = &file.sections[0];
     let mut draft = Draft::new("a", 1, 1024);
     for setting in &section.settings {
         let name = fio_option(&setting.name).unwrap().name;
-        match draft.take(name, setting.value.as_deref()) {
+        match draft.apply(name, setting.value.as_deref()) {
             Some(Ok(())) => {}
             other => return Err(vec![format!("{name}: {other:?}")]),
         }

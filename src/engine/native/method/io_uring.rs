@@ -109,7 +109,7 @@ impl IoUring {
             }
             (Operation::Fsync, ..) => opcode::Fsync::new(file).build(),
             (Operation::Fdatasync, ..) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-            (Operation::Trim, ..) => return Err(Errno::NOSYS),
+            (Operation::Trim | Operation::SyncRange, ..) => return Err(Errno::NOSYS),
         };
         let mut flags = Flags::empty();
         flags.set(Flags::FIXED_FILE, self.registered_files);
@@ -160,7 +160,7 @@ fn set_up(options: MethodOptions, depth: u32) -> std::io::Result<io_uring::IoUri
 
 impl Asynchronous for IoUring {
     // A queued discard came with Linux 6.12; fio waits for it, too.
-    const IN_PLACE: &'static [Operation] = &[Operation::Trim];
+    const IN_PLACE: &'static [Operation] = &[Operation::Trim, Operation::SyncRange];
 
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
         let entry = self.entry(transfer, buffers)?;

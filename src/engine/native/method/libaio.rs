@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::{Asynchronous, Completion, Operation, Transfer, last_errno};
 use crate::engine::native::buffers::Buffers;
+use crate::workload::MethodOptions;
 
 /// `struct iocb` of linux/aio_abi.h, little endian.
 #[repr(C)]
@@ -42,6 +43,8 @@ const IOCB_CMD_PWRITE: u16 = 1;
 /// An AIO context with a control block a slot.
 pub(in super::super) struct Libaio {
     context: libc::c_ulong,
+    /// `nowait`: RWF_NOWAIT for every transfer.
+    flags: i32,
     blocks: Box<[Iocb]>,
     queued: Vec<*mut Iocb>,
     events: Vec<IoEvent>,
@@ -53,7 +56,7 @@ impl Libaio {
     ///
     /// # Errors
     /// EAGAIN over /proc/sys/fs/aio-max-nr, ENOSYS without CONFIG_AIO.
-    pub(in super::super) fn new(depth: u32) -> Result<Libaio, Errno> {
+    pub(in super::super) fn new(depth: u32, options: MethodOptions) -> Result<Libaio, Errno> {
         let depth = depth.max(1);
         let mut context: libc::c_ulong = 0;
         #[expect(unsafe_code, reason = "libc has no wrapper for io_setup")]
@@ -66,6 +69,7 @@ impl Libaio {
         let slots = depth as usize;
         Ok(Libaio {
             context,
+            flags: if options.no_wait { libc::RWF_NOWAIT } else { 0 },
             blocks: vec![Iocb::default(); slots].into_boxed_slice(),
             queued: Vec::with_capacity(slots),
             events: vec![IoEvent::default(); slots],
@@ -76,7 +80,8 @@ impl Libaio {
 
 impl Asynchronous for Libaio {
     // As fio's libaio.
-    const IN_PLACE: &'static [Operation] = &[Operation::Fsync, Operation::Fdatasync, Operation::Trim];
+    const IN_PLACE: &'static [Operation] =
+        &[Operation::Fsync, Operation::Fdatasync, Operation::SyncRange, Operation::Trim];
 
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
         let opcode = match transfer.operation {
@@ -88,6 +93,7 @@ impl Asynchronous for Libaio {
         *block = Iocb {
             data: transfer.slot as u64,
             opcode,
+            rw_flags: self.flags,
             file: transfer.file.as_raw_fd() as u32,
             buffer: buffers.address(transfer.slot) as u64,
             length: u64::from(transfer.length),

@@ -4,8 +4,13 @@
 
 mod io_uring;
 mod libaio;
+mod mapping_fault;
+mod mmap;
 mod null;
 mod psync;
+mod pvsync;
+mod pvsync2;
+mod range_sync;
 mod sync;
 
 use std::os::fd::BorrowedFd;
@@ -18,8 +23,12 @@ use crate::record::Direction;
 
 pub(super) use io_uring::IoUring;
 pub(super) use libaio::Libaio;
+pub(super) use mmap::Mmap;
 pub(super) use null::Null;
 pub(super) use psync::Psync;
+pub(super) use pvsync::Pvsync;
+pub(super) use pvsync2::Pvsync2;
+pub(super) use range_sync::RangesWritten;
 pub(super) use sync::Sync;
 
 /// What a transfer does.
@@ -31,6 +40,8 @@ pub(super) enum Operation {
     Trim,
     Fsync,
     Fdatasync,
+    /// sync_file_range(2): the length says how much and how, see [`RangesWritten`].
+    SyncRange,
 }
 
 impl Operation {
@@ -41,7 +52,7 @@ impl Operation {
             Operation::Read => Some(Direction::Read),
             Operation::Write => Some(Direction::Write),
             Operation::Trim => Some(Direction::Trim),
-            Operation::Fsync | Operation::Fdatasync => None,
+            Operation::Fsync | Operation::Fdatasync | Operation::SyncRange => None,
         }
     }
 }
@@ -71,6 +82,13 @@ pub(super) trait Synchronous {
     fn transfer(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<u32, Errno>;
 }
 
+impl<M: Synchronous> Synchronous for &mut M {
+    #[inline]
+    fn transfer(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<u32, Errno> {
+        (**self).transfer(transfer, buffers)
+    }
+}
+
 /// A method with many transfers in flight. `queue` takes one, `submit` hands all queued ones to the kernel, `reap`
 /// waits for at least `min` and takes at most `max` completions. An error here is the method's own; that of a
 /// transfer is in its [`Completion`].
@@ -90,6 +108,7 @@ pub(super) fn synchronous_other(transfer: &Transfer<'_>) -> Result<u32, Errno> {
         Operation::Fsync => rustix::fs::fsync(transfer.file).map(|()| 0),
         Operation::Fdatasync => rustix::fs::fdatasync(transfer.file).map(|()| 0),
         Operation::Trim => discard(transfer).map(|()| transfer.length),
+        Operation::SyncRange => range_sync::sync(transfer).map(|()| 0),
         Operation::Read | Operation::Write => Err(Errno::NOSYS),
     }
 }
