@@ -4,6 +4,9 @@
 
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::io::Errno;
 
 use super::failure::Failure;
 use super::job::Running;
@@ -35,6 +38,7 @@ pub(super) fn run<M: Asynchronous>(
         now: running.begun_ns,
         most: depth.complete_max.map_or(unset, |most| most as usize),
         kept_free: 0,
+        alarm_ns: 0,
     };
     queue.follow_depth(running);
     loop {
@@ -78,6 +82,8 @@ struct Queue<'m, M> {
     most: usize,
     /// Slots that a latency target leaves unused.
     kept_free: usize,
+    /// When the alarm set last goes off.
+    alarm_ns: u64,
 }
 
 impl<M: Asynchronous> Queue<'_, M> {
@@ -201,13 +207,8 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.submit(running)?;
         }
         while self.now < until_ns {
-            if self.in_flight() == 0 {
-                self.now = pace::sleep_until(&running.clock, until_ns);
-                return Ok(());
-            }
-            let most = pace::to_sleep(until_ns, self.now);
-            self.method
-                .reap_within(most.unwrap_or_default(), &mut self.done)
+            let following_ns = running.tempo.as_ref().and_then(|tempo| tempo.following_ns(until_ns));
+            self.reap_until(until_ns, following_ns)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
             let reaped = !self.done.is_empty();
             self.count_done(running)?;
@@ -215,6 +216,31 @@ impl<M: Asynchronous> Queue<'_, M> {
                 // It may have made a pause due.
                 return Ok(());
             }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until there are completions or it is time to be busy, which is then done once.
+    fn reap_until(&mut self, until_ns: u64, following_ns: Option<u64>) -> Result<(), Errno> {
+        if let Some(sleep) = pace::to_sleep(until_ns, self.now) {
+            self.wake_after(sleep)?;
+            return self.method.reap_or_alarm(&mut self.done);
+        }
+        // For the wait behind the transfer that is due now: set while that is in flight, it would delay its completion.
+        if !self.method.alarm_is_set()
+            && let Some(sleep) = following_ns.and_then(|following| pace::to_sleep(following, self.now))
+        {
+            self.wake_after(sleep)?;
+        }
+        // With nothing in flight it only spends a moment.
+        self.method.reap(0, usize::MAX, &mut self.done)
+    }
+
+    fn wake_after(&mut self, sleep: Duration) -> Result<(), Errno> {
+        let wake_ns = self.now + sleep.as_nanos() as u64;
+        if !self.method.alarm_is_set() || self.alarm_ns > wake_ns {
+            self.method.set_alarm(sleep)?;
+            self.alarm_ns = wake_ns;
         }
         Ok(())
     }

@@ -81,6 +81,11 @@ impl Schedule {
         if due(drawn) <= now_ns || (due(other) > now_ns && due(drawn) <= due(other)) { drawn } else { other }
     }
 
+    /// The first due time behind `due_ns`.
+    pub(super) fn following_ns(&self, due_ns: u64) -> Option<u64> {
+        self.lanes.iter().flatten().map(|lane| lane.due_ns).filter(|due| *due > due_ns).min()
+    }
+
     /// When the next I/O in this direction, of so many `bytes`, is due ([`WHENEVER`]: it is not limited). Moves on.
     pub(super) fn next_due(&mut self, direction: DataDirection, bytes: u64) -> u64 {
         let Some(lane) = &mut self.lanes[direction as usize] else { return WHENEVER };
@@ -171,6 +176,8 @@ mod tests {
         let rate = Some(RateLimit::BytesPerSecond(1 << 20));
         let mut schedule = schedule("read", [rate, None, None], RateProcess::Linear);
         assert_eq!(due_times(&mut schedule, 2, 262_144), [0, 250_000_000]);
+        assert_eq!(schedule.following_ns(ORIGIN + 250_000_000), Some(ORIGIN + 500_000_000));
+        assert_eq!(schedule.following_ns(ORIGIN + 500_000_000), None);
         assert_eq!(due_times(&mut schedule, 2, 1 << 20), [500_000_000, 1_500_000_000]);
     }
 

@@ -111,6 +111,11 @@ impl Tempo {
         Ok((next, due_ns.max(self.not_before_ns)))
     }
 
+    /// When a transfer after the one that is due at `due_ns` will be, as far as that is known.
+    pub(super) fn following_ns(&self, due_ns: u64) -> Option<u64> {
+        self.schedule.as_ref().and_then(|schedule| schedule.following_ns(due_ns))
+    }
+
     /// Counts a completed read, write or discard.
     pub(super) fn completed(&mut self, latency_ns: u64) {
         self.before_pause -= 1;

@@ -11,7 +11,7 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::{opcode, types};
 use rustix::io::Errno;
 
-use super::{Asynchronous, Completion, Operation, Transfer};
+use super::{ALARM, Asynchronous, Completion, Operation, Transfer};
 use crate::engine::native::buffers::Buffers;
 use crate::workload::{Job, MethodOptions};
 
@@ -27,6 +27,19 @@ pub(in super::super) struct IoUring {
     /// One a slot, for registered buffers and for READV and WRITEV.
     vectors: Vec<libc::iovec>,
     queued: u32,
+    alarm: Alarm,
+    /// Read by the kernel when it takes the alarm from the queue.
+    alarm_time: Box<types::Timespec>,
+}
+
+/// Whether the caller wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alarm {
+    None,
+    /// By a timeout in the ring.
+    Queued,
+    /// By a look at the clock: the ring is polled anyway.
+    Polled(Instant),
 }
 
 impl IoUring {
@@ -59,7 +72,16 @@ impl IoUring {
         })?;
         let numbers: Vec<_> = files.iter().map(AsRawFd::as_raw_fd).collect();
         let registered_files = registered(options.registered_files, || submitter.register_files(&numbers))?;
-        Ok(IoUring { ring, options, fixed_buffers, registered_files, vectors, queued: 0 })
+        Ok(IoUring {
+            ring,
+            options,
+            fixed_buffers,
+            registered_files,
+            vectors,
+            queued: 0,
+            alarm: Alarm::None,
+            alarm_time: Box::default(),
+        })
     }
 
     /// What it did that the job did not ask for.
@@ -187,10 +209,17 @@ impl Asynchronous for IoUring {
         let mut entered = false;
         loop {
             let room = max.saturating_sub(done.len() - before);
-            done.extend(self.ring.completion().take(room).map(|event| Completion {
-                slot: event.user_data() as usize,
-                result: u32::try_from(event.result()).map_err(|_| Errno::from_raw_os_error(-event.result())),
-            }));
+            for event in self.ring.completion().take(room) {
+                if event.user_data() == ALARM {
+                    self.alarm = Alarm::None;
+                    continue;
+                }
+                let moved = u32::try_from(event.result());
+                done.push(Completion {
+                    slot: event.user_data() as usize,
+                    result: moved.map_err(|_| Errno::from_raw_os_error(-event.result())),
+                });
+            }
             let missing = min.saturating_sub(done.len() - before);
             // A look alone does not show what the kernel posts only when it is entered.
             let unseen =
@@ -203,34 +232,40 @@ impl Asynchronous for IoUring {
         }
     }
 
-    fn reap_within(&mut self, most: Duration, done: &mut Vec<Completion>) -> Result<(), Errno> {
-        let before = done.len();
-        self.reap(0, usize::MAX, done)?;
-        if done.len() > before || most.is_zero() {
+    fn set_alarm(&mut self, after: Duration) -> Result<(), Errno> {
+        if self.ring.params().is_setup_iopoll() {
+            // Such a ring takes nothing but reads and writes.
+            self.alarm = Alarm::Polled(Instant::now() + after);
             return Ok(());
         }
-        let parameters = self.ring.params();
-        if parameters.is_setup_iopoll() || !parameters.is_feature_ext_arg() {
-            // Neither a polled ring nor a kernel before 5.11 can wait for a time.
-            let begun = Instant::now();
-            while done.len() == before && begun.elapsed() < most {
-                self.enter(0)?;
-                self.reap(0, usize::MAX, done)?;
-            }
-            return Ok(());
-        }
-        let time = types::Timespec::from(most);
-        let limit = types::SubmitArgs::new().timespec(&time);
-        match self.ring.submitter().submit_with_args(1, &limit) {
-            Err(error) if !ended_early(&error) => Err(errno_of(&error)),
-            _ => self.reap(0, usize::MAX, done),
+        *self.alarm_time = types::Timespec::from(after);
+        let entry = opcode::Timeout::new(&raw const *self.alarm_time).build().user_data(ALARM);
+        #[expect(unsafe_code, reason = "the ring reads the time by address")]
+        // SAFETY: the time lives in a box of its own as long as the ring, and is written again only when the alarm before
+        // was taken from the queue.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.map_err(|_| Errno::BUSY)?;
+        self.alarm = Alarm::Queued;
+        self.submit()
+    }
+
+    fn alarm_is_set(&self) -> bool {
+        match self.alarm {
+            Alarm::None => false,
+            Alarm::Queued => true,
+            Alarm::Polled(at) => Instant::now() < at,
         }
     }
-}
 
-/// The wait was over before there was a completion.
-fn ended_early(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR))
+    fn reap_or_alarm(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let before = done.len();
+        self.reap(0, usize::MAX, done)?;
+        while done.len() == before && self.alarm_is_set() {
+            self.enter(usize::from(self.alarm == Alarm::Queued))?;
+            self.reap(0, usize::MAX, done)?;
+        }
+        Ok(())
+    }
 }
 
 fn errno_of(error: &std::io::Error) -> Errno {

@@ -1,11 +1,14 @@
 //! The kernel's own asynchronous I/O: io_submit(2) and io_getevents(2), called directly.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 
-use super::{Asynchronous, Completion, Operation, Transfer, last_errno};
+use super::{ALARM, Asynchronous, Completion, Operation, Transfer, last_errno};
 use crate::engine::native::buffers::Buffers;
 use crate::workload::MethodOptions;
 
@@ -39,6 +42,7 @@ struct IoEvent {
 
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
+const IOCB_CMD_POLL: u16 = 5;
 
 /// An AIO context with a control block a slot.
 pub(in super::super) struct Libaio {
@@ -49,10 +53,14 @@ pub(in super::super) struct Libaio {
     queued: Vec<*mut Iocb>,
     events: Vec<IoEvent>,
     done: Vec<Completion>,
+    /// Goes off into the queue of completions: it is polled for like a file. Made when first set.
+    timer: Option<OwnedFd>,
+    alarm_block: Box<Iocb>,
+    alarm: bool,
 }
 
 impl Libaio {
-    /// A context for `depth` transfers in flight.
+    /// A context for `depth` transfers in flight, and an alarm.
     ///
     /// # Errors
     /// EAGAIN over /proc/sys/fs/aio-max-nr, ENOSYS without CONFIG_AIO.
@@ -62,7 +70,7 @@ impl Libaio {
         #[expect(unsafe_code, reason = "libc has no wrapper for io_setup")]
         // SAFETY: the kernel writes one word to `context`, which is zero as it demands.
         let result =
-            unsafe { libc::syscall(libc::SYS_io_setup, libc::c_long::from(depth), &raw mut context) };
+            unsafe { libc::syscall(libc::SYS_io_setup, libc::c_long::from(depth) + 1, &raw mut context) };
         if result < 0 {
             return Err(last_errno());
         }
@@ -74,6 +82,9 @@ impl Libaio {
             queued: Vec::with_capacity(slots),
             events: vec![IoEvent::default(); slots],
             done: Vec::new(),
+            timer: None,
+            alarm_block: Box::default(),
+            alarm: false,
         })
     }
 }
@@ -133,12 +144,44 @@ impl Asynchronous for Libaio {
         Ok(())
     }
 
-    fn reap_within(&mut self, most: Duration, done: &mut Vec<Completion>) -> Result<(), Errno> {
-        let least = usize::from(self.done.is_empty());
-        match self.get_events(least, self.events.len(), Some(most)) {
-            // EINTR is as good as the end of the wait: the caller looks at the clock.
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
+    fn set_alarm(&mut self, after: Duration) -> Result<(), Errno> {
+        let timer = match self.timer.take() {
+            Some(timer) => timer,
+            None => timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?,
+        };
+        let timer = self.timer.insert(timer);
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let value = Timespec {
+            tv_sec: after.as_secs() as _,
+            // All zero would stop the timer.
+            tv_nsec: i64::from(after.subsec_nanos().max(1)),
+        };
+        let time = Itimerspec { it_interval: zero, it_value: value };
+        timerfd_settime(&*timer, TimerfdTimerFlags::empty(), &time)?;
+        if !self.alarm {
+            *self.alarm_block = Iocb {
+                data: ALARM,
+                opcode: IOCB_CMD_POLL,
+                file: timer.as_raw_fd() as u32,
+                buffer: libc::POLLIN as u64,
+                ..Iocb::default()
+            };
+            self.queued.push(std::ptr::from_mut(&mut *self.alarm_block));
+            self.alarm = true;
+        }
+        self.submit()
+    }
+
+    fn alarm_is_set(&self) -> bool {
+        self.alarm
+    }
+
+    fn reap_or_alarm(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        while self.done.is_empty() && self.alarm {
+            match self.get_events(1, self.events.len(), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
         }
         done.append(&mut self.done);
         Ok(())
@@ -176,11 +219,19 @@ impl Libaio {
         let got =
             unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, room, events, timeout) };
         let got = usize::try_from(got).map_err(|_| last_errno())?;
-        self.done.extend(self.events[..got].iter().map(|event| Completion {
-            slot: event.data as usize,
-            result: u32::try_from(event.result).map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
-        }));
-        Ok(got)
+        let before = self.done.len();
+        for event in &self.events[..got] {
+            if event.data == ALARM {
+                self.alarm = false;
+                continue;
+            }
+            let moved = u32::try_from(event.result);
+            self.done.push(Completion {
+                slot: event.data as usize,
+                result: moved.map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
+            });
+        }
+        Ok(self.done.len() - before)
     }
 }
 
