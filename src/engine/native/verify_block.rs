@@ -169,7 +169,10 @@ fn judge_part(part: &[u8], offset: u64, method: VerifyMethod, number: Option<u16
     }
     let found = u16_at(part, NUMBER_AT);
     if let Some(number) = number.filter(|number| *number != found) {
-        return Some(format!("it is of write {found}, and the last one there was write {number}"));
+        let writer = u16_at(part, WRITER_AT);
+        return Some(format!(
+            "it is write {found} of the job numbered {writer}, and this job's last one there was {number}"
+        ));
     }
     let (wanted, found) = (u32_at(part, HEADER_SUM_AT), crc32c(&part[..HEADER_SUM_AT.start]));
     if wanted != found {
@@ -323,7 +326,8 @@ mod tests {
         crc.stamp(&mut block, 0, &Stamp { number: 3, ..Stamp::default() });
         assert!(wrong(&mut crc, &block, 4096, None).contains("belongs at offset 0"));
         assert!(
-            wrong(&mut crc, &block, 0, Some(9)).contains("of write 3, and the last one there was write 9")
+            wrong(&mut crc, &block, 0, Some(9))
+                .contains("it is write 3 of the job numbered 0, and this job's last one there was 9")
         );
         assert!(wrong(&mut crc, &block[..2048], 0, None).contains("header is of 4096 bytes"));
         let mut damaged = block.clone();
