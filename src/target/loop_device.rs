@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 
 use super::error::TargetError;
+use super::module;
 use super::undo::while_busy;
+use crate::host::Driver;
 
+const CONTROL: &str = "/dev/loop-control";
 const LOOP_CLR_FD: Opcode = 0x4C01;
 const LOOP_CONFIGURE: Opcode = 0x4C0A;
 const LOOP_CTL_GET_FREE: Opcode = 0x4C82;
@@ -80,16 +83,20 @@ impl Wish {
 
 /// Whether this kernel has loop devices that can be made here.
 pub(super) fn obstacle() -> Option<TargetError> {
-    (!Path::new("/dev/loop-control").exists()).then(|| {
+    let there = Path::new(CONTROL).exists() || crate::host::driver("loop") == Driver::Loadable;
+    (!there).then(|| {
         TargetError::unavailable(
             "there is no /dev/loop-control: the kernel has no loop devices here",
-            "modprobe loop; in a container, hand in /dev/loop-control and /dev/loop*",
+            "boot a kernel that has loop; in a container, hand in /dev/loop-control and /dev/loop*",
         )
     })
 }
 
 /// Makes the file and the device; the journal knows of the file already.
 pub(super) fn make(image: &Path, wish: Wish) -> Result<PathBuf, TargetError> {
+    if !Path::new(CONTROL).exists() {
+        module::load_for_all("loop")?;
+    }
     let made = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(image);
     let file = made.map_err(TargetError::io("cannot make", image))?;
     file.set_len(wish.bytes).map_err(TargetError::io("cannot size", image))?;
@@ -127,12 +134,11 @@ pub(super) fn make(image: &Path, wish: Wish) -> Result<PathBuf, TargetError> {
 }
 
 fn free_device() -> Result<PathBuf, TargetError> {
-    let control =
-        File::open("/dev/loop-control").map_err(TargetError::io("cannot open", "/dev/loop-control"))?;
+    let control = File::open(CONTROL).map_err(TargetError::io("cannot open", CONTROL))?;
     #[expect(unsafe_code, reason = "an ioctl that rustix has no wrapper for")]
     // SAFETY: LOOP_CTL_GET_FREE takes no argument and returns the number.
     let number = unsafe { ioctl(control, GetFree) };
-    let number = number.map_err(|e| TargetError::io("cannot ask", "/dev/loop-control")(e.into()))?;
+    let number = number.map_err(|e| TargetError::io("cannot ask", CONTROL)(e.into()))?;
     Ok(PathBuf::from(format!("/dev/loop{number}")))
 }
 

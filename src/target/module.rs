@@ -22,6 +22,14 @@ pub(super) fn load(
     run(&words)
 }
 
+/// Loads a driver that others may come to use as well, as the kernel itself loads a filesystem's; it stays.
+pub(super) fn load_for_all(name: &str) -> Result<(), TargetError> {
+    match crate::host::driver(name) {
+        Driver::Loadable => run(&[name.to_owned()]),
+        _ => Ok(()),
+    }
+}
+
 /// Unloads a module; one that is gone, or part of the kernel, is no error.
 pub(super) fn unload(name: &str) -> Result<(), TargetError> {
     let mut last = None;

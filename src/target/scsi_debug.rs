@@ -43,6 +43,8 @@ pub(super) fn make(
     options: &[(String, String)],
 ) -> Result<PathBuf, TargetError> {
     let parameters = parameters(bytes, options)?;
+    // The driver of SCSI disks: without udev nobody loads it when one comes up.
+    module::load_for_all("sd_mod")?;
     module::load(journal, stack, "scsi_debug", &parameters)?;
     // The kernel loads the module and only logs a parameter it does not know.
     let unknown = parameters.iter().filter_map(|text| text.split('=').next());

@@ -666,3 +666,36 @@ fn the_plan_tells_what_is_made_and_doctor_what_can_be() {
         "{doctor}"
     );
 }
+
+#[test]
+fn a_disk_with_a_partition_in_use_is_refused() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", ON_DEVICE);
+    let device = Loop::new(&sandbox, 48);
+    let name = device.path.to_string_lossy().into_owned();
+    // One partition of type 0x83, 65536 sectors from sector 2048 on.
+    let mut table = [0_u8; 512];
+    table[0x1be + 4] = 0x83;
+    table[0x1be + 8..0x1be + 12].copy_from_slice(&2048_u32.to_le_bytes());
+    table[0x1be + 12..0x1be + 16].copy_from_slice(&65_536_u32.to_le_bytes());
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    std::fs::write(&device.path, table).unwrap();
+    let named = ["--vary", "bs=4k,8k", "-t", &name, "--destroy", &name];
+    refused(&sandbox, 2, &named, "carries a DOS partition table");
+    // The table read again by the kernel, then the partition held by a mount.
+    assert!(Command::new("partx").args(["-a", &name]).status().unwrap().success());
+    let partition = format!("{name}p1");
+    assert!(Command::new("/usr/sbin/mkfs.ext4").args(["-q", &partition]).status().unwrap().success());
+    let point = sandbox.path().join("own-mount");
+    std::fs::create_dir(&point).unwrap();
+    assert!(Command::new("mount").arg(&partition).arg(&point).status().unwrap().success());
+    let output = run(&sandbox, &[&["run", "job.fio", "-q"][..], &named].concat());
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    assert!(Command::new("partx").args(["-d", &name]).status().unwrap().success());
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("is in use: mounted at ") && said.contains("hint: unmount or release"), "{said}");
+}
