@@ -61,10 +61,15 @@ fn flip(directory: &Path, offset: u64) {
     file.sync_all().unwrap();
 }
 
-const METHODS: [&str; 3] =
-    ["ioengine=psync", "ioengine=io_uring\niodepth=16\ndirect=1", "ioengine=libaio\niodepth=8\ndirect=1"];
+const METHODS: [&str; 5] = [
+    "ioengine=psync",
+    "ioengine=mmap",
+    "ioengine=pvsync2",
+    "ioengine=io_uring\niodepth=16\ndirect=1\nfixedbufs=1\nregisterfiles=1",
+    "ioengine=libaio\niodepth=8\ndirect=1",
+];
 
-/// What is written, how it is read again; every case with every method.
+/// What is written, and how it is read again; the methods take turns.
 const CASES: [&str; 9] = [
     "verify=crc32c\nrw=write\nbs=4k",
     "verify=crc32c\nrw=randwrite\nbs=4k\nverify_interval=512",

@@ -126,9 +126,9 @@ pub(super) struct Running<'j> {
     counting: bool,
     usage: Usage,
     elapsed_ns: u64,
-    read_back_ns: u64,
+    pub(super) read_back_ns: u64,
     io_log: Option<Box<IoLog>>,
-    verifier: Option<Box<Verifier>>,
+    pub(super) verifier: Option<Box<Verifier>>,
     note: Option<String>,
     /// When a processor was first had after the start.
     running_ns: u64,
@@ -212,48 +212,6 @@ impl<'j> Running<'j> {
         self.usage = Usage::now().since(self.usage);
         let unlogged = self.io_log.as_ref().and_then(|log| log.write().err());
         failure.or(unlogged)
-    }
-
-    /// Transfers everything; with `verify`, reads back what was written after each pass over the files.
-    fn transfer_passes(
-        &mut self,
-        line: &StartLine,
-        mut transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        loop {
-            transfer_all(self)?;
-            if syncs_at_end(self.job) {
-                self.sync_files()?;
-            }
-            if self.verifier.is_none() {
-                return Ok(());
-            }
-            self.begun_ns = self.clock.now_ns();
-            let in_time = self.keep_going(self.begun_ns) && !line.stopped();
-            let reads = in_time && self.verifier.as_mut().is_some_and(|verifier| verifier.begin_read_back());
-            if reads {
-                let since = self.begun_ns;
-                self.sync_files()?;
-                if self.job.method != IoMethod::Null {
-                    self.files.iter().for_each(opened::drop_cached_pages);
-                }
-                self.begun_ns = self.clock.now_ns();
-                // Neither rates nor pauses hold for it.
-                let tempo = self.tempo.take();
-                let done = transfer_all(self);
-                self.tempo = tempo;
-                done?;
-                self.begun_ns = self.clock.now_ns();
-                if let Some(tempo) = &mut self.tempo {
-                    tempo.held_up_until(self.begun_ns);
-                }
-                self.read_back_ns += self.begun_ns.saturating_sub(since);
-            }
-            let read_back = self.verifier.as_mut().map_or(0, |verifier| verifier.end_pass());
-            if !(in_time && self.ahead.next_pass(read_back)) {
-                return Ok(());
-            }
-        }
     }
 
     fn finish(self, failure: Option<Failure>) -> JobCounts {
@@ -364,26 +322,6 @@ impl<'j> Running<'j> {
             _ => Planned::Done,
         };
         if self.ahead.began_again() && !self.reopen() { Planned::Done } else { planned }
-    }
-
-    /// Puts into the buffer of `slot` what will be written; false when that takes no time.
-    #[inline]
-    pub(super) fn prepare_write(&mut self, slot: usize, next: &Next) -> bool {
-        if let Some(verifier) = &mut self.verifier {
-            verifier.write(self.buffers.slice(slot, next.length as usize), next);
-            return true;
-        }
-        let changes = self.buffers.change();
-        if changes {
-            self.buffers.prepare_write(slot, next.length, next.offset);
-        }
-        changes
-    }
-
-    /// Whether blocks are judged, which takes time.
-    #[inline]
-    pub(super) fn judges(&self) -> bool {
-        self.verifier.is_some()
     }
 
     /// Counts one transfer that ended, or says what was wrong with it.
@@ -515,7 +453,7 @@ impl<'j> Running<'j> {
         self.not_closed.is_none()
     }
 
-    fn sync_files(&mut self) -> Result<(), Failure> {
+    pub(super) fn sync_files(&mut self) -> Result<(), Failure> {
         if self.job.method == IoMethod::Null {
             return Ok(());
         }
@@ -537,7 +475,7 @@ impl<'j> Running<'j> {
 }
 
 /// As in fio a sync before closing is made at the end, too, where the files are still open.
-fn syncs_at_end(job: &Job) -> bool {
+pub(super) fn syncs_at_end(job: &Job) -> bool {
     (job.end_fsync || job.fsync_on_close) && job.pattern.mix.writes()
 }
 

@@ -24,6 +24,7 @@ mod numa_memory;
 mod one_by_one;
 mod opened;
 mod pace;
+mod passes;
 mod results;
 mod source;
 mod start_line;
