@@ -173,6 +173,13 @@ const TAKEN: &[&str] = &[
     "lockmem=1m",
     "ioengine=io_uring\nfixedbufs\nregisterfiles=1\nnonvectored=1\nforce_async=4",
     "ioengine=io_uring\nsqthread_poll=1\nsqthread_poll_cpu=0",
+    "ioengine=pvsync2\nhipri\nhipri_percentage=50\nnowait=1",
+    "ioengine=mmap\nfsync=4",
+    "sync_file_range=wait_before,write:8\nfsync_on_close=1",
+    "create_on_open=1\nunlink=1\nfile_append=1",
+    "exitall\nexit_what=group",
+    "cpus_allowed=0\ncpus_allowed_policy=split",
+    "numa_cpu_nodes=0\nnuma_mem_policy=prefer:0",
     "write_hint=none\nflow=0\nio_submit_mode=inline\nallow_mounted_write=0",
 ];
 const REFUSED: &[&str] = &[
