@@ -3,7 +3,7 @@ CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
 
-.PHONY: demo test ci build lint simulate aa scale fuzz man clean
+.PHONY: demo test ci build lint simulate aa scale bench fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -41,6 +41,12 @@ aa: build
 scale: build
 	$(CARGO) build --release --quiet --example many-trials
 	scripts/scale.sh
+
+## The native engine against fio and against bare system calls, in interleaved rounds; needs root. Writes docs/performance.md
+bench: build
+	@scripts/packages.sh fio
+	$(CARGO) build --release --quiet --example bench-table
+	scripts/bench.sh
 
 ## Fuzz the job parser, the TOML reader and every importer, 60 s each
 fuzz:
