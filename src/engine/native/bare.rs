@@ -18,7 +18,7 @@ use crate::units::Unit;
 use crate::workload::{Access, Instance, IoMethod, Job, Mix, Workload};
 
 /// Calls between two looks at the time.
-const BETWEEN_LOOKS: u32 = 256;
+const BETWEEN_LOOKS: usize = 256;
 
 /// The bare engine.
 pub(in crate::engine) struct Bare;
@@ -77,16 +77,13 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
     let skew = memory.as_ptr().align_offset(4096);
     let buffer = &mut memory[skew..][..block as usize];
     let reads = matches!(job.pattern.mix, Mix::Read);
-    let random = job.pattern.access == Access::Random;
+    let order = order(blocks, job.pattern.access == Access::Random);
     let (usage, begun) = (Usage::now(), Instant::now());
-    let (mut state, mut ios) = (0x9e37_79b9_7f4a_7c15_u64, 0_u64);
+    let mut ios = 0_u64;
+    let mut next = order.iter().cycle();
     while begun.elapsed() < runtime {
-        for _ in 0..BETWEEN_LOOKS {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            let number = if random { scaled(state, blocks) } else { ios % blocks };
-            let offset = region.offset + number * block;
+        for number in next.by_ref().take(BETWEEN_LOOKS) {
+            let offset = region.offset + u64::from(*number) * block;
             let moved = if reads {
                 pread(file.as_fd(), &mut *buffer, offset)
             } else {
@@ -103,9 +100,17 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
     Ok(outcome(if reads { "read" } else { "write" }, ios, block, elapsed, Usage::now().since(usage)))
 }
 
-/// A number below `bound`, in proportion to `random`.
-fn scaled(random: u64, bound: u64) -> u64 {
-    ((u128::from(random) * u128::from(bound)) >> 64) as u64
+/// All blocks once, shuffled beforehand (Fisher–Yates) where the job is random: the loop has nothing to work out.
+fn order(blocks: u64, random: bool) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..u32::try_from(blocks).unwrap_or(u32::MAX)).collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for last in (1..order.len()).rev().filter(|_| random) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        order.swap(last, (state % (last as u64 + 1)) as usize);
+    }
+    order
 }
 
 fn end_of(mut file: &File) -> std::io::Result<u64> {
