@@ -103,6 +103,9 @@ pub(super) struct Standing {
     pub(super) epoch: String,
     /// Facts known only to who made it.
     pub(super) facts: BTreeMap<String, String>,
+    /// What the kernel warned of when it was made.
+    #[serde(default)]
+    pub(super) notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,6 +17,9 @@ use rustix::mount::{
 use super::error::TargetError;
 use super::undo::while_busy;
 
+/// Levels of the kernel's log (syslog(2)).
+const WARNING: u32 = 4;
+const INFORMATION: u32 = 6;
 /// Lines of the kernel's log that are shown at most.
 const MOST_LINES: usize = 8;
 
@@ -75,7 +78,7 @@ impl Context {
     /// The failure with the kernel's words.
     fn refused(&mut self, what: &str, error: rustix::io::Errno) -> TargetError {
         let mut words = self.messages();
-        words.extend(self.kernel_lines());
+        words.extend(self.kernel_lines(INFORMATION));
         let fs = self.fs;
         let said = words.first().cloned().unwrap_or_else(|| std::io::Error::from(error).to_string());
         TargetError::Failed {
@@ -102,17 +105,20 @@ impl Context {
         messages
     }
 
-    /// What this filesystem has written to the kernel's log since.
-    fn kernel_lines(&mut self) -> Vec<String> {
+    /// What this filesystem has written to the kernel's log since, at this level or a graver one.
+    fn kernel_lines(&mut self, level: u32) -> Vec<String> {
         let Some(log) = &mut self.log else { return Vec::new() };
         let mut lines = Vec::new();
         // One record a read; EAGAIN when there is none.
         let mut buffer = [0_u8; 8192];
         while let Ok(length @ 1..) = log.read(&mut buffer) {
             let record = String::from_utf8_lossy(&buffer[..length]).into_owned();
-            let text = record.split_once(';').map_or("", |(_, text)| text);
+            let (head, text) = record.split_once(';').unwrap_or_default();
+            // Facility and level: `4,1234,5678,-`.
+            let priority = head.split(',').next().and_then(|number| number.parse::<u32>().ok());
             let text = text.lines().next().unwrap_or_default();
-            if text.to_lowercase().contains(self.fs) && lines.len() < MOST_LINES {
+            let grave = priority.is_some_and(|priority| priority & 7 <= level);
+            if grave && text.to_lowercase().contains(self.fs) && lines.len() < MOST_LINES {
                 lines.push(text.to_owned());
             }
         }
@@ -133,13 +139,13 @@ pub(super) fn rehearse(fs: &'static str, options: &[String]) -> Result<(), Targe
     Context::open(fs, options).map(drop)
 }
 
-/// Mounts `device` (none for tmpfs) at `point`.
+/// Mounts `device` (none for tmpfs) at `point`; returns what the kernel warned of, as when it leaves an option out.
 pub(super) fn mount(
     fs: &'static str,
     device: Option<&Path>,
     options: &[String],
     point: &Path,
-) -> Result<(), TargetError> {
+) -> Result<Vec<String>, TargetError> {
     let mut context = Context::open(fs, options)?;
     let source = device.map_or_else(|| "assay".into(), |path| path.to_string_lossy());
     let what = format!("cannot mount {fs} from {source}");
@@ -148,7 +154,10 @@ pub(super) fn mount(
     made.map_err(|error| context.refused(&with_options(&what, options), error))?;
     let mounted = fsmount(&context.fd, FsMountFlags::FSMOUNT_CLOEXEC, context.attributes)
         .and_then(|mounted| move_mount(&mounted, "", CWD, point, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH));
-    mounted.map_err(|error| context.refused(&with_options(&what, options), error))
+    mounted.map_err(|error| context.refused(&with_options(&what, options), error))?;
+    let mut warnings = context.messages();
+    warnings.extend(context.kernel_lines(WARNING));
+    Ok(warnings.into_iter().map(|said| format!("the kernel said on mounting: {said}")).collect())
 }
 
 fn with_options(what: &str, options: &[String]) -> String {

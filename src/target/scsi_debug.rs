@@ -12,7 +12,7 @@ use super::module;
 use crate::host::Driver;
 
 /// `SDEBUG_OPT_N_WCE` of the parameter `opts`.
-const NO_WRITE_CACHE: u32 = 0x10;
+const NO_WRITE_CACHE: u32 = 0x1000;
 /// The disk is looked for by the kernel in the background.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PARAMETERS: &str = "/sys/module/scsi_debug/parameters";
@@ -119,7 +119,7 @@ mod tests {
             parameters(64 << 20, &pairs).map(|words| words.join(" "))
         };
         assert_eq!(of(&[("ndelay", "50000")]).unwrap(), "dev_size_mb=64 ndelay=50000");
-        assert_eq!(of(&[("write_cache", "0"), ("opts", "0x1")]).unwrap(), "dev_size_mb=64 opts=0x11");
+        assert_eq!(of(&[("write_cache", "0"), ("opts", "0x1")]).unwrap(), "dev_size_mb=64 opts=0x1001");
         assert!(of(&[("write_cache", "yes")]).is_err());
     }
 }

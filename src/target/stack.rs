@@ -19,6 +19,14 @@ use crate::experiment::{
 /// Facts by name.
 type Facts = BTreeMap<String, String>;
 
+/// A stack that was built.
+#[derive(Debug, Default)]
+pub(super) struct Built {
+    pub(super) facts: Facts,
+    /// What the kernel warned of.
+    pub(super) notes: Vec<String>,
+}
+
 /// A stack being built.
 pub(super) struct Builder<'b> {
     pub(super) journal: &'b mut Journal,
@@ -31,14 +39,14 @@ pub(super) struct Builder<'b> {
 
 impl Builder<'_> {
     /// Makes everything; what was made until an error is in the journal.
-    pub(super) fn build(&mut self) -> Result<Facts, TargetError> {
+    pub(super) fn build(&mut self) -> Result<Built, TargetError> {
         match std::fs::create_dir(self.directory) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                 return Err(TargetError::io("cannot make", self.directory)(error));
             }
             _ => {}
         }
-        let mut facts = Facts::new();
+        let (mut facts, mut notes) = (Facts::new(), Vec::new());
         let device = match (&self.settings.device, self.settings.fs) {
             (None, _) | (Some(_), Some(Filesystem::Tmpfs)) => None,
             (Some(device), _) => {
@@ -52,7 +60,7 @@ impl Builder<'_> {
             self.link(device)?;
         }
         match (self.settings.fs, &device) {
-            (Some(fs), device) => self.filesystem(fs, device.as_deref(), &mut facts)?,
+            (Some(fs), device) => notes = self.filesystem(fs, device.as_deref(), &mut facts)?,
             (None, Some(device)) if self.settings.state == Some(FileState::Overwrite) => {
                 fill(device).map_err(TargetError::io("cannot fill", device))?;
                 facts.insert("target.filled".to_owned(), "yes".to_owned());
@@ -60,7 +68,7 @@ impl Builder<'_> {
             (None, _) => {}
         }
         self.journal.reached("stack");
-        Ok(facts)
+        Ok(Built { facts, notes })
     }
 
     fn device(&mut self, device: &Device) -> Result<PathBuf, TargetError> {
@@ -91,9 +99,10 @@ impl Builder<'_> {
             DeviceKind::NullBlk => {
                 // Names in configfs are seen by all; the work directory's is like no other.
                 let run = self.directory.parent().and_then(Path::file_name).unwrap_or_default();
-                let name = format!("{}-{}", run.to_string_lossy(), self.name);
-                let name: String =
-                    name.chars().rev().take(28).collect::<Vec<_>>().into_iter().rev().collect();
+                let whole = format!("{}-{}", run.to_string_lossy(), self.name);
+                // A disk has 31 letters at most; the last ones differ.
+                let last: String = whole.chars().skip(whole.chars().count().saturating_sub(22)).collect();
+                let name = format!("nullb-{last}");
                 null_blk::make(self.journal, self.name, &name, bytes, options, self.settings.fs.is_some())
             }
             DeviceKind::ScsiDebug => scsi_debug::make(self.journal, self.name, bytes, options),
@@ -117,7 +126,7 @@ impl Builder<'_> {
         fs: Filesystem,
         device: Option<&Path>,
         facts: &mut Facts,
-    ) -> Result<(), TargetError> {
+    ) -> Result<Vec<String>, TargetError> {
         let settings = self.settings;
         if let Some(device) = device {
             let foreign = !matches!(

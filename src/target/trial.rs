@@ -11,7 +11,7 @@ use super::error::TargetError;
 use super::journal::{Journal, Standing};
 use super::obstacles::obstacle;
 use super::spec::{Setup, TargetSpec};
-use super::stack::Builder;
+use super::stack::{Builder, Built};
 use super::{knobs, mkfs};
 use crate::experiment::{Device, DeviceKind, Fresh};
 use crate::host::HostFacts;
@@ -78,13 +78,15 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
     let work = setup.work.canonicalize().map_err(TargetError::io("cannot look at", &setup.work))?;
     let mut journal = Journal::open(&work)?;
     journal.undo_unfinished()?;
-    let mut facts = BTreeMap::new();
+    let mut built = Built::default();
     match setup.stack.as_ref().and_then(|stack| stack.file_name()).map(|name| name.to_string_lossy()) {
-        Some(name) => facts.extend(stand(&mut journal, spec, setup, &work, &name)?),
+        Some(name) => built = stand(&mut journal, spec, setup, &work, &name)?,
         None => empty_own(&spec.directory)?,
     }
-    let (notes, set) = knobs::turn(&mut journal, &setup.settings.knobs, &spec.watched())?;
+    let Built { mut facts, mut notes } = built;
+    let (rounded, set) = knobs::turn(&mut journal, &setup.settings.knobs, &spec.watched())?;
     facts.extend(set);
+    notes.extend(rounded);
     Ok(Ready { notes, facts, journal: Some(journal) })
 }
 
@@ -95,14 +97,14 @@ fn stand(
     setup: &Setup,
     work: &Path,
     name: &str,
-) -> Result<BTreeMap<String, String>, TargetError> {
+) -> Result<Built, TargetError> {
     let lasts = setup.settings.fresh.unwrap_or_default() != Fresh::Trial;
     if let Some(standing) = journal.standing(name).filter(|standing| lasts && standing.epoch == setup.epoch) {
-        let facts = standing.facts.clone();
+        let built = Built { facts: standing.facts.clone(), notes: standing.notes.clone() };
         if setup.settings.fs.is_some() {
             empty(&spec.directory).map_err(TargetError::io("cannot empty", &spec.directory))?;
         }
-        return Ok(facts);
+        return Ok(built);
     }
     journal.undo_stack(name)?;
     let named: Vec<_> = match &setup.settings.device {
@@ -111,12 +113,14 @@ fn stand(
     };
     obstacle(&setup.settings, &named, work)?;
     let directory = work.join(name);
-    let facts =
+    let built =
         Builder { journal: &mut *journal, settings: &setup.settings, directory: &directory, name }.build()?;
     if lasts {
-        journal.stands(name, Standing { epoch: setup.epoch.clone(), facts: facts.clone() })?;
+        let Built { facts, notes } = &built;
+        let epoch = setup.epoch.clone();
+        journal.stands(name, Standing { epoch, facts: facts.clone(), notes: notes.clone() })?;
     }
-    Ok(facts)
+    Ok(built)
 }
 
 /// Facts of the host and of the filesystem and device the target lies on.

@@ -534,6 +534,26 @@ fn what_mkfs_or_the_kernel_refuses_is_said_once_in_their_words() {
 }
 
 #[test]
+fn an_option_that_the_kernel_leaves_out_is_a_note() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let xfs = ["-t", "loop:310m", "-t", "fs=xfs", "--vary", "mount=default,dax=always"];
+    let output = run(&sandbox, &[&["run", "job.fio", "--rounds", "1", "-q"][..], &xfs].concat());
+    if errors(&output).contains("dax=always is refused") {
+        eprintln!("SKIPPED: this kernel's XFS has no DAX at all");
+        return;
+    }
+    let run = sandbox.export("1");
+    let notes = |cell: u32| run.trials.iter().find(|trial| trial.cell == cell).unwrap().notes.join("\n");
+    assert!(!notes(0).contains("the kernel said"), "{}", notes(0));
+    assert!(notes(1).contains("the kernel said on mounting: XFS (loop"), "{}", notes(1));
+    assert!(notes(1).contains("DAX unsupported by block device"), "{}", notes(1));
+}
+
+#[test]
 fn without_root_it_is_refused_with_the_remedy() {
     if !can_make() {
         return;
