@@ -116,17 +116,19 @@ fn keys_that_name_nothing_get_the_nearest_that_do() {
 
 #[test]
 fn what_only_fio_has_is_found_before_anything_runs() {
-    let error = plan(JOB, &["ioengine=psync,mmap"]).unwrap_err();
+    let error = plan(JOB, &["ioengine=psync,posixaio"]).unwrap_err();
     assert!(
-        error.to_string().starts_with("ioengine=mmap: ioengine: the native engine does not have 'mmap'"),
+        error
+            .to_string()
+            .starts_with("ioengine=posixaio: ioengine: the native engine does not have 'posixaio'"),
         "{error}"
     );
-    let crossed = plan(JOB, &["ioengine=psync,mmap", "bs=4k,8k"]).unwrap_err();
-    assert!(crossed.to_string().ends_with("(with ioengine=mmap bs=4k and 1 more)"), "{crossed}");
+    let crossed = plan(JOB, &["ioengine=psync,posixaio", "bs=4k,8k"]).unwrap_err();
+    assert!(crossed.to_string().ends_with("(with ioengine=posixaio bs=4k and 1 more)"), "{crossed}");
     assert_eq!(error.hint, "--engine fio runs it");
     let everywhere = plan("[a]\nsize=1m\nzonemode=zbd\n", &["direct=0,1"]).unwrap_err();
     assert_eq!(everywhere.problems, ["e.toml:3: zonemode=zbd: the native engine does not have this option"]);
-    let line = CommandLine { engine: Some("fio".to_owned()), ..vary(&["ioengine=psync,mmap"]) };
+    let line = CommandLine { engine: Some("fio".to_owned()), ..vary(&["ioengine=psync,posixaio"]) };
     let fio = Plan::new(&experiment(JOB, &line), 1, Path::new("/"), "own").unwrap();
     assert_eq!((fio.tools.as_slice(), fio.files_known), (&["fio".to_owned()][..], false));
 }

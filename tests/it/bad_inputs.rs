@@ -68,11 +68,11 @@ const CASES: &[Case] = &[
     wrong(RUN, &[("job.fio", Text("[w]\nsize=1m\niodpth=4\n"))], &["job.fio:3", "'iodpth'", "iodepth"]),
     wrong(
         RUN,
-        &[("job.fio", Text("[w]\nsize=1m\nverify=crc32c\nzonemode=zbd\nrate_iops=5\n"))],
+        &[("job.fio", Text("[w]\nsize=1m\nverify=md5\nzonemode=zbd\nflow=5\n"))],
         &[
-            "job.fio:3: verify=crc32c",
+            "job.fio:3: verify: the native engine does not have 'md5'",
             "job.fio:4: zonemode=zbd",
-            "job.fio:5: rate_iops",
+            "job.fio:5: flow",
             "hint: --engine fio runs it",
         ],
     ),
@@ -102,7 +102,11 @@ const CASES: &[Case] = &[
     wrong("run job.fio --vary bs=4k,8q", GOOD, &["'q' in '8q' is no unit"]),
     wrong("run job.fio --vary rw=read,sideways", GOOD, &["sideways"]),
     wrong("run job.fio --vary direct=0,1 --compare bs", GOOD, &["no factor 'bs'", "there are direct"]),
-    wrong("run job.fio --vary direct=0,1 --engine turbo", GOOD, &["no engine 'turbo'", "native, null, fio"]),
+    wrong(
+        "run job.fio --vary direct=0,1 --engine turbo",
+        GOOD,
+        &["no engine 'turbo'", "native, null, bare, fio"],
+    ),
     wrong("run job.fio --vary direct=0,1 --rounds 0", GOOD, &["rounds is 0"]),
     wrong("run job.fio --vary direct=0,1 --rounds -3", GOOD, &["--rounds", "-3"]),
     wrong("run job.fio --vary direct=0,1 --max-rounds 1", GOOD, &["max_rounds is 1; write 4 to"]),
