@@ -68,7 +68,9 @@ fn direct_io(path: &Path, is_directory: bool) -> String {
         openat(CWD, path, OFlags::TMPFILE | OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, mode)
             .map(File::from)
     } else {
-        openat(CWD, path, OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC, mode).map(File::from)
+        // A FIFO would wait for its other end.
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        openat(CWD, path, flags, mode).map(File::from)
     };
     let opened = match opened {
         // No files without a name here (or no direct I/O, in the same words): with a name, then.

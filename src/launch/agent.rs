@@ -2,16 +2,18 @@
 
 use std::io::{Read, Write};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
+use super::time_limit::TimeLimit;
 use super::{Answer, PROTOCOL, Reply, Request, descendants};
-use crate::engine::{self, EngineError, Task};
+use crate::engine::{self, EngineError, EngineKind, Task};
 use crate::observe;
-use crate::record::{HostFacts, Outcome};
+use crate::record::{HostFacts, Outcome, Sample};
 use crate::target::{self, TargetError};
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
@@ -36,6 +38,8 @@ pub fn serve() -> Result<(), String> {
 fn die_in_order() -> Result<(), String> {
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
         .map_err(|e| format!("cannot become subreaper: {e}"))?;
+    // Heard and forgotten: a write beyond the limit of a file's size is to fail with EFBIG, not to end the process.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(|e| format!("cannot watch signals: {e}"))?;
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot watch signals: {e}"))?;
     std::thread::spawn(move || {
@@ -64,7 +68,7 @@ fn execute(request: &Request) -> Reply {
         Ok(mut ready) => {
             reply.facts = target::facts(&request.target, &ready);
             let watch = target::Interference::look(&request.target.watched());
-            let answer = observed(request);
+            let answer = observed(request, &reply);
             reply.disturbance = Some(watch.since());
             let mut answer = after_hook(request, answer);
             let mut notes = std::mem::take(&mut ready.notes);
@@ -146,22 +150,49 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
     Err(failed(format!("the {which} hook failed: {}", output.status), words))
 }
 
+/// Limits the time of engines that work in this process; the others end their programs themselves.
+fn time_limit(request: &Request, so_far: &Reply) -> Option<(f64, TimeLimit)> {
+    let here = matches!(request.engine, EngineKind::Native | EngineKind::Null | EngineKind::Bare);
+    let seconds = request.task.timeout_s.filter(|_| here)?;
+    let reply = Reply { answer: too_long(seconds, Vec::new()), ..so_far.clone() };
+    let last_word = move || {
+        let bytes = serde_json::to_vec(&reply).unwrap_or_default();
+        let _ = std::io::stdout().write_all(&bytes);
+    };
+    Some((seconds, TimeLimit::start(seconds, last_word)))
+}
+
+fn too_long(limit_s: f64, so_far: Vec<Sample>) -> Answer {
+    let reason = format!("the trial took longer than the limit of {limit_s} s and was stopped");
+    Answer::Failed { reason, command: String::new(), output: String::new(), so_far }
+}
+
 /// The engine with the observers around it.
-fn observed(request: &Request) -> Answer {
+fn observed(request: &Request, reply: &Reply) -> Answer {
     let engine = engine::of(request.engine);
     let mut task = Task { directory: request.target.directory.clone(), ..request.task.clone() };
     let device = request.target.device();
     task.variables
         .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));
+    let mut stopped_after = None;
     let result = engine.prepare(&task).and_then(|()| {
         // Started only now: laying files out is no part of what is measured.
         let mut observers = observe::standard(&request.target.watched());
         observers.iter_mut().for_each(|observer| observer.start());
-        let mut outcome = engine.run(&task)?;
+        let limit = time_limit(request, reply);
+        let outcome = engine.run(&task);
+        stopped_after = limit.and_then(|(seconds, limit)| limit.end().then_some(seconds));
+        let mut outcome = outcome?;
         observe::stop_all(&mut observers, &mut outcome);
         Ok(outcome)
     });
     match result {
+        Err(EngineError::Failed { so_far, .. }) if stopped_after.is_some() => {
+            too_long(stopped_after.unwrap_or_default(), so_far)
+        }
+        Ok(outcome) if stopped_after.is_some() => {
+            too_long(stopped_after.unwrap_or_default(), outcome.samples)
+        }
         Ok(outcome) => Answer::Done(outcome),
         Err(EngineError::Unsupported { reason }) => Answer::Unsupported { reason },
         Err(EngineError::Failed { reason, command, output, so_far }) => {

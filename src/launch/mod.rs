@@ -6,6 +6,7 @@
 mod agent;
 mod descendants;
 mod local;
+mod time_limit;
 
 use serde::{Deserialize, Serialize};
 

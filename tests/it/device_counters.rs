@@ -119,6 +119,10 @@ fn the_devices_own_counters_agree_with_both_engines() {
             assert_eq!(reported, counted, "{} {engine:?}: reported, counted", path.display());
             ran.push(counted.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)));
         }
-        assert_eq!(ran[0], ran[1], "{}: native, fio", path.display());
+        // What ends by the clock gets as far as it gets, and sizes that are drawn are each engine's own.
+        let jobs = workload(&path).jobs;
+        if jobs.iter().all(|job| job.runtime.is_none() && job.block_split.iter().all(Vec::is_empty)) {
+            assert_eq!(ran[0], ran[1], "{}: native, fio", path.display());
+        }
     }
 }

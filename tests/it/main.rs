@@ -18,6 +18,8 @@ mod elsewhere;
 mod engine_command;
 mod engine_fio;
 mod execution;
+mod failing_case;
+mod failing_io;
 mod file_life;
 mod fixtures;
 mod golden;

@@ -1,5 +1,7 @@
 //! Everything that can go wrong with a native job, worded once.
 
+use std::fs::FileType;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -12,6 +14,10 @@ pub(super) enum Failure {
     NoSpace { path: PathBuf, missing_bytes: u64 },
     #[error("{path} is a directory; name a file")]
     IsDirectory { path: PathBuf },
+    #[error("{path} has {have} bytes, and the job reads up to {needed}: it is too small")]
+    TooSmall { path: PathBuf, have: u64, needed: u64 },
+    #[error("{path} is a {kind}; name a file or a block device")]
+    Special { path: PathBuf, kind: String },
     #[error(
         "{path} cannot be opened with direct=1: its filesystem has no O_DIRECT; use direct=0 or another directory"
     )]
@@ -41,6 +47,16 @@ impl Failure {
             None => error.to_string(),
         };
         Failure::File { what: what.to_owned(), path: path.to_owned(), error }
+    }
+
+    /// What is neither a file nor a block device: opening a FIFO would wait for ever for its other end.
+    pub(super) fn special(path: &Path, kind: FileType) -> Failure {
+        let kind = match kind {
+            kind if kind.is_fifo() => "FIFO",
+            kind if kind.is_socket() => "socket",
+            _ => "character device",
+        };
+        Failure::Special { path: path.to_owned(), kind: kind.to_owned() }
     }
 
     /// A method that could not be set up or driven.
@@ -99,6 +115,18 @@ fn errno_name(number: i32) -> Option<&'static str> {
         (libc::ETIMEDOUT, "ETIMEDOUT"),
         (libc::EDQUOT, "EDQUOT"),
         (libc::EREMOTEIO, "EREMOTEIO"),
+        (libc::ENAMETOOLONG, "ENAMETOOLONG"),
+        (libc::ELOOP, "ELOOP"),
+        (libc::ENOTTY, "ENOTTY"),
+        (libc::ETXTBSY, "ETXTBSY"),
+        (libc::ENFILE, "ENFILE"),
+        (libc::ENOTBLK, "ENOTBLK"),
+        (libc::EOVERFLOW, "EOVERFLOW"),
+        (libc::ESPIPE, "ESPIPE"),
+        (libc::ESTALE, "ESTALE"),
+        (libc::ENODATA, "ENODATA"),
+        (libc::EILSEQ, "EILSEQ"),
+        (libc::ENOLINK, "ENOLINK"),
     ];
     known.iter().find(|(value, _)| *value == number).map(|(_, name)| *name)
 }

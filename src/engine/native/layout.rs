@@ -118,6 +118,7 @@ fn lay_out_file(path: &Path, wanted: Wanted, own: &Path) -> Result<(), Failure> 
     match std::fs::metadata(path) {
         Ok(found) if found.file_type().is_block_device() => return Ok(()),
         Ok(found) if found.is_dir() => return Err(Failure::IsDirectory { path: path.to_owned() }),
+        Ok(found) if !found.is_file() => return Err(Failure::special(path, found.file_type())),
         Ok(found) if found.len() >= wanted.bytes => return Ok(()),
         Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && wanted.bytes > 0 => {}

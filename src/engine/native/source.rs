@@ -326,10 +326,7 @@ fn zones_fit(job: &Job, length: u64, path: &std::path::Path) -> Result<(), Failu
 fn large_enough(file: &File, needed: u64, path: &std::path::Path) -> Result<(), Failure> {
     let have = end_of(file, path)?;
     if have < needed {
-        return Err(Failure::Job {
-            job: path.display().to_string(),
-            what: format!("it has {have} bytes, and the job reads up to {needed}"),
-        });
+        return Err(Failure::TooSmall { path: path.to_owned(), have, needed });
     }
     Ok(())
 }

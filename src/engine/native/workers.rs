@@ -4,9 +4,10 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use super::clock::Clock;
-use super::failure::Failure;
+use super::failure::{Failure, errno_text};
 use super::job::{self, JobCounts};
 use super::start_line::{StartLine, Wave};
 use crate::workload::{Instance, Workload};
@@ -94,7 +95,9 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
     // (buffers, destructors) runs twice.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
-        return Err(failed(format!("cannot fork: {}", std::io::Error::last_os_error())));
+        let errno = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN);
+        let hint = "raise the limit of processes (ulimit -u), lower numjobs, or set thread=1";
+        return Err(failed(format!("cannot fork: {}; {hint}", errno_text(errno))));
     }
     if pid == 0 {
         drop(reader);

@@ -1,0 +1,348 @@
+//! Machines and files that fail: two levels of which one cannot work. The bad one ends with one clear error, the good
+//! one's trials are all in the store, the exit code is 1, and nothing is left behind. What is refused before anything
+//! is touched is in `bad_inputs.rs`.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::device_counters::LoopDevice;
+use crate::failing_case::{Case, Mounted, PLAIN, failing, is_root};
+use crate::sandbox::Sandbox;
+use crate::tools::available;
+
+#[test]
+fn files_that_cannot_be_worked_on() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path().join("dir")).unwrap();
+    sandbox.write("data", &"d".repeat(1 << 18));
+    let here = sandbox.path().to_string_lossy().into_owned();
+    let at = |name: &str| format!("{here}/{name}");
+    let read = "[r]\nrw=read\nbs=4k\nsize=64k\nfilename=${X}\n";
+    let data = at("data");
+    let case = |bad: &str, words: &[&str]| {
+        Case { job: read, good: &data, bad, words, ..PLAIN }.fails(&sandbox);
+    };
+    case(&at("none/file"), &["none/file", "ENOENT"]);
+    case(&at("dir"), &["is a directory", "name a file"]);
+    let made = Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+    assert!(made.success());
+    case(&at("pipe"), &["pipe", "is a FIFO", "name a file or a block device"]);
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    case(&at("socket"), &["socket", "is a socket"]);
+    case("/dev/zero", &["/dev/zero", "is a character device"]);
+    let trim = "[t]\nrw=${X}\nbs=4k\nsize=64k\n";
+    Case { job: trim, good: "write", bad: "trim", words: &["trim", "t.0.0"], ..PLAIN }.fails(&sandbox);
+    // In the way only when the trial comes: what is there beforehand is refused before anything is touched.
+    let hook = |script: &str| format!("[ $X = good ] || {script}");
+    let named = "[r]\nrw=read\nbs=4k\nsize=64k\nfilename=HERE/${X}\n".replace("HERE", &here);
+    let tied = hook(&format!("ln -sf {here}/bad {here}/bad"));
+    let untie = hook(&format!("rm -f {here}/bad"));
+    let options = ["--before", &tied, "--after", &untie];
+    let mixed = Case { job: &named, good: "good", bad: "bad", options: &options, ..PLAIN };
+    sandbox.write("good", &"d".repeat(1 << 16));
+    Case { words: &["bad", "ELOOP"], ..mixed }.fails(&sandbox);
+}
+
+/// What assay's own limits make of a job: `prlimit` sets them.
+#[test]
+fn limits_of_the_process() {
+    if !available("prlimit") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let files = "[w]\nrw=write\nbs=4k\nsize=4m\nnrfiles=${X}\n";
+    let limited = ["prlimit", "--nofile=128"];
+    Case {
+        job: files,
+        good: "4",
+        bad: "400",
+        under: &limited,
+        words: &["cannot open", "w.0.", "EMFILE"],
+        ..PLAIN
+    }
+    .fails(&sandbox);
+    let size = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\n";
+    let limited = ["prlimit", "--fsize=3002368"];
+    let words = ["write of 4096 bytes at offset 3002368 of", "w.0.0", "EFBIG"];
+    Case { job: size, good: "64k", bad: "4m", under: &limited, words: &words, ios: Some(733), ..PLAIN }
+        .fails(&sandbox);
+    let block = "[w]\nrw=write\nbs=${X}\nsize=2g\nio_size=1\nfallocate=none\n";
+    let limited = ["prlimit", "--as=900000000"];
+    let words = ["job 'w'", "no memory for 1073741824 bytes of buffers", "ENOMEM"];
+    Case { job: block, good: "4k", bad: "1g", under: &limited, words: &words, ..PLAIN }.fails(&sandbox);
+}
+
+#[test]
+fn direct_io_that_is_not_aligned() {
+    let sandbox = Sandbox::new();
+    let block = "[w]\nrw=randwrite\nbs=${X}\nsize=256k\ndirect=1\n";
+    let words = ["write of 1000 bytes at offset", "w.0.0", "EINVAL", "logical block"];
+    Case { job: block, good: "4k", bad: "1000", words: &words, ..PLAIN }.fails(&sandbox);
+    let offset = "[r]\nrw=read\nbs=4k\nsize=256k\ndirect=1\noffset=${X}\nioengine=libaio\n";
+    let words = ["read of 4096 bytes at offset 100 of", "r.0.0", "EINVAL", "logical block"];
+    Case { job: offset, good: "4k", bad: "100", words: &words, ..PLAIN }.fails(&sandbox);
+}
+
+#[test]
+fn devices_that_are_too_small_or_break() {
+    if !available("losetup") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let image = sandbox.path().join("image");
+    let Some(device) = LoopDevice::on(&image, 1 << 20) else { return };
+    let at = device.path.to_string_lossy().into_owned();
+    let job = |rw: &str| format!("[d]\nrw={rw}\nbs=4k\nsize=${{X}}\ndirect=1\nfilename={at}\n");
+    let words = [at.as_str(), "has 1048576 bytes", "reads up to 4194304"];
+    Case { job: &job("randread"), good: "512k", bad: "4m", words: &words, ..PLAIN }.fails(&sandbox);
+    let (words, destroy) = (["no space for", &at, "bytes are missing"], ["--destroy", &at]);
+    Case {
+        job: &job("write"),
+        good: "512k",
+        bad: "4m",
+        options: &destroy,
+        words: &words,
+        ios: Some(256),
+        ..PLAIN
+    }
+    .fails(&sandbox);
+    let trim = format!("[d]\nrw=trim\nbs=${{X}}\nsize=512k\nfilename={at}\n");
+    let words = ["trim of 1000 bytes at offset 0 of", &at, "EINVAL"];
+    Case { job: &trim, good: "4k", bad: "1000", options: &destroy, words: &words, ..PLAIN }.fails(&sandbox);
+    // The medium ends where the image was cut off: what is behind cannot be read.
+    std::fs::OpenOptions::new().write(true).open(&image).unwrap().set_len(768 << 10).unwrap();
+    let words = ["read of 4096 bytes at offset 786432 of", &at, "EIO"];
+    Case { job: &job("read"), good: "512k", bad: "1m", words: &words, ios: Some(192), ..PLAIN }
+        .fails(&sandbox);
+    let queued =
+        format!("[d]\nrw=read\nbs=4k\nsize=${{X}}\ndirect=1\nfilename={at}\nioengine=io_uring\niodepth=8\n");
+    Case {
+        job: &queued,
+        good: "512k",
+        bad: "1m",
+        words: &["read of 4096 bytes at offset", &at, "EIO"],
+        ..PLAIN
+    }
+    .fails(&sandbox);
+    // A device that is there and has no medium.
+    drop(device);
+    let words = [at.as_str(), "has 0 bytes"];
+    let (good, bad) = (image.to_string_lossy().into_owned(), at.clone());
+    let either = "[d]\nrw=read\nbs=4k\nsize=64k\nfilename=${X}\n";
+    Case { job: either, good: &good, bad: &bad, words: &words, ..PLAIN }.fails(&sandbox);
+}
+
+#[test]
+fn filesystems_that_are_full_read_only_or_without_a_feature() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let small = ["-t", "tmpfs", "-o", "size=2m,nr_inodes=16", "none"];
+    let Some(tmpfs) = Mounted::new(&sandbox, "small", &small) else { return };
+    let here = ["-d", "small"];
+    let size = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\n";
+    let words = ["no space for", "small/assay-", "w.0.0", "bytes are missing"];
+    Case { job: size, good: "64k", bad: "8m", options: &here, words: &words, ..PLAIN }.fails(&sandbox);
+    // Another fills it while the job runs.
+    let filler = tmpfs.0.join("filler");
+    let fill = format!("[ $X = 64k ] || (sleep 0.3; cat /dev/zero >{}) >/dev/null 2>&1 &", filler.display());
+    let free = format!("sleep 0.2; rm -f {}", filler.display());
+    let options = ["-d", "small", "--before", &fill, "--after", &free];
+    let slow = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\nthinktime=4ms\n";
+    Case { job: slow, good: "64k", bad: "1m", options: &options, words: &words, ..PLAIN }.fails(&sandbox);
+    let files = "[w]\nrw=write\nbs=4k\nsize=128k\nfallocate=none\nnrfiles=${X}\n";
+    let words = ["w.0.", "ENOSPC", "cannot make"];
+    Case { job: files, good: "2", bad: "32", options: &here, words: &words, ..PLAIN }.fails(&sandbox);
+    let path = sandbox.path().to_string_lossy().into_owned();
+    let named = |rw: &str| format!("[w]\nrw={rw}\nbs=4k\nsize=64k\nfilename={path}/${{X}}/file\n");
+    let Some(_sealed) = Mounted::new(&sandbox, "sealed", &["-t", "tmpfs", "-o", "ro", "none"]) else {
+        return;
+    };
+    Case { job: &named("write"), good: "small", bad: "sealed", words: &["sealed/file", "EROFS"], ..PLAIN }
+        .fails(&sandbox);
+    let Some(_plain) = Mounted::new(&sandbox, "plain", &["-t", "ramfs", "none"]) else { return };
+    let direct = named("write") + "direct=1\n";
+    let words = ["plain/file", "direct=1", "no O_DIRECT"];
+    Case { job: &direct, good: "small", bad: "plain", words: &words, ..PLAIN }.fails(&sandbox);
+    let keep = named("write") + "fallocate=keep\n";
+    let words = ["cannot allocate", "plain/file", "EOPNOTSUPP"];
+    Case { job: &keep, good: "small", bad: "plain", words: &words, ..PLAIN }.fails(&sandbox);
+}
+
+#[test]
+fn permissions_and_programs_that_run() {
+    if !is_root() || !available("setpriv") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let open =
+        |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    open(sandbox.path(), 0o777);
+    let here = sandbox.path().to_string_lossy().into_owned();
+    let read = format!("[r]\nrw=read\nbs=4k\nsize=64k\nfilename={here}/${{X}}\n");
+    for (name, mode) in [("good", 0o644), ("secret", 0o600)] {
+        open(&sandbox.write(name, &"d".repeat(1 << 16)), mode);
+    }
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    Case { job: &read, good: "good", bad: "secret", under: &nobody, words: &["secret", "EACCES"], ..PLAIN }
+        .fails(&sandbox);
+    // Writing to a program while it runs; not from the sandbox, which must have no process left.
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let program = elsewhere.path().join("program");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let mut running = Command::new(&program).arg("60").spawn().unwrap();
+    let (good, bad) = (format!("{here}/good"), program.to_string_lossy().into_owned());
+    let options = ["--destroy", &good, "--destroy", &bad];
+    let write = "[w]\nrw=write\nbs=4k\nsize=16k\nfilename=${X}\n";
+    let case = Case {
+        job: write,
+        good: &good,
+        bad: &bad,
+        options: &options,
+        words: &["program", "ETXTBSY"],
+        ..PLAIN
+    };
+    case.fails(&sandbox);
+    running.kill().unwrap();
+    running.wait().unwrap();
+}
+
+/// Finds the job's process from a hook, whose parent is the agent: the agent's child of its name.
+const VICTIM: &str = "for p in $(cat /proc/$PPID/task/*/children); do [ $(cat /proc/$p/comm) = assay ] &&";
+
+#[test]
+fn processes_that_are_killed_or_stopped() {
+    let sandbox = Sandbox::new();
+    let slow = "[w]\nrw=write\nbs=4k\nsize=${X}\nthinktime=5ms\n";
+    for (signal, options, words) in [
+        ("KILL", &[][..], &["job 'w'", "its process was killed by SIGKILL"][..]),
+        ("STOP", &["--timeout", "2s"][..], &["longer than the limit of 2 s"][..]),
+    ] {
+        let hook = format!("[ $X = 64k ] || (sleep 0.4; {VICTIM} kill -{signal} $p; done) >/dev/null 2>&1 &");
+        let mut all = vec!["--before", hook.as_str()];
+        all.extend(options);
+        Case { job: slow, good: "64k", bad: "2m", options: &all, words, ..PLAIN }.fails(&sandbox);
+    }
+    // Another program cuts off the file that is read.
+    let data = sandbox.path().join("data").to_string_lossy().into_owned();
+    let read = format!("[r]\nrw=read\nbs=4k\nsize=256k\nfilename={data}\nthinktime=${{X}}\n");
+    let cut = format!(
+        "truncate -s 256k {data}; [ $X = 1us ] || (sleep 0.4; truncate -s 1000 {data}) >/dev/null 2>&1 &"
+    );
+    sandbox.write("data", &"d".repeat(1 << 18));
+    let words = ["short read at offset", "data", "0 of 4096 bytes"];
+    let options = ["--before", &cut];
+    Case { job: &read, good: "1us", bad: "20ms", options: &options, words: &words, ..PLAIN }.fails(&sandbox);
+    // Through a mapping that is a SIGBUS.
+    let mapped = read.clone() + "ioengine=mmap\n";
+    let words = ["read of 4096 bytes at offset", "data"];
+    Case { job: &mapped, good: "1us", bad: "20ms", options: &options, words: &words, ..PLAIN }
+        .fails(&sandbox);
+}
+
+#[test]
+fn processors_that_are_not_there() {
+    let sandbox = Sandbox::new();
+    let pinned = "[r]\nrw=read\nbs=4k\nsize=64k\ncpus_allowed=${X}\n";
+    for (bad, words) in
+        [("900", ["cpus_allowed", "no CPU", "900"]), ("2000", ["cpus_allowed", "no CPU", "2000"])]
+    {
+        Case { job: pinned, good: "0", bad, words: &words, ..PLAIN }.fails(&sandbox);
+    }
+}
+
+#[test]
+fn memory_that_is_not_to_be_had() {
+    let sandbox = Sandbox::new();
+    std::fs::set_permissions(sandbox.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let memory = "[r]\nrw=read\nbs=2m\nsize=4m\nmem=${X}\n";
+    // As many as are free, and one more.
+    let free = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let free = free.lines().find_map(|line| line.strip_prefix("HugePages_Free:")).map(str::trim);
+    if free == Some("0") {
+        Case { job: memory, good: "malloc", bad: "mmaphuge", words: &["job 'r'", "huge"], ..PLAIN }
+            .fails(&sandbox);
+    }
+    if is_root() && available("prlimit") && available("setpriv") {
+        // Root may lock what it likes.
+        let limited =
+            ["prlimit", "--memlock=65536", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+        let locked = "[r]\nrw=read\nbs=4k\nsize=64k\nlockmem=${X}\n";
+        let words = ["job 'r'", "lock", "ENOMEM"];
+        Case { job: locked, good: "4k", bad: "64m", under: &limited, words: &words, ..PLAIN }.fails(&sandbox);
+        let fixed = "[r]\nrw=read\nbs=64k\nsize=1m\nioengine=io_uring\niodepth=16\nfixedbufs=${X}\n";
+        let words = ["io_uring", "ENOMEM", "ulimit -l"];
+        Case { job: fixed, good: "0", bad: "1", under: &limited, words: &words, ..PLAIN }.fails(&sandbox);
+        // A user of its own: the limit counts all of a user's processes.
+        let limited =
+            ["setpriv", "--reuid=65432", "--regid=65432", "--clear-groups", "prlimit", "--nproc=24"];
+        let clones = "[r]\nrw=read\nbs=4k\nsize=64k\nnumjobs=${X}\n";
+        let words = ["job 'r'", "cannot fork", "EAGAIN"];
+        Case { job: clones, good: "1", bad: "64", under: &limited, words: &words, ..PLAIN }.fails(&sandbox);
+    }
+    let node = "[r]\nrw=read\nbs=4k\nsize=64k\nnuma_mem_policy=${X}\n";
+    Case { job: node, good: "default", bad: "bind:63", words: &["job 'r'", "numa", "63"], ..PLAIN }
+        .fails(&sandbox);
+}
+
+#[test]
+fn data_that_is_not_what_was_written() {
+    let sandbox = Sandbox::new();
+    let data = sandbox.path().join("data").to_string_lossy().into_owned();
+    let job = |rest: &str| format!("[v]\nbs=4k\nsize=64k\nverify=crc32c\nfilename={data}\n{rest}\n");
+    sandbox.write("job.fio", &job("rw=${RW}\ndo_verify=0"));
+    // Written by a job that proves nothing itself; then one bit is not what it was.
+    let keep = format!("cp $ASSAY_DIRECTORY/../data {data}.kept || cp {data} {data}.kept");
+    let write = ["run", "job.fio", "--vary", "RW=write,randwrite", "--rounds", "1", "-q", "--after", &keep];
+    sandbox.succeed(&write);
+    std::fs::remove_file(sandbox.path().join("assay.db")).unwrap();
+    let mut bytes = std::fs::read(format!("{data}.kept")).unwrap();
+    sandbox.write("good", "");
+    std::fs::write(sandbox.path().join("good"), &bytes).unwrap();
+    bytes[5 * 4096 + 1000] ^= 1;
+    std::fs::write(sandbox.path().join("bad"), &bytes).unwrap();
+    std::fs::remove_file(format!("{data}.kept")).unwrap();
+    let here = sandbox.path().to_string_lossy().into_owned();
+    let read =
+        format!("[v]\nrw=read\nbs=4k\nsize=64k\nverify=crc32c\nverify_fatal=1\nfilename={here}/${{X}}\n");
+    Case { job: &read, good: "good", bad: "bad", words: &["bad", "20480", "crc32c"], ..PLAIN }
+        .fails(&sandbox);
+}
+
+#[test]
+fn calls_that_the_kernel_refuses() {
+    let sandbox = Sandbox::new();
+    let method = "[m]\nrw=randwrite\nbs=4k\nsize=64k\niodepth=4\nioengine=${X}\n";
+    for (bad, call, errno, words) in [
+        (
+            "io_uring",
+            libc::SYS_io_uring_setup,
+            libc::EPERM,
+            ["io_uring: EPERM", "/proc/sys/kernel/io_uring_disabled"],
+        ),
+        (
+            "io_uring",
+            libc::SYS_io_uring_setup,
+            libc::ENOSYS,
+            ["io_uring: ENOSYS", "ioengine=psync or libaio"],
+        ),
+        ("io_uring", libc::SYS_io_uring_setup, libc::ENOMEM, ["io_uring: ENOMEM", "ulimit -l"]),
+        ("libaio", libc::SYS_io_setup, libc::EAGAIN, ["libaio: EAGAIN", "/proc/sys/fs/aio-max-nr"]),
+    ] {
+        let case = Case { job: method, good: "psync", bad, words: &words, ios: Some(0), ..PLAIN };
+        let mut command = case.prepared(&sandbox);
+        failing(&mut command, call, None, errno);
+        case.fails_as(&sandbox, &mut command);
+    }
+    // A length that nothing else has: only the job's own transfers fail.
+    let block = "[b]\nrw=write\nbs=${X}\nsize=144k\nfallocate=none\n";
+    for (errno, name) in [(libc::EDQUOT, "EDQUOT"), (libc::EIO, "EIO"), (libc::EREMOTEIO, "EREMOTEIO")] {
+        let words = ["write of 36864 bytes at offset 0 of", "b.0.0", name];
+        let case = Case { job: block, good: "4k", bad: "36k", words: &words, ios: Some(0), ..PLAIN };
+        let mut command = case.prepared(&sandbox);
+        failing(&mut command, libc::SYS_pwrite64, Some(36864), errno);
+        case.fails_as(&sandbox, &mut command);
+    }
+}
