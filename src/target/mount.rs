@@ -119,10 +119,12 @@ impl Context {
             let text = text.lines().next().unwrap_or_default();
             let grave = priority.is_some_and(|priority| priority & 7 <= level);
             if grave && text.to_lowercase().contains(self.fs) && lines.len() < MOST_LINES {
-                lines.push(text.to_owned());
+                lines.push((priority.unwrap_or_default() & 7, text.to_owned()));
             }
         }
-        lines
+        // The gravest first: that is why it failed.
+        lines.sort_by_key(|(level, _)| *level);
+        lines.into_iter().map(|(_, text)| text).collect()
     }
 }
 
