@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use super::time_limit::TimeLimit;
 use super::{Answer, PROTOCOL, Reply, Request, descendants};
-use crate::engine::{self, EngineError, EngineKind, Task};
+use crate::engine::{self, Engine, EngineError, EngineKind, Task};
 use crate::observe;
 use crate::record::{HostFacts, Outcome, Sample};
 use crate::target::{self, TargetError};
@@ -64,11 +64,13 @@ fn execute(request: &Request) -> Reply {
         facts: HostFacts::default(),
         disturbance: None,
     };
+    // First of all: it calibrates its clock while the facts are looked up.
+    let engine = engine::of(request.engine);
     match prepare(request) {
         Ok(mut ready) => {
             reply.facts = target::facts(&request.target, &ready);
             let watch = target::Interference::look(&request.target.watched());
-            let answer = observed(request, &reply);
+            let answer = observed(request, engine.as_ref(), &reply);
             reply.disturbance = Some(watch.since());
             let mut answer = after_hook(request, answer);
             let mut notes = std::mem::take(&mut ready.notes);
@@ -168,8 +170,7 @@ fn too_long(limit_s: f64, so_far: Vec<Sample>) -> Answer {
 }
 
 /// The engine with the observers around it.
-fn observed(request: &Request, reply: &Reply) -> Answer {
-    let engine = engine::of(request.engine);
+fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
     let mut task = Task { directory: request.target.directory.clone(), ..request.task.clone() };
     let device = request.target.device();
     task.variables

@@ -19,18 +19,39 @@ pub(super) enum Clock {
     Vdso,
 }
 
+/// Both clocks at one moment, to be compared with a later one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    ticks: u64,
+    ns: u64,
+    taken: Instant,
+}
+
+impl Reading {
+    /// Reads both now.
+    pub(super) fn now() -> Reading {
+        let (ticks, ns) = both();
+        Reading { ticks, ns, taken: Instant::now() }
+    }
+}
+
 impl Clock {
-    /// The fastest clock that can be trusted here.
+    /// The fastest clock that can be trusted here; takes as long as the calibration.
+    #[cfg(test)]
     pub(super) fn new() -> Clock {
-        if counter_is_trusted() { Clock::calibrated() } else { Clock::Vdso }
+        Clock::since(Reading::now())
     }
 
-    fn calibrated() -> Clock {
-        let (ticks_before, ns_before) = both();
-        let begun = Instant::now();
-        while begun.elapsed() < CALIBRATION {
+    /// The same; an earlier reading saves the time that has passed since.
+    pub(super) fn since(before: Reading) -> Clock {
+        if counter_is_trusted() { Clock::calibrated(before) } else { Clock::Vdso }
+    }
+
+    fn calibrated(before: Reading) -> Clock {
+        while before.taken.elapsed() < CALIBRATION {
             std::hint::spin_loop();
         }
+        let (ticks_before, ns_before) = (before.ticks, before.ns);
         let (ticks_after, ns_after) = both();
         let (ticks, ns) = (ticks_after.saturating_sub(ticks_before), ns_after - ns_before);
         if ticks == 0 {

@@ -51,6 +51,8 @@ pub(super) struct Native {
     null: bool,
     /// Of the trial that was prepared: laying out changes what `file_append` would find.
     asked: OnceCell<Asked>,
+    /// The clock is calibrated against what it was when the trial began.
+    clock: clock::Reading,
 }
 
 /// What a task asks.
@@ -73,7 +75,7 @@ impl Engine for Native {
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
         let asked = self.asked(task)?;
-        let mut outcome = run_workload(asked, task.seed)?;
+        let mut outcome = run_workload(asked, task.seed, clock::Clock::since(self.clock))?;
         outcome.notes.extend(asked.workload.jobs.iter().filter_map(depth_without_effect));
         Ok(outcome)
     }
@@ -82,7 +84,7 @@ impl Engine for Native {
 impl Native {
     /// The engine of one trial; `null`: with the null method for every job.
     pub(super) fn new(null: bool) -> Native {
-        Native { null, asked: OnceCell::new() }
+        Native { null, asked: OnceCell::new(), clock: clock::Reading::now() }
     }
 
     /// The task, read once.
@@ -130,10 +132,9 @@ fn depth_without_effect(job: &Job) -> Option<String> {
 }
 
 /// Runs the waves in order.
-fn run_workload(asked: &Asked, trial_seed: u64) -> Result<Outcome, EngineError> {
+fn run_workload(asked: &Asked, trial_seed: u64, clock: clock::Clock) -> Result<Outcome, EngineError> {
     let Asked { workload, instances } = asked;
     let last_wave = instances.iter().map(|instance| instance.wave).max().unwrap_or(0);
-    let clock = clock::Clock::new();
     let mut finished: Vec<(usize, JobCounts)> = Vec::new();
     for wave in 0..=last_wave {
         let numbers: Vec<usize> = (0..instances.len()).filter(|at| instances[*at].wave == wave).collect();
