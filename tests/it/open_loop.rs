@@ -276,11 +276,19 @@ impl Frozen {
 impl Drop for Frozen {
     fn drop(&mut self) {
         let quiet = |name: &str, arguments: &[&std::ffi::OsStr]| {
-            let _ = Command::new(name).args(arguments).stderr(Stdio::null()).status();
+            let status = Command::new(name).args(arguments).stderr(Stdio::null()).status();
+            status.is_ok_and(|status| status.success())
         };
         let at = self.at.as_os_str();
         quiet("fsfreeze", &["-u".as_ref(), at]);
-        quiet("umount", &[at]);
+        // A ring lets go of its files a while after its process has ended.
+        let gone = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            quiet("umount", &[at])
+        });
+        if !gone {
+            eprintln!("{} is still mounted", self.at.display());
+        }
         quiet("losetup", &["-d".as_ref(), self.image_device.as_ref()]);
     }
 }
