@@ -1,0 +1,110 @@
+//! What the tests of targets share: the program with a register of its own, what a run could have left, a loop device.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use crate::sandbox::{Sandbox, errors};
+
+pub(crate) const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=1m\nfsync=4\n";
+
+/// On a device itself.
+pub(crate) const ON_DEVICE: &str = "[w]\nrw=randwrite\nbs=4k\nio_size=256k\n";
+
+/// How long a program may take to come to a step, or to end.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Whether devices can be made here; says so where not, and panics in CI.
+pub(crate) fn can_make() -> bool {
+    let works = rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists();
+    assert!(
+        works || std::env::var_os("CI").is_none(),
+        "targets need root and loop devices, and CI skips nothing"
+    );
+    if !works {
+        eprintln!("SKIPPED: not root, or no /dev/loop-control");
+    }
+    works
+}
+
+pub(crate) fn has_zram() -> bool {
+    let there = Path::new("/sys/class/zram-control/hot_add").exists();
+    if !there {
+        eprintln!("SKIPPED: this kernel has no zram-control");
+    }
+    there
+}
+
+/// The program with a register of targets of its own: other tests clean up, too.
+pub(crate) fn assay(sandbox: &Sandbox, arguments: &[&str]) -> Command {
+    let mut command = sandbox.assay(arguments);
+    command.env("ASSAY_RUN_DIR", sandbox.path().join("registered"));
+    command
+}
+
+pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
+    assay(sandbox, arguments).output().unwrap()
+}
+
+pub(crate) fn succeed(sandbox: &Sandbox, arguments: &[&str]) -> String {
+    let output = run(sandbox, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, errors(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a run of a sandbox could leave behind: loop devices and mounts below it, zram devices of this size.
+pub(crate) fn left_behind(sandbox: &Sandbox, zram_bytes: u64) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let here = sandbox.path().canonicalize().unwrap();
+    let here = here.to_string_lossy();
+    for entry in std::fs::read_dir("/sys/block").unwrap().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let read = |file: &str| std::fs::read_to_string(entry.path().join(file)).unwrap_or_default();
+        let image = read("loop/backing_file");
+        if image.starts_with(&*here) && !image.contains("own.img") {
+            found.insert(format!("{name} on {}", read("loop/backing_file").trim()));
+        }
+        if name.starts_with("zram") && zram_bytes > 0 && read("disksize").trim() == zram_bytes.to_string() {
+            found.insert(name);
+        }
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    found.extend(mounts.lines().filter(|line| line.contains(&*here)).map(str::to_owned));
+    found.extend(
+        sandbox.names().into_iter().filter(|name| name.starts_with("assay-") || name == "registered"),
+    );
+    found
+}
+
+pub(crate) fn fact(sandbox: &Sandbox, run: &str, cell: u32, name: &str) -> String {
+    let run = sandbox.export(run);
+    let trial = run.trials.iter().find(|trial| trial.cell == cell).unwrap();
+    run.facts[trial.facts.unwrap() as usize].get(name).unwrap_or("").to_owned()
+}
+
+/// A loop device of the test's own.
+pub(crate) struct Loop {
+    pub(crate) path: PathBuf,
+}
+
+impl Loop {
+    pub(crate) fn new(sandbox: &Sandbox, mebibytes: u64) -> Loop {
+        let image = sandbox.path().join("own.img");
+        std::fs::File::create(&image).unwrap().set_len(mebibytes << 20).unwrap();
+        let output = Command::new("losetup").args(["--show", "-f"]).arg(&image).output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        Loop { path: String::from_utf8(output.stdout).unwrap().trim().into() }
+    }
+
+    pub(crate) fn sys(&self) -> PathBuf {
+        Path::new("/sys/block").join(self.path.file_name().unwrap())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let detached = Command::new("losetup").arg("-d").arg(&self.path).status();
+        assert!(detached.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}

@@ -1,0 +1,160 @@
+//! Targets that cannot be, or must not be written to: refused in words, with the remedy, and nothing touched.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use crate::sandbox::{Sandbox, errors};
+use crate::target_bench::{JOB, Loop, ON_DEVICE, assay, can_make, left_behind, run};
+
+/// Runs must be refused with these words and a hint, by this exit code, with nothing left behind.
+fn refused(sandbox: &Sandbox, code: i32, arguments: &[&str], words: &str) {
+    let all = [&["run", "job.fio", "-q", "--rounds", "1"][..], arguments].concat();
+    let output = run(sandbox, &all);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{said}");
+    assert!(said.contains(words) && said.contains("hint: "), "{arguments:?}: expected '{words}'\n{said}");
+    assert_eq!(said.matches("hint: ").count(), 1, "{said}");
+    assert!(code != 2 || !sandbox.path().join("assay.db").exists(), "{arguments:?}: something was touched");
+    assert_eq!(left_behind(sandbox, 0), BTreeSet::new(), "{arguments:?}");
+}
+
+#[test]
+fn what_cannot_be_made_is_refused_before_anything_is_touched() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let vary = ["--vary", "bs=4k,8k"];
+    let refuse = |more: &[&str], words: &str| refused(&sandbox, 2, &[&vary, more].concat(), words);
+    refuse(&["-t", "loop"], "loop needs a size; write e.g. loop:1g");
+    refuse(&["-t", "lop:1g"], "did you mean loop:SIZE?");
+    refuse(&["-t", "fs=xfs"], "fs=xfs needs a device");
+    refuse(&["-t", "fs=zfs", "-t", "loop:1g"], "write one of xfs, ext4");
+    refuse(&["-t", "mount=noatime"], "mount is given, but no fs");
+    refuse(&["-t", "loop:32m", "-t", "fs=ext4", "-t", "mount=bogus"], "Unknown parameter 'bogus'");
+    refuse(
+        &["-t", "/dev/no-such-device", "--destroy", "/dev/no-such-device"],
+        "there is no /dev/no-such-device",
+    );
+    refuse(&["-t", "sysfs:/proc/sys/vm/no_such=1"], "there is no /proc/sys/vm/no_such");
+    if !Path::new("/sys/kernel/config/nullb").exists() && !Path::new("/lib/modules").exists() {
+        refuse(&["-t", "null_blk"], "null_blk is not offered here");
+        refuse(&["-t", "scsi_debug"], "scsi_debug is not offered here");
+        refuse(&["-t", "ram:1g"], "brd is not offered here");
+        refuse(&["-t", "pmem:1g"], "/dev/pmem*");
+    }
+    sandbox.write("job.fio", "[a]\nfilename=x\nrw=write\nsize=64k\n");
+    refused(&sandbox, 2, &[&vary[..], &["-t", "loop:32m"]].concat(), "every job names a file of its own");
+}
+
+#[test]
+fn devices_in_use_are_refused_with_what_is_on_them() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", ON_DEVICE);
+    let device = Loop::new(&sandbox, 48);
+    let name = device.path.to_string_lossy().into_owned();
+    let vary = ["--vary", "bs=4k,8k"];
+    let named = ["-t", &name, "--destroy", &name];
+    refused(
+        &sandbox,
+        2,
+        &[&vary[..], &["-t", &name]].concat(),
+        "is a block device, and the job would overwrite it",
+    );
+    // As a level, too.
+    let level = format!("device=loop:32m,{name}");
+    refused(&sandbox, 2, &["--vary", &level], "is a block device, and the job would overwrite it");
+    let mkfs = Command::new("/usr/sbin/mkfs.ext4").args(["-q", &name]).status().unwrap();
+    assert!(mkfs.success());
+    refused(&sandbox, 2, &[&vary[..], &named].concat(), "it carries an ext2/3/4 filesystem");
+    let point = sandbox.path().join("own-mount");
+    std::fs::create_dir(&point).unwrap();
+    assert!(Command::new("mount").arg(&name).arg(&point).status().unwrap().success());
+    std::fs::write(point.join("precious"), "x").unwrap();
+    let said = std::panic::catch_unwind(|| {
+        let output = run(&sandbox, &[&["run", "job.fio", "-q"][..], &vary, &named].concat());
+        (output.status.code(), errors(&output), std::fs::read_to_string(point.join("precious")).unwrap())
+    });
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    let (code, said, precious) = said.unwrap();
+    assert_eq!((code, precious.as_str()), (Some(2), "x"));
+    assert!(said.contains("is in use: mounted at ") && said.contains("hint: unmount or release"), "{said}");
+}
+
+#[test]
+fn what_mkfs_or_the_kernel_refuses_is_said_once_in_their_words() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let on_loop = ["-t", "loop:32m", "-t", "fs=ext4"];
+    let refuse = |more: &[&str], words: &str| refused(&sandbox, 1, &[&on_loop, more].concat(), words);
+    refuse(&["--vary", "mkfs=default,'-Z crc=0'"], "invalid option -- 'Z'");
+    refuse(&["--vary", "mkfs=default,'-Z crc=0'"], "mkfs=-Z crc=0");
+    // An option that is known, with a value that only the device shows to be wrong.
+    refuse(&["--vary", "mount=default,dax"], "dax");
+    refuse(&["--vary", "nr_requests=128,no"], "nr_requests");
+    refuse(&["--vary", "scheduler=none,noop"], "it takes none");
+}
+
+#[test]
+fn without_root_it_is_refused_with_the_remedy() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let program = assay(&sandbox, &[]).get_program().to_owned();
+    for target in ["fs=tmpfs", "sysfs:/proc/sys/vm/dirty_ratio=20"] {
+        let output = Command::new("setpriv")
+            .args(["--bounding-set=-all", "--inh-caps=-all"])
+            .arg(&program)
+            .args(["run", "job.fio", "-q", "--vary", "bs=4k,8k", "-t", target])
+            .current_dir(sandbox.path())
+            .output()
+            .unwrap();
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("needs root\nhint: run it with sudo"), "{said}");
+    }
+    assert_eq!(sandbox.names(), BTreeSet::from(["job.fio".to_owned()]));
+}
+
+#[test]
+fn a_disk_with_a_partition_in_use_is_refused() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", ON_DEVICE);
+    let device = Loop::new(&sandbox, 48);
+    let name = device.path.to_string_lossy().into_owned();
+    // One partition of type 0x83, 65536 sectors from sector 2048 on.
+    let mut table = [0_u8; 512];
+    table[0x1be + 4] = 0x83;
+    table[0x1be + 8..0x1be + 12].copy_from_slice(&2048_u32.to_le_bytes());
+    table[0x1be + 12..0x1be + 16].copy_from_slice(&65_536_u32.to_le_bytes());
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    std::fs::write(&device.path, table).unwrap();
+    let named = ["--vary", "bs=4k,8k", "-t", &name, "--destroy", &name];
+    refused(&sandbox, 2, &named, "carries a DOS partition table");
+    // The table read again by the kernel, then the partition held by a mount.
+    assert!(Command::new("partx").args(["-a", &name]).status().unwrap().success());
+    let partition = format!("{name}p1");
+    assert!(Command::new("/usr/sbin/mkfs.ext4").args(["-q", &partition]).status().unwrap().success());
+    let point = sandbox.path().join("own-mount");
+    std::fs::create_dir(&point).unwrap();
+    assert!(Command::new("mount").arg(&partition).arg(&point).status().unwrap().success());
+    let output = run(&sandbox, &[&["run", "job.fio", "-q"][..], &named].concat());
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    assert!(Command::new("partx").args(["-d", &name]).status().unwrap().success());
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("is in use: mounted at ") && said.contains("hint: unmount or release"), "{said}");
+}
