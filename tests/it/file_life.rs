@@ -151,7 +151,7 @@ fn a_mapping_says_how_it_is_made_and_what_it_needs() {
     assert!(reason.contains("blocks of whole pages"), "{reason}");
     let read_behind = "[j]\nioengine=mmap\nrw=read\nfilename=short\nsize=64k\ncreate_on_open=1\n";
     let (reason, _) = failed(read_behind, work.path());
-    assert!(reason.contains("it has 0 bytes, and the job"), "{reason}");
+    assert!(reason.contains("has 0 bytes, and the job"), "{reason}");
 }
 
 /// An agent that is running.
