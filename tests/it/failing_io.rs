@@ -209,8 +209,11 @@ fn permissions_and_programs_that_run() {
     running.wait().unwrap();
 }
 
-/// Finds the job's process from a hook, whose parent is the agent: the agent's child of its name.
-const VICTIM: &str = "for p in $(cat /proc/$PPID/task/*/children); do [ $(cat /proc/$p/comm) = assay ] &&";
+/// For a hook, whose parent is the agent: waits until a child of the agent has worked for a while under the agent's
+/// own name, which a program that is only being started does not; `$job` is its number.
+const VICTIM: &str = "while [ -d /proc/$PPID ]; do for job in $(cat /proc/$PPID/task/*/children); do \
+                      [ $(cat /proc/$job/comm) = assay ] && sleep 0.3 && [ $(cat /proc/$job/comm) = assay ] && break 2; \
+                      done; sleep 0.05; done;";
 
 #[test]
 fn processes_that_are_killed_or_stopped() {
@@ -220,7 +223,7 @@ fn processes_that_are_killed_or_stopped() {
         ("KILL", &[][..], &["job 'w'", "its process was killed by SIGKILL"][..]),
         ("STOP", &["--timeout", "2s"][..], &["longer than the limit of 2 s"][..]),
     ] {
-        let hook = format!("[ $X = 64k ] || (sleep 0.4; {VICTIM} kill -{signal} $p; done) >/dev/null 2>&1 &");
+        let hook = format!("[ $X = 64k ] || ({VICTIM} kill -{signal} $job) >/dev/null 2>&1 &");
         let mut all = vec!["--before", hook.as_str()];
         all.extend(options);
         Case { job: slow, good: "64k", bad: "2m", options: &all, words, ..PLAIN }.fails(&sandbox);
@@ -229,13 +232,14 @@ fn processes_that_are_killed_or_stopped() {
     let data = sandbox.path().join("data").to_string_lossy().into_owned();
     let read = format!("[r]\nrw=read\nbs=4k\nsize=256k\nfilename={data}\nthinktime=${{X}}\n");
     let cut = format!(
-        "truncate -s 256k {data}; [ $X = 1us ] || (sleep 0.4; truncate -s 1000 {data}) >/dev/null 2>&1 &"
+        "truncate -s 256k {data}; [ $X = 1us ] || ({VICTIM} truncate -s 1000 {data}) >/dev/null 2>&1 &"
     );
     sandbox.write("data", &"d".repeat(1 << 18));
     let words = ["short read at offset", "data", "0 of 4096 bytes"];
     let options = ["--before", &cut];
     Case { job: &read, good: "1us", bad: "20ms", options: &options, words: &words, ..PLAIN }.fails(&sandbox);
     // Through a mapping that is a SIGBUS.
+    sandbox.write("data", &"d".repeat(1 << 18));
     let mapped = read.clone() + "ioengine=mmap\n";
     let words = ["read of 4096 bytes at offset", "data"];
     Case { job: &mapped, good: "1us", bad: "20ms", options: &options, words: &words, ..PLAIN }
