@@ -1,20 +1,18 @@
-//! One instance: what it works with, how a transfer is counted, what it leaves. The loops that drive it are
-//! `one_by_one.rs` (synchronous methods) and `in_flight.rs` (asynchronous ones).
+//! One instance: what it works with, from its start to its end. The loops that drive it are `one_by_one.rs` (synchronous
+//! methods) and `in_flight.rs` (asynchronous ones), what follows a transfer is in `completion.rs`.
 
 use std::fs::File;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
-
 use super::ahead::Ahead;
 use super::buffers::Buffers;
 use super::clock::Clock;
-use super::failure::{Failure, errno_text};
+use super::failure::Failure;
 use super::io_log::IoLog;
+use super::job_counts::JobCounts;
 use super::latency_target::Step;
-use super::meter::{DirectionCounts, Meter, Moments};
-use super::method::{IoUring, Libaio, Mmap, Null, Operation, Psync, Pvsync, Pvsync2, Sync};
+use super::meter::Meter;
+use super::method::{IoUring, Libaio, Mmap, Null, Psync, Pvsync, Pvsync2, Sync};
 use super::pace::WHENEVER;
 use super::source::{Next, Source};
 use super::start_line::StartLine;
@@ -24,41 +22,6 @@ use super::verify::{self, Verifier};
 use super::{affinity, in_flight, numa_memory, one_by_one, opened};
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
 use crate::workload::{Instance, IoMethod, Job};
-
-/// What one instance counted.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct JobCounts {
-    pub(super) directions: Vec<DirectionCounts>,
-    pub(super) sync: Option<LatencyHistogram>,
-    pub(super) started_ns: u64,
-    /// When it first had a processor, whose turn all instances wait for after the common start.
-    pub(super) running_ns: u64,
-    pub(super) elapsed_ns: u64,
-    /// Of that, the phases that only read back what was written (`verify`): no time to write in.
-    pub(super) read_back_ns: u64,
-    /// It reads in these phases only.
-    pub(super) reads_apart: bool,
-    pub(super) usage: Usage,
-    /// What a reader of the results must know.
-    pub(super) note: Option<String>,
-    /// Why it ended early; what was counted until then stands.
-    pub(super) failure: Option<Failure>,
-    /// The depth of a `latency_target`, and whether it was found before the job ended.
-    pub(super) latency_depth: Option<(u32, bool)>,
-    /// What its reader should know, e.g. what the method did by itself.
-    pub(super) notes: Vec<String>,
-}
-
-impl JobCounts {
-    /// How long it could transfer in that direction; fio's rates are by this time.
-    pub(super) fn elapsed_of(&self, direction: Direction) -> u64 {
-        match direction {
-            Direction::Read if self.reads_apart => self.read_back_ns,
-            Direction::Read => self.elapsed_ns,
-            Direction::Write | Direction::Trim => self.elapsed_ns.saturating_sub(self.read_back_ns),
-        }
-    }
-}
 
 /// Runs one instance to its end. `trial_seed` feeds jobs with `randrepeat=0`.
 ///
@@ -117,7 +80,7 @@ pub(super) struct Running<'j> {
     pub(super) until_ns: u64,
     /// Something may happen between two transfers of a run: each is made by itself.
     pub(super) attended: bool,
-    instance: &'j Instance,
+    pub(super) instance: &'j Instance,
     /// Rate, think time, latency target; `None`: as fast as it goes.
     pub(super) tempo: Option<Box<Tempo>>,
     /// When the transfer taken last was meant to start; with no rate whenever it could.
@@ -127,13 +90,13 @@ pub(super) struct Running<'j> {
     usage: Usage,
     elapsed_ns: u64,
     pub(super) read_back_ns: u64,
-    io_log: Option<Box<IoLog>>,
+    pub(super) io_log: Option<Box<IoLog>>,
     pub(super) verifier: Option<Box<Verifier>>,
     note: Option<String>,
     /// When a processor was first had after the start.
     running_ns: u64,
     /// A sync before closing that failed between two loops.
-    not_closed: Option<Failure>,
+    pub(super) not_closed: Option<Failure>,
 }
 
 impl<'j> Running<'j> {
@@ -324,41 +287,6 @@ impl<'j> Running<'j> {
         if self.ahead.began_again() && !self.reopen() { Planned::Done } else { planned }
     }
 
-    /// Counts one transfer that ended, or says what was wrong with it.
-    #[inline]
-    pub(super) fn complete(
-        &mut self,
-        slot: usize,
-        next: Next,
-        moments: Moments,
-        result: Result<u32, Errno>,
-    ) -> Result<(), Failure> {
-        let Some(direction) = next.operation.direction() else {
-            return self.complete_sync(next, moments, result);
-        };
-        if result != Ok(next.length) {
-            return Err(self.wrong(direction, next, result));
-        }
-        // Within the ramp it counts for nothing: the meter begins anew when that is over.
-        self.meter.transfer(direction, next.length, moments);
-        if self.attended {
-            return self.look_at(slot, next, moments);
-        }
-        Ok(())
-    }
-
-    /// What besides counting follows a transfer that ended well.
-    #[cold]
-    fn look_at(&mut self, slot: usize, next: Next, moments: Moments) -> Result<(), Failure> {
-        if let Some(tempo) = &mut self.tempo {
-            tempo.completed(moments.complete_ns.saturating_sub(moments.start_ns));
-        }
-        match &mut self.verifier {
-            Some(verifier) => verifier.completed(self.buffers.slice(slot, next.length as usize), &next),
-            None => Ok(()),
-        }
-    }
-
     /// What the tempo wants when transfers were completed at `now`: first that nothing is in flight, if so.
     #[cold]
     pub(super) fn wanted(&mut self, now: u64) -> Wanted {
@@ -390,93 +318,12 @@ impl<'j> Running<'j> {
         Ok(now)
     }
 
-    fn complete_sync(
-        &mut self,
-        next: Next,
-        moments: Moments,
-        result: Result<u32, Errno>,
-    ) -> Result<(), Failure> {
-        let path = &self.instance.files[next.file].path;
-        result.map_err(|errno| Failure::file("cannot fsync", path, &std::io::Error::from(errno)))?;
-        self.meter.sync(moments);
-        Ok(())
-    }
-
-    #[cold]
-    pub(super) fn wrong(&self, direction: Direction, next: Next, result: Result<u32, Errno>) -> Failure {
-        let path = self.instance.files[next.file].path.clone();
-        let (operation, offset, length) = (direction.name().to_owned(), next.offset, u64::from(next.length));
-        match result {
-            // A write that no longer fits is cut short before the next one fails.
-            Ok(moved) if direction == Direction::Write && opened::is_full(&self.files[next.file]) => {
-                let missing_bytes = self.ahead.bytes_left().saturating_add(length - u64::from(moved));
-                Failure::NoSpace { path, missing_bytes }
-            }
-            Ok(moved) => Failure::Short { operation, path, offset, length, moved: u64::from(moved) },
-            Err(Errno::NOSPC) => {
-                Failure::NoSpace { path, missing_bytes: self.ahead.bytes_left().saturating_add(length) }
-            }
-            Err(errno) => {
-                let hint = match (errno, self.job.method) {
-                    (Errno::INVAL, _) if self.job.direct => {
-                        "; with direct=1 offset and size must be multiples of the device's logical block"
-                    }
-                    (Errno::IO, IoMethod::Mmap) => {
-                        " (SIGBUS): the mapped file was cut short, or its device gave an error"
-                    }
-                    (Errno::AGAIN, _) if self.job.method_options.no_wait => {
-                        "; with nowait=1 an I/O that would have to wait fails"
-                    }
-                    (Errno::OPNOTSUPP, _) if self.job.method_options.no_wait => {
-                        "; this file cannot be transferred to or from with nowait=1"
-                    }
-                    (Errno::OPNOTSUPP, _) if self.job.method_options.polled => {
-                        "; hipri=1 needs a device with queues that are polled, and direct=1"
-                    }
-                    _ => "",
-                };
-                let error = format!("{}{hint}", errno_text(errno));
-                Failure::Transfer { operation, path, offset, length, error }
-            }
-        }
-    }
-
-    /// What closing and opening the files does where fio does it, between two loops; false when it failed.
-    #[cold]
-    fn reopen(&mut self) -> bool {
-        if self.job.fsync_on_close && self.job.pattern.mix.writes() {
-            self.not_closed = self.sync_files().err();
-        }
-        if self.job.invalidate && self.job.method != IoMethod::Null {
-            self.files.iter().for_each(opened::drop_cached_pages);
-        }
-        self.not_closed.is_none()
-    }
-
-    pub(super) fn sync_files(&mut self) -> Result<(), Failure> {
-        if self.job.method == IoMethod::Null {
-            return Ok(());
-        }
-        for (number, (file, region)) in self.files.iter().zip(&self.instance.files).enumerate() {
-            if let Some(log) = &mut self.io_log {
-                log.note(Next { file: number, operation: Operation::Fsync, offset: 0, length: 0 });
-            }
-            file.sync_all().map_err(|error| Failure::file("cannot fsync", &region.path, &error))?;
-        }
-        Ok(())
-    }
-
     fn start_delay(&self) -> Duration {
         let (low, high) = self.job.start_delay;
         // Spread evenly over the clones: repeatable, unlike a draw.
         let share = f64::from(self.instance.clone) / f64::from(self.job.numjobs.max(2) - 1);
         low + high.saturating_sub(low).mul_f64(share.min(1.0))
     }
-}
-
-/// As in fio a sync before closing is made at the end, too, where the files are still open.
-pub(super) fn syncs_at_end(job: &Job) -> bool {
-    (job.end_fsync || job.fsync_on_close) && job.pattern.mix.writes()
 }
 
 fn directions(job: &Job) -> Vec<Direction> {

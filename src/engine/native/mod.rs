@@ -10,11 +10,13 @@ mod bare;
 mod buffer_memory;
 mod buffers;
 mod clock;
+mod completion;
 mod content;
 mod failure;
 mod in_flight;
 mod io_log;
 mod job;
+mod job_counts;
 mod latencies;
 mod latency_target;
 mod layout;
@@ -43,7 +45,7 @@ use super::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
 use crate::workload::{Instance, IoMethod, Job, JobFile, Workload};
 use failure::Failure;
-use job::JobCounts;
+use job_counts::JobCounts;
 
 /// The native engine; with `null` every job runs with the null method, whatever `ioengine` it asks for.
 pub(super) struct Native {

@@ -4,11 +4,12 @@
 //! what makes a block right.
 
 use super::failure::Failure;
-use super::job::{Running, syncs_at_end};
+use super::job::Running;
+use super::method::Operation;
 use super::opened;
 use super::source::Next;
 use super::start_line::StartLine;
-use crate::workload::IoMethod;
+use crate::workload::{IoMethod, Job};
 
 impl Running<'_> {
     /// Transfers everything; with `verify`, reads back what was written after each pass over the files.
@@ -72,4 +73,34 @@ impl Running<'_> {
     pub(super) fn judges(&self) -> bool {
         self.verifier.is_some()
     }
+
+    /// What closing and opening the files does where fio does it, between two loops; false when it failed.
+    #[cold]
+    pub(super) fn reopen(&mut self) -> bool {
+        if self.job.fsync_on_close && self.job.pattern.mix.writes() {
+            self.not_closed = self.sync_files().err();
+        }
+        if self.job.invalidate && self.job.method != IoMethod::Null {
+            self.files.iter().for_each(opened::drop_cached_pages);
+        }
+        self.not_closed.is_none()
+    }
+
+    fn sync_files(&mut self) -> Result<(), Failure> {
+        if self.job.method == IoMethod::Null {
+            return Ok(());
+        }
+        for (number, (file, region)) in self.files.iter().zip(&self.instance.files).enumerate() {
+            if let Some(log) = &mut self.io_log {
+                log.note(Next { file: number, operation: Operation::Fsync, offset: 0, length: 0 });
+            }
+            file.sync_all().map_err(|error| Failure::file("cannot fsync", &region.path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// As in fio a sync before closing is made at the end, too, where the files are still open.
+fn syncs_at_end(job: &Job) -> bool {
+    (job.end_fsync || job.fsync_on_close) && job.pattern.mix.writes()
 }

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::job::JobCounts;
+use super::job_counts::JobCounts;
 use super::meter::SERIES_INTERVAL_NS;
 use crate::record::{Direction, LatencyHistogram, LatencyKind, Outcome, Sample, Series};
 use crate::units::{Better, Unit};

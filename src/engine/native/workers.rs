@@ -8,7 +8,8 @@ use rustix::io::Errno;
 
 use super::clock::Clock;
 use super::failure::{Failure, errno_text};
-use super::job::{self, JobCounts};
+use super::job;
+use super::job_counts::JobCounts;
 use super::start_line::{StartLine, Wave};
 use crate::workload::{Instance, Workload};
 

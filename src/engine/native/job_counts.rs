@@ -1,0 +1,43 @@
+//! What one instance leaves. It crosses a process boundary, hence plain data; it must not know how it was counted.
+
+use serde::{Deserialize, Serialize};
+
+use super::failure::Failure;
+use super::meter::DirectionCounts;
+use super::usage::Usage;
+use crate::record::{Direction, LatencyHistogram};
+
+/// What one instance counted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct JobCounts {
+    pub(super) directions: Vec<DirectionCounts>,
+    pub(super) sync: Option<LatencyHistogram>,
+    pub(super) started_ns: u64,
+    /// When it first had a processor, whose turn all instances wait for after the common start.
+    pub(super) running_ns: u64,
+    pub(super) elapsed_ns: u64,
+    /// Of that, the phases that only read back what was written (`verify`): no time to write in.
+    pub(super) read_back_ns: u64,
+    /// It reads in these phases only.
+    pub(super) reads_apart: bool,
+    pub(super) usage: Usage,
+    /// What a reader of the results must know.
+    pub(super) note: Option<String>,
+    /// Why it ended early; what was counted until then stands.
+    pub(super) failure: Option<Failure>,
+    /// The depth of a `latency_target`, and whether it was found before the job ended.
+    pub(super) latency_depth: Option<(u32, bool)>,
+    /// What its reader should know, e.g. what the method did by itself.
+    pub(super) notes: Vec<String>,
+}
+
+impl JobCounts {
+    /// How long it could transfer in that direction; fio's rates are by this time.
+    pub(super) fn elapsed_of(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Read if self.reads_apart => self.read_back_ns,
+            Direction::Read => self.elapsed_ns,
+            Direction::Write | Direction::Trim => self.elapsed_ns.saturating_sub(self.read_back_ns),
+        }
+    }
+}
