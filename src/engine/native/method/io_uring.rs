@@ -27,6 +27,8 @@ pub(in super::super) struct IoUring {
     /// One a slot, for registered buffers and for READV and WRITEV.
     vectors: Vec<libc::iovec>,
     queued: u32,
+    /// Transfers pushed whose completions were not yet taken.
+    outstanding: usize,
     alarm: Alarm,
     /// Read by the kernel when it takes the alarm from the queue.
     alarm_time: Box<types::Timespec>,
@@ -79,6 +81,7 @@ impl IoUring {
             registered_files,
             vectors,
             queued: 0,
+            outstanding: 0,
             alarm: Alarm::None,
             alarm_time: Box::default(),
         })
@@ -140,11 +143,57 @@ impl IoUring {
         Ok(entry.flags(flags).user_data(slot as u64))
     }
 
-    fn enter(&self, min: usize) -> Result<(), Errno> {
-        match self.ring.submitter().submit_and_wait(min) {
-            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => Err(errno_of(&error)),
-            _ => Ok(()),
+    /// Puts an entry into the queue. A submission thread may not have taken all of those before: then waits for room.
+    #[inline]
+    fn push(&mut self, entry: &Entry) -> Result<(), Errno> {
+        loop {
+            #[expect(unsafe_code, reason = "the ring reads and writes memory by address")]
+            // SAFETY: what an entry points to is a slot's buffer or vector, which nobody touches until its completion
+            // is reaped, or the alarm's time (see `set_alarm`); `drop` waits for all of them.
+            let pushed = unsafe { self.ring.submission().push(entry) };
+            match pushed {
+                Ok(()) => return Ok(()),
+                Err(_) if self.options.submission_thread => self.wait_for_room()?,
+                Err(_) => return Err(Errno::BUSY),
+            }
         }
+    }
+
+    #[cold]
+    fn wait_for_room(&self) -> Result<(), Errno> {
+        // Wakes the thread, should it sleep.
+        self.enter(0)?;
+        unless_interrupted(self.ring.submitter().squeue_wait())
+    }
+
+    /// Waits for the transfers that the kernel has: none is left when a job ended well.
+    fn drain(&mut self) -> Result<(), Errno> {
+        // What was not submitted never will be; a submission thread takes all there is.
+        let kept = if self.options.submission_thread { 0 } else { self.ring.submission().len() };
+        let mut done = Vec::new();
+        while self.outstanding > kept {
+            self.reap(0, usize::MAX, &mut done)?;
+            if self.outstanding > kept && self.options.submission_thread {
+                self.enter(1)?;
+            } else if self.outstanding > kept {
+                self.enter_without_submitting()?;
+            }
+            done.clear();
+        }
+        Ok(())
+    }
+
+    fn enter_without_submitting(&self) -> Result<(), Errno> {
+        /// `IORING_ENTER_GETEVENTS` of linux/io_uring.h.
+        const GET_EVENTS: u32 = 1;
+        #[expect(unsafe_code, reason = "the library has no safe call that waits and submits nothing")]
+        // SAFETY: no argument is passed, and nothing is submitted.
+        let result = unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 1, GET_EVENTS, None) };
+        unless_interrupted(result)
+    }
+
+    fn enter(&self, min: usize) -> Result<(), Errno> {
+        unless_interrupted(self.ring.submitter().submit_and_wait(min))
     }
 }
 
@@ -186,11 +235,9 @@ impl Asynchronous for IoUring {
 
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
         let entry = self.entry(transfer, buffers)?;
-        #[expect(unsafe_code, reason = "the ring reads and writes memory by address")]
-        // SAFETY: the slot's buffer is at least `length` long and is not touched by anyone until its completion is
-        // reaped; buffers and files outlive the ring, which the job loop owns.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.map_err(|_| Errno::BUSY)
+        self.push(&entry)?;
+        self.outstanding += 1;
+        Ok(())
     }
 
     fn submit(&mut self) -> Result<(), Errno> {
@@ -220,11 +267,12 @@ impl Asynchronous for IoUring {
                     result: moved.map_err(|_| Errno::from_raw_os_error(-event.result())),
                 });
             }
-            let missing = min.saturating_sub(done.len() - before);
+            let taken = done.len() - before;
+            let missing = min.saturating_sub(taken);
             // A look alone does not show what the kernel posts only when it is entered.
-            let unseen =
-                done.len() == before && !entered && (self.options.polled || self.ring.submission().taskrun());
+            let unseen = taken == 0 && !entered && (self.options.polled || self.ring.submission().taskrun());
             if missing == 0 && !unseen {
+                self.outstanding -= taken;
                 return Ok(());
             }
             self.enter(missing)?;
@@ -238,13 +286,14 @@ impl Asynchronous for IoUring {
             self.alarm = Alarm::Polled(Instant::now() + after);
             return Ok(());
         }
+        // The kernel must have read the time before it changes; only a thread of its own may not have.
+        while !self.ring.submission().is_empty() {
+            self.submit()?;
+            std::thread::yield_now();
+        }
         *self.alarm_time = types::Timespec::from(after);
         let entry = opcode::Timeout::new(&raw const *self.alarm_time).build().user_data(ALARM);
-        #[expect(unsafe_code, reason = "the ring reads the time by address")]
-        // SAFETY: the time lives in a box of its own as long as the ring, and is written again only when the alarm before
-        // was taken from the queue.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.map_err(|_| Errno::BUSY)?;
+        self.push(&entry)?;
         self.alarm = Alarm::Queued;
         self.submit()
     }
@@ -268,6 +317,87 @@ impl Asynchronous for IoUring {
     }
 }
 
+impl Drop for IoUring {
+    /// Closing a ring does not wait for what is in flight: a worker of the kernel could still write to a buffer that
+    /// is given back.
+    fn drop(&mut self) {
+        // Where even waiting fails there is nothing left to try.
+        let _ = self.drain();
+    }
+}
+
+/// A call that a signal interrupted is made again by the loop around it.
+fn unless_interrupted(result: std::io::Result<usize>) -> Result<(), Errno> {
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::Interrupted => Err(errno_of(&error)),
+        _ => Ok(()),
+    }
+}
+
 fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{BufferFill, JobFile, Workload};
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    fn job(options: &str) -> Job {
+        let text = format!("[a]\nioengine=io_uring\nrw=read\nbs=4k\nsize=1m\n{options}\n");
+        let file = JobFile::parse(&text, "test.fio", std::path::Path::new(".")).unwrap();
+        Workload::resolve(&file).unwrap().jobs.remove(0)
+    }
+
+    fn read_of(slot: usize, file: &File) -> Transfer<'_> {
+        Transfer { slot, operation: Operation::Read, number: 0, file: file.as_fd(), offset: 0, length: 4096 }
+    }
+
+    #[test]
+    fn a_ring_that_is_dropped_waits_for_what_is_in_flight() {
+        for options in ["", "sqthread_poll=1"] {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            let files = [File::from(std::os::fd::OwnedFd::from(reader))];
+            let mut buffers = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
+            let mut ring = IoUring::new(&job(options), 2, &files, &buffers).unwrap();
+            ring.queue(&read_of(0, &files[0]), &mut buffers).unwrap();
+            ring.submit().unwrap();
+            let late = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(100));
+                writer.write_all(&[7; 4096]).unwrap();
+            });
+            drop(ring);
+            assert!(buffers.slice(0, 4096).iter().all(|byte| *byte == 7), "{options:?}");
+            late.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_was_not_submitted_is_not_waited_for() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let files = [File::from(std::os::fd::OwnedFd::from(reader))];
+        let mut buffers = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
+        let mut ring = IoUring::new(&job(""), 2, &files, &buffers).unwrap();
+        ring.queue(&read_of(0, &files[0]), &mut buffers).unwrap();
+        drop(ring);
+    }
+
+    #[test]
+    fn a_full_queue_waits_for_the_submission_thread() {
+        let files = [File::open("/dev/zero").unwrap()];
+        let mut buffers = Buffers::new(1, 4096, BufferFill::Zero, 1).unwrap();
+        let mut ring = IoUring::new(&job("sqthread_poll=1"), 1, &files, &buffers).unwrap();
+        let mut done = Vec::new();
+        for _ in 0..1000 {
+            // As with a rate: the alarm is set, and at once the transfer is due.
+            ring.set_alarm(Duration::from_millis(1)).unwrap();
+            ring.queue(&read_of(0, &files[0]), &mut buffers).unwrap();
+            ring.submit().unwrap();
+            ring.reap(1, 1, &mut done).unwrap();
+        }
+        assert_eq!(done.len(), 1000);
+        assert!(done.iter().all(|completion| completion.result == Ok(4096)));
+    }
 }
