@@ -13,7 +13,7 @@ demo:
 
 ## Everything a change must pass; missing packages are installed first
 test:
-	@scripts/packages.sh compiler fio chromium e2fsprogs
+	@scripts/packages.sh compiler fio chromium e2fsprogs xfsprogs btrfs-progs
 	$(CARGO) build --quiet
 	$(CARGO) test
 
@@ -44,7 +44,7 @@ scale: build
 
 ## The native engine against fio and against bare system calls, in interleaved rounds; needs root. Writes docs/performance.md
 bench: build
-	@scripts/packages.sh fio
+	@scripts/packages.sh fio procps
 	$(CARGO) build --release --quiet --example bench-table
 	scripts/bench.sh
 

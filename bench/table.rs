@@ -3,6 +3,8 @@
 //! Enters: the store with the runs of bench/*.toml, and lines `memory ENGINE BYTES` on standard input. Leaves: Markdown
 //! on standard output; exit code 1 when a target is missed. It measures nothing.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a table")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -142,9 +144,9 @@ fn heading(run: &Run, commit: &str) {
     println!(
         "engines record the latency of every I/O, but `bare`, which is the system call in a loop with no bookkeeping.\n"
     );
-    println!("Commit {commit}, {}, {}.", run.assay_version, day(run.started_unix_ns));
+    println!("Commit {commit}, assay {}, {}.", run.assay_version, day(run.started_unix_ns));
     let facts = run.facts.first();
-    for key in ["cpu.model", "cpu.count", "memory.total", "virt", "kernel.release"] {
+    for key in ["cpu.model", "cpu.count", "virt", "kernel.release"] {
         println!("- {key}: {}", facts.and_then(|facts| facts.get(key)).unwrap_or("unknown"));
     }
     println!();

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes sure that tools are there: packages.sh compiler fio chromium e2fsprogs
+# Makes sure that tools are there, e.g. packages.sh compiler fio xfsprogs
 # Installs Debian/Ubuntu packages when root or sudo allows; otherwise prints the one line to run.
 set -euo pipefail
 # Where Debian keeps mkfs, which ordinary users do not have on their PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
-declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4)
-declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium [e2fsprogs]=e2fsprogs)
+declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4 [xfsprogs]=mkfs.xfs [btrfs-progs]=mkfs.btrfs [procps]=pgrep)
+declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium [e2fsprogs]=e2fsprogs [xfsprogs]=xfsprogs [btrfs-progs]=btrfs-progs [procps]=procps)
 missing=()
 for tool in "$@"; do
     command -v "${command[$tool]}" >/dev/null 2>&1 || missing+=("${package[$tool]}")
