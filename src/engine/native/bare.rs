@@ -15,7 +15,9 @@ use super::{Native, failed, opened};
 use crate::engine::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
 use crate::units::Unit;
-use crate::workload::{Access, Instance, IoMethod, Job, Mix, Workload};
+use crate::workload::{
+    Access, BufferMemory, Distribution, Instance, IoMethod, Job, Mix, NumaMemory, Workload,
+};
 
 /// Calls between two looks at the time.
 const BETWEEN_LOOKS: usize = 256;
@@ -56,6 +58,19 @@ fn plain(workload: &Workload) -> Result<(&Job, Duration), EngineError> {
         (!matches!(job.pattern.mix, Mix::Read | Mix::Write), "other mixes than read and write"),
         (job.max_block() != job.min_block(), "block sizes that differ"),
         (job.fsync > 0 || job.fdatasync > 0 || job.end_fsync, "syncs"),
+        (job.fsync_on_close || job.sync_file_range.is_some(), "syncs"),
+        (job.rate.is_limited() || job.latency_target.is_some(), "rates and latency targets"),
+        (!job.thinktime.pause.is_zero(), "pauses"),
+        (!job.ramp_time.is_zero() || !job.start_delay.1.is_zero(), "ramps and delays"),
+        (job.verify.is_some(), "verify"),
+        (job.io_log.is_some(), "write_iolog"),
+        (job.distribution != Distribution::Uniform, "random distributions"),
+        (job.percentage_random.iter().any(|percent| *percent < 100), "partly random offsets"),
+        (!job.cpus_allowed.is_empty() || !job.numa_cpu_nodes.is_empty(), "choices of processors"),
+        (
+            job.numa_memory != NumaMemory::Default || job.memory != BufferMemory::default(),
+            "choices of memory",
+        ),
         (runtime.is_none(), "amounts; it needs time_based and runtime="),
     ];
     match (obstacles.iter().find(|(found, _)| *found), runtime) {
@@ -129,4 +144,37 @@ fn outcome(direction: &str, ios: u64, block: u64, elapsed: f64, usage: Usage) ->
     let samples =
         samples.into_iter().map(|(name, unit, value)| Sample::new("", &name, unit, value)).collect();
     Outcome { samples, ..Outcome::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::JobFile;
+
+    #[test]
+    fn what_a_plain_loop_does_not_do_is_refused() {
+        let refusal = |options: &str| {
+            let text = format!("[a]\nrw=randread\nsize=1m\ntime_based\nruntime=1\n{options}\n");
+            let file = JobFile::parse(&text, "test.fio", std::path::Path::new(".")).unwrap();
+            plain(&Workload::resolve(&file).unwrap()).err().map(|error| error.to_string())
+        };
+        for options in ["", "bs=8k", "direct=1", "cpus_allowed_policy=split"] {
+            assert_eq!(refusal(options), None, "{options}");
+        }
+        for (options, what) in [
+            ("rate_iops=10", "rates"),
+            ("thinktime=1ms", "pauses"),
+            ("ramp_time=1", "ramps"),
+            ("startdelay=1", "ramps"),
+            ("verify=crc32c", "verify"),
+            ("random_distribution=zipf", "distributions"),
+            ("percentage_random=50", "partly random"),
+            ("cpus_allowed=0", "processors"),
+            ("lockmem=1m", "memory"),
+            ("write_iolog=x", "write_iolog"),
+        ] {
+            let said = refusal(options).unwrap_or_default();
+            assert!(said.contains(what), "{options}: {said}");
+        }
+    }
 }

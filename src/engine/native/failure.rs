@@ -65,6 +65,9 @@ impl Failure {
             ("io_uring", Errno::PERM) => "; see /proc/sys/kernel/io_uring_disabled",
             ("io_uring", Errno::NOSYS) => "; this kernel has no io_uring: use ioengine=psync or libaio",
             ("io_uring", Errno::NOMEM) => "; raise the locked-memory limit (ulimit -l) or lower iodepth",
+            ("io_uring", Errno::INVAL) => {
+                "; iodepth is above 32768, or this kernel lacks an option that the job asks for"
+            }
             ("libaio", Errno::AGAIN) => "; raise /proc/sys/fs/aio-max-nr or lower iodepth",
             _ => "",
         };
