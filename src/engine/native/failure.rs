@@ -66,7 +66,7 @@ impl Failure {
             ("io_uring", Errno::NOSYS) => "; this kernel has no io_uring: use ioengine=psync or libaio",
             ("io_uring", Errno::NOMEM) => "; raise the locked-memory limit (ulimit -l) or lower iodepth",
             ("io_uring", Errno::INVAL) => {
-                "; iodepth is above 32768, or this kernel lacks an option that the job asks for"
+                "; iodepth is above 32768, sqthread_poll_cpu is not online, or this kernel lacks an option that the job asks for"
             }
             ("libaio", Errno::AGAIN) => "; raise /proc/sys/fs/aio-max-nr or lower iodepth",
             _ => "",

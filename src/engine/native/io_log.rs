@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::failure::Failure;
-use super::method::Operation;
+use super::method::{Operation, bytes_synced};
 use super::source::Next;
 use crate::workload::{Instance, Job};
 
@@ -80,7 +80,11 @@ impl IoLog {
             if !std::mem::replace(&mut opened[note.file], true) {
                 line(name, "open");
             }
-            line(name, &format!("{} {} {}", action(note.operation), note.offset, note.length));
+            let length = match note.operation {
+                Operation::SyncRange => bytes_synced(note.length),
+                _ => u64::from(note.length),
+            };
+            line(name, &format!("{} {} {length}", action(note.operation), note.offset));
         }
         for (name, _) in self.names.iter().zip(&opened).filter(|(_, opened)| **opened) {
             line(name, "close");
@@ -119,9 +123,12 @@ mod tests {
         log.note(next(0, Operation::Read, 0, 4096));
         log.note(next(1, Operation::Fdatasync, 0, 0));
         log.note(next(1, Operation::Trim, 8192, 512));
+        // 4 pages above the flags.
+        log.note(next(1, Operation::SyncRange, 16_384, (4 << 3) | 2));
         log.write().unwrap();
         let part = "fio version 2 iolog\na.0.0 add\na.0.1 add\na.0.2 add\na.0.1 open\na.0.1 write 4096 512\n\
-                    a.0.0 open\na.0.0 read 0 4096\na.0.1 datasync 0 0\na.0.1 trim 8192 512\na.0.0 close\na.0.1 close\n";
+                    a.0.0 open\na.0.0 read 0 4096\na.0.1 datasync 0 0\na.0.1 trim 8192 512\n\
+                    a.0.1 sync_file_range 16384 16384\na.0.0 close\na.0.1 close\n";
         assert_eq!(std::fs::read_to_string(&path).unwrap(), part);
         log.notes = vec![next(0, Operation::Fsync, 0, 0)];
         log.write().unwrap();

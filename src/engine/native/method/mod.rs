@@ -28,7 +28,7 @@ pub(super) use null::Null;
 pub(super) use psync::Psync;
 pub(super) use pvsync::Pvsync;
 pub(super) use pvsync2::Pvsync2;
-pub(super) use range_sync::RangesWritten;
+pub(super) use range_sync::{RangesWritten, bytes_synced};
 pub(super) use sync::Sync;
 
 /// What a transfer does.

@@ -60,13 +60,18 @@ impl RangesWritten {
     }
 }
 
+/// Bytes that the transfer of this `length` syncs; 0: to the end of the file.
+pub(in super::super) fn bytes_synced(length: u32) -> u64 {
+    u64::from(length >> FLAG_BITS) * PAGE
+}
+
 /// Makes the transfer that [`RangesWritten::take`] gave. A file that nothing was written to needs none.
 pub(super) fn sync(transfer: &Transfer<'_>) -> Result<(), Errno> {
     if transfer.length == 0 {
         return Ok(());
     }
     let flags = transfer.length & ((1 << FLAG_BITS) - 1);
-    let bytes = u64::from(transfer.length >> FLAG_BITS) * PAGE;
+    let bytes = bytes_synced(transfer.length);
     #[expect(unsafe_code, reason = "rustix has no sync_file_range")]
     // SAFETY: it takes no addresses.
     let result = unsafe {
