@@ -25,7 +25,7 @@ pub(super) fn run<M: Asynchronous>(
 ) -> Result<(), Failure> {
     let depth = running.job.depth;
     let slots = depth.iodepth as usize;
-    let batch = depth.submit.map_or(slots, |batch| batch as usize);
+    let batch = depth.submit.map_or(if M::SUBMITS_ALL { slots } else { 1 }, |batch| batch as usize);
     // As fio reaps by default: what is reaped together cannot be told apart by a pause after so many.
     let unset = if running.job.thinktime.pause.is_zero() { usize::MAX } else { 1 };
     let idle = Flight { next: Next::default(), moments: Moments::default() };

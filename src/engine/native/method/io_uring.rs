@@ -97,7 +97,12 @@ impl IoUring {
             ),
         ];
         let done: Vec<&str> = done.iter().filter_map(|(done, what)| done.then_some(*what)).collect();
-        (!done.is_empty()).then(|| format!("io_uring registers {}", done.join(" and ")))
+        (!done.is_empty()).then(|| {
+            format!(
+                "io_uring registers {}; without iodepth_batch it submits all that is ready at once (fio: one by one)",
+                done.join(" and ")
+            )
+        })
     }
 
     fn entry(&mut self, transfer: &Transfer<'_>, buffers: &Buffers) -> Result<Entry, Errno> {
@@ -230,6 +235,7 @@ fn set_up(options: MethodOptions, depth: u32) -> std::io::Result<io_uring::IoUri
 }
 
 impl Asynchronous for IoUring {
+    const SUBMITS_ALL: bool = true;
     // A queued discard came with Linux 6.12; fio waits for it, too.
     const IN_PLACE: &'static [Operation] = &[Operation::Trim, Operation::SyncRange];
 
