@@ -13,7 +13,7 @@ demo:
 
 ## Everything a change must pass; missing packages are installed first
 test:
-	@scripts/packages.sh compiler fio chromium e2fsprogs xfsprogs btrfs-progs
+	@scripts/packages.sh compiler fio chromium e2fsprogs xfsprogs btrfs-progs dbench fsmark
 	$(CARGO) build --quiet
 	$(CARGO) test
 

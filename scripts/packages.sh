@@ -5,8 +5,10 @@ set -euo pipefail
 # Where Debian keeps mkfs, which ordinary users do not have on their PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
-declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4 [xfsprogs]=mkfs.xfs [btrfs-progs]=mkfs.btrfs [procps]=pgrep)
-declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium [e2fsprogs]=e2fsprogs [xfsprogs]=xfsprogs [btrfs-progs]=btrfs-progs [procps]=procps)
+declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4 [xfsprogs]=mkfs.xfs [btrfs-progs]=mkfs.btrfs [procps]=pgrep
+    [dbench]=dbench [fsmark]=fs_mark)
+declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium [e2fsprogs]=e2fsprogs [xfsprogs]=xfsprogs [btrfs-progs]=btrfs-progs [procps]=procps
+    [dbench]=dbench [fsmark]=fsmark)
 missing=()
 for tool in "$@"; do
     command -v "${command[$tool]}" >/dev/null 2>&1 || missing+=("${package[$tool]}")

@@ -7,7 +7,7 @@
 use regex::Regex;
 
 use super::child::{self, Program};
-use super::guard::Report;
+use super::tool;
 use super::{Engine, EngineError, MetricPattern, Probe, Task};
 use crate::record::{Metric, Outcome, Sample};
 use crate::units::{Better, Unit};
@@ -37,7 +37,7 @@ impl Engine for Command {
             timeout_s: task.timeout_s,
         };
         let ended = program.run(&mut |line| wanted.iter_mut().for_each(|w| w.look_at(line)))?;
-        let mut samples = usage(&ended.report);
+        let mut samples = tool::usage(&ended.report);
         if let Some(reason) = ended.end.trouble(&task.command[0]) {
             return Err(EngineError::Failed {
                 reason,
@@ -57,19 +57,6 @@ impl Engine for Command {
         }
         Ok(Outcome { samples, ..Outcome::default() })
     }
-}
-
-/// What wait4(2) counted, as samples.
-fn usage(report: &Report) -> Vec<Sample> {
-    let sample = |name: &str, unit: Unit, value: f64| Sample::new("", name, unit, value);
-    vec![
-        sample("runtime", Unit::Seconds, report.elapsed_ns as f64 / 1e9),
-        sample("usr_cpu", Unit::Seconds, report.usr_us as f64 / 1e6),
-        sample("sys_cpu", Unit::Seconds, report.sys_us as f64 / 1e6),
-        sample("ctx.voluntary", Unit::Count, report.voluntary as f64),
-        sample("ctx.involuntary", Unit::Count, report.involuntary as f64),
-        sample("max_rss", Unit::Bytes, report.max_rss_kib as f64 * 1024.0),
-    ]
 }
 
 /// A pattern at work: its last match so far.

@@ -8,12 +8,12 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::child::{self, End, Program};
+use super::tool::{find_program, unsupported};
 use super::{Engine, EngineError, Probe, Task};
 use crate::record::{FioTrial, Outcome, outcome_from_fio_json};
 
@@ -36,10 +36,6 @@ impl Engine for Fio {
         let fio = probe.path.unwrap_or_else(|| PathBuf::from("fio"));
         run_with(&fio, task)
     }
-}
-
-fn unsupported<T>(reason: String) -> Result<T, EngineError> {
-    Err(EngineError::Unsupported { reason })
 }
 
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
@@ -75,12 +71,6 @@ fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
             "{fio_name} says its version is '{version}', not fio-3.33 or newer; put the real fio first on PATH"
         )),
     }
-}
-
-fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    std::env::split_paths(path?).map(|directory| directory.join(name)).find(|file| {
-        file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    })
 }
 
 /// (3, 33) from `fio-3.33` or `fio-3.36-12-gabcdef`.

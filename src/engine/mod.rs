@@ -5,10 +5,14 @@
 
 mod child;
 pub mod command;
+pub mod dbench;
 pub mod fio;
+pub mod fs_mark;
 mod guard;
 mod native;
 pub mod simulated;
+mod tool;
+pub mod xfs_io;
 
 use std::path::PathBuf;
 
@@ -32,6 +36,30 @@ pub enum EngineKind {
     Fio,
     /// Any command.
     Command,
+    /// dbench as a child process.
+    Dbench,
+    /// fs_mark as a child process.
+    FsMark,
+    /// xfs_io as a child process.
+    XfsIo,
+}
+
+impl EngineKind {
+    /// The name as people write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineKind::Simulated => "simulated",
+            EngineKind::Null => "null",
+            EngineKind::Native => "native",
+            EngineKind::Bare => "bare",
+            EngineKind::Fio => "fio",
+            EngineKind::Command => "command",
+            EngineKind::Dbench => "dbench",
+            EngineKind::FsMark => "fs_mark",
+            EngineKind::XfsIo => "xfs_io",
+        }
+    }
 }
 
 /// What an engine is asked to do in one trial.
@@ -49,6 +77,9 @@ pub struct Task {
     pub command: Vec<String>,
     /// What the command engine reads from the output.
     pub patterns: Vec<MetricPattern>,
+    /// What dbench, fs_mark or xfs_io is asked to do: settings by name; sizes are bytes, times seconds, truth values 0 or 1.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
     /// What the simulated engine makes up.
     pub simulated: Option<SimulatedCell>,
     /// Seed of this trial's random choices (randrepeat=0, simulated).
@@ -148,5 +179,8 @@ pub fn of(kind: EngineKind) -> Box<dyn Engine> {
         EngineKind::Native => Box::new(native::Native::new(false)),
         EngineKind::Fio => Box::new(fio::Fio),
         EngineKind::Command => Box::new(command::Command),
+        EngineKind::Dbench => Box::new(dbench::Dbench),
+        EngineKind::FsMark => Box::new(fs_mark::FsMark),
+        EngineKind::XfsIo => Box::new(xfs_io::XfsIo),
     }
 }

@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::described::{EngineChoice, Experiment, Factor, JobSource, Simulated, StopRule};
+use super::described::{EngineChoice, Experiment, Factor, Simulated, StopRule};
 use super::errors::{ExperimentErrors, Mistake};
+use super::job_text::{read_job, read_text};
 use super::target_settings::TargetSettings;
 use super::toml_file;
+use super::tool_settings::{TOOLS, ToolSettings};
 use super::written::{CommandLine, Placed, Written, WrittenJob, flag};
 use crate::units::{parse_duration_s, parse_ratio};
-use crate::workload::{JobFile, Place, nearest};
+use crate::workload::{Place, nearest};
 
-/// A larger file is no experiment and no job.
-const MAX_FILE_BYTES: u64 = 16 << 20;
 /// The sequential boundary is computed up to here.
 const MAX_ROUNDS: u64 = 120;
 /// No trial and no run takes longer: a year.
@@ -72,6 +72,15 @@ impl Experiment {
         assemble(Written { job, ..Written::default() }, origin, base_dir, line)
     }
 
+    /// Nothing but the command line: an engine that needs no job, e.g. `--engine dbench --vary clients=1,8`.
+    ///
+    /// # Errors
+    /// All mistakes on the command line.
+    pub fn from_command_line(line: &CommandLine) -> Result<Experiment, ExperimentErrors> {
+        let origin = line.engine.as_deref().unwrap_or("command line");
+        assemble(Written::default(), origin, Path::new(""), line)
+    }
+
     /// A command, as written behind `--`.
     ///
     /// # Errors
@@ -93,7 +102,8 @@ fn assemble(
     written.overlay(line, &mut mistakes);
     let mut check = Check { mistakes, origin };
     let job = written.job.take().map(|job| read_job(job, origin, base_dir)).transpose()?;
-    let engine = check.engine(&written, job.is_some());
+    let tools = check.tools(&written, base_dir);
+    let engine = check.engine(&written, job.is_some(), &tools);
     check.factors(&written);
     let compare = check.compare(&written);
     check.metrics(&written, engine);
@@ -124,6 +134,7 @@ fn assemble(
         } else {
             simulated
         },
+        tools,
         trial_timeout_s: timeout,
         stop,
         aa: written.aa,
@@ -135,39 +146,6 @@ fn short_name(origin: &str) -> String {
     Path::new(origin)
         .file_stem()
         .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
-}
-
-/// Reads and parses the job so that a mistake in it is found now; its includes are written out.
-fn read_job(job: Placed<WrittenJob>, origin: &str, base_dir: &Path) -> Result<JobSource, ExperimentErrors> {
-    let (text, origin, base_dir) = match job.value {
-        WrittenJob::Text(text) => (text, origin.to_owned(), base_dir.to_owned()),
-        WrittenJob::File(path) => {
-            let text = read_text(&path).map_err(|message| {
-                let message = format!("job {}: {message}", path.display());
-                let mistakes = vec![Mistake { place: job.place.clone(), message }];
-                let hint = "job names a fio job file, relative to the experiment file".to_owned();
-                ExperimentErrors { mistakes, hint }
-            })?;
-            let parent = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-            (text, path.display().to_string(), parent)
-        }
-    };
-    let file = JobFile::parse(&text, &origin, &base_dir)?;
-    let has_includes = file.settings().any(|setting| setting.place.origin != file.origin);
-    let text = if has_includes { file.to_fio_text() } else { text };
-    Ok(JobSource { text, origin, base_dir })
-}
-
-fn read_text(path: &Path) -> Result<String, String> {
-    let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if meta.is_dir() {
-        return Err("is a directory".to_owned());
-    }
-    if meta.is_file() && meta.len() > MAX_FILE_BYTES {
-        return Err("is over 16 MiB: no job and no experiment".to_owned());
-    }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "is not a text file".to_owned())
 }
 
 struct Check<'o> {
@@ -184,9 +162,14 @@ impl Check<'_> {
         Place { origin: Arc::from(self.origin), line: 0 }
     }
 
-    fn engine(&mut self, written: &Written, has_job: bool) -> EngineChoice {
+    fn engine(&mut self, written: &Written, has_job: bool, tools: &ToolSettings) -> EngineChoice {
         let has_command = written.command.as_ref().is_some_and(|command| !command.value.is_empty());
-        let usual = if has_command && !has_job { EngineChoice::Command } else { EngineChoice::Native };
+        let usual = match TOOLS.into_iter().find(|tool| tools.has(*tool)) {
+            _ if has_job => EngineChoice::Native,
+            _ if has_command => EngineChoice::Command,
+            Some(tool) => tool,
+            None => EngineChoice::Native,
+        };
         let engine = match &written.engine {
             None => usual,
             Some(name) => EngineChoice::named(&name.value).unwrap_or_else(|| {
@@ -210,6 +193,9 @@ impl Check<'_> {
                     &place,
                     format!("engine {} needs a job; write job = \"FILE.fio\"", engine.name()),
                 );
+            }
+            _ if TOOLS.contains(&engine) && has_job => {
+                self.mistake(&place, format!("engine {} runs no job; take the job out", engine.name()));
             }
             EngineChoice::Command if has_job => {
                 self.mistake(&place, "both a job and the command engine are given; keep one");
@@ -268,6 +254,20 @@ impl Check<'_> {
             }
         }
         target
+    }
+
+    /// Values with a `${NAME}` in them are looked at in the plan.
+    fn tools(&mut self, written: &Written, base_dir: &Path) -> ToolSettings {
+        let mut tools = ToolSettings::default();
+        let base =
+            std::path::absolute(if base_dir.as_os_str().is_empty() { Path::new(".") } else { base_dir });
+        let base = base.unwrap_or_else(|_| base_dir.to_owned());
+        for Placed { value: (engine, key, value), place } in &written.tools {
+            if let Err(message) = tools.set(*engine, key, value, &base) {
+                self.mistake(place, message);
+            }
+        }
+        tools
     }
 
     fn compare(&mut self, written: &Written) -> usize {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::target_settings::TargetSettings;
+use super::tool_settings::ToolSettings;
 
 /// Which engine runs the trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,18 +23,27 @@ pub enum EngineChoice {
     Fio,
     /// Any command.
     Command,
+    /// dbench as a child process.
+    Dbench,
+    /// fs_mark as a child process.
+    FsMark,
+    /// xfs_io as a child process.
+    XfsIo,
     /// Made-up values.
     Simulated,
 }
 
 impl EngineChoice {
     /// All, with their names.
-    pub const ALL: [EngineChoice; 6] = [
+    pub const ALL: [EngineChoice; 9] = [
         EngineChoice::Native,
         EngineChoice::Null,
         EngineChoice::Bare,
         EngineChoice::Fio,
         EngineChoice::Command,
+        EngineChoice::Dbench,
+        EngineChoice::FsMark,
+        EngineChoice::XfsIo,
         EngineChoice::Simulated,
     ];
 
@@ -46,6 +56,9 @@ impl EngineChoice {
             EngineChoice::Bare => "bare",
             EngineChoice::Fio => "fio",
             EngineChoice::Command => "command",
+            EngineChoice::Dbench => "dbench",
+            EngineChoice::FsMark => "fs_mark",
+            EngineChoice::XfsIo => "xfs_io",
             EngineChoice::Simulated => "simulated",
         }
     }
@@ -185,6 +198,9 @@ pub struct Experiment {
     pub metrics: Vec<String>,
     /// What the simulated engine makes up.
     pub simulated: Option<Simulated>,
+    /// What dbench, fs_mark and xfs_io are asked to do, where no level says otherwise.
+    #[serde(default)]
+    pub tools: ToolSettings,
     /// Most seconds a trial may take.
     pub trial_timeout_s: Option<f64>,
     /// When it ends.

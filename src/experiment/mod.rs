@@ -7,9 +7,11 @@ mod assemble;
 mod described;
 mod device_spec;
 mod errors;
+mod job_text;
 mod target_settings;
 mod toml_file;
 mod toml_reader;
+mod tool_settings;
 mod vary;
 mod written;
 
@@ -21,6 +23,7 @@ pub use errors::{ExperimentErrors, Mistake};
 pub use target_settings::{
     DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TARGET_KEYS, TargetSettings, target_key,
 };
+pub use tool_settings::{ToolSettings, tool_keys};
 pub use written::CommandLine;
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::described::{Assignment, Factor, Level, Simulated};
+use super::described::{Assignment, EngineChoice, Factor, Level, Simulated};
 use super::errors::Mistake;
 use super::target_settings::TARGET_KEYS;
 use super::toml_reader::{Item, Reader};
+use super::tool_settings::tool_keys;
 use super::vary::{plain_level, split_namespace};
 use super::written::{Placed, Written, WrittenJob};
 use crate::units::{Better, Unit};
@@ -31,6 +32,9 @@ const TOP: &[&str] = &[
     "factor",
     "metric",
     "simulated",
+    "dbench",
+    "fs_mark",
+    "xfs_io",
     "variables",
 ];
 const STOP: &[&str] = &["max_rounds", "rounds", "delta", "alpha", "exact", "time_budget"];
@@ -64,6 +68,9 @@ pub(super) fn read(text: &str, origin: &str, base_dir: &Path) -> Result<Written,
             "metric" => file.metrics(item),
             "simulated" => file.simulated(item),
             "variables" => file.variables(item),
+            "dbench" => file.tool(EngineChoice::Dbench, item),
+            "fs_mark" => file.tool(EngineChoice::FsMark, item),
+            "xfs_io" => file.tool(EngineChoice::XfsIo, item),
             _ => {
                 if !file.plain(key, item) {
                     reader.unknown_key(key, &at, "", TOP);
@@ -155,6 +162,27 @@ impl File<'_> {
             self.written.target.extend(
                 text.map(|text| Placed { value: (format!("sysfs:{path}"), text.value), place: text.place }),
             );
+        }
+    }
+
+    /// `[dbench]`, `[fs_mark]` or `[xfs_io]`: texts, numbers, truth values, and lists of commands.
+    fn tool(&mut self, engine: EngineChoice, item: &Item<'_>) {
+        let name = engine.name();
+        let Some(table) = self.reader.table(name, item) else { return };
+        let keys = tool_keys(engine);
+        for (key, at, item) in self.reader.entries(table) {
+            if !keys.contains(&key) {
+                self.reader.unknown_key(key, &at, &format!("[{name}]"), &keys);
+                continue;
+            }
+            let place = self.reader.place(item.span().start);
+            let value = if item.get_ref().is_array() {
+                self.reader.texts(key, item).map(|texts| texts.join("\n"))
+            } else {
+                self.reader.scalar(key, item).map(|text| text.value)
+            };
+            let tool = value.map(|value| Placed { value: (engine, key.to_owned(), value), place });
+            self.written.tools.extend(tool);
         }
     }
 

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::described::{Factor, Level, Simulated};
+use super::described::{EngineChoice, Factor, Level, Simulated};
 use super::errors::Mistake;
 use super::target_settings::target_key;
 use super::vary::parse_vary;
@@ -92,6 +92,8 @@ pub(super) struct Written {
     pub(super) variables: Vec<Placed<(String, String)>>,
     pub(super) metrics: Vec<Placed<String>>,
     pub(super) simulated: Option<Placed<Simulated>>,
+    /// Settings of the tools: engine, key, value.
+    pub(super) tools: Vec<Placed<(EngineChoice, String, String)>>,
     pub(super) aa: bool,
 }
 

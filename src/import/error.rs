@@ -56,6 +56,9 @@ pub enum Problem {
     /// fio's JSON, damaged.
     #[error("fio JSON: {0}")]
     Fio(#[source] FioJsonError),
+    /// What dbench, fs_mark or xfs_io printed, cut or without a result.
+    #[error("{0}")]
+    Tool(String),
     /// Other JSON, damaged or not as its tool writes it.
     #[error("{format}: {message}")]
     Json {
@@ -207,9 +210,10 @@ impl ImportError {
             }
             Problem::TooLarge { .. } => "split it, or cut it down to what is compared",
             Problem::NotText { .. } | Problem::UnknownFormat { .. } => {
-                "readable are fio JSON and json+, one number a line, Go benchmark text, hyperfine JSON, assay exports, and CSV with --arm, --row and --value"
+                "readable are fio JSON and json+, one number a line, Go benchmark text, hyperfine JSON, what dbench, fs_mark and xfs_io print, assay exports, and CSV with --arm, --row and --value"
             }
             Problem::Fio(error) => error.hint(),
+            Problem::Tool(_) => "run the tool again, or leave the file out",
             Problem::Json { .. } => "write it again with the tool's own JSON export, or leave the file out",
             Problem::NewerVersion { .. } => "update assay, or export the run again with this one",
             Problem::Value { .. } => "correct the value, or leave the file out",

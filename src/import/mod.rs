@@ -19,6 +19,7 @@ mod observation;
 mod read;
 mod recognise;
 mod source;
+mod tool_output;
 
 use std::path::Path;
 

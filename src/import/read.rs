@@ -12,7 +12,8 @@ use super::error::{ImportError, Problem};
 use super::observation::Batch;
 use super::recognise::{Format, recognise, text};
 use super::source::Side;
-use super::{assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers};
+use super::{assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers, tool_output};
+use crate::record::{outcomes_from_dbench, outcomes_from_fs_mark, outcomes_from_xfs_io};
 
 /// Most bytes of one file.
 const MOST_BYTES: u64 = 1 << 30;
@@ -74,6 +75,9 @@ pub(super) fn read_into(
         Format::Hyperfine => hyperfine::read(text, origin, side, context.sides == 1, batch)?,
         Format::GoBenchmark => go_benchmark::read(text, origin, side, batch)?,
         Format::Numbers => numbers::read(text, origin, side, context.columns.values.first(), batch)?,
+        Format::Dbench => tool_output::read(outcomes_from_dbench(text), origin, side, batch)?,
+        Format::FsMark => tool_output::read(outcomes_from_fs_mark(text), origin, side, batch)?,
+        Format::XfsIo => tool_output::read(outcomes_from_xfs_io(text), origin, side, batch)?,
         Format::Csv => csv_table::read(text, origin, (side, context.sides), context.columns, batch)?,
     }
     Ok(format)

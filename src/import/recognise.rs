@@ -1,6 +1,7 @@
 //! Which tool wrote a text, by its content; names and endings are not looked at.
 
 use super::error::{ImportError, Problem};
+use crate::record::{is_dbench_line, is_fs_mark_line, is_xfs_io_line};
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,6 +18,12 @@ pub enum Format {
     GoBenchmark,
     /// One number a line, as ministat reads it.
     Numbers,
+    /// What dbench prints.
+    Dbench,
+    /// What fs_mark prints.
+    FsMark,
+    /// What xfs_io prints.
+    XfsIo,
     /// A table with a header.
     Csv,
 }
@@ -32,6 +39,9 @@ impl Format {
             Format::Hyperfine => "hyperfine json",
             Format::GoBenchmark => "go benchmark text",
             Format::Numbers => "numbers",
+            Format::Dbench => "dbench output",
+            Format::FsMark => "fs_mark output",
+            Format::XfsIo => "xfs_io output",
             Format::Csv => "csv",
         }
     }
@@ -68,6 +78,9 @@ pub fn recognise(bytes: &[u8], origin: &str) -> Result<Format, ImportError> {
     if text.lines().any(is_go_result) {
         return Ok(Format::GoBenchmark);
     }
+    if let Some(format) = text.lines().find_map(|line| tool_format(line.trim())) {
+        return Ok(format);
+    }
     if number(first).is_some() {
         return Ok(Format::Numbers);
     }
@@ -102,6 +115,17 @@ fn json_format(text: &str) -> Option<Format> {
     }
 }
 
+/// By a line that only that tool prints.
+fn tool_format(line: &str) -> Option<Format> {
+    if is_dbench_line(line) {
+        Some(Format::Dbench)
+    } else if is_fs_mark_line(line) {
+        Some(Format::FsMark)
+    } else {
+        is_xfs_io_line(line).then_some(Format::XfsIo)
+    }
+}
+
 /// `BenchmarkName-8  100  123 ns/op`.
 pub(super) fn is_go_result(line: &str) -> bool {
     let mut fields = line.split_whitespace();
@@ -128,7 +152,10 @@ mod tests {
 
     #[test]
     fn content_decides() {
-        let cases: [(&str, Format); 9] = [
+        let cases: [(&str, Format); 12] = [
+            ("dbench version 4.00 - Copyright\n", Format::Dbench),
+            ("# fs_mark\n\nFSUse%  Count  Size  Files/sec\n", Format::FsMark),
+            ("+ xfs_io\nwrote 1/1 bytes at offset 0\n", Format::XfsIo),
             ("trial,round,position,attempt,status,bs,job,metric,unit,value\n", Format::AssayCsv),
             ("note: x\n{\n \"fio version\" : \"fio-3.33\"", Format::FioJson),
             ("fio: warning {\"jobname\": 1}", Format::FioJson),

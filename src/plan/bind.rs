@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::{EngineChoice, Experiment, Namespace, TARGET_KEYS, target_key};
+use crate::experiment::{EngineChoice, Experiment, Namespace, TARGET_KEYS, target_key, tool_keys};
 use crate::workload::{JobFile, fio_option, fio_option_names, nearest, variables};
 
 /// Settings of target and launch in this version.
@@ -25,12 +25,16 @@ pub(super) enum Bound {
     Engine,
     /// A setting of the target, by its name without aliases.
     Target(String),
+    /// A setting of dbench, fs_mark or xfs_io.
+    Tool(&'static str, &'static str),
 }
 
 /// Everything a key can name.
 pub(super) struct Keys {
     variables: BTreeSet<String>,
     has_job: bool,
+    /// The engine unless a level says another: its settings need no prefix.
+    engine: EngineChoice,
     /// Neither job nor command: the simulated engine takes any key.
     takes_anything: bool,
 }
@@ -39,12 +43,13 @@ impl Keys {
     pub(super) fn of(experiment: &Experiment, job: Option<&JobFile>) -> Keys {
         let mut names = job.map(JobFile::variables).unwrap_or_default();
         let hooks = [&experiment.before, &experiment.after].into_iter().flatten();
-        for text in experiment.command.iter().chain(hooks) {
+        let texts = experiment.command.iter().chain(hooks).map(String::as_str);
+        for text in texts.chain(experiment.tools.texts()) {
             variables::collect(text, &mut names);
         }
         let takes_anything =
             job.is_none() && experiment.command.is_empty() && experiment.engine == EngineChoice::Simulated;
-        Keys { variables: names, has_job: job.is_some(), takes_anything }
+        Keys { variables: names, has_job: job.is_some(), engine: experiment.engine, takes_anything }
     }
 
     /// Looks a key up.
@@ -63,6 +68,9 @@ impl Keys {
             if let Some(option) = fio_option(key).filter(|_| self.has_job) {
                 return Ok(Bound::Option(option.name));
             }
+        }
+        if let Some(bound) = self.tool(key).filter(|_| namespace == Namespace::Any) {
+            return Ok(bound);
         }
         if namespace != Namespace::Job {
             match key {
@@ -84,6 +92,16 @@ impl Keys {
         Err(self.unknown(namespace, key))
     }
 
+    /// `dbench.clients`, or `clients` where dbench is the engine.
+    fn tool(&self, key: &str) -> Option<Bound> {
+        let (engine, key) = match key.split_once('.') {
+            Some((engine, key)) => (EngineChoice::named(engine)?, key),
+            None => (self.engine, key),
+        };
+        let known = tool_keys(engine).into_iter().find(|known| *known == key)?;
+        Some(Bound::Tool(engine.name(), known))
+    }
+
     fn unknown(&self, namespace: Namespace, key: &str) -> String {
         if namespace != Namespace::Target && fio_option(key).is_some() {
             return format!(
@@ -93,6 +111,7 @@ impl Keys {
         let mut known: Vec<(&str, &str)> = Vec::new();
         if namespace != Namespace::Target {
             known.extend(self.variables.iter().map(|name| (name.as_str(), "a variable")));
+            known.extend(tool_keys(self.engine).into_iter().map(|name| (name, "a setting of the engine")));
             known.extend(fio_option_names().filter(|_| self.has_job).map(|name| (name, "a fio option")));
         }
         if namespace != Namespace::Job {

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use super::MOST_CELLS;
 use super::bind::{Bound, Keys};
 use super::cell_target::{Place, shared_devices};
-use super::chosen::Chosen;
+use super::chosen::{Chosen, TOOL_HINT};
 use super::error::PlanError;
 use super::outlook::longest_trial_s;
 use crate::experiment::TargetSettings;
-use crate::experiment::{EngineChoice, Experiment, Level};
+use crate::experiment::{EngineChoice, Experiment, Level, ToolSettings, tool_keys};
 use crate::workload::{JobFile, Workload, WorkloadErrors, variables};
 
 /// What the simulated engine makes up for a cell.
@@ -55,6 +55,8 @@ pub struct CellSpec {
     pub command: Vec<String>,
     /// For the environment of command and hooks: constants, variables, and every factor whose name can be one.
     pub variables: Vec<(String, String)>,
+    /// What dbench, fs_mark or xfs_io is asked to do: settings by name, in base units.
+    pub settings: Vec<(String, String)>,
     /// What the simulated engine makes up.
     pub simulated: Option<SimulatedSpec>,
     /// Most seconds a trial may take before it is stopped as failed.
@@ -166,7 +168,7 @@ impl Maker<'_> {
             set.apply(experiment, bound, value);
         }
         set.check();
-        let Chosen { job, engine, directory, target, values, mut problems } = set;
+        let Chosen { job, engine, directory, target, tools, values, mut problems } = set;
         let place = Place::of(&target, &directory, self.own);
         let directory = place.directory.clone();
         let job = match job.map(|job| job.substitute(&values)) {
@@ -181,6 +183,7 @@ impl Maker<'_> {
             }
             None => None,
         };
+        let settings = self.settings(engine, &tools, &place, &values, &mut problems);
         let workload = job.as_ref().and_then(|job| self.check_job(job, engine, &mut problems));
         if !problems.is_empty() {
             return Err(problems);
@@ -189,6 +192,7 @@ impl Maker<'_> {
         let runtime_s = match engine {
             EngineChoice::Simulated => simulated.map(|cell| cell.sleep_ms as f64 / 1e3),
             EngineChoice::Command => None,
+            EngineChoice::Dbench => Some(dbench_time_s(&settings)),
             _ => workload.as_ref().and_then(|workload| longest_trial_s(workload, &directory)),
         };
         let timeout_s = experiment.trial_timeout_s;
@@ -204,6 +208,7 @@ impl Maker<'_> {
             job_origin: experiment.job.as_ref().map(|job| job.origin.clone()).unwrap_or_default(),
             command: experiment.command.iter().map(|word| replaced(word, &values)).collect(),
             variables: self.environment(values),
+            settings,
             simulated,
             timeout_s,
             longest_s: timeout_s
@@ -250,6 +255,39 @@ impl Maker<'_> {
         }
     }
 
+    /// What a tool is asked to do; dbench and fs_mark make directories, which takes a filesystem.
+    fn settings(
+        &self,
+        engine: EngineChoice,
+        tools: &ToolSettings,
+        place: &Place,
+        values: &[(String, String)],
+        problems: &mut Vec<(String, Option<String>)>,
+    ) -> Vec<(String, String)> {
+        if tool_keys(engine).is_empty() {
+            return Vec::new();
+        }
+        let hint = Some(TOOL_HINT.to_owned());
+        match (&place.file, tools.for_engine(engine, |text| replaced(text, values))) {
+            (_, Err(wrong)) => {
+                problems.extend(wrong.into_iter().map(|message| (message, hint.clone())));
+                Vec::new()
+            }
+            (Some(file), Ok(mut settings)) if engine == EngineChoice::XfsIo => {
+                settings.retain(|(key, _)| key != "file");
+                settings.push(("file".to_owned(), file.to_string_lossy().into_owned()));
+                settings
+            }
+            (Some(_), Ok(_)) => {
+                let message =
+                    format!("{} makes directories, and the target has no filesystem", engine.name());
+                problems.push((message, Some("give the device a filesystem: fs=xfs".to_owned())));
+                Vec::new()
+            }
+            (None, Ok(settings)) => settings,
+        }
+    }
+
     fn simulated(&self, engine: EngineChoice) -> Option<SimulatedSpec> {
         let spec = self.experiment.simulated.clone().unwrap_or_default();
         let effect_of = |(f, _, level): (usize, usize, &Level)| {
@@ -288,6 +326,12 @@ impl Maker<'_> {
         };
         self.levels().map(named).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// dbench's time limit; ten seconds unless said otherwise, as its engine has it.
+fn dbench_time_s(settings: &[(String, String)]) -> f64 {
+    let said = settings.iter().find(|(key, _)| key == "time").and_then(|(_, value)| value.parse().ok());
+    said.unwrap_or(10.0)
 }
 
 fn described(errors: &WorkloadErrors) -> (String, Option<String>) {

@@ -6,10 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use super::bind::Bound;
-use crate::experiment::{EngineChoice, Experiment, TargetSettings};
+use crate::experiment::{EngineChoice, Experiment, TargetSettings, ToolSettings};
 use crate::workload::JobFile;
 
 const TARGET_HINT: &str = "docs/targets.md lists what can be made and how it is written";
+
+pub(super) const TOOL_HINT: &str = "docs/tools.md lists the settings of dbench, fs_mark and xfs_io";
 
 /// The experiment's own values, with those of levels over them.
 pub(super) struct Chosen {
@@ -17,6 +19,7 @@ pub(super) struct Chosen {
     pub(super) engine: EngineChoice,
     pub(super) directory: PathBuf,
     pub(super) target: TargetSettings,
+    pub(super) tools: ToolSettings,
     pub(super) values: Vec<(String, String)>,
     /// Complaints, each with what helps against it.
     pub(super) problems: Vec<(String, Option<String>)>,
@@ -29,6 +32,7 @@ impl Chosen {
             engine: experiment.engine,
             directory: base.to_owned(),
             target: experiment.target.clone(),
+            tools: experiment.tools.clone(),
             values: experiment.variables.clone(),
             problems: Vec::new(),
         }
@@ -53,6 +57,12 @@ impl Chosen {
                 let set = self.target.set(key, value, &here);
                 self.problems.extend(set.err().map(|message| (message, Some(TARGET_HINT.to_owned()))));
             }
+            Bound::Tool(engine, key) => {
+                let here = std::path::absolute(".").unwrap_or_default();
+                let engine = EngineChoice::named(engine).unwrap_or(experiment.engine);
+                let set = self.tools.set(engine, key, value, &here);
+                self.problems.extend(set.err().map(|message| (message, Some(TOOL_HINT.to_owned()))));
+            }
             Bound::Engine => match EngineChoice::named(value) {
                 Some(named) if has_what_it_runs(experiment, named) => self.engine = named,
                 Some(_) => {
@@ -72,7 +82,7 @@ impl Chosen {
         let contradictions = self.target.contradictions().into_iter();
         self.problems.extend(contradictions.map(|message| (message, Some(TARGET_HINT.to_owned()))));
         if self.target.state.is_some() && self.job.is_none() {
-            self.problems.push(("state is that of a job's files, and a command has none".to_owned(), None));
+            self.problems.push(("state is that of a job's files, and there is no job".to_owned(), None));
         }
     }
 }
@@ -83,6 +93,7 @@ fn has_what_it_runs(experiment: &Experiment, engine: EngineChoice) -> bool {
             experiment.job.is_some()
         }
         EngineChoice::Command => !experiment.command.is_empty(),
+        EngineChoice::Dbench | EngineChoice::FsMark | EngineChoice::XfsIo => experiment.job.is_none(),
         EngineChoice::Simulated => true,
     }
 }

@@ -57,6 +57,11 @@ impl Outlook {
                 EngineChoice::Fio => {
                     tools.insert("fio".to_owned());
                 }
+                EngineChoice::Dbench | EngineChoice::FsMark | EngineChoice::XfsIo => {
+                    // All they write lies in the directory that is made for it.
+                    tools.insert(cell.engine.name().to_owned());
+                    continue;
+                }
                 EngineChoice::Native | EngineChoice::Bare => {}
             }
             match workload_of(cell) {

@@ -269,11 +269,13 @@ impl Execution<'_> {
     }
 }
 
-/// What may disturb an engine: one without I/O no disk, a command that may do anything only the processor.
+/// What may disturb an engine: one without I/O no disk, a program that may read from anywhere only the processor.
 fn limits_for(engine: EngineKind, limits: DisturbanceLimits) -> Option<DisturbanceLimits> {
     match engine {
         EngineKind::Simulated | EngineKind::Null => None,
-        EngineKind::Command => Some(DisturbanceLimits { foreign_read_bytes: u64::MAX, ..limits }),
+        EngineKind::Command | EngineKind::Dbench | EngineKind::FsMark | EngineKind::XfsIo => {
+            Some(DisturbanceLimits { foreign_read_bytes: u64::MAX, ..limits })
+        }
         EngineKind::Native | EngineKind::Bare | EngineKind::Fio => Some(limits),
     }
 }

@@ -31,6 +31,7 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
         directory: target.directory.clone(),
         command: spec.command.clone(),
         patterns: surroundings.patterns.clone(),
+        settings: spec.settings.clone(),
         simulated: simulated(spec),
         seed: plan.trial_seed(round, cell, 0),
         timeout_s: spec.timeout_s,
@@ -55,6 +56,9 @@ pub fn engine(spec: &CellSpec) -> EngineKind {
         "bare" => EngineKind::Bare,
         "fio" => EngineKind::Fio,
         "command" => EngineKind::Command,
+        "dbench" => EngineKind::Dbench,
+        "fs_mark" => EngineKind::FsMark,
+        "xfs_io" => EngineKind::XfsIo,
         "simulated" => EngineKind::Simulated,
         _ => EngineKind::Native,
     }

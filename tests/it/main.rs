@@ -17,6 +17,7 @@ mod doctor;
 mod elsewhere;
 mod engine_command;
 mod engine_fio;
+mod engine_tools;
 mod execution;
 mod failing_case;
 mod failing_io;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::cli::Failure;
 use crate::cli::compare::FailIf;
 use crate::cli::database::Database;
-use crate::experiment::{CommandLine, Experiment, ExperimentErrors};
+use crate::experiment::{CommandLine, EngineChoice, Experiment, ExperimentErrors, tool_keys};
 use crate::report::Format;
 
 /// What `assay run` understands.
@@ -23,7 +23,7 @@ pub struct Args {
     /// The factor whose levels are compared (default: the first)
     #[arg(long, value_name = "FACTOR")]
     compare: Option<String>,
-    /// What does the I/O: native, fio, bare, null, command or simulated
+    /// What does the I/O: native, fio, bare, null, command, dbench, fs_mark, xfs_io or simulated
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
     /// Where files go that the job does not place itself (default: here)
@@ -118,6 +118,7 @@ impl Args {
             }
             (Some(file), []) => Experiment::load(file, &line),
             (None, command @ [_, ..]) => Experiment::from_command(command, &line),
+            (None, []) if self.needs_no_file() => Experiment::from_command_line(&line),
             (None, []) => {
                 return Err(Failure::request("nothing to run is given").hint(
                     "assay run JOB.fio --vary KEY=LEVEL,LEVEL; or: assay run --vary n=1,8 -- prog ${n}",
@@ -134,6 +135,12 @@ impl Args {
                 .map(|(name, _)| name.to_owned());
         }
         Ok(experiment)
+    }
+
+    /// Whether the engine is one that runs by settings alone.
+    fn needs_no_file(&self) -> bool {
+        let engine = self.engine.as_deref().and_then(EngineChoice::named);
+        engine.is_some_and(|engine| !tool_keys(engine).is_empty())
     }
 
     fn command_line(&self) -> CommandLine {

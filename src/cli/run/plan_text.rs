@@ -125,8 +125,7 @@ fn tools(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
     writeln!(out, "\ntools")?;
     for (kind, probe) in &prepared.engines {
         let path = probe.path.as_ref().map(|path| format!("  {}", path.display())).unwrap_or_default();
-        let kind = format!("{kind:?}").to_lowercase();
-        writeln!(out, "  engine {kind}: {}{path}", probe.version)?;
+        writeln!(out, "  engine {}: {}{path}", kind.name(), probe.version)?;
     }
     for tool in &prepared.plan.tools {
         let found = crate::host::find_program(tool);

@@ -1,0 +1,113 @@
+//! The dbench engine: file-server load of a number of clients in the trial's directory.
+//!
+//! Enters: [`Task::settings`]: `clients` (1), `time` in seconds (10), `loadfile`, `sync`, `sync_dir`, `fsync`, `xattr`,
+//! `rate` in MB/s, `clients_per_process`. Leaves: throughput, latencies over all and of each operation, and what the whole
+//! command used. It must not know how dbench prints them (that is record's).
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::tool::{find_tool, is_set, program, run, setting, unsupported};
+use super::{Engine, EngineError, Probe, Task};
+use crate::record::{Outcome, outcomes_from_dbench};
+
+/// Where packages put the description of the load.
+const LOADFILES: [&str; 5] = [
+    "/usr/share/dbench/client.txt",
+    "/usr/share/dbench/loadfiles/client.txt",
+    "/usr/local/share/dbench/client.txt",
+    "/usr/local/share/client.txt",
+    "/usr/share/client.txt",
+];
+
+/// The dbench engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dbench;
+
+impl Engine for Dbench {
+    fn probe(&self) -> Result<Probe, EngineError> {
+        probe_in(std::env::var_os("PATH").as_deref())
+    }
+
+    fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
+        let tool = find_tool("dbench", "dbench", std::env::var_os("PATH").as_deref())?;
+        let loadfile = match setting(task, "loadfile") {
+            Some(path) => PathBuf::from(path),
+            None => found_loadfile(&LOADFILES.map(Path::new))?,
+        };
+        let program = program(&tool, arguments(task, &loadfile), Some(&task.directory), task.timeout_s);
+        let (trials, usage) = run("dbench", &program)?.read(&program, outcomes_from_dbench)?;
+        let mut outcome = trials.into_iter().next_back().unwrap_or_default().outcome;
+        outcome.samples.extend(usage);
+        Ok(outcome)
+    }
+}
+
+fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
+    let tool = find_tool("dbench", "dbench", path)?;
+    let program = program(&tool, vec!["--help".to_owned()], None, Some(10.0));
+    let said = run("dbench --help", &program)?.output;
+    let version = said.lines().find_map(|line| line.strip_prefix("dbench version "));
+    match version.and_then(|rest| rest.split_whitespace().next()) {
+        Some(number) => Ok(Probe { version: format!("dbench {number}"), path: Some(tool) }),
+        None => unsupported(format!(
+            "{} does not say 'dbench version …'; put the real dbench (Debian: apt-get install dbench) first on PATH",
+            tool.display()
+        )),
+    }
+}
+
+fn found_loadfile(places: &[&Path]) -> Result<PathBuf, EngineError> {
+    let found = places.iter().find(|path| path.is_file());
+    found.map_or_else(
+        || unsupported("no load file client.txt was found where packages put it; name one: [dbench] loadfile = \"…\"".to_owned()),
+        |path| Ok(path.to_path_buf()),
+    )
+}
+
+fn arguments(task: &Task, loadfile: &Path) -> Vec<String> {
+    let mut words = vec![
+        "-D".to_owned(),
+        task.directory.to_string_lossy().into_owned(),
+        "-t".to_owned(),
+        setting(task, "time").unwrap_or("10").to_owned(),
+        "-c".to_owned(),
+        loadfile.to_string_lossy().into_owned(),
+    ];
+    for (key, flag) in [("sync", "-s"), ("sync_dir", "-S"), ("fsync", "-F"), ("xattr", "-x")] {
+        words.extend(is_set(task, key).then(|| flag.to_owned()));
+    }
+    if let Some(rate) = setting(task, "rate") {
+        words.extend(["-R".to_owned(), rate.to_owned()]);
+    }
+    words.extend(setting(task, "clients_per_process").map(|n| format!("--clients-per-process={n}")));
+    words.push(setting(task, "clients").unwrap_or("1").to_owned());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_dbenchs_options() {
+        let settings = [("clients", "8"), ("time", "30"), ("sync", "1"), ("xattr", "0"), ("rate", "2.5")];
+        let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+        let task = Task { settings, directory: "/d".into(), ..Task::default() };
+        let words = arguments(&task, Path::new("/l"));
+        assert_eq!(words.join(" "), "-D /d -t 30 -c /l -s -R 2.5 8");
+        let plain = arguments(&Task { directory: "/d".into(), ..Task::default() }, Path::new("/l"));
+        assert_eq!(plain.join(" "), "-D /d -t 10 -c /l 1");
+    }
+
+    #[test]
+    fn the_load_file_is_found_or_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let (none, one) = (directory.path().join("none"), directory.path().join("client.txt"));
+        assert!(
+            matches!(found_loadfile(&[&none]), Err(EngineError::Unsupported { reason }) if reason.contains("loadfile ="))
+        );
+        std::fs::write(&one, "").unwrap();
+        assert_eq!(found_loadfile(&[&none, &one]).unwrap(), one);
+    }
+}

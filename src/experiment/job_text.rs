@@ -1,0 +1,57 @@
+//! The files that a request names: read whole, and the job in them parsed once.
+//!
+//! Enters: a path, or a job's text. Leaves: a text, or a [`JobSource`] that needs no other file.
+
+use std::path::{Path, PathBuf};
+
+use super::described::JobSource;
+use super::errors::{ExperimentErrors, Mistake};
+use super::written::{Placed, WrittenJob};
+use crate::workload::JobFile;
+
+/// A larger file is no experiment and no job.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Reads and parses the job so that a mistake in it is found now; its includes are written out.
+///
+/// # Errors
+/// A job file that cannot be read, and all mistakes in it.
+pub(super) fn read_job(
+    job: Placed<WrittenJob>,
+    origin: &str,
+    base_dir: &Path,
+) -> Result<JobSource, ExperimentErrors> {
+    let (text, origin, base_dir) = match job.value {
+        WrittenJob::Text(text) => (text, origin.to_owned(), base_dir.to_owned()),
+        WrittenJob::File(path) => {
+            let text = read_text(&path).map_err(|message| {
+                let message = format!("job {}: {message}", path.display());
+                let mistakes = vec![Mistake { place: job.place.clone(), message }];
+                let hint = "job names a fio job file, relative to the experiment file".to_owned();
+                ExperimentErrors { mistakes, hint }
+            })?;
+            let parent = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+            (text, path.display().to_string(), parent)
+        }
+    };
+    let file = JobFile::parse(&text, &origin, &base_dir)?;
+    let has_includes = file.settings().any(|setting| setting.place.origin != file.origin);
+    let text = if has_includes { file.to_fio_text() } else { text };
+    Ok(JobSource { text, origin, base_dir })
+}
+
+/// A text file of at most 16 MiB.
+///
+/// # Errors
+/// A clause that says why it cannot be read.
+pub(super) fn read_text(path: &Path) -> Result<String, String> {
+    let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if meta.is_dir() {
+        return Err("is a directory".to_owned());
+    }
+    if meta.is_file() && meta.len() > MAX_FILE_BYTES {
+        return Err("is over 16 MiB: no job and no experiment".to_owned());
+    }
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "is not a text file".to_owned())
+}

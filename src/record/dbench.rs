@@ -1,0 +1,227 @@
+//! dbench's output as outcomes: throughput, and count, average and maximum latency of each operation and of all.
+//!
+//! Enters: the text dbench printed, once or several times one after another. Leaves: one [`ToolTrial`] a run. It must
+//! not know who ran dbench.
+//!
+//! Meanings: dbench 4.00 (README; util.c and dbench.c print them). MB are 10⁶ bytes; latencies are milliseconds to
+//! three digits, so an average below 0.5 µs is printed, and kept, as 0. `max_latency` is the longest of any operation
+//! after the warm-up; the table counts the warm-up, too.
+
+use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
+use super::{Outcome, Series, Unit};
+
+/// Nanoseconds a millisecond.
+const MS: f64 = 1e6;
+
+/// Whether a line is one that only dbench prints.
+#[must_use]
+pub fn is_dbench_line(line: &str) -> bool {
+    line.starts_with("dbench version ") || (line.starts_with("Throughput ") && line.contains(" MB/sec"))
+}
+
+/// Reads every run in what dbench printed.
+///
+/// # Errors
+/// No result at all, a run that ended before its result, one too short to count anything, or a number that is none.
+pub fn outcomes_from_dbench(text: &str) -> Result<Vec<ToolTrial>, ToolOutputError> {
+    let mut trials = Vec::new();
+    let mut reading = Reading::default();
+    for (at, line) in text.lines().enumerate() {
+        if line.starts_with("dbench version ") && reading.begun {
+            return Err(reading.unfinished());
+        }
+        if let Some(trial) = reading.line(line.trim(), at + 1)? {
+            trials.push(trial);
+            reading = Reading::default();
+        }
+    }
+    if reading.begun || trials.is_empty() {
+        return Err(reading.unfinished());
+    }
+    Ok(trials)
+}
+
+/// One row of the table.
+struct Operation {
+    name: String,
+    count: f64,
+    mean_ns: f64,
+    max_ns: f64,
+}
+
+/// What one run has printed so far.
+#[derive(Default)]
+struct Reading {
+    begun: bool,
+    version: String,
+    operations: Vec<Operation>,
+    in_table: bool,
+    /// Tables of single clients follow.
+    per_client: bool,
+    longest_ns: Vec<f64>,
+    notes: Vec<String>,
+    trouble: Option<String>,
+}
+
+impl Reading {
+    fn unfinished(&self) -> ToolOutputError {
+        let why = self.trouble.as_ref().map(|words| format!(": {words}")).unwrap_or_default();
+        ToolOutputError::whole(format!("dbench ended without its result, a line 'Throughput … MB/sec'{why}"))
+    }
+
+    fn line(&mut self, line: &str, at: usize) -> Result<Option<ToolTrial>, ToolOutputError> {
+        if let Some(rest) = line.strip_prefix("dbench version ") {
+            self.begun = true;
+            rest.split_whitespace().next().unwrap_or_default().clone_into(&mut self.version);
+        } else if let Some(rest) = line.strip_prefix("Throughput ") {
+            return self.result(rest, at).map(Some);
+        } else if line.starts_with("Per client results") {
+            self.per_client = true;
+        } else if line.starts_with("Operation ") && line.ends_with("MaxLat") {
+            self.in_table = !self.per_client;
+        } else if line.is_empty() {
+            self.in_table &= self.operations.is_empty();
+        } else if self.in_table && !line.starts_with("---") {
+            self.operations.push(operation(line, at)?);
+        } else if line.contains(" execute ") {
+            let ms = line.split_once(" latency ").and_then(|(_, rest)| rest.split_whitespace().next());
+            self.longest_ns.extend(ms.and_then(amount).map(|ms| ms * MS));
+        } else if line.contains("failed") || line.contains("ERROR") || line.contains("error") {
+            if line.contains("semaphore") {
+                self.notes.push(format!("dbench says: {line}; its clients did not start together"));
+            } else {
+                self.trouble.get_or_insert_with(|| line.to_owned());
+            }
+        }
+        Ok(None)
+    }
+
+    /// `691.927 MB/sec (sync open)  1 clients  1 procs  max_latency=10.743 ms`; older ones say only procs.
+    fn result(&mut self, rest: &str, at: usize) -> Result<ToolTrial, ToolOutputError> {
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let before = |name: &str| {
+            let end = words.iter().position(|word| *word == name)?;
+            words.get(end.checked_sub(1)?).copied()
+        };
+        let mb = words.first().and_then(|word| amount(word));
+        let mb = mb.ok_or_else(|| ToolOutputError::at(at, "the throughput is no number"))?;
+        if mb == 0.0 {
+            return Err(ToolOutputError::at(
+                at,
+                "dbench counted nothing, as it does when it runs for less than 2 s",
+            ));
+        }
+        let clients = before("clients").or_else(|| before("procs")).filter(|n| n.parse::<u64>().is_ok());
+        let mut settings: Vec<(String, String)> =
+            clients.map(|n| ("clients".to_owned(), n.to_owned())).into_iter().collect();
+        for (words, name) in [("(sync open)", "sync"), ("(sync dirs)", "sync_dir")] {
+            if rest.contains(words) {
+                settings.push((name.to_owned(), "1".to_owned()));
+            }
+        }
+        let mut samples = vec![sample("bw", Unit::BytesPerSecond, mb * 1e6)];
+        let all: f64 = self.operations.iter().map(|op| op.count).sum();
+        if all > 0.0 {
+            let total_ns: f64 = self.operations.iter().map(|op| op.count * op.mean_ns).sum();
+            samples.push(sample("lat_ns.mean", Unit::Nanoseconds, total_ns / all));
+        }
+        if let Some((_, longest)) = rest.split_once("max_latency=") {
+            let ms = longest.split_whitespace().next().and_then(amount);
+            let ms = ms.ok_or_else(|| ToolOutputError::at(at, "max_latency is no number"))?;
+            samples.push(sample("lat_ns.max", Unit::Nanoseconds, ms * MS));
+        }
+        for op in &self.operations {
+            samples.push(count(&format!("{}.count", op.name), Unit::Count, op.count));
+            samples.push(sample(&format!("{}.lat_ns.mean", op.name), Unit::Nanoseconds, op.mean_ns));
+            samples.push(sample(&format!("{}.lat_ns.max", op.name), Unit::Nanoseconds, op.max_ns));
+        }
+        let values = std::mem::take(&mut self.longest_ns);
+        let longest = Series { job: String::new(), name: "lat_ns.max".to_owned(), interval_s: 1.0, values };
+        let series = if longest.values.is_empty() { Vec::new() } else { vec![longest] };
+        let notes = std::mem::take(&mut self.notes);
+        let outcome = Outcome { samples, series, notes, ..Outcome::default() };
+        Ok(ToolTrial { version: std::mem::take(&mut self.version), settings, outcome })
+    }
+}
+
+/// `NTCreateX       5252     0.013    15.624`.
+fn operation(line: &str, at: usize) -> Result<Operation, ToolOutputError> {
+    let wrong = || {
+        let start: String = line.chars().take(40).collect();
+        ToolOutputError::at(at, format!("'{start}' is no operation with count, average and longest latency"))
+    };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, count, mean, max] = words.as_slice() else { return Err(wrong()) };
+    let numbers = (count.parse::<u64>().ok(), amount(mean), amount(max));
+    let (Some(count), Some(mean), Some(max)) = numbers else { return Err(wrong()) };
+    Ok(Operation { name: (*name).to_owned(), count: count as f64, mean_ns: mean * MS, max_ns: max * MS })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str) -> String {
+        let path = format!("{}/tests/data/dbench/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    fn value(trial: &ToolTrial, name: &str) -> f64 {
+        trial.outcome.samples.iter().find(|s| s.metric.name == name).unwrap().value
+    }
+
+    #[test]
+    fn all_numbers_are_read_and_latencies_are_nanoseconds() {
+        let trials = outcomes_from_dbench(&read("sync-2.txt")).unwrap();
+        let [trial] = trials.as_slice() else { panic!("{trials:?}") };
+        assert_eq!(trial.version, "4.00");
+        assert_eq!(
+            trial.settings,
+            [("clients", "2"), ("sync", "1")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+        );
+        assert_eq!(trial.outcome.samples[0].metric.name, "bw");
+        assert_eq!(value(trial, "bw"), 115.719e6);
+        assert!((value(trial, "lat_ns.max") - 17.439e6).abs() < 1.0);
+        assert_eq!(value(trial, "WriteX.count"), 4948.0);
+        assert!((value(trial, "WriteX.lat_ns.mean") - 916e3).abs() < 1.0);
+        assert!((value(trial, "WriteX.lat_ns.max") - 32.245e6).abs() < 1.0);
+        // By hand from the table: Σ count × average ÷ Σ count = 5936.172 ms ÷ 49380.
+        assert!((value(trial, "lat_ns.mean") - 5_936.172e6 / 49_380.0).abs() < 1.0);
+        let series = &trial.outcome.series[0];
+        assert_eq!((series.values.len(), series.interval_s), (2, 1.0));
+        assert!((series.values[1] - 15.815e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn tables_of_single_clients_are_not_those_of_all() {
+        let trial = outcomes_from_dbench(&read("per-client.txt")).unwrap().remove(0);
+        assert_eq!(value(&trial, "NTCreateX.count"), 49_530.0);
+        assert_eq!(trial.outcome.samples.iter().filter(|s| s.metric.name == "Flush.count").count(), 1);
+    }
+
+    #[test]
+    fn runs_one_after_another_are_trials() {
+        let text = format!("{}{}", read("clients-1.txt"), read("clients-4.txt"));
+        let trials = outcomes_from_dbench(&text).unwrap();
+        let clients: Vec<&str> = trials.iter().map(|trial| trial.settings[0].1.as_str()).collect();
+        assert_eq!(clients, ["1", "4"]);
+    }
+
+    #[test]
+    fn what_is_no_result_is_said() {
+        for (text, words) in [
+            (read("no-space.txt"), "without its result"),
+            (read("no-space.txt"), "No space left on device"),
+            (read("too-short.txt"), "less than 2 s"),
+            (String::new(), "without its result"),
+            (format!("{}{}", read("no-space.txt"), read("clients-1.txt")), "without its result"),
+            ("Throughput nan MB/sec 1 procs".to_owned(), "no number"),
+            (read("clients-1.txt").replace(" Flush ", " Flush x"), "is no operation"),
+        ] {
+            let error = outcomes_from_dbench(&text).unwrap_err();
+            assert!(error.message.contains(words), "{error}");
+        }
+        let old = outcomes_from_dbench("Throughput 40.6701 MB/sec 144 procs\n").unwrap();
+        assert_eq!(old[0].settings[0].1, "144");
+    }
+}
