@@ -3,7 +3,7 @@ CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
 
-.PHONY: demo test ci build lint simulate aa scale bench fuzz man clean
+.PHONY: demo test kernels ci build lint simulate aa scale bench fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -13,9 +13,14 @@ demo:
 
 ## Everything a change must pass; missing packages are installed first
 test:
-	@scripts/packages.sh compiler fio chromium e2fsprogs xfsprogs btrfs-progs dbench fsmark
+	@scripts/packages.sh compiler fio chromium e2fsprogs xfsprogs btrfs-progs dbench fsmark qemu
+	@scripts/kernels.sh || [ -z "$$CI" ]
 	$(CARGO) build --quiet
 	$(CARGO) test
+
+## Debian's 6.1 and 6.12 kernels as packages in target/kernels, for tests that boot them; nothing is installed
+kernels:
+	@scripts/kernels.sh
 
 ## What continuous integration runs
 ci: lint test simulate

@@ -6,9 +6,9 @@ set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 
 declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4 [xfsprogs]=mkfs.xfs [btrfs-progs]=mkfs.btrfs [procps]=pgrep
-    [dbench]=dbench [fsmark]=fs_mark)
+    [dbench]=dbench [fsmark]=fs_mark [qemu]=qemu-system-x86_64)
 declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]=chromium [e2fsprogs]=e2fsprogs [xfsprogs]=xfsprogs [btrfs-progs]=btrfs-progs [procps]=procps
-    [dbench]=dbench [fsmark]=fsmark)
+    [dbench]=dbench [fsmark]=fsmark [qemu]="qemu-system-x86 xz-utils")
 missing=()
 for tool in "$@"; do
     command -v "${command[$tool]}" >/dev/null 2>&1 || missing+=("${package[$tool]}")

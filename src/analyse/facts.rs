@@ -85,6 +85,10 @@ fn follows(factor: &str, fact: &str) -> bool {
             matches!(part, "mount" | "mkfs" | "o_direct" | "device" | "queue" | "target" | "loop" | "zram")
         }
         "device" => matches!(part, "mount" | "fs" | "o_direct" | "queue" | "target" | "loop" | "zram"),
+        // How much of the memory a kernel leaves, and what it makes of a filesystem, is its own.
+        "kernel" => matches!(part, "memory" | "fs" | "mount" | "o_direct" | "io_uring"),
+        "cpus" => part == "cpu",
+        "kernel_args" => part == "kernel",
         "mkfs" | "mount" => matches!(part, "mount" | "fs" | "o_direct"),
         // A scheduler brings settings of its own.
         "scheduler" => part == "queue",

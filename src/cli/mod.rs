@@ -71,6 +71,9 @@ enum Command {
 /// Parses the command line, runs the subcommand and returns assay's exit code.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Some(code) = crate::launch::guest_part() {
+        return ExitCode::from(code);
+    }
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,
         Err(error) => {

@@ -26,31 +26,45 @@ pub enum DeviceKind {
     NullBlk,
     /// scsi_debug.
     ScsiDebug,
+    /// A guest's disk, a file of the host behind virtio-blk.
+    VirtioBlk,
+    /// The same behind an emulated NVMe controller.
+    Nvme,
 }
 
 /// Kinds with their names, the size when none is given, and the options each has; an empty list: any name, which the
 /// driver judges.
-const KINDS: [(DeviceKind, &str, Option<u64>, &[&str]); 6] = [
+const KINDS: [(DeviceKind, &str, Option<u64>, &[&str]); 8] = [
     (DeviceKind::Loop, "loop", None, &["direct_io", "block_size"]),
     (DeviceKind::Zram, "zram", None, &["algorithm"]),
     (DeviceKind::Ram, "ram", None, &["none"]),
     (DeviceKind::Pmem, "pmem", None, &["none"]),
     (DeviceKind::NullBlk, "null_blk", Some(4 << 30), &[]),
     (DeviceKind::ScsiDebug, "scsi_debug", Some(256 << 20), &[]),
+    (DeviceKind::VirtioBlk, "virtio_blk", None, &["cache"]),
+    (DeviceKind::Nvme, "nvme", None, &["cache"]),
 ];
 /// Smaller than this holds no filesystem and no job.
 const SMALLEST: u64 = 64 << 10;
 
 impl DeviceKind {
     /// All.
-    pub const ALL: [DeviceKind; 6] = [
+    pub const ALL: [DeviceKind; 8] = [
         DeviceKind::Loop,
         DeviceKind::Zram,
         DeviceKind::Ram,
         DeviceKind::Pmem,
         DeviceKind::NullBlk,
         DeviceKind::ScsiDebug,
+        DeviceKind::VirtioBlk,
+        DeviceKind::Nvme,
     ];
+
+    /// Whether it is part of the machine a guest is given, so that it is nowhere else.
+    #[must_use]
+    pub fn only_in_guests(self) -> bool {
+        matches!(self, DeviceKind::VirtioBlk | DeviceKind::Nvme)
+    }
 
     /// The name as written.
     #[must_use]

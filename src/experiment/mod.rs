@@ -7,6 +7,7 @@ mod assemble;
 mod described;
 mod device_spec;
 mod errors;
+mod guest_settings;
 mod job_text;
 mod target_settings;
 mod toml_file;
@@ -20,6 +21,7 @@ pub use described::{
 };
 pub use device_spec::{Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
+pub use guest_settings::{GUEST_KEYS, GuestSettings};
 pub use target_settings::{
     DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TARGET_KEYS, TargetSettings, target_key,
 };

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::device_spec::Device;
+use super::guest_settings::{GUEST_KEYS, GuestSettings};
 
 /// The name, in the directory of a device made for a run, under which the job finds the device.
 pub const DEVICE_LINK: &str = "device";
@@ -100,11 +101,27 @@ pub struct TargetSettings {
     pub fresh: Option<Fresh>,
     /// Settings of queue and kernel, in the order they are applied.
     pub knobs: Vec<Knob>,
+    /// The machine all this is in.
+    pub guest: GuestSettings,
 }
 
 /// Keys that are not `sysfs:PATH`.
-pub const TARGET_KEYS: [&str; 9] =
-    ["device", "fs", "mkfs", "mount", "state", "fresh", "scheduler", "nr_requests", "read_ahead"];
+pub const TARGET_KEYS: [&str; 14] = [
+    "device",
+    "fs",
+    "mkfs",
+    "mount",
+    "state",
+    "fresh",
+    "scheduler",
+    "nr_requests",
+    "read_ahead",
+    "kernel",
+    "cpus",
+    "memory",
+    "kernel_args",
+    "modules",
+];
 
 /// The name under which a key is known, aliases replaced; `None`: no setting of a target.
 #[must_use]
@@ -168,6 +185,7 @@ impl TargetSettings {
                     _ => return Err(format!("fresh={value}: write trial, round or run")),
                 });
             }
+            guest if GUEST_KEYS.contains(&guest) => self.guest.set(guest, value, base)?,
             _ => self.turn(&named, value)?,
         }
         Ok(())
@@ -201,12 +219,12 @@ impl TargetSettings {
         self.fs.is_some() || matches!(self.device, Some(Device::Block(_) | Device::Made { .. }))
     }
 
-    /// What is made: everything but the knobs and the files' state, which are set for each trial.
+    /// What is made: everything but the knobs and the files' state, which are set for each trial, and the machine.
     #[must_use]
     pub fn stack(&self) -> TargetSettings {
         // Without a filesystem it is the device itself that is written before the trial.
         let state = self.state.filter(|_| self.fs.is_none());
-        TargetSettings { knobs: Vec::new(), state, ..self.clone() }
+        TargetSettings { knobs: Vec::new(), state, guest: GuestSettings::default(), ..self.clone() }
     }
 
     /// Trials of the same epoch share what is made, unless it is made anew for each.
@@ -218,7 +236,7 @@ impl TargetSettings {
     /// In words, a line each: what is made, with what, how often; empty where nothing is.
     #[must_use]
     pub fn described(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines = self.guest.described();
         let device = self.device.as_ref().filter(|_| self.fs != Some(Filesystem::Tmpfs));
         let fresh = match self.fresh.unwrap_or_default() {
             Fresh::Trial => "for each trial",
@@ -242,10 +260,28 @@ impl TargetSettings {
         lines
     }
 
+    /// A guest has none of the host's files and devices; the host has none of a guest's.
+    fn guest_and_device(&self) -> Option<String> {
+        match (&self.guest.kernel, &self.device) {
+            (Some(_), Some(Device::File(path) | Device::Block(path) | Device::Directory(path))) => {
+                Some(format!(
+                    "{} is this machine's, and a guest does not have it; write e.g. --target virtio_blk:1g",
+                    path.display()
+                ))
+            }
+            (None, Some(Device::Made { kind, .. })) if kind.only_in_guests() => Some(format!(
+                "{} is a disk of guests; give a kernel to boot one: --target kernel=FILE",
+                kind.name()
+            )),
+            _ => None,
+        }
+    }
+
     /// What does not fit together.
     #[must_use]
     pub fn contradictions(&self) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut found = self.guest.contradictions();
+        found.extend(self.guest_and_device());
         let fs = self.fs.map_or("", Filesystem::name);
         let path_only = matches!(self.device, Some(Device::Directory(_) | Device::File(_)));
         match self.fs {

@@ -169,7 +169,7 @@ fn mistakes_carry_their_line_and_what_would_be_right() {
         ("stop = { max_rounds = 3 }\n", "max_rounds is 3; write 4 to 120"),
         ("stop = { rounds = 0 }\n", "rounds is 0"),
         ("stop = { time_budget = \"10 parsecs\" }\n", "e.toml:1: 'parsecs'"),
-        ("target = { kernel = \"x\" }\n", "kernel is not in this version"),
+        ("target = { kernel = \"x\" }\n", "kernel=x: no such file; write a vmlinuz"),
         ("target = { directroy = \"x\" }\n", "unknown key 'directroy' in [target]; did you mean directory?"),
         ("simulated = { bw = 1e9, effects = { \"direct=2\" = 0.1 } }\n", "no level 'direct=2'"),
         ("simulated = { cv = nan }\n", "cv is a fraction; write a number"),

@@ -11,7 +11,7 @@ use super::errors::Mistake;
 use super::target_settings::TARGET_KEYS;
 use super::toml_reader::{Item, Reader};
 use super::tool_settings::tool_keys;
-use super::vary::{plain_level, split_namespace};
+use super::vary::{name_kernels, plain_level, split_namespace};
 use super::written::{Placed, Written, WrittenJob};
 use crate::units::{Better, Unit};
 
@@ -42,8 +42,6 @@ const FACTOR: &[&str] = &["name", "levels", "level"];
 const LEVEL: &[&str] = &["label", "set"];
 const METRIC: &[&str] = &["name", "regex", "unit", "better"];
 const SIMULATED: &[&str] = &["bw", "cv", "sleep_ms", "fail", "effects"];
-/// Settings of a target that come with later versions.
-const LATER_TARGET: &[&str] = &["kernel"];
 
 /// Reads an experiment file; paths in it are relative to `base_dir`.
 ///
@@ -142,9 +140,6 @@ impl File<'_> {
                     self.written.target.extend(
                         text.map(|text| Placed { value: (key.to_owned(), text.value), place: text.place }),
                     );
-                }
-                later if LATER_TARGET.contains(&later) => {
-                    self.reader.mistake(&at, format!("{later} is not in this version"));
                 }
                 _ => {
                     let known: Vec<&str> = ["directory", "sysfs"].into_iter().chain(TARGET_KEYS).collect();
@@ -258,7 +253,9 @@ impl File<'_> {
             WrittenLevel::Plain(value) => plain_level(&name.value, &value),
             WrittenLevel::Full(level) => level,
         };
-        Some(Factor { levels: levels.into_iter().map(finish).collect(), name: name.value.clone() })
+        let mut levels: Vec<Level> = levels.into_iter().map(finish).collect();
+        name_kernels(&mut levels);
+        Some(Factor { levels, name: name.value.clone() })
     }
 
     fn level(&self, item: &Item<'_>) -> Option<Level> {

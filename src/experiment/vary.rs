@@ -3,6 +3,8 @@
 //! Enters: the text behind the flag. Leaves: a factor, each of whose levels sets its key. Commas divide levels; `\,` and
 //! quotes keep one.
 
+use std::collections::BTreeSet;
+
 use super::described::{Assignment, Factor, Level, Namespace};
 
 /// The namespace of a key and the key without it.
@@ -23,6 +25,29 @@ pub(super) fn plain_level(key: &str, value: &str) -> Level {
     Level { label: value.to_owned(), set }
 }
 
+/// Kernels are called by their file, `6.1.0-50-amd64`, where those names differ; a path fills a column.
+pub(super) fn name_kernels(levels: &mut [Level]) {
+    let is_kernel = |level: &Level| {
+        level.set.len() == 1 && level.set[0].key == "kernel" && level.set[0].value == level.label
+    };
+    let short: Vec<&str> = levels
+        .iter()
+        .map(|level| if is_kernel(level) { kernel_name(&level.label) } else { level.label.as_str() })
+        .collect();
+    if short.iter().collect::<BTreeSet<_>>().len() == short.len() {
+        let short: Vec<String> = short.into_iter().map(str::to_owned).collect();
+        levels.iter_mut().zip(short).for_each(|(level, short)| level.label = short);
+    }
+}
+
+/// `6.1.0-50-amd64` of `k/linux-image-6.1.0-50-amd64_6.1.176-1_amd64.deb` and of `/boot/vmlinuz-6.1.0-50-amd64`.
+fn kernel_name(path: &str) -> &str {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let package = file.strip_suffix(".deb").and_then(|name| name.split('_').next());
+    let name = package.unwrap_or(file);
+    ["linux-image-", "vmlinuz-", "bzImage-"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name)
+}
+
 /// Reads `KEY=LEVEL,LEVEL`.
 ///
 /// # Errors
@@ -40,7 +65,8 @@ pub(super) fn parse_vary(text: &str) -> Result<Factor, String> {
     if let Some(at) = levels.iter().position(String::is_empty) {
         return Err(format!("level {} of {key} is empty; {form}", at + 1));
     }
-    let levels = levels.iter().map(|level| plain_level(key, level)).collect();
+    let mut levels: Vec<Level> = levels.iter().map(|level| plain_level(key, level)).collect();
+    name_kernels(&mut levels);
     Ok(Factor { name: key.to_owned(), levels })
 }
 
@@ -86,6 +112,17 @@ mod tests {
         assert_eq!(labels(r#"mount="noatime,data=ordered",'a,b'"#), ["noatime,data=ordered", "a,b"]);
         assert_eq!(labels("sysfs:queue/scheduler=none"), ["none"]);
         assert_eq!(labels("kernel=v=1,v=2"), ["v=1", "v=2"]);
+    }
+
+    #[test]
+    fn kernels_are_called_by_their_release() {
+        let package = "k/linux-image-6.12.1+deb12-amd64_6.12.1-1_amd64.deb";
+        assert_eq!(
+            labels(&format!("kernel=host,/boot/vmlinuz-6.1,{package},a/bzImage")),
+            ["host", "6.1", "6.12.1+deb12-amd64", "bzImage"]
+        );
+        assert_eq!(labels("target.kernel=a/bzImage,b/bzImage"), ["a/bzImage", "b/bzImage"]);
+        assert_eq!(parse_vary("kernel=a/vmlinuz-6").unwrap().levels[0].set[0].value, "a/vmlinuz-6");
     }
 
     #[test]

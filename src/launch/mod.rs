@@ -6,6 +6,7 @@
 mod agent;
 mod descendants;
 mod local;
+mod qemu;
 mod time_limit;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
 pub use local::Local;
+pub use qemu::{GuestError, Guests, guest_part};
 
 /// Version of request and reply; an agent refuses another one.
 pub const PROTOCOL: u32 = 1;
@@ -102,4 +104,7 @@ pub trait Launcher {
         request: &Request,
         cancelled: &std::sync::atomic::AtomicBool,
     ) -> Result<Reply, LaunchError>;
+
+    /// All trials of a round have ended; what was kept for them can go.
+    fn round_ends(&mut self) {}
 }

@@ -9,8 +9,6 @@ use crate::workload::{JobFile, fio_option, fio_option_names, nearest, variables}
 
 /// Settings of target and launch in this version.
 const SETTINGS: &[&str] = &["directory", "engine"];
-/// Those that later versions have.
-const LATER_SETTINGS: &[&str] = &["kernel"];
 
 /// What a key was found to name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,9 +74,6 @@ impl Keys {
             match key {
                 "directory" => return Ok(Bound::Directory),
                 "engine" => return Ok(Bound::Engine),
-                later if LATER_SETTINGS.contains(&later) => {
-                    return Err(format!("{key}: this setting is not in this version"));
-                }
                 _ => {
                     if let Some(known) = target_key(key) {
                         return Ok(Bound::Target(known));
@@ -115,7 +110,7 @@ impl Keys {
             known.extend(fio_option_names().filter(|_| self.has_job).map(|name| (name, "a fio option")));
         }
         if namespace != Namespace::Job {
-            let settings = SETTINGS.iter().chain(LATER_SETTINGS).chain(&TARGET_KEYS);
+            let settings = SETTINGS.iter().chain(&TARGET_KEYS);
             known.extend(settings.map(|name| (*name, "a setting")));
         }
         let near = nearest(key, known.iter().map(|(name, _)| *name), 3);

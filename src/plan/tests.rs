@@ -102,7 +102,7 @@ fn keys_that_name_nothing_get_the_nearest_that_do() {
         ("SIEZ=1m,2m", "did you mean SIZE (a variable) or size (a fio option)"),
         ("target.directroy=a,b", "directroy: no setting of this name; did you mean directory (a setting)?"),
         ("job.kernel=a,b", "kernel: no ${kernel} and no fio option"),
-        ("kernel=a,b", "kernel: this setting is not in this version"),
+        ("kernel=a,b", "kernel=a: no such file; write a vmlinuz"),
         ("schedular=none,bfq", "did you mean scheduler (a setting)"),
         (
             "zzzzzzzzzzzzz=1,2",

@@ -292,6 +292,16 @@ fn notes(run: &Run, analysis: &Analysis, common: &[&Caveat], names: &Names<'_>) 
         RunState::Interrupted => notes.push("this run was interrupted: the verdict so far".to_owned()),
         RunState::Failed => notes.push("this run ended with an error: the verdict so far".to_owned()),
     }
+    let emulated = |facts: &crate::record::HostFacts| {
+        facts.get("guest.accelerator").is_some_and(|accelerator| accelerator.starts_with("tcg"))
+    };
+    if run.facts.iter().any(emulated) {
+        notes.push(
+            "guests were run in an emulated processor (qemu's tcg, as KVM does not run here): they compare with each \
+             other, but no time is a measurement of this hardware"
+                .to_owned(),
+        );
+    }
     if run.aa {
         notes.push(
             "an A/A run compares the baseline with itself: a claimed difference would be false".to_owned(),

@@ -16,7 +16,7 @@ const MOST_JOB_LINES: usize = 40;
 /// Columns of one fact of the host; a longer one is shortened in the middle (JSON and HTML have it whole).
 const MOST_FACT: usize = 60;
 /// Facts of the host named in text; JSON and HTML have all.
-const TOLD_FACTS: [&str; 21] = [
+const TOLD_FACTS: [&str; 22] = [
     "cpu.model",
     "cpu.count",
     "cpu.governor",
@@ -24,6 +24,7 @@ const TOLD_FACTS: [&str; 21] = [
     "cpu.smt",
     "memory.total",
     "virt",
+    "guest.accelerator",
     "kernel.release",
     "target.device",
     "device",

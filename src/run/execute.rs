@@ -196,6 +196,7 @@ impl Execution<'_> {
                 return Ok(Ending::Failed);
             }
         }
+        self.launcher.round_ends();
         self.tell(|run| Event::RoundEnds { run, round })?;
         if let Some(rule) = disturbed {
             self.exclude(round, &rule)?;

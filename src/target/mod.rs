@@ -8,6 +8,7 @@
 
 mod directory;
 mod error;
+mod guest_disk;
 mod journal;
 mod knobs;
 mod loop_device;
@@ -36,4 +37,6 @@ pub use spec::{Setup, TargetSpec};
 pub use trial::{Ready, facts, prepare, rehearse, release};
 
 // What others do to the machine is seen by `host`; launchers reach it through the target they disturb.
-pub use crate::host::{Disturbance, Interference};
+pub use crate::host::{Disturbance, Interference, find_program, find_system_program};
+// Launchers make a machine for what a target asks.
+pub use crate::experiment::{Device, DeviceKind, Filesystem, GuestSettings, TargetSettings};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::error::TargetError;
 use super::overwrite::may_overwrite;
 use super::stack::mount_options;
-use super::{knobs, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, zram};
+use super::{guest_disk, knobs, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, zram};
 use crate::experiment::{Device, DeviceKind, Filesystem, TargetSettings};
 
 /// Whether `settings` can be had on this machine. `below` is where the job would work without a device of its own.
@@ -74,7 +74,8 @@ pub fn offered(below: &Path) -> Vec<(&'static str, Option<String>)> {
         });
         (fs.name(), missing.or_else(|| mkfs::obstacle(fs).map(|missing| missing.to_string())))
     };
-    DeviceKind::ALL.into_iter().map(of_kind).chain(Filesystem::ALL.into_iter().map(of_fs)).collect()
+    let here = DeviceKind::ALL.into_iter().filter(|kind| !kind.only_in_guests());
+    here.map(of_kind).chain(Filesystem::ALL.into_iter().map(of_fs)).collect()
 }
 
 /// The file behind a loop device has holes, but the job may fill them all.
@@ -107,5 +108,6 @@ fn device(settings: &TargetSettings, below: &Path) -> Option<TargetError> {
         DeviceKind::Pmem => pmem::obstacle(*bytes),
         DeviceKind::NullBlk => null_blk::obstacle(),
         DeviceKind::ScsiDebug => scsi_debug::obstacle(),
+        DeviceKind::VirtioBlk | DeviceKind::Nvme => guest_disk::obstacle(*kind, *bytes),
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::error::TargetError;
 use super::journal::{Journal, Made};
 use super::overwrite::may_overwrite;
-use super::{loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, zram};
+use super::{guest_disk, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, zram};
 use crate::experiment::{
     DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, MOUNT_POINT, TargetSettings,
 };
@@ -106,6 +106,7 @@ impl Builder<'_> {
                 null_blk::make(self.journal, self.name, &name, bytes, options, self.settings.fs.is_some())
             }
             DeviceKind::ScsiDebug => scsi_debug::make(self.journal, self.name, bytes, options),
+            DeviceKind::VirtioBlk | DeviceKind::Nvme => guest_disk::take(kind, bytes),
         }
     }
 

@@ -168,7 +168,13 @@ pub fn release(spec: &TargetSpec, ready: Ready) -> Vec<String> {
 fn clear_foreign(spec: &TargetSpec, setup: &Setup) -> Result<(), TargetError> {
     let stays = matches!(
         setup.settings.device,
-        Some(Device::Block(_) | Device::Made { kind: DeviceKind::Ram | DeviceKind::Pmem, .. })
+        Some(
+            Device::Block(_)
+                | Device::Made {
+                    kind: DeviceKind::Ram | DeviceKind::Pmem | DeviceKind::VirtioBlk | DeviceKind::Nvme,
+                    ..
+                }
+        )
     );
     match spec.device().filter(|_| stays) {
         Some(link) => mkfs::clear_ends(&link).map_err(TargetError::io("cannot clear", link)),

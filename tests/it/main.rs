@@ -24,6 +24,7 @@ mod failing_io;
 mod file_life;
 mod fixtures;
 mod golden;
+mod guests;
 mod import;
 mod iolog;
 mod jobs;

@@ -17,6 +17,18 @@ use crate::workload::{FioPaths, JobFile, Workload};
 pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     let destroy = &prepared.destroy;
     targets(prepared)?;
+    let in_guests = prepared.plan.cells.iter().filter(|cell| cell.target.guest.kernel.is_some()).count();
+    if in_guests > 0 {
+        let works = |path: &Path| prepared.plan.cells.iter().any(|cell| path.starts_with(&cell.work));
+        if let Some(file) = prepared.plan.files.iter().find(|file| !works(&file.path)) {
+            return Err(Failure::request(format!(
+                "the job names {}, which is this machine's: a guest has none of its files and devices",
+                file.path.display()
+            ))
+            .hint("take filename= and directory= out of the job, and name a device: --target virtio_blk:1g, --target fs=xfs"));
+        }
+        prepared.launcher().map(drop)?;
+    }
     for file in prepared.plan.files.iter().filter(|file| changes(file)) {
         refuse(&file.path, destroy)?;
     }
@@ -39,6 +51,10 @@ fn targets(prepared: &Prepared) -> Result<(), Failure> {
             continue;
         }
         seen.push(&cell.target);
+        // A guest has devices, filesystems and privileges of its own.
+        if cell.target.guest.kernel.is_some() {
+            continue;
+        }
         let below = cell.work.parent().unwrap_or(Path::new("."));
         obstacle(&cell.target, &prepared.destroy, below).map_err(|error| {
             let hint = error.hint();

@@ -12,6 +12,7 @@ use crate::cli::database::wrong;
 use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
+use crate::launch::{GuestError, Guests, Local};
 use crate::plan::{CellSpec, Plan, PlanError};
 use crate::record::{RECORD_VERSION, Run, RunState, Source};
 use crate::run::Surroundings;
@@ -47,6 +48,27 @@ impl Prepared {
                 .hint("give its path, or install it; a program without a slash is looked up on PATH")),
             None => Ok(()),
         }
+    }
+
+    /// What runs the trials: here, and in the guests they ask for.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: emulator, kernel, module or program of a guest is missing.
+    pub(super) fn launcher(&self) -> Result<Guests, Failure> {
+        let local =
+            Local::new().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
+        let mut guests = Guests::new(local);
+        let failed = |error: GuestError| {
+            let hint = error.hint();
+            let failure = Failure::request(error);
+            if hint.is_empty() { failure } else { failure.hint(hint) }
+        };
+        for cell in 0..self.plan.cells.len() {
+            let asked = crate::run::request(&self.plan, &self.surroundings, cell, 0);
+            guests.expect(&asked).map_err(failed)?;
+        }
+        guests.check().map_err(failed)?;
+        Ok(guests)
     }
 
     /// From the command line.
@@ -164,11 +186,13 @@ fn planned(
 
 /// What is made and set for a cell, if anything is.
 fn setup(cell: &CellSpec) -> Option<Setup> {
-    (cell.target.makes() || !cell.target.knobs.is_empty()).then(|| Setup {
-        work: cell.work.clone(),
-        stack: cell.stack.clone(),
-        settings: cell.target.clone(),
-        epoch: String::new(),
+    (cell.target.makes() || !cell.target.knobs.is_empty() || cell.target.guest.kernel.is_some()).then(|| {
+        Setup {
+            work: cell.work.clone(),
+            stack: cell.stack.clone(),
+            settings: cell.target.clone(),
+            epoch: String::new(),
+        }
     })
 }
 

@@ -14,7 +14,7 @@ use super::{Args, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
-use crate::launch::{Answer, LaunchError, Launcher, Local, Request};
+use crate::launch::{Answer, LaunchError, Launcher, Request};
 use crate::plan::Writes;
 use crate::record::{RunState, Status};
 use crate::run::{Ending, Execution, Limits};
@@ -142,8 +142,7 @@ fn trials(
             Failure::tool(error).hint("is there space left? --directory names another place")
         })?);
     }
-    let mut launcher =
-        Local::new().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
+    let mut launcher = prepared.launcher()?;
     if !rehearsed(&mut launcher, prepared, cancelled)? {
         return Ok(Ending::Interrupted);
     }
@@ -179,7 +178,11 @@ fn trials(
 
 /// Makes every target once before the first trial, so that what mkfs or the kernel refuses is said once, and at once.
 /// False: interrupted.
-fn rehearsed(launcher: &mut Local, prepared: &Prepared, cancelled: &AtomicBool) -> anyhow::Result<bool> {
+fn rehearsed(
+    launcher: &mut dyn Launcher,
+    prepared: &Prepared,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<bool> {
     let mut seen = Vec::new();
     for (cell, spec) in prepared.plan.cells.iter().enumerate() {
         let asked = crate::run::request(&prepared.plan, &prepared.surroundings, cell, 0);

@@ -1,0 +1,123 @@
+//! The settings of a guest: which kernel a trial runs on, and in what machine.
+//!
+//! Enters: `key = value` pairs, as for targets. Leaves: one [`GuestSettings`]. Whether the file is a kernel is not known here.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::parse_bytes;
+
+/// Keys of these settings.
+pub const GUEST_KEYS: [&str; 5] = ["kernel", "cpus", "memory", "kernel_args", "modules"];
+
+/// The machine a trial runs in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GuestSettings {
+    /// A kernel image, or a Debian package of one; `None`: this machine itself.
+    pub kernel: Option<PathBuf>,
+    /// Processors; `None`: as many as here, at most 4.
+    pub cpus: Option<u32>,
+    /// Bytes of memory, without what is set aside as persistent memory; `None`: 1 GiB and room for devices in memory.
+    pub memory: Option<u64>,
+    /// What is added to the kernel's command line.
+    pub arguments: Vec<String>,
+    /// Modules loaded besides those that target and filesystem need.
+    pub modules: Vec<String>,
+}
+
+impl GuestSettings {
+    /// Sets one of [`GUEST_KEYS`]; relative paths are below `base`.
+    ///
+    /// # Errors
+    /// A clause that says what would be right.
+    pub fn set(&mut self, key: &str, value: &str, base: &Path) -> Result<(), String> {
+        let words = || -> Vec<String> { value.split_whitespace().map(str::to_owned).collect() };
+        let none = matches!(value, "default" | "none" | "");
+        match key {
+            "kernel" if value == "host" => self.kernel = None,
+            "kernel" => {
+                let path = base.join(value);
+                if !path.is_file() {
+                    return Err(format!(
+                        "kernel={value}: no such file; write a vmlinuz, a linux-image .deb, or host for the kernel that runs here"
+                    ));
+                }
+                self.kernel = Some(path);
+            }
+            "cpus" => match value.parse() {
+                Ok(count @ 1..=255) => self.cpus = Some(count),
+                _ => return Err(format!("cpus={value}: write a number from 1 to 255")),
+            },
+            "memory" => {
+                let bytes = parse_bytes(value, 1024).map_err(|error| format!("memory: {error}"))?;
+                if bytes < 256 << 20 || !bytes.is_multiple_of(1 << 20) {
+                    return Err(format!("memory={value}: write whole MiB, 256m or more"));
+                }
+                self.memory = Some(bytes);
+            }
+            "kernel_args" => self.arguments = if none { Vec::new() } else { words() },
+            "modules" => self.modules = if none { Vec::new() } else { words() },
+            _ => return Err(format!("no setting of a guest is called {key}")),
+        }
+        Ok(())
+    }
+
+    /// What is set although no guest is started.
+    #[must_use]
+    pub fn contradictions(&self) -> Vec<String> {
+        let set = [
+            ("cpus", self.cpus.is_some()),
+            ("memory", self.memory.is_some()),
+            ("kernel_args", !self.arguments.is_empty()),
+            ("modules", !self.modules.is_empty()),
+        ];
+        let idle = set.into_iter().filter(|(_, set)| *set && self.kernel.is_none());
+        idle.map(|(key, _)| format!("{key} is a guest's, and no kernel is given to boot one")).collect()
+    }
+
+    /// In words, a line each; empty without a guest.
+    #[must_use]
+    pub fn described(&self) -> Vec<String> {
+        let Some(kernel) = &self.kernel else { return Vec::new() };
+        let mut lines =
+            vec![format!("kernel {}, booted in a virtual machine for each round", kernel.display())];
+        lines.extend(self.cpus.map(|cpus| format!("cpus = {cpus}")));
+        lines.extend(self.memory.map(|memory| format!("memory = {} MiB", memory >> 20)));
+        for (name, words) in [("kernel_args", &self.arguments), ("modules", &self.modules)] {
+            lines.extend((!words.is_empty()).then(|| format!("{name} = {}", words.join(" "))));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_set_key_by_key() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("vmlinuz"), "x").unwrap();
+        let mut guest = GuestSettings::default();
+        let mut set = |key: &str, value: &str| guest.set(key, value, directory.path());
+        set("kernel", "vmlinuz").unwrap();
+        set("memory", "512m").unwrap();
+        set("kernel_args", "mitigations=off  nosmt").unwrap();
+        for (key, value, expected) in [
+            ("kernel", "vmlinux-9", "no such file"),
+            ("cpus", "0", "from 1 to 255"),
+            ("memory", "1m", "256m or more"),
+            ("memory", "1q", "not a size unit"),
+        ] {
+            let message = set(key, value).unwrap_err();
+            assert!(message.contains(expected), "{key}={value}: {message}");
+        }
+        assert_eq!(guest.arguments, ["mitigations=off", "nosmt"]);
+        assert_eq!(guest.contradictions(), Vec::<String>::new());
+        assert_eq!(guest.described()[1..], ["memory = 512 MiB", "kernel_args = mitigations=off nosmt"]);
+        guest.set("kernel", "host", directory.path()).unwrap();
+        assert_eq!(guest.contradictions().len(), 2, "memory and arguments of no guest");
+    }
+}

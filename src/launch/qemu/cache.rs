@@ -1,0 +1,75 @@
+//! Where unpacked kernels and packed initramfs are kept: `$XDG_CACHE_HOME/assay`, by their content.
+//!
+//! Enters: bytes, names. Leaves: digests, directories. Everything here can be removed at any time.
+
+use std::fs::File;
+use std::hash::Hasher;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use twox_hash::XxHash64;
+
+use super::error::GuestError;
+
+/// This many initramfs are kept.
+const KEPT: usize = 8;
+
+/// The directory of this kind of thing, made if need be.
+pub(super) fn directory(kind: &str) -> Result<PathBuf, GuestError> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = named("XDG_CACHE_HOME")
+        .or_else(|| named("HOME").map(|home| home.join(".cache")))
+        .unwrap_or_else(std::env::temp_dir);
+    let directory = base.join("assay").join(kind);
+    std::fs::create_dir_all(&directory).map_err(GuestError::io("cannot make", &directory))?;
+    Ok(directory)
+}
+
+/// XXH64 of what was written into it, as 16 hexadecimal digits.
+pub(super) fn digits(hasher: &XxHash64) -> String {
+    format!("{:016x}", hasher.finish())
+}
+
+/// The digest of a whole file.
+pub(super) fn digest_of(path: &Path) -> std::io::Result<String> {
+    let (mut file, mut hasher) = (File::open(path)?, XxHash64::with_seed(0));
+    let mut chunk = vec![0_u8; 1 << 20];
+    loop {
+        match file.read(&mut chunk)? {
+            0 => return Ok(digits(&hasher)),
+            read => hasher.write(&chunk[..read]),
+        }
+    }
+}
+
+/// Removes the oldest files of a directory until few are left; what cannot be removed stays.
+pub(super) fn prune(directory: &Path) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut files: Vec<_> =
+        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    files.sort();
+    let surplus = files.len().saturating_sub(KEPT);
+    for (_, path) in files.into_iter().take(surplus) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_xxh64_and_few_files_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("0");
+        std::fs::write(&path, "").unwrap();
+        // The reference value of XXH64 of nothing with seed 0.
+        assert_eq!(digest_of(&path).unwrap(), "ef46db3751d8e999");
+        for name in 1..12 {
+            std::fs::write(directory.path().join(name.to_string()), "x").unwrap();
+        }
+        prune(directory.path());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), KEPT);
+        assert!(!path.exists(), "the oldest goes first");
+    }
+}

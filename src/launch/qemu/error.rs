@@ -1,0 +1,94 @@
+//! Why there is no guest.
+
+use std::path::PathBuf;
+
+/// What kept a guest from being made or from answering.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// A file could not be read or written.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// A program that is needed is missing.
+    #[error("there is no {program}, which is needed to {purpose}")]
+    NoProgram {
+        /// Its name.
+        program: String,
+        /// What for.
+        purpose: String,
+        /// What to install.
+        hint: String,
+    },
+    /// The file is no kernel, or no package of one.
+    #[error("{} is {found}", path.display())]
+    NoKernel {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        found: String,
+    },
+    /// The kernel neither has a driver nor is there a module of it.
+    #[error("kernel {release} has no {module}: it is neither built in nor in {}", place.display())]
+    NoModule {
+        /// The driver.
+        module: String,
+        /// Of which kernel.
+        release: String,
+        /// Where modules were looked for.
+        place: PathBuf,
+    },
+    /// A program failed.
+    #[error("{command} failed: {output}")]
+    Failed {
+        /// The command.
+        command: String,
+        /// What it said.
+        output: String,
+    },
+    /// The machine was started and did not come up.
+    #[error("the guest {what}")]
+    Dead {
+        /// What became of it.
+        what: String,
+        /// Whether it had taken requests.
+        came_up: bool,
+        /// The emulator's words and the last lines of the console.
+        console: String,
+    },
+}
+
+impl GuestError {
+    pub(super) fn io(
+        what: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> GuestError {
+        let path = path.into();
+        move |source| GuestError::Io { what, path, source }
+    }
+
+    /// What helps; may be empty.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            GuestError::NoProgram { hint, .. } => hint.clone(),
+            GuestError::NoKernel { .. } => {
+                "a level of kernel is a vmlinuz or bzImage, or a linux-image .deb with one in it".to_owned()
+            }
+            GuestError::NoModule { .. } => {
+                "build it in or install the modules: DIR/lib/modules/RELEASE is looked for beside the image, then /lib/modules"
+                    .to_owned()
+            }
+            GuestError::Dead { came_up: false, .. } => {
+                "kernel_args=loglevel=7 makes its console tell more; the kernel needs virtio_pci and virtio_console"
+                    .to_owned()
+            }
+            GuestError::Io { .. } | GuestError::Failed { .. } | GuestError::Dead { .. } => String::new(),
+        }
+    }
+}

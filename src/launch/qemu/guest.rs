@@ -1,0 +1,239 @@
+//! One running guest: brought up, asked, ended.
+//!
+//! Enters: a [`Machine`], requests. Leaves: replies, or what became of it with its last words. It ends when dropped.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use super::channel::{BEAT, FromGuest, line, listen};
+use super::error::GuestError;
+use super::machine::{Accelerator, Machine};
+use crate::launch::{Reply, Request};
+
+/// Where the processor executes it, a guest that has not come up until then never will.
+const KVM_PATIENCE: Duration = Duration::from_secs(20);
+/// An emulated one takes longer, more so on a busy host.
+const TCG_PATIENCE: Duration = Duration::from_secs(240);
+/// A guest that has not said for this long that it lives hangs.
+const SILENCE: Duration = Duration::from_secs(12 * BEAT.as_secs());
+/// So many last lines of the console are told.
+const LAST_LINES: usize = 15;
+const STEP: Duration = Duration::from_millis(50);
+
+/// How waiting ended without what was waited for.
+pub(super) enum Ended {
+    /// Ctrl-C.
+    Cancelled,
+    /// It is of no use any more.
+    Dead(GuestError),
+}
+
+/// A running guest.
+pub(super) struct Guest {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    messages: Receiver<FromGuest>,
+    errors: Receiver<Vec<u8>>,
+    console: PathBuf,
+    /// Bytes on the console before the last request.
+    said_before: usize,
+    files: Vec<PathBuf>,
+    pub(super) accelerator: Accelerator,
+    /// Seconds from the start of the emulator until it took requests.
+    pub(super) boot_s: f64,
+    /// Drivers that it could not load.
+    pub(super) missing: Vec<String>,
+}
+
+impl Guest {
+    /// Starts a machine and waits until it takes requests.
+    pub(super) fn boot(machine: &Machine<'_>, cancelled: &AtomicBool) -> Result<Guest, Ended> {
+        let begun = Instant::now();
+        let mut child = machine.start().map_err(Ended::Dead)?;
+        let stdin = child.stdin.take();
+        let (sender, messages) = match child.stdout.take() {
+            Some(stdout) => (None, listen(stdout)),
+            None => {
+                let (sender, messages) = channel();
+                (Some(sender), messages)
+            }
+        };
+        drop(sender);
+        let errors = collect(child.stderr.take());
+        let mut guest = Guest {
+            child,
+            stdin,
+            messages,
+            errors,
+            console: machine.console(),
+            said_before: 0,
+            files: machine.files(),
+            accelerator: machine.accelerator,
+            boot_s: 0.0,
+            missing: Vec::new(),
+        };
+        let patience = match machine.accelerator {
+            Accelerator::Kvm => KVM_PATIENCE,
+            Accelerator::Tcg => TCG_PATIENCE,
+        };
+        loop {
+            match guest.messages.recv_timeout(STEP) {
+                Ok(FromGuest::Ready { missing, .. }) => {
+                    guest.boot_s = begun.elapsed().as_secs_f64();
+                    guest.missing = missing;
+                    return Ok(guest);
+                }
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Ended::Dead(guest.dead("ended before it came up")));
+                }
+                Err(RecvTimeoutError::Timeout) if cancelled.load(Ordering::SeqCst) => {
+                    return Err(Ended::Cancelled);
+                }
+                Err(RecvTimeoutError::Timeout) if begun.elapsed() > patience => {
+                    let what = format!("did not come up within {} s", patience.as_secs());
+                    return Err(Ended::Dead(guest.dead(&what)));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Has a request answered; `limit` is for the whole of it.
+    pub(super) fn ask(
+        &mut self,
+        request: &Request,
+        limit: Option<Duration>,
+        cancelled: &AtomicBool,
+    ) -> Result<Reply, Ended> {
+        self.said_before = std::fs::metadata(&self.console).map_or(0, |found| found.len() as usize);
+        let sent = match &mut self.stdin {
+            Some(stdin) => stdin.write_all(&line(request)).and_then(|()| stdin.flush()).is_ok(),
+            None => false,
+        };
+        if !sent {
+            return Err(Ended::Dead(self.dead("has ended")));
+        }
+        let begun = Instant::now();
+        let mut heard = begun;
+        loop {
+            match self.messages.recv_timeout(STEP) {
+                Ok(FromGuest::Reply(reply)) => return Ok(*reply),
+                Ok(_) => heard = Instant::now(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Ended::Dead(self.dead("died during the trial")));
+                }
+                Err(RecvTimeoutError::Timeout) if cancelled.load(Ordering::SeqCst) => {
+                    return Err(Ended::Cancelled);
+                }
+                Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE => {
+                    let what = format!("hangs: it said nothing for {} s", SILENCE.as_secs());
+                    return Err(Ended::Dead(self.dead(&what)));
+                }
+                Err(RecvTimeoutError::Timeout) if limit.is_some_and(|limit| begun.elapsed() > limit) => {
+                    return Err(Ended::Dead(self.dead("passed the trial's time limit and was stopped")));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Ends it and tells its last words.
+    fn dead(&mut self, what: &str) -> GuestError {
+        self.end();
+        let emulator = self.errors.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+        let mut words = String::from_utf8_lossy(&emulator).trim().to_owned();
+        let console = last_words(&self.console, 0);
+        if !console.is_empty() {
+            words.push_str(if words.is_empty() { "" } else { "\n" });
+            words.push_str(&format!("last lines of the console:\n{console}"));
+        }
+        GuestError::Dead { what: what.to_owned(), came_up: self.boot_s > 0.0, console: words }
+    }
+
+    /// The last lines of the console since the last request.
+    pub(super) fn said_since_asked(&self) -> String {
+        last_words(&self.console, self.said_before)
+    }
+
+    fn end(&mut self) {
+        // Nothing in it outlives it: its disks are files of the run, its root lies in memory.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.end();
+        for file in &self.files {
+            // The run's directory is removed with all in it; these are large.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// Words of lines in which a kernel says what is wrong; registers and stack follow.
+const TELLING: [&str; 8] = [
+    "Kernel panic",
+    "BUG:",
+    "Oops",
+    "Out of memory",
+    "sysrq:",
+    "general protection",
+    "hung task",
+    "blocked for more",
+];
+/// So many telling lines that are not among the last are told before those.
+const MOST_TELLING: usize = 5;
+
+/// The last lines of a console from a byte on, and the telling ones before, without what moves a terminal's cursor.
+fn last_words(console: &Path, from: usize) -> String {
+    let text = std::fs::read(console).unwrap_or_default();
+    let text = String::from_utf8_lossy(text.get(from..).unwrap_or_default());
+    let plain = |line: &str| -> String {
+        line.chars().filter(|c| !c.is_control()).collect::<String>().trim_end().to_owned()
+    };
+    let lines: Vec<String> = text.lines().map(plain).filter(|line| !line.is_empty()).collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST_LINES));
+    let telling = before.iter().filter(|line| TELLING.iter().any(|word| line.contains(word)));
+    let first = telling.take(MOST_TELLING).map(String::as_str);
+    first.chain(last.iter().map(String::as_str)).collect::<Vec<_>>().join("\n")
+}
+
+fn collect(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            let _ = stream.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_are_few_and_plain() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("console");
+        let mut text = "[ 0.1] BUG: kernel NULL pointer\n".to_owned();
+        text.extend((0..30).map(|n| format!("[ {n}.0] line\r\n")));
+        text.push_str("\x1b[2J\r\n---[ end Kernel panic ]---");
+        std::fs::write(&path, text).unwrap();
+        let words = last_words(&path, 0);
+        assert!(words.ends_with("[2J\n---[ end Kernel panic ]---"), "{words:?}");
+        assert_eq!(words.lines().count(), LAST_LINES + 1);
+        assert!(words.starts_with("[ 0.1] BUG: kernel NULL pointer\n"), "{words:?}");
+        assert_eq!(last_words(&path, 1 << 20), "");
+        assert_eq!(last_words(Path::new("/nowhere"), 0), "");
+    }
+}

@@ -1,0 +1,151 @@
+//! The first and only root of a guest: this program, the tools trials need with their libraries, and modules.
+//!
+//! Enters: a kernel, [`Needs`]. Leaves: the path of an archive in the cache; the same contents are the same file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use twox_hash::XxHash64;
+
+use super::cache;
+use super::cpio::{Entry, archive};
+use super::elf;
+use super::error::GuestError;
+use super::kernel_image::KernelImage;
+use super::modules::ModuleSet;
+use super::needs::Needs;
+
+/// Where the guest finds the names of the modules to load first, a line each.
+pub(super) const LOADED: &str = "/etc/assay-modules";
+
+/// Packs it, unless the same is in the cache.
+///
+/// # Errors
+/// [`GuestError`]: a module or program is missing or unreadable, or the cache cannot be written.
+pub(super) fn packed(kernel: &KernelImage, needs: &Needs) -> Result<PathBuf, GuestError> {
+    let mut entries = BTreeMap::new();
+    // The kernel's own link, resolved: to ldd it would be another program's.
+    let me = PathBuf::from("/proc/self/exe");
+    let me = me.canonicalize().map_err(GuestError::io("cannot look at", &me))?;
+    let program = std::fs::read(&me).map_err(GuestError::io("cannot read", &me))?;
+    entries.insert("/init".to_owned(), Entry::File(elf::loaded_part(program), 0o755));
+    let mut files: BTreeSet<PathBuf> = needs.programs.clone();
+    let mut used = libraries(&me)?;
+    for program in &needs.programs {
+        used.extend(interpreter(program));
+        used.extend(libraries(program)?);
+    }
+    // Interpreters of scripts have libraries, too.
+    for program in used.clone().difference(&files) {
+        used.extend(libraries(program)?);
+    }
+    files.extend(used);
+    files.extend([PathBuf::from("/etc/mke2fs.conf")].into_iter().filter(|path| path.exists()));
+    for path in files {
+        let bytes = std::fs::read(&path).map_err(GuestError::io("cannot read", &path))?;
+        entries.insert(path.to_string_lossy().into_owned(), Entry::File(bytes, 0o755));
+    }
+    surroundings(&mut entries, needs);
+    add_modules(&mut entries, kernel, &ModuleSet::of(kernel, &needs.drivers)?);
+    kept(&archive(&entries))
+}
+
+/// What every system has.
+fn surroundings(entries: &mut BTreeMap<String, Entry>, needs: &Needs) {
+    for directory in ["dev", "proc", "sys", "run", "tmp", "root", "var/tmp"] {
+        entries.insert(format!("/{directory}"), Entry::Directory);
+    }
+    let mut file =
+        |path: &str, text: String| entries.insert(path.to_owned(), Entry::File(text.into_bytes(), 0o644));
+    file("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n".to_owned());
+    file("/etc/group", "root:x:0:\n".to_owned());
+    file("/etc/mtab", String::new());
+    file(LOADED, needs.loaded.iter().map(|name| format!("{name}\n")).collect());
+    // The kernel's own place for it, and that of PATH.
+    entries.insert("/sbin/modprobe".to_owned(), Entry::Link("/init".to_owned()));
+    entries.insert("/etc/mtab".to_owned(), Entry::Link("/proc/self/mounts".to_owned()));
+    entries.insert("/dev/console".to_owned(), Entry::Device(5, 1));
+}
+
+fn add_modules(entries: &mut BTreeMap<String, Entry>, kernel: &KernelImage, set: &ModuleSet) {
+    let root = format!("/lib/modules/{}", kernel.release);
+    for (_, module) in &set.modules {
+        entries.insert(format!("{root}/{}", module.path), Entry::File(module.bytes.clone(), 0o644));
+    }
+    let built_in = kernel.modules.as_ref().map(|place| place.join("modules.builtin"));
+    let built_in = built_in.and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let texts = [
+        ("modules.dep", set.dependencies().into_bytes()),
+        ("modules.alias", set.aliases().into_bytes()),
+        ("modules.builtin", built_in),
+    ];
+    for (name, bytes) in texts {
+        entries.insert(format!("{root}/{name}"), Entry::File(bytes, 0o644));
+    }
+}
+
+/// The libraries that a program is started with, by ldd(1); none for scripts and static programs.
+fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>, GuestError> {
+    let output = Command::new("ldd").arg(program).stdin(Stdio::null()).env("LC_ALL", "C").output();
+    let output = output.map_err(|_| GuestError::NoProgram {
+        program: "ldd".to_owned(),
+        purpose: "find the libraries a guest needs".to_owned(),
+        hint: "install libc-bin".to_owned(),
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)` and `/lib64/ld-linux-x86-64.so.2 (0x…)`.
+    let words = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    Ok(words.map(PathBuf::from).filter(|path| path.is_file()).collect())
+}
+
+/// The program that a script is run by.
+fn interpreter(program: &Path) -> Option<PathBuf> {
+    let file = std::fs::File::open(program).ok()?;
+    let mut first = Vec::new();
+    std::io::BufReader::new(file).read_until(b'\n', &mut first).ok()?;
+    let line = String::from_utf8_lossy(first.strip_prefix(b"#!")?).into_owned();
+    let mut words = line.split_whitespace();
+    let named = words.next()?;
+    if named.ends_with("/env") {
+        words.next().and_then(crate::target::find_program)
+    } else {
+        Some(named.into())
+    }
+}
+
+fn kept(bytes: &[u8]) -> Result<PathBuf, GuestError> {
+    let mut hasher = XxHash64::with_seed(0);
+    hasher.write(bytes);
+    let place = cache::directory("initramfs")?;
+    let path = place.join(format!("{}.cpio", cache::digits(&hasher)));
+    if path.exists() {
+        return Ok(path);
+    }
+    let failed = |source| GuestError::Io { what: "cannot write", path: path.clone(), source };
+    let mut file = tempfile::NamedTempFile::new_in(&place).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.persist(&path).map_err(|error| failed(error.error))?;
+    cache::prune(&place);
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_with_its_libraries() {
+        let libraries = libraries(Path::new("/bin/sh")).unwrap();
+        assert!(libraries.iter().any(|path| path.to_string_lossy().contains("libc.so")), "{libraries:?}");
+        assert!(libraries.iter().any(|path| path.to_string_lossy().contains("ld-linux")), "{libraries:?}");
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script");
+        std::fs::write(&script, "#!/bin/sh -e\ntrue\n").unwrap();
+        assert_eq!(interpreter(&script), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(interpreter(Path::new("/bin/sh")), None);
+        assert_eq!(self::libraries(&script).unwrap(), BTreeSet::new());
+    }
+}

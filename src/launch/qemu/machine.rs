@@ -1,0 +1,211 @@
+//! The emulator's command line, and its process.
+//!
+//! Enters: a kernel, its initramfs, settings, needs. Leaves: a running emulator whose standard input and output are the guest's port.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::channel::PORT;
+use super::error::GuestError;
+use super::kernel_image::KernelImage;
+use super::needs::{Disk, Needs};
+use crate::target::{DeviceKind, GuestSettings};
+
+/// The emulator.
+pub(super) const EMULATOR: &str = "qemu-system-x86_64";
+/// Memory that lies below 4 GiB of addresses, whatever there is in all: the rest, and persistent memory, lie above.
+const LOW: u64 = 1 << 30;
+const HIGH_START: u64 = 4 << 30;
+/// Guests have so many processors at most, unless told otherwise.
+const MOST_CPUS: u32 = 4;
+
+/// What executes a guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accelerator {
+    /// The processor itself.
+    Kvm,
+    /// An interpreter.
+    Tcg,
+}
+
+impl Accelerator {
+    /// As facts name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Accelerator::Kvm => "kvm",
+            Accelerator::Tcg => "tcg (emulated)",
+        }
+    }
+}
+
+/// A machine to be started.
+pub(super) struct Machine<'m> {
+    pub(super) kernel: &'m KernelImage,
+    pub(super) initramfs: &'m Path,
+    pub(super) settings: &'m GuestSettings,
+    pub(super) needs: &'m Needs,
+    pub(super) accelerator: Accelerator,
+    /// A directory of the run, for disks and console.
+    pub(super) directory: &'m Path,
+    /// What its files' names begin with.
+    pub(super) name: &'m str,
+}
+
+/// Whether the emulator is here.
+///
+/// # Errors
+/// It is not.
+pub(super) fn emulator() -> Result<PathBuf, GuestError> {
+    crate::target::find_system_program(EMULATOR).ok_or_else(|| GuestError::NoProgram {
+        program: EMULATOR.to_owned(),
+        purpose: "boot a kernel".to_owned(),
+        hint: "install it (Debian, Ubuntu: apt-get install qemu-system-x86)".to_owned(),
+    })
+}
+
+/// How many processors a guest has.
+pub(super) fn cpus(settings: &GuestSettings) -> u32 {
+    let here = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    settings.cpus.unwrap_or(here.min(MOST_CPUS))
+}
+
+/// Bytes of memory without persistent memory.
+pub(super) fn memory(settings: &GuestSettings, needs: &Needs) -> u64 {
+    // A device in memory may be copied once more in the page cache.
+    let usual = LOW + (2 * needs.memory_bytes).next_multiple_of(1 << 20);
+    settings.memory.unwrap_or(usual).max(if needs.pmem_bytes > 0 { LOW } else { 0 })
+}
+
+impl Machine<'_> {
+    /// Where the console is written.
+    pub(super) fn console(&self) -> PathBuf {
+        self.directory.join(format!("{}.console", self.name))
+    }
+
+    fn disk(&self, number: usize) -> PathBuf {
+        self.directory.join(format!("{}.disk{number}", self.name))
+    }
+
+    /// What the machine has written; all of it can go when it has ended.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        (0..self.needs.disks.len()).map(|number| self.disk(number)).chain([self.console()]).collect()
+    }
+
+    /// Starts it. It ends with this process.
+    ///
+    /// # Errors
+    /// A disk cannot be made; the emulator cannot be started.
+    pub(super) fn start(&self) -> Result<Child, GuestError> {
+        let program = emulator()?;
+        for (number, disk) in self.needs.disks.iter().enumerate() {
+            let path = self.disk(number);
+            let made = std::fs::File::create(&path).and_then(|file| file.set_len(disk.bytes));
+            made.map_err(GuestError::io("cannot make", &path))?;
+        }
+        let mut command = Command::new(&program);
+        command.args(self.arguments()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0);
+        #[expect(unsafe_code, reason = "pre_exec is the only way to set a parent-death signal before exec")]
+        // SAFETY: the closure makes one async-signal-safe system call and touches no memory of the parent.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+                    .map_err(Into::into)
+            });
+        }
+        command.spawn().map_err(GuestError::io("cannot start", program))
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let (accelerator, processor) = match self.accelerator {
+            Accelerator::Kvm => ("kvm", "host"),
+            Accelerator::Tcg => ("tcg,thread=multi", "max"),
+        };
+        let all = memory(self.settings, self.needs) + self.needs.pmem_bytes;
+        let text = |path: &Path| path.to_string_lossy().replace(',', ",,");
+        let mut words: Vec<String> = Vec::new();
+        let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+        add("-machine", format!("q35,max-ram-below-4g={LOW}"));
+        add("-accel", accelerator.to_owned());
+        add("-cpu", processor.to_owned());
+        add("-smp", cpus(self.settings).to_string());
+        add("-m", format!("{}M", all >> 20));
+        add("-display", "none".to_owned());
+        add("-kernel", self.kernel.image.to_string_lossy().into_owned());
+        add("-initrd", self.initramfs.to_string_lossy().into_owned());
+        add("-append", self.command_line());
+        add("-chardev", format!("file,id=console,path={}", text(&self.console())));
+        add("-serial", "chardev:console".to_owned());
+        add("-chardev", "stdio,id=port,signal=off".to_owned());
+        add("-device", "virtio-serial-pci".to_owned());
+        add("-device", format!("virtserialport,chardev=port,name={PORT}"));
+        for (number, Disk { kind, cache, .. }) in self.needs.disks.iter().enumerate() {
+            let file = text(&self.disk(number));
+            add("-drive", format!("if=none,id=disk{number},format=raw,cache={cache},file={file}"));
+            let device = if *kind == DeviceKind::Nvme { "nvme" } else { "virtio-blk-pci" };
+            add("-device", format!("{device},drive=disk{number},serial=assay{number}"));
+        }
+        words.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned));
+        words
+    }
+
+    /// The kernel's command line: assay's part, then the user's, which may override it.
+    fn command_line(&self) -> String {
+        let mut words = vec!["console=ttyS0 quiet panic=-1 oops=panic rdinit=/init".to_owned()];
+        if self.needs.pmem_bytes > 0 {
+            // The last of all memory; all above LOW begins at HIGH_START.
+            let start = HIGH_START + memory(self.settings, self.needs).saturating_sub(LOW);
+            words.push(format!("memmap={}M!{}M", self.needs.pmem_bytes >> 20, start >> 20));
+        }
+        words.extend(self.settings.arguments.iter().cloned());
+        words.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(settings: &GuestSettings, needs: &Needs) -> String {
+        let kernel = KernelImage { image: "/k".into(), release: String::new(), modules: None, config: None };
+        let machine = Machine {
+            kernel: &kernel,
+            initramfs: Path::new("/i"),
+            settings,
+            needs,
+            accelerator: Accelerator::Tcg,
+            directory: Path::new("/w,x"),
+            name: "guest-0",
+        };
+        machine.arguments().join(" ")
+    }
+
+    #[test]
+    fn persistent_memory_is_the_last_of_all() {
+        let settings = GuestSettings { memory: Some(1536 << 20), cpus: Some(3), ..GuestSettings::default() };
+        let needs = Needs { pmem_bytes: 256 << 20, ..Needs::default() };
+        let line = line(&settings, &needs);
+        // 1536 + 256 MiB, of which 1024 lie below 4 GiB: 512 of the guest's own above, then the persistent ones.
+        for part in ["-m 1792M", "memmap=256M!4608M", "-smp 3", "-accel tcg", "path=/w,,x/guest-0.console"] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+    }
+
+    #[test]
+    fn disks_are_behind_their_controllers() {
+        let disk = |kind, cache: &str| Disk { kind, bytes: 1 << 20, cache: cache.to_owned() };
+        let disks = vec![disk(DeviceKind::VirtioBlk, "none"), disk(DeviceKind::Nvme, "unsafe")];
+        let needs = Needs { disks, memory_bytes: 3 << 20, ..Needs::default() };
+        let settings = GuestSettings { arguments: vec!["nosmt".to_owned()], ..GuestSettings::default() };
+        let line = line(&settings, &needs);
+        for part in [
+            "cache=none,file=/w,,x/guest-0.disk0 -device virtio-blk-pci,drive=disk0",
+            "cache=unsafe,file=/w,,x/guest-0.disk1 -device nvme,drive=disk1",
+            "-m 1030M",
+            "rdinit=/init nosmt",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+    }
+}

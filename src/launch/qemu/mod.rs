@@ -1,0 +1,256 @@
+//! Trials in guests: each kernel booted in a virtual machine, once for each round and arm, and the same agent in it.
+//!
+//! Enters: the requests of all cells, then one trial's after the other. Leaves: replies whose facts are the guest's, with what the
+//! guest was run by. Trials without a kernel are run here. It must not know plans, factors or stores.
+
+mod cache;
+mod channel;
+mod cpio;
+mod elf;
+mod error;
+mod guest;
+mod initramfs;
+mod inside;
+mod kernel_image;
+mod machine;
+mod modprobe;
+mod modules;
+mod needs;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::{Answer, LaunchError, Launcher, Local, Reply, Request};
+use crate::record::HostFacts;
+use crate::target::GuestSettings;
+
+pub use error::GuestError;
+use guest::{Ended, Guest};
+pub use inside::guest_part;
+use kernel_image::KernelImage;
+use machine::{Accelerator, Machine};
+use modules::ModuleSet;
+use needs::Needs;
+
+/// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
+const ALLOWANCE: Duration = Duration::from_secs(630);
+
+/// A kind of guest: all trials with the same settings share it.
+struct Kind {
+    settings: GuestSettings,
+    needs: Needs,
+    kernel: Option<KernelImage>,
+    initramfs: Option<PathBuf>,
+    running: Option<Guest>,
+}
+
+/// Runs each trial where its settings say: in a guest, or here.
+pub struct Guests {
+    local: Local,
+    kinds: Vec<Kind>,
+    booted: u32,
+}
+
+impl Guests {
+    /// No guest is known yet.
+    #[must_use]
+    pub fn new(local: Local) -> Guests {
+        Guests { local, kinds: Vec::new(), booted: 0 }
+    }
+
+    /// Learns what a cell needs of its guest; a cell without a kernel needs nothing.
+    ///
+    /// # Errors
+    /// A program it needs is not on this machine.
+    pub fn expect(&mut self, request: &Request) -> Result<(), GuestError> {
+        let Some(settings) = guest_of(request) else { return Ok(()) };
+        let at = match self.kinds.iter().position(|kind| kind.settings == *settings) {
+            Some(at) => at,
+            None => {
+                let needs = Needs::of(settings);
+                let settings = settings.clone();
+                self.kinds.push(Kind { settings, needs, kernel: None, initramfs: None, running: None });
+                self.kinds.len() - 1
+            }
+        };
+        self.kinds[at].needs.add(request)
+    }
+
+    /// Whether all the guests can be had: emulator, kernels, modules.
+    ///
+    /// # Errors
+    /// The first thing that is missing. Only the cache was touched.
+    pub fn check(&mut self) -> Result<(), GuestError> {
+        for kind in &mut self.kinds {
+            machine::emulator()?;
+            let kernel = kind.kernel()?.clone();
+            ModuleSet::of(&kernel, &kind.needs.drivers)?;
+        }
+        Ok(())
+    }
+}
+
+/// The settings of the guest a request asks for.
+fn guest_of(request: &Request) -> Option<&GuestSettings> {
+    let settings = &request.target.setup.as_ref()?.settings.guest;
+    settings.kernel.is_some().then_some(settings)
+}
+
+impl Kind {
+    fn kernel(&mut self) -> Result<&KernelImage, GuestError> {
+        let opened = match self.kernel.take() {
+            Some(kernel) => kernel,
+            None => KernelImage::open(self.settings.kernel.as_deref().unwrap_or(Path::new("")))?,
+        };
+        Ok(self.kernel.insert(opened))
+    }
+
+    fn boot(&mut self, directory: &Path, name: &str, cancelled: &AtomicBool) -> Result<Guest, Ended> {
+        let kernel = self.kernel().map_err(Ended::Dead)?.clone();
+        let initramfs = match &self.initramfs {
+            // It may have been removed from the cache meanwhile.
+            Some(path) if path.exists() => path.clone(),
+            _ => initramfs::packed(&kernel, &self.needs).map_err(Ended::Dead)?,
+        };
+        self.initramfs = Some(initramfs.clone());
+        let start = |accelerator| {
+            let (settings, needs) = (&self.settings, &self.needs);
+            let machine = Machine {
+                kernel: &kernel,
+                initramfs: &initramfs,
+                settings,
+                needs,
+                accelerator,
+                directory,
+                name,
+            };
+            Guest::boot(&machine, cancelled)
+        };
+        if !kvm_may_run() {
+            return start(Accelerator::Tcg);
+        }
+        match start(Accelerator::Kvm) {
+            Err(Ended::Dead(GuestError::Dead { console, .. })) => {
+                // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
+                if console.is_empty() {
+                    remember_that_kvm_does_not_run();
+                }
+                start(Accelerator::Tcg)
+            }
+            other => other,
+        }
+    }
+
+    fn launch(
+        &mut self,
+        request: &Request,
+        name: &str,
+        cancelled: &AtomicBool,
+    ) -> Result<Reply, LaunchError> {
+        let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
+        let running = self.running.take().map_or_else(|| self.boot(directory, name, cancelled), Ok);
+        let mut guest = match running {
+            Ok(guest) => guest,
+            Err(ended) => return of_ended(ended),
+        };
+        // A limit that does not fit is none.
+        let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
+        match guest.ask(request, limit, cancelled) {
+            Ok(mut reply) => {
+                self.tell(&guest, &mut reply);
+                self.running = Some(guest);
+                Ok(reply)
+            }
+            Err(ended) => of_ended(ended),
+        }
+    }
+
+    /// Adds what only the host knows.
+    fn tell(&self, guest: &Guest, reply: &mut Reply) {
+        let facts = &mut reply.facts;
+        if *facts != HostFacts::default() {
+            facts.set("guest.accelerator", guest.accelerator.name());
+            facts.set("guest.memory", format!("{} MiB", machine::memory(&self.settings, &self.needs) >> 20));
+            facts.set("now.guest.boot_s", format!("{:.1}", guest.boot_s));
+            if let Some(config) = self.kernel.as_ref().and_then(|kernel| kernel.config.as_deref()) {
+                facts.set("kernel.config_digest", config);
+            }
+        }
+        match &mut reply.answer {
+            Answer::Done(outcome) => {
+                if guest.accelerator == Accelerator::Tcg {
+                    let note =
+                        "run in an emulated processor (qemu's tcg): times are no measurement of the hardware";
+                    outcome.notes.insert(0, note.to_owned());
+                }
+                outcome.notes.extend(guest.missing.iter().map(|message| format!("in the guest: {message}")));
+            }
+            Answer::Failed { output, .. } => {
+                // What the kernel said meanwhile may be why, e.g. that memory ran out.
+                let said = guest.said_since_asked();
+                if !said.is_empty() {
+                    output.push_str(&format!("\nlast lines of the guest's console:\n{said}"));
+                }
+            }
+            Answer::Unsupported { .. } => {}
+        }
+    }
+}
+
+impl Launcher for Guests {
+    fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
+        let Some(settings) = guest_of(request) else { return self.local.launch(request, cancelled) };
+        let name = format!("guest-{}", self.booted);
+        match self.kinds.iter_mut().find(|kind| kind.settings == *settings) {
+            Some(kind) => {
+                self.booted += u32::from(kind.running.is_none());
+                kind.launch(request, &name, cancelled)
+            }
+            None => Ok(failed("a guest is asked for that was not expected".to_owned(), String::new())),
+        }
+    }
+
+    /// The next round boots anew, so that what one boot happens to be like is not taken for the kernel.
+    fn round_ends(&mut self) {
+        self.kinds.iter_mut().for_each(|kind| kind.running = None);
+    }
+}
+
+fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
+    match ended {
+        Ended::Cancelled => Err(LaunchError::Cancelled),
+        Ended::Dead(error) => {
+            let reason = match (error.to_string(), error.hint()) {
+                (reason, hint) if hint.is_empty() => reason,
+                (reason, hint) => format!("{reason}\nhint: {hint}"),
+            };
+            let output = if let GuestError::Dead { console, .. } = error { console } else { String::new() };
+            Ok(failed(reason, output))
+        }
+    }
+}
+
+fn failed(reason: String, output: String) -> Reply {
+    let answer = Answer::Failed { reason, command: String::new(), output, so_far: Vec::new() };
+    Reply { answer, facts: HostFacts::default(), disturbance: None }
+}
+
+/// The mark of a machine on which a guest under KVM did not come up, until it is started again.
+fn kvm_mark() -> Option<PathBuf> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(cache::directory("kvm").ok()?.join(format!("does-not-run-{}", boot.trim())))
+}
+
+fn kvm_may_run() -> bool {
+    let opens = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
+    opens && !kvm_mark().is_some_and(|mark| mark.exists())
+}
+
+fn remember_that_kvm_does_not_run() {
+    // Not remembering costs the next run the wait, nothing else.
+    let _ = kvm_mark().map(|mark| {
+        std::fs::write(mark, "a guest under /dev/kvm did not come up; removing this tries it again\n")
+    });
+}

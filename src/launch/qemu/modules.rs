@@ -1,0 +1,267 @@
+//! The modules a guest needs, with all they depend on; what depmod would find out, from the modules themselves.
+//!
+//! Enters: a kernel, names of drivers. Leaves: a [`ModuleSet`]: files in an order in which each can be loaded, and names by which the
+//! kernel asks for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::elf;
+use super::error::GuestError;
+use super::kernel_image::KernelImage;
+
+/// How a missing driver is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The guest is of no use without it.
+    Must,
+    /// Some kernels have no such thing.
+    May,
+}
+
+/// One module, ready to be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Module {
+    /// Below `/lib/modules/RELEASE`, without a suffix of compression.
+    pub(super) path: String,
+    /// The module itself, not compressed.
+    pub(super) bytes: Vec<u8>,
+    /// Names of the modules it uses.
+    pub(super) uses: Vec<String>,
+    /// Other names it answers to.
+    aliases: Vec<String>,
+}
+
+/// Modules with all they depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ModuleSet {
+    /// By name, in an order in which each can be loaded.
+    pub(super) modules: Vec<(String, Module)>,
+}
+
+/// `-` and `_` are the same in names of modules.
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// `nd_pmem` of `kernel/drivers/nvdimm/nd_pmem.ko.xz`.
+pub(super) fn name_of(path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    plain(file.split_once(".ko").map_or(file, |(name, _)| name))
+}
+
+impl ModuleSet {
+    /// Finds the drivers among the kernel's modules; what is built in is left out.
+    ///
+    /// # Errors
+    /// One that is needed is neither built in nor there; a file cannot be read.
+    pub(super) fn of(kernel: &KernelImage, wanted: &[(String, Need)]) -> Result<ModuleSet, GuestError> {
+        let Some(root) = &kernel.modules else { return Ok(ModuleSet::default()) };
+        let built_in = std::fs::read_to_string(root.join("modules.builtin")).unwrap_or_default();
+        let mut finder = Finder {
+            root,
+            files: files(root),
+            built_in: built_in.lines().map(name_of).collect(),
+            found: ModuleSet::default(),
+            visited: BTreeSet::new(),
+        };
+        for (name, need) in wanted {
+            let there = finder.visit(&plain(name))?;
+            if !there && *need == Need::Must {
+                return Err(GuestError::NoModule {
+                    module: name.clone(),
+                    release: kernel.release.clone(),
+                    place: kernel.modules_place(),
+                });
+            }
+        }
+        Ok(finder.found)
+    }
+
+    /// The lines of `modules.dep` (modules.dep(5)): each with what it uses, that to be loaded first last.
+    pub(super) fn dependencies(&self) -> String {
+        let path = |name: &String| self.modules.iter().find(|(known, _)| known == name).map(|(_, m)| &m.path);
+        let line = |(name, module): &(String, Module)| {
+            let uses: Vec<&str> =
+                self.all_uses(name).iter().rev().filter_map(path).map(String::as_str).collect();
+            format!("{}: {}\n", module.path, uses.join(" "))
+        };
+        self.modules.iter().map(line).collect()
+    }
+
+    /// What a module uses, directly and not, in loading order.
+    fn all_uses(&self, name: &str) -> Vec<String> {
+        let mut used: BTreeSet<&str> = BTreeSet::new();
+        let mut open = vec![name];
+        while let Some(name) = open.pop() {
+            let module = self.modules.iter().find(|(known, _)| known == name);
+            for next in module.iter().flat_map(|(_, module)| &module.uses) {
+                if used.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        let ordered = self.modules.iter().map(|(known, _)| known);
+        ordered.filter(|known| used.contains(known.as_str())).cloned().collect()
+    }
+
+    /// The lines of `modules.alias` that need no pattern.
+    pub(super) fn aliases(&self) -> String {
+        let lines = self.modules.iter().flat_map(|(name, module)| {
+            module.aliases.iter().map(move |alias| format!("alias {alias} {name}\n"))
+        });
+        lines.collect()
+    }
+}
+
+struct Finder<'f> {
+    root: &'f Path,
+    files: BTreeMap<String, PathBuf>,
+    built_in: BTreeSet<String>,
+    found: ModuleSet,
+    visited: BTreeSet<String>,
+}
+
+impl Finder<'_> {
+    /// Adds a module behind those it uses; false: there is none of that name.
+    fn visit(&mut self, name: &str) -> Result<bool, GuestError> {
+        let Some(file) = self.files.get(name).cloned() else { return Ok(self.built_in.contains(name)) };
+        if !self.visited.insert(name.to_owned()) {
+            return Ok(true);
+        }
+        let bytes = unpacked(&file)?;
+        let information = elf::modinfo(&bytes);
+        let values = |key: &'static str| {
+            information.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
+        };
+        let uses: Vec<String> =
+            values("depends").flat_map(|list| list.split(',')).filter(|n| !n.is_empty()).map(plain).collect();
+        for other in &uses {
+            self.visit(other)?;
+        }
+        // Modules that are only asked for by name while this one starts.
+        let soft: Vec<String> = values("softdep")
+            .filter_map(|text| text.strip_prefix("pre: "))
+            .flat_map(|list| list.split_whitespace().take_while(|word| !word.ends_with(':')))
+            .map(plain)
+            .collect();
+        for other in &soft {
+            self.visit(other)?;
+        }
+        let aliases = values("alias").filter(|alias| !alias.contains(['*', '?', '['])).map(plain).collect();
+        let below = file.strip_prefix(self.root).unwrap_or(&file).to_string_lossy().into_owned();
+        let path = below.split_once(".ko").map_or(below.clone(), |(start, _)| format!("{start}.ko"));
+        self.found.modules.push((name.to_owned(), Module { path, bytes, uses, aliases }));
+        Ok(true)
+    }
+}
+
+/// All modules below a directory by their names.
+fn files(root: &Path) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(path),
+                Ok(kind) if kind.is_file() => {
+                    let name = entry.file_name().to_string_lossy().into_owned();
+                    if name.contains(".ko") {
+                        found.insert(name_of(&name), path);
+                    }
+                }
+                // `build` and `source` are links out of the tree.
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// The module in a file that may be compressed.
+fn unpacked(file: &Path) -> Result<Vec<u8>, GuestError> {
+    let program = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("xz") => "xz",
+        Some("zst") => "zstd",
+        Some("gz") => "gzip",
+        _ => return std::fs::read(file).map_err(GuestError::io("cannot read", file)),
+    };
+    let output = Command::new(program).arg("-dcq").arg(file).stdin(Stdio::null()).output();
+    let output = output.map_err(|_| GuestError::NoProgram {
+        program: program.to_owned(),
+        purpose: format!("unpack {}", file.display()),
+        hint: format!("install {}", if program == "xz" { "xz-utils" } else { program }),
+    })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let command = format!("{program} -dc {}", file.display());
+    Err(GuestError::Failed { command, output: String::from_utf8_lossy(&output.stderr).trim().to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A relocatable file with this `.modinfo` and nothing else.
+    fn module(modinfo: &str) -> Vec<u8> {
+        let names = b"\0.modinfo\0.shstrtab\0";
+        let mut bytes = vec![0_u8; 64];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let information = bytes.len();
+        bytes.extend(modinfo.replace('|', "\0").bytes());
+        let texts = bytes.len();
+        bytes.extend(names);
+        let table = bytes.len();
+        bytes[0x28..0x30].copy_from_slice(&(table as u64).to_le_bytes());
+        bytes[0x3a..0x3c].copy_from_slice(&64_u16.to_le_bytes());
+        bytes[0x3c..0x3e].copy_from_slice(&3_u16.to_le_bytes());
+        bytes[0x3e..0x40].copy_from_slice(&2_u16.to_le_bytes());
+        for (name, start, length) in [(0, 0, 0), (1, information, modinfo.len()), (10, texts, names.len())] {
+            let mut header = [0_u8; 64];
+            header[..4].copy_from_slice(&u32::to_le_bytes(name));
+            header[0x18..0x20].copy_from_slice(&(start as u64).to_le_bytes());
+            header[0x20..0x28].copy_from_slice(&(length as u64).to_le_bytes());
+            bytes.extend(header);
+        }
+        bytes
+    }
+
+    #[test]
+    fn modules_come_behind_what_they_use() {
+        let root = tempfile::tempdir().unwrap();
+        let kernel_directory = root.path().join("kernel/fs");
+        std::fs::create_dir_all(&kernel_directory).unwrap();
+        for (name, modinfo) in [
+            (
+                "xfs.ko",
+                "license=GPL|alias=fs-xfs|depends=libcrc32c,exportfs|softdep=pre: helper-soft post: other|",
+            ),
+            ("libcrc32c.ko", "depends=|"),
+            ("helper-soft.ko", "depends=libcrc32c|alias=crypto-crc32c|alias=pci:v*|"),
+            ("other.ko", "depends=|"),
+        ] {
+            std::fs::write(kernel_directory.join(name), module(modinfo)).unwrap();
+        }
+        std::fs::write(root.path().join("modules.builtin"), "kernel/fs/exportfs/exportfs.ko\n").unwrap();
+        let kernel = KernelImage {
+            image: "/none".into(),
+            release: "6.1".to_owned(),
+            modules: Some(root.path().to_owned()),
+            config: None,
+        };
+        let of = |wanted: &[(&str, Need)]| {
+            let wanted: Vec<_> = wanted.iter().map(|(name, need)| ((*name).to_owned(), *need)).collect();
+            ModuleSet::of(&kernel, &wanted)
+        };
+        let set = of(&[("xfs", Need::Must), ("exportfs", Need::Must), ("nosuch", Need::May)]).unwrap();
+        let names: Vec<&str> = set.modules.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["libcrc32c", "helper_soft", "xfs"]);
+        assert!(set.dependencies().ends_with("kernel/fs/xfs.ko: kernel/fs/libcrc32c.ko\n"));
+        assert_eq!(set.aliases(), "alias crypto_crc32c helper_soft\nalias fs_xfs xfs\n");
+        let missing = of(&[("f2fs", Need::Must)]).unwrap_err().to_string();
+        assert!(missing.starts_with("kernel 6.1 has no f2fs: it is neither built in nor in "), "{missing}");
+    }
+}
