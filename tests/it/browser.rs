@@ -15,6 +15,7 @@ use crate::fixtures;
 
 /// The browser, or `None` with a word why there is no test.
 fn chromium() -> Option<PathBuf> {
+    crate::deadline::watched();
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found =
@@ -29,7 +30,10 @@ fn chromium() -> Option<PathBuf> {
 /// Runs the browser once on a file.
 fn browse(browser: &Path, page: &Path, size: (u32, u32), dark: bool, more: &[&str]) -> Output {
     let profile = tempfile::tempdir().unwrap();
-    let output = Command::new(browser)
+    // A browser that hangs is ended with all its processes, and the test fails.
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", "120"])
+        .arg(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .args(["--enable-logging=stderr", "--log-level=0"])
@@ -40,7 +44,7 @@ fn browse(browser: &Path, page: &Path, size: (u32, u32), dark: bool, more: &[&st
         .arg(format!("file://{}", page.display()))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     output
 }
 

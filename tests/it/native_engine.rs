@@ -40,6 +40,7 @@ pub(crate) fn done(engine: EngineKind, job: &str, directory: &Path) -> Outcome {
 }
 
 pub(crate) fn work() -> (tempfile::TempDir, WorkDirectory) {
+    crate::deadline::watched();
     // Beside the build rather than in /tmp, which may be memory without O_DIRECT.
     let base = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let work = WorkDirectory::create(&WorkDirectory::path_for(base.path(), "test")).unwrap();

@@ -12,6 +12,7 @@ use assay::target::TargetSpec;
 
 use crate::native_engine::{agent, done, work};
 use crate::sandbox::Sandbox;
+use crate::spoiled::{expect, unless_spoiled};
 use crate::tools::available;
 
 fn value(outcome: &Outcome, name: &str) -> f64 {
@@ -105,18 +106,25 @@ fn rates_and_pauses_take_as_long_as_with_fio() {
     for case in PACED {
         let job = format!("[paced]\nbs=4k\n{}\n", case.options);
         for engine in [EngineKind::Native, EngineKind::Fio] {
-            if engine == EngineKind::Fio && !with_fio {
+            // fio 3.33 sleeps for ever when it was busy for longer than the whole pause, which a loaded machine brings about.
+            let may_hang = case.options.contains("thinktime_spin");
+            if engine == EngineKind::Fio && (may_hang || !with_fio) {
                 continue;
             }
-            let (_base, work) = work();
-            let outcome = done(engine, &job, work.path());
-            let (found, seconds) = (ios(&outcome), value(&outcome, "runtime"));
-            let close =
-                found.iter().zip(case.ios).all(|(found, wanted)| (found - wanted).abs() <= case.ios_within);
-            assert!(close, "{engine:?} {}: {found:?} I/Os", case.options);
-            // Never shorter than the schedule (fio counts milliseconds); longer by what a busy machine takes.
-            let longer = seconds - case.seconds;
-            assert!((-0.012..0.25).contains(&longer), "{engine:?} {}: {seconds} s", case.options);
+            unless_spoiled(|| {
+                let (_base, work) = work();
+                let outcome = done(engine, &job, work.path());
+                let (found, seconds) = (ios(&outcome), value(&outcome, "runtime"));
+                let close = found
+                    .iter()
+                    .zip(case.ios)
+                    .all(|(found, wanted)| (found - wanted).abs() <= case.ios_within);
+                expect(close, || format!("{engine:?} {}: {found:?} I/Os", case.options))?;
+                // Never shorter than the schedule (fio counts milliseconds); longer by what a busy machine takes.
+                let longer = seconds - case.seconds;
+                assert!(longer >= -0.012, "{engine:?} {}: {seconds} s", case.options);
+                expect(longer < 0.25, || format!("{engine:?} {}: {seconds} s", case.options))
+            });
         }
     }
 }
@@ -130,11 +138,14 @@ fn a_poisson_process_has_its_rate_and_repeats_with_the_seed() {
         );
         value(&done(EngineKind::Native, &job, work.path()), "runtime")
     };
-    let (one, again, other) = (log(1), log(1), log(2));
-    // 511 exponential gaps of 1 ms: the standard deviation of their sum is 23 ms.
-    assert!((0.40..0.65).contains(&one) && (0.40..0.65).contains(&other), "{one} {other}");
-    assert!((one - again).abs() < 0.02, "{one} {again}");
-    assert!((one - other).abs() > 0.0005, "another seed has other gaps: {one} {other}");
+    unless_spoiled(|| {
+        let (one, again, other) = (log(1), log(1), log(2));
+        // 511 exponential gaps of 1 ms: the standard deviation of their sum is 23 ms.
+        let as_asked = (0.40..0.65).contains(&one) && (0.40..0.65).contains(&other);
+        expect(as_asked, || format!("{one} {other}"))?;
+        expect((one - again).abs() < 0.02, || format!("{one} {again}"))?;
+        expect((one - other).abs() > 0.0005, || format!("another seed has other gaps: {one} {other}"))
+    });
 }
 
 #[test]
@@ -143,44 +154,58 @@ fn pauses_are_in_no_latency() {
     for method in
         ["psync\nrate_iops=200", "psync", "io_uring\niodepth=8", "io_uring\niodepth=8\nrate_iops=200"]
     {
-        let (_base, work) = work();
         let job = format!(
             "[t]\nrw=randread\nbs=4k\nsize=64k\nnorandommap\nthinktime=60ms\nthinktime_blocks=4\nioengine={method}\n"
         );
-        let outcome = done(EngineKind::Native, &job, work.path());
-        assert!(value(&outcome, "runtime") > 0.11, "{method}");
-        for histogram in &outcome.histograms {
-            let max_ms = histogram.unpack().unwrap().max() as f64 / 1e6;
-            // Those due in a pause begin together behind it, and the last of them waits for the others.
-            assert!(max_ms < 45.0, "{method} {:?}: {max_ms} ms", histogram.kind);
-        }
+        unless_spoiled(|| {
+            let (_base, work) = work();
+            let outcome = done(EngineKind::Native, &job, work.path());
+            assert!(value(&outcome, "runtime") > 0.11, "{method}");
+            for histogram in &outcome.histograms {
+                let max_ms = histogram.unpack().unwrap().max() as f64 / 1e6;
+                // Those due in a pause begin together behind it, and the last of them waits for the others.
+                expect(max_ms < 45.0, || format!("{method} {:?}: {max_ms} ms", histogram.kind))?;
+            }
+            Ok(())
+        });
     }
 }
 
-/// What a stall of about `stall` seconds must look like in a job of 1000 I/Os a second.
-fn must_show_the_stall(outcome: &Outcome, direction: Direction, stall: f64, in_flight: u64) {
+/// What a stall of about `stall` seconds must look like in a job of 1000 I/Os a second. Less than the stall is a fault;
+/// more is what a busy machine adds.
+fn must_show_the_stall(
+    outcome: &Outcome,
+    direction: Direction,
+    stall: f64,
+    in_flight: u64,
+) -> Result<(), String> {
     let lat = latencies(outcome, direction, LatencyKind::Lat);
     let clat = latencies(outcome, direction, LatencyKind::Clat);
     assert_eq!(lat.len(), clat.len());
-    assert!((1900..=2001).contains(&lat.len()), "{} I/Os", lat.len());
+    expect((1900..=2001).contains(&lat.len()), || format!("{} I/Os", lat.len()))?;
     let p999 = lat.value_at_quantile(0.999) as f64 / 1e9;
-    assert!((p999 - stall).abs() < 0.1, "p99.9 of lat {p999} s, the stall {stall} s");
+    assert!(p999 > stall - 0.1, "p99.9 of lat {p999} s, the stall {stall} s");
+    expect(p999 < stall + 0.1, || format!("p99.9 of lat {p999} s, the stall {stall} s"))?;
     let over =
         |histogram: &hdrhistogram::Histogram<u64>, ns: u64| histogram.len() - histogram.count_between(0, ns);
     // Those meant to start in the first `stall` - 0.5 s of it.
     let (slow, wanted) = (over(&lat, 500_000_000) as f64, (stall - 0.5) * 1000.0);
-    assert!((slow - wanted).abs() < 100.0, "{slow} I/Os above 0.5 s, {wanted} expected");
-    assert!(over(&clat, 200_000_000) <= in_flight, "{} slow I/Os in clat", over(&clat, 200_000_000));
+    assert!(slow > wanted - 100.0, "{slow} I/Os above 0.5 s, {wanted} expected");
+    expect(slow < wanted + 100.0, || format!("{slow} I/Os above 0.5 s, {wanted} expected"))?;
+    let slow = over(&clat, 200_000_000);
+    expect(slow <= in_flight, || format!("{slow} slow I/Os in clat, {in_flight} were in flight"))
 }
 
 /// SIGSTOP: the whole job stands still, as on a machine that is suspended.
 #[test]
 fn a_job_that_is_stopped_for_a_second_shows_it() {
-    let (_base, work) = work();
     let job = "[s]\nrw=randread\nbs=4k\nsize=1m\nrate_iops=1000\ntime_based\nruntime=2\n";
-    let (reply, stopped_s) = stopped_meanwhile(job, work.path());
-    let Answer::Done(outcome) = reply.answer else { panic!("{:?}", reply.answer) };
-    must_show_the_stall(&outcome, Direction::Read, stopped_s, 1);
+    unless_spoiled(|| {
+        let (_base, work) = work();
+        let (reply, stopped_s) = stopped_meanwhile(job, work.path());
+        let Answer::Done(outcome) = reply.answer else { panic!("{:?}", reply.answer) };
+        must_show_the_stall(&outcome, Direction::Read, stopped_s, 1)
+    });
 }
 
 /// One trial whose processes are all stopped in the middle, and for how long.
@@ -305,20 +330,24 @@ fn a_filesystem_that_hangs_for_a_second_shows_it() {
              ioengine={method}\nfilename={}/data\n",
             frozen.at.display()
         );
-        let (_base, work) = work();
-        let (outcome, stall) = std::thread::scope(|scope| {
-            let job = scope.spawn(|| done(EngineKind::Native, &job, work.path()));
-            std::thread::sleep(Duration::from_millis(700));
-            let begun = std::time::Instant::now();
-            assert!(frozen.set(true), "fsfreeze");
-            std::thread::sleep(Duration::from_secs(1));
-            assert!(frozen.set(false), "fsfreeze");
-            let stall = begun.elapsed().as_secs_f64();
-            (job.join().unwrap(), stall)
+        unless_spoiled(|| {
+            let (_base, work) = work();
+            let (outcome, stall) = std::thread::scope(|scope| {
+                let job = scope.spawn(|| done(EngineKind::Native, &job, work.path()));
+                std::thread::sleep(Duration::from_millis(700));
+                let begun = std::time::Instant::now();
+                assert!(frozen.set(true), "fsfreeze");
+                std::thread::sleep(Duration::from_secs(1));
+                // Not left frozen at the first failure: the job would never end.
+                assert!((0..20).any(|_| frozen.set(false)), "fsfreeze");
+                let stall = begun.elapsed().as_secs_f64();
+                (job.join().unwrap(), stall)
+            });
+            must_show_the_stall(&outcome, Direction::Write, stall, in_flight)?;
+            let slow = latencies(&outcome, Direction::Write, LatencyKind::Clat);
+            let hung = slow.max() > 900_000_000;
+            expect(hung, || format!("{method}: no write hung: the freeze came at the wrong time"))
         });
-        must_show_the_stall(&outcome, Direction::Write, stall, in_flight);
-        let slow = latencies(&outcome, Direction::Write, LatencyKind::Clat);
-        assert!(slow.max() > 900_000_000, "{method}: no write hung: the freeze came at the wrong time");
     }
 }
 

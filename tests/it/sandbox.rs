@@ -16,6 +16,7 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) fn new() -> Sandbox {
+        crate::deadline::watched();
         let directory = tempfile::Builder::new().prefix("sandbox-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Sandbox { directory: directory.unwrap() }
     }

@@ -1,0 +1,22 @@
+//! A measurement that a busy machine can spoil is taken again, a few times; what it can only be by a fault never is.
+
+/// Takes it until it is as expected; fails with the last complaint when it never is.
+pub(crate) fn unless_spoiled(mut measurement: impl FnMut() -> Result<(), String>) {
+    const TRIES: usize = 5;
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        match measurement() {
+            Ok(()) => return,
+            Err(complaint) => {
+                println!("taken again: {complaint}");
+                last = complaint;
+            }
+        }
+    }
+    panic!("{TRIES} times, at last: {last}");
+}
+
+/// `Err` with these words unless it holds.
+pub(crate) fn expect(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}
