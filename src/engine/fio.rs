@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::child::{self, End, Program};
 use super::tool::{find_program, unsupported};
-use super::{Engine, EngineError, Probe, Task};
+use super::{Engine, EngineError, Probe, Task, native};
 use crate::record::{FioTrial, Outcome, outcome_from_fio_json};
 
 /// The oldest fio whose JSON this was checked against.
@@ -29,6 +29,11 @@ pub struct Fio;
 impl Engine for Fio {
     fn probe(&self) -> Result<Probe, EngineError> {
         probe_in(std::env::var_os("PATH").as_deref())
+    }
+
+    /// As far as the job has a meaning here, too.
+    fn written_elsewhere(&self, task: &Task) -> Vec<PathBuf> {
+        native::written_elsewhere(task)
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {

@@ -162,6 +162,11 @@ pub trait Engine {
         Ok(())
     }
 
+    /// Files the task writes outside its directory; none where the engine cannot tell.
+    fn written_elsewhere(&self, _task: &Task) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Runs one trial. Called once, in a process of its own; must be killable at any point.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::described::{EngineChoice, Experiment, Factor, Simulated, StopRule};
+use super::described::{EngineChoice, Experiment, Factor, OBSERVERS, Simulated, StopRule};
 use super::errors::{ExperimentErrors, Mistake};
 use super::job_text::{read_job, read_text};
 use super::target_settings::TargetSettings;
@@ -111,6 +111,7 @@ fn assemble(
     let stop = check.stop(&written);
     let timeout = written.timeout.as_ref().and_then(|text| check.seconds(text));
     let target = check.target(&written, base_dir);
+    let observe = check.observe(&written);
     let directory = written.directory.as_ref().map(|directory| check.absolute(directory));
     ExperimentErrors::or(check.mistakes)?;
     let values = |text: Option<Placed<String>>| text.map(|text| text.value);
@@ -128,6 +129,7 @@ fn assemble(
         primary: values(written.primary),
         before: values(written.before),
         after: values(written.after),
+        observe,
         metrics: written.metrics.into_iter().map(|text| text.value).collect(),
         simulated: if engine == EngineChoice::Simulated {
             simulated.or_else(|| Some(Simulated::default()))
@@ -254,6 +256,17 @@ impl Check<'_> {
             }
         }
         target
+    }
+
+    /// Each once, in the order of [`OBSERVERS`].
+    fn observe(&mut self, written: &Written) -> Vec<String> {
+        for Placed { value, place } in &written.observe {
+            if !OBSERVERS.contains(&value.as_str()) {
+                self.mistake(place, format!("no observer '{value}'; write {}", OBSERVERS.join(" or ")));
+            }
+        }
+        let wanted = |name: &&str| written.observe.iter().any(|asked| asked.value == *name);
+        OBSERVERS.into_iter().filter(wanted).map(str::to_owned).collect()
     }
 
     /// Values with a `${NAME}` in them are looked at in the plan.

@@ -70,6 +70,9 @@ impl EngineChoice {
     }
 }
 
+/// What can be watched besides what always is; the names are those of `observe`.
+pub const OBSERVERS: [&str; 1] = ["extents"];
+
 /// A job file's text with what is needed to read it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSource {
@@ -194,6 +197,9 @@ pub struct Experiment {
     pub before: Option<String>,
     /// Shell command after each trial.
     pub after: Option<String>,
+    /// What is watched besides what always is: names out of [`OBSERVERS`], each once.
+    #[serde(default)]
+    pub observe: Vec<String>,
     /// What the command engine reads from the output, in the syntax of `--metric`.
     pub metrics: Vec<String>,
     /// What the simulated engine makes up.

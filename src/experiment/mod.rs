@@ -17,7 +17,7 @@ mod vary;
 mod written;
 
 pub use described::{
-    Assignment, EngineChoice, Experiment, Factor, JobSource, Level, Namespace, Simulated, StopRule,
+    Assignment, EngineChoice, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated, StopRule,
 };
 pub use device_spec::{Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};

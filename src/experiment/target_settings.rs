@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device_spec::Device;
 use super::guest_settings::{GUEST_KEYS, GuestSettings};
+use crate::units::parse_bytes;
 
 /// The name, in the directory of a device made for a run, under which the job finds the device.
 pub const DEVICE_LINK: &str = "device";
@@ -97,6 +98,8 @@ pub struct TargetSettings {
     pub mount: Vec<String>,
     /// What the files start as; `None`: what the job says.
     pub state: Option<FileState>,
+    /// XFS's extent-size hint in bytes, inherited by every file; `None`: none.
+    pub extsize: Option<u64>,
     /// How often all this is made anew.
     pub fresh: Option<Fresh>,
     /// Settings of queue and kernel, in the order they are applied.
@@ -106,11 +109,12 @@ pub struct TargetSettings {
 }
 
 /// Keys that are not `sysfs:PATH`.
-pub const TARGET_KEYS: [&str; 14] = [
+pub const TARGET_KEYS: [&str; 15] = [
     "device",
     "fs",
     "mkfs",
     "mount",
+    "extsize",
     "state",
     "fresh",
     "scheduler",
@@ -169,6 +173,7 @@ impl TargetSettings {
                 self.mount =
                     if is_default(value) { Vec::new() } else { options.map(str::to_owned).collect() };
             }
+            "extsize" => self.extsize = hint_bytes(value)?,
             "state" => {
                 self.state = Some(match value {
                     "new" => FileState::New,
@@ -256,8 +261,17 @@ impl TargetSettings {
         for (name, values, glue) in [("mkfs", &self.mkfs, " "), ("mount", &self.mount, ",")] {
             lines.extend((!values.is_empty()).then(|| format!("{name}: {}", values.join(glue))));
         }
+        lines.extend(self.extsize.map(|bytes| format!("extsize: {bytes} bytes for every file")));
+        lines.extend(self.impossible().map(|reason| format!("skipped: {reason}")));
         lines.extend(self.knobs.iter().map(|knob| format!("{} = {}", knob.path, knob.value)));
         lines
+    }
+
+    /// What no machine can do, so that trials of it are skipped with this reason; other levels may go on.
+    #[must_use]
+    pub fn impossible(&self) -> Option<String> {
+        let fs = self.fs.filter(|fs| *fs != Filesystem::Xfs)?;
+        self.extsize.map(|_| format!("{} has no extent-size hint, only XFS has one", fs.name()))
     }
 
     /// A guest has none of the host's files and devices; the host has none of a guest's.
@@ -287,6 +301,11 @@ impl TargetSettings {
         match self.fs {
             None if !self.mkfs.is_empty() => found.push("mkfs is given, but no fs".to_owned()),
             None if !self.mount.is_empty() => found.push("mount is given, but no fs".to_owned()),
+            None if self.extsize.is_some() => found.push(
+                "extsize is given, but no fs; files in a directory of your own inherit the hint that \
+                 `xfs_io -c 'extsize 1m' DIR` sets on it"
+                    .to_owned(),
+            ),
             None => {}
             Some(Filesystem::Tmpfs) if !self.mkfs.is_empty() => {
                 found.push("tmpfs has no mkfs; its size and the like are mount options".to_owned());
@@ -311,6 +330,19 @@ impl TargetSettings {
                 .push("state=allocate is a file's; a device has no unwritten blocks of that kind".to_owned());
         }
         found
+    }
+}
+
+/// The kernel keeps it as 32 bits.
+fn hint_bytes(value: &str) -> Result<Option<u64>, String> {
+    if is_default(value) || value == "none" {
+        return Ok(None);
+    }
+    match parse_bytes(value, 1024) {
+        Ok(0) => Ok(None),
+        Ok(bytes) if bytes.is_multiple_of(512) && u32::try_from(bytes).is_ok() => Ok(Some(bytes)),
+        Ok(_) => Err(format!("extsize={value}: write whole blocks below 4 GiB, e.g. 1m")),
+        Err(error) => Err(format!("extsize: {error}")),
     }
 }
 
@@ -361,6 +393,8 @@ mod tests {
             ("mkfs", "-L 'x", "a quote is not closed"),
             ("sysfs:/etc/passwd", "x", "a path below /sys or /proc/sys"),
             ("sysfs:queue/../../x", "x", "a path below /sys or /proc/sys"),
+            ("extsize", "1000", "whole blocks below 4 GiB"),
+            ("extsize", "4g", "whole blocks below 4 GiB"),
             ("colour", "x", "no setting of a target is called colour"),
         ] {
             let message = of(&[(key, value)]).unwrap_err();
@@ -381,6 +415,21 @@ mod tests {
     }
 
     #[test]
+    fn a_hint_is_xfss_alone() {
+        let settings =
+            |fs: &str, hint: &str| of(&[("fs", fs), ("device", "loop:1g"), ("extsize", hint)]).unwrap();
+        assert_eq!(settings("xfs", "1m").impossible(), None);
+        assert_eq!(settings("ext4", "default").impossible(), None);
+        assert_eq!((settings("xfs", "64k").extsize, settings("xfs", "0").extsize), (Some(65536), None));
+        let f2fs = settings("f2fs", "1m");
+        assert_eq!(f2fs.impossible().unwrap(), "f2fs has no extent-size hint, only XFS has one");
+        assert_eq!(f2fs.contradictions(), Vec::<String>::new(), "a level beside others that have it");
+        assert!(
+            f2fs.described().contains(&"skipped: f2fs has no extent-size hint, only XFS has one".to_owned())
+        );
+    }
+
+    #[test]
     fn contradictions_are_found() {
         let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().contradictions().join("; ");
         assert_eq!(said(&[("fs", "xfs"), ("device", "loop:1g"), ("fresh", "run")]), "");
@@ -389,6 +438,7 @@ mod tests {
         assert!(said(&[("fs", "xfs"), ("device", "/")]).contains("made on a device"));
         assert!(said(&[("mkfs", "-K")]).contains("no fs"));
         assert!(said(&[("fresh", "run")]).contains("no device"));
+        assert!(said(&[("extsize", "1m")]).contains("but no fs"));
         assert!(said(&[("device", "loop:1g"), ("state", "allocate")]).contains("a device has no"));
     }
 }

@@ -25,6 +25,7 @@ const TOP: &[&str] = &[
     "primary",
     "before",
     "after",
+    "observe",
     "timeout",
     "aa",
     "target",
@@ -101,6 +102,11 @@ impl File<'_> {
             "after" => written.after = reader.text(key, item),
             "timeout" => written.timeout = reader.scalar(key, item),
             "aa" => written.aa = reader.truth(key, item).unwrap_or(false),
+            "observe" => {
+                let place = reader.place(item.span().start);
+                let names = reader.texts(key, item).unwrap_or_default().into_iter();
+                written.observe.extend(names.map(|value| Placed { value, place: place.clone() }));
+            }
             "command" => {
                 let place = reader.place(item.span().start);
                 written.command = reader.texts(key, item).map(|value| Placed { value, place });

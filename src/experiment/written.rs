@@ -47,6 +47,8 @@ pub struct CommandLine {
     pub metrics: Vec<String>,
     /// `--target`, each as written: a device, or KEY=VALUE.
     pub target: Vec<String>,
+    /// `--observe`, each as written.
+    pub observe: Vec<String>,
     /// `--aa`.
     pub aa: bool,
 }
@@ -91,6 +93,8 @@ pub(super) struct Written {
     pub(super) factors: Vec<Placed<Factor>>,
     pub(super) variables: Vec<Placed<(String, String)>>,
     pub(super) metrics: Vec<Placed<String>>,
+    /// Observers; those of the command line come besides.
+    pub(super) observe: Vec<Placed<String>>,
     pub(super) simulated: Option<Placed<Simulated>>,
     /// Settings of the tools: engine, key, value.
     pub(super) tools: Vec<Placed<(EngineChoice, String, String)>>,
@@ -120,6 +124,9 @@ impl Written {
         self.aa |= line.aa;
         for text in &line.metrics {
             self.metrics.push(Placed { value: text.clone(), place: flag("--metric") });
+        }
+        for name in line.observe.iter().flat_map(|text| text.split(',')) {
+            self.observe.push(Placed { value: name.trim().to_owned(), place: flag("--observe") });
         }
         for text in &line.target {
             let place = flag(&format!("--target {text}"));

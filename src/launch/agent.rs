@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use super::time_limit::TimeLimit;
 use super::{Answer, PROTOCOL, Reply, Request, descendants};
 use crate::engine::{self, Engine, EngineError, EngineKind, Task};
-use crate::observe;
+use crate::observe::{self, Observer};
 use crate::record::{HostFacts, Outcome, Sample};
 use crate::target::{self, TargetError};
 
@@ -169,6 +169,24 @@ fn too_long(limit_s: f64, so_far: Vec<Sample>) -> Answer {
     Answer::Failed { reason, command: String::new(), output: String::new(), so_far }
 }
 
+/// The observers that were asked for by name.
+fn asked_for(
+    request: &Request,
+    engine: &dyn Engine,
+    task: &Task,
+) -> Result<Vec<Box<dyn Observer>>, EngineError> {
+    if request.observe.is_empty() {
+        return Ok(Vec::new());
+    }
+    let place =
+        observe::Place { directory: task.directory.clone(), elsewhere: engine.written_elsewhere(task) };
+    let known = |name: &String| {
+        let reason = || format!("this agent has no observer '{name}'");
+        observe::named(name, &place).ok_or_else(|| EngineError::Unsupported { reason: reason() })
+    };
+    request.observe.iter().map(known).collect()
+}
+
 /// The engine with the observers around it.
 fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
     let mut task = Task { directory: request.target.directory.clone(), ..request.task.clone() };
@@ -179,6 +197,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
     let result = engine.prepare(&task).and_then(|()| {
         // Started only now: laying files out is no part of what is measured.
         let mut observers = observe::standard(&request.target.watched());
+        observers.extend(asked_for(request, engine, &task)?);
         observers.iter_mut().for_each(|observer| observer.start());
         let limit = time_limit(request, reply);
         let outcome = engine.run(&task);

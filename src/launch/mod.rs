@@ -36,6 +36,9 @@ pub struct Request {
     /// Only make the target and put it back; no trial.
     #[serde(default)]
     pub rehearsal: bool,
+    /// What is watched besides what always is: names of observers.
+    #[serde(default)]
+    pub observe: Vec<String>,
     /// Shell hook before the trial.
     pub before: Option<String>,
     /// Shell hook after it, also when it failed.

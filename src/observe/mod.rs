@@ -1,14 +1,17 @@
 //! What is watched while a trial runs: one file an observer.
 //!
 //! Enters: the path that will be written. Leaves: samples named as in design, e.g. `dev.flushes`. An observer reads
-//! counters before and after; it must not touch the device, nor know the engine.
+//! counters before and after; it must not touch the device, nor know the engine. Those that are asked for by name come behind
+//! the standard ones and may look at files when the trial has ended.
 
 mod device_counters;
+mod extents;
 mod rusage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use device_counters::DeviceObserver;
+pub use extents::ExtentsObserver;
 pub use rusage::RusageObserver;
 
 use crate::record::{Outcome, Sample};
@@ -31,6 +34,24 @@ pub trait Observer {
 #[must_use]
 pub fn standard(path: &Path) -> Vec<Box<dyn Observer>> {
     vec![Box::new(RusageObserver::default()), Box::new(DeviceObserver::under(path))]
+}
+
+/// What an observer that is asked for by name is told of the trial.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// Where the files lie that the job does not place itself.
+    pub directory: PathBuf,
+    /// Files that are written elsewhere.
+    pub elsewhere: Vec<PathBuf>,
+}
+
+/// The observer of this name (those an experiment may ask for); `None`: there is none.
+#[must_use]
+pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
+    match name {
+        "extents" => Some(Box::new(ExtentsObserver::of(&place.directory, place.elsewhere.clone()))),
+        _ => None,
+    }
 }
 
 /// Stops the observers and adds what they saw to the outcome. A value that the engine itself delivered under the same

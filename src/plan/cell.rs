@@ -86,6 +86,11 @@ pub(super) fn resolve(experiment: &Experiment, base: &Path, own: &str) -> Result
         }
     }
     problems.into_result()?;
+    // A level that cannot be is skipped beside others; where nothing else is left it is a mistake.
+    let impossible: Vec<String> = cells.iter().filter_map(|cell| cell.target.impossible()).collect();
+    if let Some(reason) = impossible.first().filter(|_| impossible.len() == cells.len()) {
+        return Err(PlanError { problems: vec![reason.clone()], hint: "docs/targets.md".to_owned() });
+    }
     match shared_devices(&cells) {
         Some(problem) => Err(PlanError { problems: vec![problem], hint: "docs/targets.md".to_owned() }),
         None => Ok(cells),

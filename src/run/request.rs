@@ -12,6 +12,8 @@ pub struct Surroundings {
     pub before: Option<String>,
     /// Shell hook after each trial.
     pub after: Option<String>,
+    /// Observers asked for by name.
+    pub observe: Vec<String>,
     /// What the command engine reads from the output.
     pub patterns: Vec<crate::launch::MetricPattern>,
 }
@@ -42,6 +44,7 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
         task,
         target,
         rehearsal: false,
+        observe: surroundings.observe.clone(),
         before: surroundings.before.clone(),
         after: surroundings.after.clone(),
     }

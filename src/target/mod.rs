@@ -8,6 +8,7 @@
 
 mod directory;
 mod error;
+mod extent_size;
 mod guest_disk;
 mod journal;
 mod knobs;

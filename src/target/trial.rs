@@ -12,7 +12,7 @@ use super::journal::{Journal, Standing};
 use super::obstacles::obstacle;
 use super::spec::{Setup, TargetSpec};
 use super::stack::{Builder, Built};
-use super::{knobs, mkfs};
+use super::{extent_size, knobs, mkfs};
 use crate::experiment::{Device, DeviceKind, Fresh};
 use crate::host::HostFacts;
 
@@ -54,6 +54,8 @@ pub fn rehearse(spec: &TargetSpec) -> Result<(), TargetError> {
         setup.settings.state = None;
     }
     let ready = match &spec.setup {
+        // Its trials are skipped; that is no reason to end the others' run.
+        Some(setup) if setup.settings.impossible().is_some() => return Ok(()),
         Some(setup) => set_up(&spec, setup)?,
         None => Ready::default(),
     };
@@ -71,6 +73,9 @@ fn empty_own(directory: &Path) -> Result<(), TargetError> {
 }
 
 fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
+    if let Some(reason) = setup.settings.impossible() {
+        return Err(TargetError::unavailable(reason, ""));
+    }
     if !setup.work.join(MARK).exists() {
         return Err(TargetError::NotOurs(setup.work.clone()));
     }
@@ -84,6 +89,11 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
         None => empty_own(&spec.directory)?,
     }
     let Built { mut facts, mut notes } = built;
+    if let Some(bytes) = setup.settings.extsize {
+        // For each trial: whoever emptied the directory may have changed it, too.
+        let kept = extent_size::hint(&spec.directory, bytes)?;
+        facts.insert("target.extsize".to_owned(), kept.to_string());
+    }
     let (rounded, set) = knobs::turn(&mut journal, &setup.settings.knobs, &spec.watched())?;
     facts.extend(set);
     notes.extend(rounded);

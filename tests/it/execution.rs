@@ -107,6 +107,7 @@ fn request(cell: usize, round: u32) -> Request {
         task: Task { seed: u64::from(round) * 1000 + cell as u64, ..Task::default() },
         target: TargetSpec::default(),
         rehearsal: false,
+        observe: Vec::new(),
         before: None,
         after: None,
     }

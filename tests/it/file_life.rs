@@ -164,8 +164,16 @@ fn start(job: &str, directory: &Path) -> Child {
     };
     let target = TargetSpec { directory: directory.to_owned(), ..TargetSpec::default() };
     let engine = EngineKind::Native;
-    let request =
-        Request { protocol: PROTOCOL, engine, task, target, before: None, after: None, rehearsal: false };
+    let request = Request {
+        protocol: PROTOCOL,
+        engine,
+        task,
+        target,
+        before: None,
+        after: None,
+        rehearsal: false,
+        observe: Vec::new(),
+    };
     let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
         .arg("agent")
         .stdin(Stdio::piped())

@@ -20,6 +20,7 @@ mod engine_command;
 mod engine_fio;
 mod engine_tools;
 mod execution;
+mod extents;
 mod failing_case;
 mod failing_io;
 mod file_life;

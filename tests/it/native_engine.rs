@@ -19,8 +19,16 @@ pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
         ..Task::default()
     };
     let target = TargetSpec { directory: directory.to_owned(), ..TargetSpec::default() };
-    let request =
-        Request { protocol: PROTOCOL, engine, task, target, rehearsal: false, before: None, after: None };
+    let request = Request {
+        protocol: PROTOCOL,
+        engine,
+        task,
+        target,
+        rehearsal: false,
+        observe: Vec::new(),
+        before: None,
+        after: None,
+    };
     let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
         .arg("agent")
         .stdin(Stdio::piped())

@@ -218,8 +218,16 @@ fn stopped_meanwhile(job: &str, directory: &Path) -> (Reply, f64) {
     };
     let target = TargetSpec { directory: directory.to_owned(), ..TargetSpec::default() };
     let engine = EngineKind::Native;
-    let request =
-        Request { protocol: PROTOCOL, engine, task, target, rehearsal: false, before: None, after: None };
+    let request = Request {
+        protocol: PROTOCOL,
+        engine,
+        task,
+        target,
+        rehearsal: false,
+        observe: Vec::new(),
+        before: None,
+        after: None,
+    };
     let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
         .arg("agent")
         .process_group(0)

@@ -65,6 +65,9 @@ pub struct Args {
     /// Read a metric from the command's output: name=REGEX[:unit][:higher|lower]
     #[arg(long, value_name = "SPEC")]
     metric: Vec<String>,
+    /// Watch besides: extents (how the files of a trial lie on the device)
+    #[arg(long, value_name = "OBSERVER")]
+    observe: Vec<String>,
     /// Compare the baseline with itself: the noise floor of this host and job
     #[arg(long)]
     aa: bool,
@@ -73,7 +76,7 @@ pub struct Args {
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
-        "delta", "alpha", "exact", "time_budget", "timeout", "primary", "before", "after", "metric", "aa", "plan",
+        "delta", "alpha", "exact", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
         "seed"])]
     pub(super) resume: Option<i64>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
@@ -161,6 +164,7 @@ impl Args {
             after: self.after.clone(),
             metrics: self.metric.clone(),
             target: self.target.clone(),
+            observe: self.observe.clone(),
             aa: self.aa,
         }
     }

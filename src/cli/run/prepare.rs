@@ -258,7 +258,13 @@ fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Sur
             Failure::request(message)
                 .hint("--metric 'tps=tps = ([0-9.]+):/s:higher', the group being the value")
         })?;
-    Ok(Surroundings { targets, before: experiment.before.clone(), after: experiment.after.clone(), patterns })
+    Ok(Surroundings {
+        targets,
+        before: experiment.before.clone(),
+        after: experiment.after.clone(),
+        observe: experiment.observe.clone(),
+        patterns,
+    })
 }
 
 /// The command line that repeats this run, its seed in it.

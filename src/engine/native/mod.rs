@@ -38,6 +38,8 @@ mod verify_history;
 mod workers;
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 pub(super) use bare::Bare;
 
@@ -73,6 +75,10 @@ impl Engine for Native {
         let asked = self.asked(task)?;
         layout::lay_out(&asked.workload, &asked.instances, &task.directory)
             .map_err(|failure| failed(&failure, Vec::new()))
+    }
+
+    fn written_elsewhere(&self, task: &Task) -> Vec<PathBuf> {
+        written_elsewhere(task)
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
@@ -119,6 +125,16 @@ fn resolve(task: &Task) -> Result<Workload, EngineError> {
         .and_then(|file| file.substitute(&task.variables))
         .and_then(|file| Workload::resolve(&file))
         .map_err(|errors| unsupported(errors.to_string()))
+}
+
+/// Files outside the task's directory that its job writes, each once; none of a job that cannot be read.
+pub(super) fn written_elsewhere(task: &Task) -> Vec<PathBuf> {
+    let Ok(workload) = resolve(task) else { return Vec::new() };
+    let instances = workload.instances(&task.directory);
+    let writing = instances.iter().filter(|instance| workload.jobs[instance.job].pattern.mix.writes());
+    let paths: BTreeSet<PathBuf> =
+        writing.flat_map(|instance| &instance.files).map(|file| task.directory.join(&file.path)).collect();
+    paths.into_iter().filter(|path| !path.starts_with(&task.directory)).collect()
 }
 
 /// fio says so, too: a synchronous method has one I/O in flight whatever is asked.

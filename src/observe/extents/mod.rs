@@ -1,0 +1,199 @@
+//! Where the files of a trial lie: how many extents each has, and how often the owner changes along the device.
+//!
+//! Enters: the directory of the trial and the files its job has elsewhere. Leaves: `extents.*`, read (FS_IOC_FIEMAP) when the
+//! trial has ended and before its files are removed. It must not know which engine wrote them.
+
+mod arrangement;
+mod fiemap;
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::Observer;
+use crate::record::{Better, Metric, Sample, Unit};
+use arrangement::{Arrangement, FileMap};
+
+/// Looks at the extents of every file of a trial.
+#[derive(Clone, Debug)]
+pub struct ExtentsObserver {
+    directory: PathBuf,
+    elsewhere: Vec<PathBuf>,
+    notes: Vec<String>,
+}
+
+impl ExtentsObserver {
+    /// The observer of all files below `directory`, and of those in `elsewhere`.
+    #[must_use]
+    pub fn of(directory: &Path, elsewhere: Vec<PathBuf>) -> ExtentsObserver {
+        ExtentsObserver { directory: directory.to_owned(), elsewhere, notes: Vec::new() }
+    }
+
+    /// Every file once, however many names lead to it.
+    fn files(&mut self) -> Vec<(PathBuf, File)> {
+        let mut paths = Vec::new();
+        if let Err(error) = below(&self.directory, &mut paths) {
+            self.notes.push(format!("some files were not looked at for their extents: {error}"));
+        }
+        paths.extend(self.elsewhere.iter().cloned());
+        let (mut seen, mut files) = (BTreeSet::new(), Vec::new());
+        for path in paths {
+            // The status of a link's own is no file's; a pipe opened without O_NONBLOCK waits for its other end.
+            let opened = OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOATIME)
+                .open(&path);
+            let known = opened.and_then(|file| file.metadata().map(|found| (file, found)));
+            match known {
+                Ok((file, found)) if found.is_file() && seen.insert((found.dev(), found.ino())) => {
+                    files.push((path, file));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => self.notes.push(format!("no extents of {}: {error}", path.display())),
+            }
+        }
+        files
+    }
+}
+
+/// All that is no directory below `directory`, but assay's own mark, journal and lock; no link is followed.
+fn below(directory: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut open = vec![directory.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(&next)? {
+            let entry = entry?;
+            let own = next == directory && entry.file_name().to_string_lossy().starts_with(".assay-");
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() && !own {
+                into.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Observer for ExtentsObserver {
+    fn start(&mut self) {}
+
+    /// `extents.files`, `.count`, `.per_file` (mean), `.max` (of one file), `.mean_bytes`, `.owner_changes` and
+    /// `.owner_changes_per_mib`; nothing where a file's extents cannot be told.
+    fn stop(&mut self) -> Vec<Sample> {
+        let mut maps: Vec<FileMap> = Vec::new();
+        let mut unplaced = 0;
+        for (path, file) in self.files() {
+            match fiemap::read(&file) {
+                Ok(map) => {
+                    unplaced += map.unplaced;
+                    let device = file.metadata().map_or(0, |found| found.dev());
+                    maps.push(FileMap { device, extents: map.extents });
+                }
+                Err(error) => {
+                    // One number over some of the files would look like that of all.
+                    self.notes.push(format!("no extents: {}: {error}", path.display()));
+                    return Vec::new();
+                }
+            }
+        }
+        if unplaced > 0 {
+            self.notes.push(format!(
+                "{unplaced} extents have no place of their own on the device (data in the inode) and are not counted"
+            ));
+        }
+        match Arrangement::of(&maps) {
+            Some(arrangement) => samples(&arrangement),
+            None => {
+                self.notes.push(format!("no extents: no file with data in {}", self.directory.display()));
+                Vec::new()
+            }
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+fn samples(seen: &Arrangement) -> Vec<Sample> {
+    let sample = |name: &str, unit: Unit, better: Better, value: f64| Sample {
+        metric: Metric { job: String::new(), name: format!("extents.{name}"), unit, better },
+        value,
+    };
+    let fewer = |name: &str, value: f64| sample(name, Unit::Count, Better::Lower, value);
+    vec![
+        fewer("per_file", seen.count as f64 / seen.files as f64),
+        fewer("max", seen.most as f64),
+        fewer("owner_changes", seen.owner_changes as f64),
+        sample(
+            "owner_changes_per_mib",
+            Unit::Other("/MiB".to_owned()),
+            Better::Lower,
+            seen.owner_changes as f64 / (seen.bytes as f64 / 1_048_576.0),
+        ),
+        sample("mean_bytes", Unit::Bytes, Better::Higher, seen.bytes as f64 / seen.count as f64),
+        fewer("count", seen.count as f64),
+        fewer("files", seen.files as f64),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_filesystem_without_fiemap_is_a_note() {
+        let directory = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
+        std::fs::write(directory.path().join("f"), "x").unwrap();
+        let mut observer = ExtentsObserver::of(directory.path(), Vec::new());
+        observer.start();
+        assert_eq!(observer.stop(), Vec::new());
+        let notes = observer.notes().join("\n");
+        assert!(notes.starts_with("no extents: ") && notes.contains("FIEMAP"), "{notes}");
+    }
+
+    #[test]
+    fn nothing_written_is_a_note() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(".assay-work"), "not the trial's").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("link")).unwrap();
+        let mut observer = ExtentsObserver::of(directory.path(), vec!["/no/such/file".into()]);
+        assert_eq!(observer.stop(), Vec::new());
+        assert!(
+            observer.notes()[0].starts_with("no extents: no file with data in "),
+            "{:?}",
+            observer.notes()
+        );
+    }
+
+    #[test]
+    fn a_file_is_looked_at_once_and_wherever_it_is() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target");
+        let directory = tempfile::Builder::new().prefix("extents-").tempdir_in(here).unwrap();
+        let [inside, outside] = ["inside", "outside"].map(|name| directory.path().join(name));
+        std::fs::create_dir_all(inside.join("deep")).unwrap();
+        let write = |path: &Path| {
+            let mut file = File::create(path).unwrap();
+            file.write_all(&[7; 8192]).unwrap();
+        };
+        write(&inside.join("deep/a"));
+        write(&outside);
+        std::fs::hard_link(inside.join("deep/a"), inside.join("b")).unwrap();
+        let mut observer = ExtentsObserver::of(&inside, vec![outside.clone(), outside]);
+        let samples = observer.stop();
+        let value =
+            |name: &str| samples.iter().find(|s| s.metric.name == format!("extents.{name}")).unwrap().value;
+        if samples.is_empty() {
+            assert!(observer.notes().join("\n").contains("FIEMAP"), "{:?}", observer.notes());
+            eprintln!("SKIPPED: the filesystem of the build has no FIEMAP");
+            return;
+        }
+        // Written back by the look itself, so that none of it is still without a place.
+        assert_eq!((value("files"), value("count") * value("mean_bytes")), (2.0, 16384.0));
+        assert!(value("owner_changes") >= 1.0);
+    }
+}
