@@ -12,6 +12,7 @@ pub mod generate;
 pub mod list;
 pub mod output;
 pub mod progress;
+pub mod recipes;
 pub mod report;
 pub mod run;
 pub mod show;
@@ -31,7 +32,7 @@ pub use failure::Failure;
     name = "assay",
     version,
     about = "An A/B laboratory for the Linux storage path: is this change faster or slower, by how much, is it real, and why",
-    after_help = "Examples:\n  assay run randwrite.fio --vary direct=0,1\n  assay compare before/ after/\n  \
+    after_help = "Examples:\n  assay run randwrite.fio --vary direct=0,1\n  assay run bdev-mix --quick\n  assay compare before/ after/\n  \
                   assay report 7 --format html -o report.html\n\n\
                   Exit codes: 0 ran, 1 a trial or tool failed, 2 the request is wrong, 3 --fail-if holds, 130 interrupted."
 )]
@@ -44,6 +45,8 @@ pub struct CommandLine {
 enum Command {
     /// Run an experiment: a fio job file with --vary, an experiment file, or a command behind `--`
     Run(Box<run::Args>),
+    /// List the recipes: experiments that are part of assay, for `assay run NAME`; `recipes show NAME` prints one
+    Recipes(recipes::Args),
     /// Compare results that already exist: fio JSON, benchstat text, hyperfine JSON, CSV, plain numbers, stored runs
     Compare(compare::Args),
     /// Report a stored run or an exported file as text, lkml, mmtests, markdown, html, json or csv
@@ -89,6 +92,7 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Recipes(args) => recipes::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
         Command::List(args) => list::run(&args),

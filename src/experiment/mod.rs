@@ -9,6 +9,7 @@ mod device_spec;
 mod errors;
 mod guest_settings;
 mod job_text;
+mod recipe_table;
 mod target_settings;
 mod toml_file;
 mod toml_reader;
@@ -21,7 +22,8 @@ pub use described::{
 };
 pub use device_spec::{Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
-pub use guest_settings::{GUEST_KEYS, GuestSettings};
+pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};
+pub use recipe_table::RecipeTable;
 pub use target_settings::{
     DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TARGET_KEYS, TargetSettings, target_key,
 };

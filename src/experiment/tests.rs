@@ -243,3 +243,94 @@ fn includes_are_kept_with_the_experiment() {
     let experiment = Experiment::load(&directory.path().join("a.fio"), &line).unwrap();
     assert_eq!(experiment.job.map(|job| job.text), Some("[a]\nsize=1m\nbs=8k\n".to_owned()));
 }
+
+const SIZED: &str = r#"
+command = ["x", "${n}", "${SIZE}"]
+timeout = "5m"
+variables = { SIZE = "1g", OTHER = 1 }
+stop = { rounds = 9 }
+[[factor]]
+name = "n"
+level = [{ label = "one", set = { n = 1 } }, { label = "two", set = { n = 2 } }, { label = "three", set = { n = 3 } }]
+[[factor]]
+name = "m"
+levels = [1, 2]
+[quick]
+variables = { SIZE = "8m" }
+stop = { max_rounds = 4 }
+[[quick.factor]]
+name = "n"
+levels = ["one", "three"]
+[recipe]
+asks = ["Why?"]
+time = "1 h"
+stand_in = "m"
+otherwise = [["ram:1g", "kernel=newest"]]
+"#;
+
+fn sized(line: &CommandLine) -> Result<Experiment, ExperimentErrors> {
+    Experiment::from_toml(SIZED, "e.toml", Path::new("/base"), line)
+}
+
+fn names(experiment: &Experiment) -> Vec<String> {
+    let told = |factor: &Factor| {
+        let labels: Vec<&str> = factor.levels.iter().map(|level| level.label.as_str()).collect();
+        format!("{}={}", factor.name, labels.join(","))
+    };
+    experiment.factors.iter().map(told).collect()
+}
+
+#[test]
+fn quick_takes_the_place_of_what_it_names() {
+    let whole = sized(&CommandLine::default()).unwrap();
+    assert_eq!((whole.stop.rounds, names(&whole)), (Some(9), vec!["n=one,two,three".into(), "m=1,2".into()]));
+    let quick = sized(&CommandLine { quick: true, ..CommandLine::default() }).unwrap();
+    assert_eq!((quick.stop.rounds, quick.stop.max_rounds), (None, 4));
+    assert_eq!(quick.trial_timeout_s, Some(300.0));
+    assert_eq!(names(&quick), ["n=one,three", "m=1,2"]);
+    assert_eq!(quick.factors[0].levels[1].set, [set("n", "3", Namespace::Any)], "labels keep what they set");
+    let mut variables = quick.variables;
+    variables.sort();
+    assert_eq!(variables, [("OTHER".into(), "1".into()), ("SIZE".into(), "8m".into())]);
+    let line = CommandLine { quick: true, ..CommandLine::default() };
+    let full =
+        SIZED.replace("levels = [\"one\", \"three\"]", "level = [{ label = \"one\", set = { n = 9 } }]");
+    let quick = Experiment::from_toml(&full, "e", Path::new(""), &line).unwrap();
+    assert_eq!(quick.factors[0].levels[0].set, [set("n", "9", Namespace::Any)]);
+    let error = Experiment::from_toml("command = [\"x\"]\naa = true", "e", Path::new(""), &line).unwrap_err();
+    assert!(error.to_string().contains("there is no [quick] table"), "{error}");
+    let error = toml("[quick]\nquick = 1\n[recipe]\nask = 1").unwrap_err().to_string();
+    assert!(error.contains("unknown key 'quick' in [quick]"), "{error}");
+    assert!(error.contains("unknown key 'ask' in [recipe]; did you mean asks?"), "{error}");
+}
+
+#[test]
+fn what_the_command_line_adds_to_a_recipe_is_what_is_asked() {
+    let vary = |texts: &[&str]| {
+        let vary = texts.iter().map(|text| (*text).to_owned()).collect();
+        let experiment = sized(&CommandLine { vary, ..CommandLine::default() }).unwrap();
+        (experiment.factors[experiment.compare].name.clone(), names(&experiment).len())
+    };
+    assert_eq!(vary(&[]), ("n".to_owned(), 2));
+    assert_eq!(vary(&["n=one,two"]), ("n".to_owned(), 2));
+    assert_eq!(vary(&["engine=command,simulated"]), ("engine".to_owned(), 2), "m stood in for it");
+    assert_eq!(vary(&["engine=command,simulated", "m=2,3"]), ("engine".to_owned(), 3));
+    assert_eq!(vary(&["engine=command"]), ("n".to_owned(), 3), "one level asks nothing");
+    let about = RecipeTable::of(SIZED, "e.toml").unwrap().unwrap();
+    assert_eq!(about.otherwise, [["ram:1g", "kernel=newest"]]);
+    assert_eq!((about.time.as_str(), about.asks.len()), ("1 h", 1));
+    assert_eq!(RecipeTable::of("aa = true", "e").unwrap(), None);
+}
+
+#[test]
+fn the_newest_kernel_is_found_by_others() {
+    let target = vec!["kernel=newest".to_owned()];
+    let vary = vec!["kernel=host,newest".to_owned()];
+    let mut experiment = sized(&CommandLine { target, vary, ..CommandLine::default() }).unwrap();
+    assert!(experiment.wants_newest_kernel());
+    experiment.newest_kernel(Path::new("/k/vmlinuz"));
+    assert!(!experiment.wants_newest_kernel());
+    assert_eq!(experiment.target.guest.kernel.as_deref(), Some(Path::new("/k/vmlinuz")));
+    let levels = &experiment.factors[experiment.compare].levels;
+    assert_eq!((levels[0].set[0].value.as_str(), levels[1].set[0].value.as_str()), ("host", "/k/vmlinuz"));
+}

@@ -2,12 +2,14 @@
 //!
 //! Enters: TOML text. Leaves: a [`Written`], and every mistake in it with its line.
 
+use std::ops::Range;
 use std::path::Path;
 
 use toml::de::DeTable;
 
 use super::described::{Assignment, EngineChoice, Factor, Level, Simulated};
 use super::errors::Mistake;
+use super::recipe_table;
 use super::target_settings::TARGET_KEYS;
 use super::toml_reader::{Item, Reader};
 use super::tool_settings::tool_keys;
@@ -37,7 +39,12 @@ const TOP: &[&str] = &[
     "fs_mark",
     "xfs_io",
     "variables",
+    // The small size, a file of its own within the file; and what is said to people.
+    "quick",
+    "recipe",
 ];
+/// What `[quick]` may hold: all but the last two.
+const QUICK: &[&str] = TOP.split_at(TOP.len() - 2).0;
 const STOP: &[&str] = &["max_rounds", "rounds", "delta", "alpha", "exact", "time_budget"];
 const FACTOR: &[&str] = &["name", "levels", "level"];
 const LEVEL: &[&str] = &["label", "set"];
@@ -61,20 +68,9 @@ pub(super) fn read(text: &str, origin: &str, base_dir: &Path) -> Result<Written,
     let mut file = File { reader: &reader, base_dir, written: Written::default() };
     for (key, at, item) in reader.entries(document.get_ref()) {
         match key {
-            "target" => file.target(item),
-            "stop" => file.stop(item),
-            "factor" => file.factors(item),
-            "metric" => file.metrics(item),
-            "simulated" => file.simulated(item),
-            "variables" => file.variables(item),
-            "dbench" => file.tool(EngineChoice::Dbench, item),
-            "fs_mark" => file.tool(EngineChoice::FsMark, item),
-            "xfs_io" => file.tool(EngineChoice::XfsIo, item),
-            _ => {
-                if !file.plain(key, item) {
-                    reader.unknown_key(key, &at, "", TOP);
-                }
-            }
+            "quick" => file.quick(item),
+            "recipe" => file.written.recipe = recipe_table::read(&reader, item),
+            _ => file.entry(key, &at, item, "", TOP),
         }
     }
     let written = file.written;
@@ -89,6 +85,36 @@ struct File<'r> {
 }
 
 impl File<'_> {
+    /// A key of the file, or of the table `within` it.
+    fn entry(&mut self, key: &str, at: &Range<usize>, item: &Item<'_>, within: &str, known: &[&str]) {
+        match key {
+            "target" => self.target(item),
+            "stop" => self.stop(item),
+            "factor" => self.factors(item),
+            "metric" => self.metrics(item),
+            "simulated" => self.simulated(item),
+            "variables" => self.variables(item),
+            "dbench" => self.tool(EngineChoice::Dbench, item),
+            "fs_mark" => self.tool(EngineChoice::FsMark, item),
+            "xfs_io" => self.tool(EngineChoice::XfsIo, item),
+            _ => {
+                if !self.plain(key, item) {
+                    self.reader.unknown_key(key, at, within, known);
+                }
+            }
+        }
+    }
+
+    /// `[quick]`: what the small size has instead.
+    fn quick(&mut self, item: &Item<'_>) {
+        let Some(table) = self.reader.table("quick", item) else { return };
+        let mut quick = File { reader: self.reader, base_dir: self.base_dir, written: Written::default() };
+        for (key, at, item) in self.reader.entries(table) {
+            quick.entry(key, &at, item, "[quick]", QUICK);
+        }
+        self.written.quick = Some(Box::new(quick.written));
+    }
+
     /// A key of the top level that is no table; false: there is none of this name.
     fn plain(&mut self, key: &str, item: &Item<'_>) -> bool {
         let reader = self.reader;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use super::described::{EngineChoice, Factor, Level, Simulated};
 use super::errors::Mistake;
+use super::recipe_table::RecipeTable;
 use super::target_settings::target_key;
-use super::vary::parse_vary;
+use super::vary::{parse_vary, plain_level};
 use crate::workload::Place;
 
 /// What the command line says; absent values leave the experiment file's or the defaults.
@@ -51,6 +52,8 @@ pub struct CommandLine {
     pub observe: Vec<String>,
     /// `--aa`.
     pub aa: bool,
+    /// `--quick`: the size that the file's `[quick]` makes.
+    pub quick: bool,
 }
 
 /// A value and where it was written.
@@ -99,12 +102,55 @@ pub(super) struct Written {
     /// Settings of the tools: engine, key, value.
     pub(super) tools: Vec<Placed<(EngineChoice, String, String)>>,
     pub(super) aa: bool,
+    /// What takes the place of all this with `--quick`.
+    pub(super) quick: Option<Box<Written>>,
+    pub(super) recipe: Option<RecipeTable>,
 }
 
 impl Written {
+    /// Puts what `[quick]` says in the place of what the file says: single values and factors by name, settings one by one.
+    fn hurry(&mut self, quick: Written) {
+        if quick.max_rounds.is_some() {
+            self.rounds = None;
+        }
+        macro_rules! instead {
+            ($($field:ident)*) => { $(if quick.$field.is_some() { self.$field = quick.$field; })* };
+        }
+        instead!(name job command engine compare primary before after directory timeout max_rounds rounds delta alpha
+            time_budget simulated);
+        self.exact |= quick.exact;
+        self.aa |= quick.aa;
+        self.target.extend(quick.target);
+        self.tools.extend(quick.tools);
+        self.metrics.extend(quick.metrics);
+        self.observe.extend(quick.observe);
+        for variable in quick.variables {
+            self.variables.retain(|known| known.value.0 != variable.value.0);
+            self.variables.push(variable);
+        }
+        for factor in quick.factors {
+            match self.factors.iter_mut().find(|known| known.value.name == factor.value.name) {
+                // Levels written in full set what they say, whatever those of that name in the file set.
+                Some(known) if !factor.value.levels.iter().all(|level| is_plain(&factor.value, level)) => {
+                    *known = factor;
+                }
+                Some(known) => *known = factor.with_levels_of(known),
+                None => self.factors.push(factor),
+            }
+        }
+    }
+
     /// Lays the command line over what the file says. A `--vary` of a factor the file has replaces it in its place;
     /// levels that are all labels of that factor keep what they set.
     pub(super) fn overlay(&mut self, line: &CommandLine, mistakes: &mut Vec<Mistake>) {
+        match self.quick.take().filter(|_| line.quick) {
+            Some(quick) => self.hurry(*quick),
+            None if line.quick => {
+                let message = "there is no [quick] table, which would say what the small size is".to_owned();
+                mistakes.push(Mistake { place: flag("--quick"), message });
+            }
+            None => {}
+        }
         over(&mut self.compare, line.compare.as_ref(), "--compare");
         over(&mut self.engine, line.engine.as_ref(), "--engine");
         over(&mut self.directory, line.directory.as_ref(), "--directory");
@@ -140,17 +186,26 @@ impl Written {
                 Ok(factor) => self.vary(Placed { value: factor, place }, from_file, mistakes),
             }
         }
+        self.ask(from_file, line);
+    }
+
+    /// In a recipe what the command line adds is what is asked: it is compared, and what stood in for it goes.
+    fn ask(&mut self, from_file: usize, line: &CommandLine) {
+        let Some(recipe) = &self.recipe else { return };
+        let added = self.factors.iter().skip(from_file).find(|factor| factor.value.levels.len() > 1);
+        let Some(added) = added.map(|factor| (factor.value.name.clone(), factor.place.clone())) else {
+            return;
+        };
+        if line.compare.is_none() {
+            self.compare = Some(Placed { value: added.0, place: added.1 });
+        }
+        let named = |factor: &Placed<Factor>| factor.place.line == 0;
+        self.factors.retain(|factor| Some(&factor.value.name) != recipe.stand_in.as_ref() || named(factor));
     }
 
     fn vary(&mut self, factor: Placed<Factor>, from_file: usize, mistakes: &mut Vec<Mistake>) {
         match self.factors.iter().position(|known| known.value.name == factor.value.name) {
-            Some(at) if at < from_file => {
-                let levels = labelled(&self.factors[at].value, &factor.value);
-                self.factors[at] = factor;
-                if let Some(levels) = levels {
-                    self.factors[at].value.levels = levels;
-                }
-            }
+            Some(at) if at < from_file => self.factors[at] = factor.with_levels_of(&self.factors[at]),
             Some(_) => {
                 let message =
                     format!("{} is varied twice; put all its levels into one --vary", factor.value.name);
@@ -158,6 +213,16 @@ impl Written {
             }
             None => self.factors.push(factor),
         }
+    }
+}
+
+impl Placed<Factor> {
+    /// The same factor; where its levels are all labels of `known`, they keep what those set.
+    fn with_levels_of(mut self, known: &Placed<Factor>) -> Placed<Factor> {
+        if let Some(levels) = labelled(&known.value, &self.value) {
+            self.value.levels = levels;
+        }
+        self
     }
 }
 
@@ -174,6 +239,11 @@ fn target_pair(text: &str) -> (String, String) {
 fn labelled(file: &Factor, given: &Factor) -> Option<Vec<Level>> {
     let of_label = |label: &str| file.levels.iter().find(|level| level.label == label).cloned();
     given.levels.iter().map(|level| of_label(&level.label)).collect()
+}
+
+/// Whether the level is given by its name alone.
+fn is_plain(factor: &Factor, level: &Level) -> bool {
+    *level == plain_level(&factor.name, &level.label)
 }
 
 /// The place of a command-line value.

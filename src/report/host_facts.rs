@@ -10,6 +10,8 @@ use crate::record::HostFacts;
 const MOST_VALUES: usize = 4;
 /// Facts of the moment are told as they were when the run began.
 const MOMENTARY: &str = "now.";
+/// Which recipe it is, and where that is run.
+const RECIPE: &str = "recipe";
 
 /// Name and value of every fact, sorted by name; `used` are the facts that trials point at.
 pub(super) fn host_facts<'f>(all: &'f [HostFacts], used: &[u32]) -> Vec<(&'f str, String)> {
@@ -30,6 +32,8 @@ pub(super) fn host_facts<'f>(all: &'f [HostFacts], used: &[u32]) -> Vec<(&'f str
         let value = match values.as_slice() {
             _ if momentary => at_start.map(str::to_owned),
             [] if of_trials.is_empty() => at_start.map(str::to_owned),
+            // A choice made for all trials.
+            [] if name.starts_with(RECIPE) => at_start.map(str::to_owned),
             // What the run began in is not where the trials worked.
             [] => None,
             values if values.len() > MOST_VALUES => at_start.map(str::to_owned),

@@ -38,6 +38,7 @@ mod overwrite;
 mod placement;
 mod published;
 mod published_job;
+mod recipes;
 mod report_program;
 mod resume;
 mod sandbox;

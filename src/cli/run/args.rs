@@ -1,19 +1,23 @@
 //! Options of `assay run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::source::Source;
 use crate::cli::Failure;
 use crate::cli::compare::FailIf;
 use crate::cli::database::Database;
-use crate::experiment::{CommandLine, EngineChoice, Experiment, ExperimentErrors, tool_keys};
+use crate::experiment::{CommandLine, EngineChoice, Experiment, ExperimentErrors, target_key, tool_keys};
 use crate::report::Format;
 
 /// What `assay run` understands.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// A fio job file, or an experiment file (.toml)
-    #[arg(value_name = "JOB|EXPERIMENT")]
+    /// A fio job file, an experiment file (.toml), or a recipe: `assay recipes` lists them
+    #[arg(value_name = "JOB|EXPERIMENT|RECIPE")]
     pub(super) file: Option<PathBuf>,
+    /// The small size of a recipe or experiment file: a look at it, in a minute or two
+    #[arg(long)]
+    pub(super) quick: bool,
     /// A command instead of a job, behind `--`; `${KEY}` in it is replaced by the level of KEY
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
@@ -77,7 +81,7 @@ pub struct Args {
     /// Go on with a run that was stopped or killed
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
         "delta", "alpha", "exact", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
-        "seed"])]
+        "seed", "quick"])]
     pub(super) resume: Option<i64>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
     #[arg(long, value_name = "N")]
@@ -112,17 +116,22 @@ impl Args {
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2 that lists all mistakes.
-    pub(super) fn experiment(&self) -> Result<Experiment, Failure> {
-        let line = self.command_line();
-        let experiment = match (&self.file, self.command.as_slice()) {
-            (Some(_), [_, ..]) => {
+    /// `otherwise` are settings of the target below those of the command line.
+    pub(super) fn experiment(&self, source: &Source, otherwise: &[String]) -> Result<Experiment, Failure> {
+        let mut line = self.command_line();
+        line.target.splice(0..0, otherwise.iter().cloned());
+        let experiment = match (source, self.command.as_slice()) {
+            (Source::CommandLine, command @ [_, ..]) => Experiment::from_command(command, &line),
+            (Source::File(_) | Source::Recipe(_), [_, ..]) => {
                 return Err(Failure::request("both a file and a command are given")
                     .hint("give a job or experiment file, or a command behind `--`, not both"));
             }
-            (Some(file), []) => Experiment::load(file, &line),
-            (None, command @ [_, ..]) => Experiment::from_command(command, &line),
-            (None, []) if self.needs_no_file() => Experiment::from_command_line(&line),
-            (None, []) => {
+            (Source::File(file), []) => Experiment::load(file, &line),
+            (Source::Recipe(part), []) => {
+                Experiment::from_toml(part.text, &format!("recipe {}", part.name), Path::new(""), &line)
+            }
+            (Source::CommandLine, []) if self.needs_no_file() => Experiment::from_command_line(&line),
+            (Source::CommandLine, []) => {
                 return Err(Failure::request("nothing to run is given").hint(
                     "assay run JOB.fio --vary KEY=LEVEL,LEVEL; or: assay run --vary n=1,8 -- prog ${n}",
                 ));
@@ -166,10 +175,39 @@ impl Args {
             target: self.target.clone(),
             observe: self.observe.clone(),
             aa: self.aa,
+            quick: self.quick,
         }
+    }
+
+    /// The options for one part of a recipe: its own file for the report.
+    pub(super) fn of_part(&self, part: &str) -> Args {
+        let mut args = self.clone();
+        let part = part.rsplit('/').next().unwrap_or(part);
+        args.html = self.html.as_ref().map(|file| {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            let extension =
+                file.extension().map(|end| format!(".{}", end.to_string_lossy())).unwrap_or_default();
+            file.with_file_name(format!("{stem}-{part}{extension}"))
+        });
+        args
+    }
+
+    /// Whether the command line says itself on what or where to run.
+    pub(super) fn names_a_target(&self) -> bool {
+        let setting =
+            |text: &str, key: &str| text.strip_prefix(key).is_some_and(|rest| rest.starts_with('='));
+        let places = |text: &String| {
+            let key = text.split_once('=').map(|(key, _)| key.trim()).and_then(target_key);
+            key.is_none_or(|key| matches!(key.as_str(), "device" | "kernel" | "fs"))
+        };
+        let varies = |text: &String| {
+            let text = text.strip_prefix("target.").unwrap_or(text);
+            ["device", "kernel", "fs"].iter().any(|key| setting(text, key))
+        };
+        self.target.iter().any(places) || self.vary.iter().any(varies)
     }
 }
 
-fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
+pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
     Failure::request(errors).hint(&errors.hint)
 }

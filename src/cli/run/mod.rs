@@ -2,9 +2,11 @@
 
 mod args;
 mod overwrite;
+mod place;
 mod plan_text;
 mod prepare;
 mod session;
+mod source;
 mod store_sink;
 mod verdict;
 
@@ -12,6 +14,7 @@ use std::process::ExitCode;
 
 pub use args::Args;
 use prepare::Prepared;
+use source::Source;
 
 /// Plans, runs and judges an experiment, or goes on with one.
 ///
@@ -29,13 +32,27 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         overwrite::check(&prepared)?;
         return session::execute(args, &mut store, &mut prepared);
     }
-    let mut prepared = Prepared::new(args)?;
-    overwrite::check(&prepared)?;
+    let mut all = Vec::new();
+    for source in Source::all(args)? {
+        all.push((place::prepared(args, &source)?, source));
+    }
     if args.plan {
-        plan_text::print(&prepared)?;
+        for (prepared, _) in &all {
+            plan_text::print(prepared)?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
-    prepared.tools_are_here()?;
+    all.iter().try_for_each(|(prepared, _)| prepared.tools_are_here())?;
     let mut store = args.database.open()?;
-    session::execute(args, &mut store, &mut prepared)
+    let (several, mut code) = (all.len() > 1, ExitCode::SUCCESS);
+    for (mut prepared, source) in all {
+        let part = source.recipe_name().filter(|_| several);
+        let args = part.map_or_else(|| args.clone(), |part| args.of_part(part));
+        prepared.begins_now();
+        let ended = session::execute(&args, &mut store, &mut prepared)?;
+        if ended != ExitCode::SUCCESS {
+            code = ended;
+        }
+    }
+    Ok(code)
 }

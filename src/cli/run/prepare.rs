@@ -8,13 +8,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Parser;
 
 use super::Args;
+use super::source::Source;
 use crate::cli::database::wrong;
+use crate::cli::recipes::{KERNEL_HINT, newest_kernel};
 use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{GuestError, Guests, Local};
 use crate::plan::{CellSpec, Plan, PlanError};
-use crate::record::{RECORD_VERSION, Run, RunState, Source};
+use crate::record::{self, RECORD_VERSION, Run, RunState};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
 use crate::target::{Setup, TargetSpec, WorkDirectory};
@@ -32,6 +34,8 @@ pub(super) struct Prepared {
     /// No round is thrown out for what others did.
     pub(super) keep_disturbed: bool,
     pub(super) run: Run,
+    /// Facts of the run besides those of the machine: its recipe, and where that is run.
+    pub(super) facts: Vec<(&'static str, String)>,
 }
 
 impl Prepared {
@@ -75,8 +79,12 @@ impl Prepared {
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2; nothing was touched.
-    pub(super) fn new(args: &Args) -> Result<Prepared, Failure> {
-        let experiment = args.experiment()?;
+    pub(super) fn new(args: &Args, source: &Source, mut experiment: Experiment) -> Result<Prepared, Failure> {
+        if experiment.wants_newest_kernel() {
+            let found = newest_kernel()
+                .ok_or_else(|| Failure::request("no kernel is found to boot").hint(KERNEL_HINT))?;
+            experiment.newest_kernel(&found);
+        }
         let seed = args.seed.unwrap_or_else(seed_from_clock);
         let job_text = experiment.job.as_ref().map(|job| job.text.clone());
         let (plan, work, targets) = planned(&experiment, seed, args.drop_caches)?;
@@ -85,11 +93,11 @@ impl Prepared {
             version: RECORD_VERSION,
             id: None,
             name: experiment.name.clone(),
-            source: Source::Measured,
+            source: record::Source::Measured,
             state: RunState::Running,
             assay_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ns: now_unix_ns(),
-            command_line: command_line(args, seed),
+            command_line: command_line(args, source, seed),
             seed,
             engine: engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", "),
             job_text,
@@ -104,7 +112,7 @@ impl Prepared {
         };
         let surroundings = surroundings(&experiment, targets)?;
         let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
-        Ok(Prepared { plan, engines, work, surroundings, destroy, keep_disturbed, run })
+        Ok(Prepared { plan, engines, work, surroundings, destroy, keep_disturbed, run, facts: Vec::new() })
     }
 
     /// From a stored run that was stopped or killed.
@@ -147,7 +155,12 @@ impl Prepared {
         }
         let engines = probe(&plan)?;
         let surroundings = surroundings(&experiment, targets)?;
-        Ok(Prepared { plan, engines, work, surroundings, destroy, keep_disturbed, run })
+        Ok(Prepared { plan, engines, work, surroundings, destroy, keep_disturbed, run, facts: Vec::new() })
+    }
+
+    /// The run's time starts now: parts of a recipe are all prepared before the first one runs.
+    pub(super) fn begins_now(&mut self) {
+        self.run.started_unix_ns = now_unix_ns();
     }
 }
 
@@ -268,9 +281,16 @@ fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Sur
 }
 
 /// The command line that repeats this run, its seed in it.
-fn command_line(args: &Args, seed: u64) -> Vec<String> {
+fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
     let mut words: Vec<String> =
         std::iter::once("assay".to_owned()).chain(std::env::args().skip(1)).collect();
+    // Of a recipe of several runs this one is repeated.
+    let whole = args.file.as_ref().map(|file| file.to_string_lossy().into_owned());
+    if let Some(part) = source.recipe_name()
+        && let Some(word) = words.iter_mut().skip(2).find(|word| whole.as_ref() == Some(&**word))
+    {
+        part.clone_into(word);
+    }
     if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run") {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);
     }

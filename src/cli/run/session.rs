@@ -101,6 +101,7 @@ fn begin(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
                 prepared.surroundings.targets.first().and_then(|target| target.elsewhere.as_deref());
             let place = elsewhere.or_else(|| prepared.work.first().and_then(|path| path.parent()));
             facts.0.extend(place.map(crate::host::path_facts).unwrap_or_default().0);
+            prepared.facts.iter().for_each(|(name, value)| facts.set(*name, value));
             prepared.run.facts.push(facts);
             store.insert_run(&prepared.run).map_err(failed)?
         }

@@ -1,0 +1,156 @@
+//! What an experiment needs of the machine: rights, programs with their packages, kernels, drivers.
+//!
+//! Enters: an experiment. Leaves: its needs in words, and all of them that are missing in one message.
+
+use super::kernel::{KERNEL_HINT, newest_kernel};
+use crate::cli::Failure;
+use crate::experiment::{Device, EngineChoice, Experiment, Filesystem, TargetSettings};
+use crate::host::{find_system_program, may_administer};
+
+/// One thing needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Need {
+    /// The rights to make devices and filesystems.
+    Root,
+    /// A kernel to boot.
+    Kernel,
+    /// A program and Debian's package of it.
+    Program(&'static str, &'static str),
+    /// A device or filesystem of the running kernel.
+    Offered(&'static str),
+}
+
+fn all(experiment: &Experiment) -> Vec<Need> {
+    let mut found = Vec::new();
+    for target in experiment.targets_asked_for() {
+        for need in of_target(&target) {
+            if !found.contains(&need) {
+                found.push(need);
+            }
+        }
+    }
+    let engine = match experiment.engine {
+        EngineChoice::Dbench => Some(Need::Program("dbench", "dbench")),
+        EngineChoice::FsMark => Some(Need::Program("fs_mark", "fsmark")),
+        EngineChoice::XfsIo => Some(Need::Program("xfs_io", "xfsprogs")),
+        EngineChoice::Fio => Some(Need::Program("fio", "fio")),
+        _ => None,
+    };
+    found.extend(engine.filter(|need| !found.contains(need)));
+    found
+}
+
+fn of_target(target: &TargetSettings) -> Vec<Need> {
+    let guest = target.guest.kernel.is_some();
+    let mut needs = Vec::new();
+    if guest {
+        needs.extend([Need::Program("qemu-system-x86_64", "qemu-system-x86"), Need::Kernel]);
+        // Debian's modules are packed with it.
+        needs.push(Need::Program("xz", "xz-utils"));
+    } else if target.makes() || !target.knobs.is_empty() {
+        needs.push(Need::Root);
+    }
+    if let (false, Some(Device::Made { kind, .. })) = (guest, &target.device) {
+        needs.push(Need::Offered(kind.name()));
+    }
+    if let Some(fs) = target.fs {
+        if !guest {
+            needs.push(Need::Offered(fs.name()));
+        }
+        needs.extend(match fs {
+            Filesystem::Xfs => Some(Need::Program("mkfs.xfs", "xfsprogs")),
+            Filesystem::Ext4 => Some(Need::Program("mkfs.ext4", "e2fsprogs")),
+            Filesystem::Btrfs => Some(Need::Program("mkfs.btrfs", "btrfs-progs")),
+            Filesystem::F2fs => Some(Need::Program("mkfs.f2fs", "f2fs-tools")),
+            Filesystem::Tmpfs => None,
+        });
+    }
+    needs
+}
+
+/// In words: `root, zram and xfs in the running kernel, package xfsprogs`.
+pub(super) fn needs(experiment: &Experiment) -> String {
+    let (mut words, mut offered, mut packages) = (Vec::new(), Vec::new(), Vec::new());
+    for need in all(experiment) {
+        match need {
+            Need::Root => words.push("root".to_owned()),
+            Need::Kernel => words.push("a kernel to boot in a guest (`make kernels`; no root)".to_owned()),
+            Need::Program(_, package) if !packages.contains(&package) => packages.push(package),
+            Need::Program(..) => {}
+            Need::Offered(name) => offered.push(name),
+        }
+    }
+    if !offered.is_empty() {
+        words.push(format!("{} in the running kernel", offered.join(" and ")));
+    }
+    if !packages.is_empty() {
+        let many = if packages.len() > 1 { "s" } else { "" };
+        words.push(format!("package{many} {}", packages.join(" ")));
+    }
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+}
+
+/// Refuses with all that this machine lacks.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 that names it, and how to come by it.
+pub(in crate::cli) fn missing(experiment: &Experiment) -> Result<(), Failure> {
+    let (mut missing, mut packages, mut hints) = (Vec::new(), Vec::new(), Vec::new());
+    for need in all(experiment) {
+        match need {
+            Need::Root if !may_administer() => {
+                missing.push("making devices and filesystems needs root".to_owned());
+                hints.push("run it with sudo".to_owned());
+            }
+            Need::Kernel if experiment.wants_newest_kernel() && newest_kernel().is_none() => {
+                missing.push("no kernel is found to boot".to_owned());
+                hints.push(KERNEL_HINT.to_owned());
+            }
+            Need::Program(name, package) if find_system_program(name).is_none() => {
+                missing.push(format!("there is no {name} (package {package})"));
+                packages.push(package);
+            }
+            // What the kernel offers is looked at by the target itself, with its size.
+            Need::Root | Need::Kernel | Need::Program(..) | Need::Offered(_) => {}
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !packages.is_empty() {
+        hints.insert(0, format!("sudo apt-get install {}", packages.join(" ")));
+    }
+    let failure = Failure::request(missing.join("; "));
+    Err(if hints.is_empty() { failure } else { failure.hint(hints.join("\n      ")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::experiment::CommandLine;
+
+    fn of(target: &[&str]) -> Experiment {
+        let line = CommandLine {
+            target: target.iter().map(|text| (*text).to_owned()).collect(),
+            ..CommandLine::default()
+        };
+        let text = "engine = \"dbench\"\n[[factor]]\nname = \"fs\"\nlevels = [\"xfs\", \"ext4\"]\n";
+        Experiment::from_toml(text, "e.toml", Path::new(""), &line).unwrap()
+    }
+
+    #[test]
+    fn needs_are_those_of_all_levels_once_each() {
+        assert_eq!(
+            needs(&of(&["loop:1g"])),
+            "root, loop and xfs and ext4 in the running kernel, packages xfsprogs e2fsprogs dbench"
+        );
+        let guest = needs(&of(&["ram:1g", "kernel=newest"]));
+        assert_eq!(
+            guest,
+            "a kernel to boot in a guest (`make kernels`; no root), \
+             packages qemu-system-x86 xz-utils xfsprogs e2fsprogs dbench"
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! What the name behind `assay run` means: a file, a recipe, or nothing that is known.
+//!
+//! Enters: the options. Leaves: one [`Source`] a run, one run after the other.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::Args;
+use crate::cli::Failure;
+use crate::cli::recipes::{self, Part};
+use crate::experiment::RecipeTable;
+use crate::workload::nearest;
+
+/// Where the experiment of a run is written.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// In a file.
+    File(PathBuf),
+    /// In a recipe.
+    Recipe(&'static Part),
+    /// On the command line alone.
+    CommandLine,
+}
+
+impl Source {
+    /// All that the command line names; a recipe may be several.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: neither a file nor a recipe.
+    pub(super) fn all(args: &Args) -> Result<Vec<Source>, Failure> {
+        let Some(file) = &args.file else { return Ok(vec![Source::CommandLine]) };
+        let name = file.to_string_lossy();
+        let parts = recipes::parts(&name);
+        if file.exists() {
+            if !parts.is_empty() && !args.quiet {
+                let _ =
+                    writeln!(std::io::stderr(), "{name} is a file here; the recipe of that name is not used");
+            }
+            return Ok(vec![Source::File(file.clone())]);
+        }
+        if !parts.is_empty() {
+            return Ok(parts.into_iter().map(Source::Recipe).collect());
+        }
+        if !is_a_word(file) {
+            return Ok(vec![Source::File(file.clone())]);
+        }
+        let advice = match nearest(&name, recipes::names(), 1).first() {
+            Some(near) => format!("; did you mean {near}?"),
+            None => String::new(),
+        };
+        Err(Failure::request(format!("there is no file and no recipe {name}{advice}"))
+            .hint("`assay recipes` lists the recipes; a job or experiment file is given by its path"))
+    }
+
+    /// What a recipe, or a file written like one, tells of itself.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: the mistakes of the file.
+    pub(super) fn recipe(&self) -> Result<Option<RecipeTable>, Failure> {
+        let (text, origin) = match self {
+            Source::Recipe(part) => (part.text.to_owned(), part.name.to_owned()),
+            // A file that cannot be read is told where it is loaded.
+            Source::File(file) if file.extension().is_some_and(|extension| extension == "toml") => {
+                (std::fs::read_to_string(file).unwrap_or_default(), file.display().to_string())
+            }
+            Source::File(_) | Source::CommandLine => return Ok(None),
+        };
+        RecipeTable::of(&text, &origin).map_err(|errors| super::args::wrong_experiment(&errors))
+    }
+
+    /// `journal-flush/dbench` of a recipe's part.
+    pub(super) fn recipe_name(&self) -> Option<&'static str> {
+        match self {
+            Source::Recipe(part) => Some(part.name),
+            Source::File(_) | Source::CommandLine => None,
+        }
+    }
+}
+
+/// No path: a name such as recipes have, or a slip of the pen in one.
+fn is_a_word(file: &Path) -> bool {
+    let known = |name: &str| recipes::names().any(|recipe| name.split('/').next() == Some(recipe));
+    let name = file.to_string_lossy();
+    known(&name) || (file.components().count() == 1 && file.extension().is_none() && !name.starts_with('.'))
+}

@@ -1,0 +1,204 @@
+//! The recipes, as a newcomer meets them: listed, shown, planned, run.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use assay::record::{Run, RunState};
+
+use crate::sandbox::{Sandbox, errors};
+
+/// Names of all recipes, as `assay recipes` lists them: the lines that begin at the margin, but for the commands below.
+fn names(sandbox: &Sandbox) -> Vec<String> {
+    let list = sandbox.succeed(&["recipes"]);
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    let at_margin = |line: &&str| !line.is_empty() && !line.starts_with(' ') && !line.starts_with("assay ");
+    list.lines().filter(at_margin).map(str::to_owned).collect()
+}
+
+/// A sandbox in which a kernel is found: of the real ones where `make kernels` was, else one that only looks like it.
+fn with_kernel() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/kernels");
+    std::fs::create_dir(sandbox.path().join("target")).unwrap();
+    if kernels.is_dir() {
+        std::os::unix::fs::symlink(kernels, sandbox.path().join("target/kernels")).unwrap();
+    }
+    sandbox
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Says that a test is left out; in CI nothing is.
+fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}, and CI skips nothing");
+    eprintln!("SKIPPED: {why}");
+}
+
+#[test]
+fn every_recipe_is_listed_and_shown_with_its_comment_and_questions() {
+    let sandbox = Sandbox::new();
+    let names = names(&sandbox);
+    for known in ["dax-write", "bdev-mix", "dio-scaling"] {
+        assert!(names.iter().any(|name| name == known), "{names:?}");
+    }
+    let in_directory: BTreeSet<String> =
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().trim_end_matches(".toml").to_owned())
+            .collect();
+    assert_eq!(
+        in_directory,
+        names.iter().cloned().collect(),
+        "a file that is not embedded, or the other way"
+    );
+    for name in &names {
+        let text = sandbox.succeed(&["recipes", "show", name]);
+        let comment = text.lines().take_while(|line| line.starts_with('#')).count();
+        assert!(comment >= 8, "{name}: {comment} lines of comment");
+        assert!(text.contains("[recipe]") && text.contains("asks = [") && text.contains("[quick"), "{name}");
+        assert!(text.contains(&format!("assay run {name}")), "{name} shows no command");
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/recipes/{name}.md"));
+        assert!(page.is_file(), "{} is missing", page.display());
+    }
+    assert_eq!(sandbox.names(), BTreeSet::new(), "listing makes nothing");
+}
+
+#[test]
+fn every_recipe_can_be_planned_in_both_sizes() {
+    let sandbox = with_kernel();
+    if !sandbox.path().join("target/kernels").exists() {
+        return skipped("no kernels in target/kernels; `make kernels` fetches them");
+    }
+    for name in names(&sandbox) {
+        for size in [&["--quick"][..], &[]] {
+            let output = sandbox.run(&[&["run", &name, "--plan"], size].concat());
+            let (said, plan) = (errors(&output), String::from_utf8_lossy(&output.stdout).into_owned());
+            // What stands in the way is this machine, and is said with the way out of it; never the recipe.
+            if !output.status.success() {
+                assert!(said.contains("hint: ") && output.status.code() == Some(2), "{name}: {said}");
+                skipped(&format!("{name}: {said}"));
+                continue;
+            }
+            assert!(plan.contains("nothing has been run, written or erased"), "{name}: {plan}");
+            assert!(
+                plan.contains("\ncells (") && plan.contains("targets, put back afterwards"),
+                "{name}: {plan}"
+            );
+        }
+    }
+    assert_eq!(sandbox.names(), BTreeSet::from(["target".to_owned()]), "planning makes nothing");
+}
+
+#[test]
+fn what_is_no_recipe_is_told_with_the_nearest() {
+    let sandbox = Sandbox::new();
+    let output = sandbox.run(&["run", "bdev-mux", "--quick"]);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("there is no file and no recipe bdev-mux; did you mean bdev-mix?"), "{said}");
+    assert!(said.contains("hint: `assay recipes` lists"), "{said}");
+    let output = sandbox.run(&["recipes", "show", "dax-wrte"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains("did you mean dax-write?"));
+    // A file of that name is what is meant, and that is said.
+    sandbox.write("bdev-mix", "[w]\nrw=write\nsize=64k\n");
+    let output = sandbox.run(&["run", "bdev-mix", "--vary", "bs=4k,8k", "--plan"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(errors(&output).contains("bdev-mix is a file here; the recipe of that name is not used"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("bs=8k"));
+}
+
+#[test]
+fn what_a_recipe_is_missing_is_said_before_anything_is_made() {
+    let sandbox = Sandbox::new();
+    // Neither programs nor a kernel are found here.
+    let mut command = sandbox.assay(&["run", "dax-write", "--quick"]);
+    command.env("PATH", "/nowhere").env("HOME", sandbox.path()).env_remove("XDG_CACHE_HOME");
+    let output = command.output().unwrap();
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    if !said.contains("no kernel is found to boot") {
+        // One of /boot with its modules.
+        assert!(std::fs::read_dir("/lib/modules").is_ok(), "{said}");
+    } else {
+        assert!(said.contains("apt-get download") && said.contains("hint: "), "{said}");
+    }
+    assert_eq!(sandbox.names(), BTreeSet::new());
+}
+
+/// The recipe for real, as small as it gets.
+fn really(arguments: &[&str]) -> (Sandbox, Run, String) {
+    let sandbox = with_kernel();
+    let output = sandbox.run(&[&["run"], arguments, &["--quick", "--keep-disturbed"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", errors(&output));
+    let run = sandbox.export("1");
+    assert_eq!(run.state, RunState::Finished);
+    assert!(run.trials.iter().all(|trial| trial.counts()), "{:?}", run.trials);
+    let left: Vec<String> = sandbox.names().into_iter().filter(|name| name.starts_with("assay-")).collect();
+    assert_eq!(left, Vec::<String>::new());
+    (sandbox, run, errors(&output))
+}
+
+fn has(run: &Run, job: &str, metric: &str) -> bool {
+    let at =
+        run.metrics.iter().position(|known| known.name == metric && (job.is_empty() || known.job == job));
+    at.is_some_and(|at| run.trials.iter().all(|trial| trial.value(at as u32).is_some()))
+}
+
+#[test]
+fn bdev_mix_runs_its_six_groups() {
+    if !is_root() {
+        return skipped("making devices needs root");
+    }
+    let (sandbox, run, said) = really(&["bdev-mix", "--rounds", "2"]);
+    assert!(said.contains("bdev-mix: runs on "), "{said}");
+    assert_eq!(run.trials.len(), 4);
+    for (group, direction) in [
+        ("write1", "write"),
+        ("read1", "read"),
+        ("randwrite1", "write"),
+        ("randread1", "read"),
+        ("readwrite1", "read"),
+        ("randrw1", "write"),
+    ] {
+        for metric in ["bw", "iops"] {
+            assert!(has(&run, group, &format!("{direction}.{metric}")), "{group} {direction}.{metric}");
+        }
+        for metric in ["usr_cpu", "sys_cpu", "ctx"] {
+            assert!(has(&run, group, metric), "{group} {metric}: {:?}", run.metrics);
+        }
+    }
+    // Where it ran is in the facts and in the report, and the difference of the arms is the declared one.
+    let place = run.facts[0].get("recipe.place").unwrap().to_owned();
+    assert!(said.contains(&place), "{said}: {place}");
+    assert_eq!(run.facts[0].get("recipe"), Some("bdev-mix --quick"));
+    let report = sandbox.succeed(&["report", "1"]);
+    assert!(report.contains(&format!("runs on {place}")), "{report}");
+    assert!(!report.contains("arms differ in what no factor declares"), "{report}");
+    assert_eq!(run.command_line[1..3], ["run".to_owned(), "--seed".to_owned()]);
+}
+
+#[test]
+fn dio_scaling_runs_with_options_over_it() {
+    if !is_root() {
+        return skipped("making devices and filesystems needs root");
+    }
+    let (_, run, said) = really(&["dio-scaling", "--vary", "threads=1,2", "--rounds", "2"]);
+    assert!(said.contains("dio-scaling: runs on "), "{said}");
+    assert_eq!(run.trials.len(), 8, "two numbers of threads, two things they do, two rounds");
+    assert_eq!(run.design.factors[run.design.compare].name, "threads");
+    let facts = &run.facts[run.trials[0].facts.unwrap() as usize];
+    assert_eq!(facts.get("fs.type"), Some("xfs"));
+    // Whatever the threads, the same amount of I/O.
+    let amounts: BTreeSet<u64> = ["read.io_bytes", "write.io_bytes"]
+        .iter()
+        .filter_map(|name| run.metrics.iter().position(|metric| metric.name == *name))
+        .flat_map(|at| run.trials.iter().filter_map(move |trial| trial.value(at as u32)))
+        .filter(|bytes| *bytes > 0.0)
+        .map(|bytes| bytes as u64)
+        .collect();
+    assert_eq!(amounts, BTreeSet::from([64 << 20]));
+    assert!(has(&run, "", "runtime"));
+}
