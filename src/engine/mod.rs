@@ -6,10 +6,12 @@
 mod child;
 pub mod command;
 pub mod dbench;
+mod file_changes;
 pub mod fio;
 pub mod fs_mark;
 mod guard;
 mod native;
+mod phase;
 pub mod simulated;
 mod tool;
 pub mod xfs_io;
@@ -80,6 +82,10 @@ pub struct Task {
     /// What dbench, fs_mark or xfs_io is asked to do: settings by name; sizes are bytes, times seconds, truth values 0 or 1.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
+    /// The file with the counters of the device below `directory` (`/sys/block/X/stat`), for engines that measure parts of a
+    /// trial; `None`: it has none.
+    #[serde(default)]
+    pub device_stat: Option<PathBuf>,
     /// What the simulated engine makes up.
     pub simulated: Option<SimulatedCell>,
     /// Seed of this trial's random choices (randrepeat=0, simulated).

@@ -6,22 +6,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::described::{EngineChoice, Experiment, Factor, OBSERVERS, Simulated, StopRule};
+use super::described::{EngineChoice, Experiment, Factor, OBSERVERS, Simulated};
 use super::errors::{ExperimentErrors, Mistake};
 use super::job_text::{read_job, read_text};
 use super::target_settings::TargetSettings;
 use super::toml_file;
 use super::tool_settings::{TOOLS, ToolSettings};
 use super::written::{CommandLine, Placed, Written, WrittenJob, flag};
-use crate::units::{parse_duration_s, parse_ratio};
 use crate::workload::{Place, nearest};
-
-/// The sequential boundary is computed up to here.
-const MAX_ROUNDS: u64 = 120;
-/// No trial and no run takes longer: a year.
-const LONGEST_S: f64 = 365.0 * 86_400.0;
-/// Rounds of an A/A run unless said otherwise.
-const AA_ROUNDS: u32 = 10;
 
 impl Experiment {
     /// Reads the file a user named: an experiment file if it ends in `.toml`, else a fio job file.
@@ -150,13 +142,14 @@ fn short_name(origin: &str) -> String {
         .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-struct Check<'o> {
+/// What is looked at piece by piece, and the mistakes found meanwhile.
+pub(super) struct Check<'o> {
     mistakes: Vec<Mistake>,
     origin: &'o str,
 }
 
 impl Check<'_> {
-    fn mistake(&mut self, place: &Place, message: impl Into<String>) {
+    pub(super) fn mistake(&mut self, place: &Place, message: impl Into<String>) {
         self.mistakes.push(Mistake { place: place.clone(), message: message.into() });
     }
 
@@ -347,60 +340,6 @@ impl Check<'_> {
         for (name, value, low, high) in ranges {
             if !(low..=high).contains(&value) {
                 self.mistake(place, format!("{name} is {value}; write {low} to {high}"));
-            }
-        }
-    }
-
-    fn stop(&mut self, written: &Written) -> StopRule {
-        let mut stop = StopRule::default();
-        if written.aa {
-            stop.rounds = Some(AA_ROUNDS);
-        }
-        if let Some(rounds) = &written.max_rounds {
-            match rounds.value {
-                4..=MAX_ROUNDS => stop.max_rounds = rounds.value as u32,
-                other => {
-                    self.mistake(&rounds.place, format!("max_rounds is {other}; write 4 to {MAX_ROUNDS}"));
-                }
-            }
-        }
-        if let Some(rounds) = &written.rounds {
-            match rounds.value {
-                1..=100_000 => stop.rounds = Some(rounds.value as u32),
-                other => self.mistake(&rounds.place, format!("rounds is {other}; write 1 to 100000")),
-            }
-        }
-        if let Some(delta) = &written.delta {
-            match parse_ratio(&delta.value) {
-                Ok(ratio) if ratio > 0.0 => stop.delta = ratio,
-                Ok(_) => {
-                    self.mistake(&delta.place, "delta is 0, and no difference is that small; write e.g. 2%");
-                }
-                Err(message) => self.mistake(&delta.place, format!("delta: {message}")),
-            }
-        }
-        if let Some(alpha) = &written.alpha {
-            match parse_ratio(&alpha.value) {
-                Ok(alpha) if (1e-4..=0.5).contains(&alpha) => stop.alpha = alpha,
-                _ => self.mistake(&alpha.place, format!("alpha is {}; write 0.0001 to 0.5", alpha.value)),
-            }
-        }
-        stop.exact = written.exact;
-        stop.time_budget_s = written.time_budget.as_ref().and_then(|text| self.seconds(text));
-        stop
-    }
-
-    fn seconds(&mut self, text: &Placed<String>) -> Option<f64> {
-        match parse_duration_s(&text.value, 1.0) {
-            Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Some(seconds),
-            Ok(seconds) => {
-                let what = if seconds > 0.0 { "a time over a year" } else { "a time of 0" };
-                self.mistake(&text.place, format!("{what}; write e.g. 10m"));
-                None
-            }
-            Err(message) => {
-                self.mistake(&text.place, message);
-                None
             }
         }
     }

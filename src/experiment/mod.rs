@@ -10,6 +10,7 @@ mod errors;
 mod guest_settings;
 mod job_text;
 mod recipe_table;
+mod stop_rule;
 mod target_settings;
 mod toml_file;
 mod toml_reader;

@@ -31,6 +31,8 @@ enum Kind {
     Name,
     /// Commands of xfs_io, a line each; `;` divides them in a level.
     Commands,
+    /// Phases of fs_mark, in their order.
+    Phases,
 }
 
 type Setting = (&'static str, Kind);
@@ -47,18 +49,24 @@ const DBENCH: &[Setting] = &[
     ("rate", Kind::Number),
     ("clients_per_process", Kind::Whole(1, 100_000)),
 ];
+/// What can be done to fs_mark's files, in the order in which it makes sense.
+const PHASES: [&str; 3] = ["create", "chown", "unlink"];
+// The limits are those of fs_mark.h (MAX_FILES, MAX_THREADS, MAX_IO_BUFFER_SIZE) and of its ints.
 const FS_MARK: &[Setting] = &[
-    ("files", Kind::Whole(1, 1_000_000_000)),
-    ("size", Kind::Size(0, 1 << 40)),
-    ("threads", Kind::Whole(1, 10_000)),
+    ("files", Kind::Whole(1, 1_000_000)),
+    ("size", Kind::Size(0, i32::MAX as u64)),
+    ("threads", Kind::Whole(1, 64)),
+    ("directory_per_thread", Kind::Truth),
     ("loops", Kind::Whole(1, 1_000_000)),
     ("sync", Kind::Whole(0, 6)),
-    ("subdirectories", Kind::Whole(1, 1_000_000)),
-    ("per_directory", Kind::Whole(1, 1_000_000_000)),
-    ("write_size", Kind::Size(1, 1 << 30)),
+    ("subdirectories", Kind::Whole(2, 1_000_000)),
+    ("per_directory", Kind::Whole(1, 1_000_000)),
+    ("write_size", Kind::Size(1, 1 << 20)),
     ("name_length", Kind::Whole(1, 255)),
     ("random_name", Kind::Whole(0, 255)),
     ("keep", Kind::Truth),
+    ("phases", Kind::Phases),
+    ("phase_sync", Kind::Truth),
 ];
 const XFS_IO: &[Setting] = &[
     ("commands", Kind::Commands),
@@ -172,14 +180,31 @@ impl ToolSettings {
                 Err(what) => wrong.push(format!("{}.{key}: {what}", engine.name())),
             }
         }
-        if engine == EngineChoice::XfsIo
-            && !values.iter().any(|(key, _)| key == "commands")
-            && wrong.is_empty()
-        {
-            wrong.push("engine xfs_io needs [xfs_io] commands = [\"pwrite 0 64m\", \"fsync\"]".to_owned());
+        if wrong.is_empty() {
+            wrong.extend(together(engine, |key| values.iter().any(|(known, _)| known == key)));
         }
         if wrong.is_empty() { Ok(values) } else { Err(wrong) }
     }
+}
+
+/// What is wrong with settings that are each right.
+fn together(engine: EngineChoice, has: impl Fn(&str) -> bool) -> Option<String> {
+    let wrong = match engine {
+        EngineChoice::XfsIo if !has("commands") => {
+            "engine xfs_io needs [xfs_io] commands = [\"pwrite 0 64m\", \"fsync\"]"
+        }
+        EngineChoice::FsMark if has("phases") && has("keep") => {
+            "fs_mark.keep: phases decide what becomes of the files; take keep out"
+        }
+        EngineChoice::FsMark if has("phase_sync") && !has("phases") => {
+            "fs_mark.phase_sync: there are no phases; add phases = \"create,chown,unlink\""
+        }
+        EngineChoice::FsMark if has("per_directory") && !has("subdirectories") => {
+            "fs_mark.per_directory: there are no subdirectories; add e.g. subdirectories = 10"
+        }
+        _ => return None,
+    };
+    Some(wrong.to_owned())
 }
 
 fn has_variables(text: &str) -> bool {
@@ -223,6 +248,23 @@ impl Kind {
                 if plain { Ok(text.to_owned()) } else { Err(wrong()) }
             }
             Kind::Commands => commands(text),
+            Kind::Phases => phases(text),
+        }
+    }
+}
+
+/// Phases divided by commas, in their order; files that are not there cannot be changed.
+fn phases(text: &str) -> Result<String, String> {
+    let words: Vec<&str> =
+        text.split([',', '+', '\n']).map(str::trim).filter(|word| !word.is_empty()).collect();
+    let places: Option<Vec<usize>> =
+        words.iter().map(|word| PHASES.iter().position(|phase| phase == word)).collect();
+    match places {
+        Some(places) if places.first() == Some(&0) && places.is_sorted_by(|a, b| a < b) => {
+            Ok(words.join(","))
+        }
+        _ => {
+            Err(format!("'{}' is not create, then chown, unlink or both, divided by commas", words.join(",")))
         }
     }
 }
@@ -270,6 +312,8 @@ mod tests {
             (Dbench, "sync", "true", "1"),
             (Dbench, "loadfile", "etc/passwd", "/etc/passwd"),
             (FsMark, "size", "16k", "16384"),
+            (FsMark, "phases", "create, chown ,unlink", "create,chown,unlink"),
+            (FsMark, "phases", "create\nunlink", "create,unlink"),
             (XfsIo, "commands", "pwrite 0 1m ; fsync;", "pwrite 0 1m\nfsync"),
         ] {
             assert_eq!(set(engine, key, text).unwrap(), [(key.to_owned(), value.to_owned())]);
@@ -287,6 +331,12 @@ mod tests {
             (Dbench, "rate", "-1", "above 0"),
             (FsMark, "sync", "7", "from 0 to 6"),
             (FsMark, "keep", "yes", "neither 0 nor 1"),
+            (FsMark, "threads", "65", "from 1 to 64"),
+            (FsMark, "phases", "chown,unlink", "'chown,unlink' is not create, then"),
+            (FsMark, "phases", "create,unlink,chown", "is not create, then"),
+            (FsMark, "phases", "create,stat", "is not create, then"),
+            (FsMark, "phase_sync", "1", "there are no phases"),
+            (FsMark, "per_directory", "10", "there are no subdirectories"),
             (XfsIo, "file", "../x", "not the name of a file"),
             (XfsIo, "commands", "pwrite 0 1m; open /etc/passwd", "would leave it"),
             (XfsIo, "commands", "pwrite -C 0 1m", "hide the result"),

@@ -152,9 +152,12 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
     Err(failed(format!("the {which} hook failed: {}", output.status), words))
 }
 
-/// Limits the time of engines that work in this process; the others end their programs themselves.
+/// Limits the time of engines that work in this process, if only in part; the others end their programs themselves.
 fn time_limit(request: &Request, so_far: &Reply) -> Option<(f64, TimeLimit)> {
-    let here = matches!(request.engine, EngineKind::Native | EngineKind::Null | EngineKind::Bare);
+    let here = matches!(
+        request.engine,
+        EngineKind::Native | EngineKind::Null | EngineKind::Bare | EngineKind::FsMark
+    );
     let seconds = request.task.timeout_s.filter(|_| here)?;
     let reply = Reply { answer: too_long(seconds, Vec::new()), ..so_far.clone() };
     let last_word = move || {
@@ -189,7 +192,11 @@ fn asked_for(
 
 /// The engine with the observers around it.
 fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
-    let mut task = Task { directory: request.target.directory.clone(), ..request.task.clone() };
+    let mut task = Task {
+        directory: request.target.directory.clone(),
+        device_stat: observe::device_stat(&request.target.watched()),
+        ..request.task.clone()
+    };
     let device = request.target.device();
     task.variables
         .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));

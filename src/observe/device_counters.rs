@@ -3,11 +3,17 @@
 //! They count the whole device and whoever uses it. Pages that are written back after the trial are not in them:
 //! compare `dev.write_bytes` with what the trial wrote before saying that a device wrote less.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Observer;
 use crate::host::{BlockDevice, DeviceCounters, device_under};
 use crate::record::{Sample, Unit};
+
+/// The file with the counters of the device that holds `path` or that `path` is; `None`: there is no such device.
+#[must_use]
+pub fn device_stat(path: &Path) -> Option<PathBuf> {
+    device_under(path).ok().map(|device| device.sys.join("stat"))
+}
 
 /// Watches one device.
 #[derive(Clone, Debug)]

@@ -6,11 +6,12 @@
 
 mod device_counters;
 mod extents;
+mod per_operation;
 mod rusage;
 
 use std::path::{Path, PathBuf};
 
-pub use device_counters::DeviceObserver;
+pub use device_counters::{DeviceObserver, device_stat};
 pub use extents::ExtentsObserver;
 pub use rusage::RusageObserver;
 
@@ -68,6 +69,7 @@ pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
         }
         outcome.notes.extend(observer.notes());
     }
+    per_operation::add(outcome);
 }
 
 #[cfg(test)]

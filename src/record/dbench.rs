@@ -124,6 +124,7 @@ impl Reading {
         if all > 0.0 {
             let total_ns: f64 = self.operations.iter().map(|op| op.count * op.mean_ns).sum();
             samples.push(sample("lat_ns.mean", Unit::Nanoseconds, total_ns / all));
+            samples.push(count("operations", Unit::Count, all));
         }
         if let Some((_, longest)) = rest.split_once("max_latency=") {
             let ms = longest.split_whitespace().next().and_then(amount);
@@ -187,6 +188,7 @@ mod tests {
         assert!((value(trial, "WriteX.lat_ns.max") - 32.245e6).abs() < 1.0);
         // By hand from the table: Σ count × average ÷ Σ count = 5936.172 ms ÷ 49380.
         assert!((value(trial, "lat_ns.mean") - 5_936.172e6 / 49_380.0).abs() < 1.0);
+        assert_eq!(value(trial, "operations"), 49_380.0);
         let series = &trial.outcome.series[0];
         assert_eq!((series.values.len(), series.interval_s), (2, 1.0));
         assert!((series.values[1] - 15.815e6).abs() < 1.0);

@@ -34,6 +34,7 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
         command: spec.command.clone(),
         patterns: surroundings.patterns.clone(),
         settings: spec.settings.clone(),
+        device_stat: None,
         simulated: simulated(spec),
         seed: plan.trial_seed(round, cell, 0),
         timeout_s: spec.timeout_s,

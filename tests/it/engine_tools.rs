@@ -9,6 +9,7 @@ use assay::record::{
 use proptest::prelude::*;
 
 use crate::sandbox::{Sandbox, errors};
+use crate::target_bench;
 
 /// Whether the engine can be used here; in CI it must.
 fn here(kind: EngineKind, version: &str) -> bool {
@@ -27,7 +28,7 @@ fn here(kind: EngineKind, version: &str) -> bool {
 
 /// The values of a metric in all trials, with each trial's first level.
 fn values(run: &Run, name: &str) -> Vec<(u32, f64)> {
-    let at = run.metrics.iter().position(|metric| metric.name == name);
+    let at = run.metrics.iter().position(|metric| metric.job.is_empty() && metric.name == name);
     let at = at.unwrap_or_else(|| panic!("no {name} among {:?}", run.metrics)) as u32;
     let of = |trial: &assay::record::Trial| {
         assert_eq!(trial.status, Status::Done);
@@ -90,6 +91,115 @@ fn fs_mark_runs_from_an_experiment_file() {
     put_back(&sandbox, &["e.toml"]);
 }
 
+/// A metric of a job in each trial, with the trial's first level; none where the trial has no such value.
+fn of_job(run: &Run, job: &str, name: &str) -> Vec<(u32, f64)> {
+    let at = run.metrics.iter().position(|metric| metric.job == job && metric.name == name);
+    let Some(at) = at else { return Vec::new() };
+    let value = |trial: &assay::record::Trial| {
+        assert_eq!(trial.status, Status::Done, "{trial:?}");
+        Some((run.cells[trial.cell as usize].levels[0], trial.value(at as u32)?))
+    };
+    run.trials.iter().filter_map(value).collect()
+}
+
+#[test]
+fn the_phases_of_fs_mark_are_rows_of_the_report() {
+    if !here(EngineKind::FsMark, "fs_mark 3") {
+        return;
+    }
+    // Only root may give files away.
+    let (phases, names) = if rustix::process::geteuid().is_root() {
+        ("create,chown,unlink", vec!["create", "chown", "unlink"])
+    } else {
+        ("create,unlink", vec!["create", "unlink"])
+    };
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "e.toml",
+        &format!(
+            "[fs_mark]\nfiles = 30\nsize = 0\nsync = 0\nthreads = 2\nphases = \"{phases}\"\n[stop]\nrounds = 2\n\
+             [[factor]]\nname = \"directory_per_thread\"\nlevels = [0, 1]\n"
+        ),
+    );
+    let report = sandbox.succeed(&["run", "e.toml"]);
+    let run = sandbox.export("1");
+    let mut sum = vec![0.0; run.trials.len()];
+    for name in names {
+        assert!(report.contains(&format!("job {name}: ")), "{report}");
+        assert!(of_job(&run, name, "total_ios").iter().all(|(_, files)| *files == 60.0));
+        let times = of_job(&run, name, "runtime");
+        assert_eq!(times.len(), 4);
+        for (sum, ((_, seconds), (_, rate))) in
+            sum.iter_mut().zip(times.iter().zip(of_job(&run, name, "iops")))
+        {
+            assert!(*seconds > 0.0 && (rate * seconds - 60.0).abs() < 1e-6);
+            *sum += seconds;
+        }
+        // Single calls of what assay does itself: their mean lies within, and all of them within the phase.
+        let of = |what: &str| of_job(&run, name, &format!("lat_ns.{what}"));
+        assert_eq!(of("mean").is_empty(), name == "create");
+        for (((_, low), (_, mean)), ((_, high), (_, seconds))) in
+            of("min").iter().zip(of("mean")).zip(of("max").iter().zip(times))
+        {
+            assert!(
+                *low > 0.0 && *low <= mean && mean <= *high && *high <= seconds * 1e9,
+                "{low} {mean} {high}"
+            );
+        }
+    }
+    for ((_, whole), sum) in values(&run, "runtime").iter().zip(sum) {
+        assert!((whole - sum).abs() < 1e-9);
+    }
+    assert!(run.trials.iter().all(|trial| trial.notes.is_empty()), "{:?}", run.trials[0].notes);
+    put_back(&sandbox, &["e.toml"]);
+}
+
+/// The device's counters for each phase, under a filesystem that flushes at each fsync, with and without a volatile cache.
+#[test]
+fn a_phase_counts_the_flushes_that_the_write_cache_is_asked_for() {
+    if !here(EngineKind::FsMark, "fs_mark 3") || !target_bench::can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "e.toml",
+        "[fs_mark]\nfiles = 20\nsize = \"4k\"\nsync = 1\nphases = \"create,unlink\"\n[target]\nfs = \"ext4\"\n[stop]\nrounds = 1\n\
+         [[factor]]\nname = \"sysfs:queue/write_cache\"\nlevels = [\"write back\", \"write through\"]\n",
+    );
+    let own = target_bench::Loop::new(&sandbox, 64);
+    let cache = || std::fs::read_to_string(own.sys().join("queue/write_cache")).unwrap();
+    let before = cache();
+    let device = own.path.to_str().unwrap();
+    target_bench::succeed(&sandbox, &["run", "e.toml", "-t", device, "--destroy", device]);
+    assert_eq!(cache(), before);
+    let run = sandbox.export("1");
+    let facts = |level: u32| {
+        let trial =
+            run.trials.iter().find(|trial| run.cells[trial.cell as usize].levels[0] == level).unwrap();
+        run.facts[trial.facts.unwrap() as usize].get("queue.write_cache").unwrap().to_owned()
+    };
+    assert_eq!([facts(0), facts(1)], ["write back", "write through"]);
+    for (level, flushes) in of_job(&run, "create", "dev.flushes") {
+        // One fsync a file, each a commit of the journal with at least one flush.
+        assert!(if level == 0 { flushes >= 20.0 } else { flushes == 0.0 }, "{level}: {flushes}");
+    }
+    let create = of_job(&run, "create", "dev.flushes");
+    let unlink = of_job(&run, "unlink", "dev.flushes");
+    for ((_, whole), ((_, create), (_, unlink))) in
+        values(&run, "dev.flushes").iter().zip(create.iter().zip(&unlink))
+    {
+        assert_eq!(*whole, create + unlink);
+        assert!(unlink <= create);
+    }
+    for ((_, per_op), (_, whole)) in
+        values(&run, "dev.flushes_per_op").iter().zip(values(&run, "dev.flushes"))
+    {
+        assert!((per_op - whole / 40.0).abs() < 1e-12);
+    }
+    assert_eq!(of_job(&run, "create", "dev.flushes_per_op").len(), 2);
+    put_back(&sandbox, &["e.toml", "own.img"]);
+}
+
 const XFS_IO: &str = "primary = \"write.iops\"\n[xfs_io]\nprepare = [\"pwrite 0 1m\", \"fsync\"]\n\
                       commands = [\"pwrite -b ${bs} 0 256k\", \"fsync\", \"pread 0 1m\"]\n[stop]\nrounds = 1\n\
                       [[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"64k\"]\n";
@@ -146,6 +256,10 @@ fn a_wrong_setting_is_refused_before_anything_runs() {
         (&["run", "f.toml", "--aa"], "f.toml:2: dbench.time: '1' is not a whole number of seconds from 2"),
         (&["run", "f.toml", "--aa"], "there is no file /"),
         (&["run", "n.toml", "--vary", "n=4k,x"], "fs_mark.size: 'x' is not a size"),
+        (
+            &["run", "n.toml", "--vary", "n=4k,8k", "--vary", "phases=unlink"],
+            "'unlink' is not create, then chown",
+        ),
         (
             &["run", "--engine", "dbench", "--vary", "clients=1,0"],
             "dbench.clients: '0' is not a whole number",

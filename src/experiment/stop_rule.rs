@@ -1,0 +1,71 @@
+//! When a run stops, as written: rounds, the smallest difference that matters, error rate, times.
+//!
+//! Enters: `[stop]` and the command line's options over it. Leaves: a [`StopRule`], and mistakes with their places.
+
+use super::assemble::Check;
+use super::described::StopRule;
+use super::written::{Placed, Written};
+use crate::units::{parse_duration_s, parse_ratio};
+
+/// The sequential boundary is computed up to here.
+const MAX_ROUNDS: u64 = 120;
+/// No trial and no run takes longer: a year.
+const LONGEST_S: f64 = 365.0 * 86_400.0;
+/// Rounds of an A/A run unless said otherwise.
+const AA_ROUNDS: u32 = 10;
+
+impl Check<'_> {
+    pub(super) fn stop(&mut self, written: &Written) -> StopRule {
+        let mut stop = StopRule::default();
+        if written.aa {
+            stop.rounds = Some(AA_ROUNDS);
+        }
+        if let Some(rounds) = &written.max_rounds {
+            match rounds.value {
+                4..=MAX_ROUNDS => stop.max_rounds = rounds.value as u32,
+                other => {
+                    self.mistake(&rounds.place, format!("max_rounds is {other}; write 4 to {MAX_ROUNDS}"));
+                }
+            }
+        }
+        if let Some(rounds) = &written.rounds {
+            match rounds.value {
+                1..=100_000 => stop.rounds = Some(rounds.value as u32),
+                other => self.mistake(&rounds.place, format!("rounds is {other}; write 1 to 100000")),
+            }
+        }
+        if let Some(delta) = &written.delta {
+            match parse_ratio(&delta.value) {
+                Ok(ratio) if ratio > 0.0 => stop.delta = ratio,
+                Ok(_) => {
+                    self.mistake(&delta.place, "delta is 0, and no difference is that small; write e.g. 2%");
+                }
+                Err(message) => self.mistake(&delta.place, format!("delta: {message}")),
+            }
+        }
+        if let Some(alpha) = &written.alpha {
+            match parse_ratio(&alpha.value) {
+                Ok(alpha) if (1e-4..=0.5).contains(&alpha) => stop.alpha = alpha,
+                _ => self.mistake(&alpha.place, format!("alpha is {}; write 0.0001 to 0.5", alpha.value)),
+            }
+        }
+        stop.exact = written.exact;
+        stop.time_budget_s = written.time_budget.as_ref().and_then(|text| self.seconds(text));
+        stop
+    }
+
+    pub(super) fn seconds(&mut self, text: &Placed<String>) -> Option<f64> {
+        match parse_duration_s(&text.value, 1.0) {
+            Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Some(seconds),
+            Ok(seconds) => {
+                let what = if seconds > 0.0 { "a time over a year" } else { "a time of 0" };
+                self.mistake(&text.place, format!("{what}; write e.g. 10m"));
+                None
+            }
+            Err(message) => {
+                self.mistake(&text.place, message);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `dev.flushes_per_op`: the flushes of the device for each operation of the workload.
+//!
+//! Enters: the outcome of a trial with everything that was counted in it. Leaves: one sample more. What an operation is, the
+//! names of the samples say: `operations` where the engine counts them itself (dbench), else `files` (fs_mark), else all
+//! `read.total_ios`, `write.total_ios` and `trim.total_ios`; phases' `total_ios` before any of these. fsync and its like
+//! are no operations: they are what makes flushes.
+
+use crate::record::{Outcome, Sample, Unit};
+
+/// Adds the sample; nothing where flushes or operations were not counted.
+pub(super) fn add(outcome: &mut Outcome) {
+    let samples = &outcome.samples;
+    let sum = |names: &[&str]| {
+        let of = |sample: &&Sample| names.contains(&sample.metric.name.as_str());
+        let found: Vec<f64> = samples.iter().filter(of).map(|sample| sample.value).collect();
+        (!found.is_empty()).then(|| found.iter().sum::<f64>())
+    };
+    let operations = sum(&["total_ios"])
+        .or_else(|| sum(&["operations"]))
+        .or_else(|| sum(&["files"]))
+        .or_else(|| sum(&["read.total_ios", "write.total_ios", "trim.total_ios"]));
+    let of_all = |sample: &&Sample| sample.metric.job.is_empty() && sample.metric.name == "dev.flushes";
+    let flushes = samples.iter().find(of_all).map(|sample| sample.value);
+    if let (Some(flushes), Some(operations)) = (flushes, operations.filter(|n| *n > 0.0)) {
+        outcome.samples.push(Sample::new("", "dev.flushes_per_op", Unit::Count, flushes / operations));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(samples: &[(&str, &str, f64)]) -> Option<f64> {
+        let of = |(job, name, value): &(&str, &str, f64)| Sample::new(job, name, Unit::Count, *value);
+        let mut outcome = Outcome { samples: samples.iter().map(of).collect(), ..Outcome::default() };
+        add(&mut outcome);
+        let added = outcome.samples.get(samples.len());
+        added.map(|sample| {
+            assert_eq!((sample.metric.job.as_str(), sample.metric.name.as_str()), ("", "dev.flushes_per_op"));
+            sample.value
+        })
+    }
+
+    #[test]
+    fn operations_are_what_the_engine_counts() {
+        let flushes = ("", "dev.flushes", 30.0);
+        let ios = [("a", "write.total_ios", 8.0), ("b", "read.total_ios", 2.0), ("a", "sync.total_ios", 5.0)];
+        assert_eq!(with(&[flushes, ios[0], ios[1], ios[2]]), Some(3.0));
+        assert_eq!(with(&[("", "operations", 60.0), flushes]), Some(0.5));
+        assert_eq!(with(&[("", "files", 15.0), flushes]), Some(2.0));
+        let phases = [("create", "total_ios", 10.0), ("unlink", "total_ios", 5.0)];
+        assert_eq!(with(&[("", "files", 10.0), phases[0], phases[1], flushes]), Some(2.0));
+    }
+
+    #[test]
+    fn without_operations_or_flushes_there_is_none() {
+        assert_eq!(with(&[("", "dev.flushes", 3.0)]), None);
+        assert_eq!(with(&[("", "dev.flushes", 3.0), ("", "operations", 0.0)]), None);
+        assert_eq!(with(&[("create", "dev.flushes", 3.0), ("", "operations", 2.0)]), None);
+        assert_eq!(with(&[("", "operations", 2.0)]), None);
+    }
+}
