@@ -101,10 +101,15 @@ fn latest_attempts(run: &Run) -> Vec<&Trial> {
 mod tests {
     use super::super::made_up::{Made, run_of};
     use super::*;
-    use crate::record::Status;
+    use crate::record::{FailureKind, Status};
 
     fn failed() -> Status {
-        Status::Failed { reason: "no space".to_owned(), command: String::new(), output: String::new() }
+        Status::Failed {
+            kind: FailureKind::Passing,
+            reason: "no space".to_owned(),
+            command: String::new(),
+            output: String::new(),
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::made_up::{Made, run_of};
 use super::*;
-use crate::record::{Run, Series, StopRule, Trial};
+use crate::record::{FailureKind, Run, Series, StopRule, Trial};
 
 fn primary(run: &Run) -> Comparison {
     let analysis = analyse(run, &Options::default());
@@ -129,8 +129,12 @@ fn failed_and_thrown_out_rounds_are_told() {
     let mut run = run_of(&Made::default(), 10);
     run.trials[2].excluded = Some("steal above 5 %".to_owned());
     run.trials[3].excluded = Some("steal above 5 %".to_owned());
-    run.trials[8].status =
-        Status::Failed { reason: String::new(), command: String::new(), output: String::new() };
+    run.trials[8].status = Status::Failed {
+        kind: FailureKind::Passing,
+        reason: String::new(),
+        command: String::new(),
+        output: String::new(),
+    };
     let analysis = analyse(&run, &Options::default());
     assert_eq!(
         analysis.caveats,

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::record::{Run, Status, Trial};
+use crate::record::{FailureKind, Run, Status, Trial};
+use crate::report::wrapped;
 use crate::run::{Event, Sink, SinkError};
 use crate::units::{format_number, pretty_duration};
 
@@ -20,6 +21,14 @@ pub(super) struct Progress {
     done: u64,
     last_line: Instant,
     quiet: bool,
+    told: Vec<Told>,
+}
+
+/// A reason that was told, and how many other trials ended for it.
+struct Told {
+    what: &'static str,
+    reason: String,
+    others: u64,
 }
 
 impl Progress {
@@ -28,7 +37,7 @@ impl Progress {
         let bar = (!quiet && std::io::stderr().is_terminal())
             .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
         let now = Instant::now();
-        Progress { bar, begun: now, trials_left: 0, done: 0, last_line: now, quiet }
+        Progress { bar, begun: now, trials_left: 0, done: 0, last_line: now, quiet, told: Vec::new() }
     }
 
     fn say(&self, line: &str) {
@@ -60,26 +69,70 @@ impl Progress {
         format!("at most {} more", pretty_duration(eta))
     }
 
+    /// Whether nothing ended for that reason before; what was told already is only counted.
+    fn is_new(&mut self, what: &'static str, reason: &str) -> bool {
+        let known = self.told.iter_mut().find(|told| told.what == what && told.reason == reason);
+        match known {
+            Some(told) => {
+                told.others += 1;
+                false
+            }
+            None => {
+                self.told.push(Told { what, reason: reason.to_owned(), others: 0 });
+                true
+            }
+        }
+    }
+
+    fn failed(&mut self, place: &str, trial: &Trial) {
+        let Status::Failed { kind, reason, command, output } = &trial.status else { return };
+        let again = trial.attempt > 0;
+        if again && self.told.iter().any(|told| told.what == "failed" && told.reason == *reason) {
+            return self.say(&format!("{place}: failed again"));
+        }
+        if !self.is_new("failed", reason) {
+            return;
+        }
+        let what = match kind {
+            FailureKind::Passing if again => "failed again",
+            FailureKind::Passing => "failed, will be tried once more",
+            FailureKind::Lasting => "failed, and would again",
+            FailureKind::WrongData => "failed, its data are wrong",
+        };
+        self.say(&wrapped(&format!("{place}: {what}: {reason}"), "  "));
+        if !command.is_empty() {
+            self.say(&format!("  command: {command}"));
+        }
+        let lines: Vec<&str> = output.lines().collect();
+        for line in &lines[lines.len().saturating_sub(12)..] {
+            self.say(&format!("  | {line}"));
+        }
+    }
+
+    /// What was not said for each trial.
+    fn tell_others(&self) {
+        for Told { what, reason, others } in self.told.iter().filter(|told| told.others > 0) {
+            let trials = if *others == 1 { "trial" } else { "trials" };
+            self.say(&wrapped(
+                &format!("{others} other {trials} {what} for the same reason: {reason}"),
+                "  ",
+            ));
+        }
+    }
+
     fn trial_ended(&mut self, run: &Run, trial: &Trial) {
         let place = format!("round {}, {}", trial.round + 1, cell_label(run, trial.cell));
         match &trial.status {
             Status::Done => self.done += 1,
-            Status::Failed { reason, command, output } => {
-                self.done += u64::from(trial.attempt > 0);
-                let what =
-                    if trial.attempt == 0 { "failed, will be tried once more" } else { "failed again" };
-                self.say(&format!("{place}: {what}: {reason}"));
-                if !command.is_empty() {
-                    self.say(&format!("  command: {command}"));
-                }
-                let lines: Vec<&str> = output.lines().collect();
-                for line in &lines[lines.len().saturating_sub(12)..] {
-                    self.say(&format!("  | {line}"));
-                }
+            Status::Failed { .. } => {
+                self.done += u64::from(trial.is_final());
+                self.failed(&place, trial);
             }
             Status::Skipped { reason } => {
                 self.done += 1;
-                self.say(&format!("{place}: skipped: {reason}"));
+                if self.is_new("skipped", reason) {
+                    self.say(&wrapped(&format!("{place}: skipped: {reason}"), "  "));
+                }
             }
         }
         if self.quiet {
@@ -115,6 +168,7 @@ impl Sink for Progress {
             }
             Event::RoundEnds { .. } => {}
             Event::RunEnds { .. } => {
+                self.tell_others();
                 if let Some(bar) = &self.bar {
                     bar.finish_and_clear();
                 }

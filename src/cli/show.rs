@@ -88,7 +88,7 @@ fn show_trial(
     match &trial.status {
         Status::Done => {}
         Status::Skipped { reason } => writeln!(out, "        skipped: {reason}")?,
-        Status::Failed { reason, command, output } => {
+        Status::Failed { reason, command, output, .. } => {
             writeln!(out, "        failed: {reason}")?;
             if !command.is_empty() {
                 writeln!(out, "        command: {command}")?;

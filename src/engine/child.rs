@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::guard::{self, Report};
 use super::{EngineError, Task};
+use crate::record::FailureKind;
 
 /// Bytes of output kept for a failure's message.
 const TAIL_BYTES: usize = 64 * 1024;
@@ -75,7 +76,8 @@ impl Program<'_> {
 
     /// An [`EngineError::Failed`] about this program.
     pub(super) fn failed(&self, reason: String, output: String) -> EngineError {
-        EngineError::Failed { reason, command: self.shell_line(), output, so_far: Vec::new() }
+        let kind = FailureKind::Passing;
+        EngineError::Failed { kind, reason, command: self.shell_line(), output, so_far: Vec::new() }
     }
 
     /// Runs it; `on_line` sees each line of its output without the line's end.
@@ -125,7 +127,7 @@ impl Program<'_> {
 }
 
 /// A word as a shell takes it; `NAME=value` and paths stay as they read best.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -9,7 +9,7 @@ use regex::Regex;
 use super::child::{self, Program};
 use super::tool;
 use super::{Engine, EngineError, MetricPattern, Probe, Task};
-use crate::record::{Metric, Outcome, Sample};
+use crate::record::{FailureKind, Metric, Outcome, Sample};
 use crate::units::{Better, Unit};
 
 /// The command engine.
@@ -40,6 +40,7 @@ impl Engine for Command {
         let mut samples = tool::usage(&ended.report);
         if let Some(reason) = ended.end.trouble(&task.command[0]) {
             return Err(EngineError::Failed {
+                kind: FailureKind::Passing,
                 reason,
                 command: program.shell_line(),
                 output: ended.tail,
@@ -51,7 +52,13 @@ impl Engine for Command {
                 Ok(sample) => samples.push(sample),
                 Err(reason) => {
                     let command = program.shell_line();
-                    return Err(EngineError::Failed { reason, command, output: ended.tail, so_far: samples });
+                    return Err(EngineError::Failed {
+                        kind: FailureKind::Passing,
+                        reason,
+                        command,
+                        output: ended.tail,
+                        so_far: samples,
+                    });
                 }
             }
         }
@@ -215,7 +222,7 @@ mod tests {
 
     #[test]
     fn failures_name_the_command_and_show_its_output() {
-        let Err(EngineError::Failed { reason, command, output, so_far }) =
+        let Err(EngineError::Failed { reason, command, output, so_far, .. }) =
             trial("echo 'no space'; exit 3", &[])
         else {
             panic!("it succeeded")

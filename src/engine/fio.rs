@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::child::{self, End, Program};
 use super::tool::{find_program, unsupported};
 use super::{Engine, EngineError, Probe, Task, native};
-use crate::record::{FioTrial, Outcome, outcome_from_fio_json};
+use crate::record::{FailureKind, FioTrial, Outcome, outcome_from_fio_json};
 
 /// The oldest fio whose JSON this was checked against.
 const OLDEST: (u32, u32) = (3, 33);
@@ -90,6 +90,7 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
         return unsupported("the fio engine was given no job".to_owned());
     };
     let memory_failed = |error: std::io::Error| EngineError::Failed {
+        kind: FailureKind::Passing,
         reason: format!("cannot make a memory file for fio's job or output: {error}"),
         command: String::new(),
         output: String::new(),
@@ -113,8 +114,8 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     // From here on a failure's command is one that works without our memory files.
     let command = by_hand(fio, task, job);
     let repeatable = |error: EngineError| match error {
-        EngineError::Failed { reason, output, so_far, .. } => {
-            EngineError::Failed { reason, command: command.clone(), output, so_far }
+        EngineError::Failed { kind, reason, output, so_far, .. } => {
+            EngineError::Failed { kind, reason, command: command.clone(), output, so_far }
         }
         other => other,
     };
@@ -133,12 +134,18 @@ fn path_of(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
-/// What a person types to repeat the trial: the job comes on fio's standard input.
+/// What a person types to repeat the trial, in one line: the job comes on fio's standard input, and the directory, which
+/// went with the trial, is made again.
 fn by_hand(fio: &Path, task: &Task, job: &str) -> String {
+    let directory = child::quoted(&task.directory.to_string_lossy());
+    let lines: Vec<String> = job.trim_end().lines().map(child::quoted).collect();
     let argv = [fio.to_string_lossy().into_owned(), "-".to_owned()].to_vec();
-    let directory = Some(task.directory.as_path());
-    let program = Program { argv, directory, variables: child::environment(task), timeout_s: None };
-    format!("{} <<'END'\n{}\nEND", program.shell_line(), job.trim_end())
+    let program = Program { argv, directory: None, variables: child::environment(task), timeout_s: None };
+    format!(
+        "mkdir -p {directory} && cd {directory} && printf '%s\\n' {} | {}",
+        lines.join(" "),
+        program.shell_line()
+    )
 }
 
 /// An outcome from how fio ended, what it printed and its JSON.
@@ -147,8 +154,10 @@ fn judge(end: &End, printed: &str, json: &str) -> Result<Outcome, EngineError> {
     let messages: Vec<&str> =
         printed.lines().chain(before_json.lines()).map(str::trim).filter(|line| !line.is_empty()).collect();
     let failed = |reason: String, trial: Option<FioTrial>| {
+        let known = trial.as_ref().map_or(FailureKind::Passing, |trial| trial.failure_kind);
+        let kind = messages.iter().filter_map(|line| kind_of(line)).fold(known, FailureKind::max);
         let so_far = trial.map(|t| t.outcome.samples).unwrap_or_default();
-        Err(EngineError::Failed { reason, command: String::new(), output: messages.join("\n"), so_far })
+        Err(EngineError::Failed { kind, reason, command: String::new(), output: messages.join("\n"), so_far })
     };
     let own_words = messages.iter().find(|line| looks_like_an_error(line)).or(messages.first());
     let with_own_words = |reason: String| match own_words {
@@ -176,6 +185,15 @@ fn judge(end: &End, printed: &str, json: &str) -> Result<Outcome, EngineError> {
         }
     }
     Ok(outcome)
+}
+
+/// What fio's own line says of another attempt: `fio: pid=9, err=28/file:engines.c:1, …`, `verify: bad magic header …`.
+fn kind_of(line: &str) -> Option<FailureKind> {
+    if line.starts_with("verify: bad") || line.starts_with("crc32c: verify failed") {
+        return Some(FailureKind::WrongData);
+    }
+    let number = line.split_once("err=")?.1.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some(FailureKind::of_errno(number.parse().ok()?))
 }
 
 fn looks_like_an_error(line: &str) -> bool {
@@ -238,7 +256,9 @@ mod tests {
     fn fio_reads_the_job_and_writes_through_memory_files() {
         let directory = tempfile::tempdir().unwrap();
         // Shows the job and the place it runs in as its error, and writes cut JSON.
-        fake_fio(directory.path(), "cat \"$4\" >&2; pwd >&2; echo '{' >\"${3#--output=}\"");
+        let script = "[ \"$1\" = - ] && exec grep -qxF 'size=${size}'; \
+                      cat \"$4\" >&2; pwd >&2; echo '{' >\"${3#--output=}\"";
+        fake_fio(directory.path(), script);
         let task = Task {
             job: Some("[a]\nrw=write\nsize=${size}\n".to_owned()),
             directory: directory.path().to_owned(),
@@ -253,8 +273,37 @@ mod tests {
         assert!(reason.contains("fio's output cannot be read"), "{reason}");
         assert!(output.starts_with("[a]\nrw=write\nsize=${size}\n"), "{output}");
         assert!(output.contains(directory.path().to_str().unwrap()), "{output}");
-        assert!(command.ends_with("/fio - <<'END'\n[a]\nrw=write\nsize=${size}\nEND"), "{command}");
-        assert!(command.contains("size=1m"), "{command}");
+        assert!(command.ends_with("/fio -") && command.contains("size=1m"), "{command}");
+        // What a person would paste does the same, also when the directory is gone.
+        let gone = directory.path().join("gone");
+        let pasted = command.replacen(&*directory.path().to_string_lossy(), &gone.to_string_lossy(), 2);
+        let shell = std::process::Command::new("sh").args(["-c", &pasted]).output().unwrap();
+        assert!(shell.status.success() && gone.is_dir(), "{pasted}: {shell:?}");
+    }
+
+    #[test]
+    fn what_would_come_again_is_told_from_what_may_pass() {
+        for (line, kind) in [
+            (
+                "fio: pid=9, err=28/file:engines.c:1, func=xfer, error=No space left on device",
+                FailureKind::Lasting,
+            ),
+            (
+                "fio: pid=9, err=5/file:io_u.c:1889, func=io_u error, error=Input/output error",
+                FailureKind::Passing,
+            ),
+            ("fio: pid=9, err=84/file:io_u.c:2218, func=io_u_queued_complete", FailureKind::WrongData),
+            (
+                "verify: bad magic header 0, wanted acca at file x offset 0, length 4096",
+                FailureKind::WrongData,
+            ),
+            ("file x is too small", FailureKind::Passing),
+        ] {
+            let Err(EngineError::Failed { kind: found, .. }) = judge(&End::Code(1), line, "") else {
+                panic!("{line}")
+            };
+            assert_eq!(found, kind, "{line}");
+        }
     }
 
     #[test]

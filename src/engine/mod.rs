@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Outcome, Sample};
+use crate::record::{FailureKind, Outcome, Sample};
 
 /// Which engine, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -132,6 +132,8 @@ pub enum EngineError {
     /// It tried and failed.
     #[error("{reason}")]
     Failed {
+        /// Whether it may be tried again.
+        kind: FailureKind,
         /// One line: what, where, errno's name.
         reason: String,
         /// The command to repeat it by hand; empty when there is none.

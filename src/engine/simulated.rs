@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{Engine, EngineError, Probe, SimulatedCell, Task};
-use crate::record::{Direction, LatencyHistogram, LatencyKind, Metric, Outcome, Sample, Series};
+use crate::record::{Direction, FailureKind, LatencyHistogram, LatencyKind, Metric, Outcome, Sample, Series};
 use crate::units::{Better, Unit};
 
 /// Made-up length of a trial in seconds; the series has one value for each.
@@ -45,6 +45,7 @@ impl Engine for Simulated {
         std::thread::sleep(Duration::from_millis(cell.sleep_ms));
         if fails {
             return Err(EngineError::Failed {
+                kind: FailureKind::Passing,
                 reason: format!("simulated failure (fail = {}, seed {})", cell.fail, task.seed),
                 command: String::new(),
                 output: "the simulated engine was asked to fail".to_owned(),

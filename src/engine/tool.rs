@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::child::Program;
 use super::guard::Report;
 use super::{EngineError, Task};
-use crate::record::{Sample, ToolOutputError, Unit};
+use crate::record::{FailureKind, Sample, ToolOutputError, Unit};
 
 /// More output than this is no result of a benchmark.
 const MOST_BYTES: usize = 64 << 20;
@@ -91,7 +91,7 @@ pub(super) fn run(name: &str, program: &Program<'_>) -> Result<Ran, EngineError>
         Some(trouble) => {
             let reason = with_own_words(trouble, &ended.tail);
             let (command, output) = (program.shell_line(), ended.tail);
-            Err(EngineError::Failed { reason, command, output, so_far: usage })
+            Err(EngineError::Failed { kind: FailureKind::Passing, reason, command, output, so_far: usage })
         }
     }
 }
@@ -99,7 +99,14 @@ pub(super) fn run(name: &str, program: &Program<'_>) -> Result<Ran, EngineError>
 impl Ran {
     /// An [`EngineError::Failed`] about an end that looked well.
     pub(super) fn failed(self, program: &Program<'_>, reason: String) -> EngineError {
-        EngineError::Failed { reason, command: program.shell_line(), output: self.tail, so_far: self.usage }
+        let kind = FailureKind::Passing;
+        EngineError::Failed {
+            kind,
+            reason,
+            command: program.shell_line(),
+            output: self.tail,
+            so_far: self.usage,
+        }
     }
 
     /// What its output says, read by `parse`.

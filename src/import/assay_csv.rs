@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::record::{
-    Cell, Design, Factor, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
+    Cell, Design, Factor, FailureKind, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
 };
 use crate::units::{Better, Unit};
 
@@ -134,7 +134,12 @@ fn trial(run: &mut Run, known: &mut Known, record: &csv::StringRecord) -> Result
         facts: None,
         status: match status {
             "done" | "excluded" => Status::Done,
-            "failed" => Status::Failed { reason: reason(), command: String::new(), output: String::new() },
+            "failed" => Status::Failed {
+                kind: FailureKind::Passing,
+                reason: reason(),
+                command: String::new(),
+                output: String::new(),
+            },
             "skipped" => Status::Skipped { reason: reason() },
             other => {
                 let reason = "which is not done, excluded, failed or skipped";

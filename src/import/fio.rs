@@ -1,7 +1,7 @@
 //! fio JSON: one observation a document; the options it was run with become facts, so that arms that differ in one
 //! undeclared are named, and options that vary inside an arm become rows (in `assemble`).
 
-use crate::record::{FioJsonError, HostFacts, Status, outcome_from_fio_json};
+use crate::record::{FailureKind, FioJsonError, HostFacts, Status, outcome_from_fio_json};
 
 use super::error::{ImportError, Problem};
 use super::observation::{Batch, Observation};
@@ -53,7 +53,12 @@ pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> 
         observation.started_unix_ns = trial.started_unix_ns;
         observation.elapsed_s = trial.elapsed_s;
         if let Some(reason) = trial.error {
-            observation.status = Status::Failed { reason, command: String::new(), output: String::new() };
+            observation.status = Status::Failed {
+                kind: FailureKind::Passing,
+                reason,
+                command: String::new(),
+                output: String::new(),
+            };
         }
         observation.values =
             trial.outcome.samples.iter().map(|sample| (batch.metric(&sample.metric), sample.value)).collect();

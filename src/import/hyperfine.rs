@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::record::{Metric, Status};
+use crate::record::{FailureKind, Metric, Status};
 use crate::units::{Better, Unit};
 
 use super::error::{ImportError, Problem};
@@ -67,6 +67,7 @@ pub(super) fn read(
             }
             if let Some(Some(code)) = benchmark.exit_codes.get(index).filter(|code| **code != Some(0)) {
                 observation.status = Status::Failed {
+                    kind: FailureKind::Passing,
                     reason: format!("exit code {code}"),
                     command: benchmark.command.clone(),
                     output: String::new(),

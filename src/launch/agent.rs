@@ -13,7 +13,7 @@ use super::time_limit::TimeLimit;
 use super::{Answer, PROTOCOL, Reply, Request, descendants};
 use crate::engine::{self, Engine, EngineError, EngineKind, Task};
 use crate::observe::{self, Observer};
-use crate::record::{HostFacts, Outcome, Sample};
+use crate::record::{FailureKind, HostFacts, Outcome, Sample};
 use crate::target::{self, TargetError};
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
@@ -111,12 +111,15 @@ fn not_ready(error: TargetError) -> Answer {
         (reason, hint) if hint.is_empty() => reason,
         (reason, hint) => format!("{reason}\nhint: {hint}"),
     };
+    let kind = FailureKind::Passing;
     match error {
         TargetError::Unavailable { .. } => Answer::Unsupported { reason },
         TargetError::Failed { command, output, .. } => {
-            Answer::Failed { reason, command, output, so_far: Vec::new() }
+            Answer::Failed { kind, reason, command, output, so_far: Vec::new() }
         }
-        _ => Answer::Failed { reason, command: String::new(), output: String::new(), so_far: Vec::new() },
+        _ => {
+            Answer::Failed { kind, reason, command: String::new(), output: String::new(), so_far: Vec::new() }
+        }
     }
 }
 
@@ -130,6 +133,7 @@ fn after_hook(request: &Request, answer: Answer) -> Answer {
 
 fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
     let failed = |reason: String, output: String| Answer::Failed {
+        kind: FailureKind::Passing,
         reason,
         command: format!("sh -c {}", shlex::try_quote(script).unwrap_or_default()),
         output,
@@ -169,7 +173,8 @@ fn time_limit(request: &Request, so_far: &Reply) -> Option<(f64, TimeLimit)> {
 
 fn too_long(limit_s: f64, so_far: Vec<Sample>) -> Answer {
     let reason = format!("the trial took longer than the limit of {limit_s} s and was stopped");
-    Answer::Failed { reason, command: String::new(), output: String::new(), so_far }
+    let kind = FailureKind::Passing;
+    Answer::Failed { kind, reason, command: String::new(), output: String::new(), so_far }
 }
 
 /// The observers that were asked for by name.
@@ -214,7 +219,10 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
         Ok(outcome)
     });
     match result {
-        Err(EngineError::Failed { so_far, .. }) if stopped_after.is_some() => {
+        // Wrong data are told whatever came afterwards.
+        Err(EngineError::Failed { kind, so_far, .. })
+            if stopped_after.is_some() && kind != FailureKind::WrongData =>
+        {
             too_long(stopped_after.unwrap_or_default(), so_far)
         }
         Ok(outcome) if stopped_after.is_some() => {
@@ -222,8 +230,8 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
         }
         Ok(outcome) => Answer::Done(outcome),
         Err(EngineError::Unsupported { reason }) => Answer::Unsupported { reason },
-        Err(EngineError::Failed { reason, command, output, so_far }) => {
-            Answer::Failed { reason, command, output, so_far }
+        Err(EngineError::Failed { kind, reason, command, output, so_far }) => {
+            Answer::Failed { kind, reason, command, output, so_far }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::{Answer, LaunchError, Launcher, Reply, Request};
-use crate::record::HostFacts;
+use crate::record::{FailureKind, HostFacts};
 
 /// How long an agent may take to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -138,6 +138,7 @@ fn dead(reason: &str, errors: &Receiver<Vec<u8>>) -> Reply {
     let words = errors.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
     Reply {
         answer: Answer::Failed {
+            kind: FailureKind::Passing,
             reason: reason.to_owned(),
             command: String::new(),
             output: String::from_utf8_lossy(&words).into_owned(),

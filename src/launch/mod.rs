@@ -12,7 +12,7 @@ mod time_limit;
 use serde::{Deserialize, Serialize};
 
 pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
-use crate::record::{HostFacts, Outcome, Sample};
+use crate::record::{FailureKind, HostFacts, Outcome, Sample};
 pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
@@ -53,6 +53,9 @@ pub enum Answer {
     Done(Outcome),
     /// It failed.
     Failed {
+        /// Whether it may be tried again.
+        #[serde(default)]
+        kind: FailureKind,
         /// One line.
         reason: String,
         /// To repeat by hand.

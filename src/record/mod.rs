@@ -6,6 +6,7 @@
 mod dbench;
 mod design;
 mod facts;
+mod failure_kind;
 mod fio_json;
 mod fs_mark;
 mod histogram;
@@ -17,6 +18,7 @@ mod xfs_io;
 pub use dbench::{is_dbench_line, outcomes_from_dbench};
 pub use design::{Cell, Design, Factor, StopRule};
 pub use facts::HostFacts;
+pub use failure_kind::FailureKind;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};
 pub use fs_mark::{is_fs_mark_line, outcomes_from_fs_mark};
 pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};

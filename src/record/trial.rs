@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LatencyHistogram, Sample};
+use super::{FailureKind, LatencyHistogram, Sample};
 
 /// What an engine delivers for one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,8 +36,11 @@ pub struct Series {
 pub enum Status {
     /// It ran; its values count.
     Done,
-    /// It failed, also on its retry.
+    /// It failed.
     Failed {
+        /// Whether it may be tried again.
+        #[serde(default)]
+        kind: FailureKind,
         /// What went wrong, one line.
         reason: String,
         /// The command that failed, to repeat by hand.
@@ -61,7 +64,7 @@ pub struct Trial {
     pub round: u32,
     /// Place within the round, from 0.
     pub position: u32,
-    /// 0, or 1 for the retry after a failure.
+    /// 0, or 1 for the second one after a failure that may have been of the moment.
     pub attempt: u32,
     /// Start, nanoseconds since the Unix epoch; 0 when unknown.
     pub started_unix_ns: u64,
@@ -88,6 +91,16 @@ impl Trial {
     #[must_use]
     pub fn value(&self, metric: u32) -> Option<f64> {
         self.values.iter().find(|(index, _)| *index == metric).map(|(_, value)| *value)
+    }
+
+    /// Whether no further attempt at it follows: done, skipped, failed for the second time or in a way that would
+    /// come again.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match &self.status {
+            Status::Failed { kind, .. } => self.attempt >= 1 || !kind.is_tried_again(),
+            Status::Done | Status::Skipped { .. } => true,
+        }
     }
 
     /// Whether its values may be judged.

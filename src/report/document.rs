@@ -117,7 +117,11 @@ impl<'a> Document<'a> {
             verdicts,
             tables,
             exploratory,
-            exploratory_hidden: hidden.len(),
+            // What was not measured shows nothing, clear or not.
+            exploratory_hidden: hidden
+                .iter()
+                .filter(|c| !matches!(c.verdict, Verdict::NotMeasured(_)))
+                .count(),
             footnotes: footnotes.into_texts(),
             notes: notes(run, analysis, &common_caveats(&primary), &names),
             noise: noise(run, analysis.noise_floor.as_ref()),

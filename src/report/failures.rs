@@ -8,7 +8,7 @@ use crate::record::{Run, Status};
 /// Trials that ended the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// `failed`, `skipped`, or `left out` for a round thrown out by rule.
+    /// `failed` (also `failed at first, …`), `skipped`, or `left out` for a round thrown out by rule.
     pub what: &'static str,
     /// The cell, `direct=1, bs=4k`.
     pub cell: String,
@@ -42,14 +42,25 @@ const MOST_KINDS: usize = 20;
 /// Rounds named for each.
 const MOST_ROUNDS: usize = 10;
 
-/// All trials of a run without values that count, grouped by cell and reason.
+/// All trials of a run without values that count, grouped by cell and reason. Of two attempts at a trial the second one
+/// counts; the first is told when it failed otherwise, or when the second did not.
 pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
     let mut groups: Vec<(u32, Failure)> = Vec::new();
     let mut untold = 0;
     for trial in &run.trials {
+        let later = run.trials.iter().find(|t| {
+            (t.round, t.position, t.cell) == (trial.round, trial.position, trial.cell)
+                && t.attempt > trial.attempt
+        });
         let (what, reason, command, output) = match (&trial.status, &trial.excluded) {
-            (Status::Failed { reason, command, output }, _) => {
-                ("failed", reason, command.as_str(), output.as_str())
+            (Status::Failed { reason, command, output, .. }, _) => {
+                let what = match later.map(|later| &later.status) {
+                    None => "failed",
+                    Some(Status::Failed { reason: again, .. }) if again == reason => continue,
+                    Some(Status::Failed { .. }) => "failed at first, and then otherwise",
+                    Some(_) => "failed at first, and not when tried again",
+                };
+                (what, reason, command.as_str(), output.as_str())
             }
             (Status::Skipped { reason }, _) => ("skipped", reason, "", ""),
             (Status::Done, Some(rule)) => ("left out", rule, "", ""),

@@ -85,18 +85,15 @@ pub(super) fn fold_lines(text: &str, columns: usize, indent: &str) -> String {
     out
 }
 
-/// A command line broken between its words, so that it can be pasted into a shell; what no shell would read is
-/// folded as it is.
+/// A command line broken between its words, so that it can be pasted into a shell: each word stays as it was written,
+/// however long. What spans lines, or what no shell would read, is folded as it is.
 pub(super) fn fold_command(command: &str, columns: usize, indent: &str) -> String {
-    let words = shlex::split(command).unwrap_or_default();
-    let quoted: Option<Vec<String>> =
-        words.iter().map(|word| shlex::try_quote(word).ok().map(|quoted| quoted.into_owned())).collect();
-    let room = columns.saturating_sub(width(indent) + 4);
-    let Some(quoted) = quoted.filter(|q| !q.is_empty() && q.iter().all(|word| width(word) <= room)) else {
+    let words = written_words(command);
+    let Some(words) = words.filter(|words| !words.is_empty() && !command.contains(char::is_control)) else {
         return fold_lines(command, columns, indent);
     };
     let mut lines = vec![indent.to_owned()];
-    for (at, word) in quoted.iter().enumerate() {
+    for (at, word) in words.iter().enumerate() {
         let line = lines.last().map_or(0, |line| width(line));
         if at > 0 && line + 1 + width(word) + 2 > columns {
             lines.push(" ".repeat(width(indent) + 2));
@@ -106,10 +103,30 @@ pub(super) fn fold_command(command: &str, columns: usize, indent: &str) -> Strin
             line.push(' ');
         }
         if let Some(line) = lines.last_mut() {
-            line.extend(word.chars().map(|c| if c.is_control() { '?' } else { c }));
+            line.push_str(word);
         }
     }
     format!("{}\n", lines.join(" \\\n"))
+}
+
+/// The words of a shell's line with their quotes; `None` when a quote does not end.
+fn written_words(command: &str) -> Option<Vec<&str>> {
+    let (mut words, mut begun, mut quote, mut escaped) = (Vec::new(), None, None, false);
+    for (at, character) in command.char_indices() {
+        if begun.is_none() && character != ' ' {
+            begun = Some(at);
+        }
+        match (character, quote) {
+            _ if escaped => escaped = false,
+            ('\\', None | Some('"')) => escaped = true,
+            ('\'' | '"', None) => quote = Some(character),
+            (closing, Some(open)) if closing == open => quote = None,
+            (' ', None) => words.extend(begun.take().map(|from| &command[from..at])),
+            _ => {}
+        }
+    }
+    words.extend(begun.map(|from| &command[from..]));
+    (quote.is_none() && !escaped).then_some(words)
 }
 
 /// Text in one line: control characters become blanks.

@@ -36,6 +36,12 @@ const LKML_COLUMNS: usize = 72;
 /// Columns fewer than these are not honoured.
 const LEAST_COLUMNS: usize = 60;
 
+/// A message for people, wrapped to the columns of the text format; lines after the first begin with `rest`.
+#[must_use]
+pub fn wrapped(message: &str, rest: &str) -> String {
+    layout::wrap(message, TEXT_COLUMNS, "", rest)
+}
+
 /// Writes a document down in a format, without colour, in the format's usual width.
 #[must_use]
 pub fn render(document: &Document<'_>, format: Format) -> String {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::event::{Event, Sink, SinkError};
 use crate::host::Limits as DisturbanceLimits;
 use crate::launch::{Answer, EngineKind, LaunchError, Launcher, Reply, Request};
-use crate::record::{Outcome, Run, RunState, Status, Trial};
+use crate::record::{FailureKind, Outcome, Run, RunState, Status, Trial};
 
 /// Rules fixed before the first trial; none of them can see an outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +40,8 @@ pub enum Ending {
     Interrupted,
     /// A cell failed in two rounds running.
     Failed,
+    /// Fewer than two cells are left: the others failed as they would again.
+    Hopeless,
 }
 
 /// Everything needed to execute a plan.
@@ -74,7 +76,7 @@ impl Execution<'_> {
         self.run.state = match ending {
             Ok(Ending::Finished) => RunState::Finished,
             Ok(Ending::Interrupted) => RunState::Interrupted,
-            Ok(Ending::Failed) | Err(_) => RunState::Failed,
+            Ok(Ending::Failed | Ending::Hopeless) | Err(_) => RunState::Failed,
         };
         self.tell(|run| Event::RunEnds { run })?;
         ending
@@ -82,12 +84,13 @@ impl Execution<'_> {
 
     fn trials_left(&self) -> u64 {
         let planned = u64::from(self.limits.rounds) * self.run.cells.len() as u64;
-        let done = self.run.trials.iter().filter(|t| is_final(t) && t.excluded.is_none());
+        let done = self.run.trials.iter().filter(|t| t.is_final() && t.excluded.is_none());
         planned.saturating_sub(done.count() as u64)
     }
 
     fn rounds(&mut self) -> Result<Ending, RunError> {
         let begun = Instant::now();
+        let session = self.run.trials.len();
         let mut round = 0;
         // A round thrown out is made up for, but not for ever on a machine that is never calm.
         while self.rounds_that_count(round) < self.limits.rounds && round < 2 * self.limits.rounds {
@@ -95,7 +98,7 @@ impl Execution<'_> {
             let this = round;
             round += 1;
             if !was_complete {
-                match self.round(this)? {
+                match self.round(this, session)? {
                     Ending::Finished => {}
                     other => return Ok(other),
                 }
@@ -107,9 +110,9 @@ impl Execution<'_> {
             if (self.decided)(self.run) {
                 return Ok(Ending::Finished);
             }
-            if self.nothing_left_to_compare() {
+            if let Some(reason) = self.nothing_left_to_compare(session) {
                 self.run.notes.push("ended early: fewer than two cells can be run here".to_owned());
-                return Ok(Ending::Finished);
+                return Ok(reason);
             }
             if self.rounds_that_count(round) < self.limits.rounds
                 && self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget)
@@ -143,7 +146,7 @@ impl Execution<'_> {
             of_round().any(|t| t.excluded.is_some()) && of_round().any(|t| t.excluded.is_none());
         !half_excluded
             && order.iter().enumerate().all(|(position, cell)| {
-                self.skipped(*cell) || self.attempts(round, position as u32).any(is_final)
+                self.skipped(*cell) || self.attempts(round, position as u32).any(Trial::is_final)
             })
     }
 
@@ -156,23 +159,34 @@ impl Execution<'_> {
         self.run.trials.iter().any(skipped)
     }
 
-    fn nothing_left_to_compare(&self) -> bool {
-        let cells = self.run.cells.len();
-        let left = (0..cells).filter(|cell| !self.skipped(*cell)).count();
-        left < cells && left < 2
+    /// Whether the cell failed in this session, which began with trial number `session`, as it would again. Failures
+    /// of an earlier session are what a resumed run wants to get over.
+    fn given_up(&self, cell: usize, session: usize) -> bool {
+        let hopeless = |t: &Trial| {
+            t.cell as usize == cell && matches!(t.status, Status::Failed { kind: FailureKind::Lasting, .. })
+        };
+        self.run.trials[session..].iter().any(hopeless)
     }
 
-    fn round(&mut self, round: u32) -> Result<Ending, RunError> {
+    /// How the run ends when fewer than two cells can be run.
+    fn nothing_left_to_compare(&self, session: usize) -> Option<Ending> {
+        let cells = self.run.cells.len();
+        let left = (0..cells).filter(|cell| !self.skipped(*cell) && !self.given_up(*cell, session)).count();
+        let failed = (0..cells).any(|cell| self.given_up(cell, session));
+        (left < cells && left < 2).then_some(if failed { Ending::Hopeless } else { Ending::Finished })
+    }
+
+    fn round(&mut self, round: u32, session: usize) -> Result<Ending, RunError> {
         // A session that was killed may have seen the disturbance without coming to the round's end.
         let mut disturbed =
             self.run.trials.iter().filter(|t| t.round == round).find_map(|t| t.excluded.clone());
         for (position, cell) in (self.order)(round).into_iter().enumerate() {
-            if self.skipped(cell) {
+            if self.skipped(cell) || self.given_up(cell, session) {
                 continue;
             }
             let mut tried = false;
             loop {
-                let known: Vec<bool> = self.attempts(round, position as u32).map(is_final).collect();
+                let known: Vec<bool> = self.attempts(round, position as u32).map(Trial::is_final).collect();
                 if known.contains(&true) {
                     break;
                 }
@@ -217,7 +231,7 @@ impl Execution<'_> {
             self.run.trials.iter().any(|t| {
                 t.cell as usize == cell
                     && t.round == round
-                    && t.attempt == 1
+                    && t.is_final()
                     && matches!(t.status, Status::Failed { .. })
             })
         };
@@ -287,11 +301,6 @@ enum Attempt {
     Interrupted,
 }
 
-/// Whether no further attempt will follow: done, skipped, or failed for the second time.
-fn is_final(trial: &Trial) -> bool {
-    !matches!(trial.status, Status::Failed { .. }) || trial.attempt >= 1
-}
-
 /// Moves what the agent answered into the trial.
 fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
     if reply.facts != crate::record::HostFacts::default() {
@@ -311,13 +320,13 @@ fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
             trial.series = outcome.series;
             trial.notes = outcome.notes;
         }
-        Answer::Failed { reason, command, output, so_far } => {
+        Answer::Failed { kind, reason, command, output, so_far } => {
             // What was counted until then is kept beside the reason; nothing that failed is ever judged.
             for sample in so_far {
                 let metric = run.metric_index(&sample.metric);
                 trial.values.push((metric, sample.value));
             }
-            trial.status = Status::Failed { reason, command, output };
+            trial.status = Status::Failed { kind, reason, command, output };
         }
         Answer::Unsupported { reason } => trial.status = Status::Skipped { reason },
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay::host::{Disturbance, Limits as DisturbanceLimits};
 use assay::launch::{Answer, EngineKind, LaunchError, Launcher, PROTOCOL, Reply, Request, Task};
-use assay::record::{HostFacts, Outcome, Run, RunState, Sample, Source, Status, Unit};
+use assay::record::{FailureKind, HostFacts, Outcome, Run, RunState, Sample, Source, Status, Unit};
 use assay::run::{Ending, Event, Execution, Limits, RunError, Sink, SinkError};
 use assay::target::TargetSpec;
 
@@ -74,7 +74,12 @@ fn done() -> Result<Reply, LaunchError> {
 }
 
 fn failed(reason: &str) -> Result<Reply, LaunchError> {
+    failed_as(FailureKind::Passing, reason)
+}
+
+fn failed_as(kind: FailureKind, reason: &str) -> Result<Reply, LaunchError> {
     Ok(reply(Answer::Failed {
+        kind,
         reason: reason.to_owned(),
         command: "false".to_owned(),
         output: "its last words".to_owned(),
@@ -207,7 +212,7 @@ fn a_failed_trial_is_tried_once_more() {
         log.joined(),
         "begin 2 | 0.0.0 | done | 0.1.0 | failed x | 0.1.1 | done | round 0 | end Finished"
     );
-    let Status::Failed { reason, command, output } = &run.trials[1].status else {
+    let Status::Failed { reason, command, output, .. } = &run.trials[1].status else {
         panic!("{:?}", run.trials)
     };
     assert_eq!((reason.as_str(), command.as_str(), output.as_str()), ("x", "false", "its last words"));
@@ -225,6 +230,46 @@ fn a_trial_that_fails_twice_leaves_its_round_without_it_and_the_run_goes_on() {
     );
     let counted = |round| run.trials.iter().filter(|t| t.round == round && t.counts()).count();
     assert_eq!((counted(0), counted(1), counted(2)), (1, 2, 2));
+}
+
+#[test]
+fn what_would_fail_again_is_not_tried_again_and_the_others_go_on() {
+    let mut run = run_of(&["a", "b", "c"]);
+    let script = |cell, _, _| if cell == 1 { failed_as(FailureKind::Lasting, "EMFILE") } else { done() };
+    let (ending, log, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(asked, [(0, 0), (1, 0), (2, 0), (2, 1), (0, 1), (0, 2), (2, 2)]);
+    assert!(
+        log.joined().starts_with("begin 9 | 0.0.0 | done | 0.1.0 | failed EMFILE | 0.2.0 | done | round 0")
+    );
+    // A later session is what shall get over it: the rounds are made whole.
+    let (ending, _, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &|_, _, _| done());
+    assert_eq!((ending.unwrap(), asked), (Ending::Finished, vec![(1, 1), (1, 2)]));
+}
+
+#[test]
+fn with_fewer_than_two_cells_left_it_ends_with_the_round() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, _, _| if cell == 0 { failed_as(FailureKind::Lasting, "EACCES") } else { done() };
+    let (ending, _, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), asked), (Ending::Hopeless, vec![(0, 0), (1, 0)]));
+    assert_eq!(run.state, RunState::Failed);
+}
+
+#[test]
+fn wrong_data_are_never_tried_again_and_twice_running_stop_the_run() {
+    let mut run = run_of(&["a", "b"]);
+    let wrong = |cell, round| (cell, round) == (1, 0);
+    let script = |cell, round, _| {
+        if wrong(cell, round) { failed_as(FailureKind::WrongData, "EILSEQ") } else { done() }
+    };
+    let (ending, _, asked) = Session { rounds: 2, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 4));
+    assert!(run.trials[1].is_final() && !run.trials[1].counts());
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, _, _| if cell == 1 { failed_as(FailureKind::WrongData, "EILSEQ") } else { done() };
+    let (ending, _, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), asked), (Ending::Failed, vec![(0, 0), (1, 0), (1, 1)]));
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::process::Command;
 
 use crate::device_counters::LoopDevice;
 use crate::failing_case::{Case, Mounted, PLAIN, failing, is_root};
-use crate::sandbox::Sandbox;
+use assay::record::{FailureKind, Status};
+
+use crate::sandbox::{Sandbox, errors};
 use crate::tools::available;
 
 #[test]
@@ -313,6 +315,27 @@ fn data_that_is_not_what_was_written() {
         format!("[v]\nrw=read\nbs=4k\nsize=64k\nverify=crc32c\nverify_fatal=1\nfilename={here}/${{X}}\n");
     Case { job: &read, good: "good", bad: "bad", words: &["bad", "20480", "crc32c"], ..PLAIN }
         .fails(&sandbox);
+    // Wrong once, then right again: no second attempt may hide it.
+    for engine in ["native", "fio"] {
+        if engine == "fio" && !available("fio") {
+            continue;
+        }
+        std::fs::remove_file(sandbox.path().join("assay.db")).unwrap();
+        let _ = std::fs::remove_file(sandbox.path().join("once"));
+        sandbox.write("job.fio", &read.replace("${X}", "data").replace("bs=4k", "bs=${BS}"));
+        let turn = "if [ -e once ]; then cp good data; else touch once; cp bad data; fi";
+        let hook = format!("cd {here} && {turn}");
+        let run = ["run", "job.fio", "--vary", "BS=4k,4096", "--rounds", "4", "--keep-disturbed", "--engine"];
+        let output = sandbox.run(&[&run[..], &[engine, "--before", &hook]].concat());
+        let (said, report) = (errors(&output), String::from_utf8_lossy(&output.stdout).into_owned());
+        assert_eq!(output.status.code(), Some(1), "{engine}: {said}");
+        assert!(said.contains("verification failed: one trial found data"), "{engine}: {said}");
+        assert!(report.contains("1 trial of BS="), "{report}");
+        let run = sandbox.export("1");
+        let wrong = |status: &Status| matches!(status, Status::Failed { kind: FailureKind::WrongData, .. });
+        assert!(wrong(&run.trials[0].status), "{engine}: {:?}", run.trials[0]);
+        assert_eq!((run.trials.len(), run.trials.iter().filter(|t| t.counts()).count()), (8, 7), "{engine}");
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use assay::analyse::{
     Role, RowKey, Verdict,
 };
 use assay::record::{
-    Cell, Design, Direction, Factor, HostFacts, LatencyKind, Metric, RECORD_VERSION, Run, RunState, Series,
-    Source, Status, StopRule, Trial,
+    Cell, Design, Direction, Factor, FailureKind, HostFacts, LatencyKind, Metric, RECORD_VERSION, Run,
+    RunState, Series, Source, Status, StopRule, Trial,
 };
 use assay::units::{Better, Unit};
 
@@ -318,6 +318,7 @@ pub(crate) fn measured() -> (Run, Analysis) {
         }
     }
     run.trials[13].status = Status::Failed {
+        kind: FailureKind::Passing,
         reason: "write to /mnt/the disk/w.0.0: no space left on device (ENOSPC), 4096 bytes missing"
             .to_owned(),
         command: "assay agent < request.json".to_owned(),
@@ -507,6 +508,7 @@ pub(crate) fn nasty() -> (Run, Analysis) {
             }
             if cell == 2 {
                 one.status = Status::Failed {
+                    kind: FailureKind::Passing,
                     reason: "x".repeat(130),
                     command: "y ".repeat(80),
                     output: "\u{1b}[31mred\u{1b}[0m\ttab\n".to_owned(),

@@ -1,8 +1,8 @@
 //! The store: what goes in comes out; older schemas are migrated, newer and foreign files refused unchanged.
 
 use assay::record::{
-    Cell, Design, Direction, Factor, HostFacts, LatencyHistogram, LatencyKind, RECORD_VERSION, Run, RunState,
-    Sample, Series, Source, Status, StopRule, Trial,
+    Cell, Design, Direction, Factor, FailureKind, HostFacts, LatencyHistogram, LatencyKind, RECORD_VERSION,
+    Run, RunState, Sample, Series, Source, Status, StopRule, Trial,
 };
 use assay::store::{Store, StoreError};
 use assay::units::Unit;
@@ -80,7 +80,12 @@ fn a_run_comes_back_as_it_went_in() {
         values: vec![1.5, -0.0],
     });
     last.notes.push("kept".to_owned());
-    last.status = Status::Failed { reason: "r".to_owned(), command: "c".to_owned(), output: "o".to_owned() };
+    last.status = Status::Failed {
+        kind: FailureKind::Passing,
+        reason: "r".to_owned(),
+        command: "c".to_owned(),
+        output: "o".to_owned(),
+    };
     let id = store.insert_run(&original).unwrap();
     original.id = Some(id);
     assert_eq!(store.load_run(id).unwrap(), original);

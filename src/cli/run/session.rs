@@ -16,7 +16,7 @@ use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
 use crate::launch::{Answer, LaunchError, Launcher, Request};
 use crate::plan::Writes;
-use crate::record::{RunState, Status};
+use crate::record::{FailureKind, RunState, Status};
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
 use crate::target::{self, WorkDirectory};
@@ -49,6 +49,11 @@ pub(super) fn execute(args: &Args, store: &mut Store, prepared: &mut Prepared) -
                 .hint(format!("assay run --resume {id}{} goes on with it", database_flag(args)))
                 .into())
         }
+        Ending::Hopeless => Err(Failure::tool(format!(
+            "run {id} was stopped: what failed would fail again, and fewer than two cells are left"
+        ))
+        .hint(format!("change what they ask for; assay show {id}{} has every trial", database_flag(args)))
+        .into()),
         Ending::Failed => {
             Err(Failure::tool(format!("run {id} was stopped: a cell failed in two rounds running"))
                 .hint(format!("assay show {id}{} has the command and its last output", database_flag(args)))
@@ -228,7 +233,13 @@ pub(super) fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How many trials found data that are not what was written.
+pub(super) fn wrong_data(run: &crate::record::Run) -> usize {
+    let wrong = |status: &Status| matches!(status, Status::Failed { kind: FailureKind::WrongData, .. });
+    run.trials.iter().filter(|trial| wrong(&trial.status)).count()
+}
+
 /// Whether any trial failed for good.
 pub(super) fn any_failed(run: &crate::record::Run) -> bool {
-    run.trials.iter().any(|trial| trial.attempt > 0 && matches!(trial.status, Status::Failed { .. }))
+    run.trials.iter().any(|trial| trial.is_final() && matches!(trial.status, Status::Failed { .. }))
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::Args;
-use super::session::any_failed;
+use super::session::{any_failed, wrong_data};
 use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::compare::check_primary;
@@ -54,7 +54,14 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     if any_failed(run) {
         let id = run.id.unwrap_or_default();
         let db = super::session::database_flag(args);
-        return Err(Failure::tool("some trials failed; their rounds do not count")
+        let what = match wrong_data(run) {
+            0 => "some trials failed; their rounds do not count".to_owned(),
+            1 => "verification failed: one trial found data that are not what was written".to_owned(),
+            trials => {
+                format!("verification failed: {trials} trials found data that are not what was written")
+            }
+        };
+        return Err(Failure::tool(what)
             .hint(format!("assay show {id}{db} has their commands and last output"))
             .into());
     }

@@ -16,10 +16,10 @@ const ONLINE_CPUS: &str = "/sys/devices/system/cpu/online";
 /// Restricts the calling thread as `job` asks.
 ///
 /// # Errors
-/// [`Failure::Job`] when there is no such processor or node, when none is left, or when the kernel gives less than was
+/// [`Failure::Setting`] when there is no such processor or node, when none is left, or when the kernel gives less than was
 /// asked for.
 pub(super) fn apply(job: &Job, instance: &Instance) -> Result<(), Failure> {
-    let failed = |what: String| Failure::Job { job: job.name.clone(), what };
+    let failed = |what: String| Failure::Setting { job: job.name.clone(), what };
     let listed = |path: &str| numbers_of(&std::fs::read_to_string(path).unwrap_or_default());
     let online = listed(ONLINE_CPUS);
     let mut wanted = wanted(job, instance, &online).map_err(failed)?;

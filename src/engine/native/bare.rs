@@ -106,7 +106,7 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
             };
             if moved != Ok(block as usize) {
                 let what = moved.map_or_else(errno_text, |n| format!("{n} of {block} bytes"));
-                return Err(Failure::Job { job: job.name.clone(), what });
+                return Err(Failure::Setting { job: job.name.clone(), what });
             }
             ios += 1;
         }

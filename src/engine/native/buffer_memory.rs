@@ -24,9 +24,9 @@ impl Mapping {
     /// `bytes` as `job` asks for them.
     ///
     /// # Errors
-    /// [`Failure::Job`] with the setting that helps: huge pages to be reserved, a limit to be raised.
+    /// [`Failure::Setting`] with the setting that helps: huge pages to be reserved, a limit to be raised.
     pub(super) fn new(job: &Job, bytes: usize) -> Result<Mapping, Failure> {
-        let failed = |what: String| Failure::Job { job: job.name.clone(), what };
+        let failed = |what: String| Failure::Setting { job: job.name.clone(), what };
         let memory = job.memory;
         let unit = if memory.huge_pages { huge_page_bytes() } else { 1 };
         let length = bytes.max(1).next_multiple_of(unit);

@@ -26,7 +26,7 @@ impl Buffers {
     /// `count` buffers for the blocks of `job`, filled once where it writes.
     ///
     /// # Errors
-    /// [`Failure::Job`] where the memory that the job asks for is not to be had.
+    /// [`Failure::Setting`] where the memory that the job asks for is not to be had.
     pub(super) fn for_job(job: &Job, count: usize, seed: u64) -> Result<Buffers, Failure> {
         let stride = stride(job.max_block() as usize);
         let memory = Mapping::new(job, stride * count)?;

@@ -95,7 +95,8 @@ impl Running<'_> {
                     _ => "",
                 };
                 let error = format!("{}{hint}", errno_text(errno));
-                Failure::Transfer { operation, path, offset, length, error }
+                let errno = errno.raw_os_error();
+                Failure::Transfer { operation, path, offset, length, errno, error }
             }
         }
     }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::record::FailureKind;
+
 /// Why a job ended early. It crosses a process boundary, hence plain data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(super) enum Failure {
@@ -23,9 +25,9 @@ pub(super) enum Failure {
     )]
     NoDirect { path: PathBuf },
     #[error("{what} {path}: {error}")]
-    File { what: String, path: PathBuf, error: String },
+    File { what: String, path: PathBuf, errno: i32, error: String },
     #[error("{operation} of {length} bytes at offset {offset} of {path}: {error}")]
-    Transfer { operation: String, path: PathBuf, offset: u64, length: u64, error: String },
+    Transfer { operation: String, path: PathBuf, offset: u64, length: u64, errno: i32, error: String },
     #[error("short {operation} at offset {offset} of {path}: {moved} of {length} bytes")]
     Short { operation: String, path: PathBuf, offset: u64, length: u64, moved: u64 },
     #[error(
@@ -34,19 +36,42 @@ pub(super) enum Failure {
     )]
     Verify { path: PathBuf, offset: u64, length: u64, what: String, more: u64 },
     #[error("{method}: {error}")]
-    Method { method: String, error: String },
+    Method { method: String, errno: i32, error: String },
+    /// Something of the moment: another attempt may do better.
     #[error("job '{job}': {what}")]
     Job { job: String, what: String },
+    /// What the job asks is not to be had here, now or in a moment.
+    #[error("job '{job}': {what}")]
+    Setting { job: String, what: String },
 }
 
 impl Failure {
+    /// Whether it would come again.
+    pub(super) fn kind(&self) -> FailureKind {
+        match self {
+            Failure::Verify { .. } => FailureKind::WrongData,
+            Failure::NoSpace { .. }
+            | Failure::IsDirectory { .. }
+            | Failure::TooSmall { .. }
+            | Failure::Special { .. }
+            | Failure::NoDirect { .. }
+            | Failure::Setting { .. } => FailureKind::Lasting,
+            // The machine's limit of aio contexts, or of processes, is not lifted by a moment's wait.
+            Failure::Method { errno: libc::EAGAIN, .. } => FailureKind::Lasting,
+            Failure::File { errno, .. } | Failure::Transfer { errno, .. } | Failure::Method { errno, .. } => {
+                FailureKind::of_errno(*errno)
+            }
+            Failure::Short { .. } | Failure::Job { .. } => FailureKind::Passing,
+        }
+    }
+
     /// A failed call on a file.
     pub(super) fn file(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-        let error = match Errno::from_io_error(error) {
-            Some(errno) => errno_text(errno),
-            None => error.to_string(),
+        let (errno, error) = match Errno::from_io_error(error) {
+            Some(errno) => (errno.raw_os_error(), errno_text(errno)),
+            None => (0, error.to_string()),
         };
-        Failure::File { what: what.to_owned(), path: path.to_owned(), error }
+        Failure::File { what: what.to_owned(), path: path.to_owned(), errno, error }
     }
 
     /// What is neither a file nor a block device: opening a FIFO would wait for ever for its other end.
@@ -71,7 +96,8 @@ impl Failure {
             ("libaio", Errno::AGAIN) => "; raise /proc/sys/fs/aio-max-nr or lower iodepth",
             _ => "",
         };
-        Failure::Method { method: method.to_owned(), error: format!("{}{hint}", errno_text(errno)) }
+        let (errno, text) = (errno.raw_os_error(), errno_text(errno));
+        Failure::Method { method: method.to_owned(), errno, error: format!("{text}{hint}") }
     }
 }
 

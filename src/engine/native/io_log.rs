@@ -33,7 +33,7 @@ impl IoLog {
     /// The log of `instance`; `None` when its job asks for none.
     ///
     /// # Errors
-    /// [`Failure::Job`] when a file's name does not fit into the format.
+    /// [`Failure::Setting`] when a file's name does not fit into the format.
     pub(super) fn new(job: &Job, instance: &Instance) -> Result<Option<IoLog>, Failure> {
         let Some(path) = job.io_log.clone() else { return Ok(None) };
         let names: Vec<String> = (0..instance.files.len() as u32)
@@ -44,7 +44,7 @@ impl IoLog {
             let what = format!(
                 "write_iolog cannot name '{name}': names are at most {LONGEST_NAME} bytes without blanks"
             );
-            return Err(Failure::Job { job: job.name.clone(), what });
+            return Err(Failure::Setting { job: job.name.clone(), what });
         }
         Ok(Some(IoLog { path, names, notes: Vec::with_capacity(4096) }))
     }

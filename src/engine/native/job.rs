@@ -163,7 +163,8 @@ impl<'j> Running<'j> {
         self.begun_ns = self.clock.now_ns();
         self.running_ns = self.begun_ns;
         let failure = self.transfer_passes(line, transfer_all).err().or(self.not_closed.take());
-        let failure = failure.or_else(|| self.verifier.as_ref()?.failure());
+        // Nothing may hide that data were wrong.
+        let failure = self.verifier.as_ref().and_then(|verifier| verifier.failure()).or(failure);
         if failure.is_some() {
             line.stop_all();
         }

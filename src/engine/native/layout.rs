@@ -67,7 +67,7 @@ pub(super) fn lay_out(workload: &Workload, instances: &[Instance], own: &Path) -
                     "rw=trim discards blocks of a block device, and {} is none",
                     region.path.display()
                 );
-                return Err(Failure::Job { job: job.name.clone(), what });
+                return Err(Failure::Setting { job: job.name.clone(), what });
             }
             if job.create_on_open {
                 make_own_directory(&region.path, own)?;

@@ -159,24 +159,31 @@ fn run_workload(asked: &Asked, trial_seed: u64, clock: clock::Clock) -> Result<O
         let members: Vec<_> = numbers.iter().map(|at| &instances[*at]).collect();
         let results =
             workers::run_wave(workload, &members, trial_seed, clock).map_err(|f| failed(&f, Vec::new()))?;
-        let mut first_failure: Option<Failure> = None;
+        let mut failures: Vec<Failure> = Vec::new();
         for (number, result) in numbers.into_iter().zip(results) {
             match result {
                 Ok(counts) => {
-                    first_failure = first_failure.or_else(|| counts.failure.clone());
+                    failures.extend(counts.failure.clone());
                     finished.push((number, counts));
                 }
-                Err(failure) => first_failure = first_failure.or(Some(failure)),
+                Err(failure) => failures.push(failure),
             }
         }
-        if let Some(failure) = first_failure {
+        if let Some(failure) = worst(&failures) {
             let so_far = results::outcome(workload, instances, &finished).samples;
-            return Err(failed(&failure, so_far));
+            return Err(failed(failure, so_far));
         }
     }
     Ok(results::outcome(workload, instances, &finished))
 }
 
+/// The first of those that say most: wrong data before what would come again, that before what may pass.
+fn worst(failures: &[Failure]) -> Option<&Failure> {
+    let kind = failures.iter().map(Failure::kind).max()?;
+    failures.iter().find(|failure| failure.kind() == kind)
+}
+
 fn failed(failure: &Failure, so_far: Vec<Sample>) -> EngineError {
-    EngineError::Failed { reason: failure.to_string(), command: String::new(), output: String::new(), so_far }
+    let (kind, reason) = (failure.kind(), failure.to_string());
+    EngineError::Failed { kind, reason, command: String::new(), output: String::new(), so_far }
 }

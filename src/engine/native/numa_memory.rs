@@ -18,9 +18,9 @@ const MOST_NODES: u32 = 1024;
 /// Sets the policy of the calling thread.
 ///
 /// # Errors
-/// [`Failure::Job`] when there is no such node, or the kernel refuses.
+/// [`Failure::Setting`] when there is no such node, or the kernel refuses.
 pub(super) fn apply(job: &Job) -> Result<(), Failure> {
-    let failed = |what: String| Failure::Job { job: job.name.clone(), what };
+    let failed = |what: String| Failure::Setting { job: job.name.clone(), what };
     let (mode, nodes): (_, &[u32]) = match &job.numa_memory {
         NumaMemory::Default => return Ok(()),
         NumaMemory::Local => (MPOL_LOCAL, &[]),

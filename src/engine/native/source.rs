@@ -318,7 +318,7 @@ fn seed(job: &Job, instance: &Instance, trial_seed: u64) -> u64 {
 fn zones_fit(job: &Job, length: u64, path: &std::path::Path) -> Result<(), Failure> {
     let needed = job.distribution.zoned_bytes();
     if needed > length {
-        return Err(Failure::Job {
+        return Err(Failure::Setting {
             job: path.display().to_string(),
             what: format!(
                 "the zones of random_distribution= take {needed} bytes, and its region has {length}"

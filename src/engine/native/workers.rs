@@ -98,7 +98,8 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
     if pid < 0 {
         let errno = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN);
         let hint = "raise the limit of processes (ulimit -u), lower numjobs, or set thread=1";
-        return Err(failed(format!("cannot fork: {}; {hint}", errno_text(errno))));
+        let what = format!("cannot fork: {}; {hint}", errno_text(errno));
+        return Err(Failure::Setting { job: job.to_owned(), what });
     }
     if pid == 0 {
         drop(reader);

@@ -14,7 +14,7 @@ use rustix::mount::{MountFlags, mount};
 use super::channel::{BEAT, FromGuest, PORT, line};
 use super::{initramfs, modprobe};
 use crate::launch::{Answer, LaunchError, Launcher, Local, Reply, Request};
-use crate::record::HostFacts;
+use crate::record::{FailureKind, HostFacts};
 use crate::target::{MARK, WorkDirectory};
 
 /// Where programs are.
@@ -157,6 +157,12 @@ fn work_directory(request: &Request) -> Result<(), String> {
 }
 
 fn failed(reason: String) -> Reply {
-    let answer = Answer::Failed { reason, command: String::new(), output: String::new(), so_far: Vec::new() };
+    let answer = Answer::Failed {
+        kind: FailureKind::Passing,
+        reason,
+        command: String::new(),
+        output: String::new(),
+        so_far: Vec::new(),
+    };
     Reply { answer, facts: HostFacts::default(), disturbance: None }
 }

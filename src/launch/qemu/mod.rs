@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::{Answer, LaunchError, Launcher, Local, Reply, Request};
-use crate::record::HostFacts;
+use crate::record::{FailureKind, HostFacts};
 use crate::target::GuestSettings;
 
 pub use error::GuestError;
@@ -233,7 +233,13 @@ fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
 }
 
 fn failed(reason: String, output: String) -> Reply {
-    let answer = Answer::Failed { reason, command: String::new(), output, so_far: Vec::new() };
+    let answer = Answer::Failed {
+        kind: FailureKind::Passing,
+        reason,
+        command: String::new(),
+        output,
+        so_far: Vec::new(),
+    };
     Reply { answer, facts: HostFacts::default(), disturbance: None }
 }
 

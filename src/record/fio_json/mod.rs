@@ -10,7 +10,7 @@ mod latency;
 mod merge;
 mod wire;
 
-use super::{Direction, LatencyHistogram, LatencyKind, Outcome, Sample};
+use super::{Direction, FailureKind, LatencyHistogram, LatencyKind, Outcome, Sample};
 use crate::units::{Better, Unit};
 use latency::{pack_bins, quantiles};
 use merge::merged_jobs;
@@ -27,6 +27,8 @@ pub struct FioTrial {
     pub elapsed_s: f64,
     /// The jobs that ended with an error, in one sentence; their values do not count.
     pub error: Option<String>,
+    /// Whether that error would come again; of several jobs' the worst.
+    pub failure_kind: FailureKind,
     /// Names of the jobs (or groups) in fio's order.
     pub jobs: Vec<String>,
     /// The options it was given, as (job, option, value); job is empty for `[global]`. Flags have an empty value.
@@ -210,9 +212,11 @@ fn trial(document: Document) -> Result<FioTrial, FioJsonError> {
     let mut outcome = Outcome::default();
     let jobs = merged_jobs(document, &mut outcome.notes);
     let mut names = Vec::new();
-    let mut failed = Vec::new();
+    let (mut failed, mut failure_kind) = (Vec::new(), FailureKind::Passing);
     for job in &jobs {
         if job.error != 0 {
+            let kind = i32::try_from(job.error).map_or(FailureKind::Passing, FailureKind::of_errno);
+            failure_kind = failure_kind.max(kind);
             failed.push(format!("job '{}' ended with error {}", job.jobname, errno_name(job.error)));
         }
         if !job.all_clients {
@@ -221,7 +225,7 @@ fn trial(document: Document) -> Result<FioTrial, FioJsonError> {
         job_samples(job, &mut outcome)?;
     }
     let error = (!failed.is_empty()).then(|| failed.join(", "));
-    Ok(FioTrial { version, started_unix_ns, elapsed_s, error, jobs: names, options, outcome })
+    Ok(FioTrial { version, started_unix_ns, elapsed_s, error, failure_kind, jobs: names, options, outcome })
 }
 
 fn errno_name(errno: i64) -> String {

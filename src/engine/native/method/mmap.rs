@@ -62,7 +62,7 @@ impl Mmap {
             let what = format!(
                 "ioengine=mmap with direct, fsync or fdatasync needs blocks of whole pages, {page} bytes or a multiple"
             );
-            return Err(Failure::Job { job: job.name.clone(), what });
+            return Err(Failure::Setting { job: job.name.clone(), what });
         }
         let writes = job.pattern.mix.writes();
         let protection = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
@@ -83,7 +83,7 @@ impl Mmap {
             let end = region.file_size().unwrap_or(have);
             if end > have {
                 let what = format!("it has {have} bytes, and the job maps up to {end}");
-                return Err(Failure::Job { job: region.path.display().to_string(), what });
+                return Err(Failure::Setting { job: region.path.display().to_string(), what });
             }
             let first = region.offset / page * page;
             let mut one =
@@ -93,6 +93,7 @@ impl Mmap {
                 .map_err(|errno| Failure::File {
                     what: "cannot map".to_owned(),
                     path: region.path.clone(),
+                    errno: errno.raw_os_error(),
                     error: errno_text(errno),
                 })?;
             mapped.push(one);
