@@ -162,6 +162,15 @@ pub trait Engine {
     /// [`EngineError::Unsupported`] when the tool is missing or too old; the reason says how to get it.
     fn probe(&self) -> Result<Probe, EngineError>;
 
+    /// Looks for what must fail here, and touches nothing; with `files_are_there` also at the files and devices that the
+    /// task names, which are then what the trial will find. Finds nothing by default.
+    ///
+    /// # Errors
+    /// [`EngineError::Failed`] as the trial would end; [`EngineError::Unsupported`] when the task cannot be read yet.
+    fn look_ahead(&self, _task: &Task, _files_are_there: bool) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Lays out what the trial will work on, so that observers do not see it. Nothing by default.
     ///
     /// # Errors

@@ -2,8 +2,10 @@
 //!
 //! Enters: a run's trials. Leaves: a list with the command to repeat and the last output.
 
+use std::collections::HashMap;
+
 use super::words::Names;
-use crate::record::{Run, Status};
+use crate::record::{Run, Status, Trial};
 
 /// Trials that ended the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,11 +49,13 @@ const MOST_ROUNDS: usize = 10;
 pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
     let mut groups: Vec<(u32, Failure)> = Vec::new();
     let mut untold = 0;
+    let place = |trial: &Trial| (trial.round, trial.position, trial.cell);
+    let mut last: HashMap<_, &Trial> = HashMap::new();
+    for trial in run.trials.iter().filter(|trial| trial.attempt > 0) {
+        last.insert(place(trial), trial);
+    }
     for trial in &run.trials {
-        let later = run.trials.iter().find(|t| {
-            (t.round, t.position, t.cell) == (trial.round, trial.position, trial.cell)
-                && t.attempt > trial.attempt
-        });
+        let later = last.get(&place(trial)).filter(|last| last.attempt > trial.attempt);
         let (what, reason, command, output) = match (&trial.status, &trial.excluded) {
             (Status::Failed { reason, command, output, .. }, _) => {
                 let what = match later.map(|later| &later.status) {

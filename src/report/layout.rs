@@ -85,28 +85,47 @@ pub(super) fn fold_lines(text: &str, columns: usize, indent: &str) -> String {
     out
 }
 
-/// A command line broken between its words, so that it can be pasted into a shell: each word stays as it was written,
-/// however long. What spans lines, or what no shell would read, is folded as it is.
+/// A command line broken so that it can be pasted into a shell: between its words, which stay as they were written; a
+/// word wider than a line goes on at the first column of the next. What no shell would read is folded as it is.
 pub(super) fn fold_command(command: &str, columns: usize, indent: &str) -> String {
-    let words = written_words(command);
-    let Some(words) = words.filter(|words| !words.is_empty() && !command.contains(char::is_control)) else {
+    let room = columns.saturating_sub(width(indent) + 4);
+    let words = written_words(command).filter(|_| !command.contains(char::is_control));
+    let pieces =
+        words.and_then(|words| words.iter().map(|word| pieces(word, room)).collect::<Option<Vec<_>>>());
+    let Some(words) = pieces.filter(|words| !words.is_empty()) else {
         return fold_lines(command, columns, indent);
     };
-    let mut lines = vec![indent.to_owned()];
+    let (mut out, mut line) = (indent.to_owned(), width(indent));
     for (at, word) in words.iter().enumerate() {
-        let line = lines.last().map_or(0, |line| width(line));
-        if at > 0 && line + 1 + width(word) + 2 > columns {
-            lines.push(" ".repeat(width(indent) + 2));
-        } else if at > 0
-            && let Some(line) = lines.last_mut()
-        {
-            line.push(' ');
+        if at > 0 && line + 1 + width(&word[0]) + 2 > columns {
+            out.push_str(" \\\n");
+            out.push_str(&" ".repeat(width(indent) + 2));
+            line = width(indent) + 2;
+        } else if at > 0 {
+            out.push(' ');
+            line += 1;
         }
-        if let Some(line) = lines.last_mut() {
-            line.push_str(word);
-        }
+        out.push_str(&word.join("\\\n"));
+        line =
+            if word.len() > 1 { word.last().map_or(0, |last| width(last)) } else { line + width(&word[0]) };
     }
-    format!("{}\n", lines.join(" \\\n"))
+    out.push('\n');
+    out
+}
+
+/// A word in pieces of at most `room` columns that a shell puts together again; `None` where quotes forbid it.
+fn pieces(word: &str, room: usize) -> Option<Vec<String>> {
+    if width(word) <= room {
+        return Some(vec![word.to_owned()]);
+    }
+    let quoted = word.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    let inner: Vec<char> = quoted.unwrap_or(word).chars().collect();
+    if inner.contains(&'\'') || quoted.is_none() && inner.iter().any(|c| matches!(c, '"' | '\\')) {
+        return None;
+    }
+    let quote = if quoted.is_some() { "'" } else { "" };
+    let chunks = inner.chunks(room.saturating_sub(2 * quote.len()).max(8));
+    Some(chunks.map(|chunk| format!("{quote}{}{quote}", chunk.iter().collect::<String>())).collect())
 }
 
 /// The words of a shell's line with their quotes; `None` when a quote does not end.
@@ -201,6 +220,16 @@ mod tests {
         assert!(folded.lines().all(|line| width(line) <= 30), "{folded}");
         let joined = folded.replace("\\\n", "");
         assert_eq!(shlex::split(&joined), shlex::split(command));
+        // Operators stay what they are, and words wider than a line are whole again when a shell has read them.
+        let command = "mkdir -p /tmp && printf '%s\\n' '[a job] with $a long \"line\" in it' /a/long/path/without/blanks | cat -";
+        let folded = fold_command(command, 30, "  ");
+        assert!(folded.lines().all(|line| width(line) <= 30), "{folded}");
+        let said = |command: &str| std::process::Command::new("sh").args(["-c", command]).output().unwrap();
+        assert_eq!(said(&folded), said(command));
+        assert_eq!(
+            said(command).stdout,
+            b"[a job] with $a long \"line\" in it\n/a/long/path/without/blanks\n"
+        );
     }
 
     #[test]

@@ -103,6 +103,19 @@ impl Sandbox {
     }
 }
 
+/// What was said on standard error, its wrapped messages in one line each.
 pub(crate) fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    let mut said = String::new();
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        match line.strip_prefix("  ") {
+            Some(rest) if !rest.starts_with(['|', ' ']) && !rest.starts_with("command: ") => {
+                said.pop();
+                said.push(' ');
+                said.push_str(rest);
+            }
+            _ => said.push_str(line),
+        }
+        said.push('\n');
+    }
+    said
 }

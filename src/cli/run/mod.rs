@@ -1,6 +1,7 @@
 //! `assay run`: experiment → plan → trials → verdict.
 
 mod args;
+mod foreseen;
 mod overwrite;
 mod place;
 mod plan_text;
@@ -30,6 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         // What the killed session made is no obstacle; what came since then is.
         session::put_back(&store, id)?;
         overwrite::check(&prepared)?;
+        foreseen::check(&prepared)?;
         return session::execute(args, &mut store, &mut prepared);
     }
     let mut all = Vec::new();
@@ -42,7 +44,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    all.iter().try_for_each(|(prepared, _)| prepared.tools_are_here())?;
+    for (prepared, _) in &all {
+        prepared.tools_are_here()?;
+        foreseen::check(prepared)?;
+    }
     let mut store = args.database.open()?;
     let (several, mut code) = (all.len() > 1, ExitCode::SUCCESS);
     for (mut prepared, source) in all {

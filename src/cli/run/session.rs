@@ -16,7 +16,7 @@ use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
 use crate::launch::{Answer, LaunchError, Launcher, Request};
 use crate::plan::Writes;
-use crate::record::{FailureKind, RunState, Status};
+use crate::record::{RunState, Status};
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
 use crate::target::{self, WorkDirectory};
@@ -49,14 +49,14 @@ pub(super) fn execute(args: &Args, store: &mut Store, prepared: &mut Prepared) -
                 .hint(format!("assay run --resume {id}{} goes on with it", database_flag(args)))
                 .into())
         }
-        Ending::Hopeless => Err(Failure::tool(format!(
-            "run {id} was stopped: what failed would fail again, and fewer than two cells are left"
-        ))
-        .hint(format!("change what they ask for; assay show {id}{} has every trial", database_flag(args)))
-        .into()),
-        Ending::Failed => {
-            Err(Failure::tool(format!("run {id} was stopped: a cell failed in two rounds running"))
-                .hint(format!("assay show {id}{} has the command and its last output", database_flag(args)))
+        Ending::Hopeless | Ending::Failed => {
+            let what = match (verdict::wrong_data(&prepared.run), ending) {
+                (Some(wrong), _) => wrong,
+                (None, Ending::Failed) => "a cell failed in two rounds running".to_owned(),
+                (None, _) => "what failed would fail again".to_owned(),
+            };
+            Err(Failure::tool(format!("run {id} was stopped: {what}"))
+                .hint(format!("assay show {id}{} has the commands and last output", database_flag(args)))
                 .into())
         }
         Ending::Finished => verdict::exit_code(args, &prepared.run, &analysis),
@@ -231,12 +231,6 @@ pub(super) fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
     }
     store.set_owner(id, "").map_err(failed)?;
     Ok(())
-}
-
-/// How many trials found data that are not what was written.
-pub(super) fn wrong_data(run: &crate::record::Run) -> usize {
-    let wrong = |status: &Status| matches!(status, Status::Failed { kind: FailureKind::WrongData, .. });
-    run.trials.iter().filter(|trial| wrong(&trial.status)).count()
 }
 
 /// Whether any trial failed for good.

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::Args;
-use super::session::{any_failed, wrong_data};
+use super::session::any_failed;
 use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::compare::check_primary;
 use crate::cli::report::{judge, write};
-use crate::record::{Run, RunState, Status};
+use crate::record::{FailureKind, Run, RunState, Status};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
@@ -54,13 +54,8 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     if any_failed(run) {
         let id = run.id.unwrap_or_default();
         let db = super::session::database_flag(args);
-        let what = match wrong_data(run) {
-            0 => "some trials failed; their rounds do not count".to_owned(),
-            1 => "verification failed: one trial found data that are not what was written".to_owned(),
-            trials => {
-                format!("verification failed: {trials} trials found data that are not what was written")
-            }
-        };
+        let what = wrong_data(run);
+        let what = what.unwrap_or_else(|| "some trials failed; their rounds do not count".to_owned());
         return Err(Failure::tool(what)
             .hint(format!("assay show {id}{db} has their commands and last output"))
             .into());
@@ -74,6 +69,18 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
         Some(condition) if condition.holds(analysis) => ExitCode::from(3),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// That trials found data that are not what was written, if any did.
+pub(super) fn wrong_data(run: &Run) -> Option<String> {
+    let wrong = |status: &Status| matches!(status, Status::Failed { kind: FailureKind::WrongData, .. });
+    match run.trials.iter().filter(|trial| wrong(&trial.status)).count() {
+        0 => None,
+        1 => Some("verification failed: one trial found data that are not what was written".to_owned()),
+        trials => {
+            Some(format!("verification failed: {trials} trials found data that are not what was written"))
+        }
+    }
 }
 
 /// Why no row has both its arms, when that is because cells were skipped or every round thrown out.

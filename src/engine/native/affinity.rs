@@ -20,6 +20,15 @@ const ONLINE_CPUS: &str = "/sys/devices/system/cpu/online";
 /// asked for.
 pub(super) fn apply(job: &Job, instance: &Instance) -> Result<(), Failure> {
     let failed = |what: String| Failure::Setting { job: job.name.clone(), what };
+    processors(job, instance)?.map_or(Ok(()), |wanted| pin(&wanted).map_err(failed))
+}
+
+/// The processors that `instance` may run on; `None`: any.
+///
+/// # Errors
+/// [`Failure::Setting`] when there is no such processor or node, or when none is left.
+pub(super) fn processors(job: &Job, instance: &Instance) -> Result<Option<BTreeSet<u32>>, Failure> {
+    let failed = |what: String| Failure::Setting { job: job.name.clone(), what };
     let listed = |path: &str| numbers_of(&std::fs::read_to_string(path).unwrap_or_default());
     let online = listed(ONLINE_CPUS);
     let mut wanted = wanted(job, instance, &online).map_err(failed)?;
@@ -40,13 +49,12 @@ pub(super) fn apply(job: &Job, instance: &Instance) -> Result<(), Failure> {
             None => near,
         });
     }
-    let Some(wanted) = wanted else { return Ok(()) };
-    if wanted.is_empty() {
+    if wanted.as_ref().is_some_and(BTreeSet::is_empty) {
         return Err(failed(
             "no CPU is left: the nodes of numa_cpu_nodes have none, or none of cpus_allowed".to_owned(),
         ));
     }
-    pin(&wanted).map_err(failed)
+    Ok(wanted)
 }
 
 /// `cpus_allowed` for this instance; `None`: any.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::{pread, pwrite};
 
-use super::failure::{Failure, errno_text};
+use super::failure::Failure;
 use super::usage::Usage;
 use super::{Native, failed, opened};
 use crate::engine::{Engine, EngineError, Probe, Task};
@@ -105,8 +105,10 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
                 pwrite(file.as_fd(), &*buffer, offset)
             };
             if moved != Ok(block as usize) {
-                let what = moved.map_or_else(errno_text, |n| format!("{n} of {block} bytes"));
-                return Err(Failure::Setting { job: job.name.clone(), what });
+                return Err(match moved {
+                    Err(errno) => Failure::file("cannot transfer a block of", &region.path, &errno.into()),
+                    Ok(n) => Failure::Job { job: job.name.clone(), what: format!("{n} of {block} bytes") },
+                });
             }
             ios += 1;
         }

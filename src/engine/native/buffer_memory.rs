@@ -31,17 +31,13 @@ impl Mapping {
         let unit = if memory.huge_pages { huge_page_bytes() } else { 1 };
         let length = bytes.max(1).next_multiple_of(unit);
         let mut mapping = map(length, memory).map_err(|errno| {
-            let text = errno_text(errno);
             failed(if memory.huge_pages {
-                format!(
-                    "no memory on huge pages: {} pages of {} KiB are needed ({text}); reserve them, e.g. \
-                     echo {} > /proc/sys/vm/nr_hugepages, or leave out mem=",
-                    length / unit,
-                    unit / 1024,
-                    length / unit
-                )
+                no_huge_pages(length / unit, unit, errno)
             } else {
-                format!("no memory for {length} bytes of buffers ({text}); lower iodepth or bs")
+                format!(
+                    "no memory for {length} bytes of buffers ({}); lower iodepth or bs",
+                    errno_text(errno)
+                )
             })
         })?;
         if memory.locked_bytes > 0 {
@@ -69,6 +65,40 @@ impl Mapping {
             mlock(self.base.cast(), self.length)
         }
     }
+}
+
+/// Looks whether buffers of `bytes` are to be had as `job` asks, without taking them: huge pages, and a limit of locked
+/// memory that holds for this user.
+///
+/// # Errors
+/// [`Failure::Setting`] with the setting that helps.
+pub(super) fn check(job: &Job, bytes: usize) -> Result<(), Failure> {
+    let failed = |what: String| Failure::Setting { job: job.name.clone(), what };
+    if job.memory.huge_pages {
+        let unit = huge_page_bytes();
+        let pages = bytes.max(1).div_ceil(unit);
+        let more = std::fs::read_to_string("/proc/sys/vm/nr_overcommit_hugepages").unwrap_or_default();
+        let free = count_info("HugePages_Free:").unwrap_or(u64::MAX);
+        if free.saturating_add(more.trim().parse().unwrap_or(0)) < pages as u64 {
+            return Err(failed(no_huge_pages(pages, unit, rustix::io::Errno::NOMEM)));
+        }
+    }
+    let locked = job.memory.locked_bytes;
+    // Root may lock what it likes.
+    let limit = getrlimit(Resource::Memlock).current.filter(|_| !rustix::process::geteuid().is_root());
+    if locked > 0 && limit.is_some_and(|limit| limit < locked.saturating_add(bytes as u64)) {
+        return Err(failed(cannot_lock(locked.saturating_add(bytes as u64), rustix::io::Errno::NOMEM)));
+    }
+    Ok(())
+}
+
+fn no_huge_pages(pages: usize, unit: usize, errno: rustix::io::Errno) -> String {
+    format!(
+        "no memory on huge pages: {pages} pages of {} KiB are needed ({}); reserve them, e.g. \
+         echo {pages} > /proc/sys/vm/nr_hugepages, or leave out mem=",
+        unit / 1024,
+        errno_text(errno)
+    )
 }
 
 /// Locks `bytes` that nobody uses, as fio does, so that the machine has as much less.
@@ -124,6 +154,12 @@ impl Drop for Mapping {
 /// The kernel's default size of huge pages; 2 MiB where it does not say.
 fn huge_page_bytes() -> usize {
     memory_info("Hugepagesize:").map_or(2 << 20, |bytes| bytes as usize)
+}
+
+/// A line of /proc/meminfo that counts.
+fn count_info(name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
 /// A line of /proc/meminfo, in bytes.

@@ -37,6 +37,14 @@ impl Buffers {
         Ok(buffers)
     }
 
+    /// Looks whether the memory of [`Buffers::for_job`] is to be had, without taking it.
+    ///
+    /// # Errors
+    /// As [`Buffers::for_job`].
+    pub(super) fn check(job: &Job, count: usize) -> Result<(), Failure> {
+        super::buffer_memory::check(job, stride(job.max_block() as usize).saturating_mul(count))
+    }
+
     /// `count` buffers of at least `bytes` each, all filled once as `fill` says.
     #[cfg(test)]
     pub(super) fn new(

@@ -16,7 +16,7 @@ pub(super) enum Failure {
     NoSpace { path: PathBuf, missing_bytes: u64 },
     #[error("{path} is a directory; name a file")]
     IsDirectory { path: PathBuf },
-    #[error("{path} has {have} bytes, and the job reads up to {needed}: it is too small")]
+    #[error("{path} has {have} bytes, and the job goes up to {needed}: it is too small")]
     TooSmall { path: PathBuf, have: u64, needed: u64 },
     #[error("{path} is a {kind}; name a file or a block device")]
     Special { path: PathBuf, kind: String },
@@ -68,6 +68,10 @@ impl Failure {
     /// A failed call on a file.
     pub(super) fn file(what: &str, path: &Path, error: &std::io::Error) -> Failure {
         let (errno, error) = match Errno::from_io_error(error) {
+            Some(errno @ (Errno::MFILE | Errno::NFILE)) => (
+                errno.raw_os_error(),
+                format!("{}; raise the limit of open files (ulimit -n)", errno_text(errno)),
+            ),
             Some(errno) => (errno.raw_os_error(), errno_text(errno)),
             None => (0, error.to_string()),
         };

@@ -11,7 +11,7 @@ use rustix::fs::{FallocateFlags, fallocate, ftruncate, statvfs};
 
 use super::failure::Failure;
 use super::opened;
-use crate::workload::{Fallocate, Instance, IoMethod, Workload};
+use crate::workload::{Fallocate, Instance, IoMethod, Job, Workload};
 
 const CHUNK: usize = 1 << 20;
 
@@ -62,13 +62,7 @@ pub(super) fn lay_out(workload: &Workload, instances: &[Instance], own: &Path) -
             continue;
         }
         for region in &instance.files {
-            if job.pattern.mix.trims() && !opened::is_block_device(&region.path) {
-                let what = format!(
-                    "rw=trim discards blocks of a block device, and {} is none",
-                    region.path.display()
-                );
-                return Err(Failure::Setting { job: job.name.clone(), what });
-            }
+            can_be_trimmed(job, &region.path)?;
             if job.create_on_open {
                 make_own_directory(&region.path, own)?;
                 continue;
@@ -85,6 +79,18 @@ pub(super) fn lay_out(workload: &Workload, instances: &[Instance], own: &Path) -
     }
     enough_space(&files)?;
     files.iter().try_for_each(|(path, wanted)| lay_out_file(path, *wanted, own))
+}
+
+/// Refuses discards of what is no block device.
+///
+/// # Errors
+/// [`Failure::Setting`].
+pub(super) fn can_be_trimmed(job: &Job, path: &Path) -> Result<(), Failure> {
+    if !job.pattern.mix.trims() || opened::is_block_device(path) {
+        return Ok(());
+    }
+    let what = format!("rw=trim discards blocks of a block device, and {} is none", path.display());
+    Err(Failure::Setting { job: job.name.clone(), what })
 }
 
 fn make_own_directory(path: &Path, own: &Path) -> Result<(), Failure> {

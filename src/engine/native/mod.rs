@@ -7,6 +7,7 @@
 mod affinity;
 mod ahead;
 mod bare;
+mod beforehand;
 mod buffer_memory;
 mod buffers;
 mod clock;
@@ -24,6 +25,7 @@ mod meter;
 mod method;
 mod numa_memory;
 mod one_by_one;
+mod open_files;
 mod opened;
 mod pace;
 mod passes;
@@ -71,8 +73,19 @@ impl Engine for Native {
         Ok(Probe { version: format!("{name} {}", env!("CARGO_PKG_VERSION")), path: None })
     }
 
+    fn look_ahead(&self, task: &Task, files_are_there: bool) -> Result<(), EngineError> {
+        let asked = self.asked(task)?;
+        let failed = |failure: Failure| failed(&failure, Vec::new());
+        beforehand::machine(&asked.workload, &asked.instances).map_err(failed)?;
+        if files_are_there {
+            beforehand::files(&asked.workload, &asked.instances, &task.directory).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     fn prepare(&self, task: &Task) -> Result<(), EngineError> {
         let asked = self.asked(task)?;
+        open_files::raise_limit(&asked.workload, &asked.instances);
         layout::lay_out(&asked.workload, &asked.instances, &task.directory)
             .map_err(|failure| failed(&failure, Vec::new()))
     }

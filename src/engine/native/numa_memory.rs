@@ -21,20 +21,7 @@ const MOST_NODES: u32 = 1024;
 /// [`Failure::Setting`] when there is no such node, or the kernel refuses.
 pub(super) fn apply(job: &Job) -> Result<(), Failure> {
     let failed = |what: String| Failure::Setting { job: job.name.clone(), what };
-    let (mode, nodes): (_, &[u32]) = match &job.numa_memory {
-        NumaMemory::Default => return Ok(()),
-        NumaMemory::Local => (MPOL_LOCAL, &[]),
-        NumaMemory::Prefer(node) => (MPOL_PREFERRED, std::slice::from_ref(node)),
-        NumaMemory::Bind(nodes) => (MPOL_BIND, nodes),
-        NumaMemory::Interleave(nodes) => (MPOL_INTERLEAVE, nodes),
-    };
-    let known = nodes_of(&online());
-    if let Some(node) = nodes.iter().find(|node| !known.contains(node)) {
-        return Err(failed(format!(
-            "numa_mem_policy: there is no node {node}; this machine has {}",
-            online()
-        )));
-    }
+    let Some((mode, nodes)) = policy(job)? else { return Ok(()) };
     let mut mask = [0_u64; MOST_NODES as usize / 64];
     for node in nodes {
         mask[*node as usize / 64] |= 1 << (node % 64);
@@ -51,6 +38,28 @@ pub(super) fn apply(job: &Job) -> Result<(), Failure> {
     let error = std::io::Error::last_os_error();
     let text = rustix::io::Errno::from_io_error(&error).map_or_else(|| error.to_string(), errno_text);
     Err(failed(format!("numa_mem_policy: {text}")))
+}
+
+/// The mode of set_mempolicy(2) and its nodes; `None`: as it is.
+///
+/// # Errors
+/// [`Failure::Setting`] when there is no such node.
+pub(super) fn policy(job: &Job) -> Result<Option<(libc::c_int, &[u32])>, Failure> {
+    let (mode, nodes): (_, &[u32]) = match &job.numa_memory {
+        NumaMemory::Default => return Ok(None),
+        NumaMemory::Local => (MPOL_LOCAL, &[]),
+        NumaMemory::Prefer(node) => (MPOL_PREFERRED, std::slice::from_ref(node)),
+        NumaMemory::Bind(nodes) => (MPOL_BIND, nodes),
+        NumaMemory::Interleave(nodes) => (MPOL_INTERLEAVE, nodes),
+    };
+    let known = nodes_of(&online());
+    match nodes.iter().find(|node| !known.contains(node)) {
+        Some(node) => {
+            let what = format!("numa_mem_policy: there is no node {node}; this machine has {}", online());
+            Err(Failure::Setting { job: job.name.clone(), what })
+        }
+        None => Ok(Some((mode, nodes))),
+    }
 }
 
 /// The nodes with memory, as the kernel lists them; `0` where it has no notion of nodes.

@@ -79,7 +79,7 @@ arms differ in what no factor declares
 trials that do not count
 - 1 trial of direct=0, bs=64k failed (round 2): write to /mnt/the
   disk/w.0.0: no space left on device (ENOSPC), 4096 bytes missing
-  $ assay agent '<' request.json
+  $ assay agent < request.json
   | job w: 61234 of 65536 I/Os
   | write: No space left on device
 

@@ -11,12 +11,10 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::{opcode, types};
 use rustix::io::Errno;
 
+use super::ring::{errno_of, make, registered};
 use super::{ALARM, Asynchronous, Completion, Operation, Transfer};
 use crate::engine::native::buffers::Buffers;
 use crate::workload::{Job, MethodOptions};
-
-/// How long a submission thread spins for more before it sleeps: the kernel's default, which fio uses.
-const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
 
 /// A ring with room for every slot.
 pub(in super::super) struct IoUring {
@@ -56,7 +54,7 @@ impl IoUring {
         buffers: &Buffers,
     ) -> Result<IoUring, Errno> {
         let options = job.method_options;
-        let ring = set_up(options, depth).map_err(|error| errno_of(&error))?;
+        let ring = make(options, depth).map_err(|error| errno_of(&error))?;
         let vectors: Vec<libc::iovec> = (0..depth.max(1) as usize)
             .map(|slot| libc::iovec {
                 iov_base: buffers.address(slot).cast(),
@@ -202,38 +200,6 @@ impl IoUring {
     }
 }
 
-/// Registers when it is wanted; when nothing is said, only where the kernel lets it be done.
-fn registered(wanted: Option<bool>, register: impl FnOnce() -> std::io::Result<()>) -> Result<bool, Errno> {
-    match (wanted, wanted.unwrap_or(true).then(register)) {
-        (_, None) => Ok(false),
-        (_, Some(Ok(()))) => Ok(true),
-        (None, Some(Err(_))) => Ok(false),
-        (Some(_), Some(Err(error))) => Err(errno_of(&error)),
-    }
-}
-
-fn set_up(options: MethodOptions, depth: u32) -> std::io::Result<io_uring::IoUring> {
-    let entries = depth.max(1).next_power_of_two();
-    let mut builder = io_uring::IoUring::builder();
-    if options.polled {
-        builder.setup_iopoll();
-    }
-    if options.submission_thread {
-        builder.setup_sqpoll(SUBMISSION_THREAD_IDLE_MS);
-        if let Some(cpu) = options.submission_cpu {
-            builder.setup_sqpoll_cpu(cpu);
-        }
-        return builder.build(entries);
-    }
-    // As fio: completions interrupt nobody who is not waiting for them. Kernels before 6.1 lack it.
-    let mut deferred = builder.clone();
-    deferred.setup_coop_taskrun().setup_taskrun_flag().setup_single_issuer().setup_defer_taskrun();
-    deferred.build(entries).or_else(|error| match error.raw_os_error() {
-        Some(libc::EINVAL) => builder.build(entries),
-        _ => Err(error),
-    })
-}
-
 impl Asynchronous for IoUring {
     const SUBMITS_ALL: bool = true;
     // A queued discard came with Linux 6.12; fio waits for it, too.
@@ -338,10 +304,6 @@ fn unless_interrupted(result: std::io::Result<usize>) -> Result<(), Errno> {
         Err(error) if error.kind() != std::io::ErrorKind::Interrupted => Err(errno_of(&error)),
         _ => Ok(()),
     }
-}
-
-fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 #[cfg(test)]

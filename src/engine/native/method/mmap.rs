@@ -55,15 +55,8 @@ impl Mmap {
     /// [`Failure`] when a file is too short or cannot be mapped, or when blocks are no whole pages and must be.
     pub(in super::super) fn new(job: &Job, instance: &Instance, files: &[File]) -> Result<Mmap, Failure> {
         mapping_fault::handle();
+        Mmap::check(job)?;
         let page = rustix::param::page_size() as u64;
-        let synced = job.direct || job.fsync > 0 || job.fdatasync > 0;
-        if synced && !job.min_block().is_multiple_of(page) {
-            // As in fio: msync(2) takes whole pages.
-            let what = format!(
-                "ioengine=mmap with direct, fsync or fdatasync needs blocks of whole pages, {page} bytes or a multiple"
-            );
-            return Err(Failure::Setting { job: job.name.clone(), what });
-        }
         let writes = job.pattern.mix.writes();
         let protection = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         let advice = match job.pattern.access {
@@ -99,6 +92,22 @@ impl Mmap {
             mapped.push(one);
         }
         Ok(Mmap { files: mapped, rule })
+    }
+
+    /// Refuses blocks that are no whole pages and must be. As in fio: msync(2) takes whole pages.
+    ///
+    /// # Errors
+    /// [`Failure::Setting`].
+    pub(in super::super) fn check(job: &Job) -> Result<(), Failure> {
+        let page = rustix::param::page_size() as u64;
+        let synced = job.direct || job.fsync > 0 || job.fdatasync > 0;
+        if !synced || job.min_block().is_multiple_of(page) {
+            return Ok(());
+        }
+        let what = format!(
+            "ioengine=mmap with direct, fsync or fdatasync needs blocks of whole pages, {page} bytes or a multiple"
+        );
+        Err(Failure::Setting { job: job.name.clone(), what })
     }
 
     /// What a reader of the results must know.

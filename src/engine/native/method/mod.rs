@@ -11,6 +11,7 @@ mod psync;
 mod pvsync;
 mod pvsync2;
 mod range_sync;
+mod ring;
 mod sync;
 
 use std::os::fd::BorrowedFd;
@@ -29,6 +30,7 @@ pub(super) use psync::Psync;
 pub(super) use pvsync::Pvsync;
 pub(super) use pvsync2::Pvsync2;
 pub(super) use range_sync::{RangesWritten, bytes_synced};
+pub(super) use ring::probe as probe_io_uring;
 pub(super) use sync::Sync;
 
 /// What a transfer does.

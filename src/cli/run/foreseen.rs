@@ -1,0 +1,49 @@
+//! Trials that must fail are not begun: what this machine does not have is said at once, for all cells.
+
+use super::prepare::Prepared;
+use crate::cli::Failure;
+use crate::engine::{self, EngineError};
+
+/// Reasons told; the rest is counted.
+const MOST_REASONS: usize = 5;
+
+/// Looks ahead at each cell's trial.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 that names each reason once, with the first cell it holds for.
+pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
+    // (reason, the first cell, how many others)
+    let mut found: Vec<(String, &str, u32)> = Vec::new();
+    for (number, cell) in prepared.plan.cells.iter().enumerate() {
+        // A guest is another machine.
+        if cell.target.guest.kernel.is_some() {
+            continue;
+        }
+        let request = crate::run::request(&prepared.plan, &prepared.surroundings, number, 0);
+        let files_are_there = !cell.target.makes() && prepared.surroundings.before.is_none();
+        match engine::of(request.engine).look_ahead(&request.task, files_are_there) {
+            Err(EngineError::Failed { reason, .. }) => {
+                match found.iter_mut().find(|(known, ..)| *known == reason) {
+                    Some((.., others)) => *others += 1,
+                    None => found.push((reason, &cell.label, 0)),
+                }
+            }
+            // What cannot be read before its target is made is the trial's to say.
+            Ok(()) | Err(EngineError::Unsupported { .. }) => {}
+        }
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let told = found.iter().take(MOST_REASONS).map(|(reason, cell, others)| match others {
+        0 => format!("{cell}: {reason}"),
+        1 => format!("{cell} and one other: {reason}"),
+        _ => format!("{cell} and {others} others: {reason}"),
+    });
+    let mut message = told.collect::<Vec<_>>().join("\n  ");
+    if found.len() > MOST_REASONS {
+        message.push_str(&format!("\n  and {} more reasons", found.len() - MOST_REASONS));
+    }
+    Err(Failure::request(message)
+        .hint("nothing was touched; change the job, or leave out the level that asks for it"))
+}

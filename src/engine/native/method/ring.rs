@@ -1,0 +1,59 @@
+//! Making a ring of io_uring, and telling what the kernel takes of it.
+//!
+//! Enters: what a job asks of its ring. Leaves: a ring, or the kernel's errno. It must not know transfers.
+
+use rustix::io::Errno;
+
+use crate::workload::MethodOptions;
+
+/// How long a submission thread spins for more before it sleeps: the kernel's default, which fio uses.
+const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
+
+/// Registers when it is wanted; when nothing is said, only where the kernel lets it be done.
+pub(super) fn registered(
+    wanted: Option<bool>,
+    register: impl FnOnce() -> std::io::Result<()>,
+) -> Result<bool, Errno> {
+    match (wanted, wanted.unwrap_or(true).then(register)) {
+        (_, None) => Ok(false),
+        (_, Some(Ok(()))) => Ok(true),
+        (None, Some(Err(_))) => Ok(false),
+        (Some(_), Some(Err(error))) => Err(errno_of(&error)),
+    }
+}
+
+/// A ring with room for `depth` transfers.
+pub(super) fn make(options: MethodOptions, depth: u32) -> std::io::Result<io_uring::IoUring> {
+    let entries = depth.max(1).next_power_of_two();
+    let mut builder = io_uring::IoUring::builder();
+    if options.polled {
+        builder.setup_iopoll();
+    }
+    if options.submission_thread {
+        builder.setup_sqpoll(SUBMISSION_THREAD_IDLE_MS);
+        if let Some(cpu) = options.submission_cpu {
+            builder.setup_sqpoll_cpu(cpu);
+        }
+        return builder.build(entries);
+    }
+    // As fio: completions interrupt nobody who is not waiting for them. Kernels before 6.1 lack it.
+    let mut deferred = builder.clone();
+    deferred.setup_coop_taskrun().setup_taskrun_flag().setup_single_issuer().setup_defer_taskrun();
+    deferred.build(entries).or_else(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => builder.build(entries),
+        _ => Err(error),
+    })
+}
+
+/// Whether a ring can be made here at all.
+///
+/// # Errors
+/// EPERM or ENOSYS where io_uring is switched off or not there, and what else io_uring_setup(2) says.
+pub(in super::super) fn probe() -> Result<(), Errno> {
+    io_uring::IoUring::new(1).map(drop).map_err(|error| errno_of(&error))
+}
+
+/// The errno of a library call that failed.
+pub(super) fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
