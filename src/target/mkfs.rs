@@ -60,11 +60,17 @@ pub(super) fn make(
     let words = words.trim().to_owned();
     let first = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().trim().to_owned();
     Err(TargetError::Failed {
-        reason: format!("{command} failed ({}): {first}", output.status),
+        reason: format!("{command} failed ({}): {first}{}", output.status, size_of(device)),
         command,
         output: words,
         hint: format!("man {name} lists its arguments; --target mkfs=default goes without any"),
     })
+}
+
+/// What was given, in words: what a filesystem needs at least is mkfs's to say.
+fn size_of(device: &Path) -> String {
+    let end = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
+    end.map_or_else(|_| String::new(), |bytes| format!("; {} has {bytes} bytes", device.display()))
 }
 
 /// Its output; it ends with this process.

@@ -125,6 +125,8 @@ fn devices_that_are_too_small_or_break() {
         good: "512k",
         bad: "1m",
         words: &["read of 4096 bytes at offset", &at, "EIO"],
+        // Those that ended well beside or after the first that did not count, too.
+        ios: Some(192),
         ..PLAIN
     }
     .fails(&sandbox);
@@ -388,6 +390,7 @@ fn calls_that_the_kernel_refuses() {
         ),
         ("io_uring", libc::SYS_io_uring_setup, libc::ENOMEM, ["io_uring: ENOMEM", "ulimit -l"]),
         ("libaio", libc::SYS_io_setup, libc::EAGAIN, ["libaio: EAGAIN", "/proc/sys/fs/aio-max-nr"]),
+        ("libaio", libc::SYS_io_submit, libc::EAGAIN, ["libaio: EAGAIN", "/proc/sys/fs/aio-max-nr"]),
     ] {
         let refused = call == libc::SYS_io_uring_setup;
         let case = Case { job: method, good: "psync", bad, words: &words, ios: Some(0), refused, ..PLAIN };

@@ -141,6 +141,21 @@ fn with_exitall_the_first_that_ends_takes_its_group_along() {
 }
 
 #[test]
+fn with_exitall_a_job_that_waits_for_its_rate_ends_at_once() {
+    for method in ["psync", "libaio", "io_uring"] {
+        let (_base, work) = work();
+        let job = format!(
+            "[global]\nbs=4k\nrw=write\nsize=1m\n[quick]\nexitall\nthinktime=500us\n\
+             [paced]\nioengine={method}\nrate_iops=1\ntime_based\nruntime=60\n"
+        );
+        let outcome = done(EngineKind::Native, &job, work.path());
+        let after = value(&outcome, "paced", "runtime") - value(&outcome, "quick", "runtime");
+        // 8 ms, and what a busy machine adds.
+        assert!((0.0..0.1).contains(&after), "{method}: {after} s");
+    }
+}
+
+#[test]
 fn a_mapping_says_how_it_is_made_and_what_it_needs() {
     let (_base, work) = work();
     let outcome =

@@ -41,24 +41,11 @@ pub(super) fn run<M: Asynchronous>(
         alarm_ns: 0,
     };
     queue.follow_depth(running);
-    loop {
-        let more = running.keep_going(queue.now) && !line.stopped();
-        let took = more && queue.take_one(running)?;
-        let full = queue.is_full();
-        let wait = queue.in_flight() > 0 && (full || !took);
-        if queue.queued.len() >= batch || (wait && !queue.queued.is_empty()) {
-            queue.submit(running)?;
-        }
-        if wait {
-            queue.reap(running, full)?;
-        }
-        if took && running.tempo.is_some() {
-            queue.attend(running, line)?;
-        }
-        if !took && queue.in_flight() == 0 {
-            return Ok(());
-        }
+    let ended = queue.transfer_all(running, line, batch);
+    if ended.is_err() {
+        queue.settle(running);
     }
+    ended
 }
 
 /// A transfer in flight.
@@ -87,6 +74,45 @@ struct Queue<'m, M> {
 }
 
 impl<M: Asynchronous> Queue<'_, M> {
+    /// Transfers until nothing is left to do and nothing in flight.
+    fn transfer_all(
+        &mut self,
+        running: &mut Running<'_>,
+        line: &StartLine,
+        batch: usize,
+    ) -> Result<(), Failure> {
+        loop {
+            let more = running.keep_going(self.now) && !line.stopped();
+            let took = more && self.take_one(running)?;
+            let full = self.is_full();
+            let wait = self.in_flight() > 0 && (full || !took);
+            if self.queued.len() >= batch || (wait && !self.queued.is_empty()) {
+                self.submit(running)?;
+            }
+            if wait {
+                self.reap(running, full)?;
+            }
+            if took && running.tempo.is_some() {
+                self.attend(running, line)?;
+            }
+            if !took && self.in_flight() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// After a failure: what is still in flight ends, and what of it ends well counts, too.
+    #[cold]
+    fn settle(&mut self, running: &mut Running<'_>) {
+        while self.in_flight() > self.queued.len() {
+            if self.method.reap(1, usize::MAX, &mut self.done).is_err() || self.done.is_empty() {
+                return;
+            }
+            // The first failure is the one that is told.
+            let _ = self.count_done(running);
+        }
+    }
+
     fn in_flight(&self) -> usize {
         self.flights.len() - self.free.len()
     }
@@ -169,11 +195,19 @@ impl<M: Asynchronous> Queue<'_, M> {
     #[inline]
     fn count_done(&mut self, running: &mut Running<'_>) -> Result<(), Failure> {
         self.now = running.clock.now_ns();
+        // One that failed ends the job, but not before the others of its batch were counted.
+        let mut failed = None;
         for completion in self.done.drain(..) {
             let flight = &mut self.flights[completion.slot];
             flight.moments.complete_ns = self.now;
             self.free.push(completion.slot);
-            running.complete(completion.slot, flight.next, flight.moments, completion.result)?;
+            let counted = running.complete(completion.slot, flight.next, flight.moments, completion.result);
+            if let Err(failure) = counted {
+                failed.get_or_insert(failure);
+            }
+        }
+        if let Some(failure) = failed {
+            return Err(failure);
         }
         if running.judges() {
             self.now = running.clock.now_ns();

@@ -14,7 +14,7 @@ use crate::workload::{DataDirection, Job, Mix, RateLimit, RateProcess, SplitMix}
 /// 32 µs late in the median and 56 µs late in one case of a hundred.
 const BUSY_NS: u64 = 60_000;
 /// Longest wait in one go: the caller looks in between whether it was told to stop.
-const LONGEST_WAIT_NS: u64 = 100_000_000;
+const LONGEST_WAIT_NS: u64 = 8_000_000;
 /// Stands for an I/O that is due whenever it can be made: later than any reading of the clock.
 pub(super) const WHENEVER: u64 = u64::MAX;
 

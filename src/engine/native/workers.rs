@@ -26,7 +26,9 @@ pub(super) fn run_wave(
     // As in fio: once any job asks for it, each that ends takes its group along.
     let exit_all = workload.jobs.iter().any(|job| job.exitall);
     let run_one = |instance: &Instance, line: StartLine<'_>| {
-        let result = job::run(&workload.jobs[instance.job], instance, trial_seed, clock, &line);
+        let job = &workload.jobs[instance.job];
+        let work = || job::run(job, instance, trial_seed, clock, &line);
+        let result = caught(&job.name, work);
         match &result {
             Err(_) => line.stop_all(),
             Ok(_) if exit_all => line.finish_group(),
@@ -72,6 +74,12 @@ pub(super) fn run_wave(
         .collect())
 }
 
+/// A panic as a failure, so that it ends the others as any other failure does.
+fn caught(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<JobCounts, Failure> {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    result.unwrap_or_else(|_| Err(Failure::Job { job: job.to_owned(), what: "it panicked".to_owned() }))
+}
+
 /// The groups of the wave's instances, numbered from 0.
 fn groups(instances: &[&Instance]) -> Vec<usize> {
     let first = instances.iter().map(|instance| instance.group).min().unwrap_or(0);
@@ -109,8 +117,7 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
             // It died before the line above could be heard.
             exit_now(1);
         }
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        let result = result.unwrap_or_else(|_| Err(failed("it panicked".to_owned())));
+        let result = caught(job, work);
         let bytes = serde_json::to_vec(&result).unwrap_or_default();
         let written = std::fs::File::from(writer).write_all(&bytes);
         exit_now(i32::from(written.is_err()));
@@ -222,6 +229,14 @@ mod tests {
             .map(|result| result.unwrap())
             .map(|counts| (counts.started_ns, counts.running_ns))
             .collect()
+    }
+
+    #[test]
+    #[expect(clippy::panic, reason = "what is tested")]
+    fn a_panic_is_a_failure_that_can_end_the_others() {
+        let failure = caught("a", || panic!("for the test")).unwrap_err();
+        assert_eq!(failure.to_string(), "job 'a': it panicked");
+        assert!(caught("a", || Err(Failure::IsDirectory { path: "/".into() })).is_err());
     }
 
     fn spread_us(moments: impl Iterator<Item = u64> + Clone) -> u64 {

@@ -44,6 +44,10 @@ const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
 const IOCB_CMD_POLL: u16 = 5;
 
+/// How often, and with what pause, a submission is tried again that the kernel refused with nothing in flight.
+const MOST_REFUSALS: u32 = 100;
+const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
+
 /// An AIO context with a control block a slot.
 pub(in super::super) struct Libaio {
     context: libc::c_ulong,
@@ -53,6 +57,8 @@ pub(in super::super) struct Libaio {
     queued: Vec<*mut Iocb>,
     events: Vec<IoEvent>,
     done: Vec<Completion>,
+    /// Transfers that the kernel has.
+    outstanding: usize,
     /// Goes off into the queue of completions: it is polled for like a file. Made when first set.
     timer: Option<OwnedFd>,
     alarm_block: Box<Iocb>,
@@ -82,6 +88,7 @@ impl Libaio {
             queued: Vec::with_capacity(slots),
             events: vec![IoEvent::default(); slots],
             done: Vec::new(),
+            outstanding: 0,
             timer: None,
             alarm_block: Box::default(),
             alarm: false,
@@ -119,7 +126,7 @@ impl Asynchronous for Libaio {
     }
 
     fn submit(&mut self) -> Result<(), Errno> {
-        let mut from = 0;
+        let (mut from, mut refused) = (0, 0);
         while from < self.queued.len() {
             let count = (self.queued.len() - from) as libc::c_long;
             let blocks = self.queued[from..].as_mut_ptr();
@@ -128,10 +135,21 @@ impl Asynchronous for Libaio {
             // their completion is reaped.
             let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, blocks) };
             match taken {
-                n if n > 0 => from += n as usize,
+                n if n > 0 => {
+                    let alarm = std::ptr::from_ref(&*self.alarm_block);
+                    let taken = &self.queued[from..from + n as usize];
+                    self.outstanding += taken.iter().filter(|block| !std::ptr::eq(**block, alarm)).count();
+                    from += n as usize;
+                }
                 _ => match last_errno() {
+                    Errno::INTR => {}
                     // The device's queue is full: wait for one to end, as fio does.
-                    Errno::AGAIN | Errno::INTR => self.collect(1, 1)?,
+                    Errno::AGAIN if self.outstanding > 0 => self.collect(1, 1)?,
+                    // Nothing of this job is in the way: others may make room, but are not waited for any longer.
+                    Errno::AGAIN if refused < MOST_REFUSALS => {
+                        refused += 1;
+                        std::thread::sleep(REFUSAL_PAUSE);
+                    }
                     errno => return Err(errno),
                 },
             }
@@ -234,7 +252,9 @@ impl Libaio {
                 result: moved.map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
             });
         }
-        Ok(self.done.len() - before)
+        let transfers = self.done.len() - before;
+        self.outstanding -= transfers;
+        Ok(transfers)
     }
 }
 

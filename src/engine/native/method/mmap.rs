@@ -46,6 +46,8 @@ struct Mapped {
     from: u64,
     length: u64,
     durable: bool,
+    /// Windows that were left since the last sync may be dirty: syncing the current one is not enough.
+    left_dirty: bool,
 }
 
 impl Mmap {
@@ -79,8 +81,15 @@ impl Mmap {
                 return Err(Failure::Setting { job: region.path.display().to_string(), what });
             }
             let first = region.offset / page * page;
-            let mut one =
-                Mapped { first, end, base: std::ptr::null_mut(), from: first, length: 0, durable: false };
+            let mut one = Mapped {
+                first,
+                end,
+                base: std::ptr::null_mut(),
+                from: first,
+                length: 0,
+                durable: false,
+                left_dirty: false,
+            };
             one.map(file.as_fd(), &rule, first, end.max(first + 1) - first)
                 .or_else(|_| one.map(file.as_fd(), &rule, first, rule.window(first, end)))
                 .map_err(|errno| Failure::File {
@@ -153,10 +162,7 @@ impl Synchronous for Mmap {
         match transfer.operation {
             Operation::Read | Operation::Write => self.copy(transfer, buffers),
             Operation::Trim => synchronous_other(transfer),
-            _ => {
-                let file = &self.files[transfer.number];
-                if file.length == 0 { Ok(0) } else { sync(file.base, file.length as usize).map(|()| 0) }
-            }
+            _ => self.files[transfer.number].sync(transfer),
         }
     }
 }
@@ -186,6 +192,7 @@ impl Mapped {
         offset: u64,
         length: u64,
     ) -> Result<(), Errno> {
+        self.left_dirty |= self.length > 0 && rule.protection.contains(ProtFlags::WRITE);
         self.unmap();
         let from = offset / rule.page * rule.page;
         let needed = offset + length - from;
@@ -209,11 +216,25 @@ impl Mapped {
         if let Some(advice) = rule.advice {
             #[expect(unsafe_code, reason = "madvise takes an address")]
             // SAFETY: exactly the mapping just made; this advice changes nothing of its content.
-            unsafe {
-                madvise(self.base.cast(), bytes, advice)?;
+            let advised = unsafe { madvise(self.base.cast(), bytes, advice) };
+            if let Err(errno) = advised {
+                self.unmap();
+                return Err(errno);
             }
         }
         Ok(())
+    }
+
+    /// Syncs what was written since the last time: the mapping, and with windows that were left the whole file, whose
+    /// pages keep what was written through them.
+    fn sync(&mut self, transfer: &Transfer<'_>) -> Result<u32, Errno> {
+        if self.left_dirty {
+            synchronous_other(&Transfer { operation: whole(transfer.operation), ..*transfer })?;
+            self.left_dirty = false;
+        } else if self.length > 0 {
+            sync(self.base, self.length as usize)?;
+        }
+        Ok(0)
     }
 
     fn unmap(&mut self) {
@@ -230,6 +251,11 @@ impl Drop for Mapped {
     fn drop(&mut self) {
         self.unmap();
     }
+}
+
+/// The sync of a whole file that stands for one of its mapping.
+fn whole(operation: Operation) -> Operation {
+    if operation == Operation::Fsync { Operation::Fsync } else { Operation::Fdatasync }
 }
 
 fn sync(place: *mut u8, length: usize) -> Result<(), Errno> {
@@ -253,8 +279,15 @@ mod tests {
 
     fn one(file: &File, rule: &Rule, bytes: u64) -> Mmap {
         mapping_fault::handle();
-        let mut mapped =
-            Mapped { first: 0, end: bytes, base: std::ptr::null_mut(), from: 0, length: 0, durable: false };
+        let mut mapped = Mapped {
+            first: 0,
+            end: bytes,
+            base: std::ptr::null_mut(),
+            from: 0,
+            length: 0,
+            durable: false,
+            left_dirty: false,
+        };
         mapped.map(file.as_fd(), rule, 0, rule.window(0, bytes)).unwrap();
         let rule = Rule { advice: None, ..*rule };
         Mmap { files: vec![mapped], rule }
@@ -296,7 +329,30 @@ mod tests {
             std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, offset).unwrap();
             assert_eq!(bytes[0], byte, "{offset}");
         }
-        assert_eq!(method.transfer(&transfer(&file, Operation::Fsync, 0, 0), &mut buffers), Ok(0));
+        assert!(method.files[0].left_dirty);
+        for operation in [Operation::Fsync, Operation::SyncRange, Operation::Fdatasync] {
+            assert_eq!(method.transfer(&transfer(&file, operation, 0, 0), &mut buffers), Ok(0));
+            assert!(!method.files[0].left_dirty, "the other windows were synced, too");
+        }
+    }
+
+    #[test]
+    fn a_mapping_that_takes_no_advice_is_given_back() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        // Refused (EINVAL) for a mapping of a file that is shared.
+        let rule = Rule { advice: Some(Advice::LinuxWipeOnFork), ..RULE };
+        let mut one = Mapped {
+            first: 0,
+            end: 1 << 20,
+            base: std::ptr::null_mut(),
+            from: 0,
+            length: 0,
+            durable: false,
+            left_dirty: false,
+        };
+        assert_eq!(one.map(file.as_fd(), &rule, 0, 1 << 20), Err(Errno::INVAL));
+        assert_eq!(one.length, 0);
     }
 
     #[test]
