@@ -65,6 +65,7 @@ pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
             compare: 0,
             paired: made.paired,
             primary: made.paired.then(|| "write.bw".to_owned()),
+            show: Vec::new(),
             stop: made.stop,
         },
         aa: false,

@@ -86,7 +86,9 @@ fn cases<'a>(
     let others = row.metrics.iter().copied().filter(move |metric| {
         Some(*metric) != row.primary
             && options.wants(&run.metrics[*metric as usize].name)
-            && (options.all_metrics || varies(table, row, *metric))
+            && (options.all_metrics
+                || run.design.shows(&run.metrics[*metric as usize].name)
+                || varies(table, row, *metric))
     });
     primary.into_iter().chain(others.map(move |metric| Case { row, metric, role: Role::Exploratory, arm }))
 }

@@ -119,6 +119,7 @@ fn assemble(
         compare,
         variables: written.variables.into_iter().map(|pair| pair.value).collect(),
         primary: values(written.primary),
+        show: written.show.map(|show| show.value).unwrap_or_default(),
         before: values(written.before),
         after: values(written.after),
         observe,

@@ -193,6 +193,9 @@ pub struct Experiment {
     pub variables: Vec<(String, String)>,
     /// The metric that decides; `None`: chosen from what is measured.
     pub primary: Option<String>,
+    /// Metrics that reports have tables of besides, whatever they show.
+    #[serde(default)]
+    pub show: Vec<String>,
     /// Shell command before each trial.
     pub before: Option<String>,
     /// Shell command after each trial.

@@ -25,6 +25,7 @@ const TOP: &[&str] = &[
     "engine",
     "compare",
     "primary",
+    "show",
     "before",
     "after",
     "observe",
@@ -119,6 +120,8 @@ impl File<'_> {
     fn plain(&mut self, key: &str, item: &Item<'_>) -> bool {
         let reader = self.reader;
         let written = &mut self.written;
+        let place = reader.place(item.span().start);
+        let placed = |value| Placed { value, place: place.clone() };
         match key {
             "name" => written.name = reader.text(key, item),
             "engine" => written.engine = reader.text(key, item),
@@ -128,15 +131,12 @@ impl File<'_> {
             "after" => written.after = reader.text(key, item),
             "timeout" => written.timeout = reader.scalar(key, item),
             "aa" => written.aa = reader.truth(key, item).unwrap_or(false),
+            "show" => written.show = reader.texts(key, item).map(placed),
             "observe" => {
-                let place = reader.place(item.span().start);
                 let names = reader.texts(key, item).unwrap_or_default().into_iter();
                 written.observe.extend(names.map(|value| Placed { value, place: place.clone() }));
             }
-            "command" => {
-                let place = reader.place(item.span().start);
-                written.command = reader.texts(key, item).map(|value| Placed { value, place });
-            }
+            "command" => written.command = reader.texts(key, item).map(placed),
             "job" | "job_text" => {
                 if written.job.is_some() {
                     reader.mistake(&item.span(), "both job and job_text are given; keep one");

@@ -81,6 +81,7 @@ pub(super) struct Written {
     pub(super) engine: Option<Placed<String>>,
     pub(super) compare: Option<Placed<String>>,
     pub(super) primary: Option<Placed<String>>,
+    pub(super) show: Option<Placed<Vec<String>>>,
     pub(super) before: Option<Placed<String>>,
     pub(super) after: Option<Placed<String>>,
     pub(super) directory: Option<Placed<PathBuf>>,
@@ -116,7 +117,7 @@ impl Written {
         macro_rules! instead {
             ($($field:ident)*) => { $(if quick.$field.is_some() { self.$field = quick.$field; })* };
         }
-        instead!(name job command engine compare primary before after directory timeout max_rounds rounds delta alpha
+        instead!(name job command engine compare primary show before after directory timeout max_rounds rounds delta alpha
             time_budget simulated);
         self.exact |= quick.exact;
         self.aa |= quick.aa;

@@ -46,6 +46,8 @@ pub struct Plan {
     pub aa: bool,
     /// The metric that decides, if one is named.
     pub primary: Option<String>,
+    /// Metrics shown besides.
+    pub show: Vec<String>,
     /// Files the trials use; empty when `files_known` is false and nothing could be told.
     pub files: Vec<PlannedFile>,
     /// Whether `files` is complete: false for commands and for jobs that only fio understands.
@@ -83,6 +85,7 @@ impl Plan {
             stop: experiment.stop,
             aa: experiment.aa,
             primary: experiment.primary.clone(),
+            show: experiment.show.clone(),
             files: outlook.files,
             files_known: outlook.files_known,
             tools: outlook.tools,

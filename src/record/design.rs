@@ -29,8 +29,23 @@ pub struct Design {
     pub paired: bool,
     /// Name of the primary metric, e.g. `write.bw`; `None`: analyse chooses per row.
     pub primary: Option<String>,
+    /// Metrics that reports have tables of besides, whatever they show; a name means itself and all below it
+    /// (`dev` means `dev.flushes`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub show: Vec<String>,
     /// When it ends and what counts as a difference.
     pub stop: StopRule,
+}
+
+impl Design {
+    /// Whether a table of this metric is wanted besides that of the one that decides.
+    #[must_use]
+    pub fn shows(&self, metric: &str) -> bool {
+        let below = |name: &String| {
+            metric.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.show.iter().any(below)
+    }
 }
 
 /// When a run ends and what counts as a difference.

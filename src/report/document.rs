@@ -59,6 +59,8 @@ pub struct Document<'a> {
     pub headlines: Vec<Sentence>,
     /// Tables of the metrics that decide.
     pub tables: Vec<Table>,
+    /// Tables of metrics that the experiment wants shown besides, without a verdict.
+    pub beside: Vec<Table>,
     /// Tables of the metrics that only accompany.
     pub exploratory: Vec<Table>,
     /// Exploratory comparisons left out because they show no clear difference.
@@ -100,8 +102,13 @@ impl<'a> Document<'a> {
             .iter()
             .filter_map(|rows| table::primary(rows, &names, &mut footnotes))
             .collect();
+        let (beside, others) = beside(run, analysis);
+        let beside = group(&beside, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
+            .iter()
+            .filter_map(|rows| table::beside(rows, &names))
+            .collect();
         let (shown, hidden): (Vec<&Comparison>, Vec<&Comparison>) =
-            of_role(analysis, Role::Exploratory).partition(|c| options.all_metrics || table::stands_out(c));
+            others.into_iter().partition(|c| options.all_metrics || table::stands_out(c));
         let exploratory = group(&shown, |c| (c.candidate.arm.as_str(), &c.row))
             .iter()
             .filter_map(|rows| table::exploratory(rows, &names, &mut footnotes))
@@ -116,6 +123,7 @@ impl<'a> Document<'a> {
             headlines,
             verdicts,
             tables,
+            beside,
             exploratory,
             // What was not measured shows nothing, clear or not.
             exploratory_hidden: hidden
@@ -194,7 +202,23 @@ fn common_caveats<'c>(primary: &[&'c Comparison]) -> Vec<&'c Caveat> {
 pub(super) fn shown<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
     let all = document.options.all_metrics;
     let comparisons = &document.analysis.comparisons;
-    comparisons.iter().filter(|c| c.role == Role::Primary || all || table::stands_out(c)).collect()
+    let (beside, _) = beside(document.run, document.analysis);
+    let is_beside = |c: &Comparison| beside.iter().any(|other| std::ptr::eq(*other, c));
+    comparisons
+        .iter()
+        .filter(|c| c.role == Role::Primary || all || table::stands_out(c) || is_beside(c))
+        .collect()
+}
+
+/// Of what does not decide, the comparisons that the experiment wants shown, and the others. Of a metric that jobs have, those of
+/// the jobs are shown, as they are the ones that decide.
+fn beside<'c>(run: &Run, analysis: &'c Analysis) -> (Vec<&'c Comparison>, Vec<&'c Comparison>) {
+    let wanted = |c: &&Comparison| run.design.shows(&c.metric.name);
+    let of_jobs = |name: &str| {
+        of_role(analysis, Role::Exploratory).any(|c| !c.row.job.is_empty() && c.metric.name == name)
+    };
+    of_role(analysis, Role::Exploratory)
+        .partition(|c| wanted(c) && !(c.row.job.is_empty() && of_jobs(&c.metric.name)))
 }
 
 /// Comparisons of one role.

@@ -21,7 +21,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
     if document.verdicts.is_empty() {
         out.push_str("Nothing to compare: no trial has a value of the metric that decides.\n");
     }
-    for item in document.tables.iter().chain(&document.exploratory) {
+    for item in document.tables.iter().chain(&document.beside).chain(&document.exploratory) {
         table(&mut out, item);
     }
     if document.exploratory_hidden > 0 {

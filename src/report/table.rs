@@ -115,6 +115,36 @@ pub(super) fn primary(
     Some(Table { caption, labels, columns, rows })
 }
 
+/// A table of one metric that accompanies: values and their change, no verdict.
+pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Table> {
+    let first = comparisons.first()?;
+    let metric = &first.metric;
+    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let scale = Scale::for_column(
+        &metric.unit,
+        comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]),
+    );
+    let labels = label_heads(comparisons);
+    let columns = heads_of(names, first).into_iter().chain(["change %", "n"].map(str::to_owned)).collect();
+    let rows = comparisons
+        .iter()
+        .map(|c| TableRow {
+            labels: labels_of(&c.row, labels.len()),
+            cells: vec![
+                cell_number(&scale, c.baseline.median),
+                cell_number(&scale, c.candidate.median),
+                percent(shown_change(c), effect_decimals(c.effect)),
+                repeats(c),
+            ],
+            tone: Tone::Unclear,
+            notes: Vec::new(),
+        })
+        .collect();
+    let unit = unit_words(&scale, &metric.unit);
+    let caption = format!("beside: {}{unit}, medians of {cand} against {base}", metric.name);
+    Some(Table { caption, labels, columns, rows })
+}
+
 /// Rounds, or repeats of both arms where they differ.
 fn repeats(c: &Comparison) -> String {
     let (a, b) = (c.baseline.n, c.candidate.n);

@@ -12,7 +12,7 @@ pub(super) fn render(document: &Document<'_>, columns: usize, colour: bool) -> S
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");
     page.verdicts(&mut out, document);
-    for table in document.tables.iter().chain(&document.exploratory) {
+    for table in document.tables.iter().chain(&document.beside).chain(&document.exploratory) {
         page.heading(&mut out, &table.caption);
         out.push_str(&grid::table(table, &page));
     }

@@ -19,6 +19,7 @@ pub fn design(plan: &Plan) -> Design {
         compare: plan.compare,
         paired: true,
         primary: plan.primary.clone(),
+        show: plan.show.clone(),
         stop: StopRule {
             max_rounds: stop.max_rounds,
             rounds: stop.rounds,

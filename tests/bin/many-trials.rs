@@ -85,6 +85,7 @@ fn empty(rounds: u32) -> Run {
             compare: 0,
             paired: true,
             primary: Some("write.bw".to_owned()),
+            show: Vec::new(),
             stop: StopRule { rounds: Some(rounds), ..StopRule::default() },
         },
         aa: false,

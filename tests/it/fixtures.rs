@@ -67,6 +67,7 @@ pub(crate) fn empty_run(name: &str, factors: &[(&str, &[&str])], source: Source)
             compare: 0,
             paired: source == Source::Measured,
             primary: None,
+            show: Vec::new(),
             stop: StopRule::default(),
         },
         source,

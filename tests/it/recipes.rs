@@ -40,7 +40,7 @@ fn skipped(why: &str) {
 fn every_recipe_is_listed_and_shown_with_its_comment_and_questions() {
     let sandbox = Sandbox::new();
     let names = names(&sandbox);
-    for known in ["dax-write", "bdev-mix", "dio-scaling"] {
+    for known in ["dax-write", "journal-flush", "bdev-mix", "dio-scaling"] {
         assert!(names.iter().any(|name| name == known), "{names:?}");
     }
     let in_directory: BTreeSet<String> =
@@ -178,6 +178,46 @@ fn bdev_mix_runs_its_six_groups() {
     assert!(report.contains(&format!("runs on {place}")), "{report}");
     assert!(!report.contains("arms differ in what no factor declares"), "{report}");
     assert_eq!(run.command_line[1..3], ["run".to_owned(), "--seed".to_owned()]);
+}
+
+/// Flushes of the whole trials or of a job, the writeback arm's and the writethrough arm's.
+fn flushes(run: &Run, job: &str) -> [Vec<f64>; 2] {
+    let named = |metric: &assay::record::Metric| metric.job == job && metric.name == "dev.flushes";
+    let at = run.metrics.iter().position(named).unwrap() as u32;
+    let compared = run.design.compare;
+    [0, 1].map(|arm| {
+        let of_arm = run.trials.iter().filter(|trial| run.cells[trial.cell as usize].levels[compared] == arm);
+        of_arm.map(|trial| trial.value(at).unwrap()).collect()
+    })
+}
+
+#[test]
+fn journal_flush_counts_the_flushes_of_its_arms() {
+    if !is_root() {
+        return skipped("making devices and filesystems needs root");
+    }
+    let line =
+        ["journal-flush/dbench", "--vary", "fs=xfs,ext4 nobarrier", "--vary", "clients=1", "--rounds", "1"];
+    let (sandbox, run, _) = really(&line);
+    assert_eq!((run.trials.len(), run.design.factors[run.design.compare].name.as_str()), (4, "cache"));
+    let [with, without] = flushes(&run, "");
+    // XFS with its barriers in one trial, ext4 without in the other.
+    assert!(with.iter().any(|n| *n > 10.0) && with.contains(&0.0), "{with:?}");
+    assert_eq!(without, [0.0, 0.0]);
+    let report = sandbox.succeed(&["report", "1"]);
+    for shown in ["beside: lat_ns.max in ", "beside: dev.flushes", "beside: dev.flushes_per_op"] {
+        assert!(report.contains(shown), "{shown}: {report}");
+    }
+    let (sandbox, run, _) = really(&["journal-flush/fs_mark", "--vary", "fs=ext4", "--rounds", "1"]);
+    for phase in ["create", "chown", "unlink"] {
+        let [with, without] = flushes(&run, phase);
+        assert!(with[0] >= 1.0 && without[0] == 0.0, "{phase}: {with:?} {without:?}");
+    }
+    let report = sandbox.succeed(&["report", "1", "--format", "markdown"]);
+    assert!(
+        report.contains("beside: dev.flushes\\_per\\_op") || report.contains("beside: dev.flushes_per_op"),
+        "{report}"
+    );
 }
 
 #[test]

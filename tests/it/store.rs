@@ -47,6 +47,7 @@ fn run(rounds: u32) -> Run {
             compare: 0,
             paired: true,
             primary: Some("write.bw".to_owned()),
+            show: Vec::new(),
             stop: StopRule::default(),
         },
         aa: false,

@@ -19,10 +19,23 @@ pub(in crate::cli) struct Recipe {
 }
 
 /// All, in the order of the list. A recipe of several runs has a directory of its own in `recipes/`.
-pub(in crate::cli) const RECIPES: [Recipe; 3] = [
+pub(in crate::cli) const RECIPES: [Recipe; 4] = [
     Recipe {
         name: "dax-write",
         parts: &[Part { name: "dax-write", text: include_str!("../../../recipes/dax-write.toml") }],
+    },
+    Recipe {
+        name: "journal-flush",
+        parts: &[
+            Part {
+                name: "journal-flush/dbench",
+                text: include_str!("../../../recipes/journal-flush/dbench.toml"),
+            },
+            Part {
+                name: "journal-flush/fs_mark",
+                text: include_str!("../../../recipes/journal-flush/fs_mark.toml"),
+            },
+        ],
     },
     Recipe {
         name: "bdev-mix",

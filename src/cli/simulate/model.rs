@@ -160,6 +160,7 @@ fn empty_run(seed: u64) -> Run {
             compare: 0,
             paired: true,
             primary: Some("runtime".to_owned()),
+            show: Vec::new(),
             stop: StopRule::default(),
         },
         aa: false,

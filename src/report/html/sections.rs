@@ -74,8 +74,12 @@ pub(super) fn tables(out: &mut String, document: &Document<'_>) {
     }
     out.push_str(
         "<p class=\"muted\">change: of the typical trial (Hodges–Lehmann), with its interval; mean: ratio of the mean \
-         values.</p>\n</section>\n",
+         values.</p>\n",
     );
+    for item in &document.beside {
+        table(out, item);
+    }
+    out.push_str("</section>\n");
 }
 
 fn table(out: &mut String, table: &Table) {
