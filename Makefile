@@ -13,7 +13,7 @@ demo:
 
 ## Everything a change must pass; missing packages are installed first
 test:
-	@scripts/packages.sh compiler fio chromium e2fsprogs xfsprogs btrfs-progs dbench fsmark qemu
+	@scripts/packages.sh compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu zstd
 	@scripts/kernels.sh || [ -z "$$CI" ]
 	$(CARGO) build --quiet
 	$(CARGO) test

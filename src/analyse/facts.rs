@@ -87,8 +87,9 @@ fn follows(factor: &str, fact: &str) -> bool {
         "device" => matches!(part, "mount" | "fs" | "o_direct" | "queue" | "target" | "loop" | "zram"),
         // How much of the memory a kernel leaves, and what it makes of a filesystem, is its own.
         "kernel" => matches!(part, "memory" | "fs" | "mount" | "o_direct" | "io_uring"),
-        "cpus" => part == "cpu",
-        "kernel_args" => part == "kernel",
+        // So is what a machine has of both.
+        "cpus" | "memory" => matches!(part, "cpu" | "memory" | "fs" | "mount"),
+        "kernel_args" => matches!(part, "kernel" | "cpu" | "memory" | "fs" | "mount" | "clocksource"),
         "mkfs" | "mount" => matches!(part, "mount" | "fs" | "o_direct"),
         // A scheduler brings settings of its own.
         "scheduler" => part == "queue",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Failure;
 use crate::host::doctor::{Finding, Severity, findings, watch};
 use crate::host::{facts, path_facts};
+use crate::launch::GuestOffer;
 use crate::record::HostFacts;
 
 /// How long the machine is watched.
@@ -56,13 +57,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     all.0.extend(watch(&args.path, WATCH).0);
     let found = findings(&all);
     let offered = crate::target::offered(&args.path);
+    let guests = crate::launch::guests_offered(&args.path);
     let mut out = anstream::stdout().lock();
     let written = match args.format {
-        Format::Text => write!(out, "{}", text(&args.path, &all, &found, &offered)),
+        Format::Text => write!(out, "{}", text(&args.path, &all, &found, &(offered, guests))),
         Format::Json => {
             let path = args.path.to_string_lossy();
             let document = serde_json::json!({ "path": path, "findings": found, "facts": all,
-                "targets": offered.iter().cloned().collect::<BTreeMap<_, _>>() });
+                "targets": offered.iter().cloned().collect::<BTreeMap<_, _>>(), "guests": guests });
             writeln!(out, "{document:#}")
         }
     };
@@ -76,7 +78,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// What can be made to measure on, and what is missing for the rest.
 type Offered = (&'static str, Option<String>);
 
-fn text(path: &Path, facts: &HostFacts, found: &[Finding], offered: &[Offered]) -> String {
+fn text(
+    path: &Path,
+    facts: &HostFacts,
+    found: &[Finding],
+    (offered, offer): &(Vec<Offered>, GuestOffer),
+) -> String {
     let fact = |name: &str| facts.get(name).unwrap_or("unknown");
     let place = match (facts.get("fs.type"), facts.get("device")) {
         (Some(fs), Some(device)) => format!("{fs} on {device} ({})", fact("device.kind")),
@@ -89,6 +96,7 @@ fn text(path: &Path, facts: &HostFacts, found: &[Finding], offered: &[Offered]) 
         format!("kernel   {}", fact("kernel.release")),
     ];
     lines.extend(targets(offered));
+    lines.extend(labelled("guests", &guests(offer)));
     for finding in found {
         lines.push(String::new());
         let style = style(finding.severity);
@@ -128,9 +136,31 @@ fn targets(offered: &[Offered]) -> Vec<String> {
         none if none.is_empty() => text.truncate(text.len().saturating_sub(2)),
         some => text.push_str(&format!("not here: {some} (--format json says why)")),
     }
-    let mut word = "targets  ";
-    let lines = if text.is_empty() { Vec::new() } else { wrapped(&text, WIDTH - INDENT.len()) };
-    lines.into_iter().map(|line| std::mem::replace(&mut word, INDENT).to_owned() + &line).collect()
+    labelled("targets", &text)
+}
+
+/// Kernels in virtual machines: by what, and which ones are known.
+fn guests(offer: &GuestOffer) -> String {
+    let Some(emulator) = &offer.emulator else {
+        return "no kernel can be booted: there is no qemu-system-x86_64 (Debian, Ubuntu: apt-get install \
+                qemu-system-x86)"
+            .to_owned();
+    };
+    let releases: Vec<&str> = offer.kernels.iter().map(|(release, _)| release.as_str()).collect();
+    let kernels = if releases.is_empty() {
+        "no kernel is in /boot or was unpacked before; --vary kernel= takes any vmlinuz or linux-image .deb"
+            .to_owned()
+    } else {
+        format!("kernels {}", releases.join(" "))
+    };
+    format!("{emulator}; {}; {kernels}", offer.accelerator)
+}
+
+/// A text behind its name, in lines.
+fn labelled(name: &str, text: &str) -> Vec<String> {
+    let mut word = format!("{name:<9}");
+    let lines = if text.is_empty() { Vec::new() } else { wrapped(text, WIDTH - INDENT.len()) };
+    lines.into_iter().map(|line| std::mem::replace(&mut word, INDENT.to_owned()) + &line).collect()
 }
 
 fn summary(found: &[Finding]) -> String {
@@ -181,6 +211,23 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn qemu() -> GuestOffer {
+        let kernels = ["6.1.0", "6.12.1"].map(|release| (release.to_owned(), PathBuf::from("/boot/vmlinuz")));
+        GuestOffer {
+            emulator: Some("qemu 9.1".to_owned()),
+            accelerator: "KVM, which runs".to_owned(),
+            kernels: kernels.to_vec(),
+        }
+    }
+
+    #[test]
+    fn without_an_emulator_the_package_is_named() {
+        let none = GuestOffer { emulator: None, ..qemu() };
+        assert!(guests(&none).contains("apt-get install qemu-system-x86"), "{}", guests(&none));
+        let kernelless = GuestOffer { kernels: Vec::new(), ..qemu() };
+        assert!(guests(&kernelless).contains("no kernel is in /boot"), "{}", guests(&kernelless));
+    }
+
     #[test]
     fn the_text_fits_80_columns_and_commands_stay_whole() {
         let mut facts = HostFacts::default();
@@ -195,8 +242,9 @@ mod tests {
             facts.set(name, value);
         }
         let found = findings(&facts);
-        let offered = [("loop", None), ("zram", Some("no zram".to_owned()))];
-        let text = text(Path::new("/mnt"), &facts, &found, &offered);
+        let offered = vec![("loop", None), ("zram", Some("no zram".to_owned()))];
+        let text = text(Path::new("/mnt"), &facts, &found, &(offered, qemu()));
+        assert!(text.contains("\nguests   qemu 9.1; KVM, which runs; kernels 6.1.0 6.12.1\n"), "{text}");
         assert!(text.contains("\ntargets  loop; not here: zram (--format json says why)\n"), "{text}");
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert!(plain.lines().all(|line| line.chars().count() <= WIDTH), "{plain}");
@@ -211,7 +259,7 @@ mod tests {
     #[test]
     fn a_fit_machine_is_told_so() {
         assert!(
-            text(Path::new("."), &HostFacts::default(), &[], &[])
+            text(Path::new("."), &HostFacts::default(), &[], &(Vec::new(), qemu()))
                 .ends_with("nothing found that would spoil measurements\n")
         );
     }

@@ -29,12 +29,13 @@ impl Engine for Dbench {
         probe_in(std::env::var_os("PATH").as_deref())
     }
 
+    fn reads(&self, task: &Task) -> Result<Vec<PathBuf>, EngineError> {
+        loadfile(task).map(|path| vec![path])
+    }
+
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
         let tool = find_tool("dbench", "dbench", std::env::var_os("PATH").as_deref())?;
-        let loadfile = match setting(task, "loadfile") {
-            Some(path) => PathBuf::from(path),
-            None => found_loadfile(&LOADFILES.map(Path::new))?,
-        };
+        let loadfile = loadfile(task)?;
         let program = program(&tool, arguments(task, &loadfile), Some(&task.directory), task.timeout_s);
         let (trials, usage) = run("dbench", &program)?.read(&program, outcomes_from_dbench)?;
         let mut outcome = trials.into_iter().next_back().unwrap_or_default().outcome;
@@ -54,6 +55,13 @@ fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
             "{} does not say 'dbench version …'; put the real dbench (Debian: apt-get install dbench) first on PATH",
             tool.display()
         )),
+    }
+}
+
+fn loadfile(task: &Task) -> Result<PathBuf, EngineError> {
+    match setting(task, "loadfile") {
+        Some(path) => Ok(PathBuf::from(path)),
+        None => found_loadfile(&LOADFILES.map(Path::new)),
     }
 }
 

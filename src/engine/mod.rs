@@ -171,6 +171,14 @@ pub trait Engine {
         Ok(())
     }
 
+    /// Files besides the tool's own that a trial reads and that must be where it runs. None by default.
+    ///
+    /// # Errors
+    /// As [`Engine::probe`].
+    fn reads(&self, _task: &Task) -> Result<Vec<PathBuf>, EngineError> {
+        Ok(Vec::new())
+    }
+
     /// Lays out what the trial will work on, so that observers do not see it. Nothing by default.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
 pub use local::Local;
-pub use qemu::{GuestError, Guests, guest_part};
+pub use qemu::{Forecast, GuestError, GuestOffer, Guests, guest_part, guests_offered};
 
 /// Version of request and reply; an agent refuses another one.
 pub const PROTOCOL: u32 = 1;

@@ -14,14 +14,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::sandbox::{Sandbox, errors};
 use crate::tools;
 
-const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=4m\nend_fsync=1\n";
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=4m\nend_fsync=1\n";
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Emulated guests take a processor each: one test at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The 6.1 and the 6.12 package, and the right to boot them.
-fn kernels() -> Option<([String; 2], MutexGuard<'static, ()>)> {
+pub(crate) fn kernels() -> Option<([String; 2], MutexGuard<'static, ()>)> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/kernels");
     let of = |series: &str| -> Option<String> {
         let entries = std::fs::read_dir(&place).ok()?.flatten();
@@ -47,34 +47,34 @@ fn kernels() -> Option<([String; 2], MutexGuard<'static, ()>)> {
 }
 
 /// The program with a cache that all tests share: a package is unpacked once.
-fn assay(sandbox: &Sandbox, arguments: &[&str]) -> Command {
+pub(crate) fn assay(sandbox: &Sandbox, arguments: &[&str]) -> Command {
     let mut command = sandbox.assay(arguments);
     command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     command
 }
 
-fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
+pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
     assay(sandbox, arguments).output().unwrap()
 }
 
-fn succeed(sandbox: &Sandbox, arguments: &[&str]) -> Run {
+pub(crate) fn succeed(sandbox: &Sandbox, arguments: &[&str]) -> Run {
     let output = run(sandbox, arguments);
     assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, errors(&output));
     nothing_left(sandbox);
     sandbox.export("1")
 }
 
-fn nothing_left(sandbox: &Sandbox) {
+pub(crate) fn nothing_left(sandbox: &Sandbox) {
     sandbox.no_process_left(Duration::from_secs(5));
     let left: Vec<String> = sandbox.names().into_iter().filter(|name| name.starts_with("assay-")).collect();
     assert_eq!(left, Vec::<String>::new());
 }
 
-fn fact<'r>(run: &'r Run, trial: usize, name: &str) -> &'r str {
+pub(crate) fn fact<'r>(run: &'r Run, trial: usize, name: &str) -> &'r str {
     run.trials[trial].facts.and_then(|at| run.facts[at as usize].get(name)).unwrap_or_default()
 }
 
-fn value(run: &Run, trial: usize, metric: &str) -> Option<f64> {
+pub(crate) fn value(run: &Run, trial: usize, metric: &str) -> Option<f64> {
     let at = run.metrics.iter().position(|known| known.name == metric)?;
     run.trials[trial].values.iter().find(|(known, _)| *known as usize == at).map(|(_, value)| *value)
 }
@@ -129,8 +129,21 @@ fn two_kernels_are_compared_on_the_same_job() {
         "{report}"
     );
     if fact(&run, 0, "guest.accelerator").starts_with("tcg") {
-        assert!(plain.contains("guests were run in an emulated processor"), "{report}");
+        for format in ["text", "markdown", "html", "lkml"] {
+            let report = sandbox.succeed(&["report", "1", "--format", format]);
+            let plain = report.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(plain.contains("guests were run in an emulated processor"), "{format}: {report}");
+        }
     }
+    // What such a run will cost is known before it is begun.
+    let plan = self::run(&sandbox, &[&words[..], &target[..], &["--plan"]].concat());
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    assert!(plan.contains("\n  2 guests, about ") && plan.contains(" (as the last one)"), "{plan}");
+    assert!(plan.contains("\n  8 boots at most: "), "{plan}");
+    let emulated = plan.contains("times under emulation are no measurement of the hardware");
+    assert_eq!(emulated, fact(&run, 0, "guest.accelerator").starts_with("tcg"), "{plan}");
+    let doctor = String::from_utf8(self::run(&sandbox, &["doctor"]).stdout).unwrap();
+    assert!(doctor.contains("\nguests   qemu ") && doctor.contains(release(&kernels[0])), "{doctor}");
 }
 
 #[test]
@@ -240,7 +253,7 @@ fn no_guest_outlives_assay() {
 }
 
 /// Exit code 2, these words, and nothing made.
-fn refused(sandbox: &Sandbox, arguments: &[&str], expected: &str) {
+pub(crate) fn refused(sandbox: &Sandbox, arguments: &[&str], expected: &str) {
     let output = run(sandbox, arguments);
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");

@@ -27,6 +27,8 @@ mod file_life;
 mod fixtures;
 mod golden;
 mod guests;
+mod guests_devices;
+mod guests_failing;
 mod import;
 mod iolog;
 mod jobs;

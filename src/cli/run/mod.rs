@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if args.plan {
         for (prepared, _) in &all {
-            plan_text::print(prepared)?;
+            plan_text::print(prepared, prepared.launcher()?.forecast().as_ref())?;
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::prepare::Prepared;
+use crate::launch::Forecast;
 use crate::plan::Writes;
 use crate::record::StopRule;
 use crate::units::{Unit, format_number, pretty_duration};
 
-/// Prints the plan to standard output.
+/// Prints the plan to standard output, with what booting its guests will cost.
 ///
 /// # Errors
 /// A closed pipe.
-pub(super) fn print(prepared: &Prepared) -> std::io::Result<()> {
+pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let plan = &prepared.plan;
     writeln!(out, "{}: nothing has been run, written or erased", prepared.run.name)?;
@@ -31,16 +32,42 @@ pub(super) fn print(prepared: &Prepared) -> std::io::Result<()> {
     targets(&mut out, prepared)?;
     files(&mut out, prepared)?;
     tools(&mut out, prepared)?;
+    let boots_s = match ahead {
+        Some(ahead) => boots(&mut out, prepared, ahead)?,
+        None => 0.0,
+    };
     writeln!(out, "\nlongest time")?;
     match plan.longest_s() {
         Some(seconds) => {
-            writeln!(out, "  {}, layout of files and settling not counted", pretty_duration(seconds))
+            let seconds = pretty_duration(seconds + boots_s);
+            writeln!(out, "  {seconds}, layout of files and settling not counted")
         }
         None => writeln!(
             out,
             "  unknown: a job without runtime ends when its amount of I/O is done;\n  --time-budget 10m bounds it"
         ),
     }
+}
+
+/// `2 guests, about 2 s each (as the last one)` and, in a second line, what runs them.
+pub(super) fn guests(ahead: &Forecast) -> String {
+    let word = if ahead.guests == 1 { "guest" } else { "guests" };
+    let each = pretty_duration(ahead.boot_s);
+    let known = if ahead.measured { "as the last one" } else { "a guess" };
+    format!("{} {word}, about {each} each ({known})\n  {}", ahead.guests, ahead.accelerator)
+}
+
+/// How often guests are booted; seconds of all that.
+fn boots(out: &mut impl Write, prepared: &Prepared, ahead: &Forecast) -> std::io::Result<f64> {
+    let count = u64::from(ahead.guests) * u64::from(prepared.plan.rounds_at_most());
+    let seconds = count as f64 * ahead.boot_s;
+    writeln!(out, "\nboots, each guest once a round")?;
+    writeln!(out, "  {}", guests(ahead))?;
+    writeln!(out, "  {count} boots at most: {}", pretty_duration(seconds))?;
+    if ahead.emulated {
+        writeln!(out, "  times under emulation are no measurement of the hardware")?;
+    }
+    Ok(seconds)
 }
 
 fn shortened(order: &[String]) -> String {

@@ -71,7 +71,8 @@ impl Prepared {
             let asked = crate::run::request(&self.plan, &self.surroundings, cell, 0);
             guests.expect(&asked).map_err(failed)?;
         }
-        guests.check().map_err(failed)?;
+        let place = self.work.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
+        guests.check(place).map_err(failed)?;
         Ok(guests)
     }
 

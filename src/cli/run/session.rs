@@ -149,6 +149,10 @@ fn trials(
         })?);
     }
     let mut launcher = prepared.launcher()?;
+    if let Some(ahead) = launcher.forecast().filter(|_| !args.quiet) {
+        use std::io::Write;
+        writeln!(std::io::stderr(), "trying each target; booting {}", super::plan_text::guests(&ahead))?;
+    }
     if !rehearsed(&mut launcher, prepared, cancelled)? {
         return Ok(Ending::Interrupted);
     }
@@ -207,10 +211,14 @@ fn rehearsed(
             Answer::Unsupported { reason } => (reason, String::new()),
         };
         let (reason, hint) = reason.split_once("\nhint: ").unwrap_or((&reason, ""));
-        let mut message = format!("the target of {} cannot be made: {reason}", spec.label);
+        let mut message = if reason.starts_with("the guest ") {
+            format!("{}: {reason}", spec.label)
+        } else {
+            format!("the target of {} cannot be made: {reason}", spec.label)
+        };
         // What is said already is not said twice.
         for line in
-            output.lines().filter(|line| !line.trim().is_empty() && !reason.contains(line.trim())).take(12)
+            output.lines().filter(|line| !line.trim().is_empty() && !reason.contains(line.trim())).take(24)
         {
             message.push_str(&format!("\n  | {line}"));
         }

@@ -11,16 +11,18 @@ use twox_hash::XxHash64;
 
 use super::error::GuestError;
 
-/// This many initramfs are kept.
-const KEPT: usize = 8;
-
-/// The directory of this kind of thing, made if need be.
-pub(super) fn directory(kind: &str) -> Result<PathBuf, GuestError> {
+/// The directory of this kind of thing, which may not be there.
+pub(super) fn place(kind: &str) -> PathBuf {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_CACHE_HOME")
         .or_else(|| named("HOME").map(|home| home.join(".cache")))
         .unwrap_or_else(std::env::temp_dir);
-    let directory = base.join("assay").join(kind);
+    base.join("assay").join(kind)
+}
+
+/// The directory of this kind of thing, made if need be.
+pub(super) fn directory(kind: &str) -> Result<PathBuf, GuestError> {
+    let directory = place(kind);
     std::fs::create_dir_all(&directory).map_err(GuestError::io("cannot make", &directory))?;
     Ok(directory)
 }
@@ -42,13 +44,13 @@ pub(super) fn digest_of(path: &Path) -> std::io::Result<String> {
     }
 }
 
-/// Removes the oldest files of a directory until few are left; what cannot be removed stays.
-pub(super) fn prune(directory: &Path) {
+/// Removes the oldest files of a directory until `kept` are left; what cannot be removed stays.
+pub(super) fn prune(directory: &Path, kept: usize) {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<_> =
         entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
     files.sort();
-    let surplus = files.len().saturating_sub(KEPT);
+    let surplus = files.len().saturating_sub(kept);
     for (_, path) in files.into_iter().take(surplus) {
         let _ = std::fs::remove_file(path);
     }
@@ -68,8 +70,8 @@ mod tests {
         for name in 1..12 {
             std::fs::write(directory.path().join(name.to_string()), "x").unwrap();
         }
-        prune(directory.path());
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), KEPT);
+        prune(directory.path(), 8);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 8);
         assert!(!path.exists(), "the oldest goes first");
     }
 }

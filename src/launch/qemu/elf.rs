@@ -43,6 +43,30 @@ fn section<'b>(bytes: &'b [u8], name: &str) -> Option<&'b [u8]> {
     (0..count).find(called).and_then(place)
 }
 
+/// Whether a program header leads to a note of this owner and kind.
+pub(super) fn has_note(bytes: &[u8], owner: &[u8], kind: u64) -> bool {
+    /// PT_NOTE.
+    const NOTE: u64 = 4;
+    let notes = |at: usize| -> Option<&[u8]> {
+        let header = (number(bytes, 0x20, 8)? as usize).checked_add(at * number(bytes, 0x36, 2)? as usize)?;
+        bytes.get(header..)?;
+        let start = number(bytes, header + 0x08, 8)? as usize;
+        let end = start.checked_add(number(bytes, header + 0x20, 8)? as usize)?;
+        (number(bytes, header, 4)? == NOTE).then(|| bytes.get(start..end))?
+    };
+    let here = |mut rest: &[u8]| -> Option<bool> {
+        loop {
+            let (name, size) = (number(rest, 0, 4)? as usize, number(rest, 4, 4)? as usize);
+            if number(rest, 8, 4)? == kind && rest.get(12..12 + name)? == owner {
+                return Some(true);
+            }
+            rest = rest.get(12 + name.next_multiple_of(4) + size.next_multiple_of(4)..)?;
+        }
+    };
+    let count = if is_elf64(bytes) { number(bytes, 0x38, 2).unwrap_or_default() } else { 0 };
+    (0..count as usize).filter_map(notes).any(|notes| here(notes).unwrap_or_default())
+}
+
 /// The program without sections, of which debug information is most; anything but ELF as it is.
 pub(super) fn loaded_part(mut bytes: Vec<u8>) -> Vec<u8> {
     if !is_elf64(&bytes) {
@@ -85,6 +109,15 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(std::process::Command::new(&path).status().unwrap().success());
         assert_eq!(loaded_part(b"#!/bin/sh\n".to_vec()), b"#!/bin/sh\n");
+    }
+
+    #[test]
+    fn notes_are_told_by_owner_and_kind() {
+        let program = std::fs::read("/bin/true").unwrap();
+        // Every program of a distribution has its build's identity (NT_GNU_BUILD_ID is 3).
+        assert!(has_note(&program, b"GNU\0", 3));
+        assert!(!has_note(&program, b"Xen\0", 3) && !has_note(&program, b"GNU\0", 99));
+        assert!(!has_note(&program[..0x60], b"GNU\0", 3) && !has_note(b"text", b"GNU\0", 3));
     }
 
     #[test]

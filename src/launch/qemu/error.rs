@@ -43,6 +43,20 @@ pub enum GuestError {
         /// Where modules were looked for.
         place: PathBuf,
     },
+    /// What is asked for does not fit.
+    #[error("{what}")]
+    NoRoom {
+        /// What does not fit where.
+        what: String,
+        /// What helps.
+        hint: String,
+    },
+    /// A command names what is not copied into guests.
+    #[error("{what}")]
+    NotCopied {
+        /// What, and why.
+        what: String,
+    },
     /// A program failed.
     #[error("{command} failed: {output}")]
     Failed {
@@ -76,7 +90,10 @@ impl GuestError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            GuestError::NoProgram { hint, .. } => hint.clone(),
+            GuestError::NoProgram { hint, .. } | GuestError::NoRoom { hint, .. } => hint.clone(),
+            GuestError::NotCopied { .. } => {
+                "name single files, which are copied, or make them in the guest: --before 'seq 1000 > /tmp/data'".to_owned()
+            }
             GuestError::NoKernel { .. } => {
                 "a level of kernel is a vmlinuz or bzImage, or a linux-image .deb with one in it".to_owned()
             }

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use super::accelerator::Accelerator;
 use super::channel::{BEAT, FromGuest, line, listen};
 use super::error::GuestError;
-use super::machine::{Accelerator, Machine};
+use super::machine::Machine;
 use crate::launch::{Reply, Request};
 
 /// Where the processor executes it, a guest that has not come up until then never will.
@@ -20,6 +21,8 @@ const KVM_PATIENCE: Duration = Duration::from_secs(20);
 const TCG_PATIENCE: Duration = Duration::from_secs(240);
 /// A guest that has not said for this long that it lives hangs.
 const SILENCE: Duration = Duration::from_secs(12 * BEAT.as_secs());
+/// Another time of silence in seconds, for tests that stop a guest.
+const SILENCE_VARIABLE: &str = "ASSAY_TEST_SILENCE";
 /// So many last lines of the console are told.
 const LAST_LINES: usize = 15;
 const STEP: Duration = Duration::from_millis(50);
@@ -43,6 +46,8 @@ pub(super) struct Guest {
     said_before: usize,
     files: Vec<PathBuf>,
     pub(super) accelerator: Accelerator,
+    /// What was loaded: `bzImage`, or `vmlinux` where it was decompressed beforehand.
+    pub(super) image: &'static str,
     /// Seconds from the start of the emulator until it took requests.
     pub(super) boot_s: f64,
     /// Drivers that it could not load.
@@ -73,6 +78,11 @@ impl Guest {
             said_before: 0,
             files: machine.files(),
             accelerator: machine.accelerator,
+            image: if machine.kernel.extension().is_some_and(|end| end == "vmlinux") {
+                "vmlinux"
+            } else {
+                "bzImage"
+            },
             boot_s: 0.0,
             missing: Vec::new(),
         };
@@ -119,7 +129,7 @@ impl Guest {
             return Err(Ended::Dead(self.dead("has ended")));
         }
         let begun = Instant::now();
-        let mut heard = begun;
+        let (mut heard, silence) = (begun, silence());
         loop {
             match self.messages.recv_timeout(STEP) {
                 Ok(FromGuest::Reply(reply)) => return Ok(*reply),
@@ -130,8 +140,8 @@ impl Guest {
                 Err(RecvTimeoutError::Timeout) if cancelled.load(Ordering::SeqCst) => {
                     return Err(Ended::Cancelled);
                 }
-                Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE => {
-                    let what = format!("hangs: it said nothing for {} s", SILENCE.as_secs());
+                Err(RecvTimeoutError::Timeout) if heard.elapsed() > silence => {
+                    let what = format!("hangs: it said nothing for {} s", silence.as_secs());
                     return Err(Ended::Dead(self.dead(&what)));
                 }
                 Err(RecvTimeoutError::Timeout) if limit.is_some_and(|limit| begun.elapsed() > limit) => {
@@ -203,6 +213,11 @@ fn last_words(console: &Path, from: usize) -> String {
     let telling = before.iter().filter(|line| TELLING.iter().any(|word| line.contains(word)));
     let first = telling.take(MOST_TELLING).map(String::as_str);
     first.chain(last.iter().map(String::as_str)).collect::<Vec<_>>().join("\n")
+}
+
+fn silence() -> Duration {
+    let set = std::env::var(SILENCE_VARIABLE).ok().and_then(|text| text.parse().ok());
+    set.map_or(SILENCE, Duration::from_secs)
 }
 
 fn collect(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {

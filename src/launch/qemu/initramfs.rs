@@ -20,6 +20,11 @@ use super::needs::Needs;
 
 /// Where the guest finds the names of the modules to load first, a line each.
 pub(super) const LOADED: &str = "/etc/assay-modules";
+/// Where the guest finds the directory that commands run in.
+pub(super) const DIRECTORY: &str = "/etc/assay-directory";
+
+/// This many are kept.
+const KEPT: usize = 8;
 
 /// Packs it, unless the same is in the cache.
 ///
@@ -44,13 +49,23 @@ pub(super) fn packed(kernel: &KernelImage, needs: &Needs) -> Result<PathBuf, Gue
     }
     files.extend(used);
     files.extend([PathBuf::from("/etc/mke2fs.conf")].into_iter().filter(|path| path.exists()));
+    for path in needs.files.iter().map(|path| within(path)) {
+        let bytes = std::fs::read(&path).map_err(GuestError::io("cannot read", &path))?;
+        entries.insert(path.to_string_lossy().into_owned(), Entry::File(bytes, 0o644));
+    }
     for path in files {
+        let path = within(&path);
         let bytes = std::fs::read(&path).map_err(GuestError::io("cannot read", &path))?;
         entries.insert(path.to_string_lossy().into_owned(), Entry::File(bytes, 0o755));
     }
     surroundings(&mut entries, needs);
     add_modules(&mut entries, kernel, &ModuleSet::of(kernel, &needs.drivers)?);
     kept(&archive(&entries))
+}
+
+/// The path without `.` in it, which the archive would take for a name.
+fn within(path: &Path) -> PathBuf {
+    path.components().collect()
 }
 
 /// What every system has.
@@ -64,6 +79,10 @@ fn surroundings(entries: &mut BTreeMap<String, Entry>, needs: &Needs) {
     file("/etc/group", "root:x:0:\n".to_owned());
     file("/etc/mtab", String::new());
     file(LOADED, needs.loaded.iter().map(|name| format!("{name}\n")).collect());
+    if let Some(directory) = &needs.directory {
+        file(DIRECTORY, directory.to_string_lossy().into_owned());
+        entries.insert(within(directory).to_string_lossy().into_owned(), Entry::Directory);
+    }
     // The kernel's own place for it, and that of PATH.
     entries.insert("/sbin/modprobe".to_owned(), Entry::Link("/init".to_owned()));
     entries.insert("/etc/mtab".to_owned(), Entry::Link("/proc/self/mounts".to_owned()));
@@ -128,7 +147,7 @@ fn kept(bytes: &[u8]) -> Result<PathBuf, GuestError> {
     let mut file = tempfile::NamedTempFile::new_in(&place).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.persist(&path).map_err(|error| failed(error.error))?;
-    cache::prune(&place);
+    cache::prune(&place, KEPT);
     Ok(path)
 }
 

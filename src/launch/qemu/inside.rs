@@ -85,6 +85,10 @@ fn live() -> Result<(), String> {
         // What a kernel does not have is missed by whoever needs it.
         let _ = mount(kind, place, kind, MountFlags::empty(), None);
     }
+    // Commands that name files relative to it find them.
+    if let Ok(directory) = std::fs::read_to_string(initramfs::DIRECTORY) {
+        std::env::set_current_dir(&directory).map_err(|error| format!("{directory}: {error}"))?;
+    }
     let wanted = std::fs::read_to_string(initramfs::LOADED).unwrap_or_default();
     let missing: Vec<String> = wanted.lines().filter_map(|name| modprobe::load(name, "").err()).collect();
     missing.iter().for_each(|message| say(message));

@@ -3,6 +3,7 @@
 //! Enters: the requests of all cells, then one trial's after the other. Leaves: replies whose facts are the guest's, with what the
 //! guest was run by. Trials without a kernel are run here. It must not know plans, factors or stores.
 
+mod accelerator;
 mod cache;
 mod channel;
 mod cpio;
@@ -16,6 +17,9 @@ mod machine;
 mod modprobe;
 mod modules;
 mod needs;
+mod offer;
+mod room;
+mod vmlinux;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -25,13 +29,15 @@ use super::{Answer, LaunchError, Launcher, Local, Reply, Request};
 use crate::record::{FailureKind, HostFacts};
 use crate::target::GuestSettings;
 
+use accelerator::Accelerator;
 pub use error::GuestError;
 use guest::{Ended, Guest};
 pub use inside::guest_part;
 use kernel_image::KernelImage;
-use machine::{Accelerator, Machine};
+use machine::Machine;
 use modules::ModuleSet;
 use needs::Needs;
+pub use offer::{Forecast, GuestOffer, guests_offered};
 
 /// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
 const ALLOWANCE: Duration = Duration::from_secs(630);
@@ -50,19 +56,26 @@ pub struct Guests {
     local: Local,
     kinds: Vec<Kind>,
     booted: u32,
+    /// All guests of a run are run by the same, or arms would differ by it.
+    accelerator: Accelerator,
+    /// Whether a trial has been run, after which the accelerator is not changed any more.
+    settled: bool,
+    /// Whether kernels are decompressed beforehand: all or none, for the same reason.
+    decompressed: Option<bool>,
 }
 
 impl Guests {
     /// No guest is known yet.
     #[must_use]
     pub fn new(local: Local) -> Guests {
-        Guests { local, kinds: Vec::new(), booted: 0 }
+        let accelerator = Accelerator::likely();
+        Guests { local, kinds: Vec::new(), booted: 0, accelerator, settled: false, decompressed: None }
     }
 
     /// Learns what a cell needs of its guest; a cell without a kernel needs nothing.
     ///
     /// # Errors
-    /// A program it needs is not on this machine.
+    /// A program it needs is not on this machine; a file it names cannot be copied.
     pub fn expect(&mut self, request: &Request) -> Result<(), GuestError> {
         let Some(settings) = guest_of(request) else { return Ok(()) };
         let at = match self.kinds.iter().position(|kind| kind.settings == *settings) {
@@ -77,17 +90,63 @@ impl Guests {
         self.kinds[at].needs.add(request)
     }
 
-    /// Whether all the guests can be had: emulator, kernels, modules.
+    /// Whether all the guests can be had: emulator, kernels, modules, room for them and, in `place`, for their disks.
     ///
     /// # Errors
     /// The first thing that is missing. Only the cache was touched.
-    pub fn check(&mut self) -> Result<(), GuestError> {
+    pub fn check(&mut self, place: &Path) -> Result<(), GuestError> {
         for kind in &mut self.kinds {
             machine::emulator()?;
             let kernel = kind.kernel()?.clone();
             ModuleSet::of(&kernel, &kind.needs.drivers)?;
         }
-        Ok(())
+        room::check(self.kinds.iter().map(|kind| (&kind.settings, &kind.needs)), room::Free::now(place))
+    }
+
+    /// What booting them will cost; `None`: there are none.
+    #[must_use]
+    pub fn forecast(&self) -> Option<Forecast> {
+        (!self.kinds.is_empty()).then(|| offer::forecast(self.kinds.len() as u32))
+    }
+
+    /// A guest of this kind: the running one, or one booted now.
+    fn guest(&mut self, at: usize, directory: &Path, cancelled: &AtomicBool) -> Result<Guest, Ended> {
+        if let Some(guest) = self.kinds[at].running.take() {
+            return Ok(guest);
+        }
+        match self.boot(at, directory, cancelled) {
+            Err(Ended::Dead(GuestError::Dead { console, .. }))
+                if self.accelerator == Accelerator::Kvm && !self.settled =>
+            {
+                // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
+                if console.is_empty() {
+                    accelerator::remember_that_kvm_does_not_run();
+                }
+                self.accelerator = Accelerator::Tcg;
+                self.kinds.iter_mut().for_each(|kind| kind.running = None);
+                self.boot(at, directory, cancelled)
+            }
+            other => other,
+        }
+    }
+
+    fn boot(&mut self, at: usize, directory: &Path, cancelled: &AtomicBool) -> Result<Guest, Ended> {
+        let accelerator = self.accelerator;
+        let decompressed = accelerator == Accelerator::Tcg && self.kernels_are_decompressed();
+        let name = format!("guest-{}", self.booted);
+        self.booted += 1;
+        let guest = self.kinds[at].boot(accelerator, decompressed, (directory, &name), cancelled)?;
+        accelerator.came_up(guest.boot_s);
+        Ok(guest)
+    }
+
+    fn kernels_are_decompressed(&mut self) -> bool {
+        let kinds = &mut self.kinds;
+        let all = || {
+            let mut images = kinds.iter_mut().map(Kind::kernel);
+            images.all(|kernel| kernel.is_ok_and(|kernel| vmlinux::unpacked(&kernel.image).is_some()))
+        };
+        *self.decompressed.get_or_insert_with(all)
     }
 }
 
@@ -106,7 +165,14 @@ impl Kind {
         Ok(self.kernel.insert(opened))
     }
 
-    fn boot(&mut self, directory: &Path, name: &str, cancelled: &AtomicBool) -> Result<Guest, Ended> {
+    /// Boots one; its files lie in a directory and bear a name.
+    fn boot(
+        &mut self,
+        accelerator: Accelerator,
+        decompressed: bool,
+        (directory, name): (&Path, &str),
+        cancelled: &AtomicBool,
+    ) -> Result<Guest, Ended> {
         let kernel = self.kernel().map_err(Ended::Dead)?.clone();
         let initramfs = match &self.initramfs {
             // It may have been removed from the cache meanwhile.
@@ -114,57 +180,17 @@ impl Kind {
             _ => initramfs::packed(&kernel, &self.needs).map_err(Ended::Dead)?,
         };
         self.initramfs = Some(initramfs.clone());
-        let start = |accelerator| {
-            let (settings, needs) = (&self.settings, &self.needs);
-            let machine = Machine {
-                kernel: &kernel,
-                initramfs: &initramfs,
-                settings,
-                needs,
-                accelerator,
-                directory,
-                name,
-            };
-            Guest::boot(&machine, cancelled)
+        let alone = decompressed.then(|| vmlinux::unpacked(&kernel.image)).flatten();
+        let machine = Machine {
+            kernel: alone.as_deref().unwrap_or(&kernel.image),
+            initramfs: &initramfs,
+            settings: &self.settings,
+            needs: &self.needs,
+            accelerator,
+            directory,
+            name,
         };
-        if !kvm_may_run() {
-            return start(Accelerator::Tcg);
-        }
-        match start(Accelerator::Kvm) {
-            Err(Ended::Dead(GuestError::Dead { console, .. })) => {
-                // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
-                if console.is_empty() {
-                    remember_that_kvm_does_not_run();
-                }
-                start(Accelerator::Tcg)
-            }
-            other => other,
-        }
-    }
-
-    fn launch(
-        &mut self,
-        request: &Request,
-        name: &str,
-        cancelled: &AtomicBool,
-    ) -> Result<Reply, LaunchError> {
-        let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
-        let running = self.running.take().map_or_else(|| self.boot(directory, name, cancelled), Ok);
-        let mut guest = match running {
-            Ok(guest) => guest,
-            Err(ended) => return of_ended(ended),
-        };
-        // A limit that does not fit is none.
-        let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
-        match guest.ask(request, limit, cancelled) {
-            Ok(mut reply) => {
-                self.tell(&guest, &mut reply);
-                self.running = Some(guest);
-                Ok(reply)
-            }
-            Err(ended) => of_ended(ended),
-        }
+        Guest::boot(&machine, cancelled)
     }
 
     /// Adds what only the host knows.
@@ -172,6 +198,7 @@ impl Kind {
         let facts = &mut reply.facts;
         if *facts != HostFacts::default() {
             facts.set("guest.accelerator", guest.accelerator.name());
+            facts.set("guest.image", guest.image);
             facts.set("guest.memory", format!("{} MiB", machine::memory(&self.settings, &self.needs) >> 20));
             facts.set("now.guest.boot_s", format!("{:.1}", guest.boot_s));
             if let Some(config) = self.kernel.as_ref().and_then(|kernel| kernel.config.as_deref()) {
@@ -202,13 +229,25 @@ impl Kind {
 impl Launcher for Guests {
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
         let Some(settings) = guest_of(request) else { return self.local.launch(request, cancelled) };
-        let name = format!("guest-{}", self.booted);
-        match self.kinds.iter_mut().find(|kind| kind.settings == *settings) {
-            Some(kind) => {
-                self.booted += u32::from(kind.running.is_none());
-                kind.launch(request, &name, cancelled)
+        let Some(at) = self.kinds.iter().position(|kind| kind.settings == *settings) else {
+            return Ok(failed("a guest is asked for that was not expected".to_owned(), String::new()));
+        };
+        let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
+        let mut guest = match self.guest(at, directory, cancelled) {
+            Ok(guest) => guest,
+            Err(ended) => return of_ended(ended),
+        };
+        self.settled |= !request.rehearsal;
+        // A limit that does not fit is none.
+        let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
+        match guest.ask(request, limit, cancelled) {
+            Ok(mut reply) => {
+                self.kinds[at].tell(&guest, &mut reply);
+                self.kinds[at].running = Some(guest);
+                Ok(reply)
             }
-            None => Ok(failed("a guest is asked for that was not expected".to_owned(), String::new())),
+            Err(ended) => of_ended(ended),
         }
     }
 
@@ -241,22 +280,4 @@ fn failed(reason: String, output: String) -> Reply {
         so_far: Vec::new(),
     };
     Reply { answer, facts: HostFacts::default(), disturbance: None }
-}
-
-/// The mark of a machine on which a guest under KVM did not come up, until it is started again.
-fn kvm_mark() -> Option<PathBuf> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(cache::directory("kvm").ok()?.join(format!("does-not-run-{}", boot.trim())))
-}
-
-fn kvm_may_run() -> bool {
-    let opens = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
-    opens && !kvm_mark().is_some_and(|mark| mark.exists())
-}
-
-fn remember_that_kvm_does_not_run() {
-    // Not remembering costs the next run the wait, nothing else.
-    let _ = kvm_mark().map(|mark| {
-        std::fs::write(mark, "a guest under /dev/kvm did not come up; removing this tries it again\n")
-    });
 }

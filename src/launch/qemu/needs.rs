@@ -7,9 +7,17 @@ use std::path::{Path, PathBuf};
 
 use super::error::GuestError;
 use super::modules::Need;
+use crate::engine;
 use crate::launch::Request;
+use crate::target::find_system_program;
 use crate::target::{Device, DeviceKind, Filesystem, GuestSettings, TargetSettings};
-use crate::target::{find_program, find_system_program};
+
+/// More bytes of files than this do not go into a guest's memory beside all else.
+const MOST_COPIED: u64 = 256 << 20;
+/// Directories in which a guest's kernel has files of its own.
+const KERNELS: [&str; 3] = ["/dev", "/proc", "/sys"];
+/// Directories that a guest has besides.
+const GUESTS_OWN: [&str; 5] = ["/tmp", "/run", "/root", "/var/tmp", "/"];
 
 /// A disk on a file of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +45,10 @@ pub(super) struct Needs {
     pub(super) memory_bytes: u64,
     /// Programs, by their path on the host, which is theirs in the guest as well.
     pub(super) programs: BTreeSet<PathBuf>,
+    /// Files they read, in the same way.
+    pub(super) files: BTreeSet<PathBuf>,
+    /// Where commands run that name files relative to it.
+    pub(super) directory: Option<PathBuf>,
 }
 
 impl Needs {
@@ -51,20 +63,27 @@ impl Needs {
     /// Adds those of a trial.
     ///
     /// # Errors
-    /// A program is not on this machine.
+    /// A program is not on this machine; a command names what cannot be copied.
     pub(super) fn add(&mut self, request: &Request) -> Result<(), GuestError> {
         if let Some(setup) = &request.target.setup {
             self.target(&setup.settings)?;
         }
         // Engines that are programs bear their program's name.
         let engine = serde_json::to_value(request.engine).unwrap_or_default();
-        self.programs.extend(engine.as_str().and_then(find_program));
+        self.programs.extend(engine.as_str().and_then(find_system_program));
+        // What it cannot say now it says in its trial.
+        for path in engine::of(request.engine).reads(&request.task).unwrap_or_default() {
+            self.copied(path)?;
+        }
         let hooks = [&request.before, &request.after];
         if !request.task.command.is_empty() || hooks.iter().any(|hook| hook.is_some()) {
             self.program("sh", "run commands in the guest", "install dash")?;
         }
+        let here = std::env::current_dir().unwrap_or_default();
         let texts = request.task.command.iter().chain(hooks.into_iter().flatten());
-        texts.for_each(|text| self.named_in(text));
+        for text in texts {
+            self.named_in(text, &here)?;
+        }
         Ok(())
     }
 
@@ -172,17 +191,59 @@ impl Needs {
         Ok(())
     }
 
-    /// Every word of a command that is a program here may be one that it calls.
-    fn named_in(&mut self, text: &str) {
+    /// Every word of a command that is a program or a file here may be one that it uses.
+    fn named_in(&mut self, text: &str, here: &Path) -> Result<(), GuestError> {
         let words = text.split(|c: char| !(c.is_alphanumeric() || "_-./+".contains(c)));
-        for word in words.filter(|word| word.starts_with(|c: char| c.is_alphanumeric() || c == '/')) {
-            let path = Path::new(word);
-            self.programs.extend(if path.is_absolute() {
-                path.is_file().then(|| path.to_owned())
-            } else {
-                find_system_program(word)
-            });
+        for word in words.filter(|word| word.starts_with(|c: char| c.is_alphanumeric() || "/.".contains(c))) {
+            let path = here.join(word);
+            if KERNELS.iter().any(|own| path.starts_with(own))
+                || GUESTS_OWN.iter().any(|own| path == Path::new(own))
+            {
+                continue;
+            }
+            if path.is_file() {
+                if Path::new(word).is_relative() {
+                    self.directory = Some(here.to_owned());
+                }
+                self.copied(path)?;
+            } else if path.is_dir() && word.contains('/') && word.chars().any(char::is_alphanumeric) {
+                let what = format!("the command names the directory {word}, which is not copied into guests");
+                return Err(GuestError::NotCopied { what });
+            }
+            // Also where a file of this name lies here: which of them is meant is the command's to know.
+            self.programs.extend(if word.contains('/') { None } else { find_system_program(word) });
         }
+        Ok(())
+    }
+
+    /// Programs that a script may call: every word of it that is one.
+    fn called_by(&mut self, script: &Path, bytes: u64) {
+        const MOST: u64 = 64 << 10;
+        let text = if bytes <= MOST { std::fs::read(script).unwrap_or_default() } else { Vec::new() };
+        if text.starts_with(b"#!") {
+            let text = String::from_utf8_lossy(&text);
+            let words = text.split(|c: char| !(c.is_alphanumeric() || "_-.+".contains(c)));
+            self.programs.extend(words.filter(|word| !word.is_empty()).filter_map(find_system_program));
+        }
+    }
+
+    /// A file that is to be in the guest: a program, which brings its libraries, or data.
+    fn copied(&mut self, path: PathBuf) -> Result<(), GuestError> {
+        use std::os::unix::fs::PermissionsExt;
+        let found = path.metadata().map_err(GuestError::io("cannot read", &path))?;
+        if found.permissions().mode() & 0o111 != 0 {
+            self.called_by(&path, found.len());
+            self.programs.insert(path);
+            return Ok(());
+        }
+        self.files.insert(path.clone());
+        let bytes: u64 =
+            self.files.iter().filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum();
+        if bytes > MOST_COPIED {
+            let what = format!("{} is too large to be copied into a guest's memory", path.display());
+            return Err(GuestError::NotCopied { what });
+        }
+        Ok(())
     }
 }
 
@@ -210,10 +271,33 @@ mod tests {
         assert!(needs.drivers.contains(&("kyber_iosched".to_owned(), Need::May)));
         assert_eq!(needs.disks.len(), 2);
         assert_eq!((needs.pmem_bytes, needs.memory_bytes), (128 << 20, 8 << 20));
-        needs.named_in("sh -c 'true; cat $x'");
+        needs.named_in("sh -c 'true; cat $x'", Path::new("/nowhere")).unwrap();
         let names: Vec<_> = needs.programs.iter().filter_map(|path| path.file_name()).collect();
         for program in ["sh", "true", "cat"] {
             assert!(names.iter().any(|name| *name == program), "{program}: {names:?}");
         }
+    }
+
+    #[test]
+    fn files_that_a_command_names_are_copied_and_directories_are_refused() {
+        let here = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        std::fs::create_dir(here.path().join("data")).unwrap();
+        std::fs::write(here.path().join("data/words"), "x").unwrap();
+        let mut needs = Needs::default();
+        needs
+            .named_in("cat <data/words ./data/words none /dev/null /proc/uptime /tmp/ .", here.path())
+            .unwrap();
+        assert_eq!(needs.files.len(), 1, "{:?}", needs.files);
+        assert!(needs.files.iter().all(|path| path.starts_with(here.path()) && path.ends_with("data/words")));
+        assert_eq!(needs.directory.as_deref(), Some(here.path()));
+        let refused = needs.named_in("ls data/", here.path()).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the command names the directory data/, which is not copied into guests"
+        );
+        let large = std::fs::File::create(here.path().join("large")).unwrap();
+        large.set_len(MOST_COPIED + 1).unwrap();
+        let refused = needs.named_in("wc large", here.path()).unwrap_err().to_string();
+        assert!(refused.ends_with("large is too large to be copied into a guest's memory"), "{refused}");
     }
 }

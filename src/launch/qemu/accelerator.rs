@@ -1,0 +1,137 @@
+//! What executes a guest's instructions here, and what earlier guests have shown about it.
+//!
+//! Enters: `/dev/kvm`, marks in the cache. Leaves: an [`Accelerator`]; marks. A mark holds until this machine is started again.
+
+use std::path::PathBuf;
+
+use super::cache;
+
+/// What executes a guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accelerator {
+    /// The processor itself.
+    Kvm,
+    /// An interpreter.
+    Tcg,
+}
+
+impl Accelerator {
+    /// As facts name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Accelerator::Kvm => "kvm",
+            Accelerator::Tcg => "tcg (emulated)",
+        }
+    }
+
+    /// What will be tried first.
+    pub(super) fn likely() -> Accelerator {
+        match Kvm::here() {
+            Kvm::Runs | Kvm::Untried => Accelerator::Kvm,
+            Kvm::Absent | Kvm::Closed(_) | Kvm::DoesNotRun => Accelerator::Tcg,
+        }
+    }
+
+    fn file(self) -> &'static str {
+        match self {
+            Accelerator::Kvm => "kvm",
+            Accelerator::Tcg => "tcg",
+        }
+    }
+
+    /// Seconds the last guest took to come up here; `None`: there was none yet.
+    pub(super) fn last_boot_s(self) -> Option<f64> {
+        let text = std::fs::read_to_string(cache::place("boots").join(self.file())).ok()?;
+        text.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0)
+    }
+
+    /// A guest came up.
+    pub(super) fn came_up(self, seconds: f64) {
+        // Not remembering costs the next run a guess, nothing else.
+        let _ = cache::directory("boots")
+            .map(|place| std::fs::write(place.join(self.file()), format!("{seconds:.1}\n")));
+        if self == Accelerator::Kvm {
+            mark(RUNS, "a guest under /dev/kvm came up\n");
+        }
+    }
+}
+
+/// The state of `/dev/kvm`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kvm {
+    /// There is none.
+    Absent,
+    /// It cannot be opened, for this reason.
+    Closed(String),
+    /// No guest has been run by it since this machine was started.
+    Untried,
+    /// A guest has come up under it.
+    Runs,
+    /// It opens, and a guest under it showed no sign of life.
+    DoesNotRun,
+}
+
+const RUNS: &str = "runs";
+const DOES_NOT_RUN: &str = "does-not-run";
+
+impl Kvm {
+    /// How it is here, without trying.
+    pub(super) fn here() -> Kvm {
+        match std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Kvm::Absent,
+            Err(error) => Kvm::Closed(error.to_string()),
+            Ok(_) if marked(DOES_NOT_RUN) => Kvm::DoesNotRun,
+            Ok(_) if marked(RUNS) => Kvm::Runs,
+            Ok(_) => Kvm::Untried,
+        }
+    }
+
+    /// In words, for people.
+    pub(super) fn described(&self) -> String {
+        match self {
+            Kvm::Absent => "emulated: there is no /dev/kvm".to_owned(),
+            Kvm::Closed(why) => format!("emulated: /dev/kvm cannot be opened ({why})"),
+            Kvm::Untried => "KVM, not tried since this machine was started".to_owned(),
+            Kvm::Runs => "KVM, which runs".to_owned(),
+            Kvm::DoesNotRun => {
+                format!(
+                    "emulated: /dev/kvm opens, but a guest did not run under it (removing {} tries again)",
+                    cache::place("kvm").display()
+                )
+            }
+        }
+    }
+}
+
+/// A guest under KVM did not come up.
+pub(super) fn remember_that_kvm_does_not_run() {
+    mark(DOES_NOT_RUN, "a guest under /dev/kvm did not come up; removing this tries it again\n");
+}
+
+fn mark_file(what: &str) -> PathBuf {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    cache::place("kvm").join(format!("{what}-{}", boot.trim()))
+}
+
+fn marked(what: &str) -> bool {
+    mark_file(what).exists()
+}
+
+fn mark(what: &str, text: &str) {
+    // Not remembering costs the next run the wait, nothing else.
+    let _ = cache::directory("kvm").map(|_| std::fs::write(mark_file(what), text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_guests_is_said_with_its_reason() {
+        assert!(Kvm::Absent.described().starts_with("emulated: there is no"));
+        assert!(Kvm::Closed("no right".to_owned()).described().ends_with("(no right)"));
+        assert!(Kvm::DoesNotRun.described().contains("/kvm tries again"));
+        let emulated = matches!(Kvm::here(), Kvm::Absent | Kvm::Closed(_) | Kvm::DoesNotRun);
+        assert_eq!(Accelerator::likely() == Accelerator::Tcg, emulated);
+    }
+}

@@ -1,0 +1,142 @@
+//! Whether guests fit: their devices into their memory, all of them into this machine's, their disks onto its.
+//!
+//! Enters: settings and needs of all guests of a round, which live side by side. Leaves: the first that does not fit.
+
+use std::path::Path;
+
+use super::error::GuestError;
+use super::machine;
+use super::needs::Needs;
+use crate::target::GuestSettings;
+
+const MIB: u64 = 1 << 20;
+/// What kernel, agent and initramfs need for themselves.
+const OWN: u64 = 192 * MIB;
+/// What a guest takes of this machine's memory besides its devices: it touches no more of its own in an ordinary trial.
+const TOUCHED: u64 = 320 * MIB;
+
+/// Free bytes of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Free {
+    /// Of its memory; `None`: not known.
+    pub(super) memory: Option<u64>,
+    /// Where disks of guests will lie.
+    pub(super) disk: Option<u64>,
+}
+
+impl Free {
+    /// As it is now; disks will lie in `place` or, where that is not there yet, beside it.
+    pub(super) fn now(place: &Path) -> Free {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+        let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        let there = place.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+        let space = rustix::fs::statvfs(there).ok();
+        Free {
+            memory: kib.map(|kib| kib << 10),
+            disk: space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
+        }
+    }
+}
+
+/// Whether all fit.
+///
+/// # Errors
+/// [`GuestError::NoRoom`].
+pub(super) fn check<'g>(
+    guests: impl Iterator<Item = (&'g GuestSettings, &'g Needs)>,
+    free: Free,
+) -> Result<(), GuestError> {
+    let (mut touched, mut disks, mut count) = (0, 0, 0_u32);
+    for (settings, needs) in guests {
+        inside(settings, needs)?;
+        let memory = machine::memory(settings, needs);
+        touched += memory.min(TOUCHED + needs.memory_bytes) + needs.pmem_bytes;
+        disks += needs.disks.iter().map(|disk| disk.bytes).sum::<u64>();
+        count += 1;
+    }
+    let of = |count: u32| {
+        if count == 1 { "the guest".to_owned() } else { format!("the {count} guests of a round") }
+    };
+    if let Some(free) = free.memory.filter(|free| touched > *free) {
+        let what = format!(
+            "{} will take about {} MiB of memory, and {} are free here",
+            of(count),
+            touched / MIB,
+            free / MIB
+        );
+        let hint = "make devices in memory smaller, or compare fewer guests at a time".to_owned();
+        return Err(GuestError::NoRoom { what, hint });
+    }
+    if let Some(free) = free.disk.filter(|free| disks > *free) {
+        let what = format!(
+            "disks of {} may take {} MiB, and {} are free for them",
+            of(count),
+            disks / MIB,
+            free / MIB
+        );
+        let hint = "make them smaller, or name a place with more room: --directory".to_owned();
+        return Err(GuestError::NoRoom { what, hint });
+    }
+    Ok(())
+}
+
+/// Whether a guest's own memory, where it is set, holds its devices.
+fn inside(settings: &GuestSettings, needs: &Needs) -> Result<(), GuestError> {
+    let least = (OWN + needs.memory_bytes).next_multiple_of(MIB);
+    match settings.memory {
+        Some(memory) if memory < least => Err(GuestError::NoRoom {
+            what: format!(
+                "a device of {} MiB does not fit into a guest with memory={}m",
+                needs.memory_bytes / MIB,
+                memory / MIB
+            ),
+            hint: format!(
+                "memory={}m holds it; without memory= a guest has what its devices need",
+                least / MIB
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::needs::Disk;
+    use super::*;
+    use crate::target::DeviceKind;
+
+    #[test]
+    fn what_does_not_fit_is_told_with_sizes() {
+        let settings = |memory| GuestSettings { memory, ..GuestSettings::default() };
+        let disk = Disk { kind: DeviceKind::Nvme, bytes: 600 * MIB, cache: "none".to_owned() };
+        let ram = Needs { memory_bytes: 300 * MIB, disks: vec![disk], ..Needs::default() };
+        let pmem = Needs { pmem_bytes: 512 * MIB, ..Needs::default() };
+        let said = |guests: &[(&GuestSettings, &Needs)], memory: u64, disk: u64| {
+            let free = Free { memory: Some(memory * MIB), disk: Some(disk * MIB) };
+            check(guests.iter().copied(), free).map_err(|error| format!("{error}; {}", error.hint()))
+        };
+        let (small, large) = (settings(Some(400 * MIB)), settings(None));
+        let message = said(&[(&small, &ram)], 9000, 9000).unwrap_err();
+        assert!(
+            message
+                .starts_with("a device of 300 MiB does not fit into a guest with memory=400m; memory=492m"),
+            "{message}"
+        );
+        // 320 + 300 MiB, and 320 + 512 MiB.
+        let both = [(&large, &ram), (&large, &pmem)];
+        assert_eq!(said(&both, 1452, 600), Ok(()));
+        let message = said(&both, 1451, 600).unwrap_err();
+        assert!(
+            message.contains("the 2 guests of a round will take about 1452 MiB of memory, and 1451"),
+            "{message}"
+        );
+        assert!(said(&both, 1452, 599).unwrap_err().contains("may take 600 MiB, and 599 are free"));
+    }
+
+    #[test]
+    fn this_machine_has_room_for_one() {
+        let free = Free::now(Path::new("/tmp/not/there/yet"));
+        assert!(free.memory.unwrap() > 0 && free.disk.is_some());
+    }
+}

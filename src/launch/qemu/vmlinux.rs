@@ -1,0 +1,105 @@
+//! The kernel inside a compressed image, for an interpreter that would take longer to decompress it than to boot it.
+//!
+//! Enters: a bzImage. Leaves: the path of its vmlinux in the cache, where it can be booted at all: it must carry the entry point that
+//! loaders without real mode use (Xen's PVH, note 18: xen/include/public/elfnote.h). Payload: Documentation/arch/x86/boot.rst.
+
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{cache, elf};
+
+/// XEN_ELFNOTE_PHYS32_ENTRY.
+const PVH_ENTRY: u64 = 18;
+/// This many are kept; each is tens of MiB.
+const KEPT: usize = 4;
+
+/// Beginnings of compressed data, and what reads them from standard input.
+const PROGRAMS: [(&[u8], &[&str]); 3] = [
+    (b"\xfd7zXZ\0", &["xz", "-dcq", "--single-stream"]),
+    (b"\x28\xb5\x2f\xfd", &["zstd", "-dcq"]),
+    (b"\x1f\x8b", &["gzip", "-dcq"]),
+];
+
+/// The decompressed kernel; `None`: it cannot be had here, or cannot be booted by itself.
+pub(super) fn unpacked(image: &Path) -> Option<PathBuf> {
+    let place = cache::directory("vmlinux").ok()?;
+    let path = place.join(format!("{}.vmlinux", cache::digest_of(image).ok()?));
+    if path.exists() {
+        return Some(path);
+    }
+    let kernel = decompressed(payload(&std::fs::read(image).ok()?)?)?;
+    if !elf::has_note(&kernel, b"Xen\0", PVH_ENTRY) {
+        return None;
+    }
+    let mut file = tempfile::NamedTempFile::new_in(&place).ok()?;
+    file.write_all(&kernel).ok()?;
+    file.persist(&path).ok()?;
+    cache::prune(&place, KEPT);
+    Some(path)
+}
+
+/// The compressed part of an image.
+fn payload(image: &[u8]) -> Option<&[u8]> {
+    let number = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
+    // The payload's fields came with version 2.08 of the protocol.
+    let version = u16::from_le_bytes(image.get(0x206..0x208)?.try_into().ok()?);
+    if image.get(0x202..0x206)? != b"HdrS" || version < 0x208 {
+        return None;
+    }
+    let sectors = match image.get(0x1f1)? {
+        0 => 4,
+        count => usize::from(*count),
+    };
+    let start = (sectors + 1) * 512 + number(0x248)?;
+    image.get(start..start.checked_add(number(0x24c)?)?)
+}
+
+fn decompressed(payload: &[u8]) -> Option<Vec<u8>> {
+    let (_, words) = PROGRAMS.iter().find(|(start, _)| payload.starts_with(start))?;
+    // The build appends the size, which zstd takes for another frame.
+    let payload = if words[0] == "zstd" { payload.get(..payload.len() - 4)? } else { payload };
+    let mut file = tempfile::tempfile().ok()?;
+    file.write_all(payload).ok()?;
+    file.seek(SeekFrom::Start(0)).ok()?;
+    let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::from(file)).output().ok()?;
+    // gzip warns (2) of what follows its data.
+    (output.status.success() || words[0] == "gzip" && output.status.code() == Some(2))
+        .then_some(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_is_where_the_header_says() {
+        let mut image = vec![0_u8; 0x800];
+        image[0x1f1] = 1;
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x206..0x208].copy_from_slice(&[0x0f, 2]);
+        image[0x248..0x24c].copy_from_slice(&0x10_u32.to_le_bytes());
+        image[0x24c..0x250].copy_from_slice(&3_u32.to_le_bytes());
+        image[0x410..0x413].copy_from_slice(b"abc");
+        assert_eq!(payload(&image), Some(&b"abc"[..]));
+        image[0x24c..0x250].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(payload(&image), None, "longer than the file");
+        image[0x206] = 7;
+        assert_eq!(payload(&image), None, "a protocol without payload");
+        assert_eq!(payload(b"short"), None);
+    }
+
+    #[test]
+    fn what_is_compressed_is_read_whatever_follows() {
+        for (program, tail) in [("gzip", &b""[..]), ("xz", b"\x05\0\0\0"), ("zstd", b"\x05\0\0\0")] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(b"hello").unwrap();
+            file.seek(SeekFrom::Start(0)).unwrap();
+            let packed = Command::new(program).arg("-cq").stdin(Stdio::from(file)).output();
+            let Ok(packed) = packed else { continue };
+            let payload = [&packed.stdout, tail].concat();
+            assert_eq!(decompressed(&payload).as_deref(), Some(&b"hello"[..]), "{program}");
+        }
+        assert_eq!(decompressed(b"plain"), None);
+    }
+}

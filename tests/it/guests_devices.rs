@@ -1,0 +1,188 @@
+//! What a guest is made of, and what is measured in it: machines as factors, devices, filesystems, tools, files that commands name.
+
+use std::path::Path;
+
+use assay::record::{Run, Status};
+
+use crate::guests::{JOB, fact, kernels, refused, succeed, value};
+use crate::sandbox::Sandbox;
+use crate::tools;
+
+/// Each trial's level of the first factor with one of its facts.
+fn facts_by_level(run: &Run, name: &str) -> Vec<(u32, String)> {
+    let level = |cell: u32| run.cells[cell as usize].levels[0];
+    let all = run.trials.iter().enumerate();
+    let mut pairs: Vec<_> =
+        all.map(|(at, trial)| (level(trial.cell), fact(run, at, name).to_owned())).collect();
+    pairs.sort();
+    pairs
+}
+
+fn all_done(run: &Run, trials: usize) {
+    assert_eq!(run.trials.len(), trials, "{:?}", run.notes);
+    run.trials.iter().for_each(|trial| assert_eq!(trial.status, Status::Done));
+}
+
+#[test]
+fn machines_are_factors_whose_facts_are_declared() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let kernel = format!("kernel={}", kernels[0]);
+    for (vary, name, expected) in [
+        (
+            "kernel_args=mitigations=auto,mitigations=off",
+            "kernel.cmdline",
+            ["mitigations=auto", "mitigations=off"],
+        ),
+        ("cpus=1,2", "cpu.count", ["1", "2"]),
+        ("memory=512m,640m", "guest.memory", ["512 MiB", "640 MiB"]),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.write("job.fio", JOB);
+        let words =
+            ["run", "job.fio", "-q", "--engine", "null", "--vary", vary, "--rounds", "1", "-t", &kernel];
+        let run = succeed(&sandbox, &words);
+        all_done(&run, 2);
+        for ((level, found), wanted) in facts_by_level(&run, name).iter().zip(expected) {
+            assert!(found.ends_with(wanted), "{vary}, level {level}: {found}");
+        }
+        let report = sandbox.succeed(&["report", "1"]);
+        assert!(!report.contains("no factor declares"), "{vary}: {report}");
+    }
+}
+
+#[test]
+fn every_filesystem_is_made_and_written_in_one_boot() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let mut names = Vec::new();
+    for (name, tool) in
+        [("xfs", "mkfs.xfs"), ("ext4", "mkfs.ext4"), ("btrfs", "mkfs.btrfs"), ("f2fs", "mkfs.f2fs")]
+    {
+        let here = Path::new("/usr/sbin").join(tool).exists();
+        assert!(here || std::env::var_os("CI").is_none(), "{tool} is missing, and CI skips nothing");
+        if here {
+            names.push(name);
+        } else {
+            eprintln!("SKIPPED: {tool} is missing");
+        }
+    }
+    if names.len() < 2 {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let (kernel, vary) = (format!("kernel={}", kernels[1]), format!("fs={}", names.join(",")));
+    let words = ["run", "job.fio", "-q", "--vary", &vary, "--rounds", "1", "--keep-disturbed"];
+    let run =
+        succeed(&sandbox, &[&words[..], &["-t", &kernel, "-t", "virtio_blk:400m:cache=unsafe"]].concat());
+    all_done(&run, names.len());
+    for ((_, found), wanted) in facts_by_level(&run, "fs.type").iter().zip(&names) {
+        assert_eq!(found, wanted);
+    }
+    for (at, _) in run.trials.iter().enumerate() {
+        assert_eq!(value(&run, at, "write.io_bytes"), Some(4_194_304.0));
+        assert!(value(&run, at, "dev.write_bytes").unwrap() >= 4_194_304.0);
+    }
+    let boots: std::collections::BTreeSet<_> =
+        facts_by_level(&run, "now.guest.boot_s").into_iter().map(|b| b.1).collect();
+    assert_eq!(boots.len(), 1, "one round, one boot: {boots:?}");
+}
+
+#[test]
+fn every_kind_of_device_is_there_in_one_boot() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nio_size=2m\nend_fsync=1\n");
+    let devices = [
+        ("virtio_blk:64m", "virtio"),
+        ("nvme:64m", "nvme"),
+        ("pmem:128m", "persistent memory"),
+        ("ram:64m", "memory"),
+        ("null_blk:64m", "null"),
+        ("scsi_debug:64m", "scsi"),
+        ("zram:64m", "zram"),
+        ("loop:64m", "loop"),
+    ];
+    let kernel = format!("kernel={}", kernels[0]);
+    let vary = format!("device={}", devices.map(|(name, _)| name).join(","));
+    let words = ["run", "job.fio", "-q", "--vary", &vary, "--rounds", "1", "--keep-disturbed", "-t", &kernel];
+    let run = succeed(&sandbox, &words);
+    all_done(&run, devices.len());
+    for (((_, found), (_, kind)), (name, wanted)) in
+        facts_by_level(&run, "target.device").iter().zip(&facts_by_level(&run, "device.kind")).zip(devices)
+    {
+        assert!(found.starts_with(name), "{found}");
+        assert!(kind.contains(wanted), "{name} is {kind}");
+    }
+    for (at, _) in run.trials.iter().enumerate() {
+        assert_eq!(value(&run, at, "write.io_bytes"), Some(2_097_152.0));
+    }
+}
+
+#[test]
+fn tools_measure_in_guests_with_the_files_they_read() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let kernel = format!("kernel={}", kernels[1]);
+    let target =
+        ["-t", &kernel, "-t", "ram:128m", "-t", "fs=ext4", "--rounds", "1", "-q", "--keep-disturbed"];
+    let here =
+        |name: &str| Path::new("/usr/bin").join(name).exists() || Path::new("/usr/sbin").join(name).exists();
+    for (tool, text, vary, metric) in [
+        ("dbench", "[dbench]\ntime = 2\n", "clients=1,2", "bw"),
+        ("fs_mark", "[fs_mark]\nfiles = 30\nsize = \"4k\"\n", "sync=0,1", "files_per_s"),
+        ("xfs_io", "[xfs_io]\ncommands = [\"pwrite -b ${bs} 0 1m\", \"fsync\"]\n", "bs=4k,64k", "write.bw"),
+    ] {
+        if !here(tool) {
+            assert!(std::env::var_os("CI").is_none(), "{tool} is missing, and CI skips nothing");
+            eprintln!("SKIPPED: {tool} is missing");
+            continue;
+        }
+        let sandbox = Sandbox::new();
+        sandbox.write("e.toml", text);
+        let run = succeed(&sandbox, &[&["run", "e.toml", "--vary", vary][..], &target[..]].concat());
+        all_done(&run, 2);
+        for (at, _) in run.trials.iter().enumerate() {
+            assert!(value(&run, at, metric).unwrap() > 0.0, "{tool}");
+            assert!(!fact(&run, at, "guest.accelerator").is_empty());
+            assert_eq!(fact(&run, at, "fs.type"), "ext4");
+        }
+    }
+}
+
+#[test]
+fn files_that_a_command_names_are_in_the_guest() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path().join("data")).unwrap();
+    sandbox.write("data/words", "one two three\n");
+    sandbox.write("count.sh", "#!/bin/sh\nwc -w <data/words >&2; wc -w < \"$1\"; cat data/words\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(sandbox.path().join("count.sh"), mode).unwrap();
+    let kernel = format!("kernel={}", kernels[0]);
+    // What a script calls comes with it; what it reads must be named.
+    let words = [
+        "run",
+        "-q",
+        "-t",
+        &kernel,
+        "--vary",
+        "n=1,2",
+        "--rounds",
+        "1",
+        "--metric",
+        "words=^([0-9]+)$",
+        "--",
+    ];
+    let run = succeed(&sandbox, &[&words[..], &["./count.sh", "data/words", "${n}"]].concat());
+    all_done(&run, 2);
+    assert_eq!(value(&run, 0, "words"), Some(3.0));
+    // The directory as a whole is not copied, and that is said before anything is booted.
+    let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--", "ls", "./data", "${n}"];
+    refused(
+        &Sandbox::new(),
+        &["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--", "ls", "/usr/share", "${n}"],
+        "the command names the directory /usr/share, which is not copied into guests",
+    );
+    let output = crate::guests::run(&sandbox, &words);
+    assert_eq!(output.status.code(), Some(2), "{}", crate::sandbox::errors(&output));
+    assert!(tools::available("qemu-system-x86_64"));
+}

@@ -1,0 +1,201 @@
+//! Guests that hang, take too long, do not come up, or refuse what is asked of them; and kernels that are not fetched yet.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use assay::record::Status;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::guests::{JOB, PATIENCE, assay, kernels, nothing_left, refused, run};
+use crate::sandbox::{Sandbox, errors};
+
+/// The console of the first guest, once this is on it.
+fn wait_for_console(sandbox: &Sandbox, child: &mut Child, words: &str) {
+    let begun = Instant::now();
+    let there = || {
+        let work = sandbox.names().into_iter().find(|name| name.starts_with("assay-"))?;
+        let console = sandbox.path().join(work).join("guest-0.console");
+        std::fs::read_to_string(console).ok().filter(|text| text.contains(words))
+    };
+    while there().is_none() {
+        assert_eq!(child.try_wait().unwrap(), None, "it has ended");
+        assert!(begun.elapsed() < 4 * PATIENCE, "{words} is not said");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_guest_that_hangs_ends_its_trial_and_the_next_has_a_fresh_one() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let sandbox = Sandbox::new();
+    let kernel = format!("kernel={}", kernels[0]);
+    let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--"];
+    let mut command = assay(
+        &sandbox,
+        &[&words[..], &["sh", "-c", "echo trial has begun >/dev/console; sleep 2; : ${n}"]].concat(),
+    );
+    // A guest says every 5 s that it lives.
+    command.env("ASSAY_TEST_SILENCE", "15");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_console(&sandbox, &mut child, "trial has begun");
+    let emulator = sandbox.processes().into_iter().find(|(_, line)| line.contains("qemu-system")).unwrap();
+    kill_process(Pid::from_raw(emulator.0 as i32).unwrap(), Signal::STOP).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    nothing_left(&sandbox);
+    let run = sandbox.export("1");
+    assert_eq!(run.trials.len(), 3, "{}", errors(&output));
+    let Status::Failed { reason, output, .. } = &run.trials[0].status else { panic!("{:?}", run.trials[0]) };
+    assert_eq!(reason, "the guest hangs: it said nothing for 15 s");
+    assert!(output.contains("last lines of the console:") && output.contains("trial has begun"), "{output}");
+    assert!(run.trials[1..].iter().all(|trial| trial.status == Status::Done));
+    assert_eq!((run.trials[1].cell, run.trials[1].attempt), (run.trials[0].cell, 1));
+}
+
+#[test]
+fn the_time_limit_holds_in_guests_and_the_guest_lives_on() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let sandbox = Sandbox::new();
+    let kernel = format!("kernel={}", kernels[0]);
+    let words = ["run", "-q", "-t", &kernel, "--vary", "n=0,300", "--rounds", "1", "--timeout", "3s", "--"];
+    let begun = Instant::now();
+    let output = run(&sandbox, &[&words[..], &["sh", "-c", "sleep ${n}"]].concat());
+    assert!(begun.elapsed() < Duration::from_secs(200));
+    nothing_left(&sandbox);
+    let run = sandbox.export("1");
+    let of = |cell: u32| run.trials.iter().filter(move |trial| trial.cell == cell);
+    assert!(of(0).all(|trial| trial.status == Status::Done), "{}", errors(&output));
+    assert_eq!(of(1).count(), 2);
+    for trial in of(1) {
+        let Status::Failed { reason, .. } = &trial.status else { panic!("{:?}", trial.status) };
+        assert!(reason.contains("3 s"), "{reason}");
+    }
+    let boots: std::collections::BTreeSet<_> =
+        run.trials.iter().filter_map(|t| run.facts[t.facts? as usize].get("now.guest.boot_s")).collect();
+    assert_eq!(boots.len(), 1, "{boots:?}");
+}
+
+#[test]
+fn a_kernel_that_does_not_come_up_is_told_before_the_first_trial() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let sandbox = Sandbox::new();
+    let kernel = format!("kernel={}", kernels[1]);
+    let vary = "kernel_args=default,rdinit=/nonexistent";
+    let words = ["run", "-q", "-t", &kernel, "--vary", vary, "--rounds", "2", "--", "true"];
+    let output = run(&sandbox, &words);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for words in [
+        "kernel_args=rdinit=/nonexistent: the guest ended before it came up",
+        "Kernel panic",
+        "hint: kernel_args=loglevel=7",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    nothing_left(&sandbox);
+    assert!(sandbox.export("1").trials.is_empty());
+}
+
+#[test]
+fn what_a_guest_refuses_is_told_in_its_own_words() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let kernel = format!("kernel={}", kernels[0]);
+    for (settings, expected) in [
+        (["fs=ext4", "mkfs=-O nosuchfeature"], "nosuchfeature"),
+        // Written to the kernel's log only.
+        (["fs=btrfs", "mount=nosuchoption"], "unrecognized mount option 'nosuchoption'"),
+        (["fs=xfs", "mount=nosuchoption"], "nknown parameter 'nosuchoption'"),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.write("job.fio", JOB);
+        let words = ["run", "job.fio", "-q", "-t", &kernel, "-t", "virtio_blk:400m", "--vary", "bs=4k,64k"];
+        let output = run(&sandbox, &[&words[..], &["-t", settings[0], "-t", settings[1]]].concat());
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("cannot be made: ") && said.contains(expected), "{said}");
+        assert!(said.contains("hint: man "), "{said}");
+        nothing_left(&sandbox);
+        assert!(sandbox.export("1").trials.is_empty());
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_booted() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let kernel = format!("kernel={}", kernels[0]);
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let common = ["run", "job.fio", "--vary", "bs=4k,8k", "-t", &kernel, "-t"];
+    let with = |more: &[&'static str]| -> Vec<&str> { [&common[..], more].concat() };
+    let fits = "a device of 512 MiB does not fit into a guest with memory=512m";
+    refused(&sandbox, &with(&["ram:512m", "-t", "memory=512m"]), fits);
+    refused(&sandbox, &with(&["pmem:8t"]), "the guest will take about 8388928 MiB of memory, and");
+    refused(&sandbox, &with(&["nvme:800t"]), "disks of the guest may take 838860800 MiB, and");
+    // What is in no module of this kernel, and what is no kernel although it is large.
+    std::fs::write(sandbox.path().join("picture"), vec![0x89; 1 << 20]).unwrap();
+    let picture = ["run", "job.fio", "--vary", "bs=4k,8k", "-t", "kernel=picture"];
+    refused(&sandbox, &picture, "picture is no x86 Linux kernel: it has no boot header");
+    refused(
+        &sandbox,
+        &with(&["modules=no_such_module"]),
+        "has no no_such_module: it is neither built in nor in",
+    );
+}
+
+/// The script where it would run, with an apt that knows packages once its lists were updated.
+fn script_with_apt(sandbox: &Sandbox, fails: &str) -> std::process::Output {
+    let path = |name: &str| sandbox.path().join(name);
+    for directory in ["scripts", "bin"] {
+        let _ = std::fs::create_dir(path(directory));
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/kernels.sh");
+    std::fs::copy(script, path("scripts/kernels.sh")).unwrap();
+    let marks = sandbox.path().display();
+    let depends = "case $2 in linux-image-amd64) v=6.1.0-1-amd64;; linux-image-6.12-amd64) v=6.12.1-amd64;; *) exit 0;; esac\n\
+                   echo \"$2\"; echo \"  Depends: linux-image-$v\"";
+    let programs = [
+        ("apt-cache", format!("[ -e {marks}/updated ] || [ {fails} != lists ] || exit 100\n{depends}")),
+        (
+            "apt-get",
+            format!(
+                "echo \"$@\" >>{marks}/calls\ncase \"$*\" in\n\
+                 *update*) [ {fails} != all ] || {{ echo 'E: no network' >&2; exit 100; }}; touch {marks}/updated;;\n\
+                 *download*) for p; do :; done; [ -e {marks}/updated ] || [ {fails} = none ] || {{ echo '404 Not Found' >&2; exit 100; }}\n\
+                 echo package >${{p}}_1_amd64.deb;;\nesac"
+            ),
+        ),
+        ("sudo", "shift; [ \"$1\" = true ] || exec \"$@\"".to_owned()),
+    ];
+    for (name, body) in programs {
+        std::fs::write(path("bin").join(name), format!("#!/bin/sh\n{body}\n")).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path("bin").join(name), mode).unwrap();
+    }
+    let search = format!("{}:{}", path("bin").display(), std::env::var("PATH").unwrap());
+    Command::new("bash").arg(path("scripts/kernels.sh")).env("PATH", search).output().unwrap()
+}
+
+#[test]
+fn kernels_are_fetched_with_lists_that_are_missing_or_old() {
+    let calls = |sandbox: &Sandbox| std::fs::read_to_string(sandbox.path().join("calls")).unwrap_or_default();
+    for (fails, updates) in [("none", 0), ("lists", 1), ("download", 1)] {
+        let sandbox = Sandbox::new();
+        let output = script_with_apt(&sandbox, fails);
+        assert!(output.status.success(), "{fails}: {}", errors(&output));
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        for name in ["linux-image-6.1.0-1-amd64_1_amd64.deb", "linux-image-6.12.1-amd64_1_amd64.deb"] {
+            assert!(printed.contains(&format!("target/kernels/{name}  0 MiB")), "{fails}: {printed}");
+        }
+        assert_eq!(calls(&sandbox).matches("update").count(), updates, "{fails}: {}", calls(&sandbox));
+        // What is there already is not fetched again.
+        let before = calls(&sandbox);
+        assert!(script_with_apt(&sandbox, fails).status.success());
+        assert_eq!(calls(&sandbox), before);
+    }
+    let sandbox = Sandbox::new();
+    let output = script_with_apt(&sandbox, "all");
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    assert!(errors(&output).contains("could not fetch linux-image-6.1.0-1-amd64"), "{}", errors(&output));
+    assert!(output.stdout.is_empty());
+}
