@@ -143,7 +143,8 @@ impl Progress {
                 bar.set_position(self.done);
                 bar.set_message(self.eta());
             }
-            None if self.last_line.elapsed() >= PLAIN_INTERVAL => {
+            // What else came of it has been said.
+            None if trial.status == Status::Done && self.last_line.elapsed() >= PLAIN_INTERVAL => {
                 self.last_line = Instant::now();
                 self.say(&format!("{place}: {} ({})", headline(run, trial), self.eta()));
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::described::{EngineChoice, Experiment, Factor, OBSERVERS, Simulated};
+use super::described::{EngineChoice, Experiment, Factor, OBSERVERS, Simulated, headlines};
 use super::errors::{ExperimentErrors, Mistake};
 use super::job_text::{read_job, read_text};
 use super::target_settings::TargetSettings;
@@ -119,7 +119,7 @@ fn assemble(
         compare,
         variables: written.variables.into_iter().map(|pair| pair.value).collect(),
         primary: values(written.primary),
-        show: written.show.map(|show| show.value).unwrap_or_default(),
+        show: shown(written.show.map(|show| show.value).unwrap_or_default(), &observe),
         before: values(written.before),
         after: values(written.after),
         observe,
@@ -141,6 +141,17 @@ fn short_name(origin: &str) -> String {
     Path::new(origin)
         .file_stem()
         .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Who watches something wants to see it: what stands for an observer is shown, unless the file says what of it is.
+fn shown(mut show: Vec<String>, observe: &[String]) -> Vec<String> {
+    for observer in observe {
+        let of_it = |metric: &String| metric.split('.').next() == Some(observer);
+        if !show.iter().any(of_it) {
+            show.extend(headlines(observer).iter().map(|metric| (*metric).to_owned()));
+        }
+    }
+    show
 }
 
 /// What is looked at piece by piece, and the mistakes found meanwhile.

@@ -73,6 +73,14 @@ impl EngineChoice {
 /// What can be watched besides what always is; the names are those of `observe`.
 pub const OBSERVERS: [&str; 1] = ["extents"];
 
+/// The metrics that stand for an observer in reports.
+pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
+    match observer {
+        "extents" => &["extents.per_file", "extents.owner_changes_per_mib"],
+        _ => &[],
+    }
+}
+
 /// A job file's text with what is needed to read it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSource {

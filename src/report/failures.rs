@@ -2,7 +2,7 @@
 //!
 //! Enters: a run's trials. Leaves: a list with the command to repeat and the last output.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::words::Names;
 use crate::record::{Run, Status, Trial};
@@ -12,7 +12,7 @@ use crate::record::{Run, Status, Trial};
 pub struct Failure {
     /// `failed` (also `failed at first, …`), `skipped`, or `left out` for a round thrown out by rule.
     pub what: &'static str,
-    /// The cell, `direct=1, bs=4k`.
+    /// The cell, `direct=1, bs=4k`; of several skipped for one reason, the levels they share.
     pub cell: String,
     /// How many trials.
     pub count: usize,
@@ -33,8 +33,9 @@ impl Failure {
         let trials = super::document::count(self.count as u64, "trial");
         let of = if self.cell.is_empty() { String::new() } else { format!(" of {}", self.cell) };
         let rounds: Vec<String> = self.rounds.iter().map(u32::to_string).collect();
-        let more = if self.count > self.rounds.len() { ", …" } else { "" };
-        let word = if self.count == 1 { "round" } else { "rounds" };
+        let cut = self.rounds.len() == MOST_ROUNDS && self.count > MOST_ROUNDS;
+        let more = if cut { ", …" } else { "" };
+        let word = if self.rounds.len() == 1 { "round" } else { "rounds" };
         format!("{trials}{of} {} ({word} {}{more}): {}", self.what, rounds.join(", "), self.reason)
     }
 }
@@ -44,10 +45,11 @@ const MOST_KINDS: usize = 20;
 /// Rounds named for each.
 const MOST_ROUNDS: usize = 10;
 
-/// All trials of a run without values that count, grouped by cell and reason. Of two attempts at a trial the second one
-/// counts; the first is told when it failed otherwise, or when the second did not.
+/// All trials of a run without values that count, grouped by cell and reason; skipped ones by reason alone, for what cannot
+/// be is rarely one cell's affair. Of two attempts at a trial the second one counts; the first is told when it failed
+/// otherwise, or when the second did not.
 pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
-    let mut groups: Vec<(u32, Failure)> = Vec::new();
+    let mut groups: Vec<(BTreeSet<u32>, Failure)> = Vec::new();
     let mut untold = 0;
     let place = |trial: &Trial| (trial.round, trial.position, trial.cell);
     let mut last: HashMap<_, &Trial> = HashMap::new();
@@ -70,30 +72,33 @@ pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
             (Status::Done, Some(rule)) => ("left out", rule, "", ""),
             (Status::Done, None) => continue,
         };
-        let known = groups
-            .iter_mut()
-            .find(|(cell, group)| *cell == trial.cell && group.what == what && group.reason == *reason);
-        if let Some((_, group)) = known {
+        let known = groups.iter_mut().find(|(cells, group)| {
+            let alike = group.what == what && group.reason == *reason;
+            alike && (what == "skipped" || cells.contains(&trial.cell))
+        });
+        if let Some((cells, group)) = known {
             group.count += 1;
-            if group.rounds.len() < MOST_ROUNDS {
+            let again = cells.insert(trial.cell) && group.rounds.contains(&(trial.round + 1));
+            if group.rounds.len() < MOST_ROUNDS && !again {
                 group.rounds.push(trial.round + 1);
             }
         } else if groups.len() < MOST_KINDS {
             let failure = Failure {
                 what,
-                cell: cell_label(run, trial.cell, names),
+                cell: String::new(),
                 count: 1,
                 rounds: vec![trial.round + 1],
                 reason: reason.clone(),
                 command: command.to_owned(),
                 output: output.to_owned(),
             };
-            groups.push((trial.cell, failure));
+            groups.push((BTreeSet::from([trial.cell]), failure));
         } else {
             untold += 1;
         }
     }
-    let mut failures: Vec<Failure> = groups.into_iter().map(|(_, failure)| failure).collect();
+    let told = |(cells, failure)| Failure { cell: shared_levels(run, &cells, names), ..failure };
+    let mut failures: Vec<Failure> = groups.into_iter().map(told).collect();
     if untold > 0
         && let Some(last) = failures.last_mut()
     {
@@ -102,15 +107,18 @@ pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
     failures
 }
 
-/// `direct=1, bs=4k`: the levels of a cell.
-fn cell_label(run: &Run, cell: u32, names: &Names<'_>) -> String {
-    let Some(cell) = run.cells.get(cell as usize) else { return String::new() };
+/// `direct=1, bs=4k`: the levels of a cell, or those that all cells share.
+fn shared_levels(run: &Run, cells: &BTreeSet<u32>, names: &Names<'_>) -> String {
+    let levels: Vec<&Vec<u32>> =
+        cells.iter().filter_map(|cell| run.cells.get(*cell as usize)).map(|cell| &cell.levels).collect();
+    let Some(first) = levels.first() else { return String::new() };
     let parts: Vec<String> = run
         .design
         .factors
         .iter()
-        .zip(&cell.levels)
+        .zip(*first)
         .enumerate()
+        .filter(|(at, (_, level))| levels.iter().all(|other| other.get(*at) == Some(*level)))
         .filter_map(|(at, (factor, level))| {
             let level = factor.levels.get(*level as usize)?;
             Some(if at == run.design.compare { names.arm(level) } else { format!("{}={level}", factor.name) })

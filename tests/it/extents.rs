@@ -123,6 +123,11 @@ fn preallocation_and_the_hint_are_levels_and_what_cannot_be_is_skipped() {
     assert_eq!(skipped.status, Status::Skipped { reason: reason.to_owned() });
     let flat = report.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains(reason), "{report}");
+    // One reason is told once, with what its cells share.
+    let report = succeed(&sandbox, &["run", "e.toml", "-q", "--vary", "bs=4k,8k"]);
+    let flat = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = format!("2 trials of allocation=extsize, fs=ext4 skipped (round 1): {reason}");
+    assert!(flat.contains(&told) && flat.matches(reason).count() == 1, "{report}");
     assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
 }
 
@@ -166,6 +171,35 @@ fn a_filesystem_that_cannot_tell_is_a_note() {
         assert!(trial.notes.iter().any(|note| note.contains("no FIEMAP")), "{:?}", trial.notes);
     }
     assert!(run.metrics.iter().all(|metric| !metric.name.starts_with("extents.")));
+}
+
+#[test]
+fn a_guests_f2fs_tells_where_its_files_lie() {
+    let Some((kernels, _alone)) = crate::guests::kernels() else { return };
+    if assay::host::find_system_program("mkfs.f2fs").is_none() {
+        assert!(std::env::var_os("CI").is_none(), "no mkfs.f2fs, and CI skips nothing");
+        eprintln!("SKIPPED: no mkfs.f2fs; scripts/packages.sh f2fs-tools");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let kernel = format!("kernel={}", kernels[1]);
+    let words = ["run", "dio-append", "--quick", "--rounds", "1", "--keep-disturbed", "-q"];
+    let fewer = ["--vary", "allocation=plain,fallocate", "--vary", "fs=f2fs", "-t", &kernel, "-t", "ram:64m"];
+    let output = crate::guests::assay(&sandbox, &[&words[..], &fewer].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let run = sandbox.export("1");
+    assert_eq!(run.cells.len(), 2);
+    for cell in [0, 1] {
+        assert_eq!(fact(&sandbox, "1", cell, "fs.type"), "f2fs");
+        let of =
+            |metric: &str| value(&run, cell, metric).unwrap_or_else(|| panic!("{metric}: {:?}", run.trials));
+        assert_eq!(of("extents.files"), 32.0);
+        assert_eq!(of("extents.count") * of("extents.mean_bytes"), 32.0 * 131_072.0);
+        assert!(of("extents.per_file") >= 1.0 && of("extents.owner_changes") >= 31.0, "{:?}", run.trials);
+    }
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(report.contains("beside: extents.per_file, medians of allocation=fallocate against"), "{report}");
+    assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn skipped(why: &str) {
 fn every_recipe_is_listed_and_shown_with_its_comment_and_questions() {
     let sandbox = Sandbox::new();
     let names = names(&sandbox);
-    for known in ["dax-write", "journal-flush", "bdev-mix", "dio-scaling"] {
+    for known in ["dax-write", "journal-flush", "dio-append", "bdev-mix", "dio-scaling"] {
         assert!(names.iter().any(|name| name == known), "{names:?}");
     }
     let in_directory: BTreeSet<String> =

@@ -19,7 +19,7 @@ pub(in crate::cli) struct Recipe {
 }
 
 /// All, in the order of the list. A recipe of several runs has a directory of its own in `recipes/`.
-pub(in crate::cli) const RECIPES: [Recipe; 4] = [
+pub(in crate::cli) const RECIPES: [Recipe; 5] = [
     Recipe {
         name: "dax-write",
         parts: &[Part { name: "dax-write", text: include_str!("../../../recipes/dax-write.toml") }],
@@ -36,6 +36,10 @@ pub(in crate::cli) const RECIPES: [Recipe; 4] = [
                 text: include_str!("../../../recipes/journal-flush/fs_mark.toml"),
             },
         ],
+    },
+    Recipe {
+        name: "dio-append",
+        parts: &[Part { name: "dio-append", text: include_str!("../../../recipes/dio-append.toml") }],
     },
     Recipe {
         name: "bdev-mix",
