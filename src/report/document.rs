@@ -9,6 +9,7 @@ use super::failures::{Failure, failures};
 use super::footnotes::{Footnotes, caveat_text};
 use super::format::Options;
 use super::table::{self, Table};
+use super::trial_notes::trial_notes;
 use super::words::{NBSP, Names, Tone, plain_percent, row_label, sentence, tone, verdict_word};
 use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, Source};
@@ -338,6 +339,8 @@ fn notes(run: &Run, analysis: &Analysis, common: &[&Caveat], names: &Names<'_>) 
     let caveats = analysis.caveats.iter().chain(common.iter().copied());
     notes.extend(caveats.map(|caveat| caveat_text(caveat, None, names)));
     notes.extend(run.notes.iter().cloned());
+    // The emulated processor is told above, for all trials.
+    notes.extend(trial_notes(run, names, |text| text.starts_with("run in an emulated processor")));
     let mut seen: Vec<String> = Vec::new();
     notes.retain(|note| {
         !seen.contains(note) && {

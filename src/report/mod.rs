@@ -21,6 +21,7 @@ mod page;
 mod picture;
 mod table;
 mod text;
+mod trial_notes;
 mod words;
 
 pub use document::{Document, Repeat, Sentence};
