@@ -206,7 +206,19 @@ fn a_guest_that_dies_ends_its_trial_with_its_last_words() {
     let kernel = format!("kernel={}", kernels[0]);
     // The last level fills the memory: there the kernel ends the program, and the guest lives on.
     let vary = "how=true,echo c > /proc/sysrq-trigger,tail /dev/zero";
-    let words = ["run", "-q", "-t", &kernel, "-t", "memory=300m", "--vary", vary, "--rounds", "1"];
+    let words = [
+        "run",
+        "-q",
+        "-t",
+        &kernel,
+        "-t",
+        "memory=300m",
+        "--vary",
+        vary,
+        "--rounds",
+        "1",
+        "--keep-disturbed",
+    ];
     let output = run(&sandbox, &[&words[..], &["--", "sh", "-c", "${how}"]].concat());
     nothing_left(&sandbox);
     let run = sandbox.export("1");

@@ -170,6 +170,7 @@ fn files_that_a_command_names_are_in_the_guest() {
         "1",
         "--metric",
         "words=^([0-9]+)$",
+        "--keep-disturbed",
         "--",
     ];
     let run = succeed(&sandbox, &[&words[..], &["./count.sh", "data/words", "${n}"]].concat());

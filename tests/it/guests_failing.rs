@@ -30,7 +30,7 @@ fn a_guest_that_hangs_ends_its_trial_and_the_next_has_a_fresh_one() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[0]);
-    let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--"];
+    let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--keep-disturbed", "--"];
     let mut command = assay(
         &sandbox,
         &[&words[..], &["sh", "-c", "echo trial has begun >/dev/console; sleep 2; : ${n}"]].concat(),
@@ -58,7 +58,20 @@ fn the_time_limit_holds_in_guests_and_the_guest_lives_on() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[0]);
-    let words = ["run", "-q", "-t", &kernel, "--vary", "n=0,300", "--rounds", "1", "--timeout", "3s", "--"];
+    let words = [
+        "run",
+        "-q",
+        "-t",
+        &kernel,
+        "--vary",
+        "n=0,300",
+        "--rounds",
+        "1",
+        "--keep-disturbed",
+        "--timeout",
+        "3s",
+        "--",
+    ];
     let begun = Instant::now();
     let output = run(&sandbox, &[&words[..], &["sh", "-c", "sleep ${n}"]].concat());
     assert!(begun.elapsed() < Duration::from_secs(200));

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use super::{Answer, LaunchError, Launcher, Local, Reply, Request};
 use crate::record::{FailureKind, HostFacts};
-use crate::target::GuestSettings;
+use crate::target::{Disturbance, GuestSettings, Interference};
 
 use accelerator::Accelerator;
 pub use error::GuestError;
@@ -241,8 +241,11 @@ impl Launcher for Guests {
         // A limit that does not fit is none.
         let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
         let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
+        // No guest sees what is taken from this machine. Its device is the guest's business: there is none of that path.
+        let watch = Interference::look(Path::new(""));
         match guest.ask(request, limit, cancelled) {
             Ok(mut reply) => {
+                reply.disturbance = reply.disturbance.map(|seen| worse(seen, &watch.since()));
                 self.kinds[at].tell(&guest, &mut reply);
                 self.kinds[at].running = Some(guest);
                 Ok(reply)
@@ -255,6 +258,14 @@ impl Launcher for Guests {
     fn round_ends(&mut self) {
         self.kinds.iter_mut().for_each(|kind| kind.running = None);
     }
+}
+
+/// What a guest saw, with the time that was stolen from the machine it runs on, where that is more.
+fn worse(inside: Disturbance, here: &Disturbance) -> Disturbance {
+    if here.steal_share <= inside.steal_share {
+        return inside;
+    }
+    Disturbance { steal_s: here.steal_s, steal_share: here.steal_share, ..inside }
 }
 
 fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
@@ -280,4 +291,25 @@ fn failed(reason: String, output: String) -> Reply {
         so_far: Vec::new(),
     };
     Reply { answer, facts: HostFacts::default(), disturbance: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_stolen_from_the_host_is_stolen_from_its_guests() {
+        let seen = |steal_s, steal_share| Disturbance {
+            steal_s,
+            steal_share,
+            foreign_read_bytes: Some(7),
+            ..Disturbance::default()
+        };
+        let (calm, robbed) = (seen(0.0, 0.0), seen(2.0, 0.2));
+        for (inside, here) in [(&calm, &robbed), (&robbed, &calm)] {
+            let both = worse(*inside, here);
+            assert_eq!((both.steal_s, both.steal_share, both.foreign_read_bytes), (2.0, 0.2, Some(7)));
+        }
+        assert_eq!(worse(calm, &calm), calm);
+    }
 }
