@@ -102,9 +102,8 @@ fn table(out: &mut String, table: &Table) {
         for label in &row.labels {
             out.push_str(&format!("<th scope=\"row\">{}</th>", escape(label)));
         }
-        let last = row.cells.len().saturating_sub(1);
         for (at, cell) in row.cells.iter().enumerate() {
-            if at == last {
+            if table.columns.get(at).is_some_and(|head| head == "verdict") {
                 let tone = row.tone.name();
                 out.push_str(&format!(
                     "<td class=\"verdict {tone}\">{}{}</td>",
