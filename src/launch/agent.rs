@@ -156,23 +156,21 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
     Err(failed(format!("the {which} hook failed: {}", output.status), words))
 }
 
-/// Limits the time of engines that work in this process, if only in part; the others end their programs themselves.
-fn time_limit(request: &Request, so_far: &Reply) -> Option<(f64, TimeLimit)> {
-    let here = matches!(
-        request.engine,
-        EngineKind::Native | EngineKind::Null | EngineKind::Bare | EngineKind::FsMark
-    );
-    let seconds = request.task.timeout_s.filter(|_| here)?;
-    let reply = Reply { answer: too_long(seconds, Vec::new()), ..so_far.clone() };
-    let last_word = move || {
+/// Limits the time of engines that work in this process (the others end their programs themselves); without a limit
+/// nobody may wait for I/O for ever.
+fn time_limit(request: &Request, so_far: &Reply) -> TimeLimit {
+    let here = matches!(request.engine, EngineKind::Native | EngineKind::Null | EngineKind::Bare);
+    let seconds = request.task.timeout_s.map(|seconds| if here { seconds } else { f64::INFINITY });
+    let so_far = so_far.clone();
+    let last_word = move |reason| {
+        let reply = Reply { answer: stopped(reason, Vec::new()), ..so_far };
         let bytes = serde_json::to_vec(&reply).unwrap_or_default();
         let _ = std::io::stdout().write_all(&bytes);
     };
-    Some((seconds, TimeLimit::start(seconds, last_word)))
+    TimeLimit::start(seconds, last_word)
 }
 
-fn too_long(limit_s: f64, so_far: Vec<Sample>) -> Answer {
-    let reason = format!("the trial took longer than the limit of {limit_s} s and was stopped");
+fn stopped(reason: String, so_far: Vec<Sample>) -> Answer {
     let kind = FailureKind::Passing;
     Answer::Failed { kind, reason, command: String::new(), output: String::new(), so_far }
 }
@@ -205,7 +203,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
     let device = request.target.device();
     task.variables
         .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));
-    let mut stopped_after = None;
+    let mut stopped_for = None;
     let result = engine.prepare(&task).and_then(|()| {
         // Started only now: laying files out is no part of what is measured.
         let mut observers = observe::standard(&request.target.watched());
@@ -213,24 +211,20 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
         observers.iter_mut().for_each(|observer| observer.start());
         let limit = time_limit(request, reply);
         let outcome = engine.run(&task);
-        stopped_after = limit.and_then(|(seconds, limit)| limit.end().then_some(seconds));
+        stopped_for = limit.end();
         let mut outcome = outcome?;
         observe::stop_all(&mut observers, &mut outcome);
         Ok(outcome)
     });
-    match result {
+    match (result, stopped_for) {
         // Wrong data are told whatever came afterwards.
-        Err(EngineError::Failed { kind, so_far, .. })
-            if stopped_after.is_some() && kind != FailureKind::WrongData =>
-        {
-            too_long(stopped_after.unwrap_or_default(), so_far)
+        (Err(EngineError::Failed { kind, so_far, .. }), Some(reason)) if kind != FailureKind::WrongData => {
+            stopped(reason, so_far)
         }
-        Ok(outcome) if stopped_after.is_some() => {
-            too_long(stopped_after.unwrap_or_default(), outcome.samples)
-        }
-        Ok(outcome) => Answer::Done(outcome),
-        Err(EngineError::Unsupported { reason }) => Answer::Unsupported { reason },
-        Err(EngineError::Failed { kind, reason, command, output, so_far }) => {
+        (Ok(outcome), Some(reason)) => stopped(reason, outcome.samples),
+        (Ok(outcome), None) => Answer::Done(outcome),
+        (Err(EngineError::Unsupported { reason }), _) => Answer::Unsupported { reason },
+        (Err(EngineError::Failed { kind, reason, command, output, so_far }), _) => {
             Answer::Failed { kind, reason, command, output, so_far }
         }
     }

@@ -15,6 +15,17 @@ fn children(pid: i32) -> Vec<i32> {
     found
 }
 
+/// All descendants of `pid`.
+pub(super) fn all(pid: i32) -> Vec<i32> {
+    let mut found = children(pid);
+    let mut at = 0;
+    while at < found.len() {
+        found.extend(children(found[at]));
+        at += 1;
+    }
+    found
+}
+
 /// Sends `signal` to all descendants of `pid`, deepest first; returns how many there were.
 pub(super) fn signal_all(pid: i32, signal: Signal) -> usize {
     let mut count = 0;

@@ -7,6 +7,7 @@ mod agent;
 mod descendants;
 mod local;
 mod qemu;
+mod stall;
 mod time_limit;
 
 use serde::{Deserialize, Serialize};

@@ -8,6 +8,7 @@ mod bind;
 mod cell;
 mod cell_target;
 mod chosen;
+mod deciding;
 mod error;
 mod order;
 mod outlook;
@@ -77,6 +78,7 @@ impl Plan {
             };
             experiment.factors.iter().map(labels).collect()
         };
+        let primary = experiment.primary.clone().or_else(|| deciding::primary(&cells));
         Ok(Plan {
             seed,
             factors,
@@ -84,7 +86,7 @@ impl Plan {
             cells,
             stop: experiment.stop,
             aa: experiment.aa,
-            primary: experiment.primary.clone(),
+            primary,
             show: experiment.show.clone(),
             files: outlook.files,
             files_known: outlook.files_known,

@@ -234,3 +234,27 @@ fn simulated_effects_multiply() {
     assert_eq!(plan.cells[0].engine, EngineChoice::Simulated);
     assert_eq!(plan.cells[0].longest_s, Some(0.005));
 }
+
+#[test]
+fn what_a_rate_fixes_does_not_decide() {
+    let decides = |job: &str, levels: &[&str]| plan(job, levels).unwrap().primary;
+    let paced = "[a]\nrw=write\nsize=1m\nrate_iops=100\n";
+    assert_eq!(decides(paced, &["bs=4k,8k"]).as_deref(), Some("write.lat_ns.mean"));
+    assert_eq!(
+        decides(&paced.replace("write", "randread"), &["bs=4k,8k"]).as_deref(),
+        Some("read.lat_ns.mean")
+    );
+    assert_eq!(
+        decides("[a]\nrw=write\nsize=1m\nrate=${R}\n", &["R=1m,2m"]).as_deref(),
+        Some("write.lat_ns.mean")
+    );
+    assert_eq!(decides("[a]\nrw=write\nsize=1m\n[b]\nrate=1m\nrw=write\nsize=1m\n", &["bs=4k,8k"]), None);
+    assert_eq!(
+        decides("[a]\nrw=write\nsize=1m\nverify=crc32c\n", &["bs=4k,8k"]).as_deref(),
+        Some("write.bw")
+    );
+    assert_eq!(decides("[a]\nrw=read\nsize=1m\nverify=crc32c\n", &["bs=4k,8k"]), None);
+    let line = CommandLine { primary: Some("usr_cpu".to_owned()), ..vary(&["bs=4k,8k"]) };
+    let named = Plan::new(&experiment(paced, &line), 1, Path::new("/"), "own").unwrap();
+    assert_eq!(named.primary.as_deref(), Some("usr_cpu"));
+}

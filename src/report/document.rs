@@ -10,7 +10,7 @@ use super::footnotes::{Footnotes, caveat_text};
 use super::format::Options;
 use super::table::{self, Table};
 use super::trial_notes::trial_notes;
-use super::words::{NBSP, Names, Tone, plain_percent, row_label, sentence, tone, verdict_word};
+use super::words::{NBSP, Names, Tone, plain_percent, refused, row_label, sentence, tone, verdict_word};
 use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, Source};
 use crate::units::pretty_duration;
@@ -164,6 +164,9 @@ fn headlines(primary: &[&Comparison], verdicts: &[Sentence]) -> Vec<Sentence> {
             "too few",
             format!("have too few repeats for a verdict ({n} of the 4 that an interval needs)"),
         )),
+        Verdict::NotMeasured(reason) if refused(c) => {
+            Some(("too few I/Os", format!("have too few I/Os for a verdict: {reason}")))
+        }
         Verdict::NotMeasured(reason) => Some(("not measured", format!("were not measured: {reason}"))),
         _ => None,
     };

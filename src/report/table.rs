@@ -169,7 +169,12 @@ pub(super) fn exploratory(
             let scale = Scale::for_column(&c.metric.unit, [c.baseline.median, c.candidate.median]);
             let value = |v: f64| {
                 let number = cell_number(&scale, v);
-                if scale.symbol.is_empty() { number } else { format!("{number} {}", scale.symbol) }
+                // What has no value has no unit either.
+                if scale.symbol.is_empty() || !v.is_finite() {
+                    number
+                } else {
+                    format!("{number} {}", scale.symbol)
+                }
             };
             let cells = vec![
                 value(c.baseline.median),

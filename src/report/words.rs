@@ -3,7 +3,7 @@
 //! Enters: values of a comparison. Leaves: words in UTF-8; lkml spells them in ASCII afterwards.
 
 use super::layout::{one_line, width};
-use crate::analyse::{Comparison, Interval, Method, Role, RowKey, Verdict};
+use crate::analyse::{Caveat, Comparison, Interval, Method, Role, RowKey, Verdict};
 use crate::record::{Run, Source};
 use crate::units::{Better, Scale, Unit};
 
@@ -175,8 +175,14 @@ pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
         (Verdict::Undecided { .. }, Role::Primary) => "undecided",
         (Verdict::Undecided { .. }, Role::Exploratory) => "unclear",
         (Verdict::TooFew { .. }, _) => "too few",
+        (Verdict::NotMeasured(_), _) if refused(comparison) => "too few I/Os",
         (Verdict::NotMeasured(_), _) => "not measured",
     }
+}
+
+/// Whether a quantile was refused because trials had too few operations for it.
+pub(super) fn refused(comparison: &Comparison) -> bool {
+    comparison.caveats.iter().any(|caveat| matches!(caveat, Caveat::QuantileRefused { .. }))
 }
 
 /// What a judgement means to the reader.

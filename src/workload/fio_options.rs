@@ -39,21 +39,6 @@ pub fn fio_option_names() -> impl Iterator<Item = &'static str> {
     OPTIONS.iter().flat_map(|&(name, alias, _)| [name, alias]).filter(|name| !name.is_empty())
 }
 
-/// The known names nearest to `name`, best first, at most `count`; names too far away are left out.
-#[must_use]
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, count: usize) -> Vec<&'a str> {
-    let wanted = name.to_ascii_lowercase();
-    let mut scored: Vec<(usize, &str)> = known
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &candidate.to_ascii_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= (wanted.len().max(candidate.len()) / 2).clamp(1, 3))
-        .collect();
-    scored.sort();
-    scored.dedup();
-    scored.truncate(count);
-    scored.into_iter().map(|(_, candidate)| candidate).collect()
-}
-
 #[rustfmt::skip]
 const OPTIONS: &[(&str, &str, Takes)] = &[
     ("description", "", Value),
@@ -406,12 +391,5 @@ mod tests {
         // `proto` is the alias of an option of two network engines, as in fio.
         assert!(count - names.len() <= 1, "{names:?}");
         assert!(count > 270);
-    }
-
-    #[test]
-    fn nearest_names_are_offered() {
-        assert_eq!(nearest("iodpeth", fio_option_names(), 1), ["iodepth"]);
-        assert_eq!(nearest("norandomap", fio_option_names(), 1), ["norandommap"]);
-        assert!(nearest("zzzzzzzzzzzz", fio_option_names(), 3).is_empty());
     }
 }

@@ -51,6 +51,8 @@ impl IoMethod {
 pub struct Depth {
     /// `iodepth`: most I/Os in flight.
     pub iodepth: u32,
+    /// `iodepth` as written, also where the method has one I/O in flight whatever it says.
+    pub asked: u32,
     /// `iodepth_batch`: I/Os submitted in one go (fio's 0 is already replaced by `iodepth`); `None`, when it is not set:
     /// as many as are ready, so that the kernel is entered once for them.
     pub submit: Option<u32>,

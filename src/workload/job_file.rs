@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
-use super::fio_options::{Takes, fio_option, fio_option_names, nearest};
+use super::fio_options::{Takes, fio_option, fio_option_names};
+use super::nearest::nearest;
 use super::variables;
 
 /// One `option` or `option=value` line.

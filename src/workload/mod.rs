@@ -14,6 +14,7 @@ mod issue;
 mod job;
 mod job_file;
 mod named_values;
+mod nearest;
 mod offsets;
 mod pace;
 mod pattern_text;
@@ -25,7 +26,7 @@ pub mod variables;
 
 pub use content::{BufferFill, BufferMemory, PatternPart, Redundancy, Verify, VerifyMethod};
 pub use errors::{Place, Problem, ProblemKind, WorkloadErrors, list_shortly, shortened};
-pub use fio_options::{FioOption, Takes, fio_option, fio_option_names, nearest};
+pub use fio_options::{FioOption, Takes, fio_option, fio_option_names};
 pub use fio_paths::FioPaths;
 pub use instance::{FileRegion, Instance};
 pub use issue::{Depth, IoMethod, MethodOptions};
@@ -34,6 +35,7 @@ pub use job::{
     SyncMode, Workload,
 };
 pub use job_file::{JobFile, Section, Setting};
+pub use nearest::nearest;
 pub use offsets::{DataDirection, DirectionChoice, FileChoice, Offsets, SplitMix};
 pub use pace::{LatencyTarget, Rate, RateLimit, RateProcess, ThinkTime};
 pub use placement::{BlockShare, Distribution, FileOrder, FileService, Zone, ZoneSize};

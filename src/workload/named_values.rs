@@ -2,9 +2,9 @@
 //!
 //! Enters: the name as written. Leaves: what it stands for, or the names that would be right.
 
-use super::fio_options::nearest;
 use super::issue::IoMethod;
 use super::job::{Access, Mix, Pattern};
+use super::nearest::nearest;
 use super::values::{Fault, Value, bad};
 
 /// All I/O engines of fio 3.33, to tell a misspelt one from one that is not native.

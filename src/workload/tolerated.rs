@@ -3,14 +3,20 @@
 //! Enters: a canonical name and value. Leaves: yes or no. An option whose absence would change what is measured or
 //! what is left behind is never passed over.
 
-/// They shape fio's own output or log files' resolution, or permit what assay judges for itself.
+/// They shape fio's own output or log files' resolution, or permit what assay judges for itself. Those that spare fio
+/// reading the clock spare the native engine nothing: it records every latency all the same.
 const ALWAYS: &[&str] = &[
     "bwavgtime",
     "clat_percentiles",
     "clocksource",
     "create_serialize",
     "description",
+    "disable_bw_measurement",
+    "disable_clat",
+    "disable_lat",
+    "disable_slat",
     "disk_util",
+    "gtod_reduce",
     "iopsavgtime",
     "kb_base",
     "lat_percentiles",
@@ -38,16 +44,11 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("create_fsync", &["1"]),
     ("create_only", &["0"]),
     ("dedupe_mode", &["repeat"]),
-    ("disable_bw_measurement", &["0"]),
-    ("disable_clat", &["0"]),
-    ("disable_lat", &["0"]),
-    ("disable_slat", &["0"]),
     ("exit_what", &["group"]),
     ("exitall_on_error", &["0"]),
     ("experimental_verify", &["0"]),
     ("filename_format", &["$jobname.$jobnum.$filenum"]),
     ("fill_device", &["0"]),
-    ("gtod_reduce", &["0"]),
     ("latency_run", &["0"]),
     ("lockfile", &["none"]),
     ("max_latency", &["0"]),

@@ -408,3 +408,30 @@ fn calls_that_the_kernel_refuses() {
         case.fails_as(&sandbox, &mut command);
     }
 }
+
+/// A program that waits for a completion which never comes; no limit was given.
+#[test]
+fn io_that_never_comes_ends_a_trial() {
+    if !available("perl") || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    // io_setup(2), then io_getevents(2) without a time.
+    let script = format!(
+        "my $c = \"\\0\" x 8; syscall({}, 1, $c); my $e = \"\\0\" x 32; $x = ${{X}}; \
+         exit 0 if $x == 1; syscall({}, unpack(\"Q\", $c), 1, 1, $e, 0);",
+        libc::SYS_io_setup,
+        libc::SYS_io_getevents
+    );
+    let begun = std::time::Instant::now();
+    let run = ["run", "--vary", "X=1,2", "--rounds", "1", "--keep-disturbed", "--", "perl", "-e", &script];
+    let output = sandbox.assay(&run).env("ASSAY_TEST_STALL_S", "2").output().unwrap();
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("no progress: process") && said.contains("(perl) has waited for I/O for 2 s"),
+        "{said}"
+    );
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+    sandbox.no_process_left(std::time::Duration::from_secs(5));
+}

@@ -142,11 +142,6 @@ impl Ahead {
         self.began_again
     }
 
-    /// The seed of the instance.
-    pub(super) fn seed(&self) -> u64 {
-        self.source.seed()
-    }
-
     /// Bytes not yet handed out.
     pub(super) fn bytes_left(&self) -> u64 {
         let mut from = self.at;

@@ -88,6 +88,8 @@ pub(super) struct Running<'j> {
     /// The ramp is over and counting has begun.
     counting: bool,
     usage: Usage,
+    /// Of the gaps of a Poisson process: another in each trial, also with `randrepeat`.
+    gaps_seed: u64,
     elapsed_ns: u64,
     pub(super) read_back_ns: u64,
     pub(super) io_log: Option<Box<IoLog>>,
@@ -111,6 +113,7 @@ impl<'j> Running<'j> {
         numa_memory::apply(job)?;
         let files = opened::open_all(job, instance)?;
         let source = Source::new(job, instance, &files, trial_seed)?;
+        let gaps_seed = gaps_seed(source.seed(), trial_seed);
         let buffers = Buffers::for_job(job, depth, source.seed())?;
         let verifier = Verifier::new(job, instance, source.seed()).map(Box::new);
         Ok(Running {
@@ -129,6 +132,7 @@ impl<'j> Running<'j> {
             intended_ns: WHENEVER,
             counting: false,
             usage: Usage::default(),
+            gaps_seed,
             elapsed_ns: 0,
             read_back_ns: 0,
             io_log: IoLog::new(job, instance)?.map(Box::new),
@@ -154,7 +158,7 @@ impl<'j> Running<'j> {
         self.begun_ns = start_ns + self.start_delay().as_nanos() as u64;
         line.sleep_until(&self.clock, self.begun_ns);
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
-        self.tempo = Tempo::new(self.job, self.begun_ns, self.ahead.seed()).map(Box::new);
+        self.tempo = Tempo::new(self.job, self.begun_ns, self.gaps_seed).map(Box::new);
         self.attended = self.tempo.is_some() || self.verifier.is_some();
         if self.job.ramp_time.is_zero() {
             self.ramp_ends(self.begun_ns);
@@ -327,6 +331,12 @@ impl<'j> Running<'j> {
     }
 }
 
+/// Arrivals are drawn anew in each trial: the same ones again would show less spread than there is. Which blocks are hit
+/// still repeats with `randrepeat`.
+fn gaps_seed(instance_seed: u64, trial_seed: u64) -> u64 {
+    instance_seed ^ trial_seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
 fn directions(job: &Job) -> Vec<Direction> {
     let mix = job.pattern.mix;
     [
@@ -337,4 +347,16 @@ fn directions(job: &Job) -> Vec<Direction> {
     .into_iter()
     .filter_map(|(used, direction)| used.then_some(direction))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_differ_from_trial_to_trial_and_from_clone_to_clone() {
+        let seeds = [gaps_seed(1, 7), gaps_seed(1, 8), gaps_seed(2, 7), gaps_seed(2, 8)];
+        assert!((0..4).all(|at| (0..at).all(|before| seeds[at] != seeds[before])), "{seeds:?}");
+        assert_eq!(gaps_seed(1, 7), seeds[0], "the same trial again has the same");
+    }
 }

@@ -141,6 +141,8 @@ fn lay_out_file(path: &Path, wanted: Wanted, own: &Path) -> Result<(), Failure> 
     if wanted.filled {
         fill(&mut file, wanted.bytes).map_err(|error| full(path, wanted.bytes, &error))?;
         file.sync_all().map_err(failed("cannot fsync"))?;
+        // As fio's: what was laid out just now is not in the cache, also with invalidate=0.
+        opened::drop_cached_pages(&file);
     } else if wanted.fallocate == Fallocate::Truncate {
         grow(&file, wanted.bytes).map_err(failed("cannot size"))?;
     }

@@ -29,6 +29,7 @@ mod open_files;
 mod opened;
 mod pace;
 mod passes;
+mod remarks;
 mod results;
 mod source;
 mod start_line;
@@ -47,7 +48,7 @@ pub(super) use bare::Bare;
 
 use super::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
-use crate::workload::{Instance, IoMethod, Job, JobFile, Workload};
+use crate::workload::{Instance, IoMethod, JobFile, Workload};
 use failure::Failure;
 use job_counts::JobCounts;
 
@@ -97,7 +98,7 @@ impl Engine for Native {
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
         let asked = self.asked(task)?;
         let mut outcome = run_workload(asked, task.seed, clock::Clock::since(self.clock))?;
-        outcome.notes.extend(asked.workload.jobs.iter().filter_map(depth_without_effect));
+        outcome.notes.extend(asked.workload.jobs.iter().flat_map(remarks::of));
         Ok(outcome)
     }
 }
@@ -148,18 +149,6 @@ pub(super) fn written_elsewhere(task: &Task) -> Vec<PathBuf> {
     let paths: BTreeSet<PathBuf> =
         writing.flat_map(|instance| &instance.files).map(|file| task.directory.join(&file.path)).collect();
     paths.into_iter().filter(|path| !path.starts_with(&task.directory)).collect()
-}
-
-/// fio says so, too: a synchronous method has one I/O in flight whatever is asked.
-fn depth_without_effect(job: &Job) -> Option<String> {
-    let (method, depth) = (job.method, job.depth.iodepth);
-    (!method.is_asynchronous() && depth > 1).then(|| {
-        format!(
-            "job {}: iodepth={depth} has no effect with ioengine={}, which has one I/O in flight",
-            job.name,
-            method.name()
-        )
-    })
 }
 
 /// Runs the waves in order.

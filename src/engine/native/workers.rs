@@ -232,7 +232,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::panic, reason = "what is tested")]
     fn a_panic_is_a_failure_that_can_end_the_others() {
         let failure = caught("a", || panic!("for the test")).unwrap_err();
         assert_eq!(failure.to_string(), "job 'a': it panicked");

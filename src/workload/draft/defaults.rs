@@ -22,7 +22,7 @@ pub(super) fn default_job(section: &str, line: u32) -> Job {
         section: section.to_owned(),
         line,
         method: IoMethod::Psync,
-        depth: Depth { iodepth: 1, submit: None, complete_min: 1, complete_max: None, low: 0 },
+        depth: Depth { iodepth: 1, asked: 1, submit: None, complete_min: 1, complete_max: None, low: 0 },
         method_options: MethodOptions { polled_percent: 100, ..MethodOptions::default() },
         pattern: Pattern { access: Access::Sequential, mix: Mix::Read },
         block_sizes: BlockSizes { read: DEFAULT_BLOCK, write: DEFAULT_BLOCK, trim: DEFAULT_BLOCK },

@@ -293,6 +293,7 @@ impl Depth {
         let complete_min = self.complete_min.min(iodepth);
         Depth {
             iodepth,
+            asked: self.iodepth,
             submit: self.submit.map(within),
             complete_min,
             complete_max: self.complete_max.map(|most| most.clamp(complete_min.max(1), iodepth)),

@@ -76,7 +76,10 @@ impl Draft {
         let mut wrong = Vec::new();
         let (pace, job) = (&self.pace, &mut self.job);
         // fio cuts the spin to the pause without a word; there is nothing else it could mean.
-        job.thinktime.spin = job.thinktime.spin.min(job.thinktime.pause);
+        // Without a pause it has no effect, which the engine says.
+        if !job.thinktime.pause.is_zero() {
+            job.thinktime.spin = job.thinktime.spin.min(job.thinktime.pause);
+        }
         let limited = |limits: &[u64; 3]| limits.iter().any(|limit| *limit > 0);
         if limited(&pace.bytes) && limited(&pace.ios) {
             wrong.push("has both rate and rate_iops; leave one of them out".to_owned());

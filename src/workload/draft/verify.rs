@@ -4,9 +4,9 @@
 
 use super::Draft;
 use crate::workload::content::{PatternPart, Verify, VerifyMethod};
-use crate::workload::fio_options::nearest;
 use crate::workload::issue::IoMethod;
 use crate::workload::job::{BlockRange, Job};
+use crate::workload::nearest;
 use crate::workload::values::{Fault, Value, bad, boolean, greatest_common_divisor, number};
 use crate::workload::{ProblemKind, pattern_text};
 
