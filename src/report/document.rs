@@ -217,7 +217,9 @@ pub(super) fn shown<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
 /// Of what does not decide, the comparisons that the experiment wants shown, and the others. Of a metric that jobs have, those of
 /// the jobs are shown, as they are the ones that decide.
 fn beside<'c>(run: &Run, analysis: &'c Analysis) -> (Vec<&'c Comparison>, Vec<&'c Comparison>) {
-    let wanted = |c: &&Comparison| run.design.shows(&c.metric.name);
+    // What was not measured is told where it decides.
+    let wanted =
+        |c: &&Comparison| run.design.shows(&c.metric.name) && !matches!(c.verdict, Verdict::NotMeasured(_));
     let of_jobs = |name: &str| {
         of_role(analysis, Role::Exploratory).any(|c| !c.row.job.is_empty() && c.metric.name == name)
     };
