@@ -3,7 +3,7 @@ CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
 
-.PHONY: demo test kernels ci build lint simulate aa scale bench fuzz man clean
+.PHONY: demo test kernels ci build lint simulate aa scale bench published fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -52,6 +52,13 @@ bench: build
 	@scripts/packages.sh fio procps
 	$(CARGO) build --release --quiet --example bench-table
 	scripts/bench.sh
+
+## The recipes beside the studies they come from; needs root, 10 minutes (FULL=1: hours). Writes docs/published.md
+published: build
+	@scripts/packages.sh xfsprogs e2fsprogs f2fs-tools dbench fsmark qemu
+	@scripts/kernels.sh
+	$(CARGO) build --release --quiet --example published
+	scripts/published.sh
 
 ## Fuzz the job parser, the TOML reader and every importer, 60 s each
 fuzz:

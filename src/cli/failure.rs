@@ -36,6 +36,13 @@ impl Failure {
         self
     }
 
+    /// The same of one thing among several, named in front.
+    #[must_use]
+    pub fn of(mut self, what: &str) -> Failure {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// The exit code.
     #[must_use]
     pub fn code(&self) -> u8 {

@@ -239,6 +239,47 @@ fn dio_scaling_runs_with_options_over_it() {
         .filter(|bytes| *bytes > 0.0)
         .map(|bytes| bytes as u64)
         .collect();
-    assert_eq!(amounts, BTreeSet::from([64 << 20]));
+    assert_eq!(amounts, BTreeSet::from([256 << 20]));
     assert!(has(&run, "", "runtime"));
+}
+
+#[test]
+fn the_page_of_the_published_studies_has_both_tables_of_each() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/published.md")).unwrap();
+    for name in names(&Sandbox::new()) {
+        let heading = format!("\n## {name}\n");
+        let (_, chapter) = page.split_once(&heading).unwrap_or_else(|| panic!("no chapter of {name}"));
+        let chapter = chapter.split("\n## ").next().unwrap();
+        let (was, here) = chapter.split_once("\nHere, ").unwrap_or_else(|| panic!("{name} was not run"));
+        // The tables begin with their rule: the published one, ours, and the shapes.
+        assert!(was.contains("\nPublished:\n") && was.contains("---:"), "{name}");
+        assert!(here.matches("---:").count() >= 2 && here.contains("| shape | published | here |"), "{name}");
+        assert!(here.contains("kernel ") && here.contains(&format!(" {name}")), "{name}: {here}");
+        let judged = ["| agrees |", "| **does not agree** |", "| not clear here |"];
+        assert!(judged.iter().any(|word| here.contains(word)), "{name}: no shape is judged");
+    }
+}
+
+#[test]
+fn a_recipe_of_several_runs_is_planned_whole_or_in_part() {
+    let sandbox = with_kernel();
+    let output = sandbox.run(&["run", "journal-flush", "--quick", "--plan", "--vary", "clients=1,2"]);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    // Whatever stands in the way, it is told of which run.
+    assert!(said.contains("assay: journal-flush/"), "{said}");
+    if is_root() {
+        assert!(
+            said.contains("journal-flush/fs_mark: clients: ")
+                && said.contains("hint: `assay run journal-flush/fs_mark`"),
+            "{said}"
+        );
+        let output =
+            sandbox.run(&["run", "journal-flush/dbench", "--quick", "--plan", "--vary", "clients=1,2"]);
+        let plan = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && plan.contains("clients=2"), "{}", errors(&output));
+        let plan = sandbox.succeed(&["run", "journal-flush", "--quick", "--plan"]);
+        assert_eq!(plan.matches("nothing has been run, written or erased").count(), 2, "{plan}");
+    }
 }

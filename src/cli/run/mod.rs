@@ -35,8 +35,21 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return session::execute(args, &mut store, &mut prepared);
     }
     let mut all = Vec::new();
-    for source in Source::all(args)? {
-        all.push((place::prepared(args, &source)?, source));
+    let sources = Source::all(args)?;
+    let several = sources.len() > 1;
+    for source in sources {
+        let part = source.recipe_name().filter(|_| several);
+        let prepared = place::prepared(args, &source);
+        let prepared = prepared.map_err(|failure| match part {
+            Some(part) if failure.hint_text().is_none_or(|hint| hint.contains("docs/")) => {
+                failure.of(part).hint(format!(
+                    "`assay run {part}` is one of the recipe's runs by itself, with settings of its own"
+                ))
+            }
+            Some(part) => failure.of(part),
+            None => failure,
+        })?;
+        all.push((prepared, source));
     }
     if args.plan {
         for (prepared, _) in &all {
@@ -49,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         foreseen::check(prepared)?;
     }
     let mut store = args.database.open()?;
-    let (several, mut code) = (all.len() > 1, ExitCode::SUCCESS);
+    let mut code = ExitCode::SUCCESS;
     for (mut prepared, source) in all {
         let part = source.recipe_name().filter(|_| several);
         let args = part.map_or_else(|| args.clone(), |part| args.of_part(part));

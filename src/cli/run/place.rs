@@ -25,6 +25,8 @@ pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure
     let name = source.recipe_name().unwrap_or(&prepared.run.name);
     let quick = if args.quick { " --quick" } else { "" };
     prepared.facts.push(("recipe", format!("{name}{quick}")));
+    let asks = recipe.asks.iter().map(|question| format!("asked: {question}"));
+    prepared.run.notes.splice(0..0, asks);
     if args.quick {
         prepared.run.notes.push("--quick: a look at it, smaller and shorter than the whole".to_owned());
     }
@@ -49,6 +51,8 @@ fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared
             }
         }
     }
+    // A mistake in the request is the same everywhere, and told once.
+    refused.dedup_by_key(|failure| failure.to_string());
     Err(match refused.len() {
         1 => refused.remove(0),
         _ => {

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs the recipes and writes docs/published.md: what was published beside what is measured here.
+# Without more it is their --quick size; FULL=1 runs them in full. ONLY="bdev-mix dio-scaling" runs these anew and keeps the
+# other runs of the last time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+assay=$PWD/target/release/assay
+out=target/published
+mkdir -p "$out"
+size=--quick
+[ -z "${FULL:-}" ] || size=
+only=${ONLY:-$("$assay" recipes | grep -E '^[a-z0-9-]+$')}
+[ -n "${ONLY:-}" ] || rm -f "$out/assay.db"
+
+for recipe in $only; do
+    echo "published: $recipe" >&2
+    begun=$SECONDS
+    # shellcheck disable=SC2086 # no size is no word
+    "$assay" run "$recipe" $size --db "$out/assay.db" > "$out/$recipe.txt" || {
+        cat "$out/$recipe.txt" >&2
+        exit 1
+    }
+    echo "published: $recipe took $((SECONDS - begun)) s" >&2
+done
+
+commit=${COMMIT:-$(git describe --always --dirty 2> /dev/null || echo unknown)}
+target/release/examples/published "$out/assay.db" "$commit" > "$out/published.md"
+cp "$out/published.md" docs/published.md

@@ -1,0 +1,104 @@
+//! Many processes appending with direct I/O at once.
+
+use std::collections::BTreeMap;
+
+use assay::record::Run;
+
+use crate::shape::{Claim, Shape};
+use crate::study::{Found, Study, levels, mean, median, ratio, records, shown, table, values};
+
+const TABLE: &str = include_str!("../../tests/data/published/f2fs-dio-serialize-averages.csv");
+
+pub(crate) const STUDY: Study = Study {
+    name: "dio-append",
+    runs: &["dio-append"],
+    was: "January 2016: f2fs on a phone's eMMC, fio with 32 jobs of direct appends or random overwrites, KB/s, averages of eight runs,\n\
+          the allocation of a whole write held together with a lock (serialized) or not. Concluded: concurrent appenders interleave\n\
+          their blocks, serializing keeps each run contiguous, and small overwrites lose by the lock. The patch is in no kernel\n\
+          package; what can be done without it is to allocate beforehand. Where the files lay was not published.",
+    published,
+    ours,
+    shapes,
+};
+
+fn published() -> String {
+    let all = records(TABLE);
+    let mut rows = Vec::new();
+    for (write, size) in [
+        ("append", "4K"),
+        ("append", "128K"),
+        ("append", "2M"),
+        ("append", "4K-1024K"),
+        ("overwrite", "4K"),
+        ("overwrite", "16K"),
+        ("overwrite", "4K-1024K"),
+    ] {
+        let of = |variant| mean(&all, &[("write", write), ("io_size", size), ("variant", variant)], "kb_s");
+        let (none, serialized) = (of("serialize none"), of("serialize all"));
+        let change = format!("{:+.1}", (serialized / none - 1.0) * 100.0);
+        rows.push(vec![write.to_owned(), size.to_owned(), shown(none), shown(serialized), change]);
+    }
+    table(&["write", "block", "not serialized KB/s", "serialized KB/s", "change %"], 2, &rows)
+}
+
+fn of(run: &Run, at: &[(&str, &str)], metric: &str) -> BTreeMap<u32, f64> {
+    values(run, at, "", metric)
+}
+
+fn ours(runs: &[&Run]) -> Found<String> {
+    let run = runs[0];
+    let mut rows = Vec::new();
+    for write in levels(run, "write") {
+        for block in levels(run, "block") {
+            for fs in levels(run, "fs") {
+                for allocation in levels(run, "allocation") {
+                    let at =
+                        [("write", write.as_str()), ("block", block), ("fs", fs), ("allocation", allocation)];
+                    let rate = median(&of(run, &at, "write.bw")) / 1024.0;
+                    if !rate.is_finite() {
+                        continue;
+                    }
+                    let layout = ["extents.per_file", "extents.owner_changes_per_mib"];
+                    let mut row = [write, block, fs, allocation].map(String::clone).to_vec();
+                    row.push(shown(rate));
+                    row.extend(layout.map(|metric| shown(median(&of(run, &at, metric)))));
+                    rows.push(row);
+                }
+            }
+        }
+    }
+    let heads = ["write", "block", "fs", "allocation", "KB/s", "extents a file", "owner changes a MiB"];
+    Ok(table(&heads, 4, &rows))
+}
+
+fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
+    let (run, all) = (runs[0], records(TABLE));
+    let block = levels(run, "block").first().ok_or("no block size")?;
+    let published =
+        |variant| mean(&all, &[("write", "append"), ("io_size", "4K"), ("variant", variant)], "kb_s");
+    let mut found = Vec::new();
+    for fs in levels(run, "fs") {
+        let at = |allocation: &'static str| {
+            [("write", "append"), ("block", block.as_str()), ("fs", fs), ("allocation", allocation)]
+        };
+        let figures = |metric: &str| -> Found<_> {
+            ratio(&of(run, &at("fallocate"), metric), &of(run, &at("plain"), metric))
+        };
+        found.push(Shape {
+            says: format!("{fs}: appends of {block} gain where each file's blocks are kept together, KB/s of fallocate / plain"),
+            claim: Claim::Above(1.0),
+            published: published("serialize all") / published("serialize none"),
+            here: figures("write.bw")?,
+            otherwise: "four rounds in an emulated guest leave a wide interval; besides, fallocate spares each append its allocation but turns unwritten blocks into written ones, which is a \
+                transaction, too; and a device in memory does not care where blocks lie, as eMMC does.",
+        });
+        found.push(Shape {
+            says: format!("{fs}: without it the files lie in one another, owner changes a MiB of fallocate / plain"),
+            claim: Claim::Below(1.0),
+            published: f64::NAN,
+            here: figures("extents.owner_changes_per_mib")?,
+            otherwise: "the interval is too wide to say; f2fs lays blocks in its log in the order in which they come.",
+        });
+    }
+    Ok(found)
+}
