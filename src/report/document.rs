@@ -217,9 +217,8 @@ pub(super) fn shown<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
 /// Of what does not decide, the comparisons that the experiment wants shown, and the others. Of a metric that jobs have, those of
 /// the jobs are shown, as they are the ones that decide.
 fn beside<'c>(run: &Run, analysis: &'c Analysis) -> (Vec<&'c Comparison>, Vec<&'c Comparison>) {
-    // What was not measured is told where it decides.
-    let wanted =
-        |c: &&Comparison| run.design.shows(&c.metric.name) && !matches!(c.verdict, Verdict::NotMeasured(_));
+    // What an arm has no value of is told where it decides; a value of 0, of which there is no ratio, is a value.
+    let wanted = |c: &&Comparison| run.design.shows(&c.metric.name) && c.baseline.n > 0 && c.candidate.n > 0;
     let of_jobs = |name: &str| {
         of_role(analysis, Role::Exploratory).any(|c| !c.row.job.is_empty() && c.metric.name == name)
     };
