@@ -212,7 +212,7 @@ impl Page {
         let facts: Vec<String> = TOLD_FACTS
             .iter()
             .filter_map(fact)
-            .map(|(name, value)| format!("{name} {}", shorten(&fact_text(name, value), MOST_FACT)))
+            .map(|(name, value)| format!("{name} {}", each_shortened(&fact_text(name, value))))
             .collect();
         if !facts.is_empty() {
             self.heading(out, "host");
@@ -251,4 +251,9 @@ pub(super) fn fact_text(name: &str, value: &str) -> String {
 pub(super) fn superscript(n: usize) -> String {
     const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     n.to_string().chars().filter_map(|c| c.to_digit(10)).map(|digit| RAISED[digit as usize]).collect()
+}
+
+/// The values of a fact, each shortened by itself: in what they differ is then still seen.
+fn each_shortened(values: &str) -> String {
+    values.split(" | ").map(|value| shorten(value, MOST_FACT)).collect::<Vec<_>>().join(" | ")
 }
