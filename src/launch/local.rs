@@ -106,7 +106,7 @@ fn wait(output: &Receiver<Vec<u8>>, limit: Option<Duration>, cancelled: &AtomicB
 }
 
 /// Reads a stream to its end on a thread of its own, so that neither side blocks on a full pipe.
-fn collect(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+pub(super) fn collect(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();

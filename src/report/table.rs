@@ -9,7 +9,7 @@ use super::words::{
     shown_change, tone, unit_words, verdict_word,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
-use crate::units::Scale;
+use crate::units::{Scale, Unit};
 
 /// A table: label columns at the left, value columns, the verdict last.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +58,11 @@ fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
     labels
 }
 
+/// One scale for the medians of both arms.
+fn scale_of_medians(comparisons: &[&Comparison], unit: &Unit) -> Scale {
+    Scale::for_column(unit, comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]))
+}
+
 /// The primary table of one metric and one candidate.
 pub(super) fn primary(
     comparisons: &[&Comparison],
@@ -67,10 +72,7 @@ pub(super) fn primary(
     let first = comparisons.first()?;
     let metric = &first.metric;
     let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
-    let scale = Scale::for_column(
-        &metric.unit,
-        comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]),
-    );
+    let scale = scale_of_medians(comparisons, &metric.unit);
     let labels = label_heads(comparisons);
     let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
     let adjusted = comparisons.iter().any(|c| c.p_adjusted.is_some_and(|p| Some(p) != c.p));
@@ -120,10 +122,7 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
     let first = comparisons.first()?;
     let metric = &first.metric;
     let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
-    let scale = Scale::for_column(
-        &metric.unit,
-        comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]),
-    );
+    let scale = scale_of_medians(comparisons, &metric.unit);
     let labels = label_heads(comparisons);
     let columns = heads_of(names, first).into_iter().chain(["change %", "n"].map(str::to_owned)).collect();
     let rows = comparisons

@@ -1,8 +1,9 @@
 //! The native engine through a real agent: coverage, counts, time and failures. Beside fio: `agreement.rs`.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use assay::engine::{EngineKind, Task};
 use assay::launch::{Answer, PROTOCOL, Reply, Request};
@@ -11,6 +12,11 @@ use assay::target::{TargetSpec, WorkDirectory};
 
 /// One trial through a real agent process.
 pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
+    answered(started(engine, job, directory))
+}
+
+/// One trial's agent, in a process group of its own, with its request.
+pub(crate) fn started(engine: EngineKind, job: &str, directory: &Path) -> Child {
     let task = Task {
         job: Some(job.to_owned()),
         job_origin: "test.fio".to_owned(),
@@ -31,11 +37,17 @@ pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
     };
     let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
         .arg("agent")
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     serde_json::to_writer(child.stdin.take().unwrap(), &request).unwrap();
+    child
+}
+
+/// What a started one says in the end.
+pub(crate) fn answered(child: Child) -> Reply {
     let output = child.wait_with_output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }

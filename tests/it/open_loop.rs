@@ -1,16 +1,14 @@
 //! Rates as an open loop, pauses, and the depth that keeps a latency: the native engine alone and beside fio.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use assay::engine::{EngineKind, Task};
-use assay::launch::{Answer, PROTOCOL, Reply, Request};
+use assay::engine::EngineKind;
+use assay::launch::{Answer, Reply};
 use assay::record::{Direction, LatencyHistogram, LatencyKind, Outcome, Run, Trial};
-use assay::target::TargetSpec;
 
-use crate::native_engine::{agent, done, work};
+use crate::native_engine::{agent, answered, done, started, work};
 use crate::sandbox::Sandbox;
 use crate::spoiled::{expect, unless_spoiled};
 use crate::tools::available;
@@ -210,33 +208,8 @@ fn a_job_that_is_stopped_for_a_second_shows_it() {
 
 /// One trial whose processes are all stopped in the middle, and for how long.
 fn stopped_meanwhile(job: &str, directory: &Path) -> (Reply, f64) {
-    let task = Task {
-        job: Some(job.to_owned()),
-        job_origin: "test.fio".to_owned(),
-        directory: directory.to_owned(),
-        ..Task::default()
-    };
-    let target = TargetSpec { directory: directory.to_owned(), ..TargetSpec::default() };
-    let engine = EngineKind::Native;
-    let request = Request {
-        protocol: PROTOCOL,
-        engine,
-        task,
-        target,
-        rehearsal: false,
-        observe: Vec::new(),
-        before: None,
-        after: None,
-    };
-    let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
-        .arg("agent")
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = started(EngineKind::Native, job, directory);
     let group = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
-    serde_json::to_writer(child.stdin.take().unwrap(), &request).unwrap();
     wait_for_the_job(child.id());
     std::thread::sleep(Duration::from_millis(400));
     let signal = |signal| rustix::process::kill_process_group(group, signal).unwrap();
@@ -245,8 +218,7 @@ fn stopped_meanwhile(job: &str, directory: &Path) -> (Reply, f64) {
     std::thread::sleep(Duration::from_secs(1));
     signal(rustix::process::Signal::CONT);
     let stopped_s = begun.elapsed().as_secs_f64();
-    let output = child.wait_with_output().unwrap();
-    (serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}")), stopped_s)
+    (answered(child), stopped_s)
 }
 
 /// Until the agent has forked its job, which runs within milliseconds then.

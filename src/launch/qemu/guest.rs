@@ -2,17 +2,18 @@
 //!
 //! Enters: a [`Machine`], requests. Leaves: replies, or what became of it with its last words. It ends when dropped.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::accelerator::Accelerator;
 use super::channel::{BEAT, FromGuest, line, listen};
 use super::error::GuestError;
 use super::machine::Machine;
+use crate::launch::local::collect;
 use crate::launch::{Reply, Request};
 
 /// Where the processor executes it, a guest that has not come up until then never will.
@@ -60,14 +61,7 @@ impl Guest {
         let begun = Instant::now();
         let mut child = machine.start().map_err(Ended::Dead)?;
         let stdin = child.stdin.take();
-        let (sender, messages) = match child.stdout.take() {
-            Some(stdout) => (None, listen(stdout)),
-            None => {
-                let (sender, messages) = channel();
-                (Some(sender), messages)
-            }
-        };
-        drop(sender);
+        let messages = listen(child.stdout.take());
         let errors = collect(child.stderr.take());
         let mut guest = Guest {
             child,
@@ -218,18 +212,6 @@ fn last_words(console: &Path, from: usize) -> String {
 fn silence() -> Duration {
     let set = std::env::var(SILENCE_VARIABLE).ok().and_then(|text| text.parse().ok());
     set.map_or(SILENCE, Duration::from_secs)
-}
-
-fn collect(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            let _ = stream.read_to_end(&mut bytes);
-        }
-        let _ = sender.send(bytes);
-    });
-    receiver
 }
 
 #[cfg(test)]
