@@ -104,7 +104,8 @@ pub fn xfs_io_transfers(text: &str) -> Result<Vec<(usize, XfsIoTransfer)>, ToolO
 }
 
 /// Reads every invocation in the text: one ends where `time` has printed its own, or where the transfer that began it
-/// begins again (same kind, offset and length), as it does when a loop has run one command several times.
+/// begins again (same kind, offset and length), as it does when a loop has run one command several times. Its time is
+/// the first printed behind its last transfer; those of other commands (`time sync`) are nobody's.
 ///
 /// # Errors
 /// No result at all, one cut short, or one that moved nothing.
@@ -128,7 +129,10 @@ pub fn outcomes_from_xfs_io(text: &str) -> Result<Vec<ToolTrial>, ToolOutputErro
         let again = one.first().is_some_and(|first| {
             (first.kind, first.offset, first.wanted) == (transfer.kind, transfer.offset, transfer.wanted)
         });
-        let runtime = ends.next_if(|(end, _)| *end < line).map(|(_, seconds)| seconds);
+        let mut runtime = None;
+        while let Some((_, seconds)) = ends.next_if(|(end, _)| *end < line) {
+            runtime.get_or_insert(seconds);
+        }
         if !one.is_empty() && (again || runtime.is_some()) {
             trials.push(trial(&std::mem::take(&mut one), runtime));
         }
@@ -215,6 +219,30 @@ mod tests {
         let trials = outcomes_from_xfs_io(&format!("{timed}{other}")).unwrap();
         let runtimes: Vec<f64> = trials.iter().map(|trial| value(trial, "runtime")).collect();
         assert_eq!(runtimes, [0.011, 60.5]);
+    }
+
+    #[test]
+    fn times_of_other_commands_belong_to_no_trial() {
+        let wrote =
+            "wrote 8/8 bytes at offset 0\n8 bytes, 1 ops; 0.0001 sec (1 MiB/sec and 10000.0000 ops/sec)\n";
+        let real = |seconds: u32| format!("real\t0m{seconds}.000s\n");
+        // `time xfs_io …; time sync` so often, and before them a `time` of something else.
+        for repeats in 1..=3 {
+            let mut text = real(9);
+            for at in 0..repeats {
+                text.push_str(&format!("{wrote}{}{}", real(2 * at + 1), real(2 * at + 2)));
+            }
+            let trials = outcomes_from_xfs_io(&text).unwrap();
+            let runtimes: Vec<f64> = trials.iter().map(|trial| value(trial, "runtime")).collect();
+            assert_eq!(runtimes, [1.0, 3.0, 5.0][..repeats as usize]);
+        }
+        // An invocation of two transfers is one trial, whatever was timed before it.
+        let other = wrote.replace("offset 0", "offset 8");
+        let text = format!("{wrote}{}{}{wrote}{other}{}", real(1), real(2), real(3));
+        let trials = outcomes_from_xfs_io(&text).unwrap();
+        let seen: Vec<(f64, f64)> =
+            trials.iter().map(|trial| (value(trial, "write.io_bytes"), value(trial, "runtime"))).collect();
+        assert_eq!(seen, [(8.0, 1.0), (16.0, 3.0)]);
     }
 
     #[test]
