@@ -86,7 +86,8 @@ impl Search {
         if self.percentile >= 100.0 && self.too_slow > 0 {
             return if self.depth == 1 { Step::GiveUp } else { self.lower(now_ns) };
         }
-        if now_ns.saturating_sub(self.since_ns) < self.window_ns {
+        // A window in which nothing ended says nothing of the depth: it goes on until something has.
+        if self.ios == 0 || now_ns.saturating_sub(self.since_ns) < self.window_ns {
             return Step::GoOn;
         }
         let in_time = 100.0 * (self.ios - self.too_slow) as f64 / self.ios as f64;
@@ -213,6 +214,23 @@ mod tests {
         (0..89).for_each(|_| search.completed(50_000));
         (0..11).for_each(|_| search.completed(5_000_000));
         assert_eq!((search.step(2 * WINDOW_NS), search.depth()), (Step::Drain, 1));
+    }
+
+    #[test]
+    fn a_window_without_an_io_says_nothing() {
+        let target = LatencyTarget {
+            target: Duration::from_micros(100),
+            window: Duration::from_nanos(WINDOW_NS),
+            percentile: 99.0,
+            goes_on: false,
+        };
+        let mut search = Search::new(target, 4, 0);
+        search.completed(50_000);
+        assert_eq!((search.step(WINDOW_NS), search.depth()), (Step::GoOn, 2));
+        // Now five windows pass before the next one ends.
+        assert_eq!((search.step(3 * WINDOW_NS), search.depth()), (Step::GoOn, 2));
+        search.completed(50_000);
+        assert_eq!((search.step(6 * WINDOW_NS), search.depth()), (Step::GoOn, 4));
     }
 
     #[test]
