@@ -196,3 +196,19 @@ fn what_an_agent_cannot_read_is_an_error() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("request"), "{output:?}");
     }
 }
+
+#[test]
+fn io_uring_says_what_it_does_by_itself_and_what_the_kernel_did() {
+    let cached = "[a]\nrw=read\nbs=4k\nsize=256k\ninvalidate=0\nioengine=io_uring\n";
+    let note_of = |options: &str| {
+        let (_base, work) = work();
+        done(EngineKind::Native, &format!("{cached}{options}"), work.path()).notes.join("\n")
+    };
+    let by_itself = note_of("iodepth=8\n");
+    for what in ["registers buffers", "looks for completions"] {
+        assert!(by_itself.contains(what), "{by_itself}");
+    }
+    assert!(!by_itself.contains("worker"), "what is cached needs no waiting: {by_itself}");
+    assert!(note_of("iodepth=8\nforce_async=1\n").contains("worker threads"));
+    assert_eq!(note_of("iodepth=1\nfixedbufs=0\nregisterfiles=0\n"), "");
+}

@@ -51,7 +51,9 @@ pub(super) fn run(
         IoMethod::IoUring => {
             let mut ring = IoUring::new(job, depth, &running.files, &running.buffers).map_err(refused)?;
             running.notes.extend(ring.note());
-            running.run(line, |running| in_flight::run(running, &mut ring, line))
+            let failure = running.run(line, |running| in_flight::run(running, &mut ring, line));
+            running.notes.extend(ring.note_of_run());
+            failure
         }
         IoMethod::Libaio => {
             // io_destroy takes some 30 ms (it waits for RCU): after the run time has been taken.

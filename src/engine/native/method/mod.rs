@@ -7,6 +7,7 @@ mod libaio;
 mod mapping_fault;
 mod mmap;
 mod null;
+mod patience;
 mod psync;
 mod pvsync;
 mod pvsync2;
