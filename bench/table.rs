@@ -25,8 +25,17 @@ struct Line {
     level: &'static str,
     over: &'static str,
     bound: Bound,
-    /// The ratio of the means over all rounds, not of rounds.
-    over_all: bool,
+    kind: Kind,
+}
+
+/// How rounds become one figure, and what it counts.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// I/Os a second: medians, and the ratios within rounds.
+    Rate,
+    /// Nanoseconds of processor time: means, and their ratio. It is counted in ticks of some milliseconds, of which one
+    /// trial has too few.
+    Time,
 }
 
 /// What was promised.
@@ -94,8 +103,8 @@ const fn line(
     over: &'static str,
     bound: Bound,
 ) -> Line {
-    let over_all = matches!(bound, Bound::AtMost(_));
-    Line { run, what, figure, level, over, bound, over_all }
+    let kind = if matches!(bound, Bound::AtMost(_)) { Kind::Time } else { Kind::Rate };
+    Line { run, what, figure, level, over, bound, kind }
 }
 
 fn main() -> ExitCode {
@@ -156,20 +165,23 @@ fn heading(run: &Run, commit: &str) {
 fn ratio(run: &Run, line: &Line) -> Option<bool> {
     let level = figures(run, line.level, line.figure);
     let over = figures(run, line.over, line.figure);
-    let (ratio, interval) = match line.over_all {
-        // Processor time is counted in ticks of some milliseconds: one trial has too few of them.
-        true => (mean(&level) / mean(&over), "all rounds together".to_owned()),
-        false => paired(&level, &over)?,
+    let typical = match line.kind {
+        Kind::Rate => |figures: &BTreeMap<u32, f64>| per_second(median(figures.values().copied())),
+        Kind::Time => |figures: &BTreeMap<u32, f64>| format!("{:.1} ns", mean(figures)),
+    };
+    let (ratio, interval) = match line.kind {
+        Kind::Rate => paired(&level, &over)?,
+        Kind::Time => (mean(&level) / mean(&over), "all rounds together".to_owned()),
     };
     let (promised, kept) = judged(line.bound, ratio);
     println!(
         "| {} | {} | {} | {} | {} | **{ratio:.3}** | {interval} | {promised} | {} |",
         line.what,
         line.level,
-        shown(median(level.values().copied())),
+        typical(&level),
         line.over,
-        shown(median(over.values().copied())),
-        if kept { "kept" } else { "MISSED" },
+        typical(&over),
+        verdict(line.bound, kept),
     );
     Some(kept)
 }
@@ -193,6 +205,15 @@ fn judged(bound: Bound, value: f64) -> (String, bool) {
         Bound::AtLeast(least) => (format!("≥ {least}"), value >= least),
         Bound::AtMost(most) => (format!("≤ {most}"), value <= most),
         Bound::None => (String::new(), true),
+    }
+}
+
+/// In words; nothing where nothing was promised.
+fn verdict(bound: Bound, kept: bool) -> &'static str {
+    match (bound, kept) {
+        (Bound::None, _) => "",
+        (_, true) => "kept",
+        (_, false) => "MISSED",
     }
 }
 
@@ -231,7 +252,7 @@ fn start(run: &Run) -> bool {
     println!(
         "| a whole trial of one I/O, which begins with its start (ms) | native | {native:.1} | fio | {fio:.1} | {:.3} | | ≤ 20 ms | {} |",
         native / fio,
-        if kept { "kept" } else { "MISSED" }
+        verdict(Bound::AtMost(20.0), kept)
     );
     kept
 }
@@ -248,14 +269,14 @@ fn memory(lines: &str) -> Result<bool, String> {
     println!(
         "| memory of 16 jobs with 1024 I/Os in flight each (MiB, PSS) | native | {native:.1} | fio | {fio:.1} | **{:.3}** | | {promised} | {} |",
         native / fio,
-        if kept { "kept" } else { "MISSED" }
+        verdict(Bound::AtMost(1.0), kept)
     );
     Ok(kept)
 }
 
 fn closing(runs: &BTreeMap<String, Run>) {
     println!(
-        "\nEngines: {}. Figures are medians of all rounds.",
+        "\nEngines: {}. Figures of I/Os a second are medians of all rounds; figures of user CPU, and their ratios, are means.",
         runs.values().map(|run| run.engine.as_str()).max_by_key(|e| e.len()).unwrap_or("")
     );
 }
@@ -270,11 +291,11 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-fn shown(value: f64) -> String {
-    match value {
-        v if v >= 1e6 => format!("{:.2} M", v / 1e6),
-        v if v >= 1e4 => format!("{:.0} k", v / 1e3),
-        v => format!("{v:.1} ns"),
+fn per_second(rate: f64) -> String {
+    match rate {
+        rate if rate >= 1e6 => format!("{:.2} M", rate / 1e6),
+        rate if rate >= 1e4 => format!("{:.0} k", rate / 1e3),
+        rate => format!("{rate:.0}"),
     }
 }
 
