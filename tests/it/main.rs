@@ -52,3 +52,4 @@ mod targets_left;
 mod targets_refused;
 mod tools;
 mod verify;
+mod waiting;

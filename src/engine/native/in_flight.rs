@@ -39,9 +39,10 @@ pub(super) fn run<M: Asynchronous>(
         most: depth.complete_max.map_or(unset, |most| most as usize),
         kept_free: 0,
         alarm_ns: 0,
+        line,
     };
     queue.follow_depth(running);
-    let ended = queue.transfer_all(running, line, batch);
+    let ended = queue.transfer_all(running, batch);
     if ended.is_err() {
         queue.settle(running);
     }
@@ -71,18 +72,14 @@ struct Queue<'m, M> {
     kept_free: usize,
     /// When the alarm set last goes off.
     alarm_ns: u64,
+    line: &'m StartLine<'m>,
 }
 
 impl<M: Asynchronous> Queue<'_, M> {
     /// Transfers until nothing is left to do and nothing in flight.
-    fn transfer_all(
-        &mut self,
-        running: &mut Running<'_>,
-        line: &StartLine,
-        batch: usize,
-    ) -> Result<(), Failure> {
+    fn transfer_all(&mut self, running: &mut Running<'_>, batch: usize) -> Result<(), Failure> {
         loop {
-            let more = running.keep_going(self.now) && !line.stopped();
+            let more = running.keep_going(self.now) && !self.line.stopped();
             let took = more && self.take_one(running)?;
             let full = self.is_full();
             let wait = self.in_flight() > 0 && (full || !took);
@@ -93,7 +90,7 @@ impl<M: Asynchronous> Queue<'_, M> {
                 self.reap(running, full)?;
             }
             if took && running.tempo.is_some() {
-                self.attend(running, line)?;
+                self.attend(running)?;
             }
             if !took && self.in_flight() == 0 {
                 return Ok(());
@@ -240,7 +237,12 @@ impl<M: Asynchronous> Queue<'_, M> {
         if !self.queued.is_empty() {
             self.submit(running)?;
         }
-        while self.now < until_ns {
+        while self.now < until_ns && !self.line.stopped() {
+            if self.in_flight() == 0 && pace::is_long(until_ns, self.now) {
+                pace::doze(&running.clock, self.line, until_ns);
+                self.now = running.clock.now_ns();
+                continue;
+            }
             let following_ns = running.tempo.as_ref().and_then(|tempo| tempo.following_ns(until_ns));
             self.reap_until(until_ns, following_ns)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
@@ -256,13 +258,13 @@ impl<M: Asynchronous> Queue<'_, M> {
 
     /// Sleeps until there are completions or it is time to be busy, which is then done once.
     fn reap_until(&mut self, until_ns: u64, following_ns: Option<u64>) -> Result<(), Errno> {
-        if let Some(sleep) = pace::to_sleep(until_ns, self.now) {
+        if let Some(sleep) = pace::slice(until_ns, self.now) {
             self.wake_after(sleep)?;
             return self.method.reap_or_alarm(&mut self.done);
         }
         // For the wait behind the transfer that is due now: set while that is in flight, it would delay its completion.
         if !self.method.alarm_is_set()
-            && let Some(sleep) = following_ns.and_then(|following| pace::to_sleep(following, self.now))
+            && let Some(sleep) = following_ns.and_then(|following| pace::slice(following, self.now))
         {
             self.wake_after(sleep)?;
         }
@@ -281,7 +283,7 @@ impl<M: Asynchronous> Queue<'_, M> {
 
     /// Pauses, or changes the depth, when that is due.
     #[cold]
-    fn attend(&mut self, running: &mut Running<'_>, line: &StartLine) -> Result<(), Failure> {
+    fn attend(&mut self, running: &mut Running<'_>) -> Result<(), Failure> {
         let wanted = running.wanted(self.now);
         if wanted.drains() {
             self.submit(running)?;
@@ -291,7 +293,7 @@ impl<M: Asynchronous> Queue<'_, M> {
                     .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
                 self.count_done(running)?;
             }
-            self.now = running.attend(wanted, line)?;
+            self.now = running.attend(wanted, self.line)?;
         }
         self.follow_depth(running);
         Ok(())

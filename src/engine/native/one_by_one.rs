@@ -30,7 +30,7 @@ pub(super) fn run<M: Synchronous>(
             match running.plan(now) {
                 Planned::Done => return Ok(()),
                 Planned::Ready => now = running.clock.now_ns(),
-                Planned::Later(until_ns) => now = pace::sleep_until(&running.clock, until_ns),
+                Planned::Later(until_ns) => now = pace::sleep_until(&running.clock, line, until_ns),
             }
             continue;
         };

@@ -2,19 +2,20 @@
 //!
 //! Enters: the limits, the directions drawn, the bytes issued, readings of the clock. Leaves: the direction of the next
 //! I/O and the moment it is meant to start, whatever became of those before it: an open loop. The schedule knows
-//! neither files nor methods and reads no clock; only [`sleep_until`] does.
+//! neither files nor methods and reads no clock; only the waits do.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::clock::Clock;
+use super::start_line::StartLine;
 use crate::workload::{DataDirection, Job, Mix, RateLimit, RateProcess, SplitMix};
 
 /// The last stretch of a wait is spent busy. Measured in a virtual machine with a timer slack of 1 ns, a sleep ends
 /// 32 µs late in the median and 56 µs late in one case of a hundred.
 const BUSY_NS: u64 = 60_000;
-/// Longest wait in one go: the caller looks in between whether it was told to stop.
-const LONGEST_WAIT_NS: u64 = 8_000_000;
+/// Longest wait for completions in one go: who is told to stop does not wake from it.
+const SLICE: Duration = Duration::from_millis(8);
 /// Stands for an I/O that is due whenever it can be made: later than any reading of the clock.
 pub(super) const WHENEVER: u64 = u64::MAX;
 
@@ -109,25 +110,32 @@ fn exponential(random: &mut SplitMix, mean: f64) -> u64 {
     (-uniform.ln() * mean) as u64
 }
 
-/// How long to wait for `due_ns` in one go, and not beyond `end_ns`: until what moment.
-pub(super) fn wait_until(due_ns: u64, end_ns: u64, now_ns: u64) -> u64 {
-    due_ns.min(end_ns).min(now_ns.saturating_add(LONGEST_WAIT_NS))
-}
-
 /// How much of a wait may be slept before it is time to be busy; `None`: nothing.
-pub(super) fn to_sleep(until_ns: u64, now_ns: u64) -> Option<Duration> {
+fn to_sleep(until_ns: u64, now_ns: u64) -> Option<Duration> {
     let sleep_ns = until_ns.saturating_sub(now_ns).saturating_sub(BUSY_NS);
     (sleep_ns > 0).then(|| Duration::from_nanos(sleep_ns))
 }
 
-/// Sleeps, then spins, until the clock shows `until_ns`; the reading of the clock that did.
-pub(super) fn sleep_until(clock: &Clock, until_ns: u64) -> u64 {
+/// How long to wait in one go for completions or for `until_ns`; `None`: it is time to be busy.
+pub(super) fn slice(until_ns: u64, now_ns: u64) -> Option<Duration> {
+    to_sleep(until_ns, now_ns).map(|sleep| sleep.min(SLICE))
+}
+
+/// Whether a wait takes more than one slice: with nothing to complete meanwhile it is better slept at once.
+pub(super) fn is_long(until_ns: u64, now_ns: u64) -> bool {
+    to_sleep(until_ns, now_ns).is_some_and(|sleep| sleep > SLICE)
+}
+
+/// Sleeps until it is time to be busy, or until told to stop.
+pub(super) fn doze(clock: &Clock, line: &StartLine, until_ns: u64) {
+    line.sleep_until(clock, until_ns.saturating_sub(BUSY_NS));
+}
+
+/// Sleeps, then spins, until the clock shows `until_ns` or all are told to stop; the last reading of the clock.
+pub(super) fn sleep_until(clock: &Clock, line: &StartLine, until_ns: u64) -> u64 {
+    doze(clock, line, until_ns);
     let mut now = clock.now_ns();
-    if let Some(sleep) = to_sleep(until_ns, now) {
-        std::thread::sleep(sleep);
-        now = clock.now_ns();
-    }
-    while now < until_ns {
+    while now < until_ns && !line.stopped() {
         std::hint::spin_loop();
         now = clock.now_ns();
     }
@@ -143,6 +151,7 @@ pub(super) fn sharpen_sleep() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::native::start_line::Wave;
     use crate::workload::{JobFile, Workload};
 
     const ORIGIN: u64 = 5_000_000_000;
@@ -230,16 +239,32 @@ mod tests {
     }
 
     #[test]
-    fn waits_end_in_time_and_long_ones_are_cut() {
-        assert_eq!(wait_until(500, 400, 100), 400);
-        assert_eq!(wait_until(u64::MAX, u64::MAX, 100), 100 + LONGEST_WAIT_NS);
-        assert_eq!(to_sleep(100_000, 50_000), None);
-        assert_eq!(to_sleep(1_000_000, 0), Some(Duration::from_nanos(1_000_000 - BUSY_NS)));
-        let clock = Clock::new();
+    fn waits_end_in_time_and_when_told_to() {
+        let (wave, clock) = (Wave::new(1, 1).unwrap(), Clock::new());
+        let line = wave.line(0);
         for wait_ns in [1_000, 100_000, 2_000_000] {
             let until = clock.now_ns() + wait_ns;
-            let ended = sleep_until(&clock, until);
+            let ended = sleep_until(&clock, &line, until);
             assert!(ended >= until && ended < until + 500_000_000, "{}", ended - until);
         }
+        wave.stop_all();
+        let until = clock.now_ns() + 60_000_000_000;
+        assert!(sleep_until(&clock, &line, until) < until);
+    }
+
+    #[test]
+    fn a_long_wait_is_busy_at_its_end_only() {
+        assert_eq!(slice(100_000, 50_000), None);
+        assert_eq!(slice(1_000_000, 0), Some(Duration::from_nanos(1_000_000 - BUSY_NS)));
+        let (until, mut now, mut slices) = (100_000_000, 0, 0);
+        while let Some(sleep) = slice(until, now) {
+            assert!(sleep <= SLICE);
+            // Woken late each time.
+            now += sleep.as_nanos() as u64 + 30_000;
+            slices += 1;
+        }
+        assert!(until - now <= BUSY_NS, "{now}");
+        assert_eq!(slices, 13);
+        assert!(is_long(8_100_000, 0) && !is_long(8_060_000, 0));
     }
 }

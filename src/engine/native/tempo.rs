@@ -31,7 +31,7 @@ pub(super) struct Tempo {
 pub(super) enum Planned {
     /// Transfers can be taken.
     Ready,
-    /// Not before this moment: wait until then (or shorter), then plan again.
+    /// Not before this moment: wait until then, then plan again.
     Later(u64),
     /// The amount is done.
     Done,
@@ -106,7 +106,7 @@ impl Tempo {
         }
         if due_ns > now_ns {
             self.waiting = Some((next, due_ns));
-            return Err(Planned::Later(pace::wait_until(due_ns, end_ns, now_ns)));
+            return Err(Planned::Later(due_ns.min(end_ns)));
         }
         Ok((next, due_ns.max(self.not_before_ns)))
     }
@@ -145,8 +145,8 @@ impl Tempo {
             std::hint::spin_loop();
             now = clock.now_ns();
         }
-        while now < until && !line.stopped() {
-            now = pace::sleep_until(clock, pace::wait_until(until, u64::MAX, now));
+        if now < until {
+            now = pace::sleep_until(clock, line, until);
         }
         self.held_up_until(now);
     }
