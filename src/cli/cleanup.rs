@@ -58,7 +58,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
             Err(error) => {
                 failed = true;
-                writeln!(std::io::stderr(), "assay: cannot remove {path} ({of}): {error}")?;
+                let mut told = std::io::stderr();
+                writeln!(told, "assay: cannot remove {path} ({of}): {error}")?;
+                if let Some(hint) = crate::target::hint_of(&error) {
+                    writeln!(told, "hint: {hint}")?;
+                }
             }
         }
     }

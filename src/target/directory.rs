@@ -1,9 +1,11 @@
 //! A directory of assay's own below the one the user named.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
-use super::{journal, registry};
+use super::{journal, registry, removal};
 
 /// The file that says a directory was made by assay and may be removed by it.
 pub const MARK: &str = ".assay-work";
@@ -66,7 +68,8 @@ impl Drop for WorkDirectory {
 /// there is no error.
 ///
 /// # Errors
-/// A directory without the mark, or the system's words.
+/// A directory without the mark, one in which others have mounted something, or the system's words; [`hint_of`] says what
+/// helps.
 pub fn remove(path: &Path) -> std::io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -79,32 +82,34 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
             // Mounts below it are undone first: what is on them is not the directory's to remove.
             let real = path.canonicalize()?;
             journal::undo_all(&real).map_err(std::io::Error::other)?;
+            removal::only_own_mounts(&real, None).map_err(std::io::Error::other)?;
             registry::unregister(&real);
             // The mark goes last, so that a removal cut short can be finished later.
-            empty(path)?;
-            std::fs::remove_dir_all(path)
+            removal::empty(&real, |name| name == MARK)?;
+            removal::empty(&real, |_| false)?;
+            std::fs::remove_dir(&real)
         }
         Ok(found) if found.is_file() => std::fs::remove_file(path),
         Ok(_) => Err(std::io::Error::other(format!("{} is neither a file nor a directory", path.display()))),
     }
 }
 
-/// Removes all in a directory but assay's own mark, journal and lock, and what a new ext4 has in it.
-pub(super) fn empty(directory: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        // Mark, journal and lock all begin so.
-        if name == "lost+found" || name.to_string_lossy().starts_with(".assay-") {
-            continue;
-        }
-        if entry.file_type()?.is_dir() {
-            std::fs::remove_dir_all(entry.path())?;
-        } else {
-            std::fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
+/// What helps where [`remove`] has refused; `None`: nothing that is known here.
+#[must_use]
+pub fn hint_of(error: &std::io::Error) -> Option<String> {
+    let refusal = error.get_ref()?.downcast_ref::<TargetError>()?;
+    Some(refusal.hint()).filter(|hint| !hint.is_empty())
+}
+
+/// Removes all in a directory but assay's own mark, journal and lock, and what a new ext4 has in it; nothing where others
+/// have mounted something in it. `own`: the directory is assay's own mount.
+pub(super) fn empty(directory: &Path, own: bool) -> Result<(), TargetError> {
+    let failed = |source| TargetError::Io { what: "cannot empty", path: directory.to_owned(), source };
+    let real = directory.canonicalize().map_err(failed)?;
+    removal::only_own_mounts(&real, own.then_some(&real))?;
+    // Mark, journal and lock all begin so.
+    let kept = |name: &OsStr| name == "lost+found" || name.as_bytes().starts_with(b".assay-");
+    removal::empty(&real, kept).map_err(failed)
 }
 
 #[cfg(test)]
@@ -128,7 +133,7 @@ mod tests {
         let work = WorkDirectory::create(&path).unwrap();
         std::fs::create_dir(path.join("sub")).unwrap();
         std::fs::write(path.join("sub/file"), "x").unwrap();
-        empty(&path).unwrap();
+        empty(&path, false).unwrap();
         assert!(path.join(MARK).exists() && !path.join("sub").exists());
         drop(work);
         assert!(!path.exists());

@@ -11,6 +11,12 @@ pub enum TargetError {
     /// The directory is not assay's.
     #[error("{0} has no {MARK} in it, so it is not assay's own and is not emptied")]
     NotOurs(PathBuf),
+    /// Somebody else has mounted something in a directory that is to be emptied or removed.
+    #[error("{point} is mounted, and not by assay, which removes nothing that is on it")]
+    Mounted {
+        /// Where.
+        point: PathBuf,
+    },
     /// The system's words.
     #[error("{what} {path}: {source}")]
     Io {
@@ -86,6 +92,9 @@ impl TargetError {
     pub fn hint(&self) -> String {
         match self {
             TargetError::NotOurs(_) => "name another --directory".to_owned(),
+            TargetError::Mounted { point, .. } => {
+                format!("umount {}, then `assay cleanup` removes the rest", point.display())
+            }
             TargetError::Io { source, .. } if source.raw_os_error() == Some(libc::ENOSPC) => {
                 "--directory names a place with more room".to_owned()
             }

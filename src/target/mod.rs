@@ -22,6 +22,7 @@ mod overwrite;
 mod pmem;
 mod ramdisk;
 mod registry;
+mod removal;
 mod scsi_debug;
 mod spec;
 mod stack;
@@ -29,7 +30,7 @@ mod trial;
 mod undo;
 mod zram;
 
-pub use directory::{MARK, WorkDirectory, remove};
+pub use directory::{MARK, WorkDirectory, hint_of, remove};
 pub use error::TargetError;
 pub use obstacles::{obstacle, offered};
 pub use overwrite::{Refusal, may_overwrite};

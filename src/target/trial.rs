@@ -69,7 +69,7 @@ fn empty_own(directory: &Path) -> Result<(), TargetError> {
     if !directory.join(MARK).exists() {
         return Err(TargetError::NotOurs(directory.to_owned()));
     }
-    empty(directory).map_err(TargetError::io("cannot empty", directory))
+    empty(directory, false)
 }
 
 fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
@@ -112,7 +112,7 @@ fn stand(
     if let Some(standing) = journal.standing(name).filter(|standing| lasts && standing.epoch == setup.epoch) {
         let built = Built { facts: standing.facts.clone(), notes: standing.notes.clone() };
         if setup.settings.fs.is_some() {
-            empty(&spec.directory).map_err(TargetError::io("cannot empty", &spec.directory))?;
+            empty(&spec.directory, true)?;
         }
         return Ok(built);
     }

@@ -49,6 +49,7 @@ mod store;
 mod target_bench;
 mod targets;
 mod targets_left;
+mod targets_mounts;
 mod targets_refused;
 mod tools;
 mod verify;

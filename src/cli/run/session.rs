@@ -179,9 +179,7 @@ fn trials(
     .execute();
     for directory in made {
         let path = directory.path().to_owned();
-        directory
-            .close()
-            .map_err(|error| Failure::tool(format!("cannot remove {}: {error}", path.display())))?;
+        directory.close().map_err(|error| not_removed(&path, &error))?;
     }
     ending.map_err(|error| Failure::tool(error).into())
 }
@@ -232,13 +230,16 @@ fn rehearsed(
 pub(super) fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
     let failed = |error| wrong(&error);
     for (_, path) in store.leftovers().map_err(failed)?.into_iter().filter(|(run, _)| *run == id) {
-        target::remove(Path::new(&path)).map_err(|error| {
-            Failure::tool(format!("cannot remove {path}: {error}")).hint("assay cleanup tries again")
-        })?;
+        target::remove(Path::new(&path)).map_err(|error| not_removed(Path::new(&path), &error))?;
         store.remove_leftover(id, &path).map_err(failed)?;
     }
     store.set_owner(id, "").map_err(failed)?;
     Ok(())
+}
+
+fn not_removed(path: &Path, error: &std::io::Error) -> Failure {
+    let hint = target::hint_of(error).unwrap_or_else(|| "assay cleanup tries again".to_owned());
+    Failure::tool(format!("cannot remove {}: {error}", path.display())).hint(hint)
 }
 
 /// Whether any trial failed for good.
