@@ -80,6 +80,10 @@ fn declared(run: &Run, fact: &str) -> bool {
 /// Whether another device or filesystem brings the fact with it: its mount options and tools, its queue.
 fn follows(factor: &str, fact: &str) -> bool {
     let part = fact.split('.').next().unwrap_or(fact);
+    // `sysfs.queue/scheduler` is `scheduler`, as it was set.
+    if part == "sysfs" && fact.ends_with(&format!("/{factor}")) {
+        return true;
+    }
     match factor {
         "fs" => {
             matches!(part, "mount" | "mkfs" | "o_direct" | "device" | "queue" | "target" | "loop" | "zram")
@@ -93,7 +97,7 @@ fn follows(factor: &str, fact: &str) -> bool {
         "mkfs" | "mount" => matches!(part, "mount" | "fs" | "o_direct"),
         // A scheduler brings settings of its own.
         "scheduler" => part == "queue",
-        _ => part == "sysfs" && fact.ends_with(factor),
+        _ => false,
     }
 }
 
@@ -103,6 +107,21 @@ mod tests {
     use super::super::options::Options;
     use super::*;
     use crate::record::HostFacts;
+
+    #[test]
+    fn a_setting_declares_the_fact_it_is_kept_as_and_what_follows_from_it() {
+        for (factor, fact) in [
+            ("scheduler", "sysfs.queue/scheduler"),
+            ("scheduler", "queue.nr_requests"),
+            ("nr_requests", "sysfs.queue/nr_requests"),
+            ("device", "queue.scheduler"),
+        ] {
+            assert!(follows(factor, fact), "{factor}: {fact}");
+        }
+        for (factor, fact) in [("requests", "sysfs.queue/nr_requests"), ("scheduler", "device.size")] {
+            assert!(!follows(factor, fact), "{factor}: {fact}");
+        }
+    }
 
     #[test]
     fn what_differs_undeclared_is_named() {

@@ -96,6 +96,20 @@ impl BlockDevice {
         DeviceCounters::parse(&text(&self.sys.join("stat"))?)
     }
 
+    /// Whether `queue/iostats` decides if it counts reads, writes and discards. zram's driver counts each of them whatever
+    /// that says (`bio_start_io_acct` in drivers/block/zram); request queues, dm, md and pmem ask it.
+    #[must_use]
+    pub fn heeds_iostats(&self) -> bool {
+        !self.name.starts_with("zram")
+    }
+
+    /// Whether its counters of reads, writes and discards move at all. Those of flushes do in any case
+    /// (`blk_account_io_flush` in block/blk-flush.c).
+    #[must_use]
+    pub fn counts_transfers(&self) -> bool {
+        !self.heeds_iostats() || text(&self.sys.join("queue/iostats")).is_none_or(|value| value != "0")
+    }
+
     /// Adds what it is and how its queue is set: `device.*`, `queue.*`.
     pub(super) fn add(&self, facts: &mut HostFacts) {
         facts.set("device", self.name.clone());
@@ -217,6 +231,19 @@ mod tests {
         let old = DeviceCounters::parse("1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!((old.queue_ms, old.discards, old.flushes), (11, 0, None));
         assert_eq!(DeviceCounters::parse("1 2 3"), None);
+    }
+
+    #[test]
+    fn a_queue_that_does_not_account_counts_nothing_and_zram_always_counts() {
+        let sys = tempfile::tempdir().unwrap();
+        let named = |name: &str| BlockDevice { name: name.to_owned(), sys: sys.path().to_owned() };
+        assert!(named("vda").counts_transfers(), "an old kernel has no such setting");
+        std::fs::create_dir(sys.path().join("queue")).unwrap();
+        for (value, counts) in [("0\n", false), ("1\n", true)] {
+            std::fs::write(sys.path().join("queue/iostats"), value).unwrap();
+            assert_eq!(named("loop3").counts_transfers(), counts);
+            assert!(named("zram1").counts_transfers());
+        }
     }
 
     /// A fake disk with a partition that has the number of the temporary directory's filesystem.

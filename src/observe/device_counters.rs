@@ -9,10 +9,12 @@ use super::Observer;
 use crate::host::{BlockDevice, DeviceCounters, device_under};
 use crate::record::{Sample, Unit};
 
-/// The file with the counters of the device that holds `path` or that `path` is; `None`: there is no such device.
+/// The file with the counters of the device that holds `path` or that `path` is; `None`: there is no such device, or its
+/// counters stand still.
 #[must_use]
 pub fn device_stat(path: &Path) -> Option<PathBuf> {
-    device_under(path).ok().map(|device| device.sys.join("stat"))
+    let device = device_under(path).ok().filter(BlockDevice::counts_transfers);
+    device.map(|device| device.sys.join("stat"))
 }
 
 /// Watches one device.
@@ -21,27 +23,35 @@ pub struct DeviceObserver {
     device: Result<BlockDevice, String>,
     before: Option<DeviceCounters>,
     lost: bool,
+    /// Whether it counted anything but flushes when the trial began.
+    counting: bool,
 }
 
 impl DeviceObserver {
     /// The observer of the device that holds `path` or that `path` is.
     #[must_use]
     pub fn under(path: &Path) -> DeviceObserver {
-        DeviceObserver { device: device_under(path), before: None, lost: false }
+        DeviceObserver { device: device_under(path), before: None, lost: false, counting: true }
     }
 }
 
 impl Observer for DeviceObserver {
     fn start(&mut self) {
         self.before = self.device.as_ref().ok().and_then(BlockDevice::counters);
+        self.counting = self.device.as_ref().map_or(true, BlockDevice::counts_transfers);
     }
 
     /// `dev.{read,write}_{ios,merges,bytes,time}`, `dev.discards`, `dev.discard_bytes`, `dev.flushes`, `dev.flush_time`,
-    /// `dev.busy`, `dev.queue_time` (times in s), and `dev.in_flight` as it is at the end.
+    /// `dev.busy`, `dev.queue_time` (times in s), and `dev.in_flight` as it is at the end. With `queue/iostats` at 0 only those
+    /// of flushes, which the kernel counts in any case: the others would be zeros that nobody measured.
     fn stop(&mut self) -> Vec<Sample> {
         let Ok(device) = &self.device else { return Vec::new() };
         match (self.before, device.counters()) {
-            (Some(before), Some(after)) => differences(&before, &after),
+            (Some(before), Some(after)) => {
+                let mut samples = differences(&before, &after);
+                samples.retain(|sample| self.counting || sample.metric.name.starts_with("dev.flush"));
+                samples
+            }
             _ => {
                 self.lost = true;
                 Vec::new()
@@ -55,6 +65,11 @@ impl Observer for DeviceObserver {
             Ok(device) if self.lost => {
                 vec![format!("no device counters: {} has none, or went away", device.name)]
             }
+            Ok(device) if !self.counting => vec![format!(
+                "queue/iostats is 0: {} counts flushes and nothing else, so there is no other dev.* here, and whether it was \
+                 at rest before the trial is not known",
+                device.name
+            )],
             Ok(_) => Vec::new(),
         }
     }
@@ -99,7 +114,7 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         std::fs::write(sys.path().join("stat"), stat).unwrap();
         let device = Ok(BlockDevice { name: "fake".to_owned(), sys: sys.path().to_owned() });
-        (sys, DeviceObserver { device, before: None, lost: false })
+        (sys, DeviceObserver { device, before: None, lost: false, counting: true })
     }
 
     #[test]
@@ -123,6 +138,18 @@ mod tests {
             assert_eq!(value(name), expected, "{name}");
         }
         assert_eq!(observer.notes(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_device_that_does_not_count_gives_no_zeros() {
+        let (sys, mut observer) = fake("10 1 16 5 20 2 32 7 3 1000 12 4 0 64 9 6 8");
+        std::fs::create_dir(sys.path().join("queue")).unwrap();
+        std::fs::write(sys.path().join("queue/iostats"), "0\n").unwrap();
+        observer.start();
+        std::fs::write(sys.path().join("stat"), "10 1 16 5 20 2 32 7 3 1000 12 4 0 64 9 9 2008").unwrap();
+        let names: Vec<String> = observer.stop().into_iter().map(|sample| sample.metric.name).collect();
+        assert_eq!(names, ["dev.flushes", "dev.flush_time"]);
+        assert!(observer.notes()[0].starts_with("queue/iostats is 0: fake counts flushes and nothing else"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::error::TargetError;
 use super::journal::{Journal, Made};
 use crate::experiment::Knob;
+use crate::host::BlockDevice;
 
 /// Where a setting is: absolute, or below the device's directory in sysfs.
 pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError> {
@@ -51,8 +52,32 @@ pub(super) fn turn(
         if now != knob.value {
             notes.push(format!("{} was set to {}; the kernel made it {now}", knob.path, knob.value));
         }
+        notes.extend(without_effect(&path));
         facts.insert(format!("sysfs.{}", knob.path), now);
     }
     journal.reached("knobs");
     Ok((notes, facts))
+}
+
+/// Why a setting changes nothing, where that is known.
+fn without_effect(path: &Path) -> Option<String> {
+    let sys = path.to_str()?.strip_suffix("/queue/iostats").map(PathBuf::from)?;
+    let name = sys.file_name()?.to_str()?.to_owned();
+    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    (!BlockDevice { name, sys }.heeds_iostats()).then(|| {
+        format!("queue/iostats has no effect on {kind}, which counts each I/O whatever it is set to")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_a_driver_does_not_ask_is_told() {
+        let said = without_effect(Path::new("/sys/devices/virtual/block/zram1/queue/iostats")).unwrap();
+        assert!(said.starts_with("queue/iostats has no effect on zram,"), "{said}");
+        assert_eq!(without_effect(Path::new("/sys/devices/virtual/block/loop1/queue/iostats")), None);
+        assert_eq!(without_effect(Path::new("/sys/devices/virtual/block/zram1/queue/read_ahead_kb")), None);
+    }
 }

@@ -54,6 +54,29 @@ fn mount_mkfs_and_queue_are_settings_and_factors() {
 }
 
 #[test]
+fn an_arm_that_blinds_the_counters_has_none_and_says_so() {
+    if !can_make() || !has_zram() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", ON_DEVICE);
+    let vary = ["--vary", "sysfs:queue/iostats=1,0", "--vary", "device=loop:5m,zram:5m"];
+    succeed(&sandbox, &[&["run", "job.fio", "--rounds", "1", "-q"][..], &vary].concat());
+    let run = sandbox.export("1");
+    let at = run.metrics.iter().position(|metric| metric.name == "dev.write_bytes").unwrap() as u32;
+    let of = |iostats: u32, device: u32| {
+        let cell = run.cells.iter().position(|cell| cell.levels == [iostats, device]).unwrap();
+        let trial = run.trials.iter().find(|trial| trial.cell as usize == cell).unwrap();
+        let has = |words: &str| trial.notes.iter().any(|note| note.contains(words));
+        let blind = has("counts flushes and nothing else");
+        (trial.value(at).is_some_and(|bytes| bytes > 0.0), blind, has("iostats has no effect on zram"))
+    };
+    assert_eq!(of(0, 0), (true, false, false), "a loop device that counts");
+    assert_eq!(of(1, 0), (false, true, false), "and one that does not");
+    assert_eq!([of(0, 1), of(1, 1)], [(true, false, true), (true, false, true)]);
+}
+
+#[test]
 fn how_long_what_is_made_lasts_is_a_choice() {
     if !can_make() {
         return;
