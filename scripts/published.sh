@@ -10,7 +10,15 @@ mkdir -p "$out"
 size=--quick
 [ -z "${FULL:-}" ] || size=
 only=${ONLY:-$("$assay" recipes | grep -E '^[a-z0-9-]+$')}
-[ -n "${ONLY:-}" ] || rm -f "$out/assay.db"
+[ -n "${ONLY:-}" ] || rm -f "$out/assay.db" "$out/commits"
+
+# What is measured from now on is of this commit; what is kept stays with its own. The page itself is no part of what is measured.
+if commit=$(git describe --always 2> /dev/null); then
+    git diff --quiet HEAD -- . ':!docs/published.md' || commit=$commit-dirty
+else
+    commit=unknown
+fi
+echo "$(date +%s%N) $commit" >> "$out/commits"
 
 for recipe in $only; do
     echo "published: $recipe" >&2
@@ -23,6 +31,5 @@ for recipe in $only; do
     echo "published: $recipe took $((SECONDS - begun)) s" >&2
 done
 
-commit=${COMMIT:-$(git describe --always --dirty 2> /dev/null || echo unknown)}
-target/release/examples/published "$out/assay.db" "$commit" > "$out/published.md"
+target/release/examples/published "$out/assay.db" "$commit" "$out/commits" > "$out/published.md"
 cp "$out/published.md" docs/published.md

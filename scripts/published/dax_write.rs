@@ -2,7 +2,7 @@
 
 use assay::record::Run;
 
-use crate::shape::{Claim, Shape};
+use crate::shape::{Claim, Reasons, Shape};
 use crate::study::{Found, Study, mean, median, ratio, records, shown, table, values};
 
 const TABLE: &str = include_str!("../../tests/data/published/dax-write.csv");
@@ -60,10 +60,11 @@ fn ours(runs: &[&Run]) -> Found<String> {
 
 fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
     let all = records(TABLE);
-    let shape = |(at, metric, columns, says, claim, otherwise): Line| -> Found<Shape> {
+    let shape = |(at, metric, columns, says, claim, differs): Line| -> Found<Shape> {
         let here = ratio(&of(runs[0], "DAX", at, metric), &of(runs[0], "page cache", at, metric))?;
         let wanted = [("state", at.0), ("block_size", at.1)];
         let published = mean(&all, &wanted, columns.1) / mean(&all, &wanted, columns.0);
+        let otherwise = Reasons { differs, ..Reasons::NONE };
         Ok(Shape { says: says.to_owned(), claim, published, here, otherwise })
     };
     LINES.into_iter().map(shape).collect()

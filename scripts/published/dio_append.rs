@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay::record::Run;
 
-use crate::shape::{Claim, Shape};
+use crate::shape::{Claim, Reasons, Shape};
 use crate::study::{Found, Study, levels, mean, median, ratio, records, shown, table, values};
 
 const TABLE: &str = include_str!("../../tests/data/published/f2fs-dio-serialize-averages.csv");
@@ -89,15 +89,22 @@ fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
             claim: Claim::Above(1.0),
             published: published("serialize all") / published("serialize none"),
             here: figures("write.bw")?,
-            otherwise: "four rounds in an emulated guest leave a wide interval; besides, fallocate spares each append its allocation but turns unwritten blocks into written ones, which is a \
-                transaction, too; and a device in memory does not care where blocks lie, as eMMC does.",
+            otherwise: Reasons {
+                differs: "fallocate spares each append its allocation but turns unwritten blocks into written ones, which is a \
+                    transaction, too; and a device in memory does not care where blocks lie, as eMMC does.",
+                ..Reasons::NONE
+            },
         });
         found.push(Shape {
             says: format!("{fs}: without it the files lie in one another, owner changes a MiB of fallocate / plain"),
             claim: Claim::Below(1.0),
             published: f64::NAN,
             here: figures("extents.owner_changes_per_mib")?,
-            otherwise: "the interval is too wide to say; f2fs lays blocks in its log in the order in which they come.",
+            otherwise: Reasons {
+                differs: "blocks that were allocated beforehand need not be where they are written: a log-structured filesystem (f2fs) \
+                    lays blocks into its log in the order in which they come.",
+                ..Reasons::NONE
+            },
         });
     }
     Ok(found)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay::record::Run;
 
-use crate::shape::{Claim, Shape};
+use crate::shape::{Claim, Reasons, Shape};
 use crate::study::{Found, Study, levels, mean, median, ratio, records, shown, table, values};
 
 const TABLE: &str = include_str!("../../tests/data/published/xfs-dio-scaling.csv");
@@ -58,10 +58,15 @@ fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
             otherwise,
         })
     };
-    const FEW: &str = "two processors are all there are here: two threads can win less than twice, more threads no more, and what else \
-        runs takes from them; the study had more processors.";
-    const SHARED: &str = "overwrites have shared the lock since the study asked for it, so that what it found is no longer there \
-        to be found.";
+    const FEW: Reasons = Reasons {
+        unclear: "What else runs on the processors takes from the threads.",
+        differs: "threads win no more than there are processors (their number is above); the study had more of them.",
+    };
+    const SHARED: Reasons = Reasons {
+        differs: "overwrites have shared the lock since the study asked for it, so that what it found is no longer there \
+            to be found.",
+        ..Reasons::NONE
+    };
     Ok(vec![
         shape("2", "read", "read_s", "reads scale to two threads", Claim::Below(0.8), FEW)?,
         shape(most, "read", "read_s", "reads do not suffer from more threads", Claim::Below(1.0), FEW)?,

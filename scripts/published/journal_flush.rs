@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay::record::Run;
 
-use crate::shape::{Claim, Shape};
+use crate::shape::{Claim, Reasons, Shape};
 use crate::study::{Found, Record, Study, levels, mean, median, ratio, records, shown, table, values};
 
 const DBENCH: &str = include_str!("../../tests/data/published/dbench-clients.csv");
@@ -92,14 +92,20 @@ fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
         claim: Claim::Above(1.0),
         published: was(more) / was(one),
         here: ratio(&bw(more, "writeback"), &bw(one, "writeback"))?,
-        otherwise: "one client keeps this machine's two processors, or its disk, busy already.",
+        otherwise: Reasons {
+            differs: "one client keeps this machine's processors (their number is above), or its disk, busy already.",
+            ..Reasons::NONE
+        },
     });
     found.push(Shape {
         says: format!("xfs: flushes cost a file server throughput, MB/s without / with flushes, {more} clients"),
         claim: Claim::Above(1.0),
         published: f64::NAN,
         here: ratio(&bw(more, "writethrough"), &bw(more, "writeback"))?,
-        otherwise: "few rounds, and a flush of this loop device is an fsync of a file on a virtual disk, whose time varies.",
+        otherwise: Reasons {
+            unclear: "A flush of this loop device is an fsync of a file on a disk that others use, too, whose time varies.",
+            differs: "the disk below may complete a flush without doing anything.",
+        },
     });
     let all = records(FS_MARK);
     let took = |phase: &str, cache: &str| -> BTreeMap<u32, f64> {
@@ -115,7 +121,10 @@ fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
         claim: Claim::Below(1.0),
         published: was("chown", "sync") / was("create", "sync"),
         here: ratio(&took("chown", "writeback"), &took("create", "writeback"))?,
-        otherwise: "so few files fit into the journal's memory at once that a phase is its final sync.",
+        otherwise: Reasons {
+            differs: "so few files fit into the journal's memory at once that a phase is its final sync.",
+            ..Reasons::NONE
+        },
     });
     found.push(Shape {
         says: "xfs: how flushes are sent does not matter to making files, seconds of create: async / sync there, with / without flushes here"
@@ -123,7 +132,10 @@ fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
         claim: Claim::Between(0.9, 1.1),
         published: was("create", "async") / was("create", "sync"),
         here: ratio(&took("create", "writeback"), &took("create", "writethrough"))?,
-        otherwise: "a phase is a fraction of a second here, in few rounds, and the interval is wide; the study's phases took minutes.",
+        otherwise: Reasons {
+            unclear: "The study's phases took minutes, these a fraction of a second with --quick.",
+            differs: "what is compared here is flushes against none, not two ways to send them.",
+        },
     });
     Ok(found)
 }

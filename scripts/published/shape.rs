@@ -22,6 +22,23 @@ pub(crate) enum Claim {
 pub(crate) struct Ratio {
     pub(crate) value: f64,
     pub(crate) interval: Option<(f64, f64)>,
+    /// Pairs it is of, one a round.
+    pub(crate) rounds: usize,
+}
+
+/// What may lie behind it where the shapes do not agree. Written before the figures, so each is told only of the outcome
+/// it is for; empty: nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reasons {
+    /// Why the interval may be wide.
+    pub(crate) unclear: &'static str,
+    /// Why the ratio may really lie elsewhere here.
+    pub(crate) differs: &'static str,
+}
+
+impl Reasons {
+    /// None is known.
+    pub(crate) const NONE: Reasons = Reasons { unclear: "", differs: "" };
 }
 
 impl Ratio {
@@ -38,7 +55,7 @@ impl Ratio {
             }
             (None, _) => None,
         };
-        Some(Ratio { value: walsh.hodges_lehmann().exp(), interval })
+        Some(Ratio { value: walsh.hodges_lehmann().exp(), interval, rounds: pairs.len() })
     }
 }
 
@@ -52,8 +69,8 @@ pub(crate) struct Shape {
     pub(crate) published: f64,
     /// The one measured here.
     pub(crate) here: Ratio,
-    /// The likely reason, told only where the two do not agree.
-    pub(crate) otherwise: &'static str,
+    /// The likely reasons, by outcome.
+    pub(crate) otherwise: Reasons,
 }
 
 impl Claim {
@@ -114,11 +131,20 @@ impl Shape {
         )
     }
 
-    /// Why it does not agree, or why that is not clear.
+    /// Why it does not agree, or why that is not clear; by what was found, not by what was expected.
     pub(crate) fn reason(&self) -> Option<String> {
-        let agrees = self.claim.judged(self.here) == Some(true);
+        let rounds = self.here.rounds;
+        let why = match (self.claim.judged(self.here), self.here.interval) {
+            (Some(true), _) => return None,
+            (Some(false), _) if self.otherwise.differs.is_empty() => "no reason is known.".to_owned(),
+            (Some(false), _) => self.otherwise.differs.to_owned(),
+            (None, None) => format!("{rounds} rounds have no interval."),
+            (None, Some(_)) => {
+                format!("the interval of {rounds} rounds leaves both open. {}", self.otherwise.unclear)
+            }
+        };
         let what = self.says.split(", ").next().unwrap_or(&self.says);
-        (!agrees && !self.otherwise.is_empty()).then(|| format!("- {what}: {}", self.otherwise))
+        Some(format!("- {what}: {}", why.trim_end()))
     }
 }
 
@@ -126,9 +152,30 @@ impl Shape {
 mod tests {
     use super::*;
 
-    fn shape(claim: Claim, pairs: &[(f64, f64)]) -> String {
+    fn made(claim: Claim, pairs: &[(f64, f64)]) -> Shape {
         let here = Ratio::of(pairs).unwrap();
-        Shape { says: "a / b".to_owned(), claim, published: 2.0, here, otherwise: "for a reason" }.line()
+        let otherwise = Reasons { unclear: "It is noisy.", differs: "it is another machine." };
+        Shape { says: "it is more, a / b".to_owned(), claim, published: 2.0, here, otherwise }
+    }
+
+    fn shape(claim: Claim, pairs: &[(f64, f64)]) -> String {
+        made(claim, pairs).line()
+    }
+
+    #[test]
+    fn a_reason_is_that_of_what_was_found() {
+        let twice: Vec<(f64, f64)> = (0..8).map(|n| (2.0 + f64::from(n) / 100.0, 1.0)).collect();
+        let half: Vec<(f64, f64)> = twice.iter().map(|(over, under)| (*under, *over)).collect();
+        let both: Vec<(f64, f64)> = twice[..4].iter().chain(&half[..4]).copied().collect();
+        let reason = |pairs: &[(f64, f64)]| made(Claim::Above(1.0), pairs).reason();
+        assert_eq!(reason(&twice), None);
+        // A narrow interval on the other side is not called wide.
+        assert_eq!(reason(&half).unwrap(), "- it is more: it is another machine.");
+        let said = "- it is more: the interval of 8 rounds leaves both open. It is noisy.";
+        assert_eq!(reason(&both).unwrap(), said);
+        assert_eq!(reason(&twice[..3]).unwrap(), "- it is more: 3 rounds have no interval.");
+        let unknown = Shape { otherwise: Reasons::NONE, ..made(Claim::Above(1.0), &half) };
+        assert_eq!(unknown.reason().unwrap(), "- it is more: no reason is known.");
     }
 
     #[test]
