@@ -170,6 +170,14 @@ fn bdev_mix_runs_its_six_groups() {
             assert!(has(&run, group, metric), "{group} {metric}: {:?}", run.metrics);
         }
     }
+    // What is varied acts on the device it runs on: the scheduler makes one request of neighbours.
+    let merges = run.metrics.iter().position(|metric| metric.name == "dev.read_merges").unwrap() as u32;
+    let of = |arm: u32| {
+        let of_arm = run.trials.iter().filter(|trial| run.cells[trial.cell as usize].levels[0] == arm);
+        of_arm.map(|trial| trial.value(merges).unwrap()).sum::<f64>()
+    };
+    assert_eq!(run.design.factors[0].levels, ["none", "mq-deadline"]);
+    assert!(of(1) > 2.0 * of(0), "{} {}", of(0), of(1));
     // Where it ran is in the facts and in the report, and the difference of the arms is the declared one.
     let place = run.facts[0].get("recipe.place").unwrap().to_owned();
     assert!(said.contains(&place), "{said}: {place}");
