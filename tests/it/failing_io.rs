@@ -48,6 +48,27 @@ fn files_that_cannot_be_worked_on() {
 }
 
 /// What assay's own limits make of a job: `prlimit` sets them.
+/// A soft limit that is too low is raised as far as the hard one lets it.
+#[test]
+fn the_limit_of_open_files_is_raised() {
+    if !available("prlimit") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let case = Case {
+        job: "[w]\nrw=write\nbs=4k\nsize=800k\nnrfiles=${X}\n",
+        good: "100",
+        bad: "200",
+        under: &["prlimit", "--nofile=64:4096"],
+        ..PLAIN
+    };
+    let output = case.prepared(&sandbox).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let run = sandbox.export("1");
+    assert_eq!(run.trials.len(), 2);
+    assert!(run.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", run.trials);
+}
+
 #[test]
 fn limits_of_the_process() {
     if !available("prlimit") {
@@ -61,11 +82,14 @@ fn limits_of_the_process() {
         good: "4",
         bad: "400",
         under: &limited,
-        words: &["job 'w'", "433 files", "EMFILE", "128", "ulimit -n 433"],
+        words: &["job 'w'", "at least 404 files", "EMFILE", "128", "ulimit -n 436"],
         refused: true,
         ..PLAIN
     }
     .fails(&sandbox);
+    // Not known beforehand to be too many: the first that cannot be opened tells.
+    let words = ["cannot open", "w.0.", "EMFILE", "ulimit -n"];
+    Case { job: files, good: "100", bad: "124", under: &limited, words: &words, ..PLAIN }.fails(&sandbox);
     let size = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\n";
     let limited = ["prlimit", "--fsize=3002368"];
     let words = ["write of 4096 bytes at offset 3002368 of", "w.0.0", "EFBIG"];
