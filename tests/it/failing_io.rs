@@ -47,60 +47,6 @@ fn files_that_cannot_be_worked_on() {
     Case { words: &["bad", "ELOOP"], ..mixed }.fails(&sandbox);
 }
 
-/// What assay's own limits make of a job: `prlimit` sets them.
-/// A soft limit that is too low is raised as far as the hard one lets it.
-#[test]
-fn the_limit_of_open_files_is_raised() {
-    if !available("prlimit") {
-        return;
-    }
-    let sandbox = Sandbox::new();
-    let case = Case {
-        job: "[w]\nrw=write\nbs=4k\nsize=800k\nnrfiles=${X}\n",
-        good: "100",
-        bad: "200",
-        under: &["prlimit", "--nofile=64:4096"],
-        ..PLAIN
-    };
-    let output = case.prepared(&sandbox).output().unwrap();
-    assert!(output.status.success(), "{}", errors(&output));
-    let run = sandbox.export("1");
-    assert_eq!(run.trials.len(), 2);
-    assert!(run.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", run.trials);
-}
-
-#[test]
-fn limits_of_the_process() {
-    if !available("prlimit") {
-        return;
-    }
-    let sandbox = Sandbox::new();
-    let files = "[w]\nrw=write\nbs=4k\nsize=4m\nnrfiles=${X}\n";
-    let limited = ["prlimit", "--nofile=128"];
-    Case {
-        job: files,
-        good: "4",
-        bad: "400",
-        under: &limited,
-        words: &["job 'w'", "at least 404 files", "EMFILE", "128", "ulimit -n 436"],
-        refused: true,
-        ..PLAIN
-    }
-    .fails(&sandbox);
-    // Not known beforehand to be too many: the first that cannot be opened tells.
-    let words = ["cannot open", "w.0.", "EMFILE", "ulimit -n"];
-    Case { job: files, good: "100", bad: "124", under: &limited, words: &words, ..PLAIN }.fails(&sandbox);
-    let size = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\n";
-    let limited = ["prlimit", "--fsize=3002368"];
-    let words = ["write of 4096 bytes at offset 3002368 of", "w.0.0", "EFBIG"];
-    Case { job: size, good: "64k", bad: "4m", under: &limited, words: &words, ios: Some(733), ..PLAIN }
-        .fails(&sandbox);
-    let block = "[w]\nrw=write\nbs=${X}\nsize=2g\nio_size=1\nfallocate=none\n";
-    let limited = ["prlimit", "--as=900000000"];
-    let words = ["job 'w'", "no memory for 1073741824 bytes of buffers", "ENOMEM"];
-    Case { job: block, good: "4k", bad: "1g", under: &limited, words: &words, ..PLAIN }.fails(&sandbox);
-}
-
 #[test]
 fn direct_io_that_is_not_aligned() {
     let sandbox = Sandbox::new();

@@ -33,6 +33,7 @@ mod import;
 mod iolog;
 mod jobs;
 mod layers;
+mod limits;
 mod native_engine;
 mod noise_floor;
 mod open_loop;

@@ -5,6 +5,7 @@
 
 use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
 use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use super::failure::{Failure, errno_text};
 use crate::workload::{BufferMemory, Job};
@@ -84,12 +85,18 @@ pub(super) fn check(job: &Job, bytes: usize) -> Result<(), Failure> {
         }
     }
     let locked = job.memory.locked_bytes;
-    // Root may lock what it likes.
-    let limit = getrlimit(Resource::Memlock).current.filter(|_| !rustix::process::geteuid().is_root());
+    let limit = getrlimit(Resource::Memlock).current.filter(|_| !may_lock_all());
     if locked > 0 && limit.is_some_and(|limit| limit < locked.saturating_add(bytes as u64)) {
         return Err(failed(cannot_lock(locked.saturating_add(bytes as u64), rustix::io::Errno::NOMEM)));
     }
     Ok(())
+}
+
+/// Whether the limit of locked memory does not hold for this process: that of a user other than root can have the
+/// capability, and root can be without it.
+fn may_lock_all() -> bool {
+    // What cannot be told is not refused.
+    capabilities(None).map_or(true, |sets| sets.effective.contains(CapabilitySet::IPC_LOCK))
 }
 
 fn no_huge_pages(pages: usize, unit: usize, errno: rustix::io::Errno) -> String {
