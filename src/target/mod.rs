@@ -24,6 +24,7 @@ mod ramdisk;
 mod registry;
 mod removal;
 mod scsi_debug;
+mod second_device;
 mod spec;
 mod stack;
 mod trial;

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use super::error::TargetError;
 use super::overwrite::may_overwrite;
 use super::stack::mount_options;
-use super::{guest_disk, knobs, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, zram};
+use super::{
+    guest_disk, knobs, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, zram,
+};
 use crate::experiment::{Device, DeviceKind, Filesystem, TargetSettings};
 
 /// Whether `settings` can be had on this machine. `below` is where the job would work without a device of its own.
@@ -22,6 +24,7 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
         }
         may_overwrite(path, named)?;
     }
+    second_device::obstacle(settings, named)?;
     if (settings.makes() || !settings.knobs.is_empty()) && !crate::host::may_administer() {
         let what =
             if settings.makes() { "making devices and filesystems" } else { "setting queues and kernel" };

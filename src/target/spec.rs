@@ -31,6 +31,9 @@ pub struct Setup {
     pub stack: Option<PathBuf>,
     /// What is wanted.
     pub settings: TargetSettings,
+    /// Paths that may be overwritten.
+    #[serde(default)]
+    pub named: Vec<PathBuf>,
     /// Trials with the same text share what is made, unless it is made anew for each.
     pub epoch: String,
 }

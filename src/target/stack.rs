@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::error::TargetError;
 use super::journal::{Journal, Made};
 use super::overwrite::may_overwrite;
-use super::{guest_disk, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, zram};
+use super::{guest_disk, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, zram};
 use crate::experiment::{
     DEVICE_LINK, Device, DeviceKind, FileState, Filesystem, MOUNT_POINT, TargetSettings,
 };
@@ -139,9 +139,19 @@ impl Builder<'_> {
                 self.journal.begin(Some(self.name), made(None))?;
             }
             self.journal.reached("mkfs");
+            let mut others = second_device::of_mkfs(settings);
+            others.retain(|other| other != device);
+            for other in &others {
+                // A log of the trial before is no filesystem to assay, but mkfs would stop at it.
+                mkfs::clear_ends(other).map_err(TargetError::io("cannot clear", other))?;
+            }
             let (command, version) = mkfs::make(fs, &settings.mkfs, device)?;
             if foreign {
                 self.journal.now_known(made(mkfs::identity(fs, device)))?;
+            }
+            for device in others {
+                let identity = mkfs::identity(fs, &device);
+                self.journal.begin(Some(self.name), Made::Filesystem { device, identity })?;
             }
             let command = command.replace(&*device.to_string_lossy(), "DEVICE");
             facts.insert("mkfs.command".to_owned(), command);

@@ -12,7 +12,7 @@ use super::journal::{Journal, Standing};
 use super::obstacles::obstacle;
 use super::spec::{Setup, TargetSpec};
 use super::stack::{Builder, Built};
-use super::{extent_size, knobs, mkfs};
+use super::{extent_size, knobs, mkfs, second_device};
 use crate::experiment::{Device, DeviceKind, Fresh};
 use crate::host::HostFacts;
 
@@ -117,10 +117,14 @@ fn stand(
         return Ok(built);
     }
     journal.undo_stack(name)?;
-    let named: Vec<_> = match &setup.settings.device {
-        Some(Device::Block(path)) => vec![path.clone()],
-        _ => Vec::new(),
-    };
+    let mut named = setup.named.clone();
+    if let Some(Device::Block(path)) = &setup.settings.device {
+        named.push(path.clone());
+    }
+    if setup.settings.guest.kernel.is_some() {
+        // All that a guest has was made for it.
+        named.extend(second_device::all(&setup.settings));
+    }
     obstacle(&setup.settings, &named, work)?;
     let directory = work.join(name);
     let built =

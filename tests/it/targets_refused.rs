@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::sandbox::{Sandbox, errors};
-use crate::target_bench::{JOB, Loop, ON_DEVICE, assay, can_make, left_behind, run};
+use crate::target_bench::{JOB, Loop, ON_DEVICE, assay, can_make, fact, left_behind, run, succeed};
 
 /// Runs must be refused with these words and a hint, by this exit code, with nothing left behind.
 fn refused(sandbox: &Sandbox, code: i32, arguments: &[&str], words: &str) {
@@ -157,4 +157,73 @@ fn a_disk_with_a_partition_in_use_is_refused() {
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("is in use: mounted at ") && said.contains("hint: unmount or release"), "{said}");
+}
+
+#[test]
+fn a_second_device_is_asked_for_as_the_first_is() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let device = Loop::new(&sandbox, 128);
+    let name = device.path.to_string_lossy().into_owned();
+    std::fs::write(&device.path, "precious").unwrap();
+    std::os::unix::fs::symlink(&device.path, sandbox.path().join("link")).unwrap();
+    sandbox.write("file", "precious");
+    let vary = ["--vary", "bs=4k,8k", "-t", "loop:310m"];
+    let log = format!("mkfs=-l size=64m,logdev={name}");
+    let member = format!("mkfs=-f {name}");
+    let option = format!("mount=logdev={name}");
+    let device_words = "is a block device, and the job would overwrite it";
+    for (fs, setting, words) in [
+        ("fs=xfs", &*log, device_words),
+        ("fs=xfs", "mkfs=-l logdev=link", device_words),
+        ("fs=xfs", "mkfs=-llogdev=./link", device_words),
+        ("fs=xfs", &option, device_words),
+        ("fs=btrfs", &member, device_words),
+        ("fs=ext4", "mkfs=-J device=link", device_words),
+        ("fs=ext4", "mkfs=-J device=LABEL=j", "does not say by its path which device"),
+        ("fs=xfs", "mkfs=-l size=64m,logdev=file", "exists, and the job would overwrite it"),
+    ] {
+        refused(&sandbox, 2, &[&vary[..], &["-t", fs, "-t", setting]].concat(), words);
+    }
+    // As a level, too.
+    let level = format!("mkfs=default,'-l logdev={name}'");
+    let target = ["-t", "loop:310m", "-t", "fs=xfs", "--vary", &level];
+    refused(&sandbox, 2, &target, "is a block device, and the job would overwrite it");
+    assert!(std::fs::read(&device.path).unwrap().starts_with(b"precious"));
+    assert_eq!(std::fs::read_to_string(sandbox.path().join("file")).unwrap(), "precious");
+    // With a filesystem of somebody's on it, naming it is not enough.
+    assert!(Command::new("/usr/sbin/mkfs.ext4").args(["-q", &name]).status().unwrap().success());
+    let named = ["-t", "fs=xfs", "-t", &log, "--destroy", &name];
+    refused(&sandbox, 2, &[&vary[..], &named].concat(), "it carries an ext2/3/4 filesystem");
+}
+
+#[test]
+fn a_second_device_that_was_named_is_used_in_every_trial_and_left_clean() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let device = Loop::new(&sandbox, 128);
+    let name = device.path.to_string_lossy().into_owned();
+    let log = format!("mkfs=-l size=64m,logdev={name}");
+    let option = format!("mount=logdev={name}");
+    let member = format!("mkfs=-f {name}");
+    let all = ["run", "job.fio", "-q", "--vary", "bs=4k,8k", "--rounds", "1", "--destroy", &name];
+    succeed(&sandbox, &[&all[..], &["-t", "loop:310m", "-t", "fs=xfs", "-t", &log, "-t", &option]].concat());
+    assert!(fact(&sandbox, "1", 0, "mount.options").contains("logdev="));
+    let btrfs = Path::new("/usr/sbin/mkfs.btrfs").exists();
+    assert!(btrfs || std::env::var_os("CI").is_none(), "mkfs.btrfs is missing, and CI skips nothing");
+    if !btrfs {
+        eprintln!("SKIPPED: mkfs.btrfs is missing");
+    } else {
+        let target = ["-t", "loop:128m", "-t", "fs=btrfs", "-t", &member, "--db", "two.db"];
+        succeed(&sandbox, &[&all[..], &target].concat());
+        let start = std::fs::read(&device.path).unwrap();
+        assert!(start[..1 << 20].iter().all(|byte| *byte == 0), "the second member is wiped as the first is");
+    }
+    assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
 }

@@ -88,7 +88,7 @@ impl Prepared {
         }
         let seed = args.seed.unwrap_or_else(seed_from_clock);
         let job_text = experiment.job.as_ref().map(|job| job.text.clone());
-        let (plan, work, targets) = planned(&experiment, seed, args.drop_caches)?;
+        let (plan, work, targets) = planned(&experiment, seed, args.drop_caches, &args.destroy)?;
         let engines = probe(&plan)?;
         let run = Run {
             version: RECORD_VERSION,
@@ -144,9 +144,9 @@ impl Prepared {
         let first = first.as_deref();
         let drop_caches = args.drop_caches || first.is_some_and(|first| first.drop_caches);
         let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
-        let destroy =
+        let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
-        let (plan, work, targets) = planned(&experiment, run.seed, drop_caches)?;
+        let (plan, work, targets) = planned(&experiment, run.seed, drop_caches, &destroy)?;
         if crate::run::design(&plan) != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
@@ -178,6 +178,7 @@ fn planned(
     experiment: &Experiment,
     seed: u64,
     drop_caches: bool,
+    destroy: &[PathBuf],
 ) -> Result<(Plan, Vec<PathBuf>, Vec<TargetSpec>), Failure> {
     let here = std::env::current_dir().map_err(|e| {
         Failure::request(format!("the current directory: {e}")).hint("--directory names another")
@@ -190,7 +191,7 @@ fn planned(
         directory: cell.directory.clone(),
         drop_caches,
         elsewhere: elsewhere(cell),
-        setup: setup(cell),
+        setup: setup(cell, destroy),
     };
     let targets: Vec<TargetSpec> = plan.cells.iter().map(target).collect();
     let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.work.clone()).collect();
@@ -199,12 +200,13 @@ fn planned(
 }
 
 /// What is made and set for a cell, if anything is.
-fn setup(cell: &CellSpec) -> Option<Setup> {
+fn setup(cell: &CellSpec, destroy: &[PathBuf]) -> Option<Setup> {
     (cell.target.makes() || !cell.target.knobs.is_empty() || cell.target.guest.kernel.is_some()).then(|| {
         Setup {
             work: cell.work.clone(),
             stack: cell.stack.clone(),
             settings: cell.target.clone(),
+            named: destroy.to_vec(),
             epoch: String::new(),
         }
     })
