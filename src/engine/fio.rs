@@ -22,6 +22,10 @@ const OLDEST: (u32, u32) = (3, 33);
 /// How many of fio's messages become notes of a trial that succeeded.
 const MOST_NOTES: usize = 10;
 
+/// What the native engine does otherwise (docs/METHODOLOGY.md).
+const RATE_NOTE: &str = "fio counts lat_ns from the issue of an I/O, not from the time its rate made it due: what it had to wait \
+                         until then is in no latency. Compare engines by clat_ns";
+
 /// The fio engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fio;
@@ -122,7 +126,17 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     let ended = program.run(&mut |_| {}).map_err(repeatable)?;
     let mut text = Vec::new();
     output_file.rewind().and_then(|()| output_file.read_to_end(&mut text)).map_err(memory_failed)?;
-    judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable)
+    let judged = judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable);
+    judged.map(|mut outcome| {
+        outcome.notes.extend(has_a_rate(job).then(|| RATE_NOTE.to_owned()));
+        outcome
+    })
+}
+
+/// Whether any section of a job sets a rate. Read as fio writes it: the job may mean something to fio only.
+fn has_a_rate(job: &str) -> bool {
+    let keys = job.lines().filter_map(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    keys.into_iter().any(|key| matches!(key, "rate" | "rate_iops"))
 }
 
 fn memory_file(name: &std::ffi::CStr) -> std::io::Result<File> {
@@ -206,6 +220,12 @@ fn looks_like_an_error(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_seen_where_one_is_set() {
+        assert!(has_a_rate("[a]\nrate_iops = ${R}\n") && has_a_rate("[global]\nrate=1m\n[a]\n"));
+        assert!(!has_a_rate("[rate]\n; rate=1m\n#rate=1m\nrate_process=poisson\nrate_min=1\n"));
+    }
 
     fn fake_fio(directory: &Path, script: &str) {
         // Written by a shell: a descriptor of ours, open for writing, could be inherited by a child that another

@@ -2,7 +2,8 @@
 //!
 //! Enters: the cells. Leaves: a metric's name, or none, where analyse takes the bandwidth. A job with a rate moves what its
 //! rate says, whatever the storage does: what differs is how long an I/O takes. `lat_ns` counts from the time an I/O was
-//! due, and its mean, unlike a quantile, needs no least number of I/Os. A job that reads back what it wrote is there for
+//! due, and its mean, unlike a quantile, needs no least number of I/Os. fio's begins only at the issue, and is another
+//! quantity under the same name: where any cell is fio's, `clat_ns` decides, which both begin there. A job that reads back what it wrote is there for
 //! the writes: bandwidth of both together would mix the two.
 
 use std::path::Path;
@@ -20,7 +21,8 @@ pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
     let writes = |job: &Job| job.pattern.mix.writes();
     if jobs.iter().all(|job| job.rate.is_limited() && !job.pattern.mix.trims()) {
         let direction = if jobs.iter().any(writes) { "write" } else { "read" };
-        return Some(format!("{direction}.lat_ns.mean"));
+        let fio = cells.iter().any(|cell| cell.engine == EngineChoice::Fio);
+        return Some(format!("{direction}.{}.mean", if fio { "clat_ns" } else { "lat_ns" }));
     }
     let reads_back = |job: &Job| writes(job) && !job.pattern.mix.reads() && job.verify.is_some();
     jobs.iter().all(reads_back).then(|| "write.bw".to_owned())

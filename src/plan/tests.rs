@@ -248,6 +248,9 @@ fn what_a_rate_fixes_does_not_decide() {
         decides("[a]\nrw=write\nsize=1m\nrate=${R}\n", &["R=1m,2m"]).as_deref(),
         Some("write.lat_ns.mean")
     );
+    // fio's lat_ns is another quantity.
+    assert_eq!(decides(paced, &["engine=native,fio"]).as_deref(), Some("write.clat_ns.mean"));
+    assert_eq!(decides(paced, &["engine=fio", "bs=4k,8k"]).as_deref(), Some("write.clat_ns.mean"));
     assert_eq!(decides("[a]\nrw=write\nsize=1m\n[b]\nrate=1m\nrw=write\nsize=1m\n", &["bs=4k,8k"]), None);
     assert_eq!(
         decides("[a]\nrw=write\nsize=1m\nverify=crc32c\n", &["bs=4k,8k"]).as_deref(),
