@@ -214,6 +214,9 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
         stopped_for = limit.end();
         let mut outcome = outcome?;
         observe::stop_all(&mut observers, &mut outcome);
+        if request.engine != EngineKind::Command {
+            observe::add_flushes_per_operation(&mut outcome);
+        }
         Ok(outcome)
     });
     match (result, stopped_for) {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub use device_counters::{DeviceObserver, device_stat};
 pub use extents::ExtentsObserver;
+pub use per_operation::add_flushes_per_operation;
 pub use rusage::RusageObserver;
 
 use crate::record::{Outcome, Sample};
@@ -69,7 +70,6 @@ pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
         }
         outcome.notes.extend(observer.notes());
     }
-    per_operation::add(outcome);
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! `dev.flushes_per_op`: the flushes of the device for each operation of the workload.
 //!
-//! Enters: the outcome of a trial with everything that was counted in it. Leaves: one sample more. What an operation is, the
+//! Enters: the outcome of a trial with everything that was counted in it, of an engine that counts operations. Leaves: one sample more. What an operation is, the
 //! names of the samples say: `operations` where the engine counts them itself (dbench), else `files` (fs_mark), else all
 //! `read.total_ios`, `write.total_ios` and `trim.total_ios`; phases' `total_ios` before any of these. fsync and its like
 //! are no operations: they are what makes flushes.
 
 use crate::record::{Outcome, Sample, Unit};
 
-/// Adds the sample; nothing where flushes or operations were not counted.
-pub(super) fn add(outcome: &mut Outcome) {
+/// Adds the sample; nothing where flushes or operations were not counted. Not to be asked of an engine whose samples have
+/// names that a person chose.
+pub fn add_flushes_per_operation(outcome: &mut Outcome) {
     let samples = &outcome.samples;
     let sum = |names: &[&str]| {
         let of = |sample: &&Sample| names.contains(&sample.metric.name.as_str());
@@ -33,7 +34,7 @@ mod tests {
     fn with(samples: &[(&str, &str, f64)]) -> Option<f64> {
         let of = |(job, name, value): &(&str, &str, f64)| Sample::new(job, name, Unit::Count, *value);
         let mut outcome = Outcome { samples: samples.iter().map(of).collect(), ..Outcome::default() };
-        add(&mut outcome);
+        add_flushes_per_operation(&mut outcome);
         let added = outcome.samples.get(samples.len());
         added.map(|sample| {
             assert_eq!((sample.metric.job.as_str(), sample.metric.name.as_str()), ("", "dev.flushes_per_op"));

@@ -147,11 +147,31 @@ fn the_phases_of_fs_mark_are_rows_of_the_report() {
             );
         }
     }
+    let memory = values(&run, "max_rss");
+    assert!(memory.len() == 4 && memory.iter().all(|(_, bytes)| *bytes > 100_000.0), "{memory:?}");
     for ((_, whole), sum) in values(&run, "runtime").iter().zip(sum) {
         assert!((whole - sum).abs() < 1e-9);
     }
     assert!(run.trials.iter().all(|trial| trial.notes.is_empty()), "{:?}", run.trials[0].notes);
     put_back(&sandbox, &["e.toml"]);
+}
+
+/// A name that a person gives to a number says nothing about operations.
+#[test]
+fn a_commands_metrics_are_no_operations() {
+    if !target_bench::can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let metrics = ["--metric", "files=n ([0-9]+)", "--metric", "operations=n ([0-9]+)", "--primary", "files"];
+    let command = ["--", "sh", "-c", "echo n ${n}; sync"];
+    let target = ["-t", "loop:32m", "-t", "fs=ext4"];
+    let run = ["run", "--vary", "n=5,6", "--rounds", "1", "-q"];
+    target_bench::succeed(&sandbox, &[&run[..], &metrics, &target, &command].concat());
+    let run = sandbox.export("1");
+    assert_eq!(values(&run, "dev.flushes").len(), 2);
+    assert!(values(&run, "files").iter().all(|(arm, files)| *files == f64::from(*arm) + 5.0));
+    assert!(run.metrics.iter().all(|metric| metric.name != "dev.flushes_per_op"), "{:?}", run.metrics);
 }
 
 /// The device's counters for each phase, under a filesystem that flushes at each fsync, with and without a volatile cache.
