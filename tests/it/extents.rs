@@ -7,8 +7,10 @@ use std::path::Path;
 
 use assay::record::{Run, Status};
 
+use crate::failing_case::{Case, PLAIN, is_root};
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{can_make, fact, left_behind, run, succeed};
+use crate::tools::available;
 
 /// Four files that grow in turns, a block at a time: they lie in one another on the device.
 const IN_TURNS: &str = "[w]\nrw=write\nbs=4k\nsize=1m\nnrfiles=4\ndirect=1\nfallocate=none\n";
@@ -209,6 +211,39 @@ fn files_the_job_has_elsewhere_are_looked_at() {
     sandbox.write("job.fio", &format!("[w]\nrw=write\nbs=4k\nsize=64k\nfilename={}\n", own.display()));
     let words = ["run", "job.fio", "-q", "--rounds", "1", "--observe", "extents", "--vary", "bs=4k,8k"];
     succeed(&sandbox, &words);
+    let run = sandbox.export("1");
+    let notes = run.trials[0].notes.join("\n");
+    match value(&run, 0, "extents.files") {
+        Some(files) => assert_eq!(files, 1.0),
+        None => assert!(notes.contains("no FIEMAP"), "{notes}"),
+    }
+}
+
+/// A file that belongs to somebody else, whom O_NOATIME is refused, reached by a link.
+#[test]
+fn files_of_another_user_are_looked_at() {
+    if !is_root() || !available("setpriv") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let may = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    may(sandbox.path(), 0o777);
+    let file = sandbox.write("roots", &"d".repeat(1 << 16));
+    may(&file, 0o666);
+    let link = sandbox.path().join("link");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let case = Case {
+        job: &format!("[w]\nrw=write\nbs=${{X}}\nsize=64k\nfilename={}\n", link.display()),
+        good: "4k",
+        bad: "8k",
+        under: &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
+        options: &["--observe", "extents"],
+        ..PLAIN
+    };
+    let output = case.prepared(&sandbox).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
     let run = sandbox.export("1");
     let notes = run.trials[0].notes.join("\n");
     match value(&run, 0, "extents.files") {

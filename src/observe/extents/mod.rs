@@ -31,30 +31,41 @@ impl ExtentsObserver {
     }
 
     /// Every file once, however many names lead to it.
-    fn files(&mut self) -> Vec<(PathBuf, File)> {
-        let mut paths = Vec::new();
-        if let Err(error) = below(&self.directory, &mut paths) {
-            self.notes.push(format!("some files were not looked at for their extents: {error}"));
-        }
-        paths.extend(self.elsewhere.iter().cloned());
+    ///
+    /// # Errors
+    /// The first that cannot be looked at, in words.
+    fn files(&self) -> Result<Vec<(PathBuf, File)>, String> {
+        let mut own = Vec::new();
+        below(&self.directory, &mut own).map_err(|error| format!("{}: {error}", self.directory.display()))?;
+        // A link below the directory is no file of the trial's; a job's filename may be one, and the job follows it.
+        let paths = own.into_iter().map(|path| (path, libc::O_NOFOLLOW));
+        let paths = paths.chain(self.elsewhere.iter().map(|path| (path.clone(), 0)));
         let (mut seen, mut files) = (BTreeSet::new(), Vec::new());
-        for path in paths {
-            // The status of a link's own is no file's; a pipe opened without O_NONBLOCK waits for its other end.
-            let opened = OpenOptions::new()
-                .read(true)
-                .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOATIME)
-                .open(&path);
-            let known = opened.and_then(|file| file.metadata().map(|found| (file, found)));
-            match known {
+        for (path, flags) in paths {
+            // A pipe opened without O_NONBLOCK waits for its other end. Nothing is read: no time of access changes.
+            let opened = OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK).open(&path);
+            match opened.and_then(|file| file.metadata().map(|found| (file, found))) {
                 Ok((file, found)) if found.is_file() && seen.insert((found.dev(), found.ino())) => {
                     files.push((path, file));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => self.notes.push(format!("no extents of {}: {error}", path.display())),
+                Err(error) => return Err(format!("{}: {error}", path.display())),
             }
         }
-        files
+        Ok(files)
+    }
+
+    /// Where all of them lie, and how many extents have no place.
+    fn maps(&self) -> Result<(Vec<FileMap>, u64), String> {
+        let (mut maps, mut unplaced) = (Vec::new(), 0);
+        for (path, file) in self.files()? {
+            let map = fiemap::read(&file).map_err(|error| format!("{}: {error}", path.display()))?;
+            unplaced += map.unplaced;
+            let device = file.metadata().map_or(0, |found| found.dev());
+            maps.push(FileMap { device, extents: map.extents });
+        }
+        Ok((maps, unplaced))
     }
 }
 
@@ -82,22 +93,14 @@ impl Observer for ExtentsObserver {
     /// `extents.files`, `.count`, `.per_file` (mean), `.max` (of one file), `.mean_bytes`, `.owner_changes` and
     /// `.owner_changes_per_mib`; nothing where a file's extents cannot be told.
     fn stop(&mut self) -> Vec<Sample> {
-        let mut maps: Vec<FileMap> = Vec::new();
-        let mut unplaced = 0;
-        for (path, file) in self.files() {
-            match fiemap::read(&file) {
-                Ok(map) => {
-                    unplaced += map.unplaced;
-                    let device = file.metadata().map_or(0, |found| found.dev());
-                    maps.push(FileMap { device, extents: map.extents });
-                }
-                Err(error) => {
-                    // One number over some of the files would look like that of all.
-                    self.notes.push(format!("no extents: {}: {error}", path.display()));
-                    return Vec::new();
-                }
+        let (maps, unplaced) = match self.maps() {
+            Ok(found) => found,
+            Err(why) => {
+                // One number over some of the files would look like that of all.
+                self.notes.push(format!("no extents: {why}"));
+                return Vec::new();
             }
-        }
+        };
         if unplaced > 0 {
             self.notes.push(format!(
                 "{unplaced} extents have no place of their own on the device (data in the inode) and are not counted"
@@ -183,8 +186,16 @@ mod tests {
         write(&inside.join("deep/a"));
         write(&outside);
         std::fs::hard_link(inside.join("deep/a"), inside.join("b")).unwrap();
-        let mut observer = ExtentsObserver::of(&inside, vec![outside.clone(), outside]);
+        // A job's filename may be a link.
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        let mut observer = ExtentsObserver::of(&inside, vec![link, outside]);
         let samples = observer.stop();
+        // One that is there and cannot be opened: a number over the others would not be that of all.
+        let endless = directory.path().join("endless");
+        std::os::unix::fs::symlink(&endless, &endless).unwrap();
+        let mut blind = ExtentsObserver::of(&inside, vec![endless]);
+        assert_eq!(blind.stop(), Vec::new());
         let value =
             |name: &str| samples.iter().find(|s| s.metric.name == format!("extents.{name}")).unwrap().value;
         if samples.is_empty() {
@@ -195,5 +206,7 @@ mod tests {
         // Written back by the look itself, so that none of it is still without a place.
         assert_eq!((value("files"), value("count") * value("mean_bytes")), (2.0, 16384.0));
         assert!(value("owner_changes") >= 1.0);
+        let notes = blind.notes().join("\n");
+        assert!(notes.starts_with("no extents: ") && notes.contains("endless: "), "{notes}");
     }
 }
