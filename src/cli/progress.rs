@@ -17,6 +17,7 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     begun: Instant,
+    /// Most that are still to come.
     trials_left: u64,
     done: u64,
     last_line: Instant,
@@ -64,8 +65,7 @@ impl Progress {
         if self.done == 0 {
             return String::new();
         }
-        let left = self.trials_left.saturating_sub(self.done) as f64;
-        let eta = self.begun.elapsed().as_secs_f64() / self.done as f64 * left;
+        let eta = self.begun.elapsed().as_secs_f64() / self.done as f64 * self.trials_left as f64;
         format!("at most {} more", pretty_duration(eta))
     }
 
@@ -140,6 +140,8 @@ impl Progress {
         }
         match &self.bar {
             Some(bar) => {
+                // Cells that are given up make it shorter.
+                bar.set_length((self.done + self.trials_left).max(1));
                 bar.set_position(self.done);
                 bar.set_message(self.eta());
             }
@@ -163,7 +165,10 @@ impl Sink for Progress {
                     bar.set_message(at);
                 }
             }
-            Event::TrialEnds { run, index } => self.trial_ended(run, &run.trials[*index]),
+            Event::TrialEnds { run, index, trials_left } => {
+                self.trials_left = *trials_left;
+                self.trial_ended(run, &run.trials[*index]);
+            }
             Event::RoundExcluded { round, rule, .. } => {
                 self.say(&format!("round {} is thrown out: {rule}", round + 1));
             }

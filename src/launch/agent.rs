@@ -96,7 +96,7 @@ fn rehearse(request: &Request) -> Reply {
 
 /// The same state before each trial; then the hook.
 fn prepare(request: &Request) -> Result<target::Ready, Answer> {
-    let ready = target::prepare(&request.target).map_err(not_ready)?;
+    let ready = target::prepare(&request.target).map_err(|error| lost(not_ready(error), &request.target))?;
     let before = request.before.as_ref().map_or(Ok(()), |script| hook("before", script, request));
     if let Err(failed) = before {
         // What cannot be put back now is tried again by the next trial, and at the end by the parent.
@@ -120,6 +120,16 @@ fn not_ready(error: TargetError) -> Answer {
         _ => {
             Answer::Failed { kind, reason, command: String::new(), output: String::new(), so_far: Vec::new() }
         }
+    }
+}
+
+/// Every target was made once before the first trial. What is not to be had now was then, so the trial fails, and may be tried
+/// again; what no machine can do is said as such.
+fn lost(answer: Answer, target: &target::TargetSpec) -> Answer {
+    let impossible = target.setup.as_ref().is_some_and(|setup| setup.settings.impossible().is_some());
+    match answer {
+        Answer::Unsupported { reason } if !impossible => stopped(reason, Vec::new()),
+        other => other,
     }
 }
 
@@ -230,5 +240,50 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
         (Err(EngineError::Failed { kind, reason, command, output, so_far }), _) => {
             Answer::Failed { kind, reason, command, output, so_far }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Device, Filesystem, Setup, TargetSettings, TargetSpec, WorkDirectory};
+
+    #[test]
+    fn what_is_not_to_be_had_any_more_has_failed_and_what_cannot_be_is_skipped() {
+        let base = tempfile::tempdir().unwrap();
+        let work = WorkDirectory::create(&base.path().join("assay-1")).unwrap();
+        let asked = |settings: TargetSettings| {
+            let stack = Some(work.path().join("stack"));
+            let setup = Setup { work: work.path().to_owned(), stack, settings, ..Setup::default() };
+            let target =
+                TargetSpec { directory: work.path().to_owned(), setup: Some(setup), ..TargetSpec::default() };
+            Request {
+                protocol: PROTOCOL,
+                engine: EngineKind::Null,
+                task: Task::default(),
+                target,
+                rehearsal: false,
+                observe: Vec::new(),
+                before: None,
+                after: None,
+            }
+        };
+        let gone = Some(Device::Block("/dev/nowhere".into()));
+        let settings = TargetSettings { device: gone.clone(), ..TargetSettings::default() };
+        let request = asked(settings);
+        let Answer::Unsupported { reason: first } = rehearse(&request).answer else {
+            panic!("before the first trial it is what this machine does not have")
+        };
+        let Answer::Failed { kind: FailureKind::Passing, reason, .. } = execute(&request).answer else {
+            panic!("in a trial it may come back")
+        };
+        assert!(reason.starts_with("there is no /dev/nowhere") && reason == first, "{reason}");
+        let fs = Some(Filesystem::F2fs);
+        let settings =
+            TargetSettings { device: gone, fs, extsize: Some(1 << 20), ..TargetSettings::default() };
+        let Answer::Unsupported { reason } = execute(&asked(settings)).answer else {
+            panic!("no machine can")
+        };
+        assert!(reason.starts_with("f2fs has no extent-size hint"), "{reason}");
     }
 }

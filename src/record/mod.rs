@@ -29,6 +29,8 @@ pub use tool_output::{ToolOutputError, ToolTrial};
 pub use trial::{Outcome, Series, Status, Trial};
 pub use xfs_io::{XfsIoTransfer, is_xfs_io_line, outcomes_from_xfs_io, xfs_io_outcome, xfs_io_transfers};
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form of a [`Run`] (`assay export --format json`). A newer one is refused.
@@ -149,6 +151,16 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// The trials that failed for good: at their latest attempt, which no further one follows.
+    pub fn failures(&self) -> impl Iterator<Item = &Trial> {
+        let place = |trial: &Trial| (trial.round, trial.position, trial.cell);
+        let latest: HashMap<_, _> = self.trials.iter().map(|trial| (place(trial), trial.attempt)).collect();
+        self.trials.iter().filter(move |trial| {
+            let is_latest = latest.get(&place(trial)) == Some(&trial.attempt);
+            is_latest && trial.is_final() && matches!(trial.status, Status::Failed { .. })
+        })
     }
 
     /// Labels of the compared factor's levels, the baseline first.

@@ -64,7 +64,8 @@ pub struct Trial {
     pub round: u32,
     /// Place within the round, from 0.
     pub position: u32,
-    /// 0, or 1 for the second one after a failure that may have been of the moment.
+    /// 0, and one more for each that follows: after a failure that may have been of the moment, and when a resumed run tries again
+    /// what failed in an earlier session in a way that would have come again then.
     pub attempt: u32,
     /// Start, nanoseconds since the Unix epoch; 0 when unknown.
     pub started_unix_ns: u64,
@@ -93,14 +94,20 @@ impl Trial {
         self.values.iter().find(|(index, _)| *index == metric).map(|(_, value)| *value)
     }
 
-    /// Whether no further attempt at it follows: done, skipped, failed for the second time or in a way that would
-    /// come again.
+    /// Whether no further attempt at it follows in its session: done, skipped, failed for the second time or in a way that
+    /// would come again.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match &self.status {
             Status::Failed { kind, .. } => self.attempt >= 1 || !kind.is_tried_again(),
             Status::Done | Status::Skipped { .. } => true,
         }
+    }
+
+    /// Whether it failed in a way that would come again.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        matches!(self.status, Status::Failed { kind: FailureKind::Lasting, .. })
     }
 
     /// Whether its values may be judged.

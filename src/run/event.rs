@@ -20,7 +20,7 @@ pub enum Event<'r> {
         cell: u32,
         /// From 0.
         round: u32,
-        /// 0, or 1 for the retry.
+        /// From 0.
         attempt: u32,
     },
     /// A trial ended, however; it is `run.trials[index]`.
@@ -29,6 +29,8 @@ pub enum Event<'r> {
         run: &'r Run,
         /// Index into `Run::trials`.
         index: usize,
+        /// Most trials that are still to come.
+        trials_left: u64,
     },
     /// All trials of a round have ended.
     RoundEnds {

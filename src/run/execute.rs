@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::event::{Event, Sink, SinkError};
+use super::remaining::Remaining;
 use crate::host::Limits as DisturbanceLimits;
 use crate::launch::{Answer, EngineKind, LaunchError, Launcher, Reply, Request};
 use crate::record::{FailureKind, Outcome, Run, RunState, Status, Trial};
@@ -40,9 +41,16 @@ pub enum Ending {
     Interrupted,
     /// A cell failed in two rounds running.
     Failed,
-    /// Fewer than two cells are left: the others failed as they would again.
+    /// No row has its baseline and a candidate left: the others failed as they would again.
     Hopeless,
 }
+
+/// How notes begin that say how a session ended.
+const ENDINGS: [&str; 4] = [ENDED_EARLY, OUT_OF_TIME, MISSING, STOPPED];
+const ENDED_EARLY: &str = "ended early: no row has left";
+const OUT_OF_TIME: &str = "the time budget ended it";
+const MISSING: &str = "rounds are missing:";
+const STOPPED: &str = "stopped: a cell failed";
 
 /// Everything needed to execute a plan.
 pub struct Execution<'e> {
@@ -70,9 +78,12 @@ impl Execution<'_> {
     /// # Errors
     /// [`RunError`]: a sink or the agent's start failed. Trials stored until then stay.
     pub fn execute(&mut self) -> Result<Ending, RunError> {
-        let trials_left = self.trials_left();
+        let session = self.run.trials.len();
+        // How an earlier session ended is not how this one does.
+        self.run.notes.retain(|note| !ENDINGS.iter().any(|begins| note.starts_with(begins)));
+        let trials_left = self.remaining(session).trials_left(self.limits.rounds);
         self.tell(|run| Event::RunBegins { run, trials_left })?;
-        let ending = self.rounds();
+        let ending = self.rounds(session);
         self.run.state = match ending {
             Ok(Ending::Finished) => RunState::Finished,
             Ok(Ending::Interrupted) => RunState::Interrupted,
@@ -82,49 +93,48 @@ impl Execution<'_> {
         ending
     }
 
-    fn trials_left(&self) -> u64 {
-        let planned = u64::from(self.limits.rounds) * self.run.cells.len() as u64;
-        let done = self.run.trials.iter().filter(|t| t.is_final() && t.excluded.is_none());
-        planned.saturating_sub(done.count() as u64)
+    fn remaining(&self, session: usize) -> Remaining<'_> {
+        Remaining { run: self.run, session }
     }
 
-    fn rounds(&mut self) -> Result<Ending, RunError> {
+    fn rounds(&mut self, session: usize) -> Result<Ending, RunError> {
         let begun = Instant::now();
-        let session = self.run.trials.len();
         let mut round = 0;
         // A round thrown out is made up for, but not for ever on a machine that is never calm.
         while self.rounds_that_count(round) < self.limits.rounds && round < 2 * self.limits.rounds {
-            let was_complete = self.complete(round);
             let this = round;
             round += 1;
-            if !was_complete {
+            if !self.complete(this, session) {
                 match self.round(this, session)? {
                     Ending::Finished => {}
                     other => return Ok(other),
                 }
             }
-            // An earlier session went on after this round; asked again, the part of a later round would be judged with it.
-            if was_complete && self.run.trials.iter().any(|t| t.round > this) {
-                continue;
-            }
-            if (self.decided)(self.run) {
+            // An earlier session went on after this round; asked now, the part of a later round would be judged with it.
+            let later = self.run.trials.iter().any(|t| t.round > this);
+            if !later && (self.decided)(self.run) {
                 return Ok(Ending::Finished);
             }
-            if let Some(reason) = self.nothing_left_to_compare(session) {
-                self.run.notes.push("ended early: fewer than two cells can be run here".to_owned());
-                return Ok(reason);
+            let remaining = self.remaining(session);
+            if remaining.nothing_to_compare() {
+                let hopeless = remaining.any_given_up();
+                self.run
+                    .notes
+                    .push(format!("{ENDED_EARLY} its baseline and a candidate that can be run here"));
+                return Ok(if hopeless { Ending::Hopeless } else { Ending::Finished });
             }
-            if self.rounds_that_count(round) < self.limits.rounds
+            if !later
+                && self.rounds_that_count(round) < self.limits.rounds
                 && self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget)
             {
-                self.run.notes.push(format!("the time budget ended it after {round} rounds"));
+                self.run.notes.push(format!("{OUT_OF_TIME} after {round} rounds"));
                 return Ok(Ending::Finished);
             }
         }
         let missing = self.limits.rounds - self.rounds_that_count(round).min(self.limits.rounds);
         if missing > 0 {
             self.run.notes.push(format!(
-                "{missing} rounds are missing: of {round}, too many were thrown out for what others did to the machine; \
+                "{MISSING} {missing}, as of {round} too many were thrown out for what others did to the machine; \
                  --keep-disturbed counts them all"
             ));
         }
@@ -139,71 +149,40 @@ impl Execution<'_> {
 
     /// Whether nothing of the round is left to do (a resumed run): every trial has ended, and a disturbed round is
     /// excluded whole.
-    fn complete(&self, round: u32) -> bool {
+    fn complete(&self, round: u32, session: usize) -> bool {
+        let remaining = self.remaining(session);
         let order = (self.order)(round);
         let of_round = || self.run.trials.iter().filter(|t| t.round == round);
         let half_excluded =
             of_round().any(|t| t.excluded.is_some()) && of_round().any(|t| t.excluded.is_none());
-        !half_excluded
-            && order.iter().enumerate().all(|(position, cell)| {
-                self.skipped(*cell) || self.attempts(round, position as u32).any(Trial::is_final)
-            })
-    }
-
-    fn attempts(&self, round: u32, position: u32) -> impl Iterator<Item = &Trial> {
-        self.run.trials.iter().filter(move |t| t.round == round && t.position == position)
-    }
-
-    fn skipped(&self, cell: usize) -> bool {
-        let skipped = |t: &Trial| t.cell as usize == cell && matches!(t.status, Status::Skipped { .. });
-        self.run.trials.iter().any(skipped)
-    }
-
-    /// Whether the cell failed in this session, which began with trial number `session`, as it would again. Failures
-    /// of an earlier session are what a resumed run wants to get over.
-    fn given_up(&self, cell: usize, session: usize) -> bool {
-        let hopeless = |t: &Trial| {
-            t.cell as usize == cell && matches!(t.status, Status::Failed { kind: FailureKind::Lasting, .. })
-        };
-        self.run.trials[session..].iter().any(hopeless)
-    }
-
-    /// How the run ends when fewer than two cells can be run.
-    fn nothing_left_to_compare(&self, session: usize) -> Option<Ending> {
-        let cells = self.run.cells.len();
-        let left = (0..cells).filter(|cell| !self.skipped(*cell) && !self.given_up(*cell, session)).count();
-        let failed = (0..cells).any(|cell| self.given_up(cell, session));
-        (left < cells && left < 2).then_some(if failed { Ending::Hopeless } else { Ending::Finished })
+        let ended = |(position, cell)| remaining.lost(cell) || remaining.settled(round, position);
+        !half_excluded && (0..).zip(order).all(ended)
     }
 
     fn round(&mut self, round: u32, session: usize) -> Result<Ending, RunError> {
         // A session that was killed may have seen the disturbance without coming to the round's end.
         let mut disturbed =
             self.run.trials.iter().filter(|t| t.round == round).find_map(|t| t.excluded.clone());
-        for (position, cell) in (self.order)(round).into_iter().enumerate() {
-            if self.skipped(cell) || self.given_up(cell, session) {
+        for (position, cell) in (0..).zip((self.order)(round)) {
+            if self.remaining(session).lost(cell) {
                 continue;
             }
             let mut tried = false;
-            loop {
-                let known: Vec<bool> = self.attempts(round, position as u32).map(Trial::is_final).collect();
-                if known.contains(&true) {
-                    break;
-                }
+            while !self.remaining(session).settled(round, position) {
                 tried = true;
-                let attempt = known.len() as u32;
+                let attempt = self.remaining(session).attempts(round, position);
                 if self.cancelled.load(Ordering::SeqCst) {
                     return Ok(Ending::Interrupted);
                 }
-                match self.trial(cell, round, position as u32, attempt)? {
+                match self.trial(Place { cell, round, position, attempt }, session)? {
                     Attempt::Ended { disturbed_by } => disturbed = disturbed.or(disturbed_by),
                     Attempt::Interrupted => return Ok(Ending::Interrupted),
                 }
             }
             // Failures of an earlier session are what a resumed run wants to get over.
-            if tried && self.failed_twice_running(cell, round) {
+            if tried && self.remaining(session).failed_twice_running(cell, round) {
                 self.run.notes.push(format!(
-                    "stopped: a cell failed in rounds {} and {}; see its last output in `assay show`",
+                    "{STOPPED} in rounds {} and {}; see its last output in `assay show`",
                     round,
                     round + 1
                 ));
@@ -226,19 +205,8 @@ impl Execution<'_> {
         self.tell(|run| Event::RoundExcluded { run, round, rule })
     }
 
-    fn failed_twice_running(&self, cell: usize, round: u32) -> bool {
-        let failed = |round: u32| {
-            self.run.trials.iter().any(|t| {
-                t.cell as usize == cell
-                    && t.round == round
-                    && t.is_final()
-                    && matches!(t.status, Status::Failed { .. })
-            })
-        };
-        round > 0 && failed(round) && failed(round - 1)
-    }
-
-    fn trial(&mut self, cell: usize, round: u32, position: u32, attempt: u32) -> Result<Attempt, RunError> {
+    fn trial(&mut self, place: Place, session: usize) -> Result<Attempt, RunError> {
+        let Place { cell, round, position, attempt } = place;
         self.tell(|run| Event::TrialBegins { run, cell: cell as u32, round, attempt })?;
         let started_unix_ns =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
@@ -271,7 +239,8 @@ impl Execution<'_> {
         take(self.run, &mut trial, reply);
         self.run.trials.push(trial);
         let index = self.run.trials.len() - 1;
-        self.tell(|run| Event::TrialEnds { run, index })?;
+        let trials_left = self.remaining(session).trials_left(self.limits.rounds);
+        self.tell(|run| Event::TrialEnds { run, index, trials_left })?;
         Ok(Attempt::Ended { disturbed_by })
     }
 
@@ -293,6 +262,15 @@ fn limits_for(engine: EngineKind, limits: DisturbanceLimits) -> Option<Disturban
         }
         EngineKind::Native | EngineKind::Bare | EngineKind::Fio => Some(limits),
     }
+}
+
+/// One attempt at a trial.
+#[derive(Clone, Copy)]
+struct Place {
+    cell: usize,
+    round: u32,
+    position: u32,
+    attempt: u32,
 }
 
 /// What came of one attempt at a trial.
@@ -326,6 +304,11 @@ fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
                 let metric = run.metric_index(&sample.metric);
                 trial.values.push((metric, sample.value));
             }
+            trial.status = Status::Failed { kind, reason, command, output };
+        }
+        // What this machine could do a moment ago it does not do now; that may pass, or shows in two rounds running.
+        Answer::Unsupported { reason } if run.trials.iter().any(|known| known.cell == trial.cell) => {
+            let (kind, command, output) = (FailureKind::Passing, String::new(), String::new());
             trial.status = Status::Failed { kind, reason, command, output };
         }
         Answer::Unsupported { reason } => trial.status = Status::Skipped { reason },

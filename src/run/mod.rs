@@ -6,6 +6,7 @@
 mod design;
 mod event;
 mod execute;
+mod remaining;
 mod request;
 
 pub use design::{cells, design};

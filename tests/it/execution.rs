@@ -33,15 +33,20 @@ impl Launcher for Pretended<'_> {
 #[derive(Default)]
 struct Log {
     words: Vec<String>,
+    /// How many trials were still to come after each.
+    left: Vec<u64>,
     fail_at: Option<&'static str>,
 }
 
 impl Sink for Log {
     fn event(&mut self, event: &Event<'_>) -> Result<(), SinkError> {
+        if let Event::TrialEnds { trials_left, .. } = event {
+            self.left.push(*trials_left);
+        }
         let word = match event {
             Event::RunBegins { trials_left, .. } => format!("begin {trials_left}"),
             Event::TrialBegins { cell, round, attempt, .. } => format!("{round}.{cell}.{attempt}"),
-            Event::TrialEnds { run, index } => match &run.trials[*index].status {
+            Event::TrialEnds { run, index, .. } => match &run.trials[*index].status {
                 Status::Done => "done".to_owned(),
                 Status::Failed { reason, .. } => format!("failed {reason}"),
                 Status::Skipped { reason } => format!("skipped {reason}"),
@@ -168,7 +173,11 @@ impl Session<'_> {
 }
 
 fn run_of(levels: &[&str]) -> Run {
-    let mut run = empty_run("pretended", &[("arm", levels)], Source::Measured);
+    crossed(&[("arm", levels)])
+}
+
+fn crossed(factors: &[(&str, &[&str])]) -> Run {
+    let mut run = empty_run("pretended", factors, Source::Measured);
     run.state = RunState::Running;
     run
 }
@@ -244,11 +253,86 @@ fn what_would_fail_again_is_not_tried_again_and_the_others_go_on() {
     );
     // A later session is what shall get over it: the rounds are made whole.
     let (ending, _, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &|_, _, _| done());
-    assert_eq!((ending.unwrap(), asked), (Ending::Finished, vec![(1, 1), (1, 2)]));
+    assert_eq!((ending.unwrap(), asked), (Ending::Finished, vec![(1, 0), (1, 1), (1, 2)]));
 }
 
 #[test]
-fn with_fewer_than_two_cells_left_it_ends_with_the_round() {
+fn without_a_baseline_and_a_candidate_in_one_row_it_ends_with_the_round() {
+    // Cells 0 and 1 are the baseline's, 2 and 3 the candidate's; both in a row of each size.
+    let lasting = |lost: &'static [usize]| {
+        move |cell, _, _| {
+            if lost.contains(&cell) { failed_as(FailureKind::Lasting, "ENOSPC") } else { done() }
+        }
+    };
+    let skips = |cell, _, _| if cell >= 2 { unsupported() } else { done() };
+    let mut run = crossed(&[("arm", &["a", "b"]), ("bs", &["4k", "64k"])]);
+    let (ending, log, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &skips);
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 4), "the candidate is gone whole");
+    assert_eq!((log.left.first(), log.left.last()), (Some(&35), Some(&16)), "of 36, and of 18 that are left");
+    for lost in [&[2, 3][..], &[0, 3], &[0, 1]] {
+        let mut run = crossed(&[("arm", &["a", "b"]), ("bs", &["4k", "64k"])]);
+        let session = Session { rounds: 9, ..Session::default() };
+        let (ending, _, asked) = session.execute(&mut run, &lasting(lost));
+        assert_eq!((ending.unwrap(), asked.len()), (Ending::Hopeless, 4), "without {lost:?}");
+        let said = "ended early: no row has left its baseline and a candidate that can be run here";
+        assert_eq!(run.notes, [said]);
+    }
+    // One row is whole: it goes on.
+    let mut run = crossed(&[("arm", &["a", "b"]), ("bs", &["4k", "64k"])]);
+    let (ending, _, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &lasting(&[0]));
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 1 + 3 * 9));
+}
+
+#[test]
+fn what_could_be_done_before_and_cannot_be_now_has_failed_and_is_not_skipped() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, round, _| if (cell, round) == (1, 2) { unsupported() } else { done() };
+    let (ending, log, asked) = Session { rounds: 4, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 9), "{}", log.joined());
+    assert!(
+        log.joined().contains("2.1.0 | failed no io_uring | 2.1.1 | failed no io_uring"),
+        "{}",
+        log.joined()
+    );
+    // Where it stays so, the run ends as failed and can be resumed.
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, round, _| if cell == 1 && round >= 1 { unsupported() } else { done() };
+    let (ending, ..) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), run.state), (Ending::Failed, RunState::Failed));
+    // The first attempt died in the middle, and left what hinders the second: no reason to skip the cell.
+    let mut run = run_of(&["a", "b"]);
+    let script = |cell, round, before| match (cell, round, before) {
+        (0, 0, 0) => failed("killed"),
+        (0, 0, _) => unsupported(),
+        _ => done(),
+    };
+    let (ending, _, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 7));
+}
+
+#[test]
+fn a_resumed_run_makes_good_what_would_have_failed_again() {
+    let mut run = run_of(&["a", "b"]);
+    let full = |cell, _, _| if cell == 1 { failed_as(FailureKind::Lasting, "ENOSPC") } else { done() };
+    let session = || Session { rounds: 3, ..Session::default() };
+    assert_eq!(session().execute(&mut run, &full).0.unwrap(), Ending::Hopeless);
+    // Nobody has made room: it is tried once, and given up again.
+    let (ending, log, asked) = session().execute(&mut run, &full);
+    assert_eq!((ending.unwrap(), asked), (Ending::Hopeless, vec![(1, 0)]));
+    assert!(log.joined().starts_with("begin 5 | 0.1.1 | failed ENOSPC"), "{}", log.joined());
+    assert_eq!(run.failures().map(|trial| trial.attempt).collect::<Vec<_>>(), [1]);
+    // Somebody has.
+    let (ending, log, asked) = session().execute(&mut run, &|_, _, _| done());
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(asked, [(1, 0), (1, 1), (0, 1), (0, 2), (1, 2)]);
+    assert!(log.joined().starts_with("begin 5 | 0.1.2 | done"), "{}", log.joined());
+    assert_eq!((run.failures().count(), run.notes.len()), (0, 0), "{:?}", run.notes);
+    // What was done is not done again.
+    assert_eq!(session().execute(&mut run, &full).2, []);
+}
+
+#[test]
+fn with_one_cell_left_it_ends_with_the_round() {
     let mut run = run_of(&["a", "b"]);
     let script = |cell, _, _| if cell == 0 { failed_as(FailureKind::Lasting, "EACCES") } else { done() };
     let (ending, _, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
@@ -400,7 +484,7 @@ fn a_cell_that_cannot_be_run_here_is_skipped_with_its_reason_and_never_asked_aga
     let mut run = run_of(&["a", "b"]);
     let (ending, _, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
     assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 2));
-    assert!(run.notes.iter().any(|note| note.contains("fewer than two cells")), "{:?}", run.notes);
+    assert!(run.notes.iter().any(|note| note.starts_with("ended early: no row has left")), "{:?}", run.notes);
 }
 
 #[test]
@@ -434,7 +518,7 @@ fn a_machine_that_is_never_calm_ends_a_run_after_twice_its_rounds() {
     let session = Session { rounds: 3, ..Session::default() };
     let (ending, _, asked) = session.execute(&mut run, &|_, _, _| disturbed());
     assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 12));
-    assert!(run.notes.iter().any(|note| note.contains("3 rounds are missing")), "{:?}", run.notes);
+    assert!(run.notes.iter().any(|note| note.contains("rounds are missing: 3,")), "{:?}", run.notes);
 }
 
 #[test]

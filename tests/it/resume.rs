@@ -302,3 +302,37 @@ fn a_run_that_another_process_executes_is_not_resumed() {
     is_whole(&sandbox.export("1"));
     only_the_store_is_left(&sandbox);
 }
+
+#[test]
+fn what_failed_as_it_would_again_is_made_good_when_its_cause_is_gone() {
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[r]\nrw=read\nbs=4k\nsize=64k\nioengine=psync\nfilename=${F}\n");
+    let data = "x".repeat(64 << 10);
+    for name in ["a", "b", "c"] {
+        sandbox.write(name, &data);
+    }
+    // A directory cannot be read as a file, today or tomorrow.
+    let before = "[ -e mended ] || { rm -rf b && mkdir b; }";
+    let vary = format!("F={0}/a,{0}/b,{0}/c", sandbox.path().display());
+    let words = ["run", "job.fio", "--vary", &vary, "--rounds", "2", "--keep-disturbed", "--before", before];
+    let output = sandbox.run(&words);
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    let run = sandbox.export("1");
+    assert_eq!((run.state, run.trials.len(), run.failures().count()), (RunState::Finished, 5, 1));
+    let hint = "once their cause is gone, assay run --resume 1 tries again";
+    assert!(errors(&output).contains(hint), "{}", errors(&output));
+    // Tried once a session, and no more.
+    let output = sandbox.run(&["run", "--resume", "1"]);
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    assert_eq!(sandbox.export("1").trials.len(), 6);
+    std::fs::remove_dir(sandbox.path().join("b")).unwrap();
+    sandbox.write("b", &data);
+    sandbox.write("mended", "");
+    let output = sandbox.run(&["run", "--resume", "1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let run = sandbox.export("1");
+    assert_eq!((run.trials.len(), run.failures().count()), (8, 0));
+    let output = sandbox.run(&["run", "--resume", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+    assert!(errors(&output).contains("run 1 is finished"), "{}", errors(&output));
+}

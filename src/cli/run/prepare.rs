@@ -16,7 +16,7 @@ use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{GuestError, Guests, Local};
 use crate::plan::{CellSpec, Plan, PlanError};
-use crate::record::{self, RECORD_VERSION, Run, RunState};
+use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
 use crate::target::{Setup, TargetSpec, WorkDirectory};
@@ -129,7 +129,10 @@ impl Prepared {
         }
         // Killed after its last trial, it is finished but has not put everything back yet.
         let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
-        if run.state == RunState::Finished && !leftovers.iter().any(|(run, _)| *run == id) {
+        // What failed may have been mended since then.
+        let may_be_made_good = run.failures().any(Trial::is_lasting);
+        let untidy = leftovers.iter().any(|(run, _)| *run == id);
+        if run.state == RunState::Finished && !untidy && !may_be_made_good {
             return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
                 .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
         }

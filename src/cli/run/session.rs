@@ -16,7 +16,7 @@ use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
 use crate::launch::{Answer, LaunchError, Launcher, Request};
 use crate::plan::Writes;
-use crate::record::{RunState, Status};
+use crate::record::RunState;
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
 use crate::target::{self, WorkDirectory};
@@ -55,8 +55,12 @@ pub(super) fn execute(args: &Args, store: &mut Store, prepared: &mut Prepared) -
                 (None, Ending::Failed) => "a cell failed in two rounds running".to_owned(),
                 (None, _) => "what failed would fail again".to_owned(),
             };
+            let db = database_flag(args);
             Err(Failure::tool(format!("run {id} was stopped: {what}"))
-                .hint(format!("assay show {id}{} has the commands and last output", database_flag(args)))
+                .hint(format!(
+                    "assay show {id}{db} has the commands and last output{}",
+                    verdict::once_mended(&prepared.run, &db)
+                ))
                 .into())
         }
         Ending::Finished => verdict::exit_code(args, &prepared.run, &analysis),
@@ -240,9 +244,4 @@ pub(super) fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
 fn not_removed(path: &Path, error: &std::io::Error) -> Failure {
     let hint = target::hint_of(error).unwrap_or_else(|| "assay cleanup tries again".to_owned());
     Failure::tool(format!("cannot remove {}: {error}", path.display())).hint(hint)
-}
-
-/// Whether any trial failed for good.
-pub(super) fn any_failed(run: &crate::record::Run) -> bool {
-    run.trials.iter().any(|trial| trial.is_final() && matches!(trial.status, Status::Failed { .. }))
 }

@@ -18,7 +18,7 @@ impl Sink for StoreSink<'_> {
 impl StoreSink<'_> {
     fn write(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
         match event {
-            Event::TrialEnds { run, index } => self.store.append_trial(self.run, run, *index),
+            Event::TrialEnds { run, index, .. } => self.store.append_trial(self.run, run, *index),
             Event::RoundExcluded { round, rule, .. } => self.store.exclude_round(self.run, *round, rule),
             Event::RunEnds { run } => {
                 self.store.set_notes(self.run, &run.notes)?;

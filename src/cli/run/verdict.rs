@@ -4,12 +4,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::Args;
-use super::session::any_failed;
 use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::compare::check_primary;
 use crate::cli::report::{judge, write};
-use crate::record::{FailureKind, Run, RunState, Status};
+use crate::record::{FailureKind, Run, RunState, Status, Trial};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
@@ -51,13 +50,13 @@ pub(super) fn primary_is_known(run: &Run) -> Result<(), Failure> {
 /// # Errors
 /// A [`Failure`] with exit code 1.
 pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::Result<ExitCode> {
-    if any_failed(run) {
+    if run.failures().next().is_some() {
         let id = run.id.unwrap_or_default();
         let db = super::session::database_flag(args);
         let what = wrong_data(run);
         let what = what.unwrap_or_else(|| "some trials failed; their rounds do not count".to_owned());
         return Err(Failure::tool(what)
-            .hint(format!("assay show {id}{db} has their commands and last output"))
+            .hint(format!("assay show {id}{db} has their commands and last output{}", once_mended(run, &db)))
             .into());
     }
     if let Some(reason) = nothing_compared(run, analysis) {
@@ -69,6 +68,15 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
         Some(condition) if condition.holds(analysis) => ExitCode::from(3),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// How failures are made good that would have come again at once, if there are any.
+pub(super) fn once_mended(run: &Run, database: &str) -> String {
+    let id = run.id.unwrap_or_default();
+    match run.failures().any(Trial::is_lasting) {
+        true => format!("; once their cause is gone, assay run --resume {id}{database} tries again"),
+        false => String::new(),
+    }
 }
 
 /// That trials found data that are not what was written, if any did.

@@ -1,0 +1,95 @@
+//! What of a run is still to be done, by the trials there are and by which of them are this session's.
+//!
+//! Enters: a [`Run`], the number of trials it had when the session began. Leaves: which trials, cells and rows are left. It must
+//! not know who executes them.
+
+use std::collections::BTreeSet;
+
+use crate::record::{Run, Status, Trial};
+
+/// A run as one session sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Remaining<'r> {
+    /// The run.
+    pub(super) run: &'r Run,
+    /// Trials of earlier sessions; those from here on are this one's.
+    pub(super) session: usize,
+}
+
+impl Remaining<'_> {
+    /// How often a trial was tried, in any session.
+    pub(super) fn attempts(&self, round: u32, position: u32) -> u32 {
+        self.of(round, position).count() as u32
+    }
+
+    /// Whether a trial is not tried any more. What failed in an earlier session in a way that would come again may have been
+    /// mended since then: a resumed run tries it once.
+    pub(super) fn settled(&self, round: u32, position: u32) -> bool {
+        self.of(round, position).any(|(at, trial)| self.settles(at, trial))
+    }
+
+    fn of(&self, round: u32, position: u32) -> impl Iterator<Item = (usize, &Trial)> {
+        let all = self.run.trials.iter().enumerate();
+        all.filter(move |(_, trial)| trial.round == round && trial.position == position)
+    }
+
+    fn settles(&self, at: usize, trial: &Trial) -> bool {
+        trial.is_final() && !(at < self.session && trial.is_lasting())
+    }
+
+    /// Whether a cell has no more trials: it cannot be run here, or failed in this session as it would again.
+    pub(super) fn lost(&self, cell: usize) -> bool {
+        let of_cell = self.run.trials.iter().enumerate().filter(|(_, trial)| trial.cell as usize == cell);
+        of_cell.into_iter().any(|(at, trial)| self.loses(at, trial))
+    }
+
+    fn loses(&self, at: usize, trial: &Trial) -> bool {
+        matches!(trial.status, Status::Skipped { .. }) || (at >= self.session && trial.is_lasting())
+    }
+
+    fn all_lost(&self) -> BTreeSet<u32> {
+        let trials = self.run.trials.iter().enumerate();
+        trials.filter(|(at, trial)| self.loses(*at, trial)).map(|(_, trial)| trial.cell).collect()
+    }
+
+    /// Whether cells were lost, and no row has its baseline and a candidate left.
+    pub(super) fn nothing_to_compare(&self) -> bool {
+        let lost = self.all_lost();
+        let compare = self.run.design.compare;
+        let left = |baseline: bool| {
+            let cells = self.run.cells.iter().zip(0..).filter(|(_, number)| !lost.contains(number));
+            let of_arm = cells.filter(move |(cell, _)| (cell.levels[compare] == 0) == baseline);
+            of_arm.map(|(cell, _)| {
+                let others = cell.levels.iter().enumerate().filter(|(factor, _)| *factor != compare);
+                others.map(|(_, level)| *level).collect::<Vec<u32>>()
+            })
+        };
+        let baselines: BTreeSet<Vec<u32>> = left(true).collect();
+        !lost.is_empty() && !left(false).any(|row| baselines.contains(&row))
+    }
+
+    /// Whether a cell was lost because it failed, not because it cannot be run here.
+    pub(super) fn any_given_up(&self) -> bool {
+        self.run.trials[self.session..].iter().any(Trial::is_lasting)
+    }
+
+    /// Most trials that are still to come in so many rounds.
+    pub(super) fn trials_left(&self, rounds: u32) -> u64 {
+        let lost = self.all_lost();
+        let planned = u64::from(rounds) * (self.run.cells.len() - lost.len()) as u64;
+        let done = self.run.trials.iter().enumerate().filter(|(at, trial)| {
+            trial.excluded.is_none() && !lost.contains(&trial.cell) && self.settles(*at, trial)
+        });
+        planned.saturating_sub(done.count() as u64)
+    }
+
+    /// Whether the latest attempts at a cell failed in this round and in the one before.
+    pub(super) fn failed_twice_running(&self, cell: usize, round: u32) -> bool {
+        let failed = |round: u32| {
+            let mut of_cell = self.run.trials.iter().rev();
+            let latest = of_cell.find(|trial| trial.cell as usize == cell && trial.round == round);
+            latest.is_some_and(|trial| trial.is_final() && matches!(trial.status, Status::Failed { .. }))
+        };
+        round > 0 && failed(round) && failed(round - 1)
+    }
+}
