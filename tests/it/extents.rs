@@ -234,12 +234,13 @@ fn files_of_another_user_are_looked_at() {
     may(&file, 0o666);
     let link = sandbox.path().join("link");
     std::os::unix::fs::symlink(&file, &link).unwrap();
+    let at = link.to_string_lossy().into_owned();
     let case = Case {
-        job: &format!("[w]\nrw=write\nbs=${{X}}\nsize=64k\nfilename={}\n", link.display()),
+        job: &format!("[w]\nrw=write\nbs=${{X}}\nsize=64k\nfilename={at}\n"),
         good: "4k",
         bad: "8k",
         under: &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
-        options: &["--observe", "extents"],
+        options: &["--observe", "extents", "--destroy", &at],
         ..PLAIN
     };
     let output = case.prepared(&sandbox).output().unwrap();
