@@ -148,10 +148,14 @@ fn guests(offer: &GuestOffer) -> String {
     };
     let releases: Vec<&str> = offer.kernels.iter().map(|(release, _)| release.as_str()).collect();
     let kernels = if releases.is_empty() {
-        "no kernel is in /boot or was unpacked before; --vary kernel= takes any vmlinuz or linux-image .deb"
+        "no kernel is in target/kernels, ~/.cache/assay/kernels or /boot; --vary kernel= takes any vmlinuz or linux-image .deb"
             .to_owned()
     } else {
-        format!("kernels {}", releases.join(" "))
+        let newest = match &offer.newest {
+            Some(release) => format!("kernel=newest is {release}"),
+            None => "none of them is where kernel=newest looks".to_owned(),
+        };
+        format!("kernels {}; {newest}", releases.join(" "))
     };
     format!("{emulator}; {}; {kernels}", offer.accelerator)
 }
@@ -217,6 +221,7 @@ mod tests {
             emulator: Some("qemu 9.1".to_owned()),
             accelerator: "KVM, which runs".to_owned(),
             kernels: kernels.to_vec(),
+            newest: Some("6.12.1".to_owned()),
         }
     }
 
@@ -225,7 +230,7 @@ mod tests {
         let none = GuestOffer { emulator: None, ..qemu() };
         assert!(guests(&none).contains("apt-get install qemu-system-x86"), "{}", guests(&none));
         let kernelless = GuestOffer { kernels: Vec::new(), ..qemu() };
-        assert!(guests(&kernelless).contains("no kernel is in /boot"), "{}", guests(&kernelless));
+        assert!(guests(&kernelless).contains("no kernel is in target/kernels, "), "{}", guests(&kernelless));
     }
 
     #[test]
@@ -244,7 +249,9 @@ mod tests {
         let found = findings(&facts);
         let offered = vec![("loop", None), ("zram", Some("no zram".to_owned()))];
         let text = text(Path::new("/mnt"), &facts, &found, &(offered, qemu()));
-        assert!(text.contains("\nguests   qemu 9.1; KVM, which runs; kernels 6.1.0 6.12.1\n"), "{text}");
+        assert!(text.contains("\nguests   qemu 9.1; KVM, which runs; kernels 6.1.0 6.12.1;"), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("; kernel=newest is 6.12.1 "), "{text}");
         assert!(text.contains("\ntargets  loop; not here: zram (--format json says why)\n"), "{text}");
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert!(plain.lines().all(|line| line.chars().count() <= WIDTH), "{plain}");

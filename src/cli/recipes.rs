@@ -2,7 +2,6 @@
 //!
 //! Enters: nothing, or a name. Leaves: the list with questions, needs and times, or a recipe's text on standard output.
 
-mod kernel;
 mod needs;
 mod shipped;
 
@@ -14,9 +13,8 @@ use super::Failure;
 use crate::experiment::{CommandLine, Experiment, RecipeTable};
 use crate::workload::nearest;
 
-pub(in crate::cli) use kernel::{KERNEL_HINT, newest_kernel};
-pub(in crate::cli) use needs::missing;
 use needs::needs;
+pub(in crate::cli) use needs::{KERNEL_HINT, missing};
 pub(in crate::cli) use shipped::{Part, RECIPES, Recipe, names, parts};
 
 /// Columns of the list.

@@ -18,7 +18,7 @@ pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
 pub use local::Local;
-pub use qemu::{Forecast, GuestError, GuestOffer, Guests, guest_part, guests_offered};
+pub use qemu::{Forecast, GuestError, GuestOffer, Guests, guest_part, guests_offered, newest_kernel};
 
 /// Version of request and reply; an agent refuses another one.
 pub const PROTOCOL: u32 = 1;

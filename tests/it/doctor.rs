@@ -101,3 +101,23 @@ fn a_path_that_is_not_there_is_a_wrong_request() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     assert!(message.contains("'/no/such/path'") && message.contains("\nhint: "), "{message}");
 }
+
+/// What `kernel=newest` would boot is listed before it was ever unpacked, and what is being unpacked is not.
+#[test]
+fn kernels_are_listed_wherever_newest_finds_them() {
+    let sandbox = crate::sandbox::Sandbox::new();
+    let (packages, cache) = (sandbox.path().join("target/kernels"), sandbox.path().join("assay/kernels"));
+    std::fs::create_dir_all(&packages).unwrap();
+    std::fs::create_dir_all(cache.join(".tmpXyZ/boot")).unwrap();
+    std::fs::write(packages.join("linux-image-9998.1.0-1-amd64_9998.1-1_amd64.deb"), "").unwrap();
+    std::fs::write(packages.join("linux-image-9999.1.0-1-amd64-dbg_9999.1-1_amd64.deb"), "").unwrap();
+    std::fs::write(cache.join("linux-image-9998.2.0-1-amd64_9998.2-1_amd64.deb"), "").unwrap();
+    let mut command = sandbox.assay(&["doctor", "--format", "json"]);
+    let output = command.env("XDG_CACHE_HOME", sandbox.path()).output().unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let guests = &found["guests"];
+    assert_eq!(guests["newest"], "9998.2.0-1-amd64", "{guests}");
+    let kernels = guests["kernels"].as_array().unwrap();
+    let releases: Vec<&str> = kernels.iter().filter_map(|pair| pair[0].as_str()).collect();
+    assert!(releases.ends_with(&["9998.1.0-1-amd64", "9998.2.0-1-amd64"]), "{releases:?}");
+}

@@ -2,10 +2,16 @@
 //!
 //! Enters: an experiment. Leaves: its needs in words, and all of them that are missing in one message.
 
-use super::kernel::{KERNEL_HINT, newest_kernel};
 use crate::cli::Failure;
 use crate::experiment::{Device, EngineChoice, Experiment, Filesystem, TargetSettings};
 use crate::host::{find_system_program, may_administer};
+use crate::launch::newest_kernel;
+
+/// How to get a kernel where there is none.
+pub(in crate::cli) const KERNEL_HINT: &str = "fetch Debian's, which installs nothing: \
+     mkdir -p ~/.cache/assay/kernels && cd ~/.cache/assay/kernels\n      \
+     apt-get download $(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p')\n      \
+     or give one: --target kernel=FILE";
 
 /// One thing needed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::hash::Hasher;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
 use twox_hash::XxHash64;
 
 use super::error::GuestError;
@@ -56,9 +58,46 @@ pub(super) fn prune(directory: &Path, kept: usize) {
     }
 }
 
+/// Holds a directory that is being filled: the kernel lets go of it when this process ends, however it ends.
+pub(super) fn hold(directory: &Path) -> std::io::Result<File> {
+    let held = File::open(directory)?;
+    flock(&held, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(held)
+}
+
+/// Removes directories below `place` that were being filled (their names begin with a dot) and that nobody holds any
+/// more; younger ones than `age` may not be held yet.
+pub(super) fn remove_abandoned(place: &Path, age: Duration) {
+    for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let found = entry.metadata().ok().filter(|found| hidden && found.is_dir());
+        let since = found.and_then(|found| found.modified().ok()?.elapsed().ok());
+        if since.is_some_and(|since| since >= age) && hold(&entry.path()).is_ok() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_dead_process_was_unpacking_goes_and_what_is_held_stays() {
+        let place = tempfile::tempdir().unwrap();
+        for name in [".tmpDead", ".tmpHeld", "0123456789abcdef"] {
+            std::fs::create_dir_all(place.path().join(name).join("boot")).unwrap();
+        }
+        let held = hold(&place.path().join(".tmpHeld")).unwrap();
+        remove_abandoned(place.path(), Duration::from_secs(60));
+        assert!(place.path().join(".tmpDead").exists(), "it is young");
+        remove_abandoned(place.path(), Duration::ZERO);
+        assert!(!place.path().join(".tmpDead").exists());
+        assert!(place.path().join(".tmpHeld").exists() && place.path().join("0123456789abcdef").exists());
+        drop(held);
+        remove_abandoned(place.path(), Duration::ZERO);
+        assert!(!place.path().join(".tmpHeld").exists());
+    }
 
     #[test]
     fn digests_are_xxh64_and_few_files_stay() {

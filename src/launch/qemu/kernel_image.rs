@@ -7,9 +7,13 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::cache;
 use super::error::GuestError;
+
+/// How long a directory that nobody holds may have been made by somebody who is about to.
+const ABANDONED: Duration = Duration::from_secs(60);
 
 /// What is booted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,9 +104,12 @@ fn unpacked(package: &Path) -> Result<PathBuf, GuestError> {
     if root.is_dir() {
         return Ok(root);
     }
+    cache::remove_abandoned(&place, ABANDONED);
     // Whole or not there: two assays may unpack the same package at the same time.
     let partial =
         tempfile::tempdir_in(&place).map_err(GuestError::io("cannot make a directory in", &place))?;
+    // Held until it has its name: who finds it unlocked may take it for left behind.
+    let _held = cache::hold(partial.path()).map_err(GuestError::io("cannot lock", partial.path()))?;
     let mut command = Command::new("dpkg-deb");
     command.arg("-x").arg(package).arg(partial.path()).stdin(Stdio::null());
     let output = command.output().map_err(|_| GuestError::NoProgram {

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::accelerator::{Accelerator, Kvm};
-use super::cache;
-use super::kernel_image::KernelImage;
+use super::known_kernels::{self, KnownKernel};
 use super::machine;
 
 /// What guests can be booted with here.
@@ -17,8 +16,10 @@ pub struct GuestOffer {
     pub emulator: Option<String>,
     /// What a guest is run by, with the reason.
     pub accelerator: String,
-    /// Release and path of each kernel that was found.
+    /// Release and path of each kernel that was found, the oldest first.
     pub kernels: Vec<(String, PathBuf)>,
+    /// The release that `kernel=newest` boots; `None`: there is none.
+    pub newest: Option<String>,
 }
 
 /// What boots will cost.
@@ -36,11 +37,16 @@ pub struct Forecast {
     pub measured: bool,
 }
 
-/// Looks what is here: kernels in `/boot`, in `below`, and packages unpacked before.
+/// Looks what is here: kernels where they are put to be booted, in `below`, and packages unpacked before.
 #[must_use]
 pub fn guests_offered(below: &Path) -> GuestOffer {
     let emulator = machine::emulator().ok().map(|program| version(&program));
-    GuestOffer { emulator, accelerator: Kvm::here().described(), kernels: kernels(below) }
+    let known = known_kernels::all(below);
+    let newest = known_kernels::newest(&known);
+    let of_path = |kernel: &&KnownKernel| newest == Some(kernel.path.as_path());
+    let newest = known.iter().find(of_path).map(|kernel| kernel.release.clone());
+    let kernels = known.into_iter().map(|kernel| (kernel.release, kernel.path)).collect();
+    GuestOffer { emulator, accelerator: Kvm::here().described(), kernels, newest }
 }
 
 /// What this many guests will cost.
@@ -66,40 +72,12 @@ fn version(program: &Path) -> String {
     format!("qemu {}", number.unwrap_or("of unknown version"))
 }
 
-fn kernels(below: &Path) -> Vec<(String, PathBuf)> {
-    let entries = |path: &Path| {
-        std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    let mut places = vec![PathBuf::from("/boot"), below.to_owned()];
-    places.extend(entries(&cache::place("kernels")).into_iter().map(|path| path.join("boot")));
-    let image = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        ["vmlinuz", "bzImage"].iter().any(|start| name.starts_with(start))
-    };
-    let images = places.iter().flat_map(|place| entries(place)).filter(image);
-    let mut found: Vec<_> =
-        images.filter_map(|path| Some((KernelImage::open(&path).ok()?.release, path))).collect();
-    found.sort();
-    found.dedup_by(|a, b| a.0 == b.0);
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn kernels_beside_one_are_found_by_their_release() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut bytes = vec![0_u8; 0x400];
-        bytes[0x202..0x206].copy_from_slice(b"HdrS");
-        bytes[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
-        bytes[0x300..0x30a].copy_from_slice(b"9.9.9-mine");
-        std::fs::write(directory.path().join("bzImage"), &bytes).unwrap();
-        std::fs::write(directory.path().join("bzImage.old"), "none").unwrap();
-        let found = kernels(directory.path());
-        let mine = found.iter().filter(|(_, path)| path.starts_with(directory.path())).collect::<Vec<_>>();
-        assert_eq!(mine, [&("9.9.9-mine".to_owned(), directory.path().join("bzImage"))]);
+    fn what_boots_will_cost_is_guessed_where_it_is_not_known() {
         let ahead = forecast(3);
         assert!(ahead.guests == 3 && ahead.boot_s > 0.0);
     }

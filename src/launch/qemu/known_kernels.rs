@@ -1,0 +1,229 @@
+//! The kernels that can be found without being named: for `kernel=newest`, and for people to see.
+//!
+//! Enters: directories. Leaves: [`KnownKernel`]s; nothing is unpacked, a package says its release by its name. This is the only
+//! list of such places.
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+
+use super::cache;
+use super::kernel_image::KernelImage;
+
+/// Flavours that stand behind the plain kernel of the same release.
+const FLAVOURS: [&str; 4] = ["rt", "cloud", "lowlatency", "debug"];
+
+/// A kernel that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KnownKernel {
+    /// As `uname -r` will say.
+    pub(super) release: String,
+    /// The image or package.
+    pub(super) path: PathBuf,
+    /// Whether `newest` may take it: it lies where kernels are put to be booted, with its modules.
+    pub(super) offered: bool,
+}
+
+/// Where is looked.
+struct Places {
+    /// Packages, and images with their modules.
+    put: Vec<PathBuf>,
+    /// Images that somebody points at.
+    beside: Option<PathBuf>,
+    /// Packages as they were unpacked, a directory each.
+    unpacked: PathBuf,
+}
+
+impl Places {
+    /// `target/kernels` (where `make kernels` puts them), `~/.cache/assay/kernels` and `/boot`.
+    fn here(beside: Option<&Path>) -> Places {
+        let cached = cache::place("kernels");
+        let put = vec![PathBuf::from("target/kernels"), cached.clone(), PathBuf::from("/boot")];
+        Places { put, beside: beside.map(Path::to_owned), unpacked: cached }
+    }
+
+    /// All of them, each release once: rather what was put there than what was unpacked.
+    fn kernels(&self) -> Vec<KnownKernel> {
+        let mut found: Vec<KnownKernel> =
+            self.put.iter().flat_map(|place| in_directory(place, true)).collect();
+        found.extend(self.beside.iter().flat_map(|place| in_directory(place, false)));
+        let unpacked = entries(&self.unpacked).into_iter().map(|package| package.join("boot"));
+        found.extend(unpacked.flat_map(|boot| in_directory(&boot, false)));
+        // Stable: the first of a release stays.
+        found.sort_by(|a, b| {
+            order(&a.release).cmp(&order(&b.release)).then_with(|| a.release.cmp(&b.release))
+        });
+        found.dedup_by(|later, first| {
+            let same = later.release == first.release;
+            if same && later.offered && !first.offered {
+                std::mem::swap(later, first);
+            }
+            same
+        });
+        found
+    }
+}
+
+/// All kernels that are known here, the oldest first; those beside `beside`, too.
+pub(super) fn all(beside: &Path) -> Vec<KnownKernel> {
+    Places::here(Some(beside)).kernels()
+}
+
+/// The package or image with the highest release, the plain flavour first: in `target/kernels`,
+/// `~/.cache/assay/kernels`, and `/boot` as far as there are modules for it.
+#[must_use]
+pub fn newest_kernel() -> Option<PathBuf> {
+    newest(&Places::here(None).kernels()).and_then(|path| std::path::absolute(path).ok())
+}
+
+/// What `newest` takes of these.
+pub(super) fn newest(known: &[KnownKernel]) -> Option<&Path> {
+    let offered = known.iter().filter(|kernel| kernel.offered);
+    offered.max_by_key(|kernel| order(&kernel.release)).map(|kernel| kernel.path.as_path())
+}
+
+/// What comes later is newer, and of the same numbers the plain flavour.
+fn order(release: &str) -> (Vec<u64>, bool) {
+    let plain = !release.split(['-', '+']).any(|word| FLAVOURS.contains(&word));
+    (numbers(release), plain)
+}
+
+/// `6.12.100-1` as 6, 12, 100, 1.
+fn numbers(text: &str) -> Vec<u64> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Entries that somebody meant to be there: what is being unpacked begins with a dot.
+fn entries(place: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let shown = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    shown.map(|entry| entry.path()).collect()
+}
+
+/// Packages and images of a directory; of several packages of a release the one with the highest version first.
+fn in_directory(place: &Path, put: bool) -> Vec<KnownKernel> {
+    let mut found = Vec::new();
+    for path in entries(place) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some((release, version)) = packaged(&name) {
+            found.push((numbers(version), KnownKernel { release: release.to_owned(), path, offered: put }));
+        } else if ["vmlinuz", "bzImage"].iter().any(|start| name.starts_with(start))
+            && let Ok(image) = KernelImage::open(&path)
+        {
+            let offered = put && image.modules.is_some();
+            found.push((Vec::new(), KnownKernel { release: image.release, path, offered }));
+        }
+    }
+    found.sort_by(|(a, one), (b, other)| (Reverse(a), &one.path).cmp(&(Reverse(b), &other.path)));
+    found.into_iter().map(|(_, kernel)| kernel).collect()
+}
+
+/// Release and version of a Debian package of a kernel by its name, `linux-image-RELEASE_VERSION_ARCHITECTURE.deb`. One of
+/// debugging symbols boots nothing.
+fn packaged(name: &str) -> Option<(&str, &str)> {
+    let stem = name.strip_prefix("linux-image-")?.strip_suffix(".deb")?;
+    let (release, version) = stem.split_once('_').unwrap_or((stem, ""));
+    let release = release.strip_suffix("-unsigned").unwrap_or(release);
+    let symbols = ["-dbg", "-dbgsym"].iter().any(|end| release.ends_with(end));
+    (release.starts_with(|c: char| c.is_ascii_digit()) && !symbols).then_some((release, version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image that says this release, as its header does.
+    fn image(path: &Path, release: &str) {
+        let mut bytes = vec![0_u8; 0x400];
+        bytes[0x202..0x206].copy_from_slice(b"HdrS");
+        bytes[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
+        bytes[0x300..0x300 + release.len()].copy_from_slice(release.as_bytes());
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, &bytes).unwrap();
+    }
+
+    fn packages(place: &Path, names: &[&str]) {
+        std::fs::create_dir_all(place).unwrap();
+        names.iter().for_each(|name| std::fs::write(place.join(name), "").unwrap());
+    }
+
+    fn places(root: &Path) -> Places {
+        let put = ["packages", "cache", "boot"].map(|name| root.join(name)).to_vec();
+        Places { put, beside: Some(root.join("mine")), unpacked: root.join("cache") }
+    }
+
+    fn newest_name(places: &Places) -> Option<String> {
+        let known = places.kernels();
+        newest(&known).map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn the_highest_release_is_the_newest_wherever_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let places = places(root.path());
+        assert_eq!(newest_name(&places), None, "no place is there");
+        packages(
+            &places.put[0],
+            &[
+                "linux-image-6.1.0-50-amd64_6.1.176-1_amd64.deb",
+                "linux-image-6.12.100+deb12-amd64_6.12.100-1_amd64.deb",
+                "linux-image-amd64_6.99_amd64.deb",
+                "linux-image-7.0-amd64.deb.part",
+            ],
+        );
+        // Without its modules nothing of it works.
+        image(&root.path().join("boot/vmlinuz-6.99.0-none"), "6.99.0-none");
+        assert_eq!(newest_name(&places).unwrap(), "linux-image-6.12.100+deb12-amd64_6.12.100-1_amd64.deb");
+        image(&root.path().join("boot/vmlinuz-6.13.0-amd64"), "6.13.0-amd64");
+        std::fs::create_dir_all(root.path().join("lib/modules/6.13.0-amd64")).unwrap();
+        assert_eq!(newest_name(&places).unwrap(), "vmlinuz-6.13.0-amd64");
+    }
+
+    #[test]
+    fn of_a_release_the_plain_flavour_is_taken_and_never_symbols() {
+        let root = tempfile::tempdir().unwrap();
+        let places = places(root.path());
+        let plain = "linux-image-6.12.9+deb12-amd64_6.12.9-1_amd64.deb";
+        packages(
+            &places.put[0],
+            &[
+                "linux-image-6.12.9+deb12-amd64-dbg_6.12.9-1_amd64.deb",
+                "linux-image-6.12.9+deb12-cloud-amd64_6.12.9-1_amd64.deb",
+                "linux-image-6.12.9+deb12-rt-amd64_6.12.9-1_amd64.deb",
+                plain,
+            ],
+        );
+        assert_eq!(newest_name(&places).unwrap(), plain);
+        let newer = "linux-image-6.12.9+deb12-amd64_6.12.9-2_amd64.deb";
+        packages(&places.put[1], &["linux-image-6.12.10-rt-amd64-unsigned_6.12.10-1_amd64.deb"]);
+        assert_eq!(
+            newest_name(&places).unwrap(),
+            "linux-image-6.12.10-rt-amd64-unsigned_6.12.10-1_amd64.deb"
+        );
+        packages(&places.put[0], &[newer]);
+        let known = places.kernels();
+        let of = |release: &str| known.iter().find(|kernel| kernel.release == release).unwrap();
+        assert_eq!(of("6.12.9+deb12-amd64").path.file_name().unwrap(), newer);
+        assert!(known.iter().all(|kernel| !kernel.release.ends_with("-dbg")), "{known:?}");
+    }
+
+    #[test]
+    fn what_is_unpacked_or_beside_is_known_and_what_is_being_unpacked_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let places = places(root.path());
+        packages(&places.put[0], &["linux-image-6.1.0-50-amd64_6.1.176-1_amd64.deb"]);
+        for (path, release) in [
+            ("cache/0123/boot/vmlinuz-6.1.0-50-amd64", "6.1.0-50-amd64"),
+            ("cache/4567/boot/vmlinuz-6.2.0", "6.2.0"),
+            ("cache/.tmpAbC/boot/vmlinuz-6.3.0", "6.3.0"),
+            ("mine/bzImage", "9.9.9-mine"),
+        ] {
+            image(&root.path().join(path), release);
+        }
+        std::fs::write(root.path().join("mine/bzImage.old"), "none").unwrap();
+        let known = places.kernels();
+        let releases: Vec<&str> = known.iter().map(|kernel| kernel.release.as_str()).collect();
+        assert_eq!(releases, ["6.1.0-50-amd64", "6.2.0", "9.9.9-mine"]);
+        assert!(known[0].path.starts_with(root.path().join("packages")), "{known:?}");
+        assert_eq!(known.iter().filter(|kernel| kernel.offered).count(), 1);
+    }
+}
