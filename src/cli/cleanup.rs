@@ -49,12 +49,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             continue;
         }
         match crate::target::remove(Path::new(&path.to_string())) {
-            Ok(()) => {
+            Ok(notes) => {
                 if let (Some(run), Some(store)) = (run, &store) {
                     store.remove_leftover(run, &path.to_string()).map_err(|error| wrong(&error))?;
                     mark_interrupted(store, run)?;
                 }
                 writeln!(out, "removed {path} ({of})")?;
+                notes.iter().try_for_each(|note| writeln!(std::io::stderr(), "assay: {note}"))?;
             }
             Err(error) => {
                 failed = true;

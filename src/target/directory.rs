@@ -46,11 +46,11 @@ impl WorkDirectory {
         &self.path
     }
 
-    /// Removes it and says whether that worked, which dropping cannot.
+    /// Removes it and says whether that worked, which dropping cannot; returns notes as [`remove`] does.
     ///
     /// # Errors
-    /// The system's words.
-    pub fn close(self) -> std::io::Result<()> {
+    /// As [`remove`].
+    pub fn close(self) -> std::io::Result<Vec<String>> {
         let result = remove(&self.path);
         std::mem::forget(self);
         result
@@ -65,14 +65,14 @@ impl Drop for WorkDirectory {
 }
 
 /// Removes a directory that carries [`MARK`], with all devices, filesystems and settings made for it, or a file; nothing
-/// there is no error.
+/// there is no error. Returns notes about what stays because others use it.
 ///
 /// # Errors
 /// A directory without the mark, one in which others have mounted something, or the system's words; [`hint_of`] says what
 /// helps.
-pub fn remove(path: &Path) -> std::io::Result<()> {
+pub fn remove(path: &Path) -> std::io::Result<Vec<String>> {
     match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
         Ok(found) if found.is_dir() => {
             let has_entries = std::fs::read_dir(path)?.next().is_some();
@@ -81,15 +81,15 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
             }
             // Mounts below it are undone first: what is on them is not the directory's to remove.
             let real = path.canonicalize()?;
-            journal::undo_all(&real).map_err(std::io::Error::other)?;
+            let notes = journal::undo_all(&real).map_err(std::io::Error::other)?;
             removal::only_own_mounts(&real, None).map_err(std::io::Error::other)?;
             registry::unregister(&real);
             // The mark goes last, so that a removal cut short can be finished later.
             removal::empty(&real, |name| name == MARK)?;
             removal::empty(&real, |_| false)?;
-            std::fs::remove_dir(&real)
+            std::fs::remove_dir(&real).map(|()| notes)
         }
-        Ok(found) if found.is_file() => std::fs::remove_file(path),
+        Ok(found) if found.is_file() => std::fs::remove_file(path).map(|()| Vec::new()),
         Ok(_) => Err(std::io::Error::other(format!("{} is neither a file nor a directory", path.display()))),
     }
 }

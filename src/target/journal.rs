@@ -41,6 +41,9 @@ pub(super) enum Made {
         added: bool,
         /// Its size.
         bytes: u64,
+        /// The kernel's number for this disk and no other (`diskseq`, since Linux 5.15), once known.
+        #[serde(default)]
+        sequence: Option<u64>,
     },
     /// A null_blk device of this name in configfs.
     NullBlk {
@@ -64,6 +67,13 @@ pub(super) enum Made {
         /// Where.
         point: PathBuf,
     },
+    /// Two settings of which one is 0, of which one was changed.
+    Pair {
+        /// The amount, the share.
+        paths: [PathBuf; 2],
+        /// What they said before.
+        before: [String; 2],
+    },
     /// A setting that was changed.
     Knob {
         /// The file.
@@ -83,7 +93,7 @@ impl Made {
             Made::Module { .. } => "module",
             Made::Filesystem { .. } => "filesystem",
             Made::Mount { .. } => "mount",
-            Made::Knob { .. } => "knob",
+            Made::Knob { .. } | Made::Pair { .. } => "knob",
         }
     }
 }
@@ -120,6 +130,8 @@ struct Contents {
 pub(super) struct Journal {
     directory: PathBuf,
     contents: Contents,
+    /// About what was to be undone and stays, as others use it.
+    notes: Vec<String>,
     /// Closing it unlocks; children do not inherit it over exec.
     _lock: File,
 }
@@ -140,7 +152,8 @@ impl Journal {
             }
             Err(error) => return Err(TargetError::io("cannot read", path)(error)),
         };
-        let mut journal = Journal { directory: directory.to_owned(), contents, _lock: lock };
+        let mut journal =
+            Journal { directory: directory.to_owned(), contents, notes: Vec::new(), _lock: lock };
         if journal.contents.boot != boot {
             journal.forget_kernel_objects(boot);
         }
@@ -171,9 +184,15 @@ impl Journal {
 
     /// Undoes what a trial that did not come to its end has left, and what lasts no longer than a trial.
     pub(super) fn undo_unfinished(&mut self) -> Result<(), TargetError> {
-        self.undo_trial()?;
+        let of_trial = self.undo_trial();
         let standing: Vec<String> = self.contents.standing.keys().cloned().collect();
-        self.undo(|entry| entry.stack.as_ref().is_none_or(|stack| !standing.contains(stack)))
+        let unfinished = |stack: &String| !standing.contains(stack);
+        self.undo(|entry| entry.stack.as_ref().is_some_and(unfinished)).and(of_trial)
+    }
+
+    /// Notes about what was to be undone and stays; told once.
+    pub(super) fn notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// A step is done: where a test wants to kill the run at just this step, it waits here to be killed.
@@ -203,27 +222,36 @@ impl Journal {
         self.undo(|entry| entry.stack.as_deref() == Some(stack))
     }
 
-    /// Puts back what was set for a single trial: in the order it was set, as a scheduler resets other settings.
+    /// Puts back what was set for a single trial: in the order it was set, as a scheduler resets other settings. One that
+    /// cannot be put back does not keep the others from it; it stays written down.
     pub(super) fn undo_trial(&mut self) -> Result<(), TargetError> {
-        let of_trial = |entry: &&Entry| entry.stack.is_none();
-        let undone: Vec<Made> =
-            self.contents.entries.iter().filter(of_trial).map(|entry| entry.made.clone()).collect();
-        undone.iter().try_for_each(undo::undo)?;
         let before = self.contents.entries.len();
-        self.contents.entries.retain(|entry| entry.stack.is_some());
-        if self.contents.entries.len() < before { self.write() } else { Ok(()) }
+        let mut failed = Vec::new();
+        for entry in std::mem::take(&mut self.contents.entries) {
+            let undone = if entry.stack.is_none() { undo::undo(&entry.made) } else { Ok(None) };
+            if entry.stack.is_some() || undone.is_err() {
+                self.contents.entries.push(entry);
+            }
+            match undone {
+                Ok(note) => self.notes.extend(note),
+                Err(error) => failed.push(error),
+            }
+        }
+        let written = if self.contents.entries.len() < before { self.write() } else { Ok(()) };
+        all_of(failed).and(written)
     }
 
-    /// Undoes everything.
+    /// Undoes everything; what could not be undone keeps nothing else from it but what it lies on.
     pub(super) fn undo_all(&mut self) -> Result<(), TargetError> {
         self.contents.standing.clear();
-        self.undo_trial()?;
-        self.undo(|_| true)
+        let of_trial = self.undo_trial();
+        self.undo(|entry| entry.stack.is_some()).and(of_trial)
     }
 
     fn undo(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<(), TargetError> {
         while let Some(at) = self.contents.entries.iter().rposition(&wanted) {
-            undo::undo(&self.contents.entries[at].made)?;
+            let note = undo::undo(&self.contents.entries[at].made)?;
+            self.notes.extend(note);
             self.contents.entries.remove(at);
             self.write()?;
         }
@@ -259,9 +287,28 @@ fn lock(path: &Path) -> Result<File, TargetError> {
     }
 }
 
-/// Undoes all that a work directory's journal says; a directory without one has nothing to undo.
-pub(super) fn undo_all(directory: &Path) -> Result<(), TargetError> {
-    if directory.join(JOURNAL).exists() { Journal::open(directory)?.undo_all() } else { Ok(()) }
+/// The one failure, or all in one.
+fn all_of(mut failed: Vec<TargetError>) -> Result<(), TargetError> {
+    match failed.len() {
+        0 => Ok(()),
+        1 => Err(failed.remove(0)),
+        _ => {
+            let reasons: Vec<String> = failed.iter().map(ToString::to_string).collect();
+            let hint = failed.remove(0).hint();
+            let reason = reasons.join("; ");
+            Err(TargetError::Failed { reason, command: String::new(), output: String::new(), hint })
+        }
+    }
+}
+
+/// Undoes all that a work directory's journal says, and returns notes about what stays; a directory without one has
+/// nothing to undo.
+pub(super) fn undo_all(directory: &Path) -> Result<Vec<String>, TargetError> {
+    if !directory.join(JOURNAL).exists() {
+        return Ok(Vec::new());
+    }
+    let mut journal = Journal::open(directory)?;
+    journal.undo_all().map(|()| journal.notes())
 }
 
 #[cfg(test)]
@@ -286,6 +333,35 @@ mod tests {
         std::fs::write(&setting, "later").unwrap();
         undo_all(work.path()).unwrap();
         assert_eq!(std::fs::read_to_string(&setting).unwrap(), "later", "undone once only");
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_put_back_stops_no_other_and_stays_written_down() {
+        let work = tempfile::tempdir().unwrap();
+        let (first, stuck, last) =
+            (work.path().join("first"), work.path().join("stuck"), work.path().join("last"));
+        let mut journal = Journal::open(work.path()).unwrap();
+        for path in [&first, &last] {
+            std::fs::write(path, "new").unwrap();
+        }
+        // Nobody can write to a directory.
+        std::fs::create_dir(&stuck).unwrap();
+        for path in [&first, &stuck, &last] {
+            journal.begin(None, knob(path, "old")).unwrap();
+        }
+        drop(journal);
+        for _ in 0..2 {
+            let error = undo_all(work.path()).unwrap_err();
+            assert!(error.to_string().contains("stuck was old and could not be put back"), "{error}");
+            assert!(error.hint().contains("echo old >"), "{}", error.hint());
+            for path in [&first, &last] {
+                assert_eq!(std::fs::read_to_string(path).unwrap(), "old");
+            }
+        }
+        // Whoever does it by hand is done.
+        std::fs::remove_dir(&stuck).unwrap();
+        std::fs::write(&stuck, "old").unwrap();
+        assert_eq!(undo_all(work.path()).unwrap(), Vec::<String>::new());
     }
 
     #[test]

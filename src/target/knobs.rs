@@ -1,12 +1,14 @@
 //! Settings of queue and kernel, set for a trial and put back after it.
 //!
-//! Enters: the settings and what the trial works on. Leaves: notes about values the kernel rounded, and facts.
+//! Enters: the settings and what the trial works on. Leaves: notes about values the kernel rounded, and facts. A setting
+//! that does not take back what it says is not changed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
 use super::journal::{Journal, Made};
+use super::setting_pair;
 use crate::experiment::Knob;
 use crate::host::BlockDevice;
 
@@ -43,8 +45,7 @@ pub(super) fn turn(
     // Read before any is written: a scheduler changes the queue's other settings.
     for knob in knobs {
         let path = place(knob, watched)?;
-        let before = crate::host::read_knob(&path).map_err(TargetError::io("cannot read", &path))?;
-        journal.begin(None, Made::Knob { path: path.clone(), before })?;
+        note_down(journal, &path)?;
         paths.push(path);
     }
     for (knob, path) in knobs.iter().zip(paths) {
@@ -67,6 +68,20 @@ fn without_effect(path: &Path) -> Option<String> {
     (!BlockDevice { name, sys }.heeds_iostats()).then(|| {
         format!("queue/iostats has no effect on {kind}, which counts each I/O whatever it is set to")
     })
+}
+
+/// Writes down what a setting says, if it can be put back at all: it is told what it says already.
+fn note_down(journal: &mut Journal, path: &Path) -> Result<(), TargetError> {
+    if let Some(paths) = setting_pair::of(path) {
+        let before = setting_pair::read(&paths)?;
+        return journal.begin(None, Made::Pair { paths, before });
+    }
+    let before = crate::host::read_knob(path).map_err(TargetError::io("cannot read", path))?;
+    crate::host::write_knob(path, &before).map_err(|error| {
+        let reason = format!("{} could not be put back afterwards: {error}", path.display());
+        TargetError::unavailable(reason, "set it yourself before the run, or in a hook: --before")
+    })?;
+    journal.begin(None, Made::Knob { path: path.to_owned(), before })
 }
 
 #[cfg(test)]

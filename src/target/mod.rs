@@ -25,6 +25,7 @@ mod registry;
 mod removal;
 mod scsi_debug;
 mod second_device;
+mod setting_pair;
 mod spec;
 mod stack;
 mod trial;

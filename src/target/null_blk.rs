@@ -95,6 +95,17 @@ fn device_of(directory: &Path, name: &str) -> Option<PathBuf> {
     candidates.into_iter().map(PathBuf::from).find(|path| path.exists())
 }
 
+/// Whether there is one in configfs, whoever made it.
+pub(super) fn any() -> bool {
+    let entries = std::fs::read_dir(place()).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).any(|path| path.is_dir())
+}
+
+/// Whether a mount is the one through which others made theirs.
+pub(super) fn needs(point: &Path) -> bool {
+    point == Path::new(CONFIGFS) && any()
+}
+
 /// Powers a device down and removes it.
 pub(super) fn remove(name: &str) -> Result<(), TargetError> {
     let directory = place().join(name);

@@ -6,7 +6,7 @@
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Statx, StatxFlags, openat, statx, unlinkat};
 use rustix::io::Errno;
@@ -80,7 +80,7 @@ fn clear(
     Ok(())
 }
 
-fn named(error: Errno, path: &PathBuf) -> std::io::Error {
+fn named(error: Errno, path: &Path) -> std::io::Error {
     let error = std::io::Error::from(error);
     std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

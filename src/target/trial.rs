@@ -59,10 +59,7 @@ pub fn rehearse(spec: &TargetSpec) -> Result<(), TargetError> {
         Some(setup) => set_up(&spec, setup)?,
         None => Ready::default(),
     };
-    match release(&spec, ready).into_iter().next() {
-        Some(note) => Err(TargetError::failed(note)),
-        None => Ok(()),
-    }
+    put_back(&spec, ready).0.into_iter().next().map_or(Ok(()), Err)
 }
 
 fn empty_own(directory: &Path) -> Result<(), TargetError> {
@@ -83,6 +80,7 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
     let work = setup.work.canonicalize().map_err(TargetError::io("cannot look at", &setup.work))?;
     let mut journal = Journal::open(&work)?;
     journal.undo_unfinished()?;
+    let stays = journal.notes();
     let mut built = Built::default();
     match setup.stack.as_ref().and_then(|stack| stack.file_name()).map(|name| name.to_string_lossy()) {
         Some(name) => built = stand(&mut journal, spec, setup, &work, &name)?,
@@ -97,6 +95,7 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
     let (rounded, set) = knobs::turn(&mut journal, &setup.settings.knobs, &spec.watched())?;
     facts.extend(set);
     notes.extend(rounded);
+    notes.extend(stays);
     Ok(Ready { notes, facts, journal: Some(journal) })
 }
 
@@ -165,17 +164,26 @@ fn without_numbers(facts: &mut HostFacts, kind: DeviceKind) {
     facts.0.remove("device.loop_file");
 }
 
-/// Puts back what was for this trial alone; returns notes about what could not be.
+/// Puts back what was for this trial alone; returns notes about what could not be, and about what stays.
 #[must_use]
 pub fn release(spec: &TargetSpec, ready: Ready) -> Vec<String> {
-    let (Some(setup), Some(mut journal)) = (&spec.setup, ready.journal) else { return Vec::new() };
+    let (failed, mut notes) = put_back(spec, ready);
+    notes.splice(0..0, failed.iter().map(|error| format!("not put back: {error}")));
+    notes
+}
+
+/// What could not be put back, and notes about what stays because others use it.
+fn put_back(spec: &TargetSpec, ready: Ready) -> (Vec<TargetError>, Vec<String>) {
+    let (Some(setup), Some(mut journal)) = (&spec.setup, ready.journal) else {
+        return (Vec::new(), Vec::new());
+    };
     let mut tried = vec![journal.undo_trial()];
     let name = setup.stack.as_ref().and_then(|stack| stack.file_name()).map(|name| name.to_string_lossy());
     if let Some(name) = name.filter(|_| setup.settings.fresh.unwrap_or_default() == Fresh::Trial) {
         tried.push(clear_foreign(spec, setup));
         tried.push(journal.undo_stack(&name));
     }
-    tried.into_iter().filter_map(Result::err).map(|error| format!("not put back: {error}")).collect()
+    (tried.into_iter().filter_map(Result::err).collect(), journal.notes())
 }
 
 /// What a job wrote to a device that stays is no filesystem, but could look like one to the next who asks.

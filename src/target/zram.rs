@@ -43,10 +43,13 @@ pub(super) fn make(
         let _alone = alone();
         let before = numbers();
         let can_add = Path::new(CONTROL).join("hot_add").exists();
-        journal
-            .begin(Some(stack), Made::Zram { before: before.clone(), number: None, added: can_add, bytes })?;
+        journal.begin(
+            Some(stack),
+            Made::Zram { before: before.clone(), number: None, added: can_add, bytes, sequence: None },
+        )?;
         let number = if can_add { add()? } else { unused(&before)? };
-        journal.now_known(Made::Zram { before, number: Some(number), added: can_add, bytes })?;
+        let sequence = sequence(number);
+        journal.now_known(Made::Zram { before, number: Some(number), added: can_add, bytes, sequence })?;
         (number, can_add)
     };
     let sys = sys(number);
@@ -71,10 +74,12 @@ pub(super) fn remove(
     number: Option<u32>,
     added: bool,
     bytes: u64,
+    sequence_then: Option<u64>,
 ) -> Result<(), TargetError> {
     let _alone = alone();
     let candidates = match number {
-        // Another size: somebody else has it now.
+        // Another disk, or of another size: somebody else has it now.
+        Some(number) if is_another(sequence_then, sequence(number)) => Vec::new(),
         Some(number) if is_unused(number) || size(number) == Some(bytes) => vec![number],
         Some(_) => Vec::new(),
         // Killed between adding it and learning its number: it has no size yet.
@@ -113,6 +118,15 @@ fn is_unused(number: u32) -> bool {
     size(number) == Some(0)
 }
 
+/// The kernel gives no two disks of one start the same number.
+fn sequence(number: u32) -> Option<u64> {
+    std::fs::read_to_string(sys(number).join("diskseq")).ok()?.trim().parse().ok()
+}
+
+fn is_another(then: Option<u64>, now: Option<u64>) -> bool {
+    then.zip(now).is_some_and(|(then, now)| then != now)
+}
+
 fn size(number: u32) -> Option<u64> {
     std::fs::read_to_string(sys(number).join("disksize")).ok()?.trim().parse().ok()
 }
@@ -125,6 +139,11 @@ fn sys(number: u32) -> PathBuf {
     PathBuf::from(format!("/sys/block/zram{number}"))
 }
 
+/// Whether there is one, whoever added it.
+pub(super) fn any() -> bool {
+    !numbers().is_empty()
+}
+
 fn numbers() -> Vec<u32> {
     let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let number = |name: String| name.strip_prefix("zram")?.parse().ok();
@@ -132,7 +151,7 @@ fn numbers() -> Vec<u32> {
 }
 
 /// Held while devices are added or looked through. Where it cannot be had, others are taken not to be there.
-fn alone() -> Option<File> {
+pub(super) fn alone() -> Option<File> {
     let control = File::open(CONTROL).ok()?;
     flock(&control, FlockOperation::LockExclusive).ok()?;
     Some(control)

@@ -52,6 +52,7 @@ mod targets;
 mod targets_left;
 mod targets_mounts;
 mod targets_refused;
+mod targets_settings;
 mod tools;
 mod verify;
 mod waiting;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::Duration;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::{Sandbox, errors};
 
@@ -75,6 +77,31 @@ pub(crate) fn left_behind(sandbox: &Sandbox, zram_bytes: u64) -> BTreeSet<String
         sandbox.names().into_iter().filter(|name| name.starts_with("assay-") || name == "registered"),
     );
     found
+}
+
+/// Starts a run that waits at a step of its set-up.
+pub(crate) fn paused_at(sandbox: &Sandbox, step: &str, arguments: &[&str]) -> Child {
+    let mut command = assay(sandbox, arguments);
+    command.env("ASSAY_TEST_PAUSE", step).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let begun = Instant::now();
+    let waits = || {
+        let work = sandbox.names().into_iter().find(|name| name.starts_with("assay-"));
+        work.is_some_and(|work| sandbox.path().join(work).join("paused").exists())
+    };
+    while !waits() {
+        assert!(child.try_wait().unwrap().is_none(), "{step}: it ended before that step");
+        assert!(begun.elapsed() < PATIENCE, "{step}: never reached");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+/// kill -9 of a run and of its agent, as a machine out of memory would.
+pub(crate) fn kill_all(sandbox: &Sandbox) {
+    for (pid, _) in sandbox.processes() {
+        let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
+    }
 }
 
 pub(crate) fn fact(sandbox: &Sandbox, run: &str, cell: u32, name: &str) -> String {

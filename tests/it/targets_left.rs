@@ -2,44 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::{Sandbox, errors};
-use crate::target_bench::{JOB, Loop, PATIENCE, assay, can_make, fact, has_zram, left_behind, run, succeed};
+use crate::target_bench::{
+    JOB, Loop, PATIENCE, assay, can_make, fact, has_zram, kill_all, left_behind, paused_at, run, succeed,
+};
 
 /// zram devices that were never set up: one of them may be a run's that was killed before it gave it a size.
 fn unused_zram() -> usize {
     let entries = std::fs::read_dir("/sys/block").unwrap().flatten();
     let size = |name: PathBuf| std::fs::read_to_string(name.join("disksize")).unwrap_or_default();
     entries.filter(|entry| size(entry.path()).trim() == "0").count()
-}
-
-/// Starts a run that waits at a step of its set-up.
-fn paused_at(sandbox: &Sandbox, step: &str, arguments: &[&str]) -> Child {
-    let mut command = assay(sandbox, arguments);
-    command.env("ASSAY_TEST_PAUSE", step).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let begun = Instant::now();
-    let waits = || {
-        let work = sandbox.names().into_iter().find(|name| name.starts_with("assay-"));
-        work.is_some_and(|work| sandbox.path().join(work).join("paused").exists())
-    };
-    while !waits() {
-        assert!(child.try_wait().unwrap().is_none(), "{step}: it ended before that step");
-        assert!(begun.elapsed() < PATIENCE, "{step}: never reached");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child
-}
-
-/// kill -9 of a run and of its agent, as a machine out of memory would.
-fn kill_all(sandbox: &Sandbox) {
-    for (pid, _) in sandbox.processes() {
-        let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
-    }
 }
 
 /// Every step of the set-up, and the trial itself.

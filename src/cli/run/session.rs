@@ -183,7 +183,7 @@ fn trials(
     .execute();
     for directory in made {
         let path = directory.path().to_owned();
-        directory.close().map_err(|error| not_removed(&path, &error))?;
+        tell(&directory.close().map_err(|error| not_removed(&path, &error))?);
     }
     ending.map_err(|error| Failure::tool(error).into())
 }
@@ -234,11 +234,19 @@ fn rehearsed(
 pub(super) fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
     let failed = |error| wrong(&error);
     for (_, path) in store.leftovers().map_err(failed)?.into_iter().filter(|(run, _)| *run == id) {
-        target::remove(Path::new(&path)).map_err(|error| not_removed(Path::new(&path), &error))?;
+        tell(&target::remove(Path::new(&path)).map_err(|error| not_removed(Path::new(&path), &error))?);
         store.remove_leftover(id, &path).map_err(failed)?;
     }
     store.set_owner(id, "").map_err(failed)?;
     Ok(())
+}
+
+/// What stays because others use it.
+fn tell(notes: &[String]) {
+    use std::io::Write;
+    for note in notes {
+        let _ = writeln!(std::io::stderr(), "assay: {note}");
+    }
 }
 
 fn not_removed(path: &Path, error: &std::io::Error) -> Failure {

@@ -1,0 +1,100 @@
+//! Settings of the kernel that set each other, or that are not to be put back: the machine is afterwards as it was.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::sandbox::{Sandbox, errors};
+use crate::target_bench::{JOB, can_make, fact, kill_all, left_behind, paused_at, run, succeed};
+
+const BYTES: &str = "/proc/sys/vm/dirty_background_bytes";
+const RATIO: &str = "/proc/sys/vm/dirty_background_ratio";
+
+/// The limit of the whole machine, put back when a test fails, and one test's alone.
+struct Limit {
+    before: [String; 2],
+    _alone: File,
+}
+
+impl Limit {
+    fn new() -> Limit {
+        let alone = File::create(std::env::temp_dir().join("assay-test-limit.lock")).unwrap();
+        flock(&alone, FlockOperation::LockExclusive).unwrap();
+        Limit { before: Limit::now(), _alone: alone }
+    }
+
+    fn now() -> [String; 2] {
+        [BYTES, RATIO].map(|path| std::fs::read_to_string(path).unwrap().trim().to_owned())
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let at = usize::from(self.before[0] == "0");
+        let _ = std::fs::write([BYTES, RATIO][at], &self.before[at]);
+    }
+}
+
+#[test]
+fn an_amount_is_put_back_to_the_share_it_replaced() {
+    if !can_make() {
+        return;
+    }
+    let limit = Limit::new();
+    std::fs::write(RATIO, "11").unwrap();
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let vary = format!("sysfs:{BYTES}=16777216,1073741824");
+    let words = ["run", "job.fio", "-q", "--vary", &vary, "--rounds", "2"];
+    succeed(&sandbox, &words);
+    let set = |cell: u32| fact(&sandbox, "1", cell, &format!("sysfs.{BYTES}"));
+    assert_eq!([set(0), set(1)], ["16777216", "1073741824"]);
+    assert_eq!(Limit::now(), ["0", "11"]);
+    // After a kill as well.
+    let mut child = paused_at(&sandbox, "knobs", &words);
+    assert_eq!(Limit::now()[1], "0");
+    kill_all(&sandbox);
+    child.wait().unwrap();
+    succeed(&sandbox, &["cleanup"]);
+    assert_eq!(Limit::now(), ["0", "11"]);
+    assert_eq!(left_behind(&sandbox, 0).len(), 0);
+    drop(limit);
+}
+
+#[test]
+fn a_share_is_put_back_to_the_amount_it_replaced() {
+    if !can_make() {
+        return;
+    }
+    let limit = Limit::new();
+    std::fs::write(BYTES, "52428800").unwrap();
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    // Both at once, too: only the last one set holds, and both come back.
+    for target in [&[][..], &["-t", "sysfs:/proc/sys/vm/dirty_background_bytes=16777216"]] {
+        let vary = format!("sysfs:{RATIO}=5,7");
+        succeed(&sandbox, &[&["run", "job.fio", "-q", "--vary", &vary, "--rounds", "1"], target].concat());
+        assert_eq!(Limit::now(), ["52428800", "0"]);
+    }
+    drop(limit);
+}
+
+#[test]
+fn a_setting_that_does_not_take_back_what_it_says_is_not_changed() {
+    if !can_make() {
+        return;
+    }
+    // It can be read only; others take one value and never another again.
+    let setting = "/proc/sys/kernel/osrelease";
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let target = format!("sysfs:{setting}=6");
+    let output = run(&sandbox, &["run", "job.fio", "-q", "--vary", "bs=4k,8k", "-t", &target]);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("osrelease could not be put back afterwards: "), "{said}");
+    assert!(said.contains("hint: set it yourself before the run"), "{said}");
+    assert_eq!(left_behind(&sandbox, 0).len(), 0);
+    assert!(!Path::new(&sandbox.path().join("registered")).exists());
+}
