@@ -1,4 +1,4 @@
-//! The other end: one request on standard input, one reply on standard output, nothing else.
+//! The other end: one request on standard input, one reply, a line, on standard output, nothing else.
 
 use std::io::{Read, Write};
 use std::process::Command;
@@ -9,7 +9,8 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use super::time_limit::TimeLimit;
+use super::stall::Rings;
+use super::time_limit::{Limit, TimeLimit};
 use super::{Answer, PROTOCOL, Reply, Request, descendants};
 use crate::engine::{self, Engine, EngineError, EngineKind, Task};
 use crate::observe::{self, Observer};
@@ -29,8 +30,10 @@ pub fn serve() -> Result<(), String> {
         return Err(format!("the request has protocol {}, this agent knows {PROTOCOL}", request.protocol));
     }
     let reply = if request.rehearsal { rehearse(&request) } else { execute(&request) };
-    let bytes = serde_json::to_vec(&reply).map_err(|e| format!("the reply cannot be written: {e}"))?;
-    std::io::stdout().write_all(&bytes).map_err(|e| format!("the reply cannot be written: {e}"))
+    let unwritable = |error: &dyn std::fmt::Display| format!("the reply cannot be written: {error}");
+    let mut bytes = serde_json::to_vec(&reply).map_err(|e| unwritable(&e))?;
+    bytes.push(b'\n');
+    std::io::stdout().write_all(&bytes).map_err(|e| unwritable(&e))
 }
 
 /// Adopts orphans, so that on SIGTERM (also the one the kernel sends when assay itself is killed) everything
@@ -59,39 +62,66 @@ fn die_in_order() -> Result<(), String> {
 }
 
 fn execute(request: &Request) -> Reply {
-    let mut reply = Reply {
-        answer: Answer::Unsupported { reason: String::new() },
-        facts: HostFacts::default(),
-        disturbance: None,
-    };
+    let mut reply = nothing_yet();
     // First of all: it calibrates its clock while the facts are looked up.
     let engine = engine::of(request.engine);
-    match prepare(request) {
-        Ok(mut ready) => {
-            reply.facts = target::facts(&request.target, &ready);
+    let prepared = unhung(&reply, || {
+        prepare(request).map(|ready| {
+            let facts = target::facts(&request.target, &ready);
+            (ready, facts)
+        })
+    });
+    match prepared {
+        Ok((mut ready, facts)) => {
+            reply.facts = facts;
             let watch = target::Interference::look(&request.target.watched());
-            let answer = observed(request, engine.as_ref(), &reply);
+            reply.answer = observed(request, engine.as_ref(), &reply);
             reply.disturbance = Some(watch.since());
-            let mut answer = after_hook(request, answer);
             let mut notes = std::mem::take(&mut ready.notes);
-            notes.extend(target::release(&request.target, ready));
-            if let Answer::Done(outcome) = &mut answer {
+            let after = unhung(&reply, || {
+                let after = request.after.as_ref().map_or(Ok(()), |script| hook("after", script, request));
+                notes.extend(target::release(&request.target, ready));
+                after
+            });
+            match after {
+                Err(failed) if matches!(reply.answer, Answer::Done(_)) => reply.answer = failed,
+                _ => {}
+            }
+            if let Answer::Done(outcome) = &mut reply.answer {
                 outcome.notes.splice(0..0, notes);
             }
-            reply.answer = answer;
         }
         Err(failed) => reply.answer = failed,
     }
     reply
 }
 
+fn nothing_yet() -> Reply {
+    Reply {
+        answer: Answer::Unsupported { reason: String::new() },
+        facts: HostFacts::default(),
+        disturbance: None,
+    }
+}
+
 /// Makes the target once to see that it can be made; what lasts longer than a trial stays for the first one.
 fn rehearse(request: &Request) -> Reply {
-    let answer = match target::rehearse(&request.target) {
+    let reply = nothing_yet();
+    let answer = match unhung(&reply, || target::rehearse(&request.target).map_err(not_ready)) {
         Ok(()) => Answer::Done(Outcome::default()),
-        Err(error) => not_ready(error),
+        Err(failed) => failed,
     };
-    Reply { answer, facts: HostFacts::default(), disturbance: None }
+    Reply { answer, ..reply }
+}
+
+/// Does what no time limit is for; but nobody may wait for I/O for ever there either.
+fn unhung<T>(so_far: &Reply, work: impl FnOnce() -> Result<T, Answer>) -> Result<T, Answer> {
+    let watch = watched(Limit::Waits(Rings::Anything), so_far);
+    let result = work();
+    match watch.end() {
+        Some(reason) => Err(stopped(reason, Vec::new())),
+        None => result,
+    }
 }
 
 /// The same state before each trial; then the hook.
@@ -133,14 +163,6 @@ fn lost(answer: Answer, target: &target::TargetSpec) -> Answer {
     }
 }
 
-fn after_hook(request: &Request, answer: Answer) -> Answer {
-    let Some(script) = &request.after else { return answer };
-    match hook("after", script, request) {
-        Err(failed) if matches!(answer, Answer::Done(_)) => failed,
-        _ => answer,
-    }
-}
-
 fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
     let failed = |reason: String, output: String| Answer::Failed {
         kind: FailureKind::Passing,
@@ -166,18 +188,37 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
     Err(failed(format!("the {which} hook failed: {}", output.status), words))
 }
 
-/// Limits the time of engines that work in this process (the others end their programs themselves); without a limit
-/// nobody may wait for I/O for ever.
-fn time_limit(request: &Request, so_far: &Reply) -> TimeLimit {
-    let here = matches!(request.engine, EngineKind::Native | EngineKind::Null | EngineKind::Bare);
-    let seconds = request.task.timeout_s.map(|seconds| if here { seconds } else { f64::INFINITY });
-    let so_far = so_far.clone();
-    let last_word = move |reason| {
-        let reply = Reply { answer: stopped(reason, Vec::new()), ..so_far };
-        let bytes = serde_json::to_vec(&reply).unwrap_or_default();
+/// What the engine's run may not pass.
+fn limit_of(engine: EngineKind, timeout_s: Option<f64>) -> Limit {
+    match (timeout_s, engine) {
+        (Some(seconds), EngineKind::Native | EngineKind::Null | EngineKind::Bare) => Limit::Seconds(seconds),
+        (Some(seconds), _) => Limit::EnginesOwn(seconds),
+        // Any program may have a ring for what is no I/O on storage, and be idle.
+        (None, EngineKind::Command) => Limit::Waits(Rings::Anything),
+        (None, _) => Limit::Waits(Rings::OnlyIo),
+    }
+}
+
+/// Watches a limit; where nothing else helps, the reply is that it was passed.
+fn watched(limit: Limit, so_far: &Reply) -> TimeLimit {
+    let mut reply = so_far.clone();
+    let last_word = move |reason: String, left: Vec<i32>| {
+        // What failed before is what is told.
+        if !matches!(reply.answer, Answer::Failed { .. }) {
+            reply.answer = stopped(reason, Vec::new());
+        }
+        if let Answer::Failed { kind, reason, .. } = &mut reply.answer
+            && !left.is_empty()
+        {
+            reason.push_str(&format!("; {}", descendants::cannot_be_ended(&left)));
+            // Another attempt would meet the same, and what is left beside it.
+            *kind = (*kind).max(FailureKind::Lasting);
+        }
+        let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
+        bytes.push(b'\n');
         let _ = std::io::stdout().write_all(&bytes);
     };
-    TimeLimit::start(seconds, last_word)
+    TimeLimit::start(limit, last_word)
 }
 
 fn stopped(reason: String, so_far: Vec<Sample>) -> Answer {
@@ -214,12 +255,17 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
     task.variables
         .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));
     let mut stopped_for = None;
-    let result = engine.prepare(&task).and_then(|()| {
+    // Laying out is no part of what a time limit is for.
+    let prepared = match unhung(reply, || Ok(engine.prepare(&task))) {
+        Ok(prepared) => prepared,
+        Err(failed) => return failed,
+    };
+    let result = prepared.and_then(|()| {
         // Started only now: laying files out is no part of what is measured.
         let mut observers = observe::standard(&request.target.watched());
         observers.extend(asked_for(request, engine, &task)?);
         observers.iter_mut().for_each(|observer| observer.start());
-        let limit = time_limit(request, reply);
+        let limit = watched(limit_of(request.engine, request.task.timeout_s), reply);
         let outcome = engine.run(&task);
         stopped_for = limit.end();
         let mut outcome = outcome?;
@@ -285,5 +331,14 @@ mod tests {
             panic!("no machine can")
         };
         assert!(reason.starts_with("f2fs has no extent-size hint"), "{reason}");
+    }
+
+    #[test]
+    fn every_engine_has_a_limit() {
+        assert_eq!(limit_of(EngineKind::Native, Some(2.0)), Limit::Seconds(2.0));
+        // Their programs they end themselves; what fs_mark's phases do is done by the agent.
+        assert_eq!(limit_of(EngineKind::FsMark, Some(2.0)), Limit::EnginesOwn(2.0));
+        assert_eq!(limit_of(EngineKind::Fio, None), Limit::Waits(Rings::OnlyIo));
+        assert_eq!(limit_of(EngineKind::Command, None), Limit::Waits(Rings::Anything));
     }
 }

@@ -48,3 +48,27 @@ pub(super) fn kill_all(pid: i32) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
+
+/// Those of `pids` of which a thread waits uninterruptibly: after SIGKILL they hang in the kernel.
+pub(super) fn that_hang(pids: &[i32]) -> Vec<i32> {
+    let uninterruptible = |pid: &i32| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        tasks
+            .filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok())
+            // `12 (name, which may hold anything) D …`
+            .any(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('D')))
+    };
+    pids.iter().copied().filter(uninterruptible).collect()
+}
+
+/// Words that [`cannot_be_ended`] always has.
+pub(super) const CANNOT_BE_ENDED: &str = "cannot be ended";
+
+/// Says that these processes are left.
+pub(super) fn cannot_be_ended(pids: &[i32]) -> String {
+    let numbers = pids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
+    match pids {
+        [_] => format!("process {numbers} {CANNOT_BE_ENDED}: it hangs in the kernel"),
+        _ => format!("processes {numbers} {CANNOT_BE_ENDED}: they hang in the kernel"),
+    }
+}

@@ -8,11 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::{Answer, LaunchError, Launcher, Reply, Request};
+use super::{Answer, LaunchError, Launcher, Reply, Request, descendants};
 use crate::record::{FailureKind, HostFacts};
 
 /// How long an agent may take to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long one that has answered may take; only its memory is left to be given back.
+const AFTER_ANSWER: Duration = Duration::from_secs(3);
+/// How long one that was killed may take; longer takes only one that hangs in the kernel.
+const AFTER_KILL: Duration = Duration::from_secs(2);
+/// How long the output of an agent that has ended is read on: what it started may hold the pipe for ever.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How much longer than the task's own limit an agent may take (layout, settling, hooks).
 const ALLOWANCE: Duration = Duration::from_secs(600);
 
@@ -40,28 +46,34 @@ impl Launcher for Local {
         if let Some(mut stdin) = child.stdin.take() {
             let _ = stdin.write_all(&input);
         }
-        let output = collect(child.stdout.take());
-        let errors = collect(child.stderr.take());
-        let limit = request.task.timeout_s.map(|s| Duration::from_secs_f64(s) + ALLOWANCE);
-        let text = match wait(&output, limit, cancelled) {
+        let output = chunks(child.stdout.take());
+        let errors = chunks(child.stderr.take());
+        // A limit that does not fit is none.
+        let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
+        let text = match wait(&output, &mut child, limit, cancelled) {
             Waited::Answered(text) => text,
-            Waited::Cancelled => {
-                stop(&mut child);
-                return Err(LaunchError::Cancelled);
-            }
+            Waited::Cancelled => return Err(LaunchError::Cancelled { left: stop(&mut child) }),
             Waited::TooLong => {
-                stop(&mut child);
-                return Ok(dead("the trial passed its time limit and was stopped", &errors));
+                let left = stop(&mut child);
+                return Ok(with_left(
+                    dead("the trial passed its time limit and was stopped", &errors),
+                    &left,
+                ));
             }
         };
-        let status = child.wait();
+        let (status, left) = match ended(&mut child, AFTER_ANSWER) {
+            Some(status) => (Some(status), Vec::new()),
+            None => (None, kill(&mut child)),
+        };
         if cancelled.load(Ordering::SeqCst) {
-            return Err(LaunchError::Cancelled);
+            return Err(LaunchError::Cancelled { left });
         }
-        match serde_json::from_slice(&text) {
-            Ok(reply) => Ok(reply),
-            Err(_) => Ok(dead(&format!("the agent {}", how_it_ended(status)), &errors)),
-        }
+        let reply = match serde_json::from_slice(&text) {
+            Ok(reply) => reply,
+            Err(_) => dead(&format!("the agent {}", how_it_ended(status)), &errors),
+        };
+        Ok(with_left(reply, &left))
     }
 }
 
@@ -90,58 +102,137 @@ enum Waited {
     TooLong,
 }
 
-fn wait(output: &Receiver<Vec<u8>>, limit: Option<Duration>, cancelled: &AtomicBool) -> Waited {
+/// Waits for the reply, which is a line: who holds the agent's standard output besides need not let go of it.
+fn wait(
+    output: &Receiver<Vec<u8>>,
+    child: &mut Child,
+    limit: Option<Duration>,
+    cancelled: &AtomicBool,
+) -> Waited {
     let begun = Instant::now();
+    let mut text = Vec::new();
+    let mut gone: Option<Instant> = None;
     loop {
         match output.recv_timeout(Duration::from_millis(50)) {
-            Ok(text) => return Waited::Answered(text),
-            Err(RecvTimeoutError::Disconnected) => return Waited::Answered(Vec::new()),
+            Ok(chunk) => {
+                text.extend(chunk);
+                if text.ends_with(b"\n") {
+                    return Waited::Answered(text);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return Waited::Answered(text),
             Err(RecvTimeoutError::Timeout) if cancelled.load(Ordering::SeqCst) => return Waited::Cancelled,
             Err(RecvTimeoutError::Timeout) if limit.is_some_and(|limit| begun.elapsed() > limit) => {
                 return Waited::TooLong;
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                let has_ended = !matches!(child.try_wait(), Ok(None));
+                if has_ended && gone.get_or_insert_with(Instant::now).elapsed() > LAST_WORDS {
+                    return Waited::Answered(text);
+                }
+            }
         }
     }
 }
 
-/// Reads a stream to its end on a thread of its own, so that neither side blocks on a full pipe.
-pub(super) fn collect(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+/// What a stream says, read on a thread of its own, so that neither side blocks on a full pipe; disconnected at its end.
+pub(super) fn chunks(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            let _ = stream.read_to_end(&mut bytes);
+        let Some(mut stream) = stream else { return };
+        let mut chunk = vec![0; 1 << 16];
+        loop {
+            match stream.read(&mut chunk) {
+                Ok(count) if count > 0 => {
+                    if sender.send(chunk[..count].to_vec()).is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                _ => return,
+            }
         }
-        let _ = sender.send(bytes);
     });
     receiver
 }
 
-/// SIGTERM, patience, then SIGKILL.
-fn stop(child: &mut Child) {
-    let pid = rustix::process::Pid::from_child(child);
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+/// All of a stream; where its end does not come within a second, what has come until then.
+pub(super) fn words(stream: &Receiver<Vec<u8>>) -> String {
     let begun = Instant::now();
-    while begun.elapsed() < GRACE {
-        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    let mut bytes = Vec::new();
+    while let Ok(chunk) = stream.recv_timeout(LAST_WORDS.saturating_sub(begun.elapsed())) {
+        bytes.extend(chunk);
     }
-    super::descendants::kill_all(pid.as_raw_nonzero().get());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// SIGTERM, patience, then SIGKILL; the processes that hang in the kernel and so are left.
+fn stop(child: &mut Child) -> Vec<i32> {
+    let pid = rustix::process::Pid::from_child(child);
+    // Once it has ended they are no longer its descendants.
+    let family = descendants::all(pid.as_raw_nonzero().get());
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    let mut left = if ended(child, GRACE).is_some() { Vec::new() } else { kill(child) };
+    left.extend(descendants::that_hang(&family));
+    left.sort_unstable();
+    left.dedup();
+    left
+}
+
+/// SIGKILL for it and all it has started; those that hang in the kernel and so are left.
+fn kill(child: &mut Child) -> Vec<i32> {
+    let pid = rustix::process::Pid::from_child(child).as_raw_nonzero().get();
+    let mut family = descendants::all(pid);
+    family.push(pid);
+    descendants::kill_all(pid);
     let _ = child.kill();
-    let _ = child.wait();
+    if ended(child, AFTER_KILL).is_none() {
+        let hanging = descendants::that_hang(&family);
+        return if hanging.is_empty() { vec![pid] } else { hanging };
+    }
+    descendants::that_hang(&family)
+}
+
+/// Waits a while for a process's end; `None`: it has not ended.
+fn ended(child: &mut Child, patience: Duration) -> Option<std::io::Result<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(Ok(status)),
+            Err(error) => return Some(Err(error)),
+            Ok(None) if begun.elapsed() >= patience => return None,
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// The reply, told with the processes that are left.
+fn with_left(mut reply: Reply, left: &[i32]) -> Reply {
+    if left.is_empty() {
+        return reply;
+    }
+    let told = descendants::cannot_be_ended(left);
+    match &mut reply.answer {
+        Answer::Done(outcome) => outcome.notes.push(told),
+        // Another attempt would meet the same, and what is left beside it.
+        Answer::Failed { kind, reason, .. } => {
+            if !reason.contains(descendants::CANNOT_BE_ENDED) {
+                reason.push_str(&format!("; {told}"));
+            }
+            *kind = (*kind).max(FailureKind::Lasting);
+        }
+        Answer::Unsupported { reason } => reason.push_str(&format!("; {told}")),
+    }
+    reply
 }
 
 fn dead(reason: &str, errors: &Receiver<Vec<u8>>) -> Reply {
-    let words = errors.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
     Reply {
         answer: Answer::Failed {
             kind: FailureKind::Passing,
             reason: reason.to_owned(),
             command: String::new(),
-            output: String::from_utf8_lossy(&words).into_owned(),
+            output: words(errors),
             so_far: Vec::new(),
         },
         facts: HostFacts::default(),
@@ -149,13 +240,64 @@ fn dead(reason: &str, errors: &Receiver<Vec<u8>>) -> Reply {
     }
 }
 
-fn how_it_ended(status: std::io::Result<ExitStatus>) -> String {
+fn how_it_ended(status: Option<std::io::Result<ExitStatus>>) -> String {
     match status {
-        Ok(status) => match (status.signal(), status.code()) {
+        None => "closed its standard output without an answer and did not end".to_owned(),
+        Some(Ok(status)) => match (status.signal(), status.code()) {
             (Some(9), _) => "was killed (SIGKILL; out of memory?)".to_owned(),
             (Some(signal), _) => format!("died of signal {signal}"),
             (None, code) => format!("ended with code {} and no answer", code.unwrap_or(-1)),
         },
-        Err(error) => format!("could not be waited for: {error}"),
+        Some(Err(error)) => format!("could not be waited for: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn answered(script: &str) -> (Vec<u8>, Duration) {
+        let mut child = shell(script);
+        let output = chunks(child.stdout.take());
+        let begun = Instant::now();
+        let waited = wait(&output, &mut child, Some(Duration::from_secs(20)), &AtomicBool::new(false));
+        let took = begun.elapsed();
+        assert_eq!(stop(&mut child), Vec::<i32>::new());
+        match waited {
+            Waited::Answered(text) => (text, took),
+            _ => panic!("no answer"),
+        }
+    }
+
+    #[test]
+    fn a_reply_is_a_line_whoever_holds_the_pipe() {
+        // It lives on; one that it has left lives on; it ended without a line, and one that it has left lives on.
+        for script in ["echo reply; exec sleep 30", "sleep 30 & echo reply", "sleep 30 & printf reply"] {
+            let (text, took) = answered(script);
+            assert_eq!(text.trim_ascii(), b"reply", "{script}");
+            assert!(took < Duration::from_secs(5), "{script}: {took:?}");
+        }
+        assert_eq!(answered("printf reply").0, b"reply");
+    }
+
+    #[test]
+    fn last_words_are_told_though_the_pipe_is_held() {
+        let mut child = shell("echo words >&2; exec sleep 30");
+        let errors = chunks(child.stderr.take());
+        assert_eq!(words(&errors), "words\n");
+        assert_eq!(stop(&mut child), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn what_is_left_is_told_and_the_trial_not_tried_again() {
+        let failed = with_left(dead("it hangs", &chunks(Some(std::io::empty()))), &[7, 9]);
+        let Answer::Failed { kind, reason, .. } = failed.answer else { panic!("{failed:?}") };
+        assert_eq!(reason, "it hangs; processes 7, 9 cannot be ended: they hang in the kernel");
+        assert_eq!(kind, FailureKind::Lasting);
     }
 }

@@ -97,7 +97,21 @@ pub enum LaunchError {
     },
     /// Ctrl-C or SIGTERM.
     #[error("interrupted")]
-    Cancelled,
+    Cancelled {
+        /// Processes that hang in the kernel and so are left.
+        left: Vec<i32>,
+    },
+}
+
+impl LaunchError {
+    /// What is left running, in words; `None`: nothing.
+    #[must_use]
+    pub fn left(&self) -> Option<String> {
+        match self {
+            LaunchError::Cancelled { left } if !left.is_empty() => Some(descendants::cannot_be_ended(left)),
+            _ => None,
+        }
+    }
 }
 
 /// Starts trials somewhere.

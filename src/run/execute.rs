@@ -214,7 +214,10 @@ impl Execution<'_> {
         let request = (self.request)(cell, round);
         let reply = match self.launcher.launch(&request, self.cancelled) {
             Ok(reply) => reply,
-            Err(LaunchError::Cancelled) => return Ok(Attempt::Interrupted),
+            Err(error @ LaunchError::Cancelled { .. }) => {
+                self.run.notes.extend(error.left());
+                return Ok(Attempt::Interrupted);
+            }
             Err(error) => return Err(RunError::Launch(error)),
         };
         let limits = self.limits.disturbance.and_then(|limits| limits_for(request.engine, limits));

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
-use super::{journal, registry, removal};
+use super::{frozen, journal, registry, removal};
 
 /// The file that says a directory was made by assay and may be removed by it.
 pub const MARK: &str = ".assay-work";
@@ -68,13 +68,15 @@ impl Drop for WorkDirectory {
 /// there is no error. Returns notes about what stays because others use it.
 ///
 /// # Errors
-/// A directory without the mark, one in which others have mounted something, or the system's words; [`hint_of`] says what
-/// helps.
+/// A directory without the mark, one in which others have mounted something, a filesystem that hangs, or the system's
+/// words; [`hint_of`] says what helps.
 pub fn remove(path: &Path) -> std::io::Result<Vec<String>> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
         Ok(found) if found.is_dir() => {
+            // Here the wait of who removes something would be assay's own, and nothing could end it.
+            frozen::takes_changes(path)?;
             let has_entries = std::fs::read_dir(path)?.next().is_some();
             if has_entries && !path.join(MARK).exists() {
                 return Err(std::io::Error::other(TargetError::NotOurs(path.to_owned())));
@@ -89,7 +91,10 @@ pub fn remove(path: &Path) -> std::io::Result<Vec<String>> {
             removal::empty(&real, |_| false)?;
             std::fs::remove_dir(&real).map(|()| notes)
         }
-        Ok(found) if found.is_file() => std::fs::remove_file(path).map(|()| Vec::new()),
+        Ok(found) if found.is_file() => {
+            frozen::takes_changes(path)?;
+            std::fs::remove_file(path).map(|()| Vec::new())
+        }
         Ok(_) => Err(std::io::Error::other(format!("{} is neither a file nor a directory", path.display()))),
     }
 }

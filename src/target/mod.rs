@@ -9,6 +9,7 @@
 mod directory;
 mod error;
 mod extent_size;
+mod frozen;
 mod guest_disk;
 mod journal;
 mod knobs;

@@ -436,7 +436,7 @@ fn cancelled_in_the_middle_of_a_round_it_ends_there_and_nothing_is_recorded_of_t
     let script = |cell, round, _| {
         if (cell, round) == (1, 1) {
             cancelled.store(true, Ordering::SeqCst);
-            return Err(LaunchError::Cancelled);
+            return Err(LaunchError::Cancelled { left: Vec::new() });
         }
         done()
     };

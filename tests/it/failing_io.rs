@@ -379,29 +379,23 @@ fn calls_that_the_kernel_refuses() {
     }
 }
 
-/// A program that waits for a completion which never comes; no limit was given.
+/// A program may wait for what it likes: a ring or an aio context can be a server's for its clients. (What waits for I/O on
+/// storage is in `hanging_io.rs`.)
 #[test]
-fn io_that_never_comes_ends_a_trial() {
+fn a_command_may_wait_for_completions() {
     if !available("perl") || !cfg!(target_arch = "x86_64") {
         return;
     }
     let sandbox = Sandbox::new();
-    // io_setup(2), then io_getevents(2) without a time.
+    // io_setup(2), then io_getevents(2) for four seconds.
     let script = format!(
-        "my $c = \"\\0\" x 8; syscall({}, 1, $c); my $e = \"\\0\" x 32; $x = ${{X}}; \
-         exit 0 if $x == 1; syscall({}, unpack(\"Q\", $c), 1, 1, $e, 0);",
+        "my $c = \"\\0\" x 8; syscall({}, 1, $c); my $e = \"\\0\" x 32; my $t = pack(\"qq\", 4, 0); $x = ${{X}}; \
+         exit 0 if $x == 1; exit(syscall({}, unpack(\"Q\", $c), 1, 1, $e, $t) == 0 ? 0 : 9);",
         libc::SYS_io_setup,
         libc::SYS_io_getevents
     );
-    let begun = std::time::Instant::now();
     let run = ["run", "--vary", "X=1,2", "--rounds", "1", "--keep-disturbed", "--", "perl", "-e", &script];
     let output = sandbox.assay(&run).env("ASSAY_TEST_STALL_S", "2").output().unwrap();
-    let said = errors(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("no progress: process") && said.contains("(perl) has waited for I/O for 2 s"),
-        "{said}"
-    );
-    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
-    sandbox.no_process_left(std::time::Duration::from_secs(5));
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(sandbox.export("1").trials[..2].iter().all(|trial| trial.elapsed_s < 20.0));
 }

@@ -29,6 +29,7 @@ mod golden;
 mod guests;
 mod guests_devices;
 mod guests_failing;
+mod hanging_io;
 mod import;
 mod iolog;
 mod jobs;

@@ -235,14 +235,14 @@ fn wait_for_the_job(agent: u32) {
 }
 
 /// A mounted ext4 image; unmounted, thawed first, also when the test fails.
-struct Frozen {
+pub(crate) struct Frozen {
     image_device: String,
-    at: PathBuf,
+    pub(crate) at: PathBuf,
 }
 
 impl Frozen {
     /// `None` where one cannot mount; says so.
-    fn mount(directory: &Path) -> Option<Frozen> {
+    pub(crate) fn mount(directory: &Path) -> Option<Frozen> {
         if !rustix::process::geteuid().is_root() || !available("losetup") {
             eprintln!("SKIPPED: only root can mount");
             return None;
@@ -272,7 +272,7 @@ impl Frozen {
         Some(frozen)
     }
 
-    fn set(&self, frozen: bool) -> bool {
+    pub(crate) fn set(&self, frozen: bool) -> bool {
         let how = if frozen { "-f" } else { "-u" };
         Command::new("fsfreeze").arg(how).arg(&self.at).status().is_ok_and(|status| status.success())
     }

@@ -204,7 +204,7 @@ fn rehearsed(
         seen.push(asked.target.setup.clone());
         let asked = Request { rehearsal: true, before: None, after: None, ..asked };
         let reply = match launcher.launch(&asked, cancelled) {
-            Err(LaunchError::Cancelled) => return Ok(false),
+            Err(LaunchError::Cancelled { .. }) => return Ok(false),
             other => other.map_err(Failure::tool)?,
         };
         let (reason, output) = match reply.answer {

@@ -99,9 +99,10 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
         .map_err(|e| failed(format!("no pipe: {e}")))?;
     let parent = rustix::process::getpid();
     #[expect(unsafe_code, reason = "fio's jobs are processes, and std has no fork")]
-    // SAFETY: the agent's only other thread sleeps in a read of the signal pipe and holds no lock; glibc makes
-    // malloc usable in the child. The child runs `work` and leaves by _exit, so that nothing of the parent's
-    // (buffers, destructors) runs twice.
+    // SAFETY: the agent has two other threads, both past their start: one sleeps in a read of the signal pipe, the
+    // other watches the time and now and then reads /proc. They take no lock but malloc's, which glibc keeps usable
+    // in the child. The child runs `work` and leaves by _exit, so that nothing of the parent's (buffers, destructors)
+    // runs twice.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         let errno = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN);
@@ -116,6 +117,10 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
         if rustix::process::getppid() != Some(parent) {
             // It died before the line above could be heard.
             exit_now(1);
+        }
+        // The agent's standard output is its reply's: one that hangs in the kernel must not hold it open.
+        if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+            let _ = rustix::stdio::dup2_stdout(&null);
         }
         let result = caught(job, work);
         let bytes = serde_json::to_vec(&result).unwrap_or_default();

@@ -13,7 +13,7 @@ use super::accelerator::Accelerator;
 use super::channel::{BEAT, FromGuest, line, listen};
 use super::error::GuestError;
 use super::machine::Machine;
-use crate::launch::local::collect;
+use crate::launch::local::{chunks, words};
 use crate::launch::{Reply, Request};
 
 /// Where the processor executes it, a guest that has not come up until then never will.
@@ -62,7 +62,7 @@ impl Guest {
         let mut child = machine.start().map_err(Ended::Dead)?;
         let stdin = child.stdin.take();
         let messages = listen(child.stdout.take());
-        let errors = collect(child.stderr.take());
+        let errors = chunks(child.stderr.take());
         let mut guest = Guest {
             child,
             stdin,
@@ -149,8 +149,7 @@ impl Guest {
     /// Ends it and tells its last words.
     fn dead(&mut self, what: &str) -> GuestError {
         self.end();
-        let emulator = self.errors.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
-        let mut words = String::from_utf8_lossy(&emulator).trim().to_owned();
+        let mut words = words(&self.errors).trim().to_owned();
         let console = last_words(&self.console, 0);
         if !console.is_empty() {
             words.push_str(if words.is_empty() { "" } else { "\n" });

@@ -138,7 +138,7 @@ fn converse(reader: File, writer: File, missing: Vec<String>) -> Result<(), Stri
             serde_json::from_slice(&text).map_err(|error| format!("the request is not one: {error}"))?;
         let reply = match work_directory(&request).map(|()| local.launch(&request, &never)) {
             Ok(Ok(reply)) => reply,
-            Ok(Err(LaunchError::Cancelled)) => failed("interrupted".to_owned()),
+            Ok(Err(LaunchError::Cancelled { .. })) => failed("interrupted".to_owned()),
             Ok(Err(error)) => failed(error.to_string()),
             Err(error) => failed(error),
         };

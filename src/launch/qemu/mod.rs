@@ -272,7 +272,7 @@ fn worse(inside: Disturbance, here: &Disturbance) -> Disturbance {
 
 fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
     match ended {
-        Ended::Cancelled => Err(LaunchError::Cancelled),
+        Ended::Cancelled => Err(LaunchError::Cancelled { left: Vec::new() }),
         Ended::Dead(error) => {
             let reason = match (error.to_string(), error.hint()) {
                 (reason, hint) if hint.is_empty() => reason,
