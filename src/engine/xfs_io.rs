@@ -83,13 +83,27 @@ fn arguments(task: &Task, commands: &str, flags: &[&str]) -> Vec<String> {
     words
 }
 
-/// What went wrong although the exit code is 0: xfs_io goes on after many errors, and says them as `pwrite: No space left`
-/// or `command "x" not found`.
+/// How xfs_io begins to say that a command was not done, where that is not the command's name.
+const COMPLAINTS: [&str; 7] = [
+    "bad argument count ",
+    "non-numeric ",
+    "foreign file active, ",
+    "no mapped regions, ",
+    "no mapping of range ",
+    "XFS_IOC_",
+    "fallocate: ",
+];
+
+/// What went wrong although the exit code is 0: xfs_io goes on after many errors, and says them as `pwrite: No space left`,
+/// `command "x" not found` or in words of their own.
 fn trouble(commands: &str, output: &str) -> Option<String> {
     let names: Vec<&str> = commands.lines().filter_map(|command| command.split_whitespace().next()).collect();
     let complains = |line: &str| {
         let unknown = line.starts_with("command \"") && line.ends_with("not found");
-        unknown || names.iter().any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(": ")))
+        let said = COMPLAINTS.iter().any(|start| line.starts_with(start));
+        unknown
+            || said
+            || names.iter().any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(": ")))
     };
     if let Some(line) = output.lines().map(str::trim).find(|line| complains(line)) {
         return Some(format!("xfs_io says: {line}"));
@@ -140,6 +154,18 @@ mod tests {
                 "says: fsync: Input/output error",
             ),
             ("pwrite 0 8\nbogus", format!("{good}command \"bogus\" not found\n"), "\"bogus\" not found"),
+            (
+                "pwrite 0 8\nfzero 0",
+                format!("{good}bad argument count 1 to fzero\n"),
+                "says: bad argument count",
+            ),
+            ("mw 0 8", "no mapped regions, try 'help mmap'\n".to_owned(), "no mapped regions"),
+            (
+                "extsize 1m",
+                "foreign file active, extsize command is for XFS filesystems only\n".to_owned(),
+                "is for XFS filesystems only",
+            ),
+            ("reflink x", "XFS_IOC_CLONE_RANGE: Operation not supported\n".to_owned(), "not supported"),
             ("pwrite 0 8\npwrite 8 8", good.to_owned(), "1 of 2"),
             ("pread 9 8", nothing.to_owned(), "moved nothing at offset 9"),
         ] {

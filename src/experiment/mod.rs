@@ -17,6 +17,7 @@ mod toml_reader;
 mod tool_settings;
 mod vary;
 mod written;
+mod xfs_io_script;
 
 pub use described::{
     Assignment, EngineChoice, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated, StopRule,

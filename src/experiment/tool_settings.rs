@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::described::EngineChoice;
+use super::xfs_io_script;
 use crate::units::{parse_bytes, parse_duration_s};
 use crate::workload::{nearest, variables};
 
@@ -74,27 +75,6 @@ const XFS_IO: &[Setting] = &[
     ("file", Kind::Name),
     ("direct", Kind::Truth),
     ("sync", Kind::Truth),
-];
-
-/// Commands of xfs_io that reach other files than the trial's, change the filesystem it lies on, or end the script; with
-/// their short names.
-const REFUSED_COMMANDS: [&str; 16] = [
-    "open",
-    "o",
-    "swapext",
-    "log_writes",
-    "flink",
-    "label",
-    "add_enckey",
-    "rm_enckey",
-    "set_encpolicy",
-    "scrub",
-    "repair",
-    "freeze",
-    "thaw",
-    "shutdown",
-    "quit",
-    "q",
 ];
 
 /// The engines that have settings of their own.
@@ -247,7 +227,7 @@ impl Kind {
                 let wrong = || format!("'{text}' is not the name of a file in the trial's directory");
                 if plain { Ok(text.to_owned()) } else { Err(wrong()) }
             }
-            Kind::Commands => commands(text),
+            Kind::Commands => xfs_io_script::read(text),
             Kind::Phases => phases(text),
         }
     }
@@ -267,30 +247,6 @@ fn phases(text: &str) -> Result<String, String> {
             Err(format!("'{}' is not create, then chown, unlink or both, divided by commas", words.join(",")))
         }
     }
-}
-
-/// Commands a line each, looked at one by one.
-fn commands(text: &str) -> Result<String, String> {
-    let all: Vec<&str> =
-        text.split([';', '\n']).map(str::trim).filter(|command| !command.is_empty()).collect();
-    if all.is_empty() {
-        return Err("there is no command; write e.g. \"pwrite 0 64m; fsync\"".to_owned());
-    }
-    for command in &all {
-        let mut words = command.split_whitespace();
-        let name = words.next().unwrap_or_default();
-        if REFUSED_COMMANDS.contains(&name) {
-            return Err(format!(
-                "'{command}': xfs_io works on the trial's own file here; {name} would leave it, take it out"
-            ));
-        }
-        if matches!(name, "pwrite" | "w" | "pread" | "r")
-            && words.any(|word| word.starts_with('-') && word.contains(['C', 'q']))
-        {
-            return Err(format!("'{command}': -C and -q hide the result; take them out"));
-        }
-    }
-    Ok(all.join("\n"))
 }
 
 #[cfg(test)]
@@ -338,10 +294,10 @@ mod tests {
             (FsMark, "phase_sync", "1", "there are no phases"),
             (FsMark, "per_directory", "10", "there are no subdirectories"),
             (XfsIo, "file", "../x", "not the name of a file"),
-            (XfsIo, "commands", "pwrite 0 1m; open /etc/passwd", "would leave it"),
+            (XfsIo, "commands", "pwrite 0 1m; open /etc/passwd", "open is none of the commands"),
             (XfsIo, "commands", "pwrite -C 0 1m", "hide the result"),
             (XfsIo, "commands", "w -qd 0 1m", "hide the result"),
-            (XfsIo, "commands", "o -f /etc/passwd", "would leave it"),
+            (XfsIo, "commands", "o -f /etc/passwd", "o is none of the commands"),
             (XfsIo, "commands", " ;", "no command"),
             (XfsIo, "direct", "1", "needs [xfs_io] commands"),
         ] {
