@@ -44,6 +44,8 @@ const KINDS: [(DeviceKind, &str, Option<u64>, &[&str]); 8] = [
     (DeviceKind::VirtioBlk, "virtio_blk", None, &["cache"]),
     (DeviceKind::Nvme, "nvme", None, &["cache"]),
 ];
+/// What the emulator does with what is written to a guest's disk: `cache=` of qemu's `-drive`; the first where nothing is said.
+pub const CACHES: [&str; 5] = ["none", "writeback", "writethrough", "directsync", "unsafe"];
 /// Smaller than this holds no filesystem and no job.
 const SMALLEST: u64 = 64 << 10;
 
@@ -120,6 +122,18 @@ impl Device {
             Err(error) => Err(no_such(text, first, &error)),
         }
     }
+
+    /// One of [`CACHES`], of a guest's disk.
+    #[must_use]
+    pub fn cache(&self) -> Option<&str> {
+        match self {
+            Device::Made { kind, options, .. } if kind.only_in_guests() => {
+                let given = options.iter().find(|(name, _)| name == "cache");
+                Some(given.map_or(CACHES[0], |(_, value)| value.as_str()))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// `lop:1g` is a misspelt kind, not a file of that name.
@@ -160,6 +174,9 @@ fn made<'t>(
                         ["none"] => format!("{name} has no options, so no {option}"),
                         _ => format!("{name} has no option '{option}'; it has {}", known.join(", ")),
                     });
+                }
+                if kind.only_in_guests() && option == "cache" && !CACHES.contains(&value) {
+                    return Err(format!("{name} has no cache={value}; write one of {}", CACHES.join(", ")));
                 }
                 options.push((option.to_owned(), value.to_owned()));
             }
@@ -234,6 +251,7 @@ mod tests {
             ("loop:1q", "'q' in '1q' is not a size unit"),
             ("loop:1g:dio=1", "loop has no option 'dio'; it has direct_io, block_size"),
             ("ram:1g:x=1", "ram has no options, so no x"),
+            ("nvme:1g:cache=bogus", "nvme has no cache=bogus; write one of none, writeback, writethrough,"),
             ("zram:5000", "a multiple of 4k"),
             ("zram:1g:fast", "'fast' behind zram is no option"),
         ] {

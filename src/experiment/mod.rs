@@ -22,7 +22,7 @@ mod xfs_io_script;
 pub use described::{
     Assignment, EngineChoice, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated, StopRule,
 };
-pub use device_spec::{Device, DeviceKind};
+pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
 pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};
 pub use recipe_table::RecipeTable;

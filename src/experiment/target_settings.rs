@@ -59,7 +59,7 @@ pub enum Fresh {
     Trial,
     /// For each round.
     Round,
-    /// Once a run.
+    /// Once a run; in a guest, which lasts a round, for each of them.
     Run,
 }
 
@@ -246,6 +246,7 @@ impl TargetSettings {
         let fresh = match self.fresh.unwrap_or_default() {
             Fresh::Trial => "for each trial",
             Fresh::Round => "for each round",
+            Fresh::Run if self.guest.kernel.is_some() => "for each round: a guest lasts no longer",
             Fresh::Run => "once",
         };
         match (self.fs, device) {
@@ -412,6 +413,11 @@ mod tests {
             "xfs on /dev/no, made for each trial; everything on /dev/no is erased (named with --destroy); \
              mount: a,b; queue/scheduler = none"
         );
+        let once = [("fs", "xfs"), ("device", "ram:1g"), ("fresh", "run")];
+        assert_eq!(said(&once), "xfs on ram:1g, made once");
+        let mut booted = of(&once).unwrap();
+        booted.guest.kernel = Some("/boot/vmlinuz".into());
+        assert_eq!(booted.described()[1], "xfs on ram:1g, made for each round: a guest lasts no longer");
     }
 
     #[test]

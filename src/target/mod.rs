@@ -35,6 +35,7 @@ mod zram;
 
 pub use directory::{MARK, WorkDirectory, hint_of, remove};
 pub use error::TargetError;
+pub use guest_disk::guest_disk_serial;
 pub use obstacles::{obstacle, offered};
 pub use overwrite::{Refusal, may_overwrite};
 pub use registry::abandoned_targets;

@@ -97,7 +97,8 @@ fn room(bytes: u64, below: &Path) -> Option<TargetError> {
 }
 
 fn device(settings: &TargetSettings, below: &Path) -> Option<TargetError> {
-    let Some(Device::Made { kind, bytes, options }) = &settings.device else { return None };
+    let device = settings.device.as_ref()?;
+    let Device::Made { kind, bytes, options } = device else { return None };
     if settings.fs == Some(Filesystem::Tmpfs) {
         return None;
     }
@@ -111,6 +112,8 @@ fn device(settings: &TargetSettings, below: &Path) -> Option<TargetError> {
         DeviceKind::Pmem => pmem::obstacle(*bytes),
         DeviceKind::NullBlk => null_blk::obstacle(),
         DeviceKind::ScsiDebug => scsi_debug::obstacle(),
-        DeviceKind::VirtioBlk | DeviceKind::Nvme => guest_disk::obstacle(*kind, *bytes),
+        DeviceKind::VirtioBlk | DeviceKind::Nvme => {
+            guest_disk::obstacle(*kind, *bytes, device.cache().unwrap_or_default())
+        }
     }
 }

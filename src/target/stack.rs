@@ -106,7 +106,9 @@ impl Builder<'_> {
                 null_blk::make(self.journal, self.name, &name, bytes, options, self.settings.fs.is_some())
             }
             DeviceKind::ScsiDebug => scsi_debug::make(self.journal, self.name, bytes, options),
-            DeviceKind::VirtioBlk | DeviceKind::Nvme => guest_disk::take(kind, bytes),
+            DeviceKind::VirtioBlk | DeviceKind::Nvme => {
+                guest_disk::take(kind, bytes, device.cache().unwrap_or_default())
+            }
         }
     }
 

@@ -119,6 +119,29 @@ fn every_kind_of_device_is_there_in_one_boot() {
 }
 
 #[test]
+fn disks_that_differ_in_their_cache_and_sizes_of_persistent_memory_are_devices_of_their_own() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let kernel = format!("kernel={}", kernels[1]);
+    let vary = "device=virtio_blk:64m,virtio_blk:64m:cache=unsafe,nvme:64m,nvme:64m:cache=writeback,pmem:256m,pmem:128m";
+    let words = ["run", "job.fio", "-q", "--vary", vary, "--rounds", "1", "--keep-disturbed", "-t", &kernel];
+    let run = succeed(&sandbox, &words);
+    all_done(&run, 6);
+    let of = |name| facts_by_level(&run, name).into_iter().map(|(_, value)| value).collect::<Vec<_>>();
+    let devices = of("now.device");
+    assert_eq!(devices[..2], ["vda", "vdb"], "in the order in which the machine was given them");
+    assert!(
+        devices[2] != devices[3] && devices[2..4].iter().all(|name| name.starts_with("nvme")),
+        "{devices:?}"
+    );
+    let sizes = of("device.size");
+    assert_eq!(sizes, [64, 64, 64, 64, 256, 128].map(|mib: u64| (mib << 20).to_string()));
+    let boots: std::collections::BTreeSet<_> = of("now.guest.boot_s").into_iter().collect();
+    assert!(boots.len() <= 2, "{boots:?}");
+}
+
+#[test]
 fn tools_measure_in_guests_with_the_files_they_read() {
     let Some((kernels, _alone)) = kernels() else { return };
     let kernel = format!("kernel={}", kernels[1]);

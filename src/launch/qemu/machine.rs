@@ -10,7 +10,7 @@ use super::accelerator::Accelerator;
 use super::channel::PORT;
 use super::error::GuestError;
 use super::needs::{Disk, Needs};
-use crate::target::{DeviceKind, GuestSettings};
+use crate::target::{DeviceKind, GuestSettings, guest_disk_serial};
 
 /// The emulator.
 pub(super) const EMULATOR: &str = "qemu-system-x86_64";
@@ -127,11 +127,12 @@ impl Machine<'_> {
         add("-chardev", "stdio,id=port,signal=off".to_owned());
         add("-device", "virtio-serial-pci".to_owned());
         add("-device", format!("virtserialport,chardev=port,name={PORT}"));
-        for (number, Disk { kind, cache, .. }) in self.needs.disks.iter().enumerate() {
+        for (number, Disk { kind, bytes, cache }) in self.needs.disks.iter().enumerate() {
             let file = text(&self.disk(number));
             add("-drive", format!("if=none,id=disk{number},format=raw,cache={cache},file={file}"));
             let device = if *kind == DeviceKind::Nvme { "nvme" } else { "virtio-blk-pci" };
-            add("-device", format!("{device},drive=disk{number},serial=assay{number}"));
+            let serial = guest_disk_serial(*bytes, cache);
+            add("-device", format!("{device},drive=disk{number},serial={serial}"));
         }
         words.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned));
         words
@@ -196,8 +197,8 @@ mod tests {
         let settings = GuestSettings { arguments: vec!["nosmt".to_owned()], ..GuestSettings::default() };
         let line = line(&settings, &needs);
         for part in [
-            "cache=none,file=/w,,x/guest-0.disk0 -device virtio-blk-pci,drive=disk0",
-            "cache=unsafe,file=/w,,x/guest-0.disk1 -device nvme,drive=disk1",
+            "cache=none,file=/w,,x/guest-0.disk0 -device virtio-blk-pci,drive=disk0,serial=100-none ",
+            "cache=unsafe,file=/w,,x/guest-0.disk1 -device nvme,drive=disk1,serial=100-unsafe ",
             "-m 1030M",
             "rdinit=/init tsc=reliable nosmt",
         ] {

@@ -38,15 +38,17 @@ use kernel_image::KernelImage;
 pub use known_kernels::newest_kernel;
 use machine::Machine;
 use modules::ModuleSet;
-use needs::Needs;
+use needs::{Needs, wanted_pmem};
 pub use offer::{Forecast, GuestOffer, guests_offered};
 
 /// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
 const ALLOWANCE: Duration = Duration::from_secs(630);
 
-/// A kind of guest: all trials with the same settings share it.
+/// A kind of guest: all trials with the same settings share it, as far as they want the same persistent memory.
 struct Kind {
     settings: GuestSettings,
+    /// Bytes of persistent memory; `None`: no trial has wanted any so far.
+    pmem: Option<u64>,
     needs: Needs,
     kernel: Option<KernelImage>,
     initramfs: Option<PathBuf>,
@@ -79,17 +81,20 @@ impl Guests {
     /// # Errors
     /// A program it needs is not on this machine; a file it names cannot be copied.
     pub fn expect(&mut self, request: &Request) -> Result<(), GuestError> {
-        let Some(settings) = guest_of(request) else { return Ok(()) };
-        let at = match self.kinds.iter().position(|kind| kind.settings == *settings) {
+        let Some((settings, pmem)) = guest_of(request) else { return Ok(()) };
+        let fits =
+            |kind: &Kind| kind.holds(settings, pmem) || (kind.settings == *settings && kind.pmem.is_none());
+        let at = match self.kinds.iter().position(fits) {
             Some(at) => at,
             None => {
-                let needs = Needs::of(settings);
-                let settings = settings.clone();
-                self.kinds.push(Kind { settings, needs, kernel: None, initramfs: None, running: None });
+                let (needs, settings) = (Needs::of(settings), settings.clone());
+                self.kinds.push(Kind { settings, pmem, needs, kernel: None, initramfs: None, running: None });
                 self.kinds.len() - 1
             }
         };
-        self.kinds[at].needs.add(request)
+        let kind = &mut self.kinds[at];
+        kind.pmem = kind.pmem.or(pmem);
+        kind.needs.add(request)
     }
 
     /// Whether all the guests can be had: emulator, kernels, modules, room for them and, in `place`, for their disks.
@@ -152,13 +157,18 @@ impl Guests {
     }
 }
 
-/// The settings of the guest a request asks for.
-fn guest_of(request: &Request) -> Option<&GuestSettings> {
-    let settings = &request.target.setup.as_ref()?.settings.guest;
-    settings.kernel.is_some().then_some(settings)
+/// The settings of the guest a request asks for, and the persistent memory it wants there.
+fn guest_of(request: &Request) -> Option<(&GuestSettings, Option<u64>)> {
+    let settings = &request.target.setup.as_ref()?.settings;
+    settings.guest.kernel.is_some().then(|| (&settings.guest, wanted_pmem(settings)))
 }
 
 impl Kind {
+    /// Whether trials with these settings that want so much persistent memory are run in it: of several the first one.
+    fn holds(&self, settings: &GuestSettings, pmem: Option<u64>) -> bool {
+        self.settings == *settings && (pmem.is_none() || self.pmem == pmem)
+    }
+
     fn kernel(&mut self) -> Result<&KernelImage, GuestError> {
         let opened = match self.kernel.take() {
             Some(kernel) => kernel,
@@ -230,8 +240,8 @@ impl Kind {
 
 impl Launcher for Guests {
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
-        let Some(settings) = guest_of(request) else { return self.local.launch(request, cancelled) };
-        let Some(at) = self.kinds.iter().position(|kind| kind.settings == *settings) else {
+        let Some((settings, pmem)) = guest_of(request) else { return self.local.launch(request, cancelled) };
+        let Some(at) = self.kinds.iter().position(|kind| kind.holds(settings, pmem)) else {
             return Ok(failed("a guest is asked for that was not expected".to_owned(), String::new()));
         };
         let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
@@ -298,6 +308,40 @@ fn failed(reason: String, output: String) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trials_that_want_other_persistent_memory_are_run_in_other_guests() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("vmlinuz"), "x").unwrap();
+        let asked = |device: &str| {
+            let mut setup = crate::target::Setup::default();
+            for (key, value) in [("kernel", "vmlinuz"), ("device", device)] {
+                setup.settings.set(key, value, directory.path()).unwrap();
+            }
+            Request {
+                protocol: super::super::PROTOCOL,
+                engine: super::super::EngineKind::Null,
+                task: super::super::Task::default(),
+                target: super::super::TargetSpec { setup: Some(setup), ..Default::default() },
+                rehearsal: false,
+                observe: Vec::new(),
+                before: None,
+                after: None,
+            }
+        };
+        let mut guests = Guests::new(Local::new().unwrap());
+        let devices = ["ram:64m", "pmem:128m", "pmem:1g", "nvme:64m", "pmem:100m", "pmem:1g"];
+        devices.iter().for_each(|device| guests.expect(&asked(device)).unwrap());
+        let of = |device: &str| {
+            let request = asked(device);
+            let (settings, pmem) = guest_of(&request).unwrap();
+            guests.kinds.iter().position(|kind| kind.holds(settings, pmem)).unwrap()
+        };
+        assert_eq!(devices.map(of), [0, 0, 1, 0, 0, 1]);
+        let sizes: Vec<u64> = guests.kinds.iter().map(|kind| kind.needs.pmem_bytes).collect();
+        assert_eq!(sizes, [128 << 20, 1 << 30]);
+        assert_eq!(guests.kinds[0].needs.disks.len(), 1);
+    }
 
     #[test]
     fn time_stolen_from_the_host_is_stolen_from_its_guests() {

@@ -51,6 +51,24 @@ pub(super) struct Needs {
     pub(super) directory: Option<PathBuf>,
 }
 
+/// Bytes that are set aside for persistent memory of a size.
+fn set_aside(bytes: u64) -> u64 {
+    bytes.next_multiple_of(128 << 20)
+}
+
+/// Bytes of persistent memory that a trial is to find; `None`: it uses none. There is one such device in a guest, so trials that
+/// want it in other sizes are run in other guests.
+pub(super) fn wanted_pmem(settings: &TargetSettings) -> Option<u64> {
+    match &settings.device {
+        Some(Device::Made { kind: DeviceKind::Pmem, bytes, .. })
+            if settings.fs != Some(Filesystem::Tmpfs) =>
+        {
+            Some(set_aside(*bytes))
+        }
+        _ => None,
+    }
+}
+
 impl Needs {
     /// What every guest needs.
     pub(super) fn of(settings: &GuestSettings) -> Needs {
@@ -124,18 +142,28 @@ impl Needs {
                 _ => {}
             }
         }
-        if let Some(Device::Made { kind, bytes, options }) = &settings.device {
-            self.device(*kind, *bytes, options);
+        match (&settings.device, settings.fs) {
+            // It is as large as the device, and is made instead of that.
+            (Some(Device::Made { bytes, .. }), Some(Filesystem::Tmpfs)) => {
+                self.memory_bytes = self.memory_bytes.max(*bytes);
+            }
+            (Some(device), fs) => self.device(device, fs.is_some()),
+            (None, _) => {}
         }
         Ok(())
     }
 
-    fn device(&mut self, kind: DeviceKind, bytes: u64, options: &[(String, String)]) {
+    /// `filesystem`: one is made on it.
+    fn device(&mut self, device: &Device, filesystem: bool) {
+        let Device::Made { kind, bytes, options } = device else { return };
+        let (kind, bytes) = (*kind, *bytes);
         let option =
             |name: &str| options.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        // What is written to a null_blk is kept where a filesystem could not live without.
+        let keeps = option("memory_backed").map_or(filesystem, |value| value == "1");
         let in_memory = match kind {
             DeviceKind::Ram | DeviceKind::Zram | DeviceKind::Loop | DeviceKind::ScsiDebug => bytes,
-            DeviceKind::NullBlk if option("memory_backed") == Some("1") => bytes,
+            DeviceKind::NullBlk if keeps => bytes,
             _ => 0,
         };
         self.memory_bytes = self.memory_bytes.max(in_memory);
@@ -148,7 +176,7 @@ impl Needs {
             DeviceKind::Ram => self.driver("brd", Need::Must),
             DeviceKind::Pmem => {
                 self.at_start(&["nd_e820", "nd_pmem"]);
-                self.pmem_bytes = self.pmem_bytes.max(bytes.next_multiple_of(128 << 20));
+                self.pmem_bytes = self.pmem_bytes.max(set_aside(bytes));
             }
             DeviceKind::NullBlk => self.driver("null_blk", Need::Must),
             DeviceKind::ScsiDebug => {
@@ -158,8 +186,8 @@ impl Needs {
             DeviceKind::VirtioBlk => self.at_start(&["virtio_blk"]),
             DeviceKind::Nvme => self.at_start(&["nvme"]),
         }
-        if kind.only_in_guests() {
-            let disk = Disk { kind, bytes, cache: option("cache").unwrap_or("none").to_owned() };
+        if let Some(cache) = device.cache() {
+            let disk = Disk { kind, bytes, cache: cache.to_owned() };
             if !self.disks.contains(&disk) {
                 self.disks.push(disk);
             }
@@ -271,6 +299,19 @@ mod tests {
         assert!(needs.drivers.contains(&("kyber_iosched".to_owned(), Need::May)));
         assert_eq!(needs.disks.len(), 2);
         assert_eq!((needs.pmem_bytes, needs.memory_bytes), (128 << 20, 8 << 20));
+        let memory = |pairs: &[(&str, &str)]| {
+            let mut settings = TargetSettings::default();
+            pairs.iter().for_each(|(key, value)| settings.set(key, value, Path::new("/")).unwrap());
+            let mut needs = Needs::default();
+            needs.target(&settings).unwrap();
+            (needs.memory_bytes, needs.disks.len())
+        };
+        assert_eq!(memory(&[("device", "null_blk:2g")]), (0, 0));
+        assert_eq!(memory(&[("device", "null_blk:2g:memory_backed=1")]), (2 << 30, 0));
+        assert_eq!(memory(&[("device", "null_blk:2g"), ("fs", "ext4")]), (2 << 30, 0));
+        assert_eq!(memory(&[("device", "null_blk:2g:memory_backed=0"), ("fs", "ext4")]), (0, 0));
+        assert_eq!(memory(&[("device", "virtio_blk:64m"), ("fs", "tmpfs")]), (64 << 20, 0));
+        assert_eq!(memory(&[("device", "virtio_blk:64m")]), (0, 1));
         needs.named_in("sh -c 'true; cat $x'", Path::new("/nowhere")).unwrap();
         let names: Vec<_> = needs.programs.iter().filter_map(|path| path.file_name()).collect();
         for program in ["sh", "true", "cat"] {
