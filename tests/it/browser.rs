@@ -21,8 +21,7 @@ fn chromium() -> Option<PathBuf> {
     let found =
         std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|p| p.is_file());
     if found.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "CI needs chromium: apt-get install chromium");
-        eprintln!("skipped: no chromium on PATH (apt-get install chromium)");
+        crate::tools::skipped("there is no chromium on PATH (apt-get install chromium)");
     }
     found
 }

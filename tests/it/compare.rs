@@ -4,6 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::bad_inputs::without_privilege;
+use crate::sandbox::{Sandbox, errors};
+
 /// What a run of the program gave.
 pub(crate) struct Answer {
     pub(crate) code: Option<i32>,
@@ -277,19 +280,17 @@ fn fifty_ways_to_be_wrong_are_answered_with_2_a_message_and_a_hint() {
 #[test]
 fn a_file_without_read_permission_is_named() {
     use std::os::unix::fs::PermissionsExt;
-    let directory = tempfile::tempdir().unwrap();
-    let path = write(directory.path(), "secret.txt", "1\n");
+    let sandbox = Sandbox::new();
+    let path = sandbox.write("secret.txt", "1\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-    if fs::read(&path).is_ok() {
-        // Root reads everything: there is nothing to refuse.
-        return;
-    }
-    let answer = assay(&["compare", &path, &data("benchstat/old.txt")]);
-    assert_eq!(answer.code, Some(2));
+    let other = sandbox.write("other.txt", "1\n");
+    let arguments = ["compare", path.to_str().unwrap(), other.to_str().unwrap()];
+    let output = without_privilege(&sandbox, &arguments).output().unwrap();
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        answer.err.contains("secret.txt cannot be read: Permission denied") && answer.err.contains("hint: "),
-        "{}",
-        answer.err
+        said.contains("secret.txt cannot be read: Permission denied") && said.contains("hint: "),
+        "{said}"
     );
 }
 

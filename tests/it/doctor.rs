@@ -7,6 +7,8 @@ use assay::host::doctor::{findings, watch};
 use assay::host::{facts, path_facts};
 use assay::record::HostFacts;
 
+use crate::tools::skipped;
+
 fn real_facts(path: &Path) -> HostFacts {
     let mut all = facts();
     all.0.extend(path_facts(path).0);
@@ -24,6 +26,7 @@ fn findings_here_are_whole_and_their_files_exist() {
     let directory = tempfile::tempdir().unwrap();
     for path in [directory.path(), Path::new("/dev/shm"), Path::new("/proc")] {
         if !path.exists() {
+            skipped(&format!("there is no {}", path.display()));
             continue;
         }
         for finding in findings(&real_facts(path)) {
@@ -45,6 +48,8 @@ fn memory_is_told_from_a_disk() {
     let shm = Path::new("/dev/shm");
     if shm.exists() && is_tmpfs(shm) {
         assert!(ids(shm).contains(&"no-device"));
+    } else {
+        skipped("/dev/shm is no tmpfs");
     }
     // The other way round, on a directory that has a device.
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use assay::record::{Run, Status};
 
-use crate::failing_case::{Case, PLAIN, is_root};
+use crate::failing_case::{Case, PLAIN};
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{can_make, fact, left_behind, run, succeed};
-use crate::tools::available;
+use crate::tools::{available, installed, is_root};
 
 /// Four files that grow in turns, a block at a time: they lie in one another on the device.
 const IN_TURNS: &str = "[w]\nrw=write\nbs=4k\nsize=1m\nnrfiles=4\ndirect=1\nfallocate=none\n";
@@ -49,11 +49,7 @@ fn filefrag(text: &str) -> Vec<Vec<(u64, u64)>> {
 
 #[test]
 fn the_observer_counts_what_filefrag_counts() {
-    if !can_make() {
-        return;
-    }
-    if !Path::new("/usr/sbin/filefrag").exists() {
-        eprintln!("SKIPPED: no filefrag; scripts/packages.sh e2fsprogs");
+    if !can_make() || !installed("filefrag") {
         return;
     }
     let sandbox = Sandbox::new();
@@ -178,9 +174,7 @@ fn a_filesystem_that_cannot_tell_is_a_note() {
 #[test]
 fn a_guests_f2fs_tells_where_its_files_lie() {
     let Some((kernels, _alone)) = crate::guests::kernels() else { return };
-    if assay::host::find_system_program("mkfs.f2fs").is_none() {
-        assert!(std::env::var_os("CI").is_none(), "no mkfs.f2fs, and CI skips nothing");
-        eprintln!("SKIPPED: no mkfs.f2fs; scripts/packages.sh f2fs-tools");
+    if !installed("mkfs.f2fs") {
         return;
     }
     let sandbox = Sandbox::new();
@@ -196,7 +190,8 @@ fn a_guests_f2fs_tells_where_its_files_lie() {
         let of =
             |metric: &str| value(&run, cell, metric).unwrap_or_else(|| panic!("{metric}: {:?}", run.trials));
         assert_eq!(of("extents.files"), 32.0);
-        assert_eq!(of("extents.count") * of("extents.mean_bytes"), 32.0 * 131_072.0);
+        let bytes = of("extents.count") * of("extents.mean_bytes");
+        assert!((bytes - 32.0 * 131_072.0).abs() < 1.0, "{bytes}");
         assert!(of("extents.per_file") >= 1.0 && of("extents.owner_changes") >= 31.0, "{:?}", run.trials);
     }
     let report = String::from_utf8(output.stdout).unwrap();

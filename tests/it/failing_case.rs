@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use assay::record::Status;
 
 use crate::sandbox::{Sandbox, errors};
+use crate::tools::skipped;
 
 /// A job with `${X}`, its good and its bad level, and what the error must say.
 pub(crate) struct Case<'c> {
@@ -128,7 +129,7 @@ impl Mounted {
         std::fs::create_dir_all(&at).unwrap();
         let mounted = Command::new("mount").args(arguments).arg(&at).status();
         if !mounted.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: mount {arguments:?} is not permitted here");
+            skipped(&format!("mount {arguments:?} is not permitted here"));
             return None;
         }
         Some(Mounted(at))
@@ -139,14 +140,6 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.0).status();
     }
-}
-
-pub(crate) fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("SKIPPED: only root can do this");
-    }
-    root
 }
 
 /// One instruction of a socket filter (linux/filter.h).

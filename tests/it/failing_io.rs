@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::device_counters::LoopDevice;
-use crate::failing_case::{Case, Mounted, PLAIN, failing, is_root};
+use crate::failing_case::{Case, Mounted, PLAIN, failing};
 use assay::record::{FailureKind, Status};
 
 use crate::sandbox::{Sandbox, errors};
-use crate::tools::available;
+use crate::tools::{available, impossible_here, is_root};
 
 #[test]
 fn files_that_cannot_be_worked_on() {
@@ -265,6 +265,8 @@ fn memory_that_is_not_to_be_had() {
             ..PLAIN
         }
         .fails(&sandbox);
+    } else {
+        impossible_here("huge pages are reserved: mem=mmaphuge would get them");
     }
     if is_root() && available("prlimit") && available("setpriv") {
         // Root may lock what it likes.
@@ -383,7 +385,10 @@ fn calls_that_the_kernel_refuses() {
 /// storage is in `hanging_io.rs`.)
 #[test]
 fn a_command_may_wait_for_completions() {
-    if !available("perl") || !cfg!(target_arch = "x86_64") {
+    if !cfg!(target_arch = "x86_64") {
+        return impossible_here("the script has the size of x86-64's pointers");
+    }
+    if !available("perl") {
         return;
     }
     let sandbox = Sandbox::new();

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use assay::record::Status;
 
-use crate::failing_case::{Case, PLAIN, is_root};
+use crate::failing_case::{Case, PLAIN};
 use crate::sandbox::{Sandbox, errors};
-use crate::tools::available;
+use crate::tools::{available, is_root};
 
 /// What assay's own limits make of a job: `prlimit` sets them.
 /// A soft limit that is too low is raised as far as the hard one lets it.

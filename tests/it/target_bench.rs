@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::{Sandbox, errors};
+use crate::tools::{is_root, skipped};
 
 pub(crate) const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=1m\nfsync=4\n";
 
@@ -17,23 +18,19 @@ pub(crate) const ON_DEVICE: &str = "[w]\nrw=randwrite\nbs=4k\nio_size=256k\n";
 /// How long a program may take to come to a step, or to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whether devices can be made here; says so where not, and panics in CI.
+/// Whether devices can be made here.
 pub(crate) fn can_make() -> bool {
-    let works = rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists();
-    assert!(
-        works || std::env::var_os("CI").is_none(),
-        "targets need root and loop devices, and CI skips nothing"
-    );
+    let works = Path::new("/dev/loop-control").exists();
     if !works {
-        eprintln!("SKIPPED: not root, or no /dev/loop-control");
+        skipped("this kernel has no /dev/loop-control");
     }
-    works
+    works && is_root()
 }
 
 pub(crate) fn has_zram() -> bool {
     let there = Path::new("/sys/class/zram-control/hot_add").exists();
     if !there {
-        eprintln!("SKIPPED: this kernel has no zram-control");
+        skipped("this kernel has no zram-control");
     }
     there
 }

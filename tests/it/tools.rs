@@ -1,16 +1,68 @@
-//! Tools a test needs: missing ones are said, and in CI they are a failure, never a skip.
+//! What a test needs of this machine. Where it is missing the test is left out, which is said here and nowhere else: in
+//! CI that is a failure, but for what no package and no setting brings.
 
+use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 
-/// Whether `tool` can be run here. Says so when it cannot; panics when that happens in CI.
+/// Says that a test, or a part of it, is left out; in CI nothing is.
+pub(crate) fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}, and CI skips nothing");
+    say("SKIPPED", why);
+}
+
+/// Says that a part of a test cannot be on this machine, whatever is installed (its kernel, its processor), in CI, too.
+pub(crate) fn impossible_here(why: &str) {
+    say("NOT POSSIBLE HERE", why);
+}
+
+/// The harness keeps back what a test that passes has printed, but not what goes to standard error directly.
+fn say(what: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "{what}: {why}");
+}
+
+/// Whether `tool` can be run here.
 pub(crate) fn available(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "{tool} is missing, and CI skips nothing: scripts/packages.sh {tool}"
-        );
-        eprintln!("SKIPPED: {tool} is missing; scripts/packages.sh {tool} installs it");
+        skipped(&format!("{tool} is missing (scripts/packages.sh installs it)"));
     }
     found
+}
+
+/// Whether a program of the system's administrator is here.
+pub(crate) fn installed(tool: &str) -> bool {
+    let found = assay::host::find_system_program(tool).is_some();
+    if !found {
+        skipped(&format!("{tool} is missing (scripts/packages.sh installs it)"));
+    }
+    found
+}
+
+pub(crate) fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skipped("only root can do this");
+    }
+    root
+}
+
+#[test]
+fn tests_are_left_out_in_one_way() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut directories, mut others) = (vec![root.join("tests")], Vec::new());
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with(file!()) {
+                let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
+                let own =
+                    ["println!(\"skipped", "\"ci\"", "#[ignore"].iter().any(|words| text.contains(words));
+                others.extend(own.then_some(path));
+            }
+        }
+    }
+    assert_eq!(others, Vec::<std::path::PathBuf>::new(), "call tools::skipped");
 }
