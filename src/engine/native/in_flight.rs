@@ -163,12 +163,14 @@ impl<M: Asynchronous> Queue<'_, M> {
     }
 
     fn submit(&mut self, running: &Running<'_>) -> Result<(), Failure> {
-        self.method.submit().map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+        let submitted = self.method.submit();
         self.now = running.clock.now_ns();
-        for slot in self.queued.drain(..) {
+        let refused = if submitted.is_ok() { 0 } else { self.method.refused().unwrap_or(self.queued.len()) };
+        // Also of a batch that was not taken whole: what was is in flight, or has ended.
+        for slot in self.queued.drain(..self.queued.len().saturating_sub(refused)) {
             self.flights[slot].moments.issue_ns = self.now;
         }
-        Ok(())
+        submitted.map_err(|errno| Failure::method(running.job.method.name(), errno))
     }
 
     /// Reaps as `iodepth_batch_complete_*` and `iodepth_low` say.

@@ -126,36 +126,16 @@ impl Asynchronous for Libaio {
     }
 
     fn submit(&mut self) -> Result<(), Errno> {
-        let (mut from, mut refused) = (0, 0);
-        while from < self.queued.len() {
-            let count = (self.queued.len() - from) as libc::c_long;
-            let blocks = self.queued[from..].as_mut_ptr();
-            #[expect(unsafe_code, reason = "libc has no wrapper for io_submit")]
-            // SAFETY: `count` pointers to control blocks that live in `blocks`, whose buffers nobody touches until
-            // their completion is reaped.
-            let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, blocks) };
-            match taken {
-                n if n > 0 => {
-                    let alarm = std::ptr::from_ref(&*self.alarm_block);
-                    let taken = &self.queued[from..from + n as usize];
-                    self.outstanding += taken.iter().filter(|block| !std::ptr::eq(**block, alarm)).count();
-                    from += n as usize;
-                }
-                _ => match last_errno() {
-                    Errno::INTR => {}
-                    // The device's queue is full: wait for one to end, as fio does.
-                    Errno::AGAIN if self.outstanding > 0 => self.collect(1, 1)?,
-                    // Nothing of this job is in the way: others may make room, but are not waited for any longer.
-                    Errno::AGAIN if refused < MOST_REFUSALS => {
-                        refused += 1;
-                        std::thread::sleep(REFUSAL_PAUSE);
-                    }
-                    errno => return Err(errno),
-                },
-            }
-        }
-        self.queued.clear();
-        Ok(())
+        let mut from = 0;
+        let result = self.submit_from(&mut from);
+        // What is left is what the kernel has refused.
+        self.queued.drain(..from);
+        result
+    }
+
+    fn refused(&self) -> Option<usize> {
+        let alarm = std::ptr::from_ref(&*self.alarm_block);
+        Some(self.queued.iter().filter(|block| !std::ptr::eq(**block, alarm)).count())
     }
 
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
@@ -210,6 +190,39 @@ impl Asynchronous for Libaio {
 }
 
 impl Libaio {
+    /// Hands over what is queued from a number on, which grows with what the kernel takes.
+    fn submit_from(&mut self, from: &mut usize) -> Result<(), Errno> {
+        let mut refused = 0;
+        while *from < self.queued.len() {
+            let count = (self.queued.len() - *from) as libc::c_long;
+            let blocks = self.queued[*from..].as_mut_ptr();
+            #[expect(unsafe_code, reason = "libc has no wrapper for io_submit")]
+            // SAFETY: `count` pointers to control blocks that live in `blocks`, whose buffers nobody touches until
+            // their completion is reaped.
+            let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, blocks) };
+            match taken {
+                n if n > 0 => {
+                    let alarm = std::ptr::from_ref(&*self.alarm_block);
+                    let taken = &self.queued[*from..*from + n as usize];
+                    self.outstanding += taken.iter().filter(|block| !std::ptr::eq(**block, alarm)).count();
+                    *from += n as usize;
+                }
+                _ => match last_errno() {
+                    Errno::INTR => {}
+                    // The device's queue is full: wait for one to end, as fio does.
+                    Errno::AGAIN if self.outstanding > 0 => self.collect(1, 1)?,
+                    // Nothing of this job is in the way: others may make room, but are not waited for any longer.
+                    Errno::AGAIN if refused < MOST_REFUSALS => {
+                        refused += 1;
+                        std::thread::sleep(REFUSAL_PAUSE);
+                    }
+                    errno => return Err(errno),
+                },
+            }
+        }
+        Ok(())
+    }
+
     fn collect(&mut self, min: usize, max: usize) -> Result<(), Errno> {
         let (mut min, mut max) = (min, max.min(self.events.len()));
         while max > 0 {
@@ -266,5 +279,44 @@ impl Drop for Libaio {
         unsafe {
             libc::syscall(libc::SYS_io_destroy, self.context);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::workload::BufferFill;
+
+    #[test]
+    fn of_a_batch_that_is_refused_in_its_middle_the_first_part_is_in_flight() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, vec![7; 16384]).unwrap();
+        let readable = std::fs::File::open(&path).unwrap();
+        let writable = OpenOptions::new().write(true).open(&path).unwrap();
+        let mut buffers = Buffers::new(4, 4096, BufferFill::Zero, 1).unwrap();
+        let mut method = Libaio::new(4, MethodOptions::default()).unwrap();
+        // The third cannot be read from: the kernel takes two and refuses the rest.
+        for (slot, file) in [&readable, &readable, &writable, &readable].into_iter().enumerate() {
+            let transfer = Transfer {
+                slot,
+                operation: Operation::Read,
+                number: 0,
+                file: file.as_fd(),
+                offset: 4096 * slot as u64,
+                length: 4096,
+            };
+            method.queue(&transfer, &mut buffers).unwrap();
+        }
+        assert_eq!(method.submit(), Err(Errno::BADF));
+        assert_eq!((method.refused(), method.outstanding), (Some(2), 2));
+        let mut done = Vec::new();
+        method.reap(2, usize::MAX, &mut done).unwrap();
+        let mut ended: Vec<_> = done.iter().map(|done| (done.slot, done.result)).collect();
+        ended.sort_by_key(|(slot, _)| *slot);
+        assert_eq!(ended, [(0, Ok(4096)), (1, Ok(4096))]);
     }
 }

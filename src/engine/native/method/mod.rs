@@ -102,6 +102,10 @@ pub(super) trait Asynchronous {
     const IN_PLACE: &'static [Operation];
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno>;
     fn submit(&mut self) -> Result<(), Errno>;
+    /// After `submit` failed: how many of those queued, the last ones, the kernel has not taken; `None`: all.
+    fn refused(&self) -> Option<usize> {
+        None
+    }
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno>;
     /// Has the alarm go off `after` now. It costs no completion any time: it stays set when one comes first, where a
     /// limit to each wait would be taken back then (17 µs of the latency in a virtual machine, which has no timer of
