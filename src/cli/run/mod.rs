@@ -12,10 +12,13 @@ mod store_sink;
 mod verdict;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use args::Args;
 use prepare::Prepared;
 use source::Source;
+
+use crate::cli::Failure;
 
 /// Plans, runs and judges an experiment, or goes on with one.
 ///
@@ -32,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         session::put_back(&store, id)?;
         overwrite::check(&prepared)?;
         foreseen::check(&prepared)?;
-        return session::execute(args, &mut store, &mut prepared);
+        return session::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
     }
     let mut all = Vec::new();
     let sources = Source::all(args)?;
@@ -62,15 +65,61 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         foreseen::check(prepared)?;
     }
     let mut store = args.database.open()?;
-    let mut code = ExitCode::SUCCESS;
-    for (mut prepared, source) in all {
-        let part = source.recipe_name().filter(|_| several);
+    let cancelled = session::cancelled()?;
+    let named = |source: &Source| source.recipe_name().filter(|_| several);
+    let runs = all.into_iter().map(|(prepared, source)| (named(&source), prepared));
+    one_after_the_other(runs, &cancelled, |part, mut prepared| {
         let args = part.map_or_else(|| args.clone(), |part| args.of_part(part));
         prepared.begins_now();
-        let ended = session::execute(&args, &mut store, &mut prepared)?;
+        session::execute(&args, &mut store, &mut prepared, &cancelled)
+    })
+}
+
+/// Executes runs, each with its name where it is a part of a recipe, until one fails or the user has enough, which may also be while
+/// the verdict of one is printed. The exit code is the last one that is not 0.
+fn one_after_the_other<R>(
+    runs: impl Iterator<Item = (Option<&'static str>, R)>,
+    cancelled: &AtomicBool,
+    mut execute: impl FnMut(Option<&'static str>, R) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for (part, run) in runs {
+        if let Some(name) = part.filter(|_| cancelled.load(Ordering::SeqCst)) {
+            return Err(Failure::interrupted(format!("interrupted before {name} was begun"))
+                .hint(format!("`assay run {name}` is that run by itself"))
+                .into());
+        }
+        let ended = execute(part, run)?;
         if ended != ExitCode::SUCCESS {
             code = ended;
         }
     }
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctrl_c_while_a_verdict_is_printed_ends_a_recipe_of_several_runs() {
+        let cancelled = AtomicBool::new(false);
+        let runs = || [(Some("journal-flush/dbench"), 1), (Some("journal-flush/fs_mark"), 2)].into_iter();
+        let mut begun = Vec::new();
+        let ended = one_after_the_other(runs(), &cancelled, |_, run| {
+            begun.push(run);
+            Ok(ExitCode::from(if run == 1 { 3 } else { 0 }))
+        });
+        assert_eq!((ended.unwrap(), begun.len()), (ExitCode::from(3), 2));
+        begun.clear();
+        let ended = one_after_the_other(runs(), &cancelled, |_, run| {
+            begun.push(run);
+            cancelled.store(true, Ordering::SeqCst);
+            Ok(ExitCode::SUCCESS)
+        });
+        let error = ended.unwrap_err();
+        let failure = error.downcast_ref::<Failure>().unwrap();
+        assert_eq!((failure.code(), begun), (130, vec![1]));
+        assert_eq!(failure.to_string(), "interrupted before journal-flush/fs_mark was begun");
+    }
 }

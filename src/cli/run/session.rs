@@ -25,15 +25,15 @@ use crate::target::{self, WorkDirectory};
 ///
 /// # Errors
 /// A [`Failure`]: the store, a directory or the agent failed. Everything made is removed all the same.
-pub(super) fn execute(args: &Args, store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<ExitCode> {
-    let cancelled = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&cancelled))
-            .map_err(|error| Failure::tool(format!("cannot watch for Ctrl-C: {error}")))?;
-    }
+pub(super) fn execute(
+    args: &Args,
+    store: &mut Store,
+    prepared: &mut Prepared,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<ExitCode> {
     tell_abandoned(store, prepared.run.id)?;
     let id = begin(store, prepared)?;
-    let result = trials(args, store, prepared, id, &cancelled);
+    let result = trials(args, store, prepared, id, cancelled);
     if result.is_err() {
         // The store may be what failed; the first error is the one to tell.
         let _ = store.set_state(id, RunState::Failed);
@@ -65,6 +65,19 @@ pub(super) fn execute(args: &Args, store: &mut Store, prepared: &mut Prepared) -
         }
         Ending::Finished => verdict::exit_code(args, &prepared.run, &analysis),
     }
+}
+
+/// Set from the first Ctrl-C, SIGTERM or SIGHUP on, whatever is being done then.
+///
+/// # Errors
+/// A [`Failure`]: the signals cannot be watched.
+pub(super) fn cancelled() -> Result<Arc<AtomicBool>, Failure> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&cancelled))
+            .map_err(|error| Failure::tool(format!("cannot watch for Ctrl-C: {error}")))?;
+    }
+    Ok(cancelled)
 }
 
 /// ` --db FILE` for messages, unless it is the default.
