@@ -7,19 +7,27 @@ use std::time::{Duration, Instant};
 use assay::record::Status;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::failing_case::Mounted;
 use crate::guests::{JOB, PATIENCE, assay, kernels, nothing_left, refused, run};
 use crate::sandbox::{Sandbox, errors};
+use crate::tools::is_root;
 
-/// The console of the first guest, once this is on it.
-fn wait_for_console(sandbox: &Sandbox, child: &mut Child, words: &str) {
+/// The console of the first guest, once this is on it; the run takes place below `place`.
+fn wait_for_console(place: &Path, child: &mut Child, words: &str) {
     let begun = Instant::now();
     let there = || {
-        let work = sandbox.names().into_iter().find(|name| name.starts_with("assay-"))?;
-        let console = sandbox.path().join(work).join("guest-0.console");
-        std::fs::read_to_string(console).ok().filter(|text| text.contains(words))
+        let works = std::fs::read_dir(place).unwrap().flatten().map(|entry| entry.path());
+        let mut works = works.filter(|path| path.join(assay::target::MARK).exists());
+        let console = works.next()?.join("guest-0.console");
+        let text = std::fs::read(console).ok()?;
+        String::from_utf8_lossy(&text).contains(words).then_some(())
     };
     while there().is_none() {
-        assert_eq!(child.try_wait().unwrap(), None, "it has ended");
+        if child.try_wait().unwrap().is_some() {
+            let mut said = String::new();
+            let _ = std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said);
+            panic!("it has ended: {said}");
+        }
         assert!(begun.elapsed() < 4 * PATIENCE, "{words} is not said");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -38,7 +46,7 @@ fn a_guest_that_hangs_ends_its_trial_and_the_next_has_a_fresh_one() {
     // A guest says every 5 s that it lives.
     command.env("ASSAY_TEST_SILENCE", "15");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for_console(&sandbox, &mut child, "trial has begun");
+    wait_for_console(sandbox.path(), &mut child, "trial has begun");
     let emulator = sandbox.processes().into_iter().find(|(_, line)| line.contains("qemu-system")).unwrap();
     kill_process(Pid::from_raw(emulator.0 as i32).unwrap(), Signal::STOP).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -51,6 +59,70 @@ fn a_guest_that_hangs_ends_its_trial_and_the_next_has_a_fresh_one() {
     assert!(output.contains("last lines of the console:") && output.contains("trial has begun"), "{output}");
     assert!(run.trials[1..].iter().all(|trial| trial.status == Status::Done));
     assert_eq!((run.trials[1].cell, run.trials[1].attempt), (run.trials[0].cell, 1));
+}
+
+#[test]
+fn a_full_disk_here_is_an_error_of_the_disk_there() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let Some(small) = Mounted::new(&sandbox, "small", &["-t", "tmpfs", "-o", "size=80m", "none"]) else {
+        return;
+    };
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nio_size=48m\ndirect=1\n");
+    let kernel = format!("kernel={}", kernels[0]);
+    let words =
+        ["run", "job.fio", "-q", "-d", "small", "-t", &kernel, "-t", "virtio_blk:64m:cache=writeback"];
+    let before = "[ -e /tmp/begun ] || { echo trial has begun >/dev/console; sleep 4; }; touch /tmp/begun";
+    let more = ["--vary", "bs=32k,64k", "--rounds", "1", "--keep-disturbed", "--before", before];
+    let mut command = assay(&sandbox, &[&words[..], &more].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_console(&small.0, &mut child, "trial has begun");
+    // As much as fits.
+    let filler = std::fs::File::create(small.0.join("filler")).unwrap();
+    let full = (0..80).find_map(|at| {
+        rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), at << 20, 1 << 20).err()
+    });
+    assert_eq!(full, Some(rustix::io::Errno::NOSPC));
+    let output = child.wait_with_output().unwrap();
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    drop(filler);
+    nothing_left(&sandbox);
+    let run = sandbox.export("1");
+    assert!(!run.trials.is_empty(), "{said}");
+    for trial in &run.trials {
+        let Status::Failed { reason, output, .. } = &trial.status else { panic!("{:?}", trial.status) };
+        assert!(reason.contains("write of") && reason.contains("EIO"), "{reason}");
+        assert!(
+            output.contains("MiB are free in ") && output.contains("where the disks of guests grow"),
+            "{output}"
+        );
+    }
+}
+
+#[test]
+fn a_disk_without_direct_io_is_told_with_what_helps() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let Some(_plain) = Mounted::new(&sandbox, "plain", &["-t", "ramfs", "none"]) else { return };
+    sandbox.write("job.fio", JOB);
+    let kernel = format!("kernel={}", kernels[0]);
+    let words = ["run", "job.fio", "-q", "-d", "plain", "-t", &kernel, "--vary", "bs=4k,64k", "-t"];
+    let output = run(&sandbox, &[&words[..], &["virtio_blk:16m"]].concat());
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for words in
+        ["guest-0.disk0 cannot be opened for direct I/O, which cache=none asks for", "hint: cache=writeback"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    nothing_left(&sandbox);
 }
 
 #[test]

@@ -103,6 +103,21 @@ impl Kvm {
     }
 }
 
+/// That guests are emulated although `/dev/kvm` opens, in words: a fall-back is said.
+pub(super) fn fallback(what: &str, remembered: bool) -> String {
+    let until = if remembered {
+        format!(
+            ", and until this machine is started again (removing {} tries KVM sooner)",
+            cache::place("kvm").display()
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "assay: under /dev/kvm the guest {what}: all guests of this run are emulated by qemu's tcg{until}"
+    )
+}
+
 /// A guest under KVM did not come up.
 pub(super) fn remember_that_kvm_does_not_run() {
     mark(DOES_NOT_RUN, "a guest under /dev/kvm did not come up; removing this tries it again\n");
@@ -128,6 +143,13 @@ mod tests {
 
     #[test]
     fn what_runs_guests_is_said_with_its_reason() {
+        let said = fallback("did not come up within 20 s", true);
+        assert!(said.contains("did not come up within 20 s: all guests of this run are emulated"), "{said}");
+        assert!(
+            said.contains("until this machine is started again") && said.contains("/kvm tries"),
+            "{said}"
+        );
+        assert!(fallback("ended before it came up", false).ends_with("qemu's tcg"));
         assert!(Kvm::Absent.described().starts_with("emulated: there is no"));
         assert!(Kvm::Closed("no right".to_owned()).described().ends_with("(no right)"));
         assert!(Kvm::DoesNotRun.described().contains("/kvm tries again"));

@@ -1,9 +1,9 @@
 //! What host and guest say to each other over the serial port between them: a line of JSON each.
 //!
-//! Enters: the emulator's standard output, which is the port's other end. Leaves: messages, as they come.
+//! Enters: the emulator's standard input and output, which are the port's other end. Leaves: messages, as they come and go.
 
-use std::io::{BufRead, BufReader, Read};
-use std::sync::mpsc::{Receiver, channel};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,21 @@ pub(super) fn listen(stream: Option<impl Read + Send + 'static>) -> Receiver<Fro
     receiver
 }
 
+/// Writes lines on a thread of its own: a guest that has stopped reads nothing, and a pipe holds no large request. Nothing is
+/// taken any more where the stream has ended.
+pub(super) fn speak(stream: Option<impl Write + Send + 'static>) -> Sender<Vec<u8>> {
+    let (sender, receiver) = channel::<Vec<u8>>();
+    std::thread::spawn(move || {
+        let Some(mut stream) = stream else { return };
+        for line in receiver {
+            if stream.write_all(&line).and_then(|()| stream.flush()).is_err() {
+                return;
+            }
+        }
+    });
+    sender
+}
+
 /// One message as it goes over the wire.
 pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(message).unwrap_or_default();
@@ -72,5 +87,19 @@ mod tests {
         }
         assert!(matches!(messages.recv(), Ok(FromGuest::Beat)));
         assert!(messages.recv().is_err(), "half a line is no message");
+    }
+
+    #[test]
+    fn who_reads_nothing_holds_up_nobody() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let large = vec![b'x'; 1 << 20];
+        let speaker = speak(Some(writer));
+        // Were it written here, this would never return: a pipe holds 64 KiB.
+        speaker.send(large.clone()).unwrap();
+        speaker.send(b"end\n".to_vec()).unwrap();
+        drop(speaker);
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).unwrap();
+        assert!(read.len() == large.len() + 4 && read.ends_with(b"end\n"));
     }
 }

@@ -51,6 +51,14 @@ pub enum GuestError {
         /// What helps.
         hint: String,
     },
+    /// A disk is to be used past the host's page cache, and that cannot be.
+    #[error("{} cannot be opened for direct I/O, which cache={cache} asks for: its filesystem has no O_DIRECT", path.display())]
+    NoDirect {
+        /// The disk's file.
+        path: PathBuf,
+        /// How it was to be used.
+        cache: String,
+    },
     /// A command names what is not copied into guests.
     #[error("{what}")]
     NotCopied {
@@ -72,6 +80,8 @@ pub enum GuestError {
         what: String,
         /// Whether it had taken requests.
         came_up: bool,
+        /// Whether it was running without anything on its console.
+        mute: bool,
         /// The emulator's words and the last lines of the console.
         console: String,
     },
@@ -93,6 +103,9 @@ impl GuestError {
             GuestError::NoProgram { hint, .. } | GuestError::NoRoom { hint, .. } => hint.clone(),
             GuestError::NotCopied { .. } => {
                 "name single files, which are copied, or make them in the guest: --before 'seq 1000 > /tmp/data'".to_owned()
+            }
+            GuestError::NoDirect { .. } => {
+                "cache=writeback (virtio_blk:SIZE:cache=writeback) goes through the page cache; --directory names another place".to_owned()
             }
             GuestError::NoKernel { .. } => {
                 "a level of kernel is a vmlinuz or bzImage, or a linux-image .deb with one in it".to_owned()

@@ -2,24 +2,24 @@
 //!
 //! Enters: a [`Machine`], requests. Leaves: replies, or what became of it with its last words. It ends when dropped.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin};
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::accelerator::Accelerator;
-use super::channel::{BEAT, FromGuest, line, listen};
+use super::channel::{BEAT, FromGuest, line, listen, speak};
 use super::error::GuestError;
 use super::machine::Machine;
+use super::room;
 use crate::launch::local::{chunks, words};
 use crate::launch::{Reply, Request};
 
-/// Where the processor executes it, a guest that has not come up until then never will.
+/// Where the processor executes it, a guest that has put nothing on its console until then never will.
 const KVM_PATIENCE: Duration = Duration::from_secs(20);
-/// An emulated one takes longer, more so on a busy host.
-const TCG_PATIENCE: Duration = Duration::from_secs(240);
+/// One that has, and an emulated one, takes longer on a busy host.
+const PATIENCE: Duration = Duration::from_secs(240);
 /// A guest that has not said for this long that it lives hangs.
 const SILENCE: Duration = Duration::from_secs(12 * BEAT.as_secs());
 /// Another time of silence in seconds, for tests that stop a guest.
@@ -39,7 +39,7 @@ pub(super) enum Ended {
 /// A running guest.
 pub(super) struct Guest {
     child: Child,
-    stdin: Option<ChildStdin>,
+    requests: Sender<Vec<u8>>,
     messages: Receiver<FromGuest>,
     errors: Receiver<Vec<u8>>,
     console: PathBuf,
@@ -60,12 +60,12 @@ impl Guest {
     pub(super) fn boot(machine: &Machine<'_>, cancelled: &AtomicBool) -> Result<Guest, Ended> {
         let begun = Instant::now();
         let mut child = machine.start().map_err(Ended::Dead)?;
-        let stdin = child.stdin.take();
+        let requests = speak(child.stdin.take());
         let messages = listen(child.stdout.take());
         let errors = chunks(child.stderr.take());
         let mut guest = Guest {
             child,
-            stdin,
+            requests,
             messages,
             errors,
             console: machine.console(),
@@ -80,9 +80,9 @@ impl Guest {
             boot_s: 0.0,
             missing: Vec::new(),
         };
-        let patience = match machine.accelerator {
-            Accelerator::Kvm => KVM_PATIENCE,
-            Accelerator::Tcg => TCG_PATIENCE,
+        let patience = |guest: &Guest| match machine.accelerator {
+            Accelerator::Kvm if !guest.spoke() => KVM_PATIENCE,
+            Accelerator::Kvm | Accelerator::Tcg => PATIENCE,
         };
         loop {
             match guest.messages.recv_timeout(STEP) {
@@ -98,8 +98,8 @@ impl Guest {
                 Err(RecvTimeoutError::Timeout) if cancelled.load(Ordering::SeqCst) => {
                     return Err(Ended::Cancelled);
                 }
-                Err(RecvTimeoutError::Timeout) if begun.elapsed() > patience => {
-                    let what = format!("did not come up within {} s", patience.as_secs());
+                Err(RecvTimeoutError::Timeout) if begun.elapsed() > patience(&guest) => {
+                    let what = format!("did not come up within {} s", patience(&guest).as_secs());
                     return Err(Ended::Dead(guest.dead(&what)));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -115,11 +115,7 @@ impl Guest {
         cancelled: &AtomicBool,
     ) -> Result<Reply, Ended> {
         self.said_before = std::fs::metadata(&self.console).map_or(0, |found| found.len() as usize);
-        let sent = match &mut self.stdin {
-            Some(stdin) => stdin.write_all(&line(request)).and_then(|()| stdin.flush()).is_ok(),
-            None => false,
-        };
-        if !sent {
+        if self.requests.send(line(request)).is_err() {
             return Err(Ended::Dead(self.dead("has ended")));
         }
         let begun = Instant::now();
@@ -148,6 +144,8 @@ impl Guest {
 
     /// Ends it and tells its last words.
     fn dead(&mut self, what: &str) -> GuestError {
+        // An emulator that has ended says why, and does not cost the next run its patience.
+        let mute = matches!(self.child.try_wait(), Ok(None)) && !self.spoke();
         self.end();
         let mut words = words(&self.errors).trim().to_owned();
         let console = last_words(&self.console, 0);
@@ -155,7 +153,21 @@ impl Guest {
             words.push_str(if words.is_empty() { "" } else { "\n" });
             words.push_str(&format!("last lines of the console:\n{console}"));
         }
-        GuestError::Dead { what: what.to_owned(), came_up: self.boot_s > 0.0, console: words }
+        if let Some(full) = self.little_room() {
+            words.push_str(if words.is_empty() { "" } else { "\n" });
+            words.push_str(&full);
+        }
+        GuestError::Dead { what: what.to_owned(), came_up: self.boot_s > 0.0, mute, console: words }
+    }
+
+    /// Whether its kernel has put anything on the console.
+    fn spoke(&self) -> bool {
+        std::fs::metadata(&self.console).is_ok_and(|found| found.len() > 0)
+    }
+
+    /// That its disks can hardly grow any more, in words.
+    pub(super) fn little_room(&self) -> Option<String> {
+        room::little_left(self.console.parent()?)
     }
 
     /// The last lines of the console since the last request.

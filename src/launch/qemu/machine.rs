@@ -64,6 +64,27 @@ fn low(settings: &GuestSettings, needs: &Needs) -> u64 {
     memory(settings, needs).min(LOW)
 }
 
+/// The caches of qemu that open their file with `O_DIRECT`.
+const DIRECT: [&str; 2] = ["none", "directsync"];
+
+/// Whether a disk's file can be opened as its cache asks for.
+///
+/// # Errors
+/// [`GuestError::NoDirect`].
+fn takes_cache(path: &Path, cache: &str) -> Result<(), GuestError> {
+    if !DIRECT.contains(&cache) {
+        return Ok(());
+    }
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::DIRECT | rustix::fs::OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, rustix::fs::Mode::empty()) {
+        Err(rustix::io::Errno::INVAL) => {
+            Err(GuestError::NoDirect { path: path.to_owned(), cache: cache.to_owned() })
+        }
+        // What else may be wrong the emulator says.
+        _ => Ok(()),
+    }
+}
+
 impl Machine<'_> {
     /// Where the console is written.
     pub(super) fn console(&self) -> PathBuf {
@@ -89,6 +110,7 @@ impl Machine<'_> {
             let path = self.disk(number);
             let made = std::fs::File::create(&path).and_then(|file| file.set_len(disk.bytes));
             made.map_err(GuestError::io("cannot make", &path))?;
+            takes_cache(&path, &disk.cache)?;
         }
         let mut command = Command::new(&program);
         command.args(self.arguments()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -129,7 +151,9 @@ impl Machine<'_> {
         add("-device", format!("virtserialport,chardev=port,name={PORT}"));
         for (number, Disk { kind, bytes, cache }) in self.needs.disks.iter().enumerate() {
             let file = text(&self.disk(number));
-            add("-drive", format!("if=none,id=disk{number},format=raw,cache={cache},file={file}"));
+            // Errors are the guest's to see: otherwise qemu stops the whole machine where the host has no space left.
+            let errors = "werror=report,rerror=report";
+            add("-drive", format!("if=none,id=disk{number},format=raw,{errors},cache={cache},file={file}"));
             let device = if *kind == DeviceKind::Nvme { "nvme" } else { "virtio-blk-pci" };
             let serial = guest_disk_serial(*bytes, cache);
             add("-device", format!("{device},drive=disk{number},serial={serial}"));
@@ -140,8 +164,11 @@ impl Machine<'_> {
 
     /// The kernel's command line: assay's part, then the user's, which may override it. Self-tests of ciphers take an interpreter a second.
     fn command_line(&self) -> String {
+        // Under KVM the console has to show that the kernel lives, from its first line (the version, level 5) on; an interpreter
+        // is not asked, and each letter costs it time.
+        let loudness = if self.accelerator == Accelerator::Kvm { "loglevel=6" } else { "quiet" };
         let mut words =
-            vec!["console=ttyS0 quiet panic=-1 oops=panic cryptomgr.notests rdinit=/init".to_owned()];
+            vec![format!("console=ttyS0 {loudness} panic=-1 oops=panic cryptomgr.notests rdinit=/init")];
         if self.accelerator == Accelerator::Tcg {
             // An interpreter's counters go with the host's; a guest that finds them slow takes another clock, and not every guest does.
             words.push("tsc=reliable".to_owned());
@@ -161,12 +188,16 @@ mod tests {
     use super::*;
 
     fn line(settings: &GuestSettings, needs: &Needs) -> String {
+        line_under(Accelerator::Tcg, settings, needs)
+    }
+
+    fn line_under(accelerator: Accelerator, settings: &GuestSettings, needs: &Needs) -> String {
         let machine = Machine {
             kernel: Path::new("/k"),
             initramfs: Path::new("/i"),
             settings,
             needs,
-            accelerator: Accelerator::Tcg,
+            accelerator,
             directory: Path::new("/w,x"),
             name: "guest-0",
         };
@@ -197,12 +228,32 @@ mod tests {
         let settings = GuestSettings { arguments: vec!["nosmt".to_owned()], ..GuestSettings::default() };
         let line = line(&settings, &needs);
         for part in [
-            "cache=none,file=/w,,x/guest-0.disk0 -device virtio-blk-pci,drive=disk0,serial=100-none ",
+            "werror=report,rerror=report,cache=none,file=/w,,x/guest-0.disk0 -device virtio-blk-pci,drive=disk0,serial=100-none ",
             "cache=unsafe,file=/w,,x/guest-0.disk1 -device nvme,drive=disk1,serial=100-unsafe ",
             "-m 1030M",
             "rdinit=/init tsc=reliable nosmt",
         ] {
             assert!(line.contains(part), "{part}: {line}");
         }
+    }
+
+    #[test]
+    fn a_kernel_under_kvm_says_that_it_lives() {
+        let (settings, needs) = (GuestSettings::default(), Needs::default());
+        let kvm = line_under(Accelerator::Kvm, &settings, &needs);
+        assert!(kvm.contains(" loglevel=6 ") && !kvm.contains("quiet"), "{kvm}");
+        assert!(line(&settings, &needs).contains(" quiet "));
+    }
+
+    #[test]
+    fn only_direct_caches_need_direct_io() {
+        // A file of procfs can be opened for writing, never for direct I/O.
+        let file = Path::new("/proc/self/comm");
+        for cache in DIRECT {
+            let error = takes_cache(file, cache).unwrap_err();
+            assert!(error.to_string().contains(&format!("which cache={cache} asks for")), "{error}");
+            assert!(error.hint().contains("cache=writeback"));
+        }
+        assert!(takes_cache(file, "writeback").is_ok() && takes_cache(file, "unsafe").is_ok());
     }
 }

@@ -22,6 +22,7 @@ mod offer;
 mod room;
 mod vmlinux;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -122,13 +123,14 @@ impl Guests {
             return Ok(guest);
         }
         match self.boot(at, directory, cancelled) {
-            Err(Ended::Dead(GuestError::Dead { console, .. }))
+            Err(Ended::Dead(GuestError::Dead { what, mute, .. }))
                 if self.accelerator == Accelerator::Kvm && !self.settled =>
             {
                 // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
-                if console.is_empty() {
+                if mute {
                     accelerator::remember_that_kvm_does_not_run();
                 }
+                let _ = writeln!(std::io::stderr(), "{}", accelerator::fallback(&what, mute));
                 self.accelerator = Accelerator::Tcg;
                 self.kinds.iter_mut().for_each(|kind| kind.running = None);
                 self.boot(at, directory, cancelled)
@@ -232,6 +234,7 @@ impl Kind {
                 if !said.is_empty() {
                     output.push_str(&format!("\nlast lines of the guest's console:\n{said}"));
                 }
+                output.extend(guest.little_room().map(|words| format!("\n{words}")));
             }
             Answer::Unsupported { .. } => {}
         }

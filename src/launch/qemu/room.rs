@@ -12,6 +12,8 @@ use crate::target::GuestSettings;
 const MIB: u64 = 1 << 20;
 /// What kernel, agent and initramfs need for themselves.
 const OWN: u64 = 192 * MIB;
+/// Less free space than this may be why a guest's disk fails.
+const LITTLE: u64 = 16 * MIB;
 /// What a guest takes of this machine's memory besides its devices and what it keeps in memory of its disks: it touches no more of
 /// its own in an ordinary trial.
 const TOUCHED: u64 = 320 * MIB;
@@ -32,12 +34,23 @@ impl Free {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
         let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
         let there = place.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-        let space = rustix::fs::statvfs(there).ok();
+        // A filesystem without blocks (ramfs) has no size.
+        let space = rustix::fs::statvfs(there).ok().filter(|space| space.f_blocks > 0);
         Free {
             memory: kib.map(|kib| kib << 10),
             disk: space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
         }
     }
+}
+
+/// That a place where disks grow is nearly full, in words; `None`: it is not.
+pub(super) fn little_left(place: &Path) -> Option<String> {
+    let free = Free::now(place).disk.filter(|free| *free < LITTLE)?;
+    Some(format!(
+        "{} MiB are free in {}, where the disks of guests grow: a write that finds no room is an I/O error in the guest",
+        free / MIB,
+        place.display()
+    ))
 }
 
 /// Whether all fit.
