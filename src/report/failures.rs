@@ -10,8 +10,11 @@ use crate::record::{Run, Status, Trial};
 /// Trials that ended the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// `failed` (also `failed at first, …`), `skipped`, or `left out` for a round thrown out by rule.
+    /// `failed`, `skipped`, or `left out` for a round thrown out by rule.
     pub what: &'static str,
+    /// What came of the next attempt at the same trials: `failed` (otherwise than at first), `done`, `skipped`; `None`
+    /// when there was none, or when it failed alike and is told in its place.
+    pub then: Option<&'static str>,
     /// The cell, `direct=1, bs=4k`; of several skipped for one reason, the levels they share.
     pub cell: String,
     /// How many trials.
@@ -30,13 +33,18 @@ impl Failure {
     /// `2 trials of direct=1 failed (rounds 3, 7): no space left on device`.
     #[must_use]
     pub fn sentence(&self) -> String {
+        let what = match self.then {
+            None => self.what,
+            Some("failed") => "failed at first, and then otherwise",
+            Some(_) => "failed at first, and not when tried again",
+        };
         let trials = super::document::count(self.count as u64, "trial");
         let of = if self.cell.is_empty() { String::new() } else { format!(" of {}", self.cell) };
         let rounds: Vec<String> = self.rounds.iter().map(u32::to_string).collect();
         let cut = self.rounds.len() == MOST_ROUNDS && self.count > MOST_ROUNDS;
         let more = if cut { ", …" } else { "" };
         let word = if self.rounds.len() == 1 { "round" } else { "rounds" };
-        format!("{trials}{of} {} ({word} {}{more}): {}", self.what, rounds.join(", "), self.reason)
+        format!("{trials}{of} {what} ({word} {}{more}): {}", rounds.join(", "), self.reason)
     }
 }
 
@@ -58,22 +66,23 @@ pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
     }
     for trial in &run.trials {
         let later = last.get(&place(trial)).filter(|last| last.attempt > trial.attempt);
-        let (what, reason, command, output) = match (&trial.status, &trial.excluded) {
+        let (what, then, reason, command, output) = match (&trial.status, &trial.excluded) {
             (Status::Failed { reason, command, output, .. }, _) => {
-                let what = match later.map(|later| &later.status) {
-                    None => "failed",
+                let then = match later.map(|later| &later.status) {
+                    None => None,
                     Some(Status::Failed { reason: again, .. }) if again == reason => continue,
-                    Some(Status::Failed { .. }) => "failed at first, and then otherwise",
-                    Some(_) => "failed at first, and not when tried again",
+                    Some(Status::Failed { .. }) => Some("failed"),
+                    Some(Status::Skipped { .. }) => Some("skipped"),
+                    Some(Status::Done) => Some("done"),
                 };
-                (what, reason, command.as_str(), output.as_str())
+                ("failed", then, reason, command.as_str(), output.as_str())
             }
-            (Status::Skipped { reason }, _) => ("skipped", reason, "", ""),
-            (Status::Done, Some(rule)) => ("left out", rule, "", ""),
+            (Status::Skipped { reason }, _) => ("skipped", None, reason, "", ""),
+            (Status::Done, Some(rule)) => ("left out", None, rule, "", ""),
             (Status::Done, None) => continue,
         };
         let known = groups.iter_mut().find(|(cells, group)| {
-            let alike = group.what == what && group.reason == *reason;
+            let alike = group.what == what && group.then == then && group.reason == *reason;
             alike && (what == "skipped" || cells.contains(&trial.cell))
         });
         if let Some((cells, group)) = known {
@@ -85,6 +94,7 @@ pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
         } else if groups.len() < MOST_KINDS {
             let failure = Failure {
                 what,
+                then,
                 cell: String::new(),
                 count: 1,
                 rounds: vec![trial.round + 1],

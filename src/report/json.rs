@@ -57,6 +57,7 @@ struct VerdictPart<'a> {
 #[derive(Serialize)]
 struct FailurePart<'a> {
     what: &'a str,
+    then: Option<&'a str>,
     cell: &'a str,
     trials: usize,
     rounds: &'a [u32],
@@ -128,6 +129,7 @@ fn verdicts<'a>(document: &'a Document<'_>) -> Vec<VerdictPart<'a>> {
 fn failure_part(failure: &Failure) -> FailurePart<'_> {
     FailurePart {
         what: failure.what,
+        then: failure.then,
         cell: &failure.cell,
         trials: failure.count,
         rounds: &failure.rounds,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::fixtures;
+use crate::sandbox::{Sandbox, errors};
 
 /// `assay report ARGS` in a directory that holds `run.json` and no store.
 fn report(directory: &Path, args: &[&str]) -> Output {
@@ -115,4 +116,37 @@ fn a_run_of_100_000_stored_trials_is_reported_in_2_seconds() {
         let limit = if cfg!(debug_assertions) { 20.0 } else { 2.0 };
         assert!(took.as_secs_f64() < limit, "{format} took {took:?}");
     }
+}
+
+/// `what` is one of three words, whatever came of the attempt that followed.
+#[test]
+fn what_came_of_another_attempt_is_a_field_of_its_own() {
+    let sandbox = Sandbox::new();
+    let here = sandbox.path().display();
+    // The second arm fails once, the third a second time for another reason.
+    let script = format!(
+        "x={here}/${{n}}; [ ${{n}} = 1 ] && exit 0; [ -e $x ] && [ ${{n}} = 3 ] && exit 4; [ -e $x ] || {{ touch $x; exit 3; }}"
+    );
+    let words = ["run", "-q", "--vary", "n=1,2,3", "--rounds", "1", "--keep-disturbed", "--"];
+    let output = sandbox.run(&[&words[..], &["sh", "-c", &script]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    let report: serde_json::Value =
+        serde_json::from_str(&sandbox.succeed(&["report", "1", "--format", "json"])).unwrap();
+    let mut told: Vec<(&str, &str, Option<&str>)> = Vec::new();
+    for failure in report["failures"].as_array().unwrap() {
+        told.push((
+            failure["cell"].as_str().unwrap(),
+            failure["what"].as_str().unwrap(),
+            failure["then"].as_str(),
+        ));
+    }
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [("n=2", "failed", Some("done")), ("n=3", "failed", None), ("n=3", "failed", Some("failed"))]
+    );
+    let text = sandbox.succeed(&["report", "1"]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("1 trial of n=2 failed at first, and not when tried again"), "{text}");
+    assert!(text.contains("1 trial of n=3 failed at first, and then otherwise"), "{text}");
 }
