@@ -187,6 +187,10 @@ fn made<'t>(
         }
     }
     let Some(bytes) = bytes else { return Err(format!("{name} needs a size; write e.g. {name}:1g")) };
+    // Both are told their size in MiB, and would be of another one.
+    if matches!(kind, DeviceKind::NullBlk | DeviceKind::ScsiDebug) && !bytes.is_multiple_of(1 << 20) {
+        return Err(format!("{name}: {bytes} bytes; write a multiple of 1m"));
+    }
     if bytes < SMALLEST || !bytes.is_multiple_of(4096) {
         return Err(format!("{name}: {bytes} bytes; write a multiple of 4k from 64k on"));
     }
@@ -253,6 +257,9 @@ mod tests {
             ("ram:1g:x=1", "ram has no options, so no x"),
             ("nvme:1g:cache=bogus", "nvme has no cache=bogus; write one of none, writeback, writethrough,"),
             ("zram:5000", "a multiple of 4k"),
+            ("null_blk:64k", "null_blk: 65536 bytes; write a multiple of 1m"),
+            ("null_blk:1500k", "a multiple of 1m"),
+            ("scsi_debug:1500k", "a multiple of 1m"),
             ("zram:1g:fast", "'fast' behind zram is no option"),
         ] {
             let message = parse(text).unwrap_err();

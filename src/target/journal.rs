@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use super::claim::Claims;
 use super::error::TargetError;
 use super::{registry, undo};
 
@@ -132,6 +133,8 @@ pub(super) struct Journal {
     contents: Contents,
     /// About what was to be undone and stays, as others use it.
     notes: Vec<String>,
+    /// Locks on what was made; they would be in the way of its undoing.
+    claims: Claims,
     /// Closing it unlocks; children do not inherit it over exec.
     _lock: File,
 }
@@ -152,8 +155,13 @@ impl Journal {
             }
             Err(error) => return Err(TargetError::io("cannot read", path)(error)),
         };
-        let mut journal =
-            Journal { directory: directory.to_owned(), contents, notes: Vec::new(), _lock: lock };
+        let mut journal = Journal {
+            directory: directory.to_owned(),
+            contents,
+            notes: Vec::new(),
+            claims: Claims::default(),
+            _lock: lock,
+        };
         if journal.contents.boot != boot {
             journal.forget_kernel_objects(boot);
         }
@@ -188,6 +196,11 @@ impl Journal {
         let standing: Vec<String> = self.contents.standing.keys().cloned().collect();
         let unfinished = |stack: &String| !standing.contains(stack);
         self.undo(|entry| entry.stack.as_ref().is_some_and(unfinished)).and(of_trial)
+    }
+
+    /// Holds locks until what was made is undone.
+    pub(super) fn keep(&mut self, claims: Claims) {
+        self.claims = claims;
     }
 
     /// Notes about what was to be undone and stays; told once.
@@ -249,6 +262,7 @@ impl Journal {
     }
 
     fn undo(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<(), TargetError> {
+        self.claims = Claims::default();
         while let Some(at) = self.contents.entries.iter().rposition(&wanted) {
             let note = undo::undo(&self.contents.entries[at].made)?;
             self.notes.extend(note);

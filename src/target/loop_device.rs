@@ -133,6 +133,14 @@ pub(super) fn make(image: &Path, wish: Wish) -> Result<PathBuf, TargetError> {
     Err(TargetError::failed("no free loop device: others took each one first"))
 }
 
+/// What the kernel made otherwise: direct I/O needs a filesystem that has it.
+pub(super) fn not_as_wished(device: &Path, wish: Wish) -> Option<String> {
+    let sys = Path::new("/sys/block").join(device.file_name()?);
+    let now = crate::host::read_knob(&sys.join("loop/dio")).ok()?;
+    let wished = u8::from(wish.direct_io).to_string();
+    (now != wished).then(|| format!("loop: direct_io={wished} was asked for; the kernel made it {now}"))
+}
+
 fn free_device() -> Result<PathBuf, TargetError> {
     let control = File::open(CONTROL).map_err(TargetError::io("cannot open", CONTROL))?;
     #[expect(unsafe_code, reason = "an ioctl that rustix has no wrapper for")]

@@ -6,6 +6,7 @@
 //! whoever removes that directory ([`remove`]: the agent's parent, `assay cleanup`) undoes it. It must not know engines or
 //! jobs. It removes only what carries assay's mark, and writes only to devices that were named for it or that it made.
 
+mod claim;
 mod directory;
 mod error;
 mod extent_size;
@@ -33,6 +34,7 @@ mod trial;
 mod undo;
 mod zram;
 
+pub use claim::{Claims, claim};
 pub use directory::{MARK, WorkDirectory, hint_of, remove};
 pub use error::TargetError;
 pub use guest_disk::guest_disk_serial;

@@ -43,6 +43,7 @@ pub(super) fn make(
     bytes: u64,
     options: &[(String, String)],
     keeps: bool,
+    notes: &mut Vec<String>,
 ) -> Result<PathBuf, TargetError> {
     if crate::host::driver("null_blk") == Driver::Loadable {
         module::load(journal, stack, "null_blk", &["nr_devices=0".to_owned()])?;
@@ -59,18 +60,18 @@ pub(super) fn make(
     let usual = [("size", (bytes >> 20).to_string()), ("memory_backed", u8::from(keeps).to_string())];
     let given = |name: &str| options.iter().any(|(option, _)| option == name);
     for (attribute, value) in usual.iter().filter(|(name, _)| !given(name)) {
-        set(&directory, attribute, value)?;
+        set(&directory, attribute, value, notes)?;
     }
     for (attribute, value) in options {
-        set(&directory, attribute, value)?;
+        set(&directory, attribute, value, notes)?;
     }
-    set(&directory, "power", "1")?;
+    set(&directory, "power", "1", notes)?;
     device_of(&directory, name).ok_or_else(|| {
         TargetError::failed(format!("null_blk has made no device for {}", directory.display()))
     })
 }
 
-fn set(directory: &Path, attribute: &str, value: &str) -> Result<(), TargetError> {
+fn set(directory: &Path, attribute: &str, value: &str, notes: &mut Vec<String>) -> Result<(), TargetError> {
     let path = directory.join(attribute);
     if !path.exists() {
         let mut names: Vec<String> = std::fs::read_dir(directory)
@@ -85,7 +86,11 @@ fn set(directory: &Path, attribute: &str, value: &str) -> Result<(), TargetError
             format!("it has {}", names.join(", ")),
         ));
     }
-    crate::host::write_knob(&path, value).map(drop).map_err(TargetError::setting)
+    let now = crate::host::write_knob(&path, value).map_err(TargetError::setting)?;
+    if now != value {
+        notes.push(format!("null_blk: {attribute} was set to {value}; the kernel made it {now}"));
+    }
+    Ok(())
 }
 
 /// Since Linux 6.8 the disk is called as its directory in configfs is; before, `nullb` and its index.

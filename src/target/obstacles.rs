@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
 use super::overwrite::may_overwrite;
+use super::ramdisk::Taken;
 use super::stack::mount_options;
 use super::{
     guest_disk, knobs, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, zram,
@@ -30,7 +31,7 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
             if settings.makes() { "making devices and filesystems" } else { "setting queues and kernel" };
         return Err(TargetError::unavailable(format!("{what} needs root"), "run it with sudo"));
     }
-    if let Some(found) = device(settings, below) {
+    if let Some(found) = device(settings, named, below) {
         return Err(found);
     }
     if let Some(fs) = settings.fs {
@@ -69,7 +70,7 @@ pub fn offered(below: &Path) -> Vec<(&'static str, Option<String>)> {
     let of_kind = |kind: DeviceKind| {
         let device = Some(Device::Made { kind, bytes: BYTES, options: Vec::new() });
         let settings = TargetSettings { device, ..TargetSettings::default() };
-        (kind.name(), self::device(&settings, below).map(|missing| missing.to_string()))
+        (kind.name(), self::device(&settings, &[], below).map(|missing| missing.to_string()))
     };
     let of_fs = |fs: Filesystem| {
         let missing = (!crate::host::has_filesystem(fs.name())).then(|| {
@@ -79,6 +80,11 @@ pub fn offered(below: &Path) -> Vec<(&'static str, Option<String>)> {
     };
     let here = DeviceKind::ALL.into_iter().filter(|kind| !kind.only_in_guests());
     here.map(of_kind).chain(Filesystem::ALL.into_iter().map(of_fs)).collect()
+}
+
+/// All that a guest has was made for it.
+pub(super) fn taken<'n>(settings: &TargetSettings, named: &'n [PathBuf]) -> Taken<'n> {
+    if settings.guest.kernel.is_some() { Taken::Any } else { Taken::Named(named) }
 }
 
 /// The file behind a loop device has holes, but the job may fill them all.
@@ -96,7 +102,7 @@ fn room(bytes: u64, below: &Path) -> Option<TargetError> {
     })
 }
 
-fn device(settings: &TargetSettings, below: &Path) -> Option<TargetError> {
+fn device(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> Option<TargetError> {
     let device = settings.device.as_ref()?;
     let Device::Made { kind, bytes, options } = device else { return None };
     if settings.fs == Some(Filesystem::Tmpfs) {
@@ -108,8 +114,8 @@ fn device(settings: &TargetSettings, below: &Path) -> Option<TargetError> {
             loop_device::obstacle().or_else(wrong).or_else(|| room(*bytes, below))
         }
         DeviceKind::Zram => zram::obstacle(),
-        DeviceKind::Ram => ramdisk::obstacle(*bytes),
-        DeviceKind::Pmem => pmem::obstacle(*bytes),
+        DeviceKind::Ram => ramdisk::obstacle(*bytes, taken(settings, named)),
+        DeviceKind::Pmem => pmem::obstacle(*bytes, taken(settings, named)),
         DeviceKind::NullBlk => null_blk::obstacle(),
         DeviceKind::ScsiDebug => scsi_debug::obstacle(),
         DeviceKind::VirtioBlk | DeviceKind::Nvme => {

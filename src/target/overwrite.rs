@@ -24,6 +24,9 @@ pub enum Refusal {
         /// By what.
         by: String,
     },
+    /// A block device that another run works on.
+    #[error("{0} is another run's: it is locked")]
+    Claimed(PathBuf),
     /// A block device with something on it.
     #[error("{path} is not empty: it carries {found}")]
     Signature {
@@ -63,6 +66,12 @@ impl Refusal {
             }
             Refusal::InUse { path, .. } => {
                 format!("unmount or release {} first, or name another device", path.display())
+            }
+            Refusal::Claimed(path) => {
+                format!(
+                    "wait until that run has ended (fuser -v {} shows it), or name another device",
+                    path.display()
+                )
             }
             Refusal::Signature { path, .. } => {
                 format!("if it may be lost, clear it yourself first: wipefs -a {}", path.display())

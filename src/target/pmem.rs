@@ -1,33 +1,43 @@
 //! Persistent memory that is none: memory the kernel was told to set aside (`memmap=SIZE!OFFSET`,
 //! Documentation/admin-guide/kernel-parameters.txt; drivers/nvdimm/e820.c).
 //!
-//! Enters: a size. Leaves: an unused `/dev/pmemN` at least that large. Real persistent memory holds real data: it is used
-//! only where it is named with `--destroy /dev/pmemN`.
+//! Enters: a size. Leaves: an unused `/dev/pmemN` at least that large. It was there before assay was, so that outside of a
+//! guest it is one that was named with `--destroy /dev/pmemN`; real persistent memory is named as the device itself.
 
 use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
-use super::ramdisk::free_device;
+use super::ramdisk::{Taken, free_device};
 
 /// Whether there is one.
-pub(super) fn obstacle(bytes: u64) -> Option<TargetError> {
-    free(bytes).is_none().then(|| {
-        let reason = if any() {
-            format!("no unused /dev/pmem* made by memmap= is {bytes} bytes large or more")
-        } else {
-            "there is no /dev/pmem*: the kernel was started without memmap=".to_owned()
-        };
-        let whole = bytes.div_ceil(1 << 20);
-        TargetError::unavailable(
-            reason,
-            format!("start the kernel with memmap={whole}M!4G; real persistent memory is named: --destroy /dev/pmem0"),
-        )
-    })
+pub(super) fn obstacle(bytes: u64, taken: Taken<'_>) -> Option<TargetError> {
+    free(bytes, taken).is_none().then(|| not_named(bytes))
 }
 
 /// Takes one.
-pub(super) fn take(bytes: u64) -> Result<PathBuf, TargetError> {
-    free(bytes).ok_or_else(|| TargetError::failed("there is no unused /dev/pmem* left"))
+pub(super) fn take(bytes: u64, taken: Taken<'_>) -> Result<PathBuf, TargetError> {
+    free(bytes, taken).ok_or_else(|| not_named(bytes))
+}
+
+fn not_named(bytes: u64) -> TargetError {
+    if let Some(device) = free(bytes, Taken::Any) {
+        return TargetError::unavailable(
+            format!("{} was there before, and may hold somebody's data", device.display()),
+            format!("if everything on it may be lost: --destroy {}", device.display()),
+        );
+    }
+    let reason = if any() {
+        format!("no unused /dev/pmem* made by memmap= is {bytes} bytes large or more")
+    } else {
+        "there is no /dev/pmem*: the kernel was started without memmap=".to_owned()
+    };
+    let whole = bytes.div_ceil(1 << 20);
+    TargetError::unavailable(
+        reason,
+        format!(
+            "start the kernel with memmap={whole}M!4G; real persistent memory is named: --destroy /dev/pmem0"
+        ),
+    )
 }
 
 fn any() -> bool {
@@ -38,8 +48,8 @@ fn any() -> bool {
         .any(|entry| entry.file_name().to_string_lossy().starts_with("pmem"))
 }
 
-fn free(bytes: u64) -> Option<PathBuf> {
-    let device = free_device("pmem", |size| size >= bytes)?;
+fn free(bytes: u64, taken: Taken<'_>) -> Option<PathBuf> {
+    let device = free_device("pmem", taken, |size| size >= bytes)?;
     is_set_aside(&device).then_some(device)
 }
 

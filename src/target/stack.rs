@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
 use super::journal::{Journal, Made};
+use super::obstacles::taken;
 use super::overwrite::may_overwrite;
 use super::{guest_disk, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, zram};
 use crate::experiment::{
@@ -31,6 +32,8 @@ pub(super) struct Built {
 pub(super) struct Builder<'b> {
     pub(super) journal: &'b mut Journal,
     pub(super) settings: &'b TargetSettings,
+    /// What may be overwritten.
+    pub(super) named: &'b [PathBuf],
     /// Its directory, without links in the path.
     pub(super) directory: &'b Path,
     /// The name it has in the journal.
@@ -51,7 +54,7 @@ impl Builder<'_> {
             (None, _) | (Some(_), Some(Filesystem::Tmpfs)) => None,
             (Some(device), _) => {
                 facts.insert("target.device".to_owned(), device.to_string());
-                Some(self.device(device)?)
+                Some(self.device(device, &mut notes)?)
             }
         };
         self.journal.reached("device");
@@ -60,7 +63,7 @@ impl Builder<'_> {
             self.link(device)?;
         }
         match (self.settings.fs, &device) {
-            (Some(fs), device) => notes = self.filesystem(fs, device.as_deref(), &mut facts)?,
+            (Some(fs), device) => notes.extend(self.filesystem(fs, device.as_deref(), &mut facts)?),
             (None, Some(device)) if self.settings.state == Some(FileState::Overwrite) => {
                 fill(device).map_err(TargetError::io("cannot fill", device))?;
                 facts.insert("target.filled".to_owned(), "yes".to_owned());
@@ -71,7 +74,7 @@ impl Builder<'_> {
         Ok(Built { facts, notes })
     }
 
-    fn device(&mut self, device: &Device) -> Result<PathBuf, TargetError> {
+    fn device(&mut self, device: &Device, notes: &mut Vec<String>) -> Result<PathBuf, TargetError> {
         let (kind, bytes, options) = match device {
             Device::Block(path) => {
                 may_overwrite(path, std::slice::from_ref(path))?;
@@ -87,15 +90,19 @@ impl Builder<'_> {
                 let image = self.directory.join("image");
                 let wish = loop_device::Wish::read(bytes, options)?;
                 self.journal.begin(Some(self.name), Made::Loop { image: image.clone() })?;
-                loop_device::make(&image, wish)
+                let made = loop_device::make(&image, wish)?;
+                notes.extend(loop_device::not_as_wished(&made, wish));
+                Ok(made)
             }
             DeviceKind::Zram => {
                 let algorithm = options.iter().find(|(name, _)| name == "algorithm");
                 let algorithm = algorithm.map(|(_, value)| value.as_str());
-                zram::make(self.journal, self.name, bytes, algorithm)
+                zram::make(self.journal, self.name, bytes, algorithm, notes)
             }
-            DeviceKind::Ram => ramdisk::make(self.journal, self.name, bytes),
-            DeviceKind::Pmem => pmem::take(bytes),
+            DeviceKind::Ram => {
+                ramdisk::make(self.journal, self.name, bytes, taken(self.settings, self.named))
+            }
+            DeviceKind::Pmem => pmem::take(bytes, taken(self.settings, self.named)),
             DeviceKind::NullBlk => {
                 // Names in configfs are seen by all; the work directory's is like no other.
                 let run = self.directory.parent().and_then(Path::file_name).unwrap_or_default();
@@ -103,7 +110,8 @@ impl Builder<'_> {
                 // A disk has 31 letters at most; the last ones differ.
                 let last: String = whole.chars().skip(whole.chars().count().saturating_sub(22)).collect();
                 let name = format!("nullb-{last}");
-                null_blk::make(self.journal, self.name, &name, bytes, options, self.settings.fs.is_some())
+                let keeps = self.settings.fs.is_some();
+                null_blk::make(self.journal, self.name, &name, bytes, options, keeps, notes)
             }
             DeviceKind::ScsiDebug => scsi_debug::make(self.journal, self.name, bytes, options),
             DeviceKind::VirtioBlk | DeviceKind::Nvme => {

@@ -4,8 +4,9 @@
 //! Enters: a [`TargetSpec`]. Leaves: a [`Ready`] target, facts about it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::claim::claim;
 use super::directory::{MARK, empty};
 use super::error::TargetError;
 use super::journal::{Journal, Standing};
@@ -86,6 +87,9 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
         Some(name) => built = stand(&mut journal, spec, setup, &work, &name)?,
         None => empty_own(&spec.directory)?,
     }
+    if let Some(device) = ramdisk_of(spec, setup) {
+        journal.keep(claim(&[device])?);
+    }
     let Built { mut facts, mut notes } = built;
     if let Some(bytes) = setup.settings.extsize {
         // For each trial: whoever emptied the directory may have changed it, too.
@@ -97,6 +101,14 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
     notes.extend(rounded);
     notes.extend(stays);
     Ok(Ready { notes, facts, journal: Some(journal) })
+}
+
+/// A ramdisk made for this run: others see it, and could be told to overwrite it. One that was named is the run's already.
+fn ramdisk_of(spec: &TargetSpec, setup: &Setup) -> Option<PathBuf> {
+    let made = matches!(setup.settings.device, Some(Device::Made { kind: DeviceKind::Ram, .. }));
+    let device = spec.device().filter(|_| made)?.canonicalize().ok()?;
+    let named = setup.named.iter().any(|named| named.canonicalize().is_ok_and(|named| named == device));
+    (!named).then_some(device)
 }
 
 /// What stands from an earlier trial of the same epoch is emptied; anything else is made anew.
@@ -126,8 +138,14 @@ fn stand(
     }
     obstacle(&setup.settings, &named, work)?;
     let directory = work.join(name);
-    let built =
-        Builder { journal: &mut *journal, settings: &setup.settings, directory: &directory, name }.build()?;
+    let built = Builder {
+        journal: &mut *journal,
+        settings: &setup.settings,
+        named: &named,
+        directory: &directory,
+        name,
+    }
+    .build()?;
     if lasts {
         let Built { facts, notes } = &built;
         let epoch = setup.epoch.clone();

@@ -34,6 +34,7 @@ pub(super) fn make(
     stack: &str,
     bytes: u64,
     algorithm: Option<&str>,
+    notes: &mut Vec<String>,
 ) -> Result<PathBuf, TargetError> {
     if !Path::new(CONTROL).exists() && numbers().is_empty() {
         super::module::load(journal, stack, "zram", &["num_devices=0".to_owned()])?;
@@ -54,9 +55,9 @@ pub(super) fn make(
     };
     let sys = sys(number);
     if let Some(algorithm) = algorithm {
-        set(&sys.join("comp_algorithm"), algorithm)?;
+        set(&sys, "comp_algorithm", algorithm, notes)?;
     }
-    set(&sys.join("disksize"), &bytes.to_string())?;
+    set(&sys, "disksize", &bytes.to_string(), notes)?;
     let device = PathBuf::from(format!("/dev/zram{number}"));
     if !device.exists() {
         return Err(TargetError::failed(format!(
@@ -131,8 +132,12 @@ fn size(number: u32) -> Option<u64> {
     std::fs::read_to_string(sys(number).join("disksize")).ok()?.trim().parse().ok()
 }
 
-fn set(path: &Path, value: &str) -> Result<(), TargetError> {
-    crate::host::write_knob(path, value).map(drop).map_err(TargetError::setting)
+fn set(sys: &Path, name: &str, value: &str, notes: &mut Vec<String>) -> Result<(), TargetError> {
+    let now = crate::host::write_knob(&sys.join(name), value).map_err(TargetError::setting)?;
+    if now != value {
+        notes.push(format!("zram: {name} was set to {value}; the kernel made it {now}"));
+    }
+    Ok(())
 }
 
 fn sys(number: u32) -> PathBuf {

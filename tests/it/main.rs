@@ -50,6 +50,7 @@ mod spoiled;
 mod store;
 mod target_bench;
 mod targets;
+mod targets_claims;
 mod targets_left;
 mod targets_mounts;
 mod targets_refused;

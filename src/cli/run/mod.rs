@@ -33,6 +33,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let mut prepared = Prepared::again(args, &store, id)?;
         // What the killed session made is no obstacle; what came since then is.
         session::put_back(&store, id)?;
+        let _claims = overwrite::claim([&prepared])?;
         overwrite::check(&prepared)?;
         foreseen::check(&prepared)?;
         return session::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
@@ -64,6 +65,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         prepared.tools_are_here()?;
         foreseen::check(prepared)?;
     }
+    // Until the last part has ended.
+    let _claims = overwrite::claim(all.iter().map(|(prepared, _)| prepared))?;
     let mut store = args.database.open()?;
     let cancelled = session::cancelled()?;
     let named = |source: &Source| source.recipe_name().filter(|_| several);

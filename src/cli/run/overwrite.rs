@@ -7,7 +7,7 @@ use super::prepare::Prepared;
 use crate::cli::Failure;
 use crate::experiment::{EngineChoice, TargetSettings};
 use crate::plan::{PlannedFile, Writes};
-use crate::target::{may_overwrite, obstacle};
+use crate::target::{Claims, may_overwrite, obstacle};
 use crate::workload::{FioPaths, JobFile, Workload};
 
 /// Looks at every path the trials will write to.
@@ -41,6 +41,15 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Keeps other runs off the devices that these may overwrite.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: another run works on one of them.
+pub(super) fn claim<'p>(parts: impl IntoIterator<Item = &'p Prepared>) -> Result<Claims, Failure> {
+    let named: Vec<PathBuf> = parts.into_iter().flat_map(|part| part.destroy.clone()).collect();
+    crate::target::claim(&named).map_err(|refusal| Failure::request(&refusal).hint(refusal.hint()))
 }
 
 /// Whether every cell's target can be had here, and may be written to.
