@@ -104,7 +104,7 @@ pub(super) struct Running<'j> {
 }
 
 impl<'j> Running<'j> {
-    fn new(
+    pub(super) fn new(
         job: &'j Job,
         instance: &'j Instance,
         trial_seed: u64,
@@ -146,7 +146,7 @@ impl<'j> Running<'j> {
     }
 
     /// Waits for the others, runs `transfer_all`, syncs at the end where the job asks it. Why it ended early, if so.
-    fn run(
+    pub(super) fn run(
         &mut self,
         line: &StartLine,
         transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
@@ -184,7 +184,7 @@ impl<'j> Running<'j> {
         failure.or(unlogged)
     }
 
-    fn finish(self, failure: Option<Failure>) -> JobCounts {
+    pub(super) fn finish(self, failure: Option<Failure>) -> JobCounts {
         let name = &self.job.name;
         let sync = &self.meter.sync;
         let pack_sync =
