@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use super::stall::Rings;
 use super::time_limit::{Limit, TimeLimit};
-use super::{Answer, PROTOCOL, Reply, Request, descendants};
+use super::{Answer, PROTOCOL, Reply, Request, descendants, with_hint};
 use crate::engine::{self, Engine, EngineError, EngineKind, Task};
 use crate::observe::{self, Observer};
 use crate::record::{FailureKind, HostFacts, Outcome, Sample};
@@ -137,10 +137,7 @@ fn prepare(request: &Request) -> Result<target::Ready, Answer> {
 }
 
 fn not_ready(error: TargetError) -> Answer {
-    let reason = match (error.to_string(), error.hint()) {
-        (reason, hint) if hint.is_empty() => reason,
-        (reason, hint) => format!("{reason}\nhint: {hint}"),
-    };
+    let reason = with_hint(&error, &error.hint());
     let kind = FailureKind::Passing;
     match error {
         TargetError::Unavailable { .. } => Answer::Unsupported { reason },

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::{Answer, LaunchError, Launcher, Reply, Request, descendants};
-use crate::record::{FailureKind, HostFacts};
+use crate::record::FailureKind;
 
 /// How long an agent may take to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -227,17 +227,7 @@ fn with_left(mut reply: Reply, left: &[i32]) -> Reply {
 }
 
 fn dead(reason: &str, errors: &Receiver<Vec<u8>>) -> Reply {
-    Reply {
-        answer: Answer::Failed {
-            kind: FailureKind::Passing,
-            reason: reason.to_owned(),
-            command: String::new(),
-            output: words(errors),
-            so_far: Vec::new(),
-        },
-        facts: HostFacts::default(),
-        disturbance: None,
-    }
+    Reply::failed(reason, words(errors))
 }
 
 fn how_it_ended(status: Option<std::io::Result<ExitStatus>>) -> String {

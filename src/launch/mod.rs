@@ -84,6 +84,20 @@ pub struct Reply {
     pub disturbance: Option<Disturbance>,
 }
 
+impl Reply {
+    /// That a trial came to nothing, which may be of the moment; `output` are last words.
+    fn failed(reason: impl Into<String>, output: String) -> Reply {
+        let (kind, command) = (FailureKind::Passing, String::new());
+        let answer = Answer::Failed { kind, reason: reason.into(), command, output, so_far: Vec::new() };
+        Reply { answer, facts: HostFacts::default(), disturbance: None }
+    }
+}
+
+/// A reason with what helps, in the form in which it crosses processes.
+fn with_hint(reason: &dyn std::fmt::Display, hint: &str) -> String {
+    if hint.is_empty() { reason.to_string() } else { format!("{reason}\nhint: {hint}") }
+}
+
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {

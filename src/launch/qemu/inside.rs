@@ -13,8 +13,7 @@ use rustix::mount::{MountFlags, mount};
 
 use super::channel::{BEAT, FromGuest, PORT, line};
 use super::{initramfs, modprobe};
-use crate::launch::{Answer, LaunchError, Launcher, Local, Reply, Request};
-use crate::record::{FailureKind, HostFacts};
+use crate::launch::{LaunchError, Launcher, Local, Reply, Request};
 use crate::target::{MARK, WorkDirectory};
 
 /// Where programs are.
@@ -138,9 +137,9 @@ fn converse(reader: File, writer: File, missing: Vec<String>) -> Result<(), Stri
             serde_json::from_slice(&text).map_err(|error| format!("the request is not one: {error}"))?;
         let reply = match work_directory(&request).map(|()| local.launch(&request, &never)) {
             Ok(Ok(reply)) => reply,
-            Ok(Err(LaunchError::Cancelled { .. })) => failed("interrupted".to_owned()),
-            Ok(Err(error)) => failed(error.to_string()),
-            Err(error) => failed(error),
+            Ok(Err(LaunchError::Cancelled { .. })) => Reply::failed("interrupted", String::new()),
+            Ok(Err(error)) => Reply::failed(error.to_string(), String::new()),
+            Err(error) => Reply::failed(error, String::new()),
         };
         tell(&writer, &FromGuest::Reply(Box::new(reply)))?;
     }
@@ -158,15 +157,4 @@ fn work_directory(request: &Request) -> Result<(), String> {
     }
     // It ends with the guest, not with this scope.
     WorkDirectory::create(work).map(std::mem::forget).map_err(|error| error.to_string())
-}
-
-fn failed(reason: String) -> Reply {
-    let answer = Answer::Failed {
-        kind: FailureKind::Passing,
-        reason,
-        command: String::new(),
-        output: String::new(),
-        so_far: Vec::new(),
-    };
-    Reply { answer, facts: HostFacts::default(), disturbance: None }
 }

@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{Answer, LaunchError, Launcher, Local, Reply, Request};
-use crate::record::{FailureKind, HostFacts};
+use super::{Answer, LaunchError, Launcher, Local, Reply, Request, with_hint};
+use crate::record::HostFacts;
 use crate::target::{Disturbance, GuestSettings, Interference};
 
 use accelerator::Accelerator;
@@ -245,7 +245,7 @@ impl Launcher for Guests {
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
         let Some((settings, pmem)) = guest_of(request) else { return self.local.launch(request, cancelled) };
         let Some(at) = self.kinds.iter().position(|kind| kind.holds(settings, pmem)) else {
-            return Ok(failed("a guest is asked for that was not expected".to_owned(), String::new()));
+            return Ok(Reply::failed("a guest is asked for that was not expected", String::new()));
         };
         let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
         let mut guest = match self.guest(at, directory, cancelled) {
@@ -287,25 +287,11 @@ fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
     match ended {
         Ended::Cancelled => Err(LaunchError::Cancelled { left: Vec::new() }),
         Ended::Dead(error) => {
-            let reason = match (error.to_string(), error.hint()) {
-                (reason, hint) if hint.is_empty() => reason,
-                (reason, hint) => format!("{reason}\nhint: {hint}"),
-            };
+            let reason = with_hint(&error, &error.hint());
             let output = if let GuestError::Dead { console, .. } = error { console } else { String::new() };
-            Ok(failed(reason, output))
+            Ok(Reply::failed(reason, output))
         }
     }
-}
-
-fn failed(reason: String, output: String) -> Reply {
-    let answer = Answer::Failed {
-        kind: FailureKind::Passing,
-        reason,
-        command: String::new(),
-        output,
-        so_far: Vec::new(),
-    };
-    Reply { answer, facts: HostFacts::default(), disturbance: None }
 }
 
 #[cfg(test)]
