@@ -107,14 +107,14 @@ impl Kvm {
 pub(super) fn fallback(what: &str, remembered: bool) -> String {
     let until = if remembered {
         format!(
-            ", and until this machine is started again (removing {} tries KVM sooner)",
+            ",\n  and until this machine is started again (this tries KVM sooner:\n  rm -r {})",
             cache::place("kvm").display()
         )
     } else {
         String::new()
     };
     format!(
-        "assay: under /dev/kvm the guest {what}: all guests of this run are emulated by qemu's tcg{until}"
+        "assay: under /dev/kvm the guest {what}:\n  all guests of this run are emulated by qemu's tcg{until}"
     )
 }
 
@@ -144,11 +144,12 @@ mod tests {
     #[test]
     fn what_runs_guests_is_said_with_its_reason() {
         let said = fallback("did not come up within 20 s", true);
-        assert!(said.contains("did not come up within 20 s: all guests of this run are emulated"), "{said}");
         assert!(
-            said.contains("until this machine is started again") && said.contains("/kvm tries"),
+            said.contains("did not come up within 20 s:\n  all guests of this run are emulated"),
             "{said}"
         );
+        assert!(said.lines().take(3).all(|line| line.len() <= 80), "{said}");
+        assert!(said.contains("until this machine is started again") && said.ends_with("/kvm)"), "{said}");
         assert!(fallback("ended before it came up", false).ends_with("qemu's tcg"));
         assert!(Kvm::Absent.described().starts_with("emulated: there is no"));
         assert!(Kvm::Closed("no right".to_owned()).described().ends_with("(no right)"));
