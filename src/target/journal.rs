@@ -329,13 +329,32 @@ pub(super) fn undo_all(directory: &Path) -> Result<Vec<String>, TargetError> {
 mod tests {
     use super::*;
 
+    /// A work directory that leaves the registry when it goes.
+    struct Work(tempfile::TempDir);
+
+    impl Work {
+        fn new() -> Work {
+            Work(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self) -> &Path {
+            self.0.path()
+        }
+    }
+
+    impl Drop for Work {
+        fn drop(&mut self) {
+            registry::unregister(self.path());
+        }
+    }
+
     fn knob(path: &Path, before: &str) -> Made {
         Made::Knob { path: path.to_owned(), before: before.to_owned() }
     }
 
     #[test]
     fn what_was_written_down_is_undone_by_another() {
-        let work = tempfile::tempdir().unwrap();
+        let work = Work::new();
         let setting = work.path().join("setting");
         std::fs::write(&setting, "old").unwrap();
         let mut journal = Journal::open(work.path()).unwrap();
@@ -351,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_cannot_be_put_back_stops_no_other_and_stays_written_down() {
-        let work = tempfile::tempdir().unwrap();
+        let work = Work::new();
         let (first, stuck, last) =
             (work.path().join("first"), work.path().join("stuck"), work.path().join("last"));
         let mut journal = Journal::open(work.path()).unwrap();
@@ -380,7 +399,7 @@ mod tests {
 
     #[test]
     fn what_a_trial_set_does_not_outlive_it_and_a_stack_does() {
-        let work = tempfile::tempdir().unwrap();
+        let work = Work::new();
         let (trial, stack) = (work.path().join("trial"), work.path().join("stack"));
         for path in [&trial, &stack] {
             std::fs::write(path, "set").unwrap();
@@ -402,7 +421,7 @@ mod tests {
 
     #[test]
     fn nothing_of_another_start_of_the_machine_is_touched() {
-        let work = tempfile::tempdir().unwrap();
+        let work = Work::new();
         let setting = work.path().join("setting");
         std::fs::write(&setting, "new").unwrap();
         Journal::open(work.path()).unwrap().begin(None, knob(&setting, "old")).unwrap();
