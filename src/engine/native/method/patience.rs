@@ -3,10 +3,9 @@
 //! Enters: completions that were taken, and waits that begin and end. Leaves: whether to look again. It must not know
 //! what is waited for.
 //!
-//! Where completions come faster than a thread is put to sleep and woken, a sleep is what takes the time: in a virtual
-//! machine a halted processor is back after 30 µs, within which a device of 800,000 I/Os a second has run dry. How much
-//! is spent on looking is bounded by the number of I/Os, whatever the device: each earns 40 ns of it, less than the
-//! reading of its clock and the counting of its latency take.
+//! Where completions come faster than a thread is put to sleep and woken, a sleep is what takes the time: until a halted
+//! processor is back, a fast device has run dry. How much is spent on looking is bounded by the number of I/Os, whatever
+//! the device: each earns 40 ns of it, less than the reading of its clock and the counting of its latency take.
 
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
@@ -16,8 +15,10 @@ pub(super) const EARNED_NS: u64 = 40;
 const EARNED: Duration = Duration::from_nanos(EARNED_NS);
 /// Most that is saved up: the time of a few sleeps.
 const MOST: Duration = Duration::from_micros(64);
+/// Less is not worth beginning.
+const LEAST: Duration = Duration::from_micros(1);
 /// Looks between two readings of the clock.
-const LOOKS: u32 = 16;
+const LOOKS: u32 = 4;
 
 /// Time that may be spent on looking.
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ impl Patience {
 
     /// Looks until `there` says so or nothing is left to spend; whether it was there.
     pub(super) fn look(&mut self, mut there: impl FnMut() -> bool) -> bool {
-        if self.saved < EARNED * 2 {
+        if self.saved < LEAST {
             return false;
         }
         let begun = Instant::now();
