@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use crate::record::{
-    Cell, Design, Factor, FailureKind, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
+    Cell, Design, Factor, FailureKind, Metric, RECORD_VERSION, Run, RunState, Sample, Source, Status,
+    StopRule, Trial,
 };
-use crate::units::{Better, Unit};
+use crate::units::Unit;
 
 use super::error::{ImportError, Problem};
 
@@ -179,9 +180,7 @@ fn value(
     }
     // The symbols written are those of base units: their factor is 1.
     let (unit, _) = Unit::parse(field(2));
-    let higher = [".total_ios", ".io_bytes"].iter().any(|name| field(1).ends_with(name));
-    let better = if higher { Better::Higher } else { unit.usual_better() };
-    let metric = Metric { job: field(0).to_owned(), name: field(1).to_owned(), unit, better };
+    let metric = Sample::new(field(0), field(1), unit, number).metric;
     let index = *known.metrics.entry(metric).or_insert_with_key(|metric| {
         run.metrics.push(metric.clone());
         (run.metrics.len() - 1) as u32

@@ -54,10 +54,24 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A value with its definition; the good direction is the unit's usual one.
+    /// A value with its definition; the good direction is the unit's usual one, and up for work that was done.
     #[must_use]
     pub fn new(job: &str, name: &str, unit: Unit, value: f64) -> Sample {
-        let better = unit.usual_better();
+        // Of counts less is usually better: work that was done is not.
+        let is_work = name.ends_with(".total_ios") || name.ends_with(".io_bytes");
+        let better = if is_work { Better::Higher } else { unit.usual_better() };
         Sample { metric: Metric { job: job.to_owned(), name: name.to_owned(), unit, better }, value }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_work_is_better_whoever_counts_it() {
+        let better = |name: &str| Sample::new("", name, Unit::Count, 1.0).metric.better;
+        assert_eq!((better("read.total_ios"), better("write.io_bytes")), (Better::Higher, Better::Higher));
+        assert_eq!(better("ctx"), Better::Lower);
     }
 }

@@ -183,9 +183,5 @@ fn throughput<'s>(job: &str, direction: Direction, sides: impl Iterator<Item = &
 }
 
 fn push(outcome: &mut Outcome, job: &str, name: &str, unit: Unit, value: f64) {
-    let mut sample = Sample::new(job, name, unit, value);
-    if name.ends_with(".total_ios") || name.ends_with(".io_bytes") {
-        sample.metric.better = Better::Higher;
-    }
-    outcome.samples.push(sample);
+    outcome.samples.push(Sample::new(job, name, unit, value));
 }

@@ -248,7 +248,7 @@ fn push(outcome: &mut Outcome, job: &Job, name: &str, unit: Unit, value: f64) ->
         });
     }
     let mut sample = Sample::new(job.sample_name(), name, unit, value);
-    if name.ends_with(".total_ios") || name.ends_with(".io_bytes") || name == "latency_depth" {
+    if name == "latency_depth" {
         sample.metric.better = Better::Higher;
     }
     outcome.samples.push(sample);

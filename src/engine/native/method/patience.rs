@@ -18,7 +18,7 @@ const MOST: Duration = Duration::from_micros(64);
 /// Less is not worth beginning.
 const LEAST: Duration = Duration::from_micros(1);
 /// Looks between two readings of the clock.
-const LOOKS: u32 = 4;
+const LOOKS: u32 = 8;
 
 /// Time that may be spent on looking.
 #[derive(Debug, Default)]
