@@ -12,7 +12,7 @@ use super::io_log::IoLog;
 use super::job_counts::JobCounts;
 use super::latency_target::Step;
 use super::meter::Meter;
-use super::method::{IoUring, Libaio, Mmap, Null, Psync, Pvsync, Pvsync2, Sync};
+use super::method::{IoUring, Libaio, Mmap, Null, Psync, Pvsync, Pvsync2, Sync, workers_note};
 use super::pace::WHENEVER;
 use super::source::{Next, Source};
 use super::start_line::StartLine;
@@ -52,7 +52,7 @@ pub(super) fn run(
             let mut ring = IoUring::new(job, depth, &running.files, &running.buffers).map_err(refused)?;
             running.notes.extend(ring.note());
             let failure = running.run(line, |running| in_flight::run(running, &mut ring, line));
-            running.notes.extend(ring.note_of_run());
+            running.notes.extend(workers_note());
             failure
         }
         IoMethod::Libaio => {

@@ -12,7 +12,7 @@ use io_uring::{opcode, types};
 use rustix::io::Errno;
 
 use super::patience::{EARNED_NS, Patience};
-use super::ring::{errno_of, make, registered, workers_note};
+use super::ring::{errno_of, make, registered};
 use super::{ALARM, Asynchronous, Completion, Operation, Transfer};
 use crate::engine::native::buffers::Buffers;
 use crate::workload::{Job, MethodOptions};
@@ -107,11 +107,6 @@ impl IoUring {
             told.push(format!("looks for completions, up to {EARNED_NS} ns an I/O, before it sleeps"));
         }
         (!told.is_empty()).then(|| format!("io_uring {}", told.join("; ")))
-    }
-
-    /// What the kernel did with the transfers.
-    pub(in super::super) fn note_of_run(&self) -> Option<String> {
-        workers_note()
     }
 
     fn entry(&mut self, transfer: &Transfer<'_>, buffers: &Buffers) -> Result<Entry, Errno> {

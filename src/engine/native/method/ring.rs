@@ -47,7 +47,7 @@ pub(super) fn make(options: MethodOptions, depth: u32) -> std::io::Result<io_uri
 
 /// What is to be known of I/Os that the kernel gave to worker threads of its own, because they would have had to wait:
 /// such a thread is a thread of this process, and stays for some seconds when it is idle.
-pub(super) fn workers_note() -> Option<String> {
+pub(in super::super) fn workers_note() -> Option<String> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?.flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     let own = format!("iou-wrk-{}", rustix::thread::gettid().as_raw_nonzero());
