@@ -1,8 +1,8 @@
 //! The other end: one request on standard input, one reply, a line, on standard output, nothing else.
 
 use std::io::{Read, Write};
-use std::process::Command;
-use std::sync::Arc;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -16,6 +16,9 @@ use crate::engine::{self, Engine, EngineError, EngineKind, Task};
 use crate::observe::{self, Observer};
 use crate::record::{FailureKind, HostFacts, Outcome, Sample};
 use crate::target::{self, TargetError};
+
+/// Held while a hook is started, and from the end that was asked for on: nothing starts any more then.
+static STARTS: Mutex<()> = Mutex::new(());
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
 ///
@@ -47,6 +50,7 @@ fn die_in_order() -> Result<(), String> {
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot watch signals: {e}"))?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            let _nothing_starts = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
             let me = rustix::process::getpid().as_raw_nonzero().get();
             let begun = Instant::now();
             while descendants::signal_all(me, Signal::TERM) > 0
@@ -168,14 +172,22 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
         output,
         so_far: Vec::new(),
     };
-    let output = Command::new("sh")
+    let mut command = Command::new("sh");
+    command
         .arg("-c")
         .arg(script)
         .envs(request.task.variables.iter().cloned())
         .env("ASSAY_DIRECTORY", &request.target.directory)
         .envs(request.target.device().map(|device| ("ASSAY_DEVICE", device)))
-        .stdin(std::process::Stdio::null())
-        .output()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let started = {
+        let _may = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+        command.spawn()
+    };
+    let output = started
+        .and_then(Child::wait_with_output)
         .map_err(|e| failed(format!("cannot start the {which} hook: {e}"), String::new()))?;
     if output.status.success() {
         return Ok(());

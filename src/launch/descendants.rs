@@ -26,17 +26,16 @@ pub(super) fn all(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Sends `signal` to all descendants of `pid`, deepest first; returns how many there were.
+/// Sends `signal` to all descendants of `pid`; returns how many there were.
+///
+/// Parents first: a shell whose child ended before it would go on with its next command.
 pub(super) fn signal_all(pid: i32, signal: Signal) -> usize {
-    let mut count = 0;
-    for child in children(pid) {
-        count += 1 + signal_all(child, signal);
-        if let Some(child) = Pid::from_raw(child) {
-            // A process that ended meanwhile is what was wanted.
-            let _ = kill_process(child, signal);
-        }
+    let family = all(pid);
+    for child in family.iter().copied().filter_map(Pid::from_raw) {
+        // A process that ended meanwhile is what was wanted.
+        let _ = kill_process(child, signal);
     }
-    count
+    family.len()
 }
 
 /// Kills all descendants of `pid` until none is left (new ones may be born meanwhile), at most 200 times.
@@ -70,5 +69,33 @@ pub(super) fn cannot_be_ended(pids: &[i32]) -> String {
     match pids {
         [_] => format!("process {numbers} {CANNOT_BE_ENDED}: it hangs in the kernel"),
         _ => format!("processes {numbers} {CANNOT_BE_ENDED}: they hang in the kernel"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_shell_that_is_ended_does_not_begin_its_next_command() {
+        let place = tempfile::tempdir().unwrap();
+        for round in 0..10 {
+            let mark = place.path().join(round.to_string());
+            let script = format!("sh -c 'sleep 30; touch {}' & wait", mark.display());
+            let mut outer = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+            let pid = outer.id() as i32;
+            let begun = Instant::now();
+            while all(pid).len() < 2 {
+                assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", all(pid));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(signal_all(pid, Signal::TERM), 2);
+            // It waits for the inner shell.
+            outer.wait().unwrap();
+            assert!(!mark.exists(), "round {round}");
+        }
     }
 }
