@@ -20,6 +20,8 @@ use super::needs::Needs;
 
 /// Where the guest finds the names of the modules to load first, a line each.
 pub(super) const LOADED: &str = "/etc/assay-modules";
+/// Where the guest finds how many disks of which name it is to wait for, a line each: `nvme 2`.
+pub(super) const DISKS: &str = "/etc/assay-disks";
 /// Where the guest finds the directory that commands run in.
 pub(super) const DIRECTORY: &str = "/etc/assay-directory";
 
@@ -79,6 +81,8 @@ fn surroundings(entries: &mut BTreeMap<String, Entry>, needs: &Needs) {
     file("/etc/group", "root:x:0:\n".to_owned());
     file("/etc/mtab", String::new());
     file(LOADED, needs.loaded.iter().map(|name| format!("{name}\n")).collect());
+    let disks = needs.disks_by_name();
+    file(DISKS, disks.iter().map(|(prefix, count)| format!("{prefix} {count}\n")).collect());
     if let Some(directory) = &needs.directory {
         file(DIRECTORY, directory.to_string_lossy().into_owned());
         entries.insert(within(directory).to_string_lossy().into_owned(), Entry::Directory);

@@ -91,12 +91,47 @@ fn live() -> Result<(), String> {
     let wanted = std::fs::read_to_string(initramfs::LOADED).unwrap_or_default();
     let missing: Vec<String> = wanted.lines().filter_map(|name| modprobe::load(name, "").err()).collect();
     missing.iter().for_each(|message| say(message));
+    if missing.is_empty() {
+        wait_for_disks(Path::new("/sys/block"));
+    }
     let port = port()?;
     let failed = |error| format!("{}: {error}", port.display());
     // A port can be opened once only; its two directions share it.
     let writer = OpenOptions::new().read(true).write(true).open(&port).map_err(failed)?;
     let reader = writer.try_clone().map_err(failed)?;
     converse(reader, writer, missing)
+}
+
+/// Loading a driver does not mean that its disks are there: nvme and nd_pmem look for them on threads of their own. One that does not
+/// come within ten seconds is missed by the trial that wants it, in its own words.
+fn wait_for_disks(blocks: &Path) {
+    let wanted = std::fs::read_to_string(initramfs::DISKS).unwrap_or_default();
+    for _ in 0..500 {
+        if are_there(&wanted, &disks(blocks)) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    say(&format!("of these disks some did not come: {}", wanted.trim().replace('\n', ", ")));
+}
+
+/// Names of the disks that have a size and a file below `/dev`.
+fn disks(blocks: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(blocks).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let usable = |name: &String| {
+        let size = std::fs::read_to_string(blocks.join(name).join("size")).unwrap_or_default();
+        !matches!(size.trim(), "" | "0") && Path::new("/dev").join(name).exists()
+    };
+    names.filter(usable).collect()
+}
+
+/// Whether there are at least as many of each name as a line `nvme 2` says.
+fn are_there(wanted: &str, found: &[String]) -> bool {
+    wanted.lines().filter_map(|line| line.split_once(' ')).all(|(prefix, count)| {
+        let has = found.iter().filter(|name| name.starts_with(prefix)).count();
+        count.parse().is_ok_and(|count: usize| has >= count)
+    })
 }
 
 /// The device of the port, which may be there a moment after its driver.
@@ -157,4 +192,25 @@ fn work_directory(request: &Request) -> Result<(), String> {
     }
     // It ends with the guest, not with this scope.
     WorkDirectory::create(work).map(std::mem::forget).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_disks_are_waited_for() {
+        let wanted = "vd 1\nnvme 2\npmem 0\n";
+        let are_there =
+            |found: &[&str]| are_there(wanted, &found.iter().map(|&name| name.into()).collect::<Vec<_>>());
+        assert!(!are_there(&["vda", "nvme0n1", "sda"]));
+        assert!(are_there(&["vda", "nvme0n1", "nvme1n1"]));
+        assert!(!are_there(&["nvme0n1", "nvme1n1"]));
+        let blocks = tempfile::tempdir().unwrap();
+        for (name, size) in [("null", "0\n"), ("zero", "8\n"), ("no-such-device", "8\n")] {
+            std::fs::create_dir(blocks.path().join(name)).unwrap();
+            std::fs::write(blocks.path().join(name).join("size"), size).unwrap();
+        }
+        assert_eq!(disks(blocks.path()), ["zero"], "one without a size, one without a file in /dev");
+    }
 }

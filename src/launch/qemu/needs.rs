@@ -194,6 +194,16 @@ impl Needs {
         }
     }
 
+    /// How its disks are called there, and how many of each name the machine is given.
+    pub(super) fn disks_by_name(&self) -> [(&'static str, usize); 3] {
+        let count = |kind| self.disks.iter().filter(|disk| disk.kind == kind).count();
+        [
+            ("vd", count(DeviceKind::VirtioBlk)),
+            ("nvme", count(DeviceKind::Nvme)),
+            ("pmem", usize::from(self.pmem_bytes > 0)),
+        ]
+    }
+
     fn driver(&mut self, name: &str, need: Need) {
         if !self.drivers.iter().any(|(known, _)| known == name) {
             self.drivers.push((name.to_owned(), need));
@@ -298,6 +308,7 @@ mod tests {
         assert_eq!(needs.drivers.last(), Some(&("nd_pmem".to_owned(), Need::Must)));
         assert!(needs.drivers.contains(&("kyber_iosched".to_owned(), Need::May)));
         assert_eq!(needs.disks.len(), 2);
+        assert_eq!(needs.disks_by_name(), [("vd", 2), ("nvme", 0), ("pmem", 1)]);
         assert_eq!((needs.pmem_bytes, needs.memory_bytes), (128 << 20, 8 << 20));
         let memory = |pairs: &[(&str, &str)]| {
             let mut settings = TargetSettings::default();
