@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use assay::record::{Run, Status};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::sandbox::{Sandbox, errors};
+use crate::sandbox::{Sandbox, errors, failure};
 use crate::tools;
 
 pub(crate) const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=4m\nend_fsync=1\n";
@@ -55,7 +55,7 @@ pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
 
 pub(crate) fn succeed(sandbox: &Sandbox, arguments: &[&str]) -> Run {
     let output = run(sandbox, arguments);
-    assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, errors(&output));
+    assert!(output.status.success(), "{}", failure(arguments, &output));
     nothing_left(sandbox);
     sandbox.export("1")
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use assay::record::{Run, RunState};
 
-use crate::sandbox::{Sandbox, errors};
+use crate::sandbox::{Sandbox, errors, failure};
 use crate::tools::{is_root, skipped};
 
 /// Names of all recipes, as `assay recipes` lists them: the lines that begin at the margin, but for the commands below.
@@ -123,7 +123,7 @@ fn what_a_recipe_is_missing_is_said_before_anything_is_made() {
 fn really(arguments: &[&str]) -> (Sandbox, Run, String) {
     let sandbox = with_kernel();
     let output = sandbox.run(&[&["run"], arguments, &["--quick", "--keep-disturbed"]].concat());
-    assert!(output.status.success(), "{arguments:?}: {}", errors(&output));
+    assert!(output.status.success(), "{}", failure(arguments, &output));
     let run = sandbox.export("1");
     assert_eq!(run.state, RunState::Finished);
     assert!(run.trials.iter().all(|trial| trial.counts()), "{:?}", run.trials);

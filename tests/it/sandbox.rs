@@ -51,7 +51,7 @@ impl Sandbox {
     /// Standard output of a command that must succeed.
     pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, errors(&output));
+        assert!(output.status.success(), "{}", failure(arguments, &output));
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -101,6 +101,11 @@ impl Sandbox {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// A command that failed, in one line that begins with why: logs are often cut.
+pub(crate) fn failure(arguments: &[&str], output: &Output) -> String {
+    format!("{}: {} <- {arguments:?}", output.status, errors(output).trim().replace('\n', " | "))
 }
 
 /// What was said on standard error, its wrapped messages in one line each.

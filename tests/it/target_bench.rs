@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::sandbox::{Sandbox, errors};
+use crate::sandbox::{Sandbox, errors, failure};
 use crate::tools::{is_root, skipped};
 
 pub(crate) const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=1m\nfsync=4\n";
@@ -27,12 +28,17 @@ pub(crate) fn can_make() -> bool {
     works && is_root()
 }
 
-pub(crate) fn has_zram() -> bool {
-    let there = Path::new("/sys/class/zram-control/hot_add").exists();
-    if !there {
+/// zram devices have numbers that the kernel gives out again, and until they have a size are all alike.
+static ONE_ZRAM_TEST: Mutex<()> = Mutex::new(());
+
+/// Whether zram devices can be made here; no other test makes any meanwhile.
+pub(crate) fn zram() -> Option<MutexGuard<'static, ()>> {
+    if !Path::new("/sys/class/zram-control/hot_add").exists() {
         skipped("this kernel has no zram-control");
+        return None;
     }
-    there
+    // A test that failed with them does not keep the others from trying.
+    Some(ONE_ZRAM_TEST.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
 /// The program with a register of targets of its own: other tests clean up, too.
@@ -48,7 +54,7 @@ pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
 
 pub(crate) fn succeed(sandbox: &Sandbox, arguments: &[&str]) -> String {
     let output = run(sandbox, arguments);
-    assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, errors(&output));
+    assert!(output.status.success(), "{}", failure(arguments, &output));
     String::from_utf8(output.stdout).unwrap()
 }
 
