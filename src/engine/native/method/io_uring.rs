@@ -82,7 +82,7 @@ impl IoUring {
             vectors,
             queued: 0,
             outstanding: 0,
-            patience: Patience::default(),
+            patience: Patience::new(),
             alarm: Alarm::None,
             alarm_time: Box::default(),
         })
