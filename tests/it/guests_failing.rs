@@ -183,6 +183,46 @@ fn a_kernel_that_does_not_come_up_is_told_before_the_first_trial() {
 }
 
 #[test]
+fn a_guest_that_the_emulator_made_die_is_booted_again() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some((kernels, _alone)) = kernels() else { return };
+    let real = assay::host::find_system_program("qemu-system-x86_64").unwrap();
+    for (deaths, succeeds) in [(1, true), (9, false)] {
+        let sandbox = Sandbox::new();
+        // What a kernel that died so has put on its console, and the end of the machine.
+        let script = format!(
+            "#!/bin/sh\ncase $* in *tcg*id=console*) ;; *) exec {real} \"$@\" ;; esac\n\
+             [ $(ls {place} | grep -c '^died') -lt {deaths} ] || exec {real} \"$@\"\n\
+             touch {place}/died.$$\n\
+             for word; do case $word in *id=console*) console=${{word##*path=}};; esac; done\n\
+             echo '[    2.322799] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI' > $console\n",
+            real = real.display(),
+            place = sandbox.path().display(),
+        );
+        std::fs::create_dir(sandbox.path().join("bin")).unwrap();
+        let wrapper = sandbox.write("bin/qemu-system-x86_64", &script);
+        std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", wrapper.parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let kernel = format!("kernel={}", kernels[0]);
+        let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--", "true", "${n}"];
+        let output = assay(&sandbox, &words).env("PATH", path).output().unwrap();
+        let said = errors(&output);
+        let boots = said.matches("it is booted again").count();
+        if succeeds {
+            assert!(output.status.success() && boots >= deaths, "{said}");
+            assert_eq!(sandbox.export("1").trials.len(), 2);
+        } else {
+            assert_eq!((output.status.code(), boots), (Some(1), 3), "{said}");
+            assert!(
+                said.contains("int3: 0000") && said.contains("hint: this is known of qemu's tcg"),
+                "{said}"
+            );
+        }
+        nothing_left(&sandbox);
+    }
+}
+
+#[test]
 fn what_a_guest_refuses_is_told_in_its_own_words() {
     let Some((kernels, _alone)) = kernels() else { return };
     let kernel = format!("kernel={}", kernels[0]);

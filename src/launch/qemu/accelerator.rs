@@ -118,6 +118,10 @@ pub(super) fn fallback(what: &str, remembered: bool) -> String {
     )
 }
 
+/// That a guest is booted another time, in words: nothing was measured in the one that died, but it is no secret.
+pub(super) const BOOTED_AGAIN: &str = "assay: the guest's kernel died of a fault of qemu's tcg (a breakpoint that was\n  \
+                                       no longer there): it is booted again";
+
 /// A guest under KVM did not come up.
 pub(super) fn remember_that_kvm_does_not_run() {
     mark(DOES_NOT_RUN, "a guest under /dev/kvm did not come up; removing this tries it again\n");

@@ -96,6 +96,13 @@ impl GuestError {
         move |source| GuestError::Io { what, path, source }
     }
 
+    /// Whether the emulator is to blame. Its processors are threads of their own, and one may still run into the breakpoint that a
+    /// kernel puts into its text while it changes that (`text_poke_bp`, arch/x86/kernel/alternative.c) when it has been taken out
+    /// again: no processor does that, and the kernel dies of it.
+    pub(super) fn is_the_emulators(&self) -> bool {
+        matches!(self, GuestError::Dead { console, .. } if console.contains("int3: 0000 [#"))
+    }
+
     /// What helps; may be empty.
     #[must_use]
     pub fn hint(&self) -> String {
@@ -114,11 +121,39 @@ impl GuestError {
                 "build it in or install the modules: DIR/lib/modules/RELEASE is looked for beside the image, then /lib/modules"
                     .to_owned()
             }
+            GuestError::Dead { .. } if self.is_the_emulators() => {
+                "this is known of qemu's tcg with several processors; with cpus=1 it cannot be".to_owned()
+            }
             GuestError::Dead { came_up: false, .. } => {
                 "kernel_args=loglevel=7 makes its console tell more; the kernel needs virtio_pci and virtio_console"
                     .to_owned()
             }
             GuestError::Io { .. } | GuestError::Failed { .. } | GuestError::Dead { .. } => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dead(console: &str) -> GuestError {
+        GuestError::Dead { what: "died".to_owned(), came_up: false, mute: false, console: console.to_owned() }
+    }
+
+    #[test]
+    fn what_the_emulator_does_is_told_from_what_a_kernel_does() {
+        for console in
+            ["[ 2.3] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI", "[ 2.3] int3: 0000 [#1] PREEMPT SMP NOPTI"]
+        {
+            assert!(dead(console).is_the_emulators(), "{console}");
+            assert!(dead(console).hint().contains("cpus=1"));
+        }
+        for console in
+            ["[ 2.3] Oops: general protection fault: 0000 [#1]", "[ 1.0] Kernel panic - not syncing: VFS", ""]
+        {
+            assert!(!dead(console).is_the_emulators(), "{console}");
+            assert!(dead(console).hint().contains("loglevel=7"));
         }
     }
 }

@@ -193,10 +193,11 @@ impl Drop for Guest {
 }
 
 /// Words of lines in which a kernel says what is wrong; registers and stack follow.
-const TELLING: [&str; 8] = [
+const TELLING: [&str; 9] = [
     "Kernel panic",
     "BUG:",
     "Oops",
+    "int3:",
     "Out of memory",
     "sysrq:",
     "general protection",

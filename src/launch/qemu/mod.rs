@@ -45,6 +45,9 @@ pub use offer::{Forecast, GuestOffer, guests_offered};
 /// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
 const ALLOWANCE: Duration = Duration::from_secs(630);
 
+/// How often a guest is booted anew that the emulator made die before anything was measured in it.
+const BOOTS_AGAIN: u32 = 3;
+
 /// A kind of guest: all trials with the same settings share it, as far as they want the same persistent memory.
 struct Kind {
     settings: GuestSettings,
@@ -122,21 +125,53 @@ impl Guests {
         if let Some(guest) = self.kinds[at].running.take() {
             return Ok(guest);
         }
-        match self.boot(at, directory, cancelled) {
-            Err(Ended::Dead(GuestError::Dead { what, mute, .. }))
-                if self.accelerator == Accelerator::Kvm && !self.settled =>
-            {
-                // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
-                if mute {
-                    accelerator::remember_that_kvm_does_not_run();
+        let mut again = 0;
+        loop {
+            match self.boot(at, directory, cancelled) {
+                Err(Ended::Dead(GuestError::Dead { what, mute, .. }))
+                    if self.accelerator == Accelerator::Kvm && !self.settled =>
+                {
+                    // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
+                    if mute {
+                        accelerator::remember_that_kvm_does_not_run();
+                    }
+                    let _ = writeln!(std::io::stderr(), "{}", accelerator::fallback(&what, mute));
+                    self.accelerator = Accelerator::Tcg;
+                    self.kinds.iter_mut().for_each(|kind| kind.running = None);
                 }
-                let _ = writeln!(std::io::stderr(), "{}", accelerator::fallback(&what, mute));
-                self.accelerator = Accelerator::Tcg;
-                self.kinds.iter_mut().for_each(|kind| kind.running = None);
-                self.boot(at, directory, cancelled)
+                Err(Ended::Dead(error)) if again < BOOTS_AGAIN && self.is_the_emulators(&error) => {
+                    let _ = writeln!(std::io::stderr(), "{}", accelerator::BOOTED_AGAIN);
+                    again += 1;
+                }
+                other => return other,
             }
-            other => other,
         }
+    }
+
+    fn is_the_emulators(&self, error: &GuestError) -> bool {
+        self.accelerator == Accelerator::Tcg && error.is_the_emulators()
+    }
+
+    /// A request answered in a guest of this kind, which runs on for the next one.
+    fn asked(
+        &mut self,
+        at: usize,
+        request: &Request,
+        directory: &Path,
+        cancelled: &AtomicBool,
+    ) -> Result<Reply, Ended> {
+        let mut guest = self.guest(at, directory, cancelled)?;
+        self.settled |= !request.rehearsal;
+        // A limit that does not fit is none.
+        let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
+        // No guest sees what is taken from this machine. Its device is the guest's business: there is none of that path.
+        let watch = Interference::look(Path::new(""));
+        let mut reply = guest.ask(request, limit, cancelled)?;
+        reply.disturbance = reply.disturbance.map(|seen| worse(seen, &watch.since()));
+        self.kinds[at].tell(&guest, &mut reply);
+        self.kinds[at].running = Some(guest);
+        Ok(reply)
     }
 
     fn boot(&mut self, at: usize, directory: &Path, cancelled: &AtomicBool) -> Result<Guest, Ended> {
@@ -248,24 +283,19 @@ impl Launcher for Guests {
             return Ok(Reply::failed("a guest is asked for that was not expected", String::new()));
         };
         let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
-        let mut guest = match self.guest(at, directory, cancelled) {
-            Ok(guest) => guest,
-            Err(ended) => return of_ended(ended),
-        };
-        self.settled |= !request.rehearsal;
-        // A limit that does not fit is none.
-        let limit = request.task.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
-        // No guest sees what is taken from this machine. Its device is the guest's business: there is none of that path.
-        let watch = Interference::look(Path::new(""));
-        match guest.ask(request, limit, cancelled) {
-            Ok(mut reply) => {
-                reply.disturbance = reply.disturbance.map(|seen| worse(seen, &watch.since()));
-                self.kinds[at].tell(&guest, &mut reply);
-                self.kinds[at].running = Some(guest);
-                Ok(reply)
+        let mut again = 0;
+        loop {
+            match self.asked(at, request, directory, cancelled) {
+                // A trial that was lost so is a failed one, and may be tried again as such.
+                Err(Ended::Dead(error @ GuestError::Dead { came_up: true, .. }))
+                    if request.rehearsal && again < BOOTS_AGAIN && self.is_the_emulators(&error) =>
+                {
+                    let _ = writeln!(std::io::stderr(), "{}", accelerator::BOOTED_AGAIN);
+                    again += 1;
+                }
+                Err(ended) => return of_ended(ended),
+                Ok(reply) => return Ok(reply),
             }
-            Err(ended) => of_ended(ended),
         }
     }
 
