@@ -81,19 +81,22 @@ mod tests {
 
     #[test]
     fn a_shell_that_is_ended_does_not_begin_its_next_command() {
+        // So many that are ended between a shell and what it waits for: time enough for a next command.
+        const OTHERS: usize = 300;
         let place = tempfile::tempdir().unwrap();
-        for round in 0..10 {
+        for round in 0..3 {
             let mark = place.path().join(round.to_string());
-            let script = format!("sh -c 'sleep 30; touch {}' & wait", mark.display());
+            let shell = format!("sh -c 'sleep 60; touch {}' &", mark.display());
+            let script = format!("{shell} for i in $(seq {OTHERS}); do sleep 60 & done; wait");
             let mut outer = Command::new("sh").args(["-c", &script]).spawn().unwrap();
             let pid = outer.id() as i32;
             let begun = Instant::now();
-            while all(pid).len() < 2 {
-                assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", all(pid));
+            while all(pid).len() < OTHERS + 2 {
+                assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", all(pid));
                 std::thread::sleep(Duration::from_millis(1));
             }
-            assert_eq!(signal_all(pid, Signal::TERM), 2);
-            // It waits for the inner shell.
+            assert_eq!(signal_all(pid, Signal::TERM), OTHERS + 2);
+            // It waits for all of them.
             outer.wait().unwrap();
             assert!(!mark.exists(), "round {round}");
         }
