@@ -98,11 +98,11 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|e| failed(format!("no pipe: {e}")))?;
     let parent = rustix::process::getpid();
+    // The agent has two other threads, both past their start: one sleeps in a read of the signal pipe, the other watches
+    // the time and now and then reads /proc. They take no lock but malloc's, which glibc keeps usable in the child. The
+    // child runs `work` and leaves by _exit, so that nothing of the parent's (buffers, destructors) runs twice.
     #[expect(unsafe_code, reason = "fio's jobs are processes, and std has no fork")]
-    // SAFETY: the agent has two other threads, both past their start: one sleeps in a read of the signal pipe, the
-    // other watches the time and now and then reads /proc. They take no lock but malloc's, which glibc keeps usable
-    // in the child. The child runs `work` and leaves by _exit, so that nothing of the parent's (buffers, destructors)
-    // runs twice.
+    // SAFETY: no lock that the child needs is held by another thread, and it never returns from here (see above).
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         let errno = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN);

@@ -119,8 +119,10 @@ pub(super) fn fallback(what: &str, remembered: bool) -> String {
 }
 
 /// That a guest is booted another time, in words: nothing was measured in the one that died, but it is no secret.
-pub(super) const BOOTED_AGAIN: &str = "assay: the guest's kernel died of a fault of qemu's tcg (a breakpoint that was\n  \
-                                       no longer there): it is booted again";
+pub(super) const BOOTED_AGAIN: &str = "assay: the guest's kernel died of int3, as under qemu's tcg it may without a\n  \
+                                       fault of its own: it is booted again";
+/// The same as a note of what was then measured.
+pub(super) const BOOTED_AGAIN_NOTE: &str = "an earlier boot of this round died of int3, as under qemu's tcg it may, before anything was measured in it";
 
 /// A guest under KVM did not come up.
 pub(super) fn remember_that_kvm_does_not_run() {

@@ -96,10 +96,10 @@ impl GuestError {
         move |source| GuestError::Io { what, path, source }
     }
 
-    /// Whether the emulator is to blame. Its processors are threads of their own, and one may still run into the breakpoint that a
-    /// kernel puts into its text while it changes that (`text_poke_bp`, arch/x86/kernel/alternative.c) when it has been taken out
-    /// again: no processor does that, and the kernel dies of it.
-    pub(super) fn is_the_emulators(&self) -> bool {
+    /// Whether the kernel ran into a breakpoint that it knew nothing of. It puts them into its text while it changes that
+    /// (`text_poke_bp`, arch/x86/kernel/alternative.c) and takes them out again. The processors of an emulator are threads of their
+    /// own: seen under qemu's tcg (7.2), where one executed a breakpoint that was gone by the time the kernel looked for it.
+    pub(super) fn ran_into_a_breakpoint(&self) -> bool {
         matches!(self, GuestError::Dead { console, .. } if console.contains("int3: 0000 [#"))
     }
 
@@ -121,8 +121,8 @@ impl GuestError {
                 "build it in or install the modules: DIR/lib/modules/RELEASE is looked for beside the image, then /lib/modules"
                     .to_owned()
             }
-            GuestError::Dead { .. } if self.is_the_emulators() => {
-                "this is known of qemu's tcg with several processors; with cpus=1 it cannot be".to_owned()
+            GuestError::Dead { .. } if self.ran_into_a_breakpoint() => {
+                "under qemu's tcg several processors may be why: cpus=1 shows whether it is the kernel".to_owned()
             }
             GuestError::Dead { came_up: false, .. } => {
                 "kernel_args=loglevel=7 makes its console tell more; the kernel needs virtio_pci and virtio_console"
@@ -142,17 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn what_the_emulator_does_is_told_from_what_a_kernel_does() {
+    fn a_breakpoint_is_told_from_what_else_a_kernel_dies_of() {
         for console in
             ["[ 2.3] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI", "[ 2.3] int3: 0000 [#1] PREEMPT SMP NOPTI"]
         {
-            assert!(dead(console).is_the_emulators(), "{console}");
+            assert!(dead(console).ran_into_a_breakpoint(), "{console}");
             assert!(dead(console).hint().contains("cpus=1"));
         }
         for console in
             ["[ 2.3] Oops: general protection fault: 0000 [#1]", "[ 1.0] Kernel panic - not syncing: VFS", ""]
         {
-            assert!(!dead(console).is_the_emulators(), "{console}");
+            assert!(!dead(console).ran_into_a_breakpoint(), "{console}");
             assert!(dead(console).hint().contains("loglevel=7"));
         }
     }

@@ -45,7 +45,7 @@ pub use offer::{Forecast, GuestOffer, guests_offered};
 /// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
 const ALLOWANCE: Duration = Duration::from_secs(630);
 
-/// How often a guest is booted anew that the emulator made die before anything was measured in it.
+/// How often a guest is booted anew that died before anything was measured in it, where the emulator may be why.
 const BOOTS_AGAIN: u32 = 3;
 
 /// A kind of guest: all trials with the same settings share it, as far as they want the same persistent memory.
@@ -57,6 +57,8 @@ struct Kind {
     kernel: Option<KernelImage>,
     initramfs: Option<PathBuf>,
     running: Option<Guest>,
+    /// In this round one died before anything was measured in it, and the emulator may be why.
+    booted_again: bool,
 }
 
 /// Runs each trial where its settings say: in a guest, or here.
@@ -92,7 +94,15 @@ impl Guests {
             Some(at) => at,
             None => {
                 let (needs, settings) = (Needs::of(settings), settings.clone());
-                self.kinds.push(Kind { settings, pmem, needs, kernel: None, initramfs: None, running: None });
+                self.kinds.push(Kind {
+                    settings,
+                    pmem,
+                    needs,
+                    kernel: None,
+                    initramfs: None,
+                    running: None,
+                    booted_again: false,
+                });
                 self.kinds.len() - 1
             }
         };
@@ -125,31 +135,27 @@ impl Guests {
         if let Some(guest) = self.kinds[at].running.take() {
             return Ok(guest);
         }
-        let mut again = 0;
-        loop {
-            match self.boot(at, directory, cancelled) {
-                Err(Ended::Dead(GuestError::Dead { what, mute, .. }))
-                    if self.accelerator == Accelerator::Kvm && !self.settled =>
-                {
-                    // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
-                    if mute {
-                        accelerator::remember_that_kvm_does_not_run();
-                    }
-                    let _ = writeln!(std::io::stderr(), "{}", accelerator::fallback(&what, mute));
-                    self.accelerator = Accelerator::Tcg;
-                    self.kinds.iter_mut().for_each(|kind| kind.running = None);
+        match self.boot(at, directory, cancelled) {
+            Err(Ended::Dead(GuestError::Dead { what, mute, .. }))
+                if self.accelerator == Accelerator::Kvm && !self.settled =>
+            {
+                // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
+                if mute {
+                    accelerator::remember_that_kvm_does_not_run();
                 }
-                Err(Ended::Dead(error)) if again < BOOTS_AGAIN && self.is_the_emulators(&error) => {
-                    let _ = writeln!(std::io::stderr(), "{}", accelerator::BOOTED_AGAIN);
-                    again += 1;
-                }
-                other => return other,
+                let _ = writeln!(std::io::stderr(), "{}", accelerator::fallback(&what, mute));
+                self.accelerator = Accelerator::Tcg;
+                self.kinds.iter_mut().for_each(|kind| kind.running = None);
+                self.boot(at, directory, cancelled)
             }
+            other => other,
         }
     }
 
-    fn is_the_emulators(&self, error: &GuestError) -> bool {
-        self.accelerator == Accelerator::Tcg && error.is_the_emulators()
+    /// Whether a guest died of what an emulated one may die of by no fault of its kernel's, before anything was measured in it.
+    fn may_be_booted_again(&self, error: &GuestError, rehearsal: bool) -> bool {
+        let measured = matches!(error, GuestError::Dead { came_up: true, .. }) && !rehearsal;
+        self.accelerator == Accelerator::Tcg && error.ran_into_a_breakpoint() && !measured
     }
 
     /// A request answered in a guest of this kind, which runs on for the next one.
@@ -261,6 +267,9 @@ impl Kind {
                         "run in an emulated processor (qemu's tcg): times are no measurement of the hardware";
                     outcome.notes.insert(0, note.to_owned());
                 }
+                if self.booted_again {
+                    outcome.notes.push(accelerator::BOOTED_AGAIN_NOTE.to_owned());
+                }
                 outcome.notes.extend(guest.missing.iter().map(|message| format!("in the guest: {message}")));
             }
             Answer::Failed { output, .. } => {
@@ -283,25 +292,25 @@ impl Launcher for Guests {
             return Ok(Reply::failed("a guest is asked for that was not expected", String::new()));
         };
         let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
-        let mut again = 0;
-        loop {
+        for _ in 0..BOOTS_AGAIN {
             match self.asked(at, request, directory, cancelled) {
                 // A trial that was lost so is a failed one, and may be tried again as such.
-                Err(Ended::Dead(error @ GuestError::Dead { came_up: true, .. }))
-                    if request.rehearsal && again < BOOTS_AGAIN && self.is_the_emulators(&error) =>
-                {
+                Err(Ended::Dead(error)) if self.may_be_booted_again(&error, request.rehearsal) => {
                     let _ = writeln!(std::io::stderr(), "{}", accelerator::BOOTED_AGAIN);
-                    again += 1;
+                    self.kinds[at].booted_again = true;
                 }
                 Err(ended) => return of_ended(ended),
                 Ok(reply) => return Ok(reply),
             }
         }
+        self.asked(at, request, directory, cancelled).or_else(of_ended)
     }
 
     /// The next round boots anew, so that what one boot happens to be like is not taken for the kernel.
     fn round_ends(&mut self) {
-        self.kinds.iter_mut().for_each(|kind| kind.running = None);
+        for kind in &mut self.kinds {
+            (kind.running, kind.booted_again) = (None, false);
+        }
     }
 }
 
