@@ -306,7 +306,7 @@ fn store() -> &'static [u8] {
     BYTES.get_or_init(|| {
         let sandbox = Sandbox::new();
         sandbox.write("s.toml", SIMULATED);
-        sandbox.succeed(&["run", "s.toml", "--keep-disturbed", "--quiet"]);
+        sandbox.succeed(&["run", "s.toml", "--quiet"]);
         std::fs::read(sandbox.path().join("assay.db")).unwrap()
     })
 }
@@ -400,7 +400,7 @@ fn check(case: &Case) -> Option<String> {
         put(&sandbox, name, *content);
     }
     let mut words = case.words.to_vec();
-    let mut arguments: Vec<&str> = case.arguments.split_whitespace().collect();
+    let arguments: Vec<&str> = case.arguments.split_whitespace().collect();
     if words == ["@precious"] {
         // A job that names a file which exists; relative names lie in the work directory, so it is absolute.
         let precious = sandbox.write("precious", "data");
@@ -409,9 +409,6 @@ fn check(case: &Case) -> Option<String> {
             "precious exists, and the job would overwrite it",
             "hint: if everything on it may be lost: --destroy",
         ];
-    }
-    if arguments[0] == "run" && case.code == 1 {
-        arguments.insert(1, "--keep-disturbed");
     }
     let before = listing(&sandbox);
     let unreadable = case.files.iter().any(|(_, content)| matches!(content, Unreadable));
@@ -487,7 +484,7 @@ fn fail_if_is_exit_code_3_and_no_error() {
     put(&sandbox, "assay.db", Store);
     let with = |condition: &str| sandbox.run(&["report", "1", "--fail-if", condition]).status.code();
     assert_eq!((with("changed"), with("slower"), with("undecided")), (Some(3), Some(0), Some(0)));
-    let run = ["run", "s.toml", "--quiet", "--keep-disturbed", "--fail-if", "changed"];
+    let run = ["run", "s.toml", "--quiet", "--fail-if", "changed"];
     assert_eq!(sandbox.run(&run).status.code(), Some(3));
 }
 
@@ -538,8 +535,7 @@ fn a_full_disk_is_named_with_the_bytes_that_are_missing() {
             "native" => &["no space for ", "small/assay-", "w.0.0", " bytes are missing", "hint: assay show"],
             _ => &["No space left on device", "w.0.0", "hint: assay show"],
         };
-        let arguments =
-            ["run", "job.fio", "--vary", "bs=4k,8k", "-d", "small", "--keep-disturbed", "--engine", engine];
+        let arguments = ["run", "job.fio", "--vary", "bs=4k,8k", "-d", "small", "--engine", engine];
         demand(&sandbox, &mut sandbox.assay(&arguments), 1, words);
     }
     let filled = std::fs::write(sandbox.path().join("small/filler"), vec![1; 2 << 20]);

@@ -179,7 +179,7 @@ fn a_guests_f2fs_tells_where_its_files_lie() {
     }
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[1]);
-    let words = ["run", "dio-append", "--quick", "--rounds", "1", "--keep-disturbed", "-q"];
+    let words = ["run", "dio-append", "--quick", "--rounds", "1", "-q"];
     let fewer = ["--vary", "allocation=plain,fallocate", "--vary", "fs=f2fs", "-t", &kernel, "-t", "ram:64m"];
     let output = crate::guests::assay(&sandbox, &[&words[..], &fewer].concat()).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));

@@ -330,7 +330,7 @@ fn data_that_is_not_what_was_written() {
         sandbox.write("job.fio", &read.replace("${X}", "data").replace("bs=4k", "bs=${BS}"));
         let turn = "if [ -e once ]; then cp good data; else touch once; cp bad data; fi";
         let hook = format!("cd {here} && {turn}");
-        let run = ["run", "job.fio", "--vary", "BS=4k,4096", "--rounds", "4", "--keep-disturbed", "--engine"];
+        let run = ["run", "job.fio", "--vary", "BS=4k,4096", "--rounds", "4", "--engine"];
         let output = sandbox.run(&[&run[..], &[engine, "--before", &hook]].concat());
         let (said, report) = (errors(&output), String::from_utf8_lossy(&output.stdout).into_owned());
         assert_eq!(output.status.code(), Some(1), "{engine}: {said}");
@@ -399,7 +399,7 @@ fn a_command_may_wait_for_completions() {
         libc::SYS_io_setup,
         libc::SYS_io_getevents
     );
-    let run = ["run", "--vary", "X=1,2", "--rounds", "1", "--keep-disturbed", "--", "perl", "-e", &script];
+    let run = ["run", "--vary", "X=1,2", "--rounds", "1", "--", "perl", "-e", &script];
     let output = sandbox.assay(&run).env("ASSAY_TEST_STALL_S", "2").output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     assert!(sandbox.export("1").trials[..2].iter().all(|trial| trial.elapsed_s < 20.0));

@@ -87,18 +87,7 @@ fn two_kernels_are_compared_on_the_same_job() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
     let vary = format!("kernel={},{}", kernels[0], kernels[1]);
-    let words = [
-        "run",
-        "job.fio",
-        "-q",
-        "--vary",
-        &vary,
-        "--vary",
-        "bs=16k,64k",
-        "--rounds",
-        "4",
-        "--keep-disturbed",
-    ];
+    let words = ["run", "job.fio", "-q", "--vary", &vary, "--vary", "bs=16k,64k", "--rounds", "4"];
     let target = ["--target", "virtio_blk:64m:cache=unsafe", "--target", "fs=ext4"];
     let begun = Instant::now();
     let run = succeed(&sandbox, &[&words[..], &target[..]].concat());
@@ -151,8 +140,7 @@ fn dax_in_a_guest_is_mounted_and_faster() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nsize=32m\nend_fsync=1\n");
     let kernel = format!("kernel={}", kernels[1]);
-    let words =
-        ["run", "job.fio", "-q", "--vary", "mount=dax=never,dax=always", "--rounds", "3", "--keep-disturbed"];
+    let words = ["run", "job.fio", "-q", "--vary", "mount=dax=never,dax=always", "--rounds", "3"];
     let target = ["-t", "pmem:512m", "-t", "fs=xfs", "-t", "state=overwrite", "-t", &kernel];
     let run = succeed(&sandbox, &[&words[..], &target[..]].concat());
     let mut times: [Vec<f64>; 2] = Default::default();
@@ -201,19 +189,7 @@ fn a_guest_that_dies_ends_its_trial_with_its_last_words() {
     let kernel = format!("kernel={}", kernels[0]);
     // The last level fills the memory: there the kernel ends the program, and the guest lives on.
     let vary = "how=true,echo c > /proc/sysrq-trigger,tail /dev/zero";
-    let words = [
-        "run",
-        "-q",
-        "-t",
-        &kernel,
-        "-t",
-        "memory=300m",
-        "--vary",
-        vary,
-        "--rounds",
-        "1",
-        "--keep-disturbed",
-    ];
+    let words = ["run", "-q", "-t", &kernel, "-t", "memory=300m", "--vary", vary, "--rounds", "1"];
     let output = run(&sandbox, &[&words[..], &["--", "sh", "-c", "${how}"]].concat());
     nothing_left(&sandbox);
     let run = sandbox.export("1");

@@ -65,7 +65,7 @@ fn every_filesystem_is_made_and_written_in_one_boot() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
     let (kernel, vary) = (format!("kernel={}", kernels[1]), format!("fs={}", names.join(",")));
-    let words = ["run", "job.fio", "-q", "--vary", &vary, "--rounds", "1", "--keep-disturbed"];
+    let words = ["run", "job.fio", "-q", "--vary", &vary, "--rounds", "1"];
     let run =
         succeed(&sandbox, &[&words[..], &["-t", &kernel, "-t", "virtio_blk:400m:cache=unsafe"]].concat());
     all_done(&run, names.len());
@@ -98,7 +98,7 @@ fn every_kind_of_device_is_there_in_one_boot() {
     ];
     let kernel = format!("kernel={}", kernels[0]);
     let vary = format!("device={}", devices.map(|(name, _)| name).join(","));
-    let words = ["run", "job.fio", "-q", "--vary", &vary, "--rounds", "1", "--keep-disturbed", "-t", &kernel];
+    let words = ["run", "job.fio", "-q", "--vary", &vary, "--rounds", "1", "-t", &kernel];
     let run = succeed(&sandbox, &words);
     all_done(&run, devices.len());
     for (((_, found), (_, kind)), (name, wanted)) in
@@ -119,7 +119,7 @@ fn disks_that_differ_in_their_cache_and_sizes_of_persistent_memory_are_devices_o
     sandbox.write("job.fio", JOB);
     let kernel = format!("kernel={}", kernels[1]);
     let vary = "device=virtio_blk:64m,virtio_blk:64m:cache=unsafe,nvme:64m,nvme:64m:cache=writeback,pmem:256m,pmem:128m";
-    let words = ["run", "job.fio", "-q", "--vary", vary, "--rounds", "1", "--keep-disturbed", "-t", &kernel];
+    let words = ["run", "job.fio", "-q", "--vary", vary, "--rounds", "1", "-t", &kernel];
     let run = succeed(&sandbox, &words);
     all_done(&run, 6);
     let of = |name| facts_by_level(&run, name).into_iter().map(|(_, value)| value).collect::<Vec<_>>();
@@ -139,8 +139,7 @@ fn disks_that_differ_in_their_cache_and_sizes_of_persistent_memory_are_devices_o
 fn tools_measure_in_guests_with_the_files_they_read() {
     let Some((kernels, _alone)) = kernels() else { return };
     let kernel = format!("kernel={}", kernels[1]);
-    let target =
-        ["-t", &kernel, "-t", "ram:128m", "-t", "fs=ext4", "--rounds", "1", "-q", "--keep-disturbed"];
+    let target = ["-t", &kernel, "-t", "ram:128m", "-t", "fs=ext4", "--rounds", "1", "-q"];
     for (tool, text, vary, metric) in [
         ("dbench", "[dbench]\ntime = 2\n", "clients=1,2", "bw"),
         ("fs_mark", "[fs_mark]\nfiles = 30\nsize = \"4k\"\n", "sync=0,1", "files_per_s"),
@@ -183,7 +182,6 @@ fn files_that_a_command_names_are_in_the_guest() {
         "1",
         "--metric",
         "words=^([0-9]+)$",
-        "--keep-disturbed",
         "--",
     ];
     let run = succeed(&sandbox, &[&words[..], &["./count.sh", "data/words", "${n}"]].concat());

@@ -38,7 +38,7 @@ fn a_guest_that_hangs_ends_its_trial_and_the_next_has_a_fresh_one() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[0]);
-    let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--keep-disturbed", "--"];
+    let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--"];
     let mut command = assay(
         &sandbox,
         &[&words[..], &["sh", "-c", "echo trial has begun >/dev/console; sleep 2; : ${n}"]].concat(),
@@ -76,7 +76,7 @@ fn a_full_disk_here_is_an_error_of_the_disk_there() {
     let words =
         ["run", "job.fio", "-q", "-d", "small", "-t", &kernel, "-t", "virtio_blk:64m:cache=writeback"];
     let before = "[ -e /tmp/begun ] || { echo trial has begun >/dev/console; sleep 4; }; touch /tmp/begun";
-    let more = ["--vary", "bs=32k,64k", "--rounds", "1", "--keep-disturbed", "--before", before];
+    let more = ["--vary", "bs=32k,64k", "--rounds", "1", "--before", before];
     let mut command = assay(&sandbox, &[&words[..], &more].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_console(&small.0, &mut child, "trial has begun");
@@ -130,20 +130,7 @@ fn the_time_limit_holds_in_guests_and_the_guest_lives_on() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[0]);
-    let words = [
-        "run",
-        "-q",
-        "-t",
-        &kernel,
-        "--vary",
-        "n=0,300",
-        "--rounds",
-        "1",
-        "--keep-disturbed",
-        "--timeout",
-        "3s",
-        "--",
-    ];
+    let words = ["run", "-q", "-t", &kernel, "--vary", "n=0,300", "--rounds", "1", "--timeout", "3s", "--"];
     let begun = Instant::now();
     let output = run(&sandbox, &[&words[..], &["sh", "-c", "sleep ${n}"]].concat());
     assert!(begun.elapsed() < Duration::from_secs(200));

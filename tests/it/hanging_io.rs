@@ -26,7 +26,7 @@ fn job(at: &Path) -> String {
 fn frozen_meanwhile(sandbox: &Sandbox, frozen: &Frozen, words: &[&str]) -> Child {
     let begun = sandbox.path().join("begun");
     let hook = format!("touch {}", begun.display());
-    let common = ["run", "--vary", "X=1ms,2ms", "--rounds", "1", "--keep-disturbed", "--before", &hook];
+    let common = ["run", "--vary", "X=1ms,2ms", "--rounds", "1", "--before", &hook];
     let mut command = sandbox.assay(&[&common[..], words].concat());
     // Layout has no other limit: the second trial comes no further.
     command.env("ASSAY_TEST_STALL_S", "3").stdout(Stdio::piped()).stderr(Stdio::piped());

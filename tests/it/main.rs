@@ -47,6 +47,7 @@ mod report_program;
 mod resume;
 mod sandbox;
 mod spoiled;
+mod stolen_time;
 mod store;
 mod target_bench;
 mod targets;

@@ -14,7 +14,7 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     let sandbox = Sandbox::new();
     sandbox.write("s.toml", EXPERIMENT);
     let run = |more: &[&str]| {
-        let arguments = [&["run", "s.toml", "--quiet", "--keep-disturbed", "--seed", "7"], more].concat();
+        let arguments = [&["run", "s.toml", "--quiet", "--seed", "7"], more].concat();
         sandbox.succeed(&arguments).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(run(&[]).contains("noise floor unknown"), "nothing is known yet");
@@ -44,6 +44,6 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     assert!(later.contains(&spread), "{spread}: {later}");
     // Another job is not measured by it.
     sandbox.write("other.toml", &EXPERIMENT.replace("size=1m", "size=2m"));
-    let other = sandbox.succeed(&["run", "other.toml", "--quiet", "--keep-disturbed"]);
+    let other = sandbox.succeed(&["run", "other.toml", "--quiet"]);
     assert!(other.contains("noise floor unknown"), "{other}");
 }

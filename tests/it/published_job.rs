@@ -67,7 +67,6 @@ fn runs(engine: &str) {
         "2",
         "--engine",
         engine,
-        "--keep-disturbed",
         "--quiet",
     ]);
     assert!(output.status.success(), "{}", errors(&output));

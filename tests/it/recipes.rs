@@ -122,7 +122,7 @@ fn what_a_recipe_is_missing_is_said_before_anything_is_made() {
 /// The recipe for real, as small as it gets.
 fn really(arguments: &[&str]) -> (Sandbox, Run, String) {
     let sandbox = with_kernel();
-    let output = sandbox.run(&[&["run"], arguments, &["--quick", "--keep-disturbed"]].concat());
+    let output = sandbox.run(&[&["run"], arguments, &["--quick"]].concat());
     assert!(output.status.success(), "{}", failure(arguments, &output));
     let run = sandbox.export("1");
     assert_eq!(run.state, RunState::Finished);

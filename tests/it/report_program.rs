@@ -127,7 +127,7 @@ fn what_came_of_another_attempt_is_a_field_of_its_own() {
     let script = format!(
         "x={here}/${{n}}; [ ${{n}} = 1 ] && exit 0; [ -e $x ] && [ ${{n}} = 3 ] && exit 4; [ -e $x ] || {{ touch $x; exit 3; }}"
     );
-    let words = ["run", "-q", "--vary", "n=1,2,3", "--rounds", "1", "--keep-disturbed", "--"];
+    let words = ["run", "-q", "--vary", "n=1,2,3", "--rounds", "1", "--"];
     let output = sandbox.run(&[&words[..], &["sh", "-c", &script]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
     let report: serde_json::Value =

@@ -18,7 +18,7 @@ const ROUNDS: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 fn arguments(engine: &str) -> Vec<&str> {
-    vec!["run", "job.fio", "--vary", "BS=4k,8k", "--rounds", "3", "--keep-disturbed", "--engine", engine]
+    vec!["run", "job.fio", "--vary", "BS=4k,8k", "--rounds", "3", "--engine", engine]
 }
 
 fn sandbox() -> Sandbox {
@@ -122,7 +122,7 @@ fn killed_at_random(engine: &str, moments: u32) {
                 }
                 stored = Some(now);
                 // At once: what the kill left may still be ending.
-                next = vec!["run", "--resume", "1", "--keep-disturbed"];
+                next = vec!["run", "--resume", "1"];
                 continue;
             }
             let output = child.wait_with_output().unwrap();
@@ -199,7 +199,7 @@ fn interrupted_it_puts_everything_back_prints_the_verdict_so_far_and_how_to_go_o
         let stored = sandbox.export("1");
         assert_eq!(stored.state, RunState::Interrupted);
         only_the_store_is_left(&sandbox);
-        sandbox.succeed(&["run", "--resume", "1", "--keep-disturbed"]);
+        sandbox.succeed(&["run", "--resume", "1"]);
         let whole = sandbox.export("1");
         is_whole(&whole);
         assert_eq!(whole.trials[..stored.trials.len()], stored.trials);
@@ -314,7 +314,7 @@ fn what_failed_as_it_would_again_is_made_good_when_its_cause_is_gone() {
     // A directory cannot be read as a file, today or tomorrow.
     let before = "[ -e mended ] || { rm -rf b && mkdir b; }";
     let vary = format!("F={0}/a,{0}/b,{0}/c", sandbox.path().display());
-    let words = ["run", "job.fio", "--vary", &vary, "--rounds", "2", "--keep-disturbed", "--before", before];
+    let words = ["run", "job.fio", "--vary", &vary, "--rounds", "2", "--before", before];
     let output = sandbox.run(&words);
     assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
     let run = sandbox.export("1");

@@ -17,6 +17,7 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     pub(crate) fn new() -> Sandbox {
         crate::deadline::watched();
+        crate::tools::failures_are_said_at_once();
         let directory = tempfile::Builder::new().prefix("sandbox-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Sandbox { directory: directory.unwrap() }
     }
@@ -31,11 +32,20 @@ impl Sandbox {
         path
     }
 
-    /// The program with nothing of the caller's surroundings that could change what it does.
+    /// `assay` as tests want it: a run counts the rounds, too, from which the hypervisor took time.
     pub(crate) fn assay(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        let mut command = self.command(env!("CARGO_BIN_EXE_assay"));
+        match arguments {
+            ["run", rest @ ..] => command.args(["run", "--keep-disturbed"]).args(rest),
+            _ => command.args(arguments),
+        };
         command
-            .args(arguments)
+    }
+
+    /// A program with nothing of the caller's surroundings that could change what `assay` does.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
             .current_dir(self.path())
             .env(MARK, self.path())
             .env("NO_COLOR", "1")

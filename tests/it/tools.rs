@@ -1,9 +1,13 @@
-//! What a test needs of this machine. Where it is missing the test is left out, which is said here and nowhere else: in
-//! CI that is a failure, but for what no package and no setting brings.
+//! What a test needs of this machine, and what it says past the harness. Where something is missing the test is left out,
+//! which is said here and nowhere else: in CI that is a failure, but for what no package and no setting brings.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Once;
+
+/// Characters of a failure that are said at once.
+const LONGEST_FAILURE: usize = 2000;
 
 /// Says that a test, or a part of it, is left out; in CI nothing is.
 pub(crate) fn skipped(why: &str) {
@@ -19,6 +23,22 @@ pub(crate) fn impossible_here(why: &str) {
 /// The harness keeps back what a test that passes has printed, but not what goes to standard error directly.
 fn say(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "{what}: {why}");
+}
+
+/// From now on a test that fails says why as it fails, too, on one line: the harness tells it at the end, where a log may
+/// have been cut.
+pub(crate) fn failures_are_said_at_once() {
+    static SET: Once = Once::new();
+    SET.call_once(|| {
+        let harness = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |failure| {
+            let thread = std::thread::current();
+            let why: String =
+                failure.to_string().replace('\n', " | ").chars().take(LONGEST_FAILURE).collect();
+            say("FAILS", &format!("{}: {why}", thread.name().unwrap_or("a thread")));
+            harness(failure);
+        }));
+    });
 }
 
 /// Whether `tool` can be run here.
