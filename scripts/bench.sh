@@ -5,7 +5,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 assay=$PWD/target/release/assay
 work=$(mktemp -d "$PWD/target/bench-XXXXXX")
-trap 'rm -rf "$work"' EXIT
+# What was measured stays when a later part fails, or a promise is not kept.
+leave() {
+    local code=$?
+    if [ "$code" -ne 0 ] && mv "$work/bench.db" target/bench-failed.db 2> /dev/null; then
+        echo "bench: what was measured: target/release/assay list --db target/bench-failed.db" >&2
+    fi
+    rm -rf "$work"
+}
+trap leave EXIT
 [ "$(id -u)" = 0 ] || { echo "make bench needs root: it makes zram devices and a tmpfs" >&2; exit 1; }
 
 for experiment in null psync-tmpfs psync-zram uring-zram libaio-read libaio-write start; do

@@ -3,6 +3,7 @@
 use assay::engine::EngineKind;
 
 use crate::native_engine::{done, work};
+use crate::spoiled::{expect, unless_spoiled};
 
 /// Nine waits of 100 ms each: how often the job let the processor go.
 fn sleeps(options: &str) -> f64 {
@@ -21,8 +22,11 @@ fn a_long_wait_is_slept_in_one_go() {
     for method in ["psync", "libaio", "io_uring"] {
         for how in ["rate_iops=10", "thinktime=100ms"] {
             let options = format!("ioengine={method}\n{how}");
-            let found = sleeps(&options);
-            assert!((9.0..60.0).contains(&found), "{options}: {found} sleeps in nine waits");
+            // A job that was kept from running is late, and does not wait for what is due already.
+            unless_spoiled(|| {
+                let found = sleeps(&options);
+                expect((9.0..60.0).contains(&found), || format!("{options}: {found} sleeps in nine waits"))
+            });
         }
     }
 }
