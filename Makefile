@@ -34,7 +34,7 @@ build:
 	@scripts/packages.sh compiler
 	$(CARGO) build --release
 
-## Reprint the simulation table from the shipped code; fails when a figure is off by more than 2 points
+## Reprint the simulation table from the shipped code; fails when a figure is off from METHODOLOGY's
 simulate: build
 	$(ASSAY) simulate --replicates 4000
 

@@ -121,7 +121,7 @@ pub enum Caveat {
     Interleaved,
     /// Imported results whose timestamps show one arm after the other.
     Sequential,
-    /// Stopped early: the estimate is inflated a little (0.1–0.5 points at CV ≤ 3 %).
+    /// Stopped early: the estimate is too large on average (METHODOLOGY's simulation says by how much).
     StoppedEarly,
     /// The typical trial (HL) and the mean disagree.
     MeanDisagrees {

@@ -66,8 +66,9 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
                                like a difference"
                 .to_owned()
         }
-        Caveat::StoppedEarly => "stopped as soon as it was clear: such an estimate is a little too large \
-                                 (0.1 to 0.5 points at a spread of up to 3 %)"
+        Caveat::StoppedEarly => "stopped as soon as it was clear: such an estimate is too large on \
+                                 average, by less than a point where most runs would find the effect, by more where \
+                                 few would"
             .to_owned(),
         Caveat::MeanDisagrees { typical, mean } => mean_disagrees(*typical, *mean, comparison, names),
         Caveat::NotPositive => "values of 0 or below have no logarithm: change of the mean only".to_owned(),

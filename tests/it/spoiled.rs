@@ -1,10 +1,14 @@
 //! A measurement that a busy machine can spoil is taken again, a few times; what it can only be by a fault never is.
 
-/// Takes it until it is as expected; fails with the last complaint when it never is.
+use std::time::Duration;
+
+/// Takes it until it is as expected, each time after a longer pause; fails with the last complaint when it never is.
 pub(crate) fn unless_spoiled(mut measurement: impl FnMut() -> Result<(), String>) {
-    const TRIES: usize = 5;
+    const TRIES: u32 = 8;
+    const PAUSE: Duration = Duration::from_millis(250);
     let mut last = String::new();
-    for _ in 0..TRIES {
+    for tried in 0..TRIES {
+        std::thread::sleep(PAUSE * tried);
         match measurement() {
             Ok(()) => return,
             Err(complaint) => {

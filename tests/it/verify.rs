@@ -12,6 +12,7 @@ use assay::record::Outcome;
 use assay::target::WorkDirectory;
 
 use crate::native_engine::agent;
+use crate::spoiled::{expect, unless_spoiled};
 use crate::tools;
 
 /// One trial of `job` over the file `block` in `directory`; lines, not a whole file.
@@ -159,8 +160,13 @@ fn of_blocks_written_again_the_newest_is_read_back() {
         let timed = format!(
             "{method}\nverify=crc32c\nrw=randwrite\nnorandommap\nbs=4k\nsize=256k\nverify_backlog=16\n"
         );
-        let found = counts(&done(EngineKind::Native, place.path(), &(timed + "time_based\nruntime=200ms")));
-        assert!(found[0] > 16 && found[0] <= found[2], "{found:?}");
+        let timed = timed + "time_based\nruntime=200ms";
+        // Of a busy machine it may get no time at all.
+        unless_spoiled(|| {
+            let found = counts(&done(EngineKind::Native, place.path(), &timed));
+            assert!(found[0] <= found[2], "{found:?}");
+            expect(found[0] > 16, || format!("{found:?}"))
+        });
         if tools::available("fio") {
             let read = "verify=crc32c\nrw=read\nbs=4k\nsize=256k";
             assert_eq!(counts(&done(EngineKind::Fio, place.path(), read))[0], 64);

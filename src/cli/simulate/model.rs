@@ -9,7 +9,7 @@ use std::path::Path;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::analyse::{self, Options, Role, Verdict};
+use crate::analyse::{self, Caveat, Options, Role, Verdict};
 use crate::experiment::{CommandLine, Experiment};
 use crate::plan::Plan;
 use crate::record::{
@@ -34,7 +34,7 @@ pub(super) struct Model<'p> {
 }
 
 /// What one simulated experiment came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Replicate {
     /// It claimed a difference.
     pub claimed: bool,
@@ -42,6 +42,8 @@ pub(super) struct Replicate {
     pub right: bool,
     /// Rounds until it stopped.
     pub rounds: u32,
+    /// Of one that claims the true difference and stopped early: its estimate less the true effect.
+    pub beyond: Option<f64>,
 }
 
 impl Model<'_> {
@@ -63,9 +65,13 @@ impl Model<'_> {
             }
         }
         let analysis = analyse::analyse(&run, &options);
-        let verdict = analysis.comparisons.into_iter().find(|c| c.role == Role::Primary).map(|c| c.verdict);
-        let right = verdict == Some(Verdict::Slower);
-        Replicate { claimed: right || verdict == Some(Verdict::Faster), right, rounds: round }
+        let primary = analysis.comparisons.into_iter().find(|c| c.role == Role::Primary);
+        let verdict = primary.as_ref().map(|c| &c.verdict);
+        let right = verdict == Some(&Verdict::Slower);
+        let claimed = right || verdict == Some(&Verdict::Faster);
+        let early = primary.filter(|c| right && c.caveats.contains(&Caveat::StoppedEarly));
+        let beyond = early.and_then(|c| Some(c.effect?.estimate - self.effect));
+        Replicate { claimed, right, rounds: round, beyond }
     }
 
     /// What people do today: five runs of A, then five of B, and a claim when the averages differ by 2 %.

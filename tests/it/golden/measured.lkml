@@ -55,8 +55,9 @@ bs  KB/s IOPS msec KB/s IOPS msec   usr  sys  csw
 
 usr and sys are CPU time in % of the job's run time.
 
-[1] stopped as soon as it was clear: such an estimate is a little too
-    large (0.1 to 0.5 points at a spread of up to 3 %)
+[1] stopped as soon as it was clear: such an estimate is too large on
+    average, by less than a point where most runs would find the effect,
+    by more where few would
 [2] the typical trial and the mean time disagree: +1.2 % against -4.1 %;
     trials that stalled: direct=0 0 %, direct=1 0 %
 [3] the baseline drifted by -0.21 % a round (p = 0.004); pairing within
