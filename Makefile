@@ -2,8 +2,10 @@
 CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
+# What the tests need.
+TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu zstd
 
-.PHONY: demo test kernels ci build lint simulate aa scale bench published fuzz man clean
+.PHONY: demo test kernels ci build lint simulate aa scale bench published stress fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -13,7 +15,7 @@ demo:
 
 ## Everything a change must pass; missing packages are installed first
 test:
-	@scripts/packages.sh compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu zstd
+	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh || [ -z "$$CI" ]
 	$(CARGO) build --quiet
 	$(CARGO) test
@@ -59,6 +61,13 @@ published: build
 	@scripts/kernels.sh
 	$(CARGO) build --release --quiet --example published
 	scripts/published.sh
+
+## The integration tests beside bursts of a busy machine; needs root, half an hour
+stress:
+	@scripts/packages.sh $(TESTED)
+	@scripts/kernels.sh
+	$(CARGO) build --quiet
+	scripts/stress.sh
 
 ## Fuzz the job parser, the TOML reader and every importer, 60 s each
 fuzz:

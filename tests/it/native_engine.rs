@@ -10,6 +10,8 @@ use assay::launch::{Answer, PROTOCOL, Reply, Request};
 use assay::record::Outcome;
 use assay::target::{TargetSpec, WorkDirectory};
 
+use crate::spoiled::own;
+
 /// One trial through a real agent process.
 pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
     answered(started(engine, job, directory))
@@ -202,7 +204,7 @@ fn io_uring_says_what_it_does_by_itself_and_what_the_kernel_did() {
     let cached = "[a]\nrw=read\nbs=4k\nsize=256k\ninvalidate=0\nioengine=io_uring\n";
     let note_of = |options: &str| {
         let (_base, work) = work();
-        done(EngineKind::Native, &format!("{cached}{options}"), work.path()).notes.join("\n")
+        own(&done(EngineKind::Native, &format!("{cached}{options}"), work.path()).notes).join("\n")
     };
     let by_itself = note_of("iodepth=8\n");
     for what in ["registers buffers", "looks for completions"] {

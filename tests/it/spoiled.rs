@@ -24,3 +24,9 @@ pub(crate) fn unless_spoiled(mut measurement: impl FnMut() -> Result<(), String>
 pub(crate) fn expect(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
+
+/// Notes of a trial but for what others did to its device.
+pub(crate) fn own(notes: &[String]) -> Vec<&str> {
+    let by_others = |note: &&str| note.contains("did not come to rest before the trial");
+    notes.iter().map(String::as_str).filter(|note| !by_others(note)).collect()
+}

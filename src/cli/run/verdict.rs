@@ -59,10 +59,8 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
             .hint(format!("assay show {id}{db} has their commands and last output{}", once_mended(run, &db)))
             .into());
     }
-    if let Some(reason) = nothing_compared(run, analysis) {
-        return Err(Failure::tool(format!("nothing was compared: {reason}"))
-            .hint("change the level that cannot be run here, or --keep-disturbed counts rounds that others disturbed")
-            .into());
+    if let Some((reason, hint)) = nothing_compared(run, analysis) {
+        return Err(Failure::tool(format!("nothing was compared: {reason}")).hint(hint).into());
     }
     Ok(match args.fail_if {
         Some(condition) if condition.holds(analysis) => ExitCode::from(3),
@@ -91,12 +89,19 @@ pub(super) fn wrong_data(run: &Run) -> Option<String> {
     }
 }
 
-/// Why no row has both its arms, when that is because cells were skipped or every round thrown out.
-fn nothing_compared<'r>(run: &'r Run, analysis: &Analysis) -> Option<&'r str> {
-    let reason = run.trials.iter().find_map(|trial| match &trial.status {
-        Status::Skipped { reason } => Some(reason.as_str()),
-        _ => trial.excluded.as_deref(),
-    })?;
+/// Why no row has both its arms, when that is because cells were skipped or every round thrown out, and what helps.
+fn nothing_compared<'r>(run: &'r Run, analysis: &Analysis) -> Option<(&'r str, &'static str)> {
     let compared = |c: &Comparison| c.role == Role::Primary && !matches!(c.verdict, Verdict::NotMeasured(_));
-    (!analysis.comparisons.iter().any(compared)).then_some(reason)
+    if analysis.comparisons.iter().any(compared) {
+        return None;
+    }
+    run.trials.iter().find_map(|trial| match (&trial.status, &trial.excluded) {
+        (Status::Skipped { reason }, _) => {
+            Some((reason.as_str(), "change the level that cannot be run here, or take it out"))
+        }
+        (_, Some(reason)) => {
+            Some((reason.as_str(), "run it when the machine is calm, or count such rounds: --keep-disturbed"))
+        }
+        _ => None,
+    })
 }
