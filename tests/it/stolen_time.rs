@@ -18,11 +18,11 @@ fn stat(stolen: u128) -> String {
     format!("cpu  500 0 0 900 0 0 0 {stolen:09} 0 0\n")
 }
 
-/// Takes one second in two, from now on.
+/// Takes all of one processor from now on.
 fn steal(from: &Path, until: &AtomicBool) {
     let (begun, file) = (Instant::now(), File::options().write(true).open(from).unwrap());
     while !until.load(Ordering::Relaxed) {
-        file.write_all_at(stat(begun.elapsed().as_millis() / 20).as_bytes(), 0).unwrap();
+        file.write_all_at(stat(begun.elapsed().as_millis() / 10).as_bytes(), 0).unwrap();
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -36,7 +36,7 @@ fn run(sandbox: &Sandbox, more: &[&str]) -> Output {
         let own_stat = "mount --bind stat /proc/stat && exec \"$@\"";
         let mut command = sandbox.command("unshare");
         command.args(["--mount", "sh", "-c", own_stat, "sh", env!("CARGO_BIN_EXE_assay"), "run", "-q"]);
-        command.args(["--vary", "n=1,2", "--rounds", "2"]).args(more).args(["--", "sleep", "0.1${n}"]);
+        command.args(["--vary", "n=1,2", "--rounds", "2"]).args(more).args(["--", "sleep", "0.2${n}"]);
         let output = command.output();
         ended.store(true, Ordering::Relaxed);
         output.unwrap()
