@@ -19,6 +19,7 @@ pub(crate) fn agent(engine: EngineKind, job: &str, directory: &Path) -> Reply {
 
 /// One trial's agent, in a process group of its own, with its request.
 pub(crate) fn started(engine: EngineKind, job: &str, directory: &Path) -> Child {
+    crate::tools::failures_are_said_at_once();
     let task = Task {
         job: Some(job.to_owned()),
         job_origin: "test.fio".to_owned(),

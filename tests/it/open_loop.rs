@@ -199,7 +199,8 @@ fn must_show_the_stall(
 /// SIGSTOP: the whole job stands still, as on a machine that is suspended.
 #[test]
 fn a_job_that_is_stopped_for_a_second_shows_it() {
-    let job = "[s]\nrw=randread\nbs=4k\nsize=1m\nrate_iops=1000\ntime_based\nruntime=2\n";
+    // From the cache: a slow disk is not the subject.
+    let job = "[s]\nrw=randread\nbs=4k\nsize=1m\ninvalidate=0\nrate_iops=1000\ntime_based\nruntime=2\n";
     unless_spoiled(|| {
         let (_base, work) = work();
         let (reply, stopped_s) = stopped_meanwhile(job, work.path());
@@ -236,8 +237,9 @@ fn wait_for_the_job(agent: u32) {
     panic!("no job was forked");
 }
 
-/// A mounted ext4 image; unmounted, thawed first, also when the test fails.
+/// A mounted ext4 image, in memory, so that only the test makes it slow; unmounted, thawed first, also when the test fails.
 pub(crate) struct Frozen {
+    _image: tempfile::NamedTempFile,
     image_device: String,
     pub(crate) at: PathBuf,
 }
@@ -248,9 +250,11 @@ impl Frozen {
         if !is_root() || !available("losetup") {
             return None;
         }
-        let image = directory.join("image");
-        std::fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
-        let made = Command::new("losetup").args(["-f", "--show"]).arg(&image).output().unwrap();
+        let memory = Path::new("/dev/shm");
+        let place = if memory.is_dir() { memory } else { directory };
+        let image = tempfile::Builder::new().prefix("assay-test-").tempfile_in(place).unwrap();
+        image.as_file().set_len(16 << 20).unwrap();
+        let made = Command::new("losetup").args(["-f", "--show"]).arg(image.path()).output().unwrap();
         if !made.status.success() {
             skipped(&format!("no loop device to be had: {}", errors(&made)));
             return None;
@@ -258,7 +262,7 @@ impl Frozen {
         let image_device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
         let at = directory.join("mnt");
         std::fs::create_dir(&at).unwrap();
-        let frozen = Frozen { image_device, at };
+        let frozen = Frozen { _image: image, image_device, at };
         let device = &frozen.image_device;
         // No background writing of inode tables, no discards: nothing but the job's own.
         let options = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
@@ -306,24 +310,23 @@ fn a_filesystem_that_hangs_for_a_second_shows_it() {
     // A synchronous job has one I/O in the stall, io_uring as many as its queue holds: the others wait for a slot.
     for (method, in_flight) in [("psync", 1), ("io_uring\niodepth=16", 16)] {
         let job = format!(
-            "[w]\nrw=randwrite\nbs=4k\nsize=1m\noverwrite=1\ndirect=1\nrate_iops=1000\ntime_based\nruntime=4\n\
+            "[w]\nrw=randwrite\nbs=4k\nsize=1m\noverwrite=1\ndirect=1\nrate_iops=1000\ntime_based\nruntime=2\n\
              ioengine={method}\nfilename={}/data\n",
             frozen.at.display()
         );
         unless_spoiled(|| {
             let (_base, work) = work();
-            let (outcome, stall) = std::thread::scope(|scope| {
-                let job = scope.spawn(|| done(EngineKind::Native, &job, work.path()));
-                std::thread::sleep(Duration::from_millis(700));
-                let begun = std::time::Instant::now();
-                assert!(frozen.set(true), "fsfreeze");
-                std::thread::sleep(Duration::from_secs(1));
-                // Not left frozen at the first failure: the job would never end.
-                assert!((0..20).any(|_| frozen.set(false)), "fsfreeze");
-                let stall = begun.elapsed().as_secs_f64();
-                (job.join().unwrap(), stall)
-            });
-            must_show_the_stall(&outcome, Direction::Write, 4, stall, in_flight)?;
+            let child = started(EngineKind::Native, &job, work.path());
+            wait_for_the_job(child.id());
+            std::thread::sleep(Duration::from_millis(400));
+            let begun = std::time::Instant::now();
+            assert!(frozen.set(true), "fsfreeze");
+            std::thread::sleep(Duration::from_secs(1));
+            // Not left frozen at the first failure: the job would never end.
+            assert!((0..20).any(|_| frozen.set(false)), "fsfreeze");
+            let stall = begun.elapsed().as_secs_f64();
+            let Answer::Done(outcome) = answered(child).answer else { panic!("no outcome: {method}") };
+            must_show_the_stall(&outcome, Direction::Write, 2, stall, in_flight)?;
             let slow = latencies(&outcome, Direction::Write, LatencyKind::Clat);
             let hung = slow.max() > 900_000_000;
             expect(hung, || format!("{method}: no write hung: the freeze came at the wrong time"))
