@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo "make stress needs root: it takes processors with real-time priority" >&2; exit 1; }
+chrt -f 51 true || { echo "make stress needs chrt and real-time priority (util-linux)" >&2; exit 1; }
 
 work=$(mktemp -d "$PWD/target/stress-XXXXXX")
 hogs=()
