@@ -5,9 +5,9 @@
 //! records only. The layers and the only edges allowed between them (checked by `tests/it/layers.rs`):
 //!
 //! ```text
-//! units, stats → nothing        workload → units               record → units, workload
+//! units, stats, sys → nothing   workload → units               record → units, workload
 //! experiment → units, workload  plan → experiment, workload    host → record, units
-//! target → host, experiment     engine → workload, record, units
+//! target → host, experiment, sys    engine → workload, record, units
 //! observe → record, host        launch → engine, observe, target, record
 //! run → plan, launch, host, record
 //! store → record                import → record, units         analyse → record, stats, units
@@ -28,6 +28,7 @@ pub mod report;
 pub mod run;
 pub mod stats;
 pub mod store;
+pub mod sys;
 pub mod target;
 pub mod units;
 pub mod workload;

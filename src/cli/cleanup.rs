@@ -1,13 +1,17 @@
 //! `assay cleanup`: removes what a killed run has left behind.
+//!
+//! What may be undone is known from this user's own records, never from a store: a store only gives names to what is found, and what it
+//! names without a record is listed and left alone.
 
-use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::database::{Database, wrong};
+use super::run::of_this_store;
 use crate::record::RunState;
 use crate::store::Store;
+use crate::target::{Abandoned, MARK};
 
 /// Options of `assay cleanup`.
 #[derive(clap::Args, Debug)]
@@ -15,78 +19,132 @@ pub struct Args {
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
+    /// Also remove directories that the store names and that carry assay's mark, where no record says who made them, as after a restart
+    #[arg(long)]
+    trust: bool,
     #[command(flatten)]
     database: Database,
 }
 
-/// Removes every path that a run made, did not remove, and no living process uses; with a work directory go the devices,
-/// mounts and settings made for it, also those of runs in other stores.
+/// Removes every directory that a killed run of this user made, with the devices, mounts, files and settings made for it,
+/// whichever store the run belonged to.
 ///
 /// # Errors
 /// Something that could not be removed; the rest is removed all the same.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let targets = crate::target::abandoned_targets();
-    // Without a store there can still be devices of a run in another.
+    let (left, unread) = crate::target::abandoned();
+    // Without a store there can still be what a run in another has left.
     let store = match args.database.open_existing() {
-        Err(_) if !targets.is_empty() => None,
+        Err(_) if !left.is_empty() => None,
         other => Some(other?),
     };
-    let of_store = store.as_ref().map_or_else(|| Ok(Vec::new()), abandoned)?;
-    let mut left: Vec<(Option<i64>, PathBuf)> =
-        of_store.into_iter().map(|(run, path)| (Some(run), PathBuf::from(path))).collect();
-    let known: BTreeSet<PathBuf> = left.iter().filter_map(|(_, path)| path.canonicalize().ok()).collect();
-    left.extend(targets.into_iter().filter(|path| !known.contains(path)).map(|path| (None, path)));
+    let named = store.as_ref().map_or_else(|| Ok(Vec::new()), |store| unrecorded(store, &left))?;
     let mut out = std::io::stdout().lock();
-    let mut failed = false;
-    if left.is_empty() {
+    unread.iter().try_for_each(|reason| writeln!(std::io::stderr(), "assay: {reason}"))?;
+    if left.is_empty() && named.is_empty() {
         writeln!(out, "nothing was left behind")?;
     }
-    for (run, path) in left {
-        let of = run.map_or_else(|| "a run of another store".to_owned(), |run| format!("run {run}"));
-        let path = path.display();
+    let mut failed = false;
+    for one in &left {
+        let of = of_this_store(one.run(), &args.database.db);
         if args.dry_run {
-            writeln!(out, "would remove {path} ({of})")?;
-            continue;
+            one.would_do().iter().try_for_each(|line| writeln!(out, "would {line} ({of})"))?;
         }
-        match crate::target::remove(Path::new(&path.to_string())) {
-            Ok(notes) => {
-                if let (Some(run), Some(store)) = (run, &store) {
-                    store.remove_leftover(run, &path.to_string()).map_err(|error| wrong(&error))?;
-                    mark_interrupted(store, run)?;
-                }
-                writeln!(out, "removed {path} ({of})")?;
-                notes.iter().try_for_each(|note| writeln!(std::io::stderr(), "assay: {note}"))?;
-            }
-            Err(error) => {
-                failed = true;
-                let mut told = std::io::stderr();
-                writeln!(told, "assay: cannot remove {path} ({of}): {error}")?;
-                if let Some(hint) = crate::target::hint_of(&error) {
-                    writeln!(told, "hint: {hint}")?;
-                }
-            }
+        let paths: Vec<String> =
+            one.paths().iter().map(|path| format!("{} ({of})", path.display())).collect();
+        if args.dry_run {
+            paths.iter().try_for_each(|path| writeln!(out, "would remove {path}"))?;
+        } else {
+            failed |= !told(&mut out, &paths, one.remove())?;
         }
+    }
+    for (run, path) in named {
+        failed |= !without_record(&mut out, args, run, &path)?;
+    }
+    if let Some(store) = store.filter(|_| !args.dry_run) {
+        tidy(&store)?;
     }
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// A run that is still marked as running but whose process is gone was interrupted.
-fn mark_interrupted(store: &Store, run: i64) -> anyhow::Result<()> {
-    let head = store.list().map_err(|error| wrong(&error))?;
-    if head.iter().any(|r| r.id == run && r.state == RunState::Running) {
-        store.set_state(run, RunState::Interrupted).map_err(|error| wrong(&error))?;
-    }
-    Ok(())
-}
-
-/// (run, path) of what runs without a living process have left.
-pub(super) fn abandoned(store: &Store) -> anyhow::Result<Vec<(i64, String)>> {
-    let mut left = Vec::new();
-    for (run, path) in store.leftovers().map_err(|error| wrong(&error))? {
-        let owner = store.owner(run).map_err(|error| wrong(&error))?;
-        if !crate::host::process_lives(&owner) {
-            left.push((run, path));
+/// Says what came of a removal; false: it failed.
+fn told(
+    out: &mut impl Write,
+    paths: &[String],
+    removed: std::io::Result<Vec<String>>,
+) -> std::io::Result<bool> {
+    let mut told = std::io::stderr();
+    match removed {
+        Ok(notes) => {
+            paths.iter().try_for_each(|path| writeln!(out, "removed {path}"))?;
+            notes.iter().try_for_each(|note| writeln!(told, "assay: {note}"))?;
+            Ok(true)
+        }
+        Err(error) => {
+            writeln!(told, "assay: cannot remove {}: {error}", paths.last().map_or("", String::as_str))?;
+            if let Some(hint) = crate::target::hint_of(&error) {
+                writeln!(told, "hint: {hint}")?;
+            }
+            Ok(false)
         }
     }
-    Ok(left)
+}
+
+/// A path that only the store names. False: it was to be removed and could not be.
+fn without_record(out: &mut impl Write, args: &Args, run: i64, path: &str) -> std::io::Result<bool> {
+    let marked = Path::new(path).join(MARK).is_file();
+    if args.trust && marked {
+        if args.dry_run {
+            writeln!(out, "would remove {path} (run {run}; only the store names it)")?;
+            return Ok(true);
+        }
+        let removed = crate::target::remove_marked(Path::new(path)).map(|()| Vec::new());
+        return told(out, &[format!("{path} (run {run}; only the store names it)")], removed);
+    }
+    writeln!(out, "left alone: {path}")?;
+    writeln!(out, "  run {run} of the store names it as to be removed, but no record of yours says that")?;
+    writeln!(out, "  assay made it since this machine was started; look at it, then remove it yourself")?;
+    if marked {
+        writeln!(out, "  (`assay cleanup --trust` removes it: it carries assay's mark)")?;
+    }
+    Ok(true)
+}
+
+/// (run, path) of what the store names as left by runs that live no more, that is there, and that none of these records is about.
+pub(super) fn unrecorded(store: &Store, left: &[Abandoned]) -> anyhow::Result<Vec<(i64, String)>> {
+    let mut found = Vec::new();
+    for (run, path) in store.leftovers().map_err(|error| wrong(&error))? {
+        let there = std::fs::symlink_metadata(&path).is_ok();
+        let recorded = left.iter().any(|one| one.is_about(Path::new(&path)));
+        if there && !recorded && !lives(store, run)? {
+            found.push((run, path));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a run that the store names is being executed. A row of a run that is not there is nobody's.
+fn lives(store: &Store, run: i64) -> anyhow::Result<bool> {
+    let known = store.list().map_err(|error| wrong(&error))?.iter().any(|known| known.id == run);
+    if !known {
+        return Ok(false);
+    }
+    let owner = store.owner(run).map_err(|error| wrong(&error))?;
+    Ok(crate::target::session_lives(&owner).is_some())
+}
+
+/// Takes what is gone out of the store; a run that is still marked as running but whose session is gone was interrupted.
+fn tidy(store: &Store) -> anyhow::Result<()> {
+    let failed = |error| wrong(&error);
+    for (run, path) in store.leftovers().map_err(failed)? {
+        if std::fs::symlink_metadata(&path).is_ok() || lives(store, run)? {
+            continue;
+        }
+        store.remove_leftover(run, &path).map_err(failed)?;
+        let heads = store.list().map_err(failed)?;
+        if heads.iter().any(|head| head.id == run && head.state == RunState::Running) {
+            store.set_state(run, RunState::Interrupted).map_err(failed)?;
+        }
+    }
+    Ok(())
 }

@@ -6,6 +6,17 @@ use std::path::Path;
 
 use super::roots::chosen;
 
+/// Filesystems in which the kernel shows its settings (linux/magic.h): proc, sysfs, configfs, debugfs, tracefs, cgroup2, cgroup.
+const SETTINGS: [i64; 7] =
+    [0x9fa0, 0x6265_6572, 0x6265_6570, 0x6462_6720, 0x7472_6163, 0x6367_7270, 0x0027_e0eb];
+
+/// Whether a path is a file of one of the kernel's own filesystems.
+#[must_use]
+pub fn is_setting(path: &Path) -> bool {
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    is_file && rustix::fs::statfs(path).is_ok_and(|found| SETTINGS.contains(&found.f_type))
+}
+
 /// What the file says now; of several choices the one that holds.
 ///
 /// # Errors
@@ -36,6 +47,12 @@ pub fn write_knob(path: &Path, value: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_of_the_kernel_are_settings() {
+        assert!(is_setting(Path::new("/proc/sys/vm/swappiness")));
+        assert!(!is_setting(Path::new("/proc/sys/vm")) && !is_setting(Path::new("/etc/passwd")));
+    }
 
     #[test]
     fn a_knob_is_set_and_can_be_put_back() {

@@ -24,8 +24,8 @@ mod roots;
 
 pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
 pub use interference::{Disturbance, Interference, Limits};
-pub use knob::{read_knob, write_knob};
-pub use mounts_below::{mounts_below, users_of};
+pub use knob::{is_setting, read_knob, write_knob};
+pub use mounts_below::{mounted_at, mounts_below, point_of, users_of};
 pub use offers::{
     Driver, boot_id, driver, find_system_program, has_filesystem, may_administer, missing_driver,
 };

@@ -7,6 +7,8 @@ use super::roots::Roots;
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
+    /// The kernel's number for it.
+    pub(super) id: u64,
     /// Where it is mounted.
     pub(super) point: PathBuf,
     /// Options of the mount and of the filesystem, each once, sorted.
@@ -37,7 +39,9 @@ pub(super) fn mount_of(roots: &Roots, path: &Path) -> Option<Mount> {
 
 fn parse(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ').skip(4);
+    let mut left = left.split(' ');
+    let id = left.next()?.parse().ok()?;
+    let mut left = left.skip(3);
     let (point, own) = (left.next()?, left.next()?);
     let mut right = right.split(' ');
     let (kind, source) = (right.next()?.to_owned(), unescape(right.next()?));
@@ -45,7 +49,7 @@ fn parse(line: &str) -> Option<Mount> {
     options.retain(|option| !option.is_empty());
     options.sort_unstable();
     options.dedup();
-    Some(Mount { point: PathBuf::from(unescape(point)), options: options.join(","), kind, source })
+    Some(Mount { id, point: PathBuf::from(unescape(point)), options: options.join(","), kind, source })
 }
 
 /// `\040` and other octal escapes for blanks.

@@ -15,6 +15,23 @@ pub fn mounts_below(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// What was mounted last at a point (absolute, without links): the kernel's number for the mount, and what is mounted. The kernel gives
+/// numbers out again, so that both together make one mount known.
+#[must_use]
+pub fn mounted_at(point: &Path) -> Option<(u64, String)> {
+    let last = mounts(&Roots::default()).into_iter().rfind(|mount| mount.point == point)?;
+    Some((last.id, format!("{} {}", last.kind, last.source)))
+}
+
+/// Where a mount that [`mounted_at`] has named is now; `None`: it is gone.
+#[must_use]
+pub fn point_of(mount: &(u64, String)) -> Option<PathBuf> {
+    let same = |known: &super::mount::Mount| {
+        known.id == mount.0 && format!("{} {}", known.kind, known.source) == mount.1
+    };
+    mounts(&Roots::default()).into_iter().find(same).map(|mount| mount.point)
+}
+
 /// Processes with a working directory, root or open file at or below a path, as `PID NAME`; at most five.
 #[must_use]
 pub fn users_of(path: &Path) -> Vec<String> {

@@ -79,7 +79,13 @@ fn execute(request: &Request) -> Reply {
         Ok((mut ready, facts)) => {
             reply.facts = facts;
             let watch = target::Interference::look(&request.target.watched());
+            if request.engine == EngineKind::Fio {
+                target::engine_begins(&mut ready);
+            }
             reply.answer = observed(request, engine.as_ref(), &reply);
+            if let Err(error) = target::engine_ended(&mut ready) {
+                ready.notes.push(error.to_string());
+            }
             reply.disturbance = Some(watch.since());
             let mut notes = std::mem::take(&mut ready.notes);
             let after = unhung(&reply, || {

@@ -3,6 +3,7 @@
 //! Enters: a [`Run`](crate::record::Run) and its trials as they end. Leaves: the same [`Run`](crate::record::Run). It must not know how a trial is
 //! executed or judged. A trial is committed the moment it ends; a newer schema is refused, an older migrated.
 
+mod origin;
 mod reader;
 mod schema;
 mod writer;

@@ -156,7 +156,7 @@ impl Store {
         heads.pop().ok_or_else(|| self.unknown(id))
     }
 
-    fn unknown(&self, run: i64) -> StoreError {
+    pub(super) fn unknown(&self, run: i64) -> StoreError {
         let known = match self.list() {
             Ok(list) if !list.is_empty() => {
                 let ids: Vec<String> = list.iter().rev().take(8).map(|r| r.id.to_string()).collect();
@@ -261,7 +261,7 @@ impl Store {
         self.rows(0, sql, |store, row| Ok((store.get(row, 0)?, store.get(row, 1)?)))
     }
 
-    fn rows<T>(
+    pub(super) fn rows<T>(
         &self,
         id: i64,
         sql: &str,
@@ -276,7 +276,7 @@ impl Store {
         Ok(all)
     }
 
-    fn get<T: rusqlite::types::FromSql>(&self, row: &Row<'_>, at: usize) -> Result<T, StoreError> {
+    pub(super) fn get<T: rusqlite::types::FromSql>(&self, row: &Row<'_>, at: usize) -> Result<T, StoreError> {
         row.get(at).map_err(|e| self.at(e))
     }
 

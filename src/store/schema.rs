@@ -7,12 +7,12 @@ use rusqlite::Connection;
 use super::StoreError;
 
 /// The schema this assay writes.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 /// "assa" in SQLite's application id.
 const APPLICATION_ID: i64 = 0x6173_7361;
 const SCHEMA: &str = include_str!("schema.sql");
 /// Entry i takes schema i + 1 to i + 2.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/1-to-2.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("migrations/1-to-2.sql"), include_str!("migrations/2-to-3.sql")];
 
 /// Leaves `connection` with schema [`VERSION`], or says why not; a refused file is not changed.
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
--- The store of assay, schema 2. This very file is executed to make a new store.
+-- The store of assay, schema 3. This very file is executed to make a new store.
 -- A trial is one transaction; nothing here is ever updated except the state of a run.
 CREATE TABLE run (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -15,7 +15,8 @@ CREATE TABLE run (
     design          TEXT NOT NULL,             -- JSON: factors, arms, stop rule
     aa              INTEGER NOT NULL,
     notes           TEXT NOT NULL,             -- JSON list
-    owner           TEXT NOT NULL DEFAULT ''   -- "PID START_TICKS" while it is being executed
+    owner           TEXT NOT NULL DEFAULT '',  -- random digits of the session that executes it
+    seal            TEXT NOT NULL DEFAULT ''   -- shows that this user on this machine began it (docs/SAFETY.md)
 );
 CREATE TABLE cell (
     run INTEGER NOT NULL REFERENCES run(id), cell INTEGER NOT NULL,
@@ -58,7 +59,13 @@ CREATE TABLE series (
     numbers BLOB NOT NULL,                     -- little-endian f64
     PRIMARY KEY (run, trial, number)
 ) WITHOUT ROWID;
--- What a run has made and must remove; a row outlives only a kill -9.
+-- The devices a run may overwrite, and which ones those were when it was begun.
+CREATE TABLE claim (
+    run INTEGER NOT NULL, number INTEGER NOT NULL,
+    device TEXT NOT NULL,                      -- JSON: path and identity
+    PRIMARY KEY (run, number)
+) WITHOUT ROWID;
+-- What a run has made, to be named after a kill -9. Nothing is removed because a row says so: see docs/SAFETY.md.
 CREATE TABLE leftover (
     run INTEGER NOT NULL, path TEXT NOT NULL,
     PRIMARY KEY (run, path)

@@ -1,19 +1,46 @@
-//! A directory of assay's own below the one the user named.
+//! A directory of assay's own below the one the user named, and all that is made for it: made, recorded, removed.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::error::TargetError;
-use super::{frozen, journal, registry, removal};
+use super::journal::Journal;
+use super::ledger::{self, Ledger};
+use super::made::Found;
+use super::{frozen, removal};
 
-/// The file that says a directory was made by assay and may be removed by it.
+/// The file in a work directory that says whose it is, for people and for comparison with the record.
 pub const MARK: &str = ".assay-work";
 
-/// A working directory that is removed when this goes out of scope, however that happens.
+/// What the work directories of one session of a run have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    token: String,
+    run: String,
+}
+
+impl Session {
+    /// A new one; `run` is what people call the run.
+    #[must_use]
+    pub fn new(run: &str) -> Session {
+        Session { token: ledger::token(), run: run.to_owned() }
+    }
+
+    /// Its random digits: who knows them can ask whether the session lives.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+/// A working directory that is removed when this goes out of scope, however that happens. As long as it lives, nobody else
+/// takes it for one that a killed run has left.
 #[derive(Debug)]
 pub struct WorkDirectory {
     path: PathBuf,
+    ledger: Rc<Ledger>,
 }
 
 impl WorkDirectory {
@@ -23,20 +50,41 @@ impl WorkDirectory {
         base.join(format!("assay-{name}"))
     }
 
-    /// Makes the directory (not its parents) and marks it.
+    /// Makes the directory (not its parents), marks it, and records it as a session's own.
     ///
     /// # Errors
-    /// [`TargetError::Io`]: it exists, no permission, no space.
+    /// As [`WorkDirectory::create_for`].
     pub fn create(path: &Path) -> Result<WorkDirectory, TargetError> {
-        let failed = |what, path: &Path| {
-            let path = path.to_owned();
-            move |source| TargetError::Io { what, path, source }
-        };
-        std::fs::create_dir(path).map_err(failed("cannot make", path))?;
-        let made = WorkDirectory { path: path.to_owned() };
-        let mark = path.join(MARK);
-        std::fs::write(&mark, "made by assay; `assay cleanup` removes it\n")
-            .map_err(failed("cannot make", &mark))?;
+        WorkDirectory::create_for(path, &Session::new("a run"), &[])
+    }
+
+    /// The same as one of a session's. `files`, at which nothing may be, are made for a job that names them.
+    ///
+    /// # Errors
+    /// [`TargetError::Io`]: it exists, no permission, no space; [`TargetError::Refused`]: a file is there already.
+    pub fn create_for(
+        path: &Path,
+        session: &Session,
+        files: &[PathBuf],
+    ) -> Result<WorkDirectory, TargetError> {
+        let cannot_make = |source| TargetError::Io { what: "cannot make", path: path.to_owned(), source };
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().ok_or_else(|| cannot_make(std::io::ErrorKind::InvalidInput.into()))?;
+        let real = parent.canonicalize().map_err(cannot_make)?.join(name);
+        let room = files.iter().map(|file| file.as_os_str().len() as u64 + 128).sum();
+        let ledger = Rc::new(Ledger::create(&real, &session.token, &session.run, room)?);
+        if let Err(error) = std::fs::create_dir(path) {
+            ledger.forget();
+            return Err(cannot_make(error));
+        }
+        let made = WorkDirectory { path: path.to_owned(), ledger };
+        let mut contents = made.ledger.again()?;
+        contents.work.now_made().map_err(cannot_make)?;
+        made.ledger.write(&contents)?;
+        contents.work.mark().map_err(cannot_make)?;
+        if !files.is_empty() {
+            Journal::begin_with(Rc::clone(&made.ledger))?.make_files(files)?;
+        }
         Ok(made)
     }
 
@@ -46,90 +94,110 @@ impl WorkDirectory {
         &self.path
     }
 
-    /// Removes it and says whether that worked, which dropping cannot; returns notes as [`remove`] does.
+    /// Removes it and all that was made for it, and says whether that worked, which dropping cannot; returns notes about what
+    /// stays because others use it.
     ///
     /// # Errors
-    /// As [`remove`].
+    /// Something that cannot be put back, a directory in which others have mounted something, a filesystem that hangs, or
+    /// the system's words; [`hint_of`] says what helps.
     pub fn close(self) -> std::io::Result<Vec<String>> {
-        let result = remove(&self.path);
+        let ledger = Rc::clone(&self.ledger);
         std::mem::forget(self);
-        result
+        remove_recorded(&ledger)
+    }
+}
+
+#[cfg(test)]
+impl WorkDirectory {
+    /// As after a kill: the lock is let go of, nothing is removed.
+    pub(super) fn dies(self) {
+        let this = std::mem::ManuallyDrop::new(self);
+        this.ledger.release();
     }
 }
 
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
         // Whoever cares calls close; here another error is already on its way.
-        let _ = remove(&self.path);
+        let _ = remove_recorded(&self.ledger);
     }
 }
 
-/// Removes a directory that carries [`MARK`], with all devices, filesystems and settings made for it, or a file; nothing
-/// there is no error. Returns notes about what stays because others use it.
+/// Undoes all that a record says and removes its work directory, then the record. What is not recognised as what was made
+/// stays, and is noted.
+pub(super) fn remove_recorded(ledger: &Rc<Ledger>) -> std::io::Result<Vec<String>> {
+    let other = std::io::Error::other;
+    let mut journal = Journal::begin_with(Rc::clone(ledger)).map_err(other)?;
+    let path = journal.directory().to_owned();
+    if path.exists() {
+        // Here the wait of who removes something would be assay's own, and nothing could end it.
+        frozen::takes_changes(&path)?;
+    }
+    // Mounts below it are undone first: what is on them is not the directory's to remove.
+    journal.undo_all().map_err(other)?;
+    journal.remove_files().map_err(other)?;
+    let mut notes = journal.notes();
+    match journal.found().map_err(other)? {
+        Found::Nothing => {}
+        Found::Foreign(why) => {
+            notes.push(format!("{} was to be removed and stays: {why}", path.display()));
+        }
+        Found::Ours(directory) => {
+            removal::only_own_mounts(&path, None).map_err(other)?;
+            // The mark goes last, so that a removal cut short can be finished later.
+            removal::empty(&directory, &path, |name| name == MARK)?;
+            removal::empty(&directory, &path, |_| false)?;
+            drop(directory);
+            std::fs::remove_dir(&path)?;
+        }
+    }
+    ledger.forget();
+    Ok(notes)
+}
+
+/// Removes a directory for which there is no record, because a person says so: one that carries [`MARK`] and belongs to this user.
+/// Nothing that is mounted there is touched, and no link followed.
 ///
 /// # Errors
-/// A directory without the mark, one in which others have mounted something, a filesystem that hangs, or the system's
-/// words; [`hint_of`] says what helps.
-pub fn remove(path: &Path) -> std::io::Result<Vec<String>> {
-    match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-        Ok(found) if found.is_dir() => {
-            // Here the wait of who removes something would be assay's own, and nothing could end it.
-            frozen::takes_changes(path)?;
-            let has_entries = std::fs::read_dir(path)?.next().is_some();
-            if has_entries && !path.join(MARK).exists() {
-                return Err(std::io::Error::other(TargetError::NotOurs(path.to_owned())));
-            }
-            // Mounts below it are undone first: what is on them is not the directory's to remove.
-            let real = path.canonicalize()?;
-            let notes = journal::undo_all(&real).map_err(std::io::Error::other)?;
-            removal::only_own_mounts(&real, None).map_err(std::io::Error::other)?;
-            registry::unregister(&real);
-            // The mark goes last, so that a removal cut short can be finished later.
-            removal::empty(&real, |name| name == MARK)?;
-            removal::empty(&real, |_| false)?;
-            std::fs::remove_dir(&real).map(|()| notes)
-        }
-        Ok(found) if found.is_file() => {
-            frozen::takes_changes(path)?;
-            std::fs::remove_file(path).map(|()| Vec::new())
-        }
-        Ok(_) => Err(std::io::Error::other(format!("{} is neither a file nor a directory", path.display()))),
+/// It is not such a directory, others have mounted something in it, or the system's words.
+pub fn remove_marked(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let opened = removal::open(path)?;
+    let mine =
+        std::fs::File::from(opened.try_clone()?).metadata()?.uid() == rustix::process::geteuid().as_raw();
+    let marked = rustix::fs::statat(&opened, MARK, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    if !(mine && marked) {
+        let why = "it does not belong to you, or does not carry assay's mark".to_owned();
+        return Err(std::io::Error::other(TargetError::NotOurs { path: path.to_owned(), why }));
     }
+    frozen::takes_changes(path)?;
+    removal::only_own_mounts(&path.canonicalize()?, None).map_err(std::io::Error::other)?;
+    removal::empty(&opened, path, |name| name == MARK)?;
+    removal::empty(&opened, path, |_| false)?;
+    std::fs::remove_dir(path)
 }
 
-/// What helps where [`remove`] has refused; `None`: nothing that is known here.
+/// What helps where something could not be removed; `None`: nothing that is known here.
 #[must_use]
 pub fn hint_of(error: &std::io::Error) -> Option<String> {
     let refusal = error.get_ref()?.downcast_ref::<TargetError>()?;
     Some(refusal.hint()).filter(|hint| !hint.is_empty())
 }
 
-/// Removes all in a directory but assay's own mark, journal and lock, and what a new ext4 has in it; nothing where others
-/// have mounted something in it. `own`: the directory is assay's own mount.
+/// Removes all in a work directory but assay's own mark, and what a new ext4 has in it; nothing where others have mounted
+/// something in it. `own`: the directory is assay's own mount.
 pub(super) fn empty(directory: &Path, own: bool) -> Result<(), TargetError> {
     let failed = |source| TargetError::Io { what: "cannot empty", path: directory.to_owned(), source };
     let real = directory.canonicalize().map_err(failed)?;
     removal::only_own_mounts(&real, own.then_some(&real))?;
-    // Mark, journal and lock all begin so.
     let kept = |name: &OsStr| name == "lost+found" || name.as_bytes().starts_with(b".assay-");
-    removal::empty(&real, kept).map_err(failed)
+    let opened = removal::open(&real).map_err(failed)?;
+    removal::empty(&opened, &real, kept).map_err(failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_marked_directories_are_removed() {
-        let base = tempfile::tempdir().unwrap();
-        let foreign = base.path().join("precious");
-        std::fs::create_dir(&foreign).unwrap();
-        std::fs::write(foreign.join("data"), "x").unwrap();
-        assert!(remove(&foreign).is_err());
-        assert!(foreign.join("data").exists());
-    }
 
     #[test]
     fn a_work_directory_is_removed_with_everything_in_it() {
@@ -138,13 +206,30 @@ mod tests {
         let work = WorkDirectory::create(&path).unwrap();
         std::fs::create_dir(path.join("sub")).unwrap();
         std::fs::write(path.join("sub/file"), "x").unwrap();
-        empty(&path, false).unwrap();
-        assert!(path.join(MARK).exists() && !path.join("sub").exists());
-        drop(work);
+        assert_eq!(work.close().unwrap(), Vec::<String>::new());
         assert!(!path.exists());
+        assert!(Ledger::of(&path).unwrap().is_none(), "the record is gone");
+    }
+
+    #[test]
+    fn a_directory_put_in_its_place_stays() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("assay-1");
         let work = WorkDirectory::create(&path).unwrap();
-        work.close().unwrap();
-        assert!(!path.exists());
-        assert!(remove(&path).is_ok(), "removing what is gone is no error");
+        std::fs::rename(&path, base.path().join("away")).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("precious"), "x").unwrap();
+        let notes = work.close().unwrap();
+        assert!(notes[0].contains("was to be removed and stays: it is another directory"), "{notes:?}");
+        assert!(path.join("precious").exists() && base.path().join("away").exists());
+    }
+
+    #[test]
+    fn a_directory_that_exists_is_not_taken() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("assay-1");
+        std::fs::create_dir(&path).unwrap();
+        assert!(WorkDirectory::create(&path).is_err());
+        assert!(path.exists() && Ledger::of(&path).unwrap().is_none());
     }
 }

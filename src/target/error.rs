@@ -2,15 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::directory::MARK;
 use super::overwrite::Refusal;
 
 /// Why the target is not ready.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The directory is not assay's.
-    #[error("{0} has no {MARK} in it, so it is not assay's own and is not emptied")]
-    NotOurs(PathBuf),
+    #[error("{path} is not assay's own and is not touched: {why}")]
+    NotOurs {
+        /// The directory.
+        path: PathBuf,
+        /// What shows it.
+        why: String,
+    },
     /// Somebody else has mounted something in a directory that is to be emptied or removed.
     #[error("{point} is mounted, and not by assay, which removes nothing that is on it")]
     Mounted {
@@ -91,7 +95,7 @@ impl TargetError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            TargetError::NotOurs(_) => "name another --directory".to_owned(),
+            TargetError::NotOurs { .. } => "name another --directory".to_owned(),
             TargetError::Mounted { point, .. } => {
                 format!("umount {}, then `assay cleanup` removes the rest", point.display())
             }

@@ -1,176 +1,83 @@
-//! What was made for a run, written down before it is made, in the run's work directory.
+//! What a trial makes, written into the record of its work directory before it is made.
 //!
-//! Enters: what is about to be made. Leaves: a file from which everything can be undone by whoever comes later: the agent
+//! Enters: what is about to be made. Leaves: a record from which everything can be undone by whoever comes later: the agent
 //! itself, its parent when it died, `assay cleanup` when both were killed. Undoing twice does no harm. A lock keeps an
 //! agent that is still dying and whoever undoes its work apart.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
-use serde::{Deserialize, Serialize};
+use std::rc::Rc;
+use std::time::Duration;
 
 use super::claim::Claims;
 use super::error::TargetError;
-use super::{registry, undo};
+use super::files_watch::FilesWatch;
+use super::ledger::{Contents, Entry, Ledger, Standing};
+use super::made::{Found, Made};
+use super::{own_file, undo};
 
-/// The journal's file in the work directory.
-const JOURNAL: &str = ".assay-journal";
-/// The file that is locked while something is made or undone.
-const LOCK: &str = ".assay-lock";
-/// An agent that was killed needs this long at most to be gone.
-const PATIENCE: Duration = Duration::from_secs(15);
-
-/// One thing that is made, or was there and was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Made {
-    /// Loop devices on this file, and the file.
-    Loop {
-        /// The backing file.
-        image: PathBuf,
-    },
-    /// A zram device.
-    Zram {
-        /// Those that were there before.
-        before: Vec<u32>,
-        /// Its number, once known.
-        number: Option<u32>,
-        /// Whether it was added; else one that was there, and unused, is reset.
-        added: bool,
-        /// Its size.
-        bytes: u64,
-        /// The kernel's number for this disk and no other (`diskseq`, since Linux 5.15), once known.
-        #[serde(default)]
-        sequence: Option<u64>,
-    },
-    /// A null_blk device of this name in configfs.
-    NullBlk {
-        /// The name.
-        name: String,
-    },
-    /// A module that was loaded.
-    Module {
-        /// Its name.
-        name: String,
-    },
-    /// A filesystem made on a device that is not assay's.
-    Filesystem {
-        /// The device.
-        device: PathBuf,
-        /// The filesystem's own identity, once it is complete; without it nothing is wiped.
-        identity: Option<String>,
-    },
-    /// A mount.
-    Mount {
-        /// Where.
-        point: PathBuf,
-    },
-    /// Two settings of which one is 0, of which one was changed.
-    Pair {
-        /// The amount, the share.
-        paths: [PathBuf; 2],
-        /// What they said before.
-        before: [String; 2],
-    },
-    /// A setting that was changed.
-    Knob {
-        /// The file.
-        path: PathBuf,
-        /// What it said before.
-        before: String,
-    },
-}
-
-impl Made {
-    /// The name of the step that makes it.
-    fn step(&self) -> &'static str {
-        match self {
-            Made::Loop { .. } => "loop",
-            Made::Zram { .. } => "zram",
-            Made::NullBlk { .. } => "null_blk",
-            Made::Module { .. } => "module",
-            Made::Filesystem { .. } => "filesystem",
-            Made::Mount { .. } => "mount",
-            Made::Knob { .. } | Made::Pair { .. } => "knob",
-        }
-    }
-}
-
-/// Something made, and for what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
-    /// The stack it belongs to; `None`: a single trial.
-    stack: Option<String>,
-    made: Made,
-}
-
-/// A device with its filesystem that stands, ready to be used again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Standing {
-    /// For which trials it was made.
-    pub(super) epoch: String,
-    /// Facts known only to who made it.
-    pub(super) facts: BTreeMap<String, String>,
-    /// What the kernel warned of when it was made.
-    #[serde(default)]
-    pub(super) notes: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Contents {
-    boot: String,
-    entries: Vec<Entry>,
-    standing: BTreeMap<String, Standing>,
-}
-
-/// The journal of one work directory, locked as long as this lives.
+/// What was made in a work directory, while something is made or undone.
 #[derive(Debug)]
 pub(super) struct Journal {
-    directory: PathBuf,
+    ledger: Rc<Ledger>,
     contents: Contents,
-    /// About what was to be undone and stays, as others use it.
+    /// What was to be undone and stays, because others use it now.
     notes: Vec<String>,
-    /// Locks on what was made; they would be in the way of its undoing.
+    /// Locks that are held until what was made is undone.
     claims: Claims,
-    /// Closing it unlocks; children do not inherit it over exec.
-    _lock: File,
+    _working: File,
 }
 
 impl Journal {
-    /// Opens and locks the journal of a work directory; waits for another holder for 15 s.
-    pub(super) fn open(directory: &Path) -> Result<Journal, TargetError> {
-        let lock = lock(&directory.join(LOCK))?;
-        let path = directory.join(JOURNAL);
-        let boot = crate::host::boot_id();
-        let contents = match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                TargetError::failed(format!("{} cannot be read: {error}", path.display()))
-            })?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                registry::register(directory);
-                Contents { boot: boot.clone(), ..Contents::default() }
-            }
-            Err(error) => return Err(TargetError::io("cannot read", path)(error)),
-        };
-        let mut journal = Journal {
-            directory: directory.to_owned(),
-            contents,
-            notes: Vec::new(),
-            claims: Claims::default(),
-            _lock: lock,
-        };
-        if journal.contents.boot != boot {
-            journal.forget_kernel_objects(boot);
+    /// Opens the record of a work directory; waits for another holder for 15 s.
+    ///
+    /// # Errors
+    /// [`TargetError::NotOurs`]: there is no record, or it is about another directory.
+    pub(super) fn open(work: &Path) -> Result<Journal, TargetError> {
+        let real = work.canonicalize().map_err(TargetError::io("cannot look at", work))?;
+        let not_ours = |why: &str| TargetError::NotOurs { path: work.to_owned(), why: why.to_owned() };
+        let (ledger, _) =
+            Ledger::of(&real)?.ok_or_else(|| not_ours("no record of this user says that assay made it"))?;
+        let journal = Journal::begin_with(Rc::new(ledger))?;
+        match journal.contents.work.look()? {
+            Found::Ours(_) => Ok(journal),
+            Found::Nothing => Err(not_ours("it is gone")),
+            Found::Foreign(why) => Err(not_ours(&why)),
         }
-        Ok(journal)
     }
 
-    /// After a restart the kernel has none of it; devices of other origin may have the same names.
-    fn forget_kernel_objects(&mut self, boot: String) {
-        self.contents = Contents { boot, ..Contents::default() };
+    /// Begins to undo what a record says.
+    pub(super) fn begin_with(ledger: Rc<Ledger>) -> Result<Journal, TargetError> {
+        let _working = ledger.begin_work()?;
+        let mut contents = ledger.again()?;
+        let boot = crate::host::boot_id();
+        if contents.boot != boot {
+            // After a restart the kernel has none of it; devices of other origin may have the same names.
+            contents.entries.clear();
+            contents.standing.clear();
+            contents.boot = boot;
+        }
+        Ok(Journal { ledger, contents, notes: Vec::new(), claims: Claims::default(), _working })
+    }
+
+    /// The work directory, if it is still the one that was made.
+    fn inside(&self) -> Option<PathBuf> {
+        matches!(self.found(), Ok(Found::Ours(_))).then(|| self.directory().to_owned())
+    }
+
+    /// What is at the work directory's path now.
+    pub(super) fn found(&self) -> Result<Found, TargetError> {
+        self.contents.work.look()
+    }
+
+    /// Where it is.
+    pub(super) fn directory(&self) -> &Path {
+        &self.contents.work.path
+    }
+
+    /// The random digits of the run, which names in the kernel carry.
+    pub(super) fn session(&self) -> &str {
+        &self.contents.session
     }
 
     /// Writes down what is about to be made.
@@ -211,7 +118,7 @@ impl Journal {
     /// A step is done: where a test wants to kill the run at just this step, it waits here to be killed.
     pub(super) fn reached(&self, step: &str) {
         if std::env::var_os("ASSAY_TEST_PAUSE").is_some_and(|wanted| wanted == step) {
-            let _ = std::fs::write(self.directory.join("paused"), step);
+            let _ = std::fs::write(self.directory().join("paused"), step);
             std::thread::sleep(Duration::from_secs(60));
         }
     }
@@ -240,8 +147,10 @@ impl Journal {
     pub(super) fn undo_trial(&mut self) -> Result<(), TargetError> {
         let before = self.contents.entries.len();
         let mut failed = Vec::new();
+        let inside = self.inside();
         for entry in std::mem::take(&mut self.contents.entries) {
-            let undone = if entry.stack.is_none() { undo::undo(&entry.made) } else { Ok(None) };
+            let undone =
+                if entry.stack.is_none() { undo::undo(&entry.made, inside.as_deref()) } else { Ok(None) };
             if entry.stack.is_some() || undone.is_err() {
                 self.contents.entries.push(entry);
             }
@@ -263,8 +172,9 @@ impl Journal {
 
     fn undo(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<(), TargetError> {
         self.claims = Claims::default();
+        let inside = self.inside();
         while let Some(at) = self.contents.entries.iter().rposition(&wanted) {
-            let note = undo::undo(&self.contents.entries[at].made)?;
+            let note = undo::undo(&self.contents.entries[at].made, inside.as_deref())?;
             self.notes.extend(note);
             self.contents.entries.remove(at);
             self.write()?;
@@ -272,32 +182,60 @@ impl Journal {
         Ok(())
     }
 
-    /// In one step, so that a kill leaves the old journal or the new one.
     fn write(&self) -> Result<(), TargetError> {
-        let path = self.directory.join(JOURNAL);
-        let new = self.directory.join(format!("{JOURNAL}.new"));
-        let bytes = serde_json::to_vec(&self.contents).unwrap_or_default();
-        std::fs::write(&new, bytes)
-            .and_then(|()| std::fs::rename(&new, &path))
-            .map_err(TargetError::io("cannot write", path))
+        self.ledger.write(&self.contents)
     }
-}
 
-fn lock(path: &Path) -> Result<File, TargetError> {
-    let file = File::create(path).map_err(TargetError::io("cannot make", path))?;
-    let begun = Instant::now();
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let path = path.parent().unwrap_or(path).display();
-                return Err(TargetError::failed(format!("{path} is in use by an agent that still runs")));
-            }
-            Err(error) => return Err(TargetError::io("cannot lock", path)(error.into())),
+    /// Makes empty files for a job that names them outside the work directory. Nothing may be there: what came since it was announced is
+    /// somebody's.
+    pub(super) fn make_files(&mut self, paths: &[PathBuf]) -> Result<(), TargetError> {
+        let begun = self.contents.files.len();
+        for path in paths {
+            let planned = own_file::planned(path)?;
+            self.contents.files.push(planned);
         }
+        self.write()?;
+        let made = self.contents.files[begun..].iter_mut().try_for_each(own_file::make);
+        // What was made until an error is known as this run's.
+        self.write().and(made)
+    }
+
+    /// Looks whether the files that were made elsewhere are still those; one that the last trial removed is made again.
+    pub(super) fn check_files(&mut self) -> Result<(), TargetError> {
+        let mut again = false;
+        for file in &mut self.contents.files {
+            again |= own_file::check(file)?;
+        }
+        if again { self.write() } else { Ok(()) }
+    }
+
+    /// Starts to look for files that an engine puts in the place of these; `None`: there are none.
+    pub(super) fn watch_files(&self) -> Result<Option<FilesWatch>, TargetError> {
+        if self.contents.files.is_empty() {
+            return Ok(None);
+        }
+        FilesWatch::start(self.directory())
+    }
+
+    /// Takes over what such a watch has written.
+    pub(super) fn read_again(&mut self) -> Result<(), TargetError> {
+        self.contents = self.ledger.again()?;
+        Ok(())
+    }
+
+    /// Removes the files that were made elsewhere; one that is another now stays, which is noted.
+    pub(super) fn remove_files(&mut self) -> Result<(), TargetError> {
+        let mut failed = Vec::new();
+        for file in std::mem::take(&mut self.contents.files) {
+            match own_file::remove(&file) {
+                Ok(note) => self.notes.extend(note),
+                Err(error) => {
+                    failed.push(error);
+                    self.contents.files.push(file);
+                }
+            }
+        }
+        self.write().and(all_of(failed))
     }
 }
 
@@ -315,120 +253,152 @@ fn all_of(mut failed: Vec<TargetError>) -> Result<(), TargetError> {
     }
 }
 
-/// Undoes all that a work directory's journal says, and returns notes about what stays; a directory without one has
-/// nothing to undo.
-pub(super) fn undo_all(directory: &Path) -> Result<Vec<String>, TargetError> {
-    if !directory.join(JOURNAL).exists() {
-        return Ok(Vec::new());
-    }
-    let mut journal = Journal::open(directory)?;
-    journal.undo_all().map(|()| journal.notes())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::directory::WorkDirectory;
+    use super::super::made::Seen;
     use super::*;
 
-    /// A work directory that leaves the registry when it goes.
-    struct Work(tempfile::TempDir);
+    /// A setting of the kernel that everybody has: a process's own.
+    struct Setting(std::process::Child);
 
-    impl Work {
-        fn new() -> Work {
-            Work(tempfile::tempdir().unwrap())
+    impl Setting {
+        fn new() -> Setting {
+            Setting(std::process::Command::new("sleep").arg("60").spawn().unwrap())
         }
 
-        fn path(&self) -> &Path {
-            self.0.path()
+        fn path(&self) -> PathBuf {
+            PathBuf::from(format!("/proc/{}/oom_score_adj", self.0.id()))
+        }
+
+        fn set(&self, value: &str) -> PathBuf {
+            std::fs::write(self.path(), value).unwrap();
+            self.path()
+        }
+
+        fn now(&self) -> String {
+            std::fs::read_to_string(self.path()).unwrap().trim().to_owned()
         }
     }
 
-    impl Drop for Work {
+    impl Drop for Setting {
         fn drop(&mut self) {
-            registry::unregister(self.path());
+            let _ = self.0.kill();
+            let _ = self.0.wait();
         }
     }
 
-    fn knob(path: &Path, before: &str) -> Made {
-        Made::Knob { path: path.to_owned(), before: before.to_owned() }
+    fn work() -> (tempfile::TempDir, WorkDirectory) {
+        let base = tempfile::tempdir().unwrap();
+        let work = WorkDirectory::create(&base.path().join("assay-1")).unwrap();
+        (base, work)
+    }
+
+    fn knob(path: PathBuf, before: &str) -> Made {
+        Made::Knob { path, before: before.to_owned(), sequence: None }
     }
 
     #[test]
     fn what_was_written_down_is_undone_by_another() {
-        let work = Work::new();
-        let setting = work.path().join("setting");
-        std::fs::write(&setting, "old").unwrap();
+        let (_base, work) = work();
+        let setting = Setting::new();
         let mut journal = Journal::open(work.path()).unwrap();
-        journal.begin(None, knob(&setting, "old")).unwrap();
-        std::fs::write(&setting, "new").unwrap();
+        journal.begin(None, knob(setting.set("500"), "400")).unwrap();
         drop(journal);
-        undo_all(work.path()).unwrap();
-        assert_eq!(std::fs::read_to_string(&setting).unwrap(), "old");
-        std::fs::write(&setting, "later").unwrap();
-        undo_all(work.path()).unwrap();
-        assert_eq!(std::fs::read_to_string(&setting).unwrap(), "later", "undone once only");
+        Journal::open(work.path()).unwrap().undo_all().unwrap();
+        assert_eq!(setting.now(), "400");
+        setting.set("600");
+        Journal::open(work.path()).unwrap().undo_all().unwrap();
+        assert_eq!(setting.now(), "600", "undone once only");
     }
 
     #[test]
-    fn a_setting_that_cannot_be_put_back_stops_no_other_and_stays_written_down() {
-        let work = Work::new();
-        let (first, stuck, last) =
-            (work.path().join("first"), work.path().join("stuck"), work.path().join("last"));
+    fn one_that_cannot_be_put_back_stops_no_other_and_stays() {
+        let (_base, work) = work();
+        let (first, last) = (Setting::new(), Setting::new());
+        // Nobody can write to it.
+        let stuck = PathBuf::from("/proc/self/limits");
         let mut journal = Journal::open(work.path()).unwrap();
-        for path in [&first, &last] {
-            std::fs::write(path, "new").unwrap();
-        }
-        // Nobody can write to a directory.
-        std::fs::create_dir(&stuck).unwrap();
-        for path in [&first, &stuck, &last] {
-            journal.begin(None, knob(path, "old")).unwrap();
+        for path in [first.set("500"), stuck, last.set("500")] {
+            journal.begin(None, knob(path, "400")).unwrap();
         }
         drop(journal);
         for _ in 0..2 {
-            let error = undo_all(work.path()).unwrap_err();
-            assert!(error.to_string().contains("stuck was old and could not be put back"), "{error}");
-            assert!(error.hint().contains("echo old >"), "{}", error.hint());
-            for path in [&first, &last] {
-                assert_eq!(std::fs::read_to_string(path).unwrap(), "old");
-            }
+            let error = Journal::open(work.path()).unwrap().undo_all().unwrap_err();
+            assert!(error.to_string().contains("limits was 400 and could not be put back"), "{error}");
+            assert!(error.hint().contains("echo 400 >"), "{}", error.hint());
+            assert_eq!((first.now(), last.now()), ("400".to_owned(), "400".to_owned()));
         }
-        // Whoever does it by hand is done.
-        std::fs::remove_dir(&stuck).unwrap();
-        std::fs::write(&stuck, "old").unwrap();
-        assert_eq!(undo_all(work.path()).unwrap(), Vec::<String>::new());
+        let mut journal = Journal::open(work.path()).unwrap();
+        assert_eq!(journal.contents.entries.len(), 1);
+        journal.contents.entries.clear();
+        journal.write().unwrap();
     }
 
     #[test]
     fn what_a_trial_set_does_not_outlive_it_and_a_stack_does() {
-        let work = Work::new();
-        let (trial, stack) = (work.path().join("trial"), work.path().join("stack"));
-        for path in [&trial, &stack] {
-            std::fs::write(path, "set").unwrap();
-        }
+        let (_base, work) = work();
+        let (trial, stack) = (Setting::new(), Setting::new());
         let mut journal = Journal::open(work.path()).unwrap();
-        journal.begin(Some("s"), knob(&stack, "old")).unwrap();
-        journal.begin(None, knob(&trial, "old")).unwrap();
+        journal.begin(Some("s"), knob(stack.set("500"), "400")).unwrap();
+        journal.begin(None, knob(trial.set("500"), "400")).unwrap();
         journal.stands("s", Standing { epoch: "3".to_owned(), ..Standing::default() }).unwrap();
         journal.undo_trial().unwrap();
-        assert_eq!(std::fs::read_to_string(&trial).unwrap(), "old");
-        assert_eq!(std::fs::read_to_string(&stack).unwrap(), "set");
+        assert_eq!((trial.now(), stack.now()), ("400".to_owned(), "500".to_owned()));
         drop(journal);
         let mut journal = Journal::open(work.path()).unwrap();
         assert_eq!(journal.standing("s").unwrap().epoch, "3");
         journal.undo_stack("s").unwrap();
         assert_eq!(journal.standing("s"), None);
-        assert_eq!(std::fs::read_to_string(&stack).unwrap(), "old");
+        assert_eq!(stack.now(), "400");
     }
 
     #[test]
     fn nothing_of_another_start_of_the_machine_is_touched() {
-        let work = Work::new();
-        let setting = work.path().join("setting");
-        std::fs::write(&setting, "new").unwrap();
-        Journal::open(work.path()).unwrap().begin(None, knob(&setting, "old")).unwrap();
-        let path = work.path().join(JOURNAL);
-        let text = std::fs::read_to_string(&path).unwrap().replace(&crate::host::boot_id(), "another");
-        std::fs::write(&path, text).unwrap();
-        undo_all(work.path()).unwrap();
-        assert_eq!(std::fs::read_to_string(&setting).unwrap(), "new");
+        let (_base, work) = work();
+        let setting = Setting::new();
+        let mut journal = Journal::open(work.path()).unwrap();
+        journal.begin(None, knob(setting.set("500"), "400")).unwrap();
+        journal.contents.boot = "another".to_owned();
+        journal.write().unwrap();
+        drop(journal);
+        Journal::open(work.path()).unwrap().undo_all().unwrap();
+        assert_eq!(setting.now(), "500");
+    }
+
+    #[test]
+    fn a_text_file_is_no_setting() {
+        let (base, work) = work();
+        let text = base.path().join("text");
+        std::fs::write(&text, "mine").unwrap();
+        let mut journal = Journal::open(work.path()).unwrap();
+        journal.begin(None, knob(text.clone(), "theirs")).unwrap();
+        journal.undo_all().unwrap();
+        assert_eq!(std::fs::read_to_string(&text).unwrap(), "mine");
+        assert!(journal.notes()[0].contains("is no setting of the kernel"));
+    }
+
+    #[test]
+    fn files_made_for_a_job_are_removed_and_others_stay() {
+        let (base, work) = work();
+        let (mine, theirs) = (base.path().join("mine"), base.path().join("theirs"));
+        let mut journal = Journal::open(work.path()).unwrap();
+        std::fs::write(&theirs, "x").unwrap();
+        let refused = journal.make_files(std::slice::from_ref(&theirs)).unwrap_err();
+        assert!(refused.to_string().contains("appeared"), "{refused}");
+        journal.contents.files.clear();
+        journal.make_files(std::slice::from_ref(&mine)).unwrap();
+        journal.check_files().unwrap();
+        // The trial's own job may remove it; then it is made again.
+        std::fs::remove_file(&mine).unwrap();
+        journal.check_files().unwrap();
+        assert_eq!(journal.contents.files[0].inode, Seen::of(&mine).ok().map(|seen| seen.inode));
+        let kept = base.path().join("kept");
+        std::fs::rename(&mine, &kept).unwrap();
+        std::fs::write(&mine, "somebody's").unwrap();
+        assert!(journal.check_files().is_err());
+        journal.remove_files().unwrap();
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "somebody's");
+        assert!(journal.notes()[0].contains("is another file now"));
     }
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
-use super::journal::{Journal, Made};
+use super::identity::DeviceIdentity;
+use super::journal::Journal;
+use super::made::Made;
 use super::setting_pair;
 use crate::experiment::Knob;
 use crate::host::BlockDevice;
@@ -25,8 +27,14 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
         })?;
         device.sys.join(&knob.path)
     };
-    if path.exists() {
+    if crate::host::is_setting(&path) {
         return Ok(path);
+    }
+    if path.exists() {
+        return Err(TargetError::unavailable(
+            format!("{} is no setting of the kernel", path.display()),
+            "a setting is a file below /sys or /proc/sys; docs/targets.md",
+        ));
     }
     Err(TargetError::unavailable(
         format!("there is no {}", path.display()),
@@ -81,7 +89,8 @@ fn note_down(journal: &mut Journal, path: &Path) -> Result<(), TargetError> {
         let reason = format!("{} could not be put back afterwards: {error}", path.display());
         TargetError::unavailable(reason, "set it yourself before the run, or in a hook: --before")
     })?;
-    journal.begin(None, Made::Knob { path: path.to_owned(), before })
+    let sequence = DeviceIdentity::sequence_of_setting(path);
+    journal.begin(None, Made::Knob { path: path.to_owned(), before, sequence })
 }
 
 #[cfg(test)]

@@ -7,15 +7,17 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
+use rustix::ioctl::{Getter, Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 
 use super::error::TargetError;
+use super::made::{Inode, Seen};
 use super::module;
 use super::undo::while_busy;
 use crate::host::Driver;
 
 const CONTROL: &str = "/dev/loop-control";
 const LOOP_CLR_FD: Opcode = 0x4C01;
+const LOOP_GET_STATUS64: Opcode = 0x4C05;
 const LOOP_CONFIGURE: Opcode = 0x4C0A;
 const LOOP_CTL_GET_FREE: Opcode = 0x4C82;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
@@ -92,14 +94,20 @@ pub(super) fn obstacle() -> Option<TargetError> {
     })
 }
 
-/// Makes the file and the device; the journal knows of the file already.
-pub(super) fn make(image: &Path, wish: Wish) -> Result<PathBuf, TargetError> {
+/// Makes the file, which must not be there.
+pub(super) fn make_image(image: &Path, wish: Wish) -> Result<(File, Inode), TargetError> {
+    let made = OpenOptions::new().read(true).write(true).create_new(true).open(image);
+    let file = made.map_err(TargetError::io("cannot make", image))?;
+    file.set_len(wish.bytes).map_err(TargetError::io("cannot size", image))?;
+    let seen = Seen::opened(&file).map_err(TargetError::io("cannot look at", image))?;
+    Ok((file, seen.inode))
+}
+
+/// Makes the device on the file; the journal knows the file already.
+pub(super) fn attach(file: &File, wish: Wish) -> Result<PathBuf, TargetError> {
     if !Path::new(CONTROL).exists() {
         module::load_for_all("loop")?;
     }
-    let made = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(image);
-    let file = made.map_err(TargetError::io("cannot make", image))?;
-    file.set_len(wish.bytes).map_err(TargetError::io("cannot size", image))?;
     let config = LoopConfig {
         fd: file.as_raw_fd() as u32,
         block_size: wish.block_size,
@@ -180,19 +188,15 @@ fn configure(device: &File, config: LoopConfig) -> rustix::io::Result<()> {
     }
 }
 
-/// Detaches every loop device on this file and waits until the kernel has let go of it.
-pub(super) fn detach_all(image: &Path) -> Result<(), TargetError> {
+/// Detaches every loop device on this file, whatever the file is called now, and waits until the kernel has let go of it.
+pub(super) fn detach_all(image: &Path, inode: Inode) -> Result<(), TargetError> {
     let failed = |error| TargetError::io("cannot detach the loop device of", image)(error);
     while_busy(|| {
-        for device in devices_on(image) {
-            match File::open(&device) {
-                Ok(fd) => clear(&fd)?,
-                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {}
-                Err(error) => return Err(error),
-            }
+        for (_, opened) in devices_on(inode) {
+            clear(&opened)?;
         }
         // Where somebody else has it open, the kernel detaches it when that one closes it.
-        if devices_on(image).is_empty() { Ok(()) } else { Err(std::io::ErrorKind::ResourceBusy.into()) }
+        if devices_on(inode).is_empty() { Ok(()) } else { Err(std::io::ErrorKind::ResourceBusy.into()) }
     })
     .map_err(failed)
 }
@@ -208,14 +212,24 @@ fn clear(device: &File) -> std::io::Result<()> {
     }
 }
 
-/// Loop devices whose backing file this is.
-fn devices_on(image: &Path) -> Vec<PathBuf> {
-    let on_image = |text: &str| Path::new(text.trim_end().trim_end_matches(" (deleted)")) == image;
+/// Loop devices whose backing file this is, open. The kernel itself is asked of the very device that is open: a name or a path could lead to
+/// another one by now.
+fn devices_on(inode: Inode) -> Vec<(PathBuf, File)> {
     let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let backed = entries.filter(|entry| {
-        std::fs::read_to_string(entry.path().join("loop/backing_file")).is_ok_and(|text| on_image(&text))
+    let attached = entries.filter(|entry| entry.path().join("loop/backing_file").exists());
+    let opened = attached.filter_map(|entry| {
+        let path = Path::new("/dev").join(entry.file_name());
+        File::open(&path).ok().map(|file| (path, file))
     });
-    backed.map(|entry| Path::new("/dev").join(entry.file_name())).collect()
+    opened.filter(|(_, device)| backing(device) == Some((inode.device, inode.number))).collect()
+}
+
+/// The filesystem and inode number of an open loop device's backing file, which cannot be given out again as long as it is that.
+fn backing(device: &File) -> Option<(u64, u64)> {
+    #[expect(unsafe_code, reason = "an ioctl that rustix has no wrapper for")]
+    // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64`, which LoopInfo is laid out as, plain numbers all.
+    let info = unsafe { ioctl(device, Getter::<LOOP_GET_STATUS64, LoopInfo>::new()) }.ok()?;
+    Some((info.device, info.inode))
 }
 
 #[cfg(test)]
@@ -240,6 +254,6 @@ mod tests {
 
     #[test]
     fn a_file_without_a_loop_device_is_detached_at_once() {
-        detach_all(Path::new("/nowhere/image")).unwrap();
+        detach_all(Path::new("/nowhere/image"), Inode { device: 0, number: 0, born: None }).unwrap();
     }
 }

@@ -2,28 +2,34 @@
 //! state before each trial, put back afterwards.
 //!
 //! Enters: a [`TargetSpec`]. Leaves: a directory or device in a known state, and facts about it. All of it happens in the
-//! agent, so that a guest does what a host does; what was made is written down in the work directory before it is made, and
-//! whoever removes that directory ([`remove`]: the agent's parent, `assay cleanup`) undoes it. It must not know engines or
-//! jobs. It removes only what carries assay's mark, and writes only to devices that were named for it or that it made.
+//! agent, so that a guest does what a host does; what was made is written down before it is made, in a record that only this user
+//! can have written ([`ledger`]), and whoever removes the work directory (the agent's parent, `assay cleanup`) undoes it. It must not know
+//! engines or jobs. It removes only what a record names and recognises, and writes only to devices that were named for it or that it made.
 
+mod abandoned;
 mod claim;
 mod directory;
 mod error;
 mod extent_size;
+mod files_watch;
 mod frozen;
 mod guest_disk;
+mod identity;
 mod journal;
 mod knobs;
+mod ledger;
 mod loop_device;
+mod made;
 mod mkfs;
 mod module;
 mod mount;
 mod null_blk;
 mod obstacles;
 mod overwrite;
+mod own_file;
+mod places;
 mod pmem;
 mod ramdisk;
-mod registry;
 mod removal;
 mod scsi_debug;
 mod second_device;
@@ -34,15 +40,17 @@ mod trial;
 mod undo;
 mod zram;
 
+pub use abandoned::{Abandoned, abandoned, session_lives};
 pub use claim::{Claims, claim};
-pub use directory::{MARK, WorkDirectory, hint_of, remove};
+pub use directory::{MARK, Session, WorkDirectory, hint_of, remove_marked};
 pub use error::TargetError;
 pub use guest_disk::guest_disk_serial;
+pub use identity::{ClaimedDevice, DeviceIdentity};
+pub use made::UNDO_ACTIONS;
 pub use obstacles::{obstacle, offered};
 pub use overwrite::{Refusal, may_overwrite};
-pub use registry::abandoned_targets;
 pub use spec::{Setup, TargetSpec};
-pub use trial::{Ready, facts, prepare, rehearse, release};
+pub use trial::{Ready, engine_begins, engine_ended, facts, prepare, rehearse, release};
 
 // What others do to the machine is seen by `host`; launchers reach it through the target they disturb.
 pub use crate::host::{Disturbance, Interference, find_program, find_system_program};

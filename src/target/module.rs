@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::error::TargetError;
-use super::journal::{Journal, Made};
+use super::journal::Journal;
+use super::made::Made;
 use super::undo::while_busy;
 use super::{null_blk, zram};
 use crate::host::Driver;

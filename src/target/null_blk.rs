@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, mount};
 
 use super::error::TargetError;
-use super::journal::{Journal, Made};
+use super::journal::Journal;
+use super::made::Made;
 use super::module;
 use super::undo::while_busy;
 use crate::host::Driver;
@@ -50,9 +51,11 @@ pub(super) fn make(
     }
     if !place().exists() {
         let point = PathBuf::from(CONFIGFS);
-        journal.begin(Some(stack), Made::Mount { point: point.clone() })?;
+        journal.begin(Some(stack), Made::Mount { point: point.clone(), mount: None })?;
         mount("configfs", &point, "configfs", MountFlags::empty(), None)
-            .map_err(|e| TargetError::io("cannot mount configfs at", point)(e.into()))?;
+            .map_err(|e| TargetError::io("cannot mount configfs at", &point)(e.into()))?;
+        let mount = crate::host::mounted_at(&point);
+        journal.now_known(Made::Mount { point, mount })?;
     }
     journal.begin(Some(stack), Made::NullBlk { name: name.to_owned() })?;
     let directory = place().join(name);

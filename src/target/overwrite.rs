@@ -43,6 +43,12 @@ pub enum Refusal {
         /// What it is.
         kind: &'static str,
     },
+    /// Nothing was there when the run was announced.
+    #[error("{0} appeared since the run was announced, and is not assay's")]
+    Appeared(PathBuf),
+    /// It is another disk than the one that was named.
+    #[error("{0}")]
+    Exchanged(String),
     /// It climbs out of a directory that is not there yet.
     #[error("{0} cannot be followed before the run: it goes up with '..' from a directory that is not there")]
     Unresolved(PathBuf),
@@ -76,6 +82,10 @@ impl Refusal {
             Refusal::Signature { path, .. } => {
                 format!("if it may be lost, clear it yourself first: wipefs -a {}", path.display())
             }
+            Refusal::Appeared(path) => {
+                format!("move it away; if it may be lost: --destroy {}", path.display())
+            }
+            Refusal::Exchanged(_) => "run it anew on the disk that is there now".to_owned(),
             Refusal::Unresolved(_) => "write the absolute path in the job".to_owned(),
             Refusal::Kind { .. } | Refusal::Io { .. } => {
                 "name a file, or a block device with --destroy".to_owned()

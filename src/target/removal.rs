@@ -31,11 +31,15 @@ pub(super) fn only_own_mounts(directory: &Path, own: Option<&Path>) -> Result<()
     }
 }
 
-/// Removes all in a directory but the names that are kept there, and nothing that lies on another mount.
-pub(super) fn empty(directory: &Path, keeps: impl Fn(&OsStr) -> bool) -> std::io::Result<()> {
-    let opened = rustix::fs::open(directory, DIRECTORY, Mode::empty())?;
-    let home = mount_of(&opened)?;
-    clear(&opened, directory, home, &keeps)
+/// Opens a directory itself, not what a link leads to.
+pub(super) fn open(directory: &Path) -> std::io::Result<OwnedFd> {
+    Ok(rustix::fs::open(directory, DIRECTORY, Mode::empty())?)
+}
+
+/// Removes all in an open directory but the names that are kept there, and nothing that lies on another mount; `path` is for
+/// messages.
+pub(super) fn empty(opened: &OwnedFd, path: &Path, keeps: impl Fn(&OsStr) -> bool) -> std::io::Result<()> {
+    clear(opened, path, mount_of(opened)?, &keeps)
 }
 
 fn clear(
@@ -109,7 +113,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(&foreign, tree.join("link")).unwrap();
         std::os::unix::fs::symlink(&foreign, tree.join("a/link")).unwrap();
-        empty(&tree, |name| name == "kept").unwrap();
+        empty(&open(&tree).unwrap(), &tree, |name| name == "kept").unwrap();
         let left: Vec<_> =
             std::fs::read_dir(&tree).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["kept"]);

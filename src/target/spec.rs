@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::identity::ClaimedDevice;
 use crate::experiment::{DEVICE_LINK, TargetSettings};
 
 /// Where a trial works.
@@ -20,6 +21,9 @@ pub struct TargetSpec {
     /// What is made and set for the trial; `None`: nothing.
     #[serde(default)]
     pub setup: Option<Setup>,
+    /// Devices that may be overwritten, and which those were when the run was begun.
+    #[serde(default)]
+    pub claimed: Vec<ClaimedDevice>,
 }
 
 /// What is made and set for a trial, and where that is written down.
@@ -43,6 +47,12 @@ impl TargetSpec {
     #[must_use]
     pub fn watched(&self) -> PathBuf {
         self.device().or_else(|| self.elsewhere.clone()).unwrap_or_else(|| self.directory.clone())
+    }
+
+    /// The directory of assay's own whose record says what is made.
+    #[must_use]
+    pub fn work(&self) -> &Path {
+        self.setup.as_ref().map_or(&self.directory, |setup| &setup.work)
     }
 
     /// The link to the device, where the job works on that itself.

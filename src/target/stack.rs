@@ -9,7 +9,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
-use super::journal::{Journal, Made};
+use super::identity::DeviceIdentity;
+use super::journal::Journal;
+use super::made::Made;
 use super::obstacles::taken;
 use super::overwrite::may_overwrite;
 use super::{guest_disk, loop_device, mkfs, mount, null_blk, pmem, ramdisk, scsi_debug, second_device, zram};
@@ -89,8 +91,10 @@ impl Builder<'_> {
             DeviceKind::Loop => {
                 let image = self.directory.join("image");
                 let wish = loop_device::Wish::read(bytes, options)?;
-                self.journal.begin(Some(self.name), Made::Loop { image: image.clone() })?;
-                let made = loop_device::make(&image, wish)?;
+                self.journal.begin(Some(self.name), Made::Loop { image: image.clone(), inode: None })?;
+                let (file, inode) = loop_device::make_image(&image, wish)?;
+                self.journal.now_known(Made::Loop { image, inode: Some(inode) })?;
+                let made = loop_device::attach(&file, wish)?;
                 notes.extend(loop_device::not_as_wished(&made, wish));
                 Ok(made)
             }
@@ -104,12 +108,11 @@ impl Builder<'_> {
             }
             DeviceKind::Pmem => pmem::take(bytes, taken(self.settings, self.named)),
             DeviceKind::NullBlk => {
-                // Names in configfs are seen by all; the work directory's is like no other.
-                let run = self.directory.parent().and_then(Path::file_name).unwrap_or_default();
-                let whole = format!("{}-{}", run.to_string_lossy(), self.name);
-                // A disk has 31 letters at most; the last ones differ.
-                let last: String = whole.chars().skip(whole.chars().count().saturating_sub(22)).collect();
-                let name = format!("nullb-{last}");
+                // Names in configfs are seen by all; the session's digits are like no other. A disk has 31 letters at most.
+                let digits: String = self.journal.session().chars().take(14).collect();
+                let last: String =
+                    self.name.chars().skip(self.name.chars().count().saturating_sub(8)).collect();
+                let name = format!("nullb-{digits}-{last}");
                 let keeps = self.settings.fs.is_some();
                 null_blk::make(self.journal, self.name, &name, bytes, options, keeps, notes)
             }
@@ -144,7 +147,9 @@ impl Builder<'_> {
                 settings.device,
                 Some(Device::Made { kind: DeviceKind::Loop | DeviceKind::Zram | DeviceKind::NullBlk, .. })
             );
-            let made = |identity| Made::Filesystem { device: device.to_owned(), identity };
+            let disk = DeviceIdentity::of(device);
+            let made =
+                |identity| Made::Filesystem { device: device.to_owned(), disk: disk.clone(), identity };
             if foreign {
                 self.journal.begin(Some(self.name), made(None))?;
             }
@@ -160,8 +165,8 @@ impl Builder<'_> {
                 self.journal.now_known(made(mkfs::identity(fs, device)))?;
             }
             for device in others {
-                let identity = mkfs::identity(fs, &device);
-                self.journal.begin(Some(self.name), Made::Filesystem { device, identity })?;
+                let (identity, disk) = (mkfs::identity(fs, &device), DeviceIdentity::of(&device));
+                self.journal.begin(Some(self.name), Made::Filesystem { device, disk, identity })?;
             }
             let command = command.replace(&*device.to_string_lossy(), "DEVICE");
             facts.insert("mkfs.command".to_owned(), command);
@@ -174,8 +179,11 @@ impl Builder<'_> {
             }
             _ => {}
         }
-        self.journal.begin(Some(self.name), Made::Mount { point: point.clone() })?;
-        mount::mount(fs.name(), device, &mount_options(settings), &point)
+        self.journal.begin(Some(self.name), Made::Mount { point: point.clone(), mount: None })?;
+        let warned = mount::mount(fs.name(), device, &mount_options(settings), &point)?;
+        let mount = crate::host::mounted_at(&point);
+        self.journal.now_known(Made::Mount { point, mount })?;
+        Ok(warned)
     }
 }
 

@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::claim::claim;
-use super::directory::{MARK, empty};
+use super::directory::empty;
 use super::error::TargetError;
-use super::journal::{Journal, Standing};
+use super::files_watch::FilesWatch;
+use super::journal::Journal;
+use super::ledger::Standing;
 use super::obstacles::obstacle;
+use super::overwrite::Refusal;
 use super::spec::{Setup, TargetSpec};
 use super::stack::{Builder, Built};
 use super::{extent_size, knobs, mkfs, second_device};
@@ -24,6 +27,7 @@ pub struct Ready {
     pub notes: Vec<String>,
     facts: BTreeMap<String, String>,
     journal: Option<Journal>,
+    watch: Option<FilesWatch>,
 }
 
 /// Brings the target to the same state before each trial: made or empty, settings set, synced, page cache dropped, device
@@ -32,15 +36,38 @@ pub struct Ready {
 /// # Errors
 /// [`TargetError`]; what was made until then is in the journal.
 pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
+    spec.claimed.iter().try_for_each(|device| device.check().map_err(Refusal::Exchanged))?;
     let mut ready = match &spec.setup {
         Some(setup) => set_up(spec, setup)?,
         None => {
-            empty_own(&spec.directory)?;
-            Ready::default()
+            let mut journal = Journal::open(&spec.directory)?;
+            journal.check_files()?;
+            empty(&spec.directory, false)?;
+            Ready { journal: Some(journal), ..Ready::default() }
         }
     };
     ready.notes.extend(crate::host::quiesce(&spec.watched(), spec.drop_caches).notes());
     Ok(ready)
+}
+
+/// Before an engine runs that may put other files in the place of those made for it (fio does).
+pub fn engine_begins(ready: &mut Ready) {
+    // Without the watch such a file is somebody else's, which is said when it is met.
+    ready.watch = ready.journal.as_ref().and_then(|journal| journal.watch_files().ok().flatten());
+}
+
+/// After it has ended, and before anything else could.
+///
+/// # Errors
+/// The record cannot be read.
+pub fn engine_ended(ready: &mut Ready) -> Result<(), TargetError> {
+    match (ready.watch.take(), &mut ready.journal) {
+        (Some(watch), Some(journal)) => {
+            watch.end();
+            journal.read_again()
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Makes what is to be made, sets what is to be set, and puts back what is for a trial alone.
@@ -63,29 +90,20 @@ pub fn rehearse(spec: &TargetSpec) -> Result<(), TargetError> {
     put_back(&spec, ready).0.into_iter().next().map_or(Ok(()), Err)
 }
 
-fn empty_own(directory: &Path) -> Result<(), TargetError> {
-    if !directory.join(MARK).exists() {
-        return Err(TargetError::NotOurs(directory.to_owned()));
-    }
-    empty(directory, false)
-}
-
 fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
     if let Some(reason) = setup.settings.impossible() {
         return Err(TargetError::unavailable(reason, ""));
     }
-    if !setup.work.join(MARK).exists() {
-        return Err(TargetError::NotOurs(setup.work.clone()));
-    }
+    let mut journal = Journal::open(&setup.work)?;
     // The kernel names mounts and backing files without links.
-    let work = setup.work.canonicalize().map_err(TargetError::io("cannot look at", &setup.work))?;
-    let mut journal = Journal::open(&work)?;
+    let work = journal.directory().to_owned();
     journal.undo_unfinished()?;
+    journal.check_files()?;
     let stays = journal.notes();
     let mut built = Built::default();
     match setup.stack.as_ref().and_then(|stack| stack.file_name()).map(|name| name.to_string_lossy()) {
         Some(name) => built = stand(&mut journal, spec, setup, &work, &name)?,
-        None => empty_own(&spec.directory)?,
+        None => empty(&work, false)?,
     }
     if let Some(device) = ramdisk_of(spec, setup) {
         journal.keep(claim(&[device])?);
@@ -100,7 +118,7 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
     facts.extend(set);
     notes.extend(rounded);
     notes.extend(stays);
-    Ok(Ready { notes, facts, journal: Some(journal) })
+    Ok(Ready { notes, facts, journal: Some(journal), watch: None })
 }
 
 /// A ramdisk made for this run: others see it, and could be told to overwrite it. One that was named is the run's already.
@@ -234,10 +252,10 @@ mod tests {
         std::fs::create_dir(&foreign).unwrap();
         std::fs::write(foreign.join("data"), "x").unwrap();
         let spec = TargetSpec { directory: foreign.clone(), ..TargetSpec::default() };
-        assert!(matches!(prepare(&spec), Err(TargetError::NotOurs(_))));
+        assert!(matches!(prepare(&spec), Err(TargetError::NotOurs { .. })));
         let setup = Setup { work: foreign.clone(), ..Setup::default() };
         let spec = TargetSpec { setup: Some(setup), ..spec };
-        assert!(matches!(prepare(&spec), Err(TargetError::NotOurs(_))));
+        assert!(matches!(prepare(&spec), Err(TargetError::NotOurs { .. })));
         assert!(foreign.join("data").exists());
     }
 

@@ -1,37 +1,38 @@
 //! One thing made, undone; what is gone already is no error.
 //!
-//! Enters: an entry of the journal. Leaves: nothing of it, a note about what others need meanwhile, or why it is still there. What is undone is recognised by what
-//! makes it assay's own (its backing file, its place), never by a number alone.
+//! Enters: an entry of the record. Leaves: nothing of it, a note about what stays, or why it could not be undone. A thing is undone only
+//! when it is recognised by what nobody else's has: the inode behind a loop device, a disk's `diskseq`, the number of a mount, the
+//! identity of a filesystem. Settings are written only to files of the kernel's own filesystems.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::error::TargetError;
-use super::journal::Made;
+use super::identity::DeviceIdentity;
+use super::made::{Inode, Made, Seen};
 use super::{loop_device, mkfs, module, mount, null_blk, setting_pair, zram};
 
 /// Others (udev, a dying agent) may hold a device or a mount for a moment.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The note is about something that stays, as others use it.
-pub(super) fn undo(made: &Made) -> Result<Option<String>, TargetError> {
+/// `inside`: the work directory, if it is still the one that was made. The note is about something that stays.
+pub(super) fn undo(made: &Made, inside: Option<&Path>) -> Result<Option<String>, TargetError> {
     match made {
-        Made::Loop { image } => loop_device::detach_all(image).and_then(|()| remove_file(image)),
+        Made::Loop { image, inode } => return detach(image, *inode),
         Made::Zram { before, number, added, bytes, sequence } => {
             zram::remove(before, *number, *added, *bytes, *sequence)
         }
         Made::NullBlk { name } => null_blk::remove(name),
         Made::Module { name } => return module::unload(name),
-        Made::Filesystem { device, identity } => mkfs::wipe(device, identity.as_deref()),
-        Made::Mount { point } if null_blk::needs(point) => {
-            return Ok(Some(format!(
-                "{} was mounted for this run and stays: others use it now",
-                point.display()
-            )));
+        Made::Filesystem { device, disk, identity } => {
+            return wipe(device, disk.as_ref(), identity.as_deref());
         }
-        Made::Mount { point } => mount::unmount_below(point),
-        Made::Knob { path, before } => put_back(path, before),
-        Made::Pair { paths, before } => setting_pair::put_back(paths, before),
+        Made::Mount { point, mount } => return unmount(point, mount.as_ref(), inside),
+        Made::Knob { path, before, sequence } => return put_back(path, before, *sequence),
+        Made::Pair { paths, before } => match paths.iter().find_map(|path| no_setting(path)) {
+            Some(note) => return Ok(Some(note)),
+            None => setting_pair::put_back(paths, before),
+        },
     }
     .map(|()| None)
 }
@@ -49,24 +50,83 @@ pub(super) fn while_busy(mut act: impl FnMut() -> std::io::Result<()>) -> std::i
     }
 }
 
-fn remove_file(path: &Path) -> Result<(), TargetError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(TargetError::io("cannot remove", path)(error))
+/// Without an inode nothing was attached, and the file goes with the work directory.
+fn detach(image: &Path, inode: Option<Inode>) -> Result<Option<String>, TargetError> {
+    let Some(inode) = inode else { return Ok(None) };
+    loop_device::detach_all(image, inode)?;
+    match Seen::of(image) {
+        Ok(seen) if seen.inode == inode => match std::fs::remove_file(image) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(TargetError::io("cannot remove", image)(error))
+            }
+            _ => Ok(None),
+        },
+        Ok(_) => {
+            Ok(Some(format!("{} is another file now than the one that was made: it stays", image.display())))
         }
-        _ => Ok(()),
+        Err(_) => Ok(None),
     }
 }
 
-/// A device that is gone has no settings left to put back.
-fn put_back(path: &Path, before: &str) -> Result<(), TargetError> {
+fn wipe(
+    device: &Path,
+    disk: Option<&DeviceIdentity>,
+    identity: Option<&str>,
+) -> Result<Option<String>, TargetError> {
+    let same = disk.zip(DeviceIdentity::of(device)).is_some_and(|(then, now)| then.is(&now));
+    if !same && identity.is_some() {
+        return Ok(Some(format!("{} is another disk now: the filesystem on it stays", device.display())));
+    }
+    mkfs::wipe(device, identity).map(|()| None)
+}
+
+fn unmount(
+    point: &Path,
+    mount: Option<&(u64, String)>,
+    inside: Option<&Path>,
+) -> Result<Option<String>, TargetError> {
+    let stays =
+        |why: &str| Ok(Some(format!("{} was mounted for this run and stays: {why}", point.display())));
+    if null_blk::needs(point) {
+        return stays("others use it now");
+    }
+    match mount {
+        // Wherever it is now: a directory above it may have been renamed.
+        Some(known) => match crate::host::point_of(known) {
+            Some(now) => mount::unmount_below(&now).map(|()| None),
+            None => Ok(None),
+        },
+        // Killed before its number was known. In the run's own directory nobody else mounts at this very place.
+        None if inside.is_some_and(|work| point.starts_with(work)) => {
+            mount::unmount_below(point).map(|()| None)
+        }
+        None if crate::host::mounted_at(point).is_some() => stays("it is not known whose it is"),
+        None => Ok(None),
+    }
+}
+
+/// A device that is gone has no settings left to put back, nor has another one in its place.
+fn put_back(path: &Path, before: &str, sequence: Option<u64>) -> Result<Option<String>, TargetError> {
     if !path.exists() || crate::host::read_knob(path).is_ok_and(|now| now == before) {
-        return Ok(());
+        return Ok(None);
+    }
+    if let Some(note) = no_setting(path) {
+        return Ok(Some(note));
+    }
+    if sequence.is_some() && DeviceIdentity::sequence_of_setting(path) != sequence {
+        let path = path.display();
+        return Ok(Some(format!("{path} is a setting of another disk now and stays as it is")));
     }
     let failed = |why: &str| setting_pair::not_put_back(path, before, why);
     match crate::host::write_knob(path, before) {
         Ok(now) if now != before => Err(failed(&format!("it says {now}"))),
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(None),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// Why nothing is written to a path.
+fn no_setting(path: &Path) -> Option<String> {
+    (!crate::host::is_setting(path))
+        .then(|| format!("{} is no setting of the kernel and stays as it is", path.display()))
 }

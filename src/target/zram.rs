@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::TargetError;
-use super::journal::{Journal, Made};
+use super::journal::Journal;
+use super::made::Made;
 use super::undo::while_busy;
 
 const CONTROL: &str = "/sys/class/zram-control";

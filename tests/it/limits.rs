@@ -50,6 +50,8 @@ fn locked_memory_is_limited_without_the_capability_only() {
     let [few, with, without] = ["--memlock=65536", "--inh-caps=+ipc_lock", "--inh-caps=-ipc_lock"];
     let under = ["prlimit", few, "setpriv", with, "--ambient-caps=+ipc_lock", user[0], user[1], user[2]];
     succeeds(&case(&under), &sandbox);
+    // As root it works in no directory that others can change.
+    std::fs::set_permissions(sandbox.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let under = ["prlimit", few, "setpriv", without, "--bounding-set=-ipc_lock"];
     let words = ["job 'r'", "lockmem", "RLIMIT_MEMLOCK is 65536", "ulimit -l"];
     Case { words: &words, refused: true, ..case(&under) }.fails(&sandbox);

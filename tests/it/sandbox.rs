@@ -12,18 +12,31 @@ const MARK: &str = "ASSAY_TEST_SANDBOX";
 
 pub(crate) struct Sandbox {
     directory: tempfile::TempDir,
+    /// Where its runs write down what they make: other tests clean up, too.
+    records: tempfile::TempDir,
 }
 
 impl Sandbox {
     pub(crate) fn new() -> Sandbox {
         crate::deadline::watched();
         crate::tools::failures_are_said_at_once();
-        let directory = tempfile::Builder::new().prefix("sandbox-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
-        Sandbox { directory: directory.unwrap() }
+        let made = |prefix: &str| {
+            tempfile::Builder::new().prefix(prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+        };
+        let (directory, records) = (made("sandbox-"), made("records-"));
+        // As /tmp is: some tests run the program as another user.
+        let sticky = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+        std::fs::set_permissions(records.path(), sticky).unwrap();
+        Sandbox { directory, records }
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// The directory of the records of its runs; gone when there are none.
+    pub(crate) fn records(&self) -> PathBuf {
+        self.records.path().join("assay")
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -49,6 +62,7 @@ impl Sandbox {
             .current_dir(self.path())
             .env(MARK, self.path())
             .env("NO_COLOR", "1")
+            .env("ASSAY_RUN_DIR", self.records())
             .env_remove("ASSAY_DB")
             .stdin(Stdio::null());
         command

@@ -41,11 +41,8 @@ pub(crate) fn zram() -> Option<MutexGuard<'static, ()>> {
     Some(ONE_ZRAM_TEST.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// The program with a register of targets of its own: other tests clean up, too.
 pub(crate) fn assay(sandbox: &Sandbox, arguments: &[&str]) -> Command {
-    let mut command = sandbox.assay(arguments);
-    command.env("ASSAY_RUN_DIR", sandbox.path().join("registered"));
-    command
+    sandbox.assay(arguments)
 }
 
 pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
@@ -76,9 +73,10 @@ pub(crate) fn left_behind(sandbox: &Sandbox, zram_bytes: u64) -> BTreeSet<String
     }
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     found.extend(mounts.lines().filter(|line| line.contains(&*here)).map(str::to_owned));
-    found.extend(
-        sandbox.names().into_iter().filter(|name| name.starts_with("assay-") || name == "registered"),
-    );
+    found.extend(sandbox.names().into_iter().filter(|name| name.starts_with("assay-")));
+    if sandbox.records().exists() {
+        found.insert("records".to_owned());
+    }
     found
 }
 

@@ -236,8 +236,8 @@ fn a_run_of_another_store_is_found_from_anywhere() {
         &sandbox,
         &["run", "--db", "new.db", "-q", "--vary", "n=1,2", "--rounds", "1", "--", "true", "${n}"],
     );
-    assert!(errors(&next).contains("a run was killed and left devices in "), "{}", errors(&next));
-    assert!(succeed(&sandbox, &["cleanup"]).contains("(a run of another store)"));
+    assert!(errors(&next).contains("assay.db was killed and left "), "{}", errors(&next));
+    assert!(succeed(&sandbox, &["cleanup", "--db", "new.db"]).contains("(run 1 of "));
     assert_eq!(left_behind(&sandbox, 0), BTreeSet::new());
 }
 

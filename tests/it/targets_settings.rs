@@ -1,7 +1,6 @@
 //! Settings of the kernel that set each other, or that are not to be put back: the machine is afterwards as it was.
 
 use std::fs::File;
-use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -96,5 +95,5 @@ fn a_setting_that_does_not_take_back_what_it_says_is_not_changed() {
     assert!(said.contains("osrelease could not be put back afterwards: "), "{said}");
     assert!(said.contains("hint: set it yourself before the run"), "{said}");
     assert_eq!(left_behind(&sandbox, 0).len(), 0);
-    assert!(!Path::new(&sandbox.path().join("registered")).exists());
+    assert!(!sandbox.records().exists());
 }

@@ -89,6 +89,10 @@ pub struct Args {
     /// A device or existing file that the job may overwrite; nothing else that exists is written to
     #[arg(long, value_name = "PATH")]
     pub(super) destroy: Vec<PathBuf>,
+    /// Go on with a run that somebody else may have written (what it would do is printed first), and work in a directory that others
+    /// can change
+    #[arg(long)]
+    pub(super) trust: bool,
     /// Drop the whole machine's page cache before each trial (needs root; files are made anew for each in any case)
     #[arg(long)]
     pub(super) drop_caches: bool,

@@ -9,6 +9,7 @@ mod prepare;
 mod session;
 mod source;
 mod store_sink;
+mod trust;
 mod verdict;
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use args::Args;
 use prepare::Prepared;
+pub(super) use session::of_this_store;
 use source::Source;
 
 use crate::cli::Failure;
@@ -31,8 +33,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(id) = args.resume {
         let mut store = args.database.open_existing()?;
         let mut prepared = Prepared::again(args, &store, id)?;
+        if !trust::is_ours(&store, &prepared.run)? {
+            if !args.trust {
+                return Err(trust::refusal(id).into());
+            }
+            trust::say_all(&prepared)?;
+        }
+        prepared.same_devices()?;
         // What the killed session made is no obstacle; what came since then is.
-        session::put_back(&store, id)?;
+        session::undo_killed(&store, id)?;
         let _claims = overwrite::claim([&prepared])?;
         overwrite::check(&prepared)?;
         foreseen::check(&prepared)?;

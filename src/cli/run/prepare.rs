@@ -19,7 +19,8 @@ use crate::plan::{CellSpec, Plan, PlanError};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
-use crate::target::{Setup, TargetSpec, WorkDirectory};
+use crate::sys::Untrusted;
+use crate::target::{ClaimedDevice, Setup, TargetSpec, WorkDirectory};
 use crate::workload::{JobFile, Workload};
 
 /// A run that is ready to start.
@@ -31,6 +32,8 @@ pub(super) struct Prepared {
     pub(super) surroundings: Surroundings,
     /// What may be overwritten.
     pub(super) destroy: Vec<PathBuf>,
+    /// Those of them that are devices, as they were when the run was begun.
+    pub(super) claimed: Vec<ClaimedDevice>,
     /// No round is thrown out for what others did.
     pub(super) keep_disturbed: bool,
     pub(super) run: Run,
@@ -88,7 +91,15 @@ impl Prepared {
         }
         let seed = args.seed.unwrap_or_else(seed_from_clock);
         let job_text = experiment.job.as_ref().map(|job| job.text.clone());
-        let (plan, work, targets) = planned(&experiment, seed, args.drop_caches, &args.destroy)?;
+        let claimed = ClaimedDevice::of(&args.destroy);
+        let given = Given {
+            seed,
+            drop_caches: args.drop_caches,
+            destroy: &args.destroy,
+            claimed: &claimed,
+            trust: args.trust,
+        };
+        let (plan, work, targets) = planned(&experiment, &given)?;
         let engines = probe(&plan)?;
         let run = Run {
             version: RECORD_VERSION,
@@ -113,7 +124,19 @@ impl Prepared {
         };
         let surroundings = surroundings(&experiment, targets)?;
         let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
-        Ok(Prepared { plan, engines, work, surroundings, destroy, keep_disturbed, run, facts: Vec::new() })
+        let facts = Vec::new();
+        Ok(Prepared { plan, engines, work, surroundings, destroy, claimed, keep_disturbed, run, facts })
+    }
+
+    /// Whether the devices the run was begun on are still those.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: another disk has the name now.
+    pub(super) fn same_devices(&self) -> Result<(), Failure> {
+        self.claimed.iter().try_for_each(ClaimedDevice::check).map_err(|reason| {
+            Failure::request(reason)
+                .hint("run it anew on the disk that is there now, or bring the other one back")
+        })
     }
 
     /// From a stored run that was stopped or killed.
@@ -123,8 +146,7 @@ impl Prepared {
     pub(super) fn again(args: &Args, store: &Store, id: i64) -> Result<Prepared, Failure> {
         let run = store.load_run(id).map_err(|error| wrong(&error))?;
         let owner = store.owner(id).map_err(|error| wrong(&error))?;
-        if crate::host::process_lives(&owner) {
-            let pid = owner.split_whitespace().next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
+        if let Some(pid) = crate::target::session_lives(&owner) {
             return Err(wrong(&StoreError::Busy { run: id, pid }));
         }
         // Killed after its last trial, it is finished but has not put everything back yet.
@@ -149,7 +171,11 @@ impl Prepared {
         let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
         let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
-        let (plan, work, targets) = planned(&experiment, run.seed, drop_caches, &destroy)?;
+        let mut claimed = super::trust::devices(store, id)?;
+        claimed.extend(ClaimedDevice::of(&args.destroy));
+        let given =
+            Given { seed: run.seed, drop_caches, destroy: &destroy, claimed: &claimed, trust: args.trust };
+        let (plan, work, targets) = planned(&experiment, &given)?;
         if crate::run::design(&plan) != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
@@ -159,7 +185,8 @@ impl Prepared {
         }
         let engines = probe(&plan)?;
         let surroundings = surroundings(&experiment, targets)?;
-        Ok(Prepared { plan, engines, work, surroundings, destroy, keep_disturbed, run, facts: Vec::new() })
+        let facts = Vec::new();
+        Ok(Prepared { plan, engines, work, surroundings, destroy, claimed, keep_disturbed, run, facts })
     }
 
     /// The run's time starts now: parts of a recipe are all prepared before the first one runs.
@@ -176,29 +203,44 @@ fn first_typed(run: &Run) -> Option<Box<Args>> {
     }
 }
 
+/// What a plan depends on besides the experiment.
+struct Given<'g> {
+    seed: u64,
+    drop_caches: bool,
+    destroy: &'g [PathBuf],
+    claimed: &'g [ClaimedDevice],
+    /// Also where others can change the directory.
+    trust: bool,
+}
+
 /// The plan with the directories it works in: one of assay's own below each directory the cells name.
 fn planned(
     experiment: &Experiment,
-    seed: u64,
-    drop_caches: bool,
-    destroy: &[PathBuf],
+    given: &Given<'_>,
 ) -> Result<(Plan, Vec<PathBuf>, Vec<TargetSpec>), Failure> {
     let here = std::env::current_dir().map_err(|e| {
         Failure::request(format!("the current directory: {e}")).hint("--directory names another")
     })?;
     // Not the run's seed: a second run with the same --seed must not share, or remove, the first one's directory.
     let own = WorkDirectory::path_for(Path::new(""), &format!("{:016x}", seed_from_clock()));
-    let plan =
-        Plan::new(experiment, seed, &here, &own.to_string_lossy()).map_err(|error| wrong_plan(&error))?;
+    let plan = Plan::new(experiment, given.seed, &here, &own.to_string_lossy())
+        .map_err(|error| wrong_plan(&error))?;
     let target = |cell: &CellSpec| TargetSpec {
         directory: cell.directory.clone(),
-        drop_caches,
+        drop_caches: given.drop_caches,
         elsewhere: elsewhere(cell),
-        setup: setup(cell, destroy),
+        setup: setup(cell, given.destroy),
+        // A guest has devices of its own.
+        claimed: if cell.target.guest.kernel.is_some() { Vec::new() } else { given.claimed.to_vec() },
     };
     let targets: Vec<TargetSpec> = plan.cells.iter().map(target).collect();
     let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.work.clone()).collect();
-    work.iter().try_for_each(|path| writable(path.parent().unwrap_or(Path::new("."))))?;
+    for below in work.iter().map(|path| path.parent().unwrap_or(Path::new("."))) {
+        writable(below)?;
+        if !given.trust {
+            nobody_elses(below)?;
+        }
+    }
     Ok((plan, work.into_iter().collect(), targets))
 }
 
@@ -230,6 +272,19 @@ fn elsewhere(cell: &CellSpec) -> Option<PathBuf> {
         place.get_or_insert((there.to_owned(), device));
     }
     place.map(|(there, _)| there)
+}
+
+/// As root: refuses a directory in which another user can put something else in the place of what assay made.
+fn nobody_elses(directory: &Path) -> Result<(), Failure> {
+    match crate::sys::trusted_directory(directory) {
+        Err(reason @ Untrusted::Others { .. }) if rustix::process::geteuid().is_root() => {
+            let directory = directory.display();
+            Err(Failure::request(format!("as root, {directory} is no safe place to work in: {reason}")).hint(
+                "--directory names one that only root can change, such as /var/tmp; --trust works there all the same",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn writable(directory: &Path) -> Result<(), Failure> {

@@ -19,7 +19,7 @@ use crate::plan::Writes;
 use crate::record::RunState;
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
-use crate::target::{self, WorkDirectory};
+use crate::target::{self, Session, TargetError, WorkDirectory};
 
 /// Runs what is prepared to its end and reports it; the exit code is design's.
 ///
@@ -31,16 +31,26 @@ pub(super) fn execute(
     prepared: &mut Prepared,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
-    tell_abandoned(store, prepared.run.id)?;
-    let id = begin(store, prepared)?;
+    tell_abandoned(args, store)?;
+    let is_new = prepared.run.id.is_none();
+    let (id, made) = match (begin(args, store, prepared), prepared.run.id) {
+        (Err(error), Some(id)) if is_new => {
+            let _ = store.set_state(id, RunState::Failed);
+            return Err(error);
+        }
+        (other, _) => other?,
+    };
     let result = trials(args, store, prepared, id, cancelled);
+    // First of all, and whatever failed before or fails meanwhile: what was made is put back.
+    let put_back = put_back(made);
     if result.is_err() {
         // The store may be what failed; the first error is the one to tell.
         let _ = store.set_state(id, RunState::Failed);
     }
-    let put_back = put_back(store, id);
+    let forgotten = forget(store, id, put_back.is_ok());
     let ending = result?;
     put_back?;
+    forgotten?;
     verdict::primary_is_known(&prepared.run)?;
     let analysis = verdict::print(args, store, &prepared.run)?;
     match ending {
@@ -90,50 +100,89 @@ pub(super) fn database_flag(args: &Args) -> String {
 }
 
 /// What killed runs have left is listed by the next start.
-fn tell_abandoned(store: &Store, resumed: Option<i64>) -> anyhow::Result<()> {
+fn tell_abandoned(args: &Args, store: &Store) -> anyhow::Result<()> {
     use std::io::Write;
-    let mut told = Vec::new();
-    for (run, path) in crate::cli::cleanup::abandoned(store)? {
-        if Some(run) != resumed {
-            writeln!(std::io::stderr(), "run {run} was killed and left {path}; `assay cleanup` removes it")?;
+    let mut told = std::io::stderr();
+    let (left, unread) = target::abandoned();
+    for one in &left {
+        let run = of_this_store(one.run(), &args.database.db);
+        for path in one.paths() {
+            writeln!(told, "{run} was killed and left {}; `assay cleanup` removes it", path.display())?;
         }
-        told.extend(Path::new(&path).canonicalize().ok());
     }
-    for path in target::abandoned_targets().into_iter().filter(|path| !told.contains(path)) {
-        let path = path.display();
-        writeln!(
-            std::io::stderr(),
-            "a run was killed and left devices in {path}; `assay cleanup` removes them"
-        )?;
+    unread.iter().try_for_each(|reason| writeln!(told, "assay: {reason}"))?;
+    let named = crate::cli::cleanup::unrecorded(store, &left)?;
+    for (run, path) in named.iter().filter(|(_, path)| Path::new(path).join(target::MARK).is_file()) {
+        writeln!(told, "run {run} seems to have left {path}; `assay cleanup` says more")?;
     }
     Ok(())
 }
 
-/// Stores the run (a new one) or takes it over, with everything that will be made written down beforehand.
-fn begin(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
+/// What people call a run of this store.
+fn name_of(id: i64, db: &Path) -> String {
+    let real = db.canonicalize().unwrap_or_else(|_| db.to_owned());
+    format!("run {id} of {}", real.display())
+}
+
+/// `run 3` of `run 3 of /this/assay.db`; of another store the whole.
+pub(in crate::cli) fn of_this_store<'r>(run: &'r str, db: &Path) -> &'r str {
+    let real = db.canonicalize().unwrap_or_else(|_| db.to_owned());
+    run.strip_suffix(&format!(" of {}", real.display())).unwrap_or(run)
+}
+
+/// Stores the run (a new one) or takes it over, with everything that will be made recorded beforehand.
+fn begin(
+    args: &Args,
+    store: &mut Store,
+    prepared: &mut Prepared,
+) -> anyhow::Result<(i64, Vec<WorkDirectory>)> {
     let failed = |error| wrong(&error);
+    let before = match prepared.run.id {
+        Some(id) => store.owner(id).map_err(failed)?,
+        None => String::new(),
+    };
     let id = match prepared.run.id {
-        Some(id) => {
-            put_back(store, id)?;
-            id
-        }
-        None => {
-            let mut facts = crate::host::facts();
-            let elsewhere =
-                prepared.surroundings.targets.first().and_then(|target| target.elsewhere.as_deref());
-            let place = elsewhere.or_else(|| prepared.work.first().and_then(|path| path.parent()));
-            facts.0.extend(place.map(crate::host::path_facts).unwrap_or_default().0);
-            prepared.facts.iter().for_each(|(name, value)| facts.set(*name, value));
-            prepared.run.facts.push(facts);
-            store.insert_run(&prepared.run).map_err(failed)?
-        }
+        Some(id) => id,
+        None => insert(store, prepared)?,
     };
     prepared.run.id = Some(id);
     prepared.run.state = RunState::Running;
-    store.set_owner(id, &crate::host::this_process()).map_err(failed)?;
-    for path in prepared.work.iter().chain(&new_files(prepared)) {
+    let files = new_files(prepared);
+    for path in prepared.work.iter().chain(&files) {
         store.add_leftover(id, &path.to_string_lossy()).map_err(failed)?;
     }
+    let session = Session::new(&name_of(id, &args.database.db));
+    let mut made = Vec::new();
+    for (number, path) in prepared.work.iter().enumerate() {
+        let own = if number == 0 { files.as_slice() } else { &[] };
+        made.push(WorkDirectory::create_for(path, &session, own).map_err(|error| cannot_make(&error))?);
+    }
+    // From here on others see that it lives; of two that go on with one run at once only one comes to this.
+    store.take_over(id, &before, session.token()).map_err(failed)?;
+    Ok((id, made))
+}
+
+fn cannot_make(error: &TargetError) -> Failure {
+    let hint = Some(error.hint()).filter(|hint| !hint.is_empty());
+    let failure = match error {
+        TargetError::Refused(_) | TargetError::Unavailable { .. } => Failure::request(error),
+        _ => Failure::tool(error),
+    };
+    failure.hint(hint.unwrap_or_else(|| "is there space left? --directory names another place".to_owned()))
+}
+
+fn insert(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
+    let mut facts = crate::host::facts();
+    let elsewhere = prepared.surroundings.targets.first().and_then(|target| target.elsewhere.as_deref());
+    let place = elsewhere.or_else(|| prepared.work.first().and_then(|path| path.parent()));
+    facts.0.extend(place.map(crate::host::path_facts).unwrap_or_default().0);
+    prepared.facts.iter().for_each(|(name, value)| facts.set(*name, value));
+    prepared.run.facts.push(facts);
+    let id = store.insert_run(&prepared.run).map_err(|error| wrong(&error))?;
+    let devices: Vec<String> =
+        prepared.claimed.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    let seal = super::trust::seal(&prepared.run, &devices);
+    store.set_origin(id, &seal, &devices).map_err(|error| wrong(&error))?;
     Ok(id)
 }
 
@@ -159,12 +208,6 @@ fn trials(
     id: i64,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Ending> {
-    let mut made = Vec::new();
-    for path in &prepared.work {
-        made.push(WorkDirectory::create(path).map_err(|error| {
-            Failure::tool(error).hint("is there space left? --directory names another place")
-        })?);
-    }
     let mut launcher = prepared.launcher()?;
     if let Some(ahead) = launcher.forecast().filter(|_| !args.quiet) {
         use std::io::Write;
@@ -194,10 +237,6 @@ fn trials(
         limits,
     }
     .execute();
-    for directory in made {
-        let path = directory.path().to_owned();
-        tell(&directory.close().map_err(|error| not_removed(&path, &error))?);
-    }
     ending.map_err(|error| Failure::tool(error).into())
 }
 
@@ -243,14 +282,39 @@ fn rehearsed(
     Ok(true)
 }
 
-/// Removes everything the run wrote down that it would make.
-pub(super) fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
+/// Undoes what the killed session of a run has left, as this user's own record says.
+pub(super) fn undo_killed(store: &Store, id: i64) -> anyhow::Result<()> {
+    let owner = store.owner(id).map_err(|error| wrong(&error))?;
+    for one in target::abandoned().0.into_iter().filter(|one| !owner.is_empty() && one.session() == owner) {
+        tell(&one.remove().map_err(|error| not_removed(one.work(), &error))?);
+    }
+    Ok(())
+}
+
+/// Removes everything that was made; one that cannot be removed keeps no other from it.
+fn put_back(made: Vec<WorkDirectory>) -> Result<(), Failure> {
+    let mut failed = None;
+    for directory in made {
+        let path = directory.path().to_owned();
+        match directory.close() {
+            Ok(notes) => tell(&notes),
+            Err(error) => failed = failed.or(Some(not_removed(&path, &error))),
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Takes what is gone out of the store, and the run's owner.
+fn forget(store: &Store, id: i64, all_is_gone: bool) -> anyhow::Result<()> {
     let failed = |error| wrong(&error);
     for (_, path) in store.leftovers().map_err(failed)?.into_iter().filter(|(run, _)| *run == id) {
-        tell(&target::remove(Path::new(&path)).map_err(|error| not_removed(Path::new(&path), &error))?);
-        store.remove_leftover(id, &path).map_err(failed)?;
+        if std::fs::symlink_metadata(&path).is_err() {
+            store.remove_leftover(id, &path).map_err(failed)?;
+        }
     }
-    store.set_owner(id, "").map_err(failed)?;
+    if all_is_gone {
+        store.set_owner(id, "").map_err(failed)?;
+    }
     Ok(())
 }
 

@@ -1,0 +1,129 @@
+//! Whether a stored run may go on: its experiment runs commands and overwrites files, and a store is a file that anybody can write.
+//!
+//! Enters: a stored run. Leaves: a seal that only this user on this machine can make (HMAC-SHA-256, RFC 2104, with a secret of the user),
+//! or a refusal; with `--trust` a list of what the run would do, printed before any of it is done.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::prepare::Prepared;
+use crate::cli::Failure;
+use crate::cli::database::wrong;
+use crate::plan::Writes;
+use crate::record::Run;
+use crate::store::Store;
+use crate::target::ClaimedDevice;
+
+/// Shows later that this user began this run on this machine; empty where the user's secret cannot be had.
+pub(super) fn seal(run: &Run, devices: &[String]) -> String {
+    authenticator(run, devices).map_or_else(String::new, |mac| {
+        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    })
+}
+
+/// All that decides what a run does: nothing in it may change between its sessions.
+fn authenticator(run: &Run, devices: &[String]) -> Option<Hmac<Sha256>> {
+    let secret = crate::sys::user_secret().ok()?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(&secret).ok()?;
+    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let user = rustix::process::geteuid().as_raw();
+    let sealed = serde_json::json!([
+        "assay run 1",
+        machine.trim(),
+        user,
+        run.command_line,
+        run.seed,
+        run.job_text,
+        run.experiment,
+        run.design,
+        devices
+    ]);
+    mac.update(sealed.to_string().as_bytes());
+    Some(mac)
+}
+
+/// Whether this user began the run on this machine.
+///
+/// # Errors
+/// A [`Failure`]: the store cannot be read.
+pub(super) fn is_ours(store: &Store, run: &Run) -> Result<bool, Failure> {
+    let Some(id) = run.id else { return Ok(true) };
+    let seal = store.seal(id).map_err(|error| wrong(&error))?;
+    let devices = store.devices(id).map_err(|error| wrong(&error))?;
+    let digits = |at: usize| seal.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..seal.len()).step_by(2).map(digits).collect();
+    let mac = authenticator(run, &devices);
+    Ok(mac.zip(bytes).is_some_and(|(mac, bytes)| mac.verify_slice(&bytes).is_ok()))
+}
+
+/// The devices the run was begun on, as they were then.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: damaged.
+pub(super) fn devices(store: &Store, id: i64) -> Result<Vec<ClaimedDevice>, Failure> {
+    let texts = store.devices(id).map_err(|error| wrong(&error))?;
+    let read = |text: &String| {
+        serde_json::from_str(text)
+            .map_err(|error| Failure::request(format!("run {id} is damaged: a device of it: {error}")))
+    };
+    texts.iter().map(read).collect()
+}
+
+/// The refusal to go on with a run that somebody else may have written.
+pub(super) fn refusal(id: i64) -> Failure {
+    Failure::request(format!("run {id} was not begun by you on this machine, or was changed since"))
+        .hint(format!("`assay report {id}` reads it; --resume {id} --trust says what it would run and write, and goes on"))
+}
+
+/// Says every command, hook and path of a run before any of it is done.
+///
+/// # Errors
+/// Standard error is closed.
+pub(super) fn say_all(prepared: &Prepared) -> std::io::Result<()> {
+    let mut out = std::io::stderr().lock();
+    writeln!(out, "--trust: this run is not known as yours; it would")?;
+    for line in all(prepared) {
+        writeln!(out, "  {line}")?;
+    }
+    Ok(())
+}
+
+fn all(prepared: &Prepared) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let surroundings = &prepared.surroundings;
+    for (when, hook) in [("before", &surroundings.before), ("after", &surroundings.after)] {
+        lines.extend(hook.iter().map(|hook| format!("run {when} each trial: sh -c {}", quoted(hook))));
+    }
+    for cell in &prepared.plan.cells {
+        let words = cell.command.iter().map(String::as_str);
+        if !cell.command.is_empty() {
+            lines.push(format!("run: {}", shlex::try_join(words).unwrap_or_default()));
+        }
+        lines.extend(cell.target.described().into_iter().map(|line| format!("make: {}", line.trim())));
+        if let Some(kernel) = &cell.target.guest.kernel {
+            lines.push(format!("boot: {}", kernel.display()));
+        }
+    }
+    for (kind, probe) in &prepared.engines {
+        let path = probe.path.as_ref().map_or_else(String::new, |path| format!(" ({})", path.display()));
+        lines.push(format!("use the engine {}{path}", kind.name()));
+    }
+    for file in &prepared.plan.files {
+        let what = if file.writes == Writes::Log { "add to" } else { "write" };
+        lines.push(format!("{what}: {}", file.path.display()));
+    }
+    lines.extend(
+        prepared.destroy.iter().map(|path| format!("overwrite, as --destroy says: {}", path.display())),
+    );
+    lines.extend(prepared.work.iter().map(|path: &PathBuf| format!("make and remove: {}/", path.display())));
+    let mut seen = std::collections::BTreeSet::new();
+    lines.retain(|line| seen.insert(line.clone()));
+    lines
+}
+
+fn quoted(text: &str) -> String {
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,56 @@
+//! What a run was begun with that must hold when it goes on: who began it, and on which devices.
+//!
+//! Enters: texts that only their makers understand. Leaves: the same texts. Nothing here is trusted because it is stored.
+
+use rusqlite::params;
+
+use super::{Store, StoreError};
+
+impl Store {
+    /// Keeps the seal of a run and its devices, one JSON text each.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn set_origin(&mut self, id: i64, seal: &str, devices: &[String]) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let at = |source| StoreError::Sqlite { path: path.clone(), source };
+        let behavior = rusqlite::TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior).map_err(at)?;
+        transaction.execute("UPDATE run SET seal = ?2 WHERE id = ?1", params![id, seal]).map_err(at)?;
+        for (number, device) in devices.iter().enumerate() {
+            transaction
+                .execute("INSERT INTO claim VALUES (?1, ?2, ?3)", params![id, number as i64, device])
+                .map_err(at)?;
+        }
+        transaction.commit().map_err(at)
+    }
+
+    /// Gives the run to a new owner, if it still has the old one.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`]: somebody else was faster.
+    pub fn take_over(&self, id: i64, before: &str, now: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE run SET owner = ?3 WHERE id = ?1 AND owner = ?2";
+        let changed = self.connection.execute(sql, params![id, before, now]).map_err(|e| self.at(e))?;
+        if changed == 1 { Ok(()) } else { Err(StoreError::Busy { run: id, pid: 0 }) }
+    }
+
+    /// The seal, as stored by [`Store::set_origin`]; empty for a run of an older assay.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn seal(&self, id: i64) -> Result<String, StoreError> {
+        let sql = "SELECT seal FROM run WHERE id = ?1";
+        self.rows(id, sql, |store, row| store.get(row, 0))?.pop().ok_or_else(|| self.unknown(id))
+    }
+
+    /// The devices, as stored by [`Store::set_origin`].
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn devices(&self, id: i64) -> Result<Vec<String>, StoreError> {
+        self.rows(id, "SELECT device FROM claim WHERE run = ?1 ORDER BY number", |store, row| {
+            store.get(row, 0)
+        })
+    }
+}

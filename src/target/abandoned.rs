@@ -1,0 +1,113 @@
+//! What killed runs have left: records that no living process holds.
+//!
+//! Enters: nothing but this user's own records. Leaves: each with what undoing it would do, to be listed or removed.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use super::directory::remove_recorded;
+use super::ledger::{Contents, Ledger};
+
+/// One work directory of a killed run, and all that was made for it.
+#[derive(Debug)]
+pub struct Abandoned {
+    ledger: Rc<Ledger>,
+    contents: Contents,
+}
+
+impl Abandoned {
+    /// The work directory.
+    #[must_use]
+    pub fn work(&self) -> &Path {
+        &self.contents.work.path
+    }
+
+    /// What people call the run.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.contents.run
+    }
+
+    /// The random digits of its session.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.contents.session
+    }
+
+    /// What is there of it: files made for a job that names them, then the work directory.
+    #[must_use]
+    pub fn paths(&self) -> Vec<&Path> {
+        let files = self.contents.files.iter().map(|file| file.path.as_path());
+        files.filter(|file| std::fs::symlink_metadata(file).is_ok()).chain([self.work()]).collect()
+    }
+
+    /// Whether a path is its work directory, or a file made for it.
+    #[must_use]
+    pub fn is_about(&self, path: &Path) -> bool {
+        let parent = path.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+        let real = parent.join(path.file_name().unwrap_or_default());
+        self.work() == real || self.contents.files.iter().any(|file| file.path == real)
+    }
+
+    /// What would be done before the paths are removed, in this order.
+    #[must_use]
+    pub fn would_do(&self) -> Vec<String> {
+        let same_start = self.contents.boot == crate::host::boot_id();
+        let entries = self.contents.entries.iter().rev().filter(|_| same_start);
+        entries.map(|entry| entry.made.undoing()).collect()
+    }
+
+    /// Undoes all of it; notes are about what stays.
+    ///
+    /// # Errors
+    /// As [`super::WorkDirectory::close`]; another process may have begun it.
+    pub fn remove(&self) -> std::io::Result<Vec<String>> {
+        if self.ledger.is_alive() {
+            return Err(std::io::Error::other("another assay removes it at this moment"));
+        }
+        remove_recorded(&self.ledger)
+    }
+}
+
+/// What this user's killed runs have left, and why some records were not looked at.
+#[must_use]
+pub fn abandoned() -> (Vec<Abandoned>, Vec<String>) {
+    let (all, unread) = Ledger::all();
+    let dead = all.into_iter().filter(|(ledger, _)| !ledger.seems_alive());
+    let found = dead.map(|(ledger, contents)| Abandoned { ledger: Rc::new(ledger), contents });
+    (found.collect(), unread)
+}
+
+/// The process of a living session of this user; `None`: it has ended, or never was this user's.
+#[must_use]
+pub fn session_lives(token: &str) -> Option<u32> {
+    let of_session = |(_, contents): &(Ledger, Contents)| !token.is_empty() && contents.session == token;
+    let mut found = Ledger::all().0.into_iter().filter(of_session);
+    found.find(|(ledger, _)| ledger.seems_alive()).map(|(_, contents)| contents.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::directory::{Session, WorkDirectory};
+    use super::*;
+
+    #[test]
+    fn what_lives_is_not_abandoned_and_what_died_is() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().canonicalize().unwrap().join("assay-1");
+        let session = Session::new("run 7 of /x/assay.db");
+        let work = WorkDirectory::create_for(&path, &session, &[]).unwrap();
+        let mine = || abandoned().0.into_iter().find(|one| one.work() == path);
+        assert_eq!(session_lives(session.token()), Some(std::process::id()));
+        assert!(mine().is_none());
+        // As a kill would: the lock goes, the record stays.
+        let (ledger, contents) = Ledger::of(&path).unwrap().unwrap();
+        drop((ledger, contents));
+        work.dies();
+        assert_eq!(session_lives(session.token()), None);
+        let left = mine().unwrap();
+        assert_eq!(left.run(), "run 7 of /x/assay.db");
+        assert_eq!(left.remove().unwrap(), Vec::<String>::new());
+        assert!(!path.exists() && mine().is_none());
+    }
+}

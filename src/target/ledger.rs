@@ -1,0 +1,331 @@
+//! The record of what a run has made: one file for each work directory, in a directory that only this user can change. It is the only
+//! authority to undo or remove anything; what lies in the work directory or in a store is not.
+//!
+//! Enters: a work directory, its [`Contents`]. Leaves: the same contents for whoever comes later, and whether their run still lives.
+//!
+//! The file holds two slots of fixed size, written in turn and filled with zeros when it is made: a record is rewritten without new
+//! space, so that a full disk cannot keep anything from being put back, and a kill leaves the old slot or the new one. A run holds a
+//! lock (flock(2)) on the file as long as it lives; the kernel ends the lock with the process, in whatever PID namespace that is. A
+//! second lock, on a file beside it, is held while something is made or undone.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::error::TargetError;
+use super::made::{Made, OwnFile, WorkPlace};
+use super::places;
+
+/// Version of [`Contents`]; another one is left alone.
+const VERSION: u32 = 1;
+/// Bytes of one of the two slots, besides those for the files that a job names.
+const SLOT: u64 = 256 << 10;
+/// How often a place is looked for that another assay removes, as its last record is gone, at the same moment.
+const ATTEMPTS: u32 = 50;
+/// Sequence number, length and checksum.
+const HEAD: usize = 24;
+/// An agent that was killed needs this long at most to be gone.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The end of the name of the file that is locked while something is made or undone.
+const WORKING: &str = ".working";
+
+/// Something made, and for what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// The stack it belongs to; `None`: a single trial.
+    pub(super) stack: Option<String>,
+    pub(super) made: Made,
+}
+
+/// A device with its filesystem that stands, ready to be used again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Standing {
+    /// For which trials it was made.
+    pub(super) epoch: String,
+    /// Facts known only to who made it.
+    pub(super) facts: BTreeMap<String, String>,
+    /// What the kernel warned of when it was made.
+    #[serde(default)]
+    pub(super) notes: Vec<String>,
+}
+
+/// All that is known of what one work directory's run has made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Contents {
+    version: u32,
+    /// The start of the machine in which it was made; kernel objects of another one are gone.
+    pub(super) boot: String,
+    /// The session it belongs to: its records share these random digits.
+    pub(super) session: String,
+    /// What people call the run.
+    pub(super) run: String,
+    /// Its process, for messages only.
+    pub(super) pid: u32,
+    pub(super) work: WorkPlace,
+    /// Files made elsewhere, for a job that names them.
+    pub(super) files: Vec<OwnFile>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) standing: BTreeMap<String, Standing>,
+}
+
+/// One record, open.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    directory: OwnedFd,
+    name: String,
+    file: File,
+    /// Bytes of one slot.
+    slot: u64,
+    /// The sequence number of the newest slot.
+    sequence: std::cell::Cell<u64>,
+}
+
+impl Ledger {
+    /// Makes the record of a work directory that is about to be made, and takes the lock that says that its run lives.
+    /// `room` are bytes kept for files that are made elsewhere.
+    pub(super) fn create(work: &Path, session: &str, run: &str, room: u64) -> Result<Ledger, TargetError> {
+        let contents = Contents {
+            version: VERSION,
+            boot: crate::host::boot_id(),
+            session: session.to_owned(),
+            run: run.to_owned(),
+            pid: std::process::id(),
+            work: WorkPlace::planned(work),
+            ..Contents::default()
+        };
+        let name = name_of(work);
+        let (directory, file) = new_file(&name)?;
+        let ledger = Ledger { directory, name, file, slot: SLOT + room, sequence: 0.into() };
+        let made = ledger.reserve().and_then(|()| ledger.stay_alive()).and_then(|()| ledger.write(&contents));
+        made.inspect_err(|_| ledger.forget())?;
+        Ok(ledger)
+    }
+
+    /// The record of a work directory; `None`: this user has none.
+    pub(super) fn of(work: &Path) -> Result<Option<(Ledger, Contents)>, TargetError> {
+        let name = name_of(work);
+        for place in places::all().0 {
+            if let Some((ledger, contents)) = Ledger::open(&place, &name)?
+                && contents.work.path == work
+            {
+                return Ok(Some((ledger, contents)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All records of this user, and what could not be read.
+    pub(super) fn all() -> (Vec<(Ledger, Contents)>, Vec<String>) {
+        let (mut found, (places, mut unread)) = (Vec::new(), places::all());
+        for place in places {
+            for name in names(&place.directory) {
+                match Ledger::open(&place, &name) {
+                    Ok(Some(one)) => found.push(one),
+                    Ok(None) => {}
+                    Err(error) => unread.push(error.to_string()),
+                }
+            }
+        }
+        found.sort_by(|(_, a), (_, b)| a.work.path.cmp(&b.work.path));
+        (found, unread)
+    }
+
+    /// `None`: there is none of that name, or it was never complete.
+    fn open(place: &places::Place, name: &str) -> Result<Option<(Ledger, Contents)>, TargetError> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match openat(&place.directory, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            other => File::from(other.map_err(|error| place.failed("cannot open", name, error))?),
+        };
+        let found = file.metadata().map_err(TargetError::io("cannot look at", place.path.join(name)))?;
+        let mine = found.is_file() && found.uid() == rustix::process::geteuid().as_raw();
+        if !mine || found.nlink() != 1 || found.mode() & 0o077 != 0 {
+            let path = place.path.join(name);
+            return Err(TargetError::failed(format!(
+                "{} is no record of this user's alone, and is left alone",
+                path.display()
+            )));
+        }
+        let directory = place.directory.try_clone().map_err(TargetError::io("cannot open", &place.path))?;
+        let slot = found.len() / 2;
+        let ledger = Ledger { directory, name: name.to_owned(), file, slot, sequence: 0.into() };
+        let contents = ledger.read()?;
+        Ok(contents.map(|contents| (ledger, contents)))
+    }
+
+    /// The newest complete slot.
+    fn read(&self) -> Result<Option<Contents>, TargetError> {
+        let newest =
+            [0, self.slot].into_iter().filter_map(|at| self.slot(at)).max_by_key(|(number, _)| *number);
+        let Some((sequence, bytes)) = newest else { return Ok(None) };
+        self.sequence.set(sequence);
+        let strange = |why: &dyn std::fmt::Display| {
+            TargetError::failed(format!("the record {} cannot be read: {why}", self.name))
+        };
+        let contents: Contents = serde_json::from_slice(&bytes).map_err(|error| strange(&error))?;
+        if contents.version != VERSION {
+            return Err(strange(&format!("it has version {}, written by another assay", contents.version)));
+        }
+        Ok(Some(contents))
+    }
+
+    fn slot(&self, at: u64) -> Option<(u64, Vec<u8>)> {
+        let mut head = [0; HEAD];
+        self.file.read_exact_at(&mut head, at).ok()?;
+        let word = |from: usize| Some(u64::from_le_bytes(head.get(from..from + 8)?.try_into().ok()?));
+        let (sequence, length, sum) = (word(0)?, word(8)?, word(16)?);
+        if sequence == 0 || length > self.slot.saturating_sub(HEAD as u64) {
+            return None;
+        }
+        let mut bytes = vec![0; length as usize];
+        self.file.read_exact_at(&mut bytes, at + HEAD as u64).ok()?;
+        (checksum(&bytes) == sum).then_some((sequence, bytes))
+    }
+
+    /// Writes the slot that is not the newest; needs no space that the file does not have.
+    pub(super) fn write(&self, contents: &Contents) -> Result<(), TargetError> {
+        let payload = serde_json::to_vec(contents).map_err(|error| {
+            let reason = format!("what is made cannot be written down: {error}");
+            TargetError::unavailable(reason, "--directory names a place whose path is valid UTF-8")
+        })?;
+        if payload.len() as u64 + HEAD as u64 > self.slot {
+            let reason = format!("more is made at once than a record of {} KiB can hold", self.slot >> 10);
+            return Err(TargetError::unavailable(
+                reason,
+                "fresh=trial keeps less standing; or run fewer cells",
+            ));
+        }
+        let sequence = self.sequence.get() + 1;
+        let words = [sequence, payload.len() as u64, checksum(&payload)];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.extend(payload);
+        let at = (sequence % 2) * self.slot;
+        self.file.write_all_at(&bytes, at).map_err(TargetError::io("cannot write", &self.name))?;
+        self.sequence.set(sequence);
+        Ok(())
+    }
+
+    /// Fills both slots, so that they are there whatever happens to the disk.
+    fn reserve(&self) -> Result<(), TargetError> {
+        let zeros = vec![0; 2 * self.slot as usize];
+        self.file.write_all_at(&zeros, 0).map_err(TargetError::io("cannot reserve space in", &self.name))
+    }
+
+    /// Takes the lock that is held as long as the run lives.
+    fn stay_alive(&self) -> Result<(), TargetError> {
+        flock(&self.file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| TargetError::io("cannot lock", &self.name)(error.into()))
+    }
+
+    /// Whether another process holds that lock. If none does, this one now does.
+    pub(super) fn is_alive(&self) -> bool {
+        matches!(flock(&self.file, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
+    }
+
+    /// Whether another process holds that lock; takes it only for a moment.
+    pub(super) fn seems_alive(&self) -> bool {
+        let alive = self.is_alive();
+        if !alive {
+            let _ = flock(&self.file, FlockOperation::Unlock);
+        }
+        alive
+    }
+
+    /// Lets go of the lock that says that the run lives.
+    #[cfg(test)]
+    pub(super) fn release(&self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+
+    /// Takes the lock under which something is made or undone; waits for another holder for 15 s.
+    pub(super) fn begin_work(&self) -> Result<File, TargetError> {
+        let name = format!("{}{WORKING}", self.name);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let opened = openat(&self.directory, &name, flags, Mode::RUSR | Mode::WUSR);
+        let file = File::from(opened.map_err(|error| TargetError::io("cannot make", &name)(error.into()))?);
+        let begun = Instant::now();
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(file),
+                Err(Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    let reason = format!("an agent still works in the directory of {}", self.name);
+                    return Err(TargetError::failed(reason));
+                }
+                Err(error) => return Err(TargetError::io("cannot lock", &name)(error.into())),
+            }
+        }
+    }
+
+    /// The contents as they are now: an agent may have written since they were read.
+    pub(super) fn again(&self) -> Result<Contents, TargetError> {
+        self.read()?.ok_or_else(|| TargetError::failed(format!("the record {} is gone", self.name)))
+    }
+
+    /// Removes the record: nothing is left that it is about.
+    pub(super) fn forget(&self) {
+        for name in [self.name.clone(), format!("{}{WORKING}", self.name)] {
+            let _ = unlinkat(&self.directory, &name, AtFlags::empty());
+        }
+        places::leave();
+    }
+}
+
+/// A new file in the first place that can be had.
+fn new_file(name: &str) -> Result<(OwnedFd, File), TargetError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for attempt in 0.. {
+        let place = places::first()?;
+        match openat(&place.directory, name, flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::NOENT) if attempt < ATTEMPTS => {}
+            other => {
+                let file = File::from(other.map_err(|error| place.failed("cannot make", name, error))?);
+                return Ok((place.directory, file));
+            }
+        }
+    }
+    Err(TargetError::failed("no place for a record stays"))
+}
+
+/// The same for the same path, and like no other.
+fn name_of(work: &Path) -> String {
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(work.as_os_str());
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
+    let last: String =
+        work.file_name().unwrap_or_default().to_string_lossy().chars().map(plain).take(64).collect();
+    format!("{last}.{:016x}", checksum(bytes))
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    twox_hash::XxHash64::oneshot(0, bytes)
+}
+
+fn names(directory: &OwnedFd) -> Vec<String> {
+    let entries = Dir::read_from(directory).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| !name.starts_with('.') && !name.ends_with(WORKING)).collect()
+}
+
+/// Random digits that nobody can guess.
+pub(super) fn token() -> String {
+    let mut bytes = [0_u8; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            // Before Linux 3.17; whoever makes a run is known by time and number then.
+            Err(_) => return format!("{:?}-{}", std::time::SystemTime::now(), std::process::id()),
+        }
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,10 @@
+//! What an attacker with a store, a directory, a name or a signal to offer can do: nothing. A module a class of attacks; docs/SAFETY.md
+//! names the test of each line of its table.
+
+mod appearing;
+mod devices;
+mod forged;
+mod full_disk;
+mod liveness;
+mod trust;
+mod victims;
