@@ -20,6 +20,7 @@ pub use outlook::{PlannedFile, Writes};
 use std::path::Path;
 
 use crate::experiment::{Experiment, StopRule};
+use crate::workload::FioEffects;
 
 /// A factor with its levels' labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct Plan {
     pub files: Vec<PlannedFile>,
     /// Whether `files` is complete: false for commands and for jobs that only fio understands.
     pub files_known: bool,
+    /// What fio writes to, deletes and executes besides `files`.
+    pub fio: FioEffects,
     /// Programs that must be found: `fio`, `sh`, a command's.
     pub tools: Vec<String>,
 }
@@ -90,6 +93,7 @@ impl Plan {
             show: experiment.show.clone(),
             files: outlook.files,
             files_known: outlook.files_known,
+            fio: outlook.fio,
             tools: outlook.tools,
         })
     }

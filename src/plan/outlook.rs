@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::cell::CellSpec;
 use crate::experiment::{EngineChoice, Experiment};
-use crate::workload::{JobFile, Workload};
+use crate::workload::{FioEffects, FioRefusal, IoMethod, JobFile, Workload};
 
 /// What the trials do to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,18 +29,22 @@ pub struct PlannedFile {
     pub bytes: Option<u64>,
     /// What happens to it.
     pub writes: Writes,
+    /// Whether the job deletes it (`unlink`).
+    pub deletes: bool,
 }
 
 /// What the cells need and touch.
 pub(super) struct Outlook {
     pub(super) files: Vec<PlannedFile>,
     pub(super) files_known: bool,
+    pub(super) fio: FioEffects,
     pub(super) tools: Vec<String>,
 }
 
 impl Outlook {
     pub(super) fn of(experiment: &Experiment, cells: &[CellSpec]) -> Outlook {
-        let mut files: BTreeMap<PathBuf, (Option<u64>, Writes)> = BTreeMap::new();
+        let mut files: Files = BTreeMap::new();
+        let mut fio = FioEffects::default();
         let mut files_known = true;
         let mut tools: BTreeSet<String> = BTreeSet::new();
         if experiment.before.is_some() || experiment.after.is_some() {
@@ -64,15 +68,26 @@ impl Outlook {
                 }
                 EngineChoice::Native | EngineChoice::Bare => {}
             }
-            match workload_of(cell) {
-                Some(workload) => collect_files(&workload, &cell.directory, &mut files),
+            let workload = workload_of(cell);
+            let mut known: Files = BTreeMap::new();
+            match &workload {
+                Some(workload) => collect_files(workload, &cell.directory, &mut known),
                 None => files_known = false,
             }
+            if cell.engine == EngineChoice::Fio {
+                let effects = effects_of(cell);
+                let understood = workload.is_some();
+                fio.merge(if understood { effects.beyond(|path| known.contains_key(path)) } else { effects });
+            }
+            for (path, file) in known {
+                add_file(&mut files, path, file);
+            }
         }
-        let planned = |(path, (bytes, writes))| PlannedFile { path, bytes, writes };
+        let planned = |(path, (bytes, writes, deletes))| PlannedFile { path, bytes, writes, deletes };
         Outlook {
             files: files.into_iter().map(planned).collect(),
             files_known,
+            fio,
             tools: tools.into_iter().collect(),
         }
     }
@@ -83,22 +98,41 @@ fn workload_of(cell: &CellSpec) -> Option<Workload> {
     Workload::resolve(&file).ok()
 }
 
-fn collect_files(
-    workload: &Workload,
-    directory: &Path,
-    files: &mut BTreeMap<PathBuf, (Option<u64>, Writes)>,
-) {
+/// What fio does with the job of a cell besides what the native engine would.
+fn effects_of(cell: &CellSpec) -> FioEffects {
+    let text = cell.job_text.as_deref().unwrap_or_default();
+    match JobFile::parse(text, &cell.job_origin, Path::new("")) {
+        Ok(file) => FioEffects::of(&file, &cell.directory),
+        Err(errors) => {
+            let hint = "write the lines as they shall be, without variables in front of '='";
+            FioEffects {
+                refused: vec![FioRefusal { what: errors.to_string(), hint }],
+                ..FioEffects::default()
+            }
+        }
+    }
+}
+
+/// Size, what is done, whether it is deleted.
+type Files = BTreeMap<PathBuf, (Option<u64>, Writes, bool)>;
+
+fn add_file(files: &mut Files, path: PathBuf, file: (Option<u64>, Writes, bool)) {
+    let entry = files.entry(path).or_insert(file);
+    *entry = (entry.0.max(file.0), entry.1.max(file.1), entry.2 || file.2);
+}
+
+fn collect_files(workload: &Workload, directory: &Path, files: &mut Files) {
     for log in workload.jobs.iter().filter_map(|job| job.io_log.as_ref()) {
-        files.insert(directory.join(log), (None, Writes::Log));
+        add_file(files, directory.join(log), (None, Writes::Log, false));
     }
     for instance in workload.instances(directory) {
-        let mix = workload.jobs[instance.job].pattern.mix;
+        let job = &workload.jobs[instance.job];
+        let mix = job.pattern.mix;
         let writes = if mix.writes() || mix.trims() { Writes::Content } else { Writes::Layout };
+        let deletes = job.unlink && job.method != IoMethod::Null;
         for file in instance.files {
             let bytes = file.file_size();
-            let entry = files.entry(file.path).or_insert((bytes, writes));
-            entry.0 = entry.0.max(bytes);
-            entry.1 = entry.1.max(writes);
+            add_file(files, file.path, (bytes, writes, deletes));
         }
     }
 }

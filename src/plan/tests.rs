@@ -199,6 +199,7 @@ fn files_and_times_are_told_beforehand() {
         path: PathBuf::from(path),
         bytes: Some(bytes),
         writes,
+        deletes: false,
     };
     assert_eq!(
         plan.files,

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use super::claim::Claims;
 use super::error::TargetError;
-use super::files_watch::FilesWatch;
 use super::ledger::{Contents, Entry, Ledger, Standing};
 use super::made::{Found, Made};
 use super::{own_file, undo};
@@ -209,15 +208,12 @@ impl Journal {
         if again { self.write() } else { Ok(()) }
     }
 
-    /// Starts to look for files that an engine puts in the place of these; `None`: there are none.
-    pub(super) fn watch_files(&self) -> Result<Option<FilesWatch>, TargetError> {
-        if self.contents.files.is_empty() {
-            return Ok(None);
-        }
-        FilesWatch::start(self.directory())
+    /// The work directory, where files were made elsewhere for its job.
+    pub(super) fn with_files(&self) -> Option<PathBuf> {
+        (!self.contents.files.is_empty()).then(|| self.directory().to_owned())
     }
 
-    /// Takes over what such a watch has written.
+    /// Takes over what a watch of those files has written.
     pub(super) fn read_again(&mut self) -> Result<(), TargetError> {
         self.contents = self.ledger.again()?;
         Ok(())

@@ -27,6 +27,8 @@ pub struct Ready {
     pub notes: Vec<String>,
     facts: BTreeMap<String, String>,
     journal: Option<Journal>,
+    /// The work directory, where files were made for a job that names them elsewhere.
+    files: Option<PathBuf>,
     watch: Option<FilesWatch>,
 }
 
@@ -43,7 +45,8 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
             let mut journal = Journal::open(&spec.directory)?;
             journal.check_files()?;
             empty(&spec.directory, false)?;
-            Ready { journal: Some(journal), ..Ready::default() }
+            // The lock is let go of: a worker that hangs in the kernel would hold it, too, and nothing is made that it guards.
+            Ready { files: journal.with_files(), ..Ready::default() }
         }
     };
     ready.notes.extend(crate::host::quiesce(&spec.watched(), spec.drop_caches).notes());
@@ -53,7 +56,7 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
 /// Before an engine runs that may put other files in the place of those made for it (fio does).
 pub fn engine_begins(ready: &mut Ready) {
     // Without the watch such a file is somebody else's, which is said when it is met.
-    ready.watch = ready.journal.as_ref().and_then(|journal| journal.watch_files().ok().flatten());
+    ready.watch = ready.files.as_ref().and_then(|work| FilesWatch::start(work).ok().flatten());
 }
 
 /// After it has ended, and before anything else could.
@@ -61,13 +64,9 @@ pub fn engine_begins(ready: &mut Ready) {
 /// # Errors
 /// The record cannot be read.
 pub fn engine_ended(ready: &mut Ready) -> Result<(), TargetError> {
-    match (ready.watch.take(), &mut ready.journal) {
-        (Some(watch), Some(journal)) => {
-            watch.end();
-            journal.read_again()
-        }
-        _ => Ok(()),
-    }
+    let Some(watch) = ready.watch.take() else { return Ok(()) };
+    watch.end();
+    ready.journal.as_mut().map_or(Ok(()), Journal::read_again)
 }
 
 /// Makes what is to be made, sets what is to be set, and puts back what is for a trial alone.
@@ -118,7 +117,7 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
     facts.extend(set);
     notes.extend(rounded);
     notes.extend(stays);
-    Ok(Ready { notes, facts, journal: Some(journal), watch: None })
+    Ok(Ready { notes, facts, files: journal.with_files(), journal: Some(journal), watch: None })
 }
 
 /// A ramdisk made for this run: others see it, and could be told to overwrite it. One that was named is the run's already.

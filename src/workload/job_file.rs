@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
-use super::fio_options::{Takes, fio_option, fio_option_names};
+use super::fio_options::{Effect, Takes, fio_option, fio_option_names};
 use super::nearest::nearest;
 use super::variables;
 
@@ -114,6 +114,11 @@ impl JobFile {
                     }
                 }
             }
+            if !is_a_name(&setting.name) {
+                let (place, kind) = (setting.place.clone(), ProblemKind::Syntax);
+                let message = format!("'{}' is no option; write option=value", shortened(&setting.name));
+                problems.push(Problem { place, kind, message });
+            }
         }
         WorkloadErrors::or(problems)?;
         Ok(replaced)
@@ -147,6 +152,11 @@ impl JobFile {
         let (name, value) =
             if ranged { ("bsrange", as_ranges(value)) } else { (known.name, value.to_owned()) };
         let alone = value.is_empty() && known.takes == Takes::Flag;
+        // fio uses the files of all lines, those of a [global] too.
+        if matches!(known.effect, Effect::Files | Effect::Tree) {
+            let globals = self.sections.iter_mut().filter(|section| section.is_global());
+            globals.for_each(|global| global.settings.retain(|setting| setting.canonical() != known.name));
+        }
         for section in self.sections.iter_mut().filter(|section| !section.is_global()) {
             section.settings.retain(|setting| {
                 let name = setting.canonical();
@@ -313,7 +323,7 @@ impl LineReader {
             Some((name, value)) => (name.trim_end(), Some(value.trim_start().to_owned())),
             None => (line, None),
         };
-        if name.is_empty() || name.contains(char::is_whitespace) {
+        if name.is_empty() || !is_a_name(name) {
             self.fault(place, format!("'{}' is no option; write option=value", shortened(line)));
             return;
         }
@@ -357,6 +367,11 @@ impl LineReader {
     fn fault(&mut self, place: Place, message: impl Into<String>) {
         self.problems.push(Problem { place, kind: ProblemKind::Syntax, message: message.into() });
     }
+}
+
+/// Whether a line that begins so is read as an option again, not as a section or an include.
+fn is_a_name(name: &str) -> bool {
+    !name.starts_with('[') && !name.contains(char::is_whitespace)
 }
 
 /// The line without comment and blanks. fio cuts at `;` and `#` wherever they stand.

@@ -7,8 +7,9 @@
 mod content;
 mod draft;
 mod errors;
+mod fio_effects;
+mod fio_engines;
 mod fio_options;
-mod fio_paths;
 mod instance;
 mod issue;
 mod job;
@@ -26,8 +27,9 @@ pub mod variables;
 
 pub use content::{BufferFill, BufferMemory, PatternPart, Redundancy, Verify, VerifyMethod};
 pub use errors::{Place, Problem, ProblemKind, WorkloadErrors, list_shortly, shortened};
-pub use fio_options::{FioOption, Takes, fio_option, fio_option_names};
-pub use fio_paths::FioPaths;
+pub use fio_effects::{Elsewhere, FioEffects, FioRefusal};
+pub use fio_engines::FioEngine;
+pub use fio_options::{Effect, FioOption, Takes, fio_option, fio_option_names};
 pub use instance::{FileRegion, Instance};
 pub use issue::{Depth, IoMethod, MethodOptions};
 pub use job::{

@@ -52,7 +52,11 @@ pub fn substitute(text: &str, values: &[(String, String)]) -> Result<String, Str
         rest = parts.after;
     }
     done.push_str(rest);
-    Ok(done)
+    // fio would replace it once more, by something that nobody has looked at.
+    match split_first(&done) {
+        Some(parts) => Err(format!("with the values in place there is another ${{{}}}", parts.name)),
+        None => Ok(done),
+    }
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -89,6 +93,12 @@ mod tests {
     #[test]
     fn a_value_cannot_smuggle_in_a_line() {
         assert!(substitute("${A}", &values(&[("A", "4k\n[evil]")])).is_err());
+    }
+
+    #[test]
+    fn a_value_cannot_bring_another_variable() {
+        assert!(substitute("${A}", &values(&[("A", "${B}"), ("B", "x")])).is_err());
+        assert!(substitute("$${A}{B}", &values(&[("A", ""), ("B", "x")])).is_err());
     }
 
     #[test]

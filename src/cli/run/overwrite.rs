@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
 use crate::cli::Failure;
-use crate::experiment::{EngineChoice, TargetSettings};
+use crate::experiment::TargetSettings;
 use crate::plan::{PlannedFile, Writes};
 use crate::target::{Claims, may_overwrite, obstacle};
-use crate::workload::{FioPaths, JobFile, Workload};
+use crate::workload::FioEffects;
 
 /// Looks at every path the trials will write to.
 ///
@@ -32,15 +32,8 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     for file in prepared.plan.files.iter().filter(|file| changes(file)) {
         refuse(&file.path, destroy)?;
     }
-    for (target, cell) in prepared.surroundings.targets.iter().zip(&prepared.plan.cells) {
-        let (EngineChoice::Fio, Some(text)) = (cell.engine, &cell.job_text) else { continue };
-        let parsed = JobFile::parse(text, &cell.job_origin, &target.directory);
-        let file = parsed.map_err(|errors| Failure::request(&errors).hint(errors.hint()))?;
-        if Workload::resolve(&file).is_err() {
-            check_fios_own(&FioPaths::of(&file, &target.directory), destroy)?;
-        }
-    }
-    Ok(())
+    let work = |path: &Path| prepared.work.iter().any(|own| path.starts_with(own));
+    check_fios_own(&prepared.plan.fio, destroy, &work)
 }
 
 /// Keeps other runs off the devices that these may overwrite.
@@ -75,15 +68,33 @@ fn targets(prepared: &Prepared) -> Result<(), Failure> {
 }
 
 fn refuse(path: &Path, destroy: &[PathBuf]) -> Result<(), Failure> {
+    no_dangling_link(path)?;
     may_overwrite(path, destroy).map_err(|refusal| Failure::request(&refusal).hint(refusal.hint()))
+}
+
+/// A file made through a link that leads nowhere would lie where nobody was asked, and stay there.
+fn no_dangling_link(path: &Path) -> Result<(), Failure> {
+    if !path.is_symlink() || path.exists() {
+        return Ok(());
+    }
+    let mut end = path.to_owned();
+    // As many as the kernel follows.
+    for _ in 0..40 {
+        let Ok(next) = std::fs::read_link(&end) else { break };
+        end = end.parent().unwrap_or(Path::new("/")).join(next);
+    }
+    let (path, end) = (path.display(), end.display());
+    Err(Failure::request(format!("{path} is a symlink to {end}, which is not there"))
+        .hint(format!("remove the link (rm {path}), or name the file itself in the job")))
 }
 
 /// Whether a trial changes the file: one that is only read is written where it is missing or short.
 fn changes(file: &PlannedFile) -> bool {
     match (file.writes, std::fs::metadata(&file.path)) {
         (Writes::Content, _) | (_, Err(_)) => true,
+        _ if file.deletes => true,
         (Writes::Layout, Ok(found)) => found.is_file() && file.bytes.is_some_and(|bytes| found.len() < bytes),
-        (Writes::Log, Ok(found)) => !found.is_file() || !is_an_iolog(&file.path),
+        (Writes::Log, Ok(found)) => !found.is_file() || file.path.is_symlink() || !is_an_iolog(&file.path),
     }
 }
 
@@ -95,23 +106,27 @@ fn is_an_iolog(path: &Path) -> bool {
 }
 
 /// Every path of a job that only fio understands, whatever the job does with it.
-fn check_fios_own(paths: &FioPaths, destroy: &[PathBuf]) -> Result<(), Failure> {
-    if let Some(setting) = paths.unknowable.first() {
-        return Err(Failure::request(format!(
-            "{}: {} replays I/O on files that cannot be told beforehand",
-            setting.place, setting.name
-        ))
-        .hint("run fio yourself and compare its output: assay compare BASELINE.json CANDIDATE.json"));
+fn check_fios_own(
+    fio: &FioEffects,
+    destroy: &[PathBuf],
+    work: &dyn Fn(&Path) -> bool,
+) -> Result<(), Failure> {
+    if let Some(refused) = fio.refused.first() {
+        return Err(Failure::request(&refused.what).hint(refused.hint));
     }
-    paths.files.iter().try_for_each(|path| refuse(path, destroy))?;
-    for (directory, start) in &paths.beginnings {
+    elsewhere(fio, destroy)?;
+    fio.files.iter().try_for_each(|path| refuse(path, destroy))?;
+    fio.parents.iter().filter(|parent| !work(parent)).try_for_each(|parent| is_there(parent))?;
+    let special = |path: &&PathBuf| path.symlink_metadata().is_ok_and(|found| !found.is_file());
+    fio.devices.iter().filter(special).try_for_each(|path| refuse(path, destroy))?;
+    for (directory, start) in &fio.beginnings {
         // Nothing is there: only the way is looked at.
         refuse(&directory.join(format!("{start}0")), destroy)?;
         let found = entries(directory)
             .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start)));
         found.filter(|path| !path.is_dir()).try_for_each(|path| refuse(&path, destroy))?;
     }
-    let mut trees = paths.trees.clone();
+    let mut trees = fio.trees.clone();
     while let Some(tree) = trees.pop() {
         for path in entries(&tree) {
             if path.is_dir() && !path.is_symlink() {
@@ -122,6 +137,33 @@ fn check_fios_own(paths: &FioPaths, destroy: &[PathBuf]) -> Result<(), Failure> 
         }
     }
     Ok(())
+}
+
+/// What other machines keep cannot be looked at: it is named as the job names it.
+fn elsewhere(fio: &FioEffects, destroy: &[PathBuf]) -> Result<(), Failure> {
+    let named = |name: &String| destroy.iter().any(|path| path.as_os_str() == name.as_str());
+    let Some(storage) = fio.elsewhere.iter().find(|storage| !storage.names.iter().any(named)) else {
+        return Ok(());
+    };
+    let what = format!("ioengine={} writes to storage that assay cannot look at", storage.engine);
+    let failure = Failure::request(match storage.names.first() {
+        Some(name) => format!("{what}: {name}"),
+        None => what,
+    });
+    Err(match storage.names.first() {
+        Some(name) => failure.hint(format!("if everything on it may be lost: --destroy {name}")),
+        None => failure.hint("name it in the job; fio --enghelp=ENGINE lists how"),
+    })
+}
+
+/// fio would make it, and nobody would remove it.
+fn is_there(directory: &Path) -> Result<(), Failure> {
+    if directory.exists() {
+        return Ok(());
+    }
+    let directory = directory.display();
+    Err(Failure::request(format!("there is no directory {directory}, where the job has a file"))
+        .hint(format!("make it first: mkdir -p {directory}")))
 }
 
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {

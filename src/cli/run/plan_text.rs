@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
+use crate::experiment::EngineChoice;
 use crate::launch::Forecast;
 use crate::plan::Writes;
 use crate::record::StopRule;
@@ -31,6 +33,7 @@ pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>) -> std::io::R
     stopping(&mut out, prepared)?;
     targets(&mut out, prepared)?;
     files(&mut out, prepared)?;
+    runs(&mut out, prepared)?;
     tools(&mut out, prepared)?;
     let boots_s = match ahead {
         Some(ahead) => boots(&mut out, prepared, ahead)?,
@@ -121,6 +124,7 @@ fn files(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
     let mut by_fate: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for file in &prepared.plan.files {
         let fate = match (file.path.exists(), file.writes) {
+            (true, _) if file.deletes => "\ndeleted (named with --destroy)",
             (true, Writes::Content) => "\noverwritten (named with --destroy)",
             (true, Writes::Layout) => "\nread, as it is",
             (_, Writes::Log) => "\nadded to, and left there",
@@ -129,6 +133,9 @@ fn files(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         let size =
             file.bytes.map(|b| format!("  {}", format_number(&Unit::Bytes, b as f64))).unwrap_or_default();
         by_fate.entry(fate).or_default().push(format!("  {}{size}", file.path.display()));
+    }
+    for (path, fate) in fios_files(prepared) {
+        by_fate.entry(fate).or_default().push(format!("  {path}"));
     }
     const MOST: usize = 12;
     for (fate, lines) in by_fate {
@@ -146,6 +153,46 @@ fn files(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         writeln!(out, "  whatever the command or fio writes besides, which assay cannot know")?;
     }
     Ok(())
+}
+
+/// What only fio's options name outside assay's own directories, and what becomes of it.
+fn fios_files(prepared: &Prepared) -> Vec<(String, &'static str)> {
+    const THERE: &str = "\nused by fio, which may overwrite or delete it (named with --destroy)";
+    const NEW: &str = "\nmade by fio, and left there";
+    let fio = &prepared.plan.fio;
+    let outside = |path: &Path| !prepared.work.iter().any(|own| path.starts_with(own));
+    let special = |path: &&PathBuf| path.symlink_metadata().is_ok_and(|found| !found.is_file());
+    let files = fio.files.iter().chain(fio.devices.iter().filter(special)).filter(|path| outside(path));
+    let files = files.map(|path| (path.display().to_string(), if path.exists() { THERE } else { NEW }));
+    let beginnings = fio.beginnings.iter().filter(|(directory, _)| outside(directory));
+    let beginnings = beginnings.map(|(at, start)| (format!("{}…", at.join(start).display()), NEW));
+    let trees = fio.trees.iter().map(|tree| (format!("{}/…", tree.display()), THERE));
+    let elsewhere = fio.elsewhere.iter().map(|storage| (storage.names.join(" "), THERE));
+    files.chain(beginnings).chain(trees).chain(elsewhere).collect()
+}
+
+/// Every command that the trials run: hooks, commands, programs that jobs name.
+pub(super) fn commands(prepared: &Prepared) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let surroundings = &prepared.surroundings;
+    lines.extend(surroundings.before.iter().map(|hook| format!("{hook}  (before each trial)")));
+    for cell in prepared.plan.cells.iter().filter(|cell| cell.engine == EngineChoice::Command) {
+        let line = shlex::try_join(cell.command.iter().map(String::as_str)).unwrap_or_default();
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.extend(prepared.plan.fio.commands.iter().cloned());
+    lines.extend(surroundings.after.iter().map(|hook| format!("{hook}  (after each trial)")));
+    lines
+}
+
+fn runs(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
+    let lines = commands(prepared);
+    if !lines.is_empty() {
+        writeln!(out, "\nruns")?;
+    }
+    lines.iter().try_for_each(|line| writeln!(out, "  {line}"))
 }
 
 fn tools(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {

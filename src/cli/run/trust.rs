@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::plan_text::commands;
 use super::prepare::Prepared;
 use crate::cli::Failure;
 use crate::cli::database::wrong;
@@ -92,16 +93,8 @@ pub(super) fn say_all(prepared: &Prepared) -> std::io::Result<()> {
 }
 
 fn all(prepared: &Prepared) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let surroundings = &prepared.surroundings;
-    for (when, hook) in [("before", &surroundings.before), ("after", &surroundings.after)] {
-        lines.extend(hook.iter().map(|hook| format!("run {when} each trial: sh -c {}", quoted(hook))));
-    }
+    let mut lines: Vec<String> = commands(prepared).iter().map(|line| format!("run: {line}")).collect();
     for cell in &prepared.plan.cells {
-        let words = cell.command.iter().map(String::as_str);
-        if !cell.command.is_empty() {
-            lines.push(format!("run: {}", shlex::try_join(words).unwrap_or_default()));
-        }
         lines.extend(cell.target.described().into_iter().map(|line| format!("make: {}", line.trim())));
         if let Some(kernel) = &cell.target.guest.kernel {
             lines.push(format!("boot: {}", kernel.display()));
@@ -122,8 +115,4 @@ fn all(prepared: &Prepared) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     lines.retain(|line| seen.insert(line.clone()));
     lines
-}
-
-fn quoted(text: &str) -> String {
-    shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }

@@ -93,7 +93,8 @@ impl Draft {
         };
         let job = &mut self.job;
         Some(match name {
-            "filename" => paths(text).map(|names| job.filenames = names),
+            // fio adds those of each line to the ones before, also to those of a [global].
+            "filename" => paths(text).map(|names| job.filenames.extend(names)),
             "directory" => paths(text).map(|names| job.directories = names),
             "nrfiles" => number(text, kb, 1, 1 << 20).map(|count| job.nrfiles = count as u32),
             "size" => positive(text).map(|bytes| job.size = Some(bytes)),

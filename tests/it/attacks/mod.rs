@@ -5,6 +5,7 @@ mod appearing;
 mod devices;
 mod forged;
 mod full_disk;
+mod job_options;
 mod liveness;
 mod trust;
 mod victims;
