@@ -8,20 +8,21 @@ use std::path::{Path, PathBuf};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("stats", &[]),
-    ("workload", &["units"]),
+    ("sys", &[]),
+    ("workload", &["units", "sys"]),
     ("record", &["units", "workload"]),
-    ("experiment", &["units", "workload"]),
+    ("experiment", &["units", "workload", "sys"]),
     ("plan", &["experiment", "workload"]),
     ("host", &["record", "units"]),
     ("target", &["host", "experiment"]),
     ("engine", &["workload", "record", "units"]),
     ("observe", &["record", "host"]),
-    ("launch", &["engine", "observe", "target", "record"]),
+    ("launch", &["engine", "observe", "target", "record", "sys"]),
     ("run", &["plan", "launch", "host", "record"]),
     ("store", &["record"]),
-    ("import", &["record", "units"]),
+    ("import", &["record", "units", "sys"]),
     ("analyse", &["record", "stats", "units"]),
-    ("report", &["analyse", "record", "units"]),
+    ("report", &["analyse", "record", "units", "sys"]),
 ];
 
 /// A path out of one top-level module into another.
