@@ -5,13 +5,13 @@
 //! records only. The layers and the only edges allowed between them (checked by `tests/it/layers.rs`):
 //!
 //! ```text
-//! units, stats, sys → nothing   workload → units               record → units, workload
-//! experiment → units, workload  plan → experiment, workload    host → record, units
-//! target → host, experiment, sys    engine → workload, record, units
-//! observe → record, host        launch → engine, observe, target, record
+//! units, stats, sys → nothing         workload → units, sys          record → units, workload
+//! experiment → units, workload, sys   plan → experiment, workload    host → record, units
+//! target → host, experiment, sys      engine → workload, record, units
+//! observe → record, host              launch → engine, observe, target, record, sys
 //! run → plan, launch, host, record
-//! store → record                import → record, units         analyse → record, stats, units
-//! report → analyse, record, units                              cli → all
+//! store → record                      import → record, units, sys    analyse → record, stats, units
+//! report → analyse, record, units, sys                               cli → all
 //! ```
 
 pub mod analyse;

@@ -11,6 +11,7 @@ use super::database::{Database, wrong};
 use super::run::of_this_store;
 use crate::record::RunState;
 use crate::store::Store;
+use crate::sys::terminal::visible_line;
 use crate::target::{Abandoned, MARK};
 
 /// Options of `assay cleanup`.
@@ -39,8 +40,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         other => Some(other?),
     };
     let named = store.as_ref().map_or_else(|| Ok(Vec::new()), |store| unrecorded(store, &left))?;
-    let mut out = std::io::stdout().lock();
-    unread.iter().try_for_each(|reason| writeln!(std::io::stderr(), "assay: {reason}"))?;
+    let mut out = crate::sys::terminal::out();
+    unread.iter().try_for_each(|reason| writeln!(crate::sys::terminal::err(), "assay: {reason}"))?;
     if left.is_empty() && named.is_empty() {
         writeln!(out, "nothing was left behind")?;
     }
@@ -50,8 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if args.dry_run {
             one.would_do().iter().try_for_each(|line| writeln!(out, "would {line} ({of})"))?;
         }
-        let paths: Vec<String> =
-            one.paths().iter().map(|path| format!("{} ({of})", path.display())).collect();
+        let paths: Vec<String> = one.paths().iter().map(|path| format!("{} ({of})", shown(path))).collect();
         if args.dry_run {
             paths.iter().try_for_each(|path| writeln!(out, "would remove {path}"))?;
         } else {
@@ -73,7 +73,7 @@ fn told(
     paths: &[String],
     removed: std::io::Result<Vec<String>>,
 ) -> std::io::Result<bool> {
-    let mut told = std::io::stderr();
+    let mut told = crate::sys::terminal::err();
     match removed {
         Ok(notes) => {
             paths.iter().try_for_each(|path| writeln!(out, "removed {path}"))?;
@@ -90,18 +90,27 @@ fn told(
     }
 }
 
+/// A name on one line, in which nothing acts.
+fn shown(path: &Path) -> String {
+    visible_line(&path.to_string_lossy()).into_owned()
+}
+
 /// A path that only the store names. False: it was to be removed and could not be.
 fn without_record(out: &mut impl Write, args: &Args, run: i64, path: &str) -> std::io::Result<bool> {
     let marked = Path::new(path).join(MARK).is_file();
     if args.trust && marked {
         if args.dry_run {
-            writeln!(out, "would remove {path} (run {run}; only the store names it)")?;
+            writeln!(out, "would remove {} (run {run}; only the store names it)", shown(Path::new(path)))?;
             return Ok(true);
         }
         let removed = crate::target::remove_marked(Path::new(path)).map(|()| Vec::new());
-        return told(out, &[format!("{path} (run {run}; only the store names it)")], removed);
+        return told(
+            out,
+            &[format!("{} (run {run}; only the store names it)", shown(Path::new(path)))],
+            removed,
+        );
     }
-    writeln!(out, "left alone: {path}")?;
+    writeln!(out, "left alone: {}", shown(Path::new(path)))?;
     writeln!(out, "  run {run} of the store names it as to be removed, but no record of yours says that")?;
     writeln!(out, "  assay made it since this machine was started; look at it, then remove it yourself")?;
     if marked {

@@ -1,11 +1,11 @@
 //! `assay compare`: results that already exist, judged as two unpaired samples.
 
-use std::path::PathBuf;
+use std::io::Write;
 use std::process::ExitCode;
 
 use super::Failure;
 use super::database::Database;
-use super::output::write_output;
+use super::output::Output;
 use crate::analyse::{self, Analysis, Role, Verdict};
 use crate::import::{self, Columns, ImportError, Input, Problem, ValueColumn};
 use crate::record::{Metric, StopRule};
@@ -49,9 +49,11 @@ pub struct Args {
     /// Report format: text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Write to FILE instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+    /// csv: cells as they are, also those that a spreadsheet would take for a formula
+    #[arg(long)]
+    raw_cells: bool,
     /// lkml: print differences below PCT percent as 0
     #[arg(long, value_name = "PCT")]
     hide_below: Option<f64>,
@@ -116,13 +118,15 @@ impl FailIf {
 /// # Errors
 /// A [`Failure`]: exit code 2 when an input or option is wrong, 1 when files of a directory cannot be read.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.output.check()?;
     let options = import::Options {
         columns: columns(args)?,
         baseline: args.baseline.clone(),
         skip_unreadable: args.skip_unreadable,
         primary: args.primary.clone(),
         stop: StopRule::default(),
-        command_line: std::env::args().collect(),
+        // Only for readers: what is not UTF-8 was no input.
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
     let mut inputs = Vec::with_capacity(args.inputs.len());
     for spec in &args.inputs {
@@ -130,7 +134,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let loaded = import::load(inputs, &options).map_err(|error| failure(&error))?;
     for skipped in &loaded.skipped {
-        anstream::eprintln!("assay: left out: {skipped}");
+        // Nobody to tell is no reason to fail.
+        let _ = writeln!(crate::sys::terminal::err(), "assay: left out: {skipped}");
     }
     let run = loaded.run;
     let wishes = analyse::Options {
@@ -148,19 +153,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let analysis = analyse::analyse(&run, &wishes);
     let report_options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &report_options);
-    write_output(args.output.as_deref(), &render(args, &document))?;
+    super::report::write(&document, args.format, &args.output, args.raw_cells)?;
     Ok(match args.fail_if {
         Some(condition) if condition.holds(&analysis) => ExitCode::from(3),
         _ => ExitCode::SUCCESS,
     })
-}
-
-fn render(args: &Args, document: &Document<'_>) -> String {
-    let by_name = args.output.as_ref().and_then(|file| Format::from_file_name(&file.to_string_lossy()));
-    let format = args.format.or(by_name).unwrap_or(Format::Text);
-    let terminal = args.output.is_none()
-        && anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-    report::render_with(document, format, report::RenderOptions { colour: terminal, width: None })
 }
 
 fn columns(args: &Args) -> Result<Columns, Failure> {

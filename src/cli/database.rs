@@ -12,7 +12,14 @@ use crate::store::{Store, StoreError};
 #[derive(Args, Clone, Debug)]
 pub struct Database {
     /// The store
-    #[arg(long, env = "ASSAY_DB", default_value = "assay.db", value_name = "FILE", global = false)]
+    #[arg(
+        long,
+        env = "ASSAY_DB",
+        default_value = "assay.db",
+        value_name = "FILE",
+        global = false,
+        hide_env_values = true
+    )]
     pub db: PathBuf,
 }
 

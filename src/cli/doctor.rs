@@ -11,6 +11,7 @@ use crate::host::doctor::{Finding, Severity, findings, watch};
 use crate::host::{facts, path_facts};
 use crate::launch::GuestOffer;
 use crate::record::HostFacts;
+use crate::sys::terminal::{self, Form, visible, visible_line};
 
 /// How long the machine is watched.
 const WATCH: Duration = Duration::from_millis(500);
@@ -58,17 +59,21 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let found = findings(&all);
     let offered = crate::target::offered(&args.path);
     let guests = crate::launch::guests_offered(&args.path);
-    let mut out = anstream::stdout().lock();
     let written = match args.format {
-        Format::Text => write!(out, "{}", text(&args.path, &all, &found, &(offered, guests))),
+        Format::Text => {
+            let text = text(&args.path, &all, &found, &(offered, guests), terminal::colours());
+            let mut out = terminal::out_as(Form::Styled);
+            write!(out, "{text}").and_then(|()| out.flush())
+        }
         Format::Json => {
             let path = args.path.to_string_lossy();
             let document = serde_json::json!({ "path": path, "findings": found, "facts": all,
                 "targets": offered.iter().cloned().collect::<BTreeMap<_, _>>(), "guests": guests });
-            writeln!(out, "{document:#}")
+            let mut out = terminal::out_as(Form::Json);
+            writeln!(out, "{document:#}").and_then(|()| out.flush())
         }
     };
-    match written.and_then(|()| out.flush()) {
+    match written {
         // A pager that was left is no failure.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(ExitCode::SUCCESS),
@@ -83,6 +88,7 @@ fn text(
     facts: &HostFacts,
     found: &[Finding],
     (offered, offer): &(Vec<Offered>, GuestOffer),
+    colours: bool,
 ) -> String {
     let fact = |name: &str| facts.get(name).unwrap_or("unknown");
     let place = match (facts.get("fs.type"), facts.get("device")) {
@@ -90,16 +96,18 @@ fn text(
         (None, Some(device)) => format!("{device} ({})", fact("device.kind")),
         (fs, None) => fs.unwrap_or("no filesystem known").to_owned(),
     };
-    let mut lines = vec![
+    let mut lines = [
         format!("path     {}: {place}", path.display()),
         format!("machine  {} × {}", fact("cpu.count"), facts.get("cpu.model").unwrap_or("processor")),
         format!("kernel   {}", fact("kernel.release")),
-    ];
+    ]
+    .map(|line| visible_line(&line).into_owned())
+    .to_vec();
     lines.extend(targets(offered));
     lines.extend(labelled("guests", &guests(offer)));
     for finding in found {
         lines.push(String::new());
-        let style = style(finding.severity);
+        let style = if colours { style(finding.severity) } else { anstyle::Style::new() };
         let word = format!("{:<7}", finding.severity.name());
         let mut fact = wrapped(&finding.fact, WIDTH - INDENT.len()).into_iter();
         lines.push(format!("{style}{word}{style:#}  {}", fact.next().unwrap_or_default()));
@@ -196,7 +204,8 @@ fn style(severity: Severity) -> anstyle::Style {
 /// A text in lines of at most `width` characters, broken at blanks; a longer word has a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    // Facts are what devices and kernels say of themselves.
+    for word in visible(text).split_whitespace() {
         let last = lines.len() - 1;
         let line = &mut lines[last];
         if line.is_empty() {
@@ -248,7 +257,7 @@ mod tests {
         }
         let found = findings(&facts);
         let offered = vec![("loop", None), ("zram", Some("no zram".to_owned()))];
-        let text = text(Path::new("/mnt"), &facts, &found, &(offered, qemu()));
+        let text = text(Path::new("/mnt"), &facts, &found, &(offered, qemu()), true);
         assert!(text.contains("\nguests   qemu 9.1; KVM, which runs; kernels 6.1.0 6.12.1;"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("; kernel=newest is 6.12.1 "), "{text}");
@@ -266,7 +275,7 @@ mod tests {
     #[test]
     fn a_fit_machine_is_told_so() {
         assert!(
-            text(Path::new("."), &HostFacts::default(), &[], &(Vec::new(), qemu()))
+            text(Path::new("."), &HostFacts::default(), &[], &(Vec::new(), qemu()), false)
                 .ends_with("nothing found that would spoil measurements\n")
         );
     }

@@ -1,11 +1,11 @@
 //! `assay export`: a run with every trial, for other tools and other machines.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::database::Database;
-use super::output::write_output;
+use super::output::Output;
 use crate::record::{Run, Status};
+use crate::sys::{csv_cell, terminal::Form};
 
 /// Options of `assay export`.
 #[derive(clap::Args, Debug)]
@@ -15,9 +15,11 @@ pub struct Args {
     /// json keeps everything and can be read back; csv has one line a value
     #[arg(long, default_value = "json", value_parser = ["json", "csv"])]
     format: String,
-    /// Write to FILE instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    /// csv: cells as they are, also those that a spreadsheet would take for a formula
+    #[arg(long)]
+    raw_cells: bool,
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     database: Database,
 }
@@ -27,19 +29,23 @@ pub struct Args {
 /// # Errors
 /// No such run, or an output that cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.output.check()?;
     let run = args.database.load(&args.run)?;
-    let text =
-        if args.format == "csv" { csv_text(&run)? } else { serde_json::to_string_pretty(&run)? + "\n" };
-    write_output(args.output.as_deref(), &text)?;
+    match args.format.as_str() {
+        "csv" if args.raw_cells => args.output.write(&csv_text(&run, true)?, Form::Raw)?,
+        "csv" => args.output.write(&csv_text(&run, false)?, Form::Plain)?,
+        _ => args.output.write(&(serde_json::to_string_pretty(&run)? + "\n"), Form::Json)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 /// One line a value: the levels, the place in the run, the metric, its unit and the number.
-fn csv_text(run: &Run) -> anyhow::Result<String> {
+fn csv_text(run: &Run, raw: bool) -> anyhow::Result<String> {
+    let cell = |text: &str| if raw { text.to_owned() } else { csv_cell::written(text).into_owned() };
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut header: Vec<&str> = vec!["trial", "round", "position", "attempt", "status"];
-    header.extend(run.design.factors.iter().map(|f| f.name.as_str()));
-    header.extend(["job", "metric", "unit", "value"]);
+    let mut header = ["trial", "round", "position", "attempt", "status"].map(str::to_owned).to_vec();
+    header.extend(run.design.factors.iter().map(|f| cell(&f.name)));
+    header.extend(["job", "metric", "unit", "value"].map(str::to_owned));
     writer.write_record(&header)?;
     for (number, trial) in run.trials.iter().enumerate() {
         let status = match (&trial.status, &trial.excluded) {
@@ -54,16 +60,15 @@ fn csv_text(run: &Run) -> anyhow::Result<String> {
             .collect();
         place.push(status.to_owned());
         let levels = &run.cells[trial.cell as usize].levels;
-        place.extend(
-            run.design.factors.iter().zip(levels).map(|(f, level)| f.levels[*level as usize].clone()),
-        );
+        place
+            .extend(run.design.factors.iter().zip(levels).map(|(f, level)| cell(&f.levels[*level as usize])));
         for (metric, value) in &trial.values {
             let metric = &run.metrics[*metric as usize];
             let mut line = place.clone();
             line.extend([
-                metric.job.clone(),
-                metric.name.clone(),
-                metric.unit.symbol().to_owned(),
+                cell(&metric.job),
+                cell(&metric.name),
+                cell(metric.unit.symbol()),
                 value.to_string(),
             ]);
             writer.write_record(&line)?;

@@ -1,12 +1,12 @@
 //! `assay generate`: man page and shell completions, from the command definitions themselves.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
 
 use super::CommandLine;
-use super::output::write_output;
+use super::output::Output;
+use crate::sys::terminal::Form;
 
 /// Options of `assay generate`.
 #[derive(clap::Args, Debug)]
@@ -14,9 +14,8 @@ pub struct Args {
     /// man, or the shell to complete in
     #[arg(value_parser = ["man", "bash", "zsh", "fish", "elvish"])]
     what: String,
-    /// Write to FILE instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Writes the page or the script.
@@ -24,13 +23,14 @@ pub struct Args {
 /// # Errors
 /// An output that cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.output.check()?;
     let mut bytes = Vec::new();
     let mut command = CommandLine::command();
     match args.what.parse::<clap_complete::Shell>() {
         Ok(shell) => clap_complete::generate(shell, &mut command, "assay", &mut bytes),
         Err(_) => manual(command, &mut bytes)?,
     }
-    write_output(args.output.as_deref(), &String::from_utf8(bytes)?)?;
+    args.output.write(&String::from_utf8(bytes)?, Form::Plain)?;
     Ok(ExitCode::SUCCESS)
 }
 

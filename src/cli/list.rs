@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use super::database::{Database, wrong};
 use crate::record::RunState;
 use crate::store::RunSummary;
+use crate::sys::terminal::{self, Form};
 
 /// Options of `assay list`.
 #[derive(clap::Args, Debug)]
@@ -23,8 +24,8 @@ pub struct Args {
 /// A store that cannot be read.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runs = args.database.open_existing()?.list().map_err(|error| wrong(&error))?;
-    let mut out = std::io::stdout().lock();
     if args.json {
+        let mut out = terminal::out_as(Form::Json);
         for run in &runs {
             let line = serde_json::json!({
                 "run": run.id, "name": run.name, "state": run.state, "started_unix_ns": run.started_unix_ns,
@@ -35,6 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let mut out = terminal::out();
     writeln!(out, "{:>4}  {:<16} {:<11} {:>6} {:>6}  what", "run", "started", "state", "rounds", "trials")?;
     for run in &runs {
         writeln!(
@@ -70,9 +72,10 @@ fn state(state: RunState) -> &'static str {
 fn what(run: &RunSummary) -> String {
     let kind = if run.aa { " (A/A)" } else { "" };
     let text = format!("{}: {} {}{kind}", run.name, run.factor, run.arms.join(" | "));
+    let text = terminal::visible_line(&text);
     const ROOM: usize = 26;
     if text.chars().count() <= ROOM {
-        text
+        text.into_owned()
     } else {
         format!("{}…", text.chars().take(ROOM - 1).collect::<String>())
     }

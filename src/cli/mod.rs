@@ -11,6 +11,7 @@ mod failure;
 pub mod generate;
 pub mod list;
 pub mod output;
+mod own_file;
 pub mod progress;
 pub mod recipes;
 pub mod report;
@@ -86,10 +87,9 @@ pub fn main() -> ExitCode {
             return usage::report(&error);
         }
     };
-    match dispatch(command_line.command) {
-        Ok(code) => code,
-        Err(error) => report_error(&error),
-    }
+    let code = dispatch(command_line.command).unwrap_or_else(|error| report_error(&error));
+    crate::launch::remove_private_cache();
+    code
 }
 
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
@@ -120,7 +120,7 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    let mut errors = anstream::stderr();
+    let mut errors = crate::sys::terminal::err();
     let _ = writeln!(errors, "assay: {error:#}");
     if let Some(hint) = failure.and_then(Failure::hint_text) {
         let _ = writeln!(errors, "hint: {hint}");

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::record::{FailureKind, Run, Status, Trial};
 use crate::report::wrapped;
 use crate::run::{Event, Sink, SinkError};
+use crate::sys::terminal::{err, visible, visible_line};
 use crate::units::{format_number, pretty_duration};
 
 /// Plain lines come at most this often.
@@ -43,9 +44,9 @@ impl Progress {
 
     fn say(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.println(line),
+            Some(bar) => bar.println(visible(line)),
             // Nobody to tell is no reason to end a run.
-            None => drop(writeln!(std::io::stderr(), "{line}")),
+            None => drop(writeln!(err(), "{line}")),
         }
     }
 
@@ -162,7 +163,7 @@ impl Sink for Progress {
             Event::TrialBegins { run, cell, round, .. } => {
                 if let Some(bar) = &self.bar {
                     let at = format!("{}  round {}, {}", self.eta(), round + 1, cell_label(run, *cell));
-                    bar.set_message(at);
+                    bar.set_message(visible_line(&at).into_owned());
                 }
             }
             Event::TrialEnds { run, index, trials_left } => {

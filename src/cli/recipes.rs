@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => list()?,
         Some(What::Show { name }) => show(name)?,
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    crate::sys::terminal::out().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,16 +1,16 @@
 //! `assay report`: a stored run, or an exported one, judged again and written in any format.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::Failure;
 use super::compare::FailIf;
 use super::database::Database;
-use super::output::write_output;
+use super::output::Output;
 use crate::analyse::{self, Analysis, NoiseFloor};
 use crate::record::{Run, Source};
 use crate::report::{self, Document, Format, RenderOptions};
 use crate::store::{RunSummary, Store};
+use crate::sys::terminal::{self, Form};
 use crate::units::parse_ratio;
 
 /// A/A runs looked at for a noise floor, the latest first.
@@ -43,9 +43,11 @@ pub struct Args {
     /// text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Write to FILE instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+    /// csv: cells as they are, also those that a spreadsheet would take for a formula
+    #[arg(long)]
+    raw_cells: bool,
     /// lkml: print differences below PCT percent as 0
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     hide_below: Option<f64>,
@@ -86,6 +88,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// A [`Failure`]: exit code 2 when there is no such run or a wish does not fit it, 1 when the file cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.output.check()?;
     let run = args.database.load_for_report(&args.run)?;
     let wishes = analyse::Options {
         delta: args.delta,
@@ -104,7 +107,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let analysis = judge(&run, &wishes, store.as_ref());
     let options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &options);
-    write(&document, args.format, args.output.as_deref())?;
+    write(&document, args.format, &args.output, args.raw_cells)?;
     Ok(match args.fail_if {
         Some(condition) if condition.holds(&analysis) => ExitCode::from(3),
         _ => ExitCode::SUCCESS,
@@ -128,14 +131,20 @@ pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>)
 pub(super) fn write(
     document: &Document<'_>,
     format: Option<Format>,
-    file: Option<&Path>,
+    output: &Output,
+    raw_cells: bool,
 ) -> anyhow::Result<()> {
-    let by_name = file.and_then(|file| Format::from_file_name(&file.to_string_lossy()));
+    let by_name = output.file.as_ref().and_then(|file| Format::from_file_name(&file.to_string_lossy()));
     let format = format.or(by_name).unwrap_or(Format::Text);
-    // anstream knows NO_COLOR, CLICOLOR_FORCE and whether standard output is a terminal.
-    let choice = anstream::AutoStream::choice(&std::io::stdout());
-    let colour = file.is_none() && choice != anstream::ColorChoice::Never;
-    write_output(file, &report::render_with(document, format, RenderOptions { colour, width: None }))
+    let colour = output.file.is_none() && terminal::colours();
+    let form = match format {
+        Format::Json => Form::Json,
+        Format::Csv if raw_cells => Form::Raw,
+        Format::Text if colour => Form::Styled,
+        _ => Form::Plain,
+    };
+    let text = report::render_with(document, format, RenderOptions { colour, raw_cells, width: None });
+    output.write(&text, form)
 }
 
 /// The noise floor of the latest A/A run of the same host and job; what cannot be read is not one.

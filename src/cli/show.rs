@@ -26,7 +26,7 @@ pub struct Args {
 /// No such run.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let run = args.database.load_for_report(&args.run)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::sys::terminal::out();
     head(&mut out, &run)?;
     for (number, trial) in run.trials.iter().enumerate() {
         show_trial(&mut out, &run, number, trial, args.values)?;

@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let start = std::time::Instant::now();
     let plan = model::two_cells()?;
     let columns: Vec<Column> = CVS.iter().map(|cv| Column::simulate(*cv, &plan, args)).collect();
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::sys::terminal::out();
     out.write_all(table(&columns).as_bytes())?;
     let off = deviations(&columns);
     for line in &off {

@@ -9,17 +9,20 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use super::CommandLine;
+use crate::sys::terminal::{self, Form};
 
 /// Prints `error` and returns the exit code.
 pub(super) fn report(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // Whoever closed the pipe has seen enough of the help.
-        let _ = error.print();
+        let text = error.render();
+        let text = if terminal::colours() { text.ansi().to_string() } else { text.to_string() };
+        let _ = terminal::out_as(Form::Styled).write_all(text.as_bytes());
         return ExitCode::SUCCESS;
     }
-    let subcommand = std::env::args().nth(1);
+    let subcommand = std::env::args_os().nth(1).map(|word| word.to_string_lossy().into_owned());
     let (message, hint) = in_our_words(&error.render().to_string(), subcommand.as_deref());
-    let mut errors = anstream::stderr();
+    let mut errors = terminal::err();
     let _ = writeln!(errors, "assay: {message}\nhint: {hint}");
     ExitCode::from(2)
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use super::described::JobSource;
 use super::errors::{ExperimentErrors, Mistake};
 use super::written::{Placed, WrittenJob};
+use crate::sys::regular_file::{self, Unfit};
 use crate::workload::JobFile;
 
 /// A larger file is no experiment and no job.
-const MAX_FILE_BYTES: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Reads and parses the job so that a mistake in it is found now; its includes are written out.
 ///
@@ -40,18 +41,13 @@ pub(super) fn read_job(
     Ok(JobSource { text, origin, base_dir })
 }
 
-/// A text file of at most 16 MiB.
+/// A text file of at most 4 MiB.
 ///
 /// # Errors
 /// A clause that says why it cannot be read.
 pub(super) fn read_text(path: &Path) -> Result<String, String> {
-    let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if meta.is_dir() {
-        return Err("is a directory".to_owned());
-    }
-    if meta.is_file() && meta.len() > MAX_FILE_BYTES {
-        return Err("is over 16 MiB: no job and no experiment".to_owned());
-    }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "is not a text file".to_owned())
+    regular_file::read_text(path, MAX_FILE_BYTES).map_err(|unfit| match unfit {
+        Unfit::TooLarge { .. } => format!("{unfit}: no job and no experiment"),
+        _ => unfit.to_string(),
+    })
 }

@@ -7,9 +7,11 @@ use crate::record::{
     Cell, Design, Factor, FailureKind, Metric, RECORD_VERSION, Run, RunState, Sample, Source, Status,
     StopRule, Trial,
 };
+use crate::sys::csv_cell;
 use crate::units::Unit;
 
 use super::error::{ImportError, Problem};
+use super::observation::MOST_TRIALS;
 
 /// How the header of such a table begins …
 pub(super) const HEADER_START: &str = "trial,round,position,attempt,status,";
@@ -52,6 +54,9 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
             open = Some(number.to_owned());
             let trial = trial(&mut run, &mut known, &record)
                 .map_err(|problem| ImportError::at(origin, line, problem))?;
+            if run.trials.len() == MOST_TRIALS {
+                return Err(ImportError::new(origin, Problem::TooMany { limit: MOST_TRIALS }));
+            }
             run.trials.push(trial);
         }
         let value = value(&mut run, &mut known, &record, PLACE + names.len())
@@ -72,7 +77,10 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
 }
 
 fn empty(names: &[&str], origin: &str) -> Run {
-    let factors = names.iter().map(|name| Factor { name: (*name).to_owned(), levels: Vec::new() }).collect();
+    let factors = names
+        .iter()
+        .map(|name| Factor { name: csv_cell::read(name).into_owned(), levels: Vec::new() })
+        .collect();
     Run {
         version: RECORD_VERSION,
         id: None,
@@ -119,9 +127,9 @@ fn count(record: &csv::StringRecord, at: usize, what: &str) -> Result<u32, Probl
 fn trial(run: &mut Run, known: &mut Known, record: &csv::StringRecord) -> Result<Trial, Problem> {
     let mut levels = Vec::new();
     for (at, factor) in run.design.factors.iter_mut().enumerate() {
-        let level = record.get(PLACE + at).unwrap_or("");
-        let index = *known.levels[at].entry(level.to_owned()).or_insert_with(|| {
-            factor.levels.push(level.to_owned());
+        let level = csv_cell::read(record.get(PLACE + at).unwrap_or(""));
+        let index = *known.levels[at].entry(level.clone().into_owned()).or_insert_with(|| {
+            factor.levels.push(level.into_owned());
             (factor.levels.len() - 1) as u32
         });
         levels.push(index);
@@ -179,8 +187,8 @@ fn value(
         return Err(bad("which is not a number that can be compared"));
     }
     // The symbols written are those of base units: their factor is 1.
-    let (unit, _) = Unit::parse(field(2));
-    let metric = Sample::new(field(0), field(1), unit, number).metric;
+    let (unit, _) = Unit::parse(&csv_cell::read(field(2)));
+    let metric = Sample::new(&csv_cell::read(field(0)), &csv_cell::read(field(1)), unit, number).metric;
     let index = *known.metrics.entry(metric).or_insert_with_key(|metric| {
         run.metrics.push(metric.clone());
         (run.metrics.len() - 1) as u32

@@ -70,7 +70,7 @@ fn fault(run: &Run) -> Option<String> {
 }
 
 /// The trials of a run as one arm: every factor with more than one level becomes part of the row.
-pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) {
+pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(), Problem> {
     let metrics: Vec<u32> = run.metrics.iter().map(|metric| batch.metric(metric)).collect();
     let facts: Vec<u32> = run.facts.into_iter().map(|facts| batch.facts(facts)).collect();
     for note in run.notes {
@@ -96,6 +96,7 @@ pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) {
         observation.histograms = trial.histograms;
         observation.series = trial.series;
         observation.notes = trial.notes;
-        batch.observations.push(observation);
+        batch.observe(observation)?;
     }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use crate::units::{Better, Unit};
 
 use super::columns::{Columns, ValueColumn};
 use super::error::{ImportError, Problem};
-use super::observation::{Batch, Observation};
+use super::observation::{Batch, MOST_TRIALS, Observation};
 use super::recognise::delimiter;
 
 /// More levels than this are hardly arms.
@@ -61,6 +61,9 @@ impl<'a> Table<'a> {
         let mut rows = Vec::new();
         for record in reader.records() {
             let record = record.map_err(|e| bad(&e))?;
+            if rows.len() == MOST_TRIALS {
+                return Err(ImportError::new(origin, Problem::TooMany { limit: MOST_TRIALS }));
+            }
             rows.push((record.position().map_or(0, |at| at.line() as usize), record));
         }
         Ok(Table { origin, headers, rows })
@@ -135,7 +138,7 @@ fn long(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
                 value.parse(field).map_err(|problem| ImportError::at(table.origin, *line, problem))?;
             observation.values.push((*metric, number));
         }
-        batch.observations.push(observation);
+        batch.observe(observation).map_err(|problem| ImportError::new(table.origin, problem))?;
     }
     let mut used = rows_at;
     used.extend(arm_at);
@@ -182,7 +185,9 @@ fn wide(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
                 }
             }
         }
-        batch.observations.extend(of_row);
+        for observation in of_row {
+            batch.observe(observation).map_err(|problem| ImportError::new(table.origin, problem))?;
+        }
     }
     let mut used = rows_at;
     used.extend(groups.iter().flat_map(|(_, at, ..)| at.iter().copied()));

@@ -1,6 +1,7 @@
 //! What is wrong with an imported file, where, and what would help.
 
 use crate::record::FioJsonError;
+use crate::sys::regular_file::Kind;
 
 /// A file (or what names files) that could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -29,17 +30,23 @@ pub enum Problem {
     /// A directory where one file is expected.
     #[error("is a directory where a file should be")]
     IsDirectory,
-    /// A device.
-    #[error("is a device, not a file with results")]
-    NotAFile,
+    /// A device, a FIFO, a socket.
+    #[error("is {0}, not a file with results")]
+    NotAFile(Kind),
     /// Nothing in it.
     #[error("is empty")]
     Empty,
     /// Over the bound.
-    #[error("is larger than {limit_bytes} bytes, the most that is read")]
+    #[error("is larger than {} MiB, the most that is read of such a file", limit_bytes >> 20)]
     TooLarge {
         /// The bound.
         limit_bytes: u64,
+    },
+    /// More trials than are compared.
+    #[error("has more results than the {limit} that are compared at most, with all other files")]
+    TooMany {
+        /// The bound.
+        limit: usize,
     },
     /// Binary.
     #[error("is not text: byte {offset} is not UTF-8")]
@@ -202,13 +209,15 @@ impl ImportError {
                 "a file, a directory, a quoted glob, a stored run's number, or label=one of these; `assay list` shows the runs"
             }
             Problem::IsDirectory => "name a file in it, or give the directory as one side of the comparison",
-            Problem::NotAFile => {
+            Problem::NotAFile(_) => {
                 "give a file with results; to measure a device, use `assay run JOB --destroy DEVICE`"
             }
             Problem::Empty => {
                 "did the tool that should have written it fail? run it again, or leave the file out"
             }
-            Problem::TooLarge { .. } => "split it, or cut it down to what is compared",
+            Problem::TooLarge { .. } | Problem::TooMany { .. } => {
+                "split it, or cut it down to what is compared"
+            }
             Problem::NotText { .. } | Problem::UnknownFormat { .. } => {
                 "readable are fio JSON and json+, one number a line, Go benchmark text, hyperfine JSON, what dbench, fs_mark and xfs_io print, assay exports, and CSV with --arm, --row and --value"
             }

@@ -65,7 +65,7 @@ pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> 
         observation.values.shrink_to_fit();
         observation.histograms = trial.outcome.histograms;
         observation.notes = trial.outcome.notes;
-        batch.observations.push(observation);
+        batch.observe(observation).map_err(|problem| ImportError::new(origin, problem))?;
     }
     Ok(())
 }

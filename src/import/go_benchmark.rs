@@ -15,6 +15,8 @@ use super::recognise::is_go_result;
 
 /// The row's factor that is left out when all benchmarks are of one package.
 pub(super) const PACKAGE: &str = "pkg";
+/// Lines `key: value` that are kept; Go writes four.
+const MOST_FACTS: usize = 64;
 
 pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> Result<(), ImportError> {
     let mut facts = HostFacts::default();
@@ -28,12 +30,15 @@ pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> 
                 .map_err(|problem| ImportError::at(origin, index + 1, problem))?;
             observation.side = side;
             observation.facts = Some(batch.facts(facts.clone()));
-            batch.observations.push(observation);
+            batch.observe(observation).map_err(|problem| ImportError::new(origin, problem))?;
         } else if let Some((key, value)) = configuration(line) {
             if key == "pkg" {
                 value.clone_into(&mut package);
             }
-            facts.set(key, value);
+            // Each result carries all of them.
+            if facts.0.len() < MOST_FACTS {
+                facts.set(key, value);
+            }
         } else if let Some((unit, better)) = unit_line(line) {
             betters.insert(unit.to_owned(), better);
         }

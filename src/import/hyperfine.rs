@@ -73,7 +73,7 @@ pub(super) fn read(
                     output: String::new(),
                 };
             }
-            batch.observations.push(observation);
+            batch.observe(observation).map_err(|problem| ImportError::new(origin, problem))?;
         }
     }
     if batch.observations.is_empty() {

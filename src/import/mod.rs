@@ -117,7 +117,9 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
     let skipped = unreadable(std::mem::take(&mut contents.failures), &sides, options)?;
     let mut source: Vec<&str> = contents.formats.iter().map(|format| format.name()).collect();
     for (side, run) in runs {
-        assay_export::as_arm(*run, side, &mut contents.batch);
+        let label = sides[side].label.clone();
+        assay_export::as_arm(*run, side, &mut contents.batch)
+            .map_err(|problem| ImportError::new(label, problem))?;
         source.push("stored run");
     }
     source.dedup();

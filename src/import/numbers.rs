@@ -31,7 +31,7 @@ pub(super) fn read(
         let value = column.parse(bare).map_err(|problem| ImportError::at(origin, index + 1, problem))?;
         let mut observation = Observation::new(side);
         observation.values.push((metric, value));
-        batch.observations.push(observation);
+        batch.observe(observation).map_err(|problem| ImportError::new(origin, problem))?;
     }
     if batch.observations.is_empty() {
         return Err(ImportError::new(origin, Problem::Empty));

@@ -1,7 +1,10 @@
 //! What every format is read into before the run is built: one observation a trial, definitions kept once.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::error::Problem;
 use crate::record::{HostFacts, LatencyHistogram, Metric, Series, Status};
 
 /// One trial as a file tells it, its arm and row still as names.
@@ -45,6 +48,9 @@ impl Observation {
     }
 }
 
+/// Most trials of a comparison; together they take a few hundred MB.
+pub(super) const MOST_TRIALS: usize = 400_000;
+
 /// The observations of some files, in their order, and the definitions they refer to.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -57,9 +63,25 @@ pub(super) struct Batch {
     pub(super) notes: Vec<String>,
     /// The name of what tells the arms apart, when a table's column does.
     pub(super) factor: Option<String>,
+    /// Trials of all batches that are read for the same comparison.
+    taken: Arc<AtomicUsize>,
 }
 
 impl Batch {
+    /// One of several that share the room for trials.
+    pub(super) fn beside(taken: &Arc<AtomicUsize>) -> Batch {
+        Batch { taken: Arc::clone(taken), ..Batch::default() }
+    }
+
+    /// Adds a trial.
+    pub(super) fn observe(&mut self, observation: Observation) -> Result<(), Problem> {
+        if self.taken.fetch_add(1, Ordering::Relaxed) >= MOST_TRIALS {
+            return Err(Problem::TooMany { limit: MOST_TRIALS });
+        }
+        self.observations.push(observation);
+        Ok(())
+    }
+
     pub(super) fn metric(&mut self, metric: &Metric) -> u32 {
         if let Some(at) = self.metric_at.get(metric) {
             return *at;

@@ -1,10 +1,8 @@
 //! Files → one [`Batch`], read in parallel and put together in the order of the files.
 
-use std::io::Read;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use super::columns::Columns;
@@ -13,10 +11,13 @@ use super::observation::Batch;
 use super::recognise::{Format, recognise, text};
 use super::source::Side;
 use super::{assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers, tool_output};
-use crate::record::{outcomes_from_dbench, outcomes_from_fs_mark, outcomes_from_xfs_io};
+use crate::record::{Run, outcomes_from_dbench, outcomes_from_fs_mark, outcomes_from_xfs_io};
+use crate::sys::regular_file::{self, Kind, Unfit};
 
 /// Most bytes of one file.
-const MOST_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 256 << 20;
+/// Of larger files only one is held in memory at a time.
+const LARGE_BYTES: u64 = 8 << 20;
 /// Files a thread takes at a time.
 const CHUNK: usize = 32;
 
@@ -35,27 +36,31 @@ pub(super) struct Contents {
     pub(super) failures: Vec<(usize, ImportError)>,
 }
 
-/// Reads a whole regular file or pipe, up to a bound.
+/// Reads a whole regular file or unnamed pipe, up to a bound.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
-    let origin = path.display().to_string();
-    let fail = |problem| ImportError::new(origin.as_str(), problem);
-    let file = std::fs::File::open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => fail(Problem::NotFound { nearest: None }),
-        _ => fail(Problem::Io(error)),
-    })?;
-    let metadata = file.metadata().map_err(|error| fail(Problem::Io(error)))?;
-    if metadata.is_dir() {
-        return Err(fail(Problem::IsDirectory));
+    let problem = |unfit| match unfit {
+        Unfit::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Problem::NotFound { nearest: None }
+        }
+        Unfit::Io(error) => Problem::Io(error),
+        Unfit::Kind(Kind::Directory) => Problem::IsDirectory,
+        Unfit::Kind(kind) => Problem::NotAFile(kind),
+        Unfit::TooLarge { limit_bytes } => Problem::TooLarge { limit_bytes },
+        Unfit::NotText => Problem::NotText { offset: 0 },
+    };
+    let failed = |unfit| ImportError::new(path.display().to_string(), problem(unfit));
+    regular_file::read(path, MOST_BYTES).map_err(failed)
+}
+
+/// Most bytes of a file of that format: what is read of it takes up to several times as much memory, so much that all of it
+/// stays below half a GB.
+fn most_bytes(format: Format) -> u64 {
+    match format {
+        Format::AssayJson | Format::AssayCsv => MOST_BYTES,
+        Format::FioJson | Format::Hyperfine => 64 << 20,
+        Format::GoBenchmark | Format::Numbers | Format::Csv => 24 << 20,
+        Format::Dbench | Format::FsMark | Format::XfsIo => 4 << 20,
     }
-    if metadata.file_type().is_block_device() || metadata.file_type().is_char_device() {
-        return Err(fail(Problem::NotAFile));
-    }
-    let mut bytes = Vec::with_capacity(metadata.len().min(MOST_BYTES) as usize + 1);
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| fail(Problem::Io(error)))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(fail(Problem::TooLarge { limit_bytes: MOST_BYTES }));
-    }
-    Ok(bytes)
 }
 
 /// Reads one file's bytes into the batch. Never panics, whatever the bytes.
@@ -67,11 +72,15 @@ pub(super) fn read_into(
     batch: &mut Batch,
 ) -> Result<Format, ImportError> {
     let format = recognise(bytes, origin)?;
+    let limit_bytes = most_bytes(format);
+    if bytes.len() as u64 > limit_bytes {
+        return Err(ImportError::new(origin, Problem::TooLarge { limit_bytes }));
+    }
     let text = text(bytes, origin)?;
     match format {
         Format::FioJson => fio::read(text, origin, side, batch)?,
-        Format::AssayJson => assay_export::as_arm(assay_export::read(text, origin)?, side, batch),
-        Format::AssayCsv => assay_export::as_arm(assay_csv::read(text, origin)?, side, batch),
+        Format::AssayJson => as_arm(assay_export::read(text, origin)?, origin, side, batch)?,
+        Format::AssayCsv => as_arm(assay_csv::read(text, origin)?, origin, side, batch)?,
         Format::Hyperfine => hyperfine::read(text, origin, side, context.sides == 1, batch)?,
         Format::GoBenchmark => go_benchmark::read(text, origin, side, batch)?,
         Format::Numbers => numbers::read(text, origin, side, context.columns.values.first(), batch)?,
@@ -83,6 +92,10 @@ pub(super) fn read_into(
     Ok(format)
 }
 
+fn as_arm(run: Run, origin: &str, side: usize, batch: &mut Batch) -> Result<(), ImportError> {
+    assay_export::as_arm(run, side, batch).map_err(|problem| ImportError::new(origin, problem))
+}
+
 /// Reads all files of all sides.
 pub(super) fn read_all(sides: &[Side], context: &Context<'_>) -> Contents {
     let tasks: Vec<(usize, &Path)> = sides
@@ -92,13 +105,14 @@ pub(super) fn read_all(sides: &[Side], context: &Context<'_>) -> Contents {
         .collect();
     let chunks: Vec<&[(usize, &Path)]> = tasks.chunks(CHUNK).collect();
     let next = AtomicUsize::new(0);
+    let shared = Shared::default();
     let done: Mutex<Vec<(usize, Contents)>> = Mutex::new(Vec::with_capacity(chunks.len()));
     let threads = thread::available_parallelism().map_or(1, usize::from).min(chunks.len()).max(1);
     let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(chunk) = chunks.get(index) else { break };
-            let contents = read_chunk(chunk, index * CHUNK, context);
+            let contents = read_chunk(chunk, index * CHUNK, context, &shared);
             if let Ok(mut done) = done.lock() {
                 done.push((index, contents));
             }
@@ -128,13 +142,22 @@ pub(super) fn read_all(sides: &[Side], context: &Context<'_>) -> Contents {
     whole
 }
 
+/// What the threads share: the room for trials, and a lock for files that are read one at a time.
+#[derive(Default)]
+struct Shared {
+    taken: Arc<AtomicUsize>,
+    large: Mutex<()>,
+}
+
 /// `first` is the number of the chunk's first file among all.
-fn read_chunk(chunk: &[(usize, &Path)], first: usize, context: &Context<'_>) -> Contents {
+fn read_chunk(chunk: &[(usize, &Path)], first: usize, context: &Context<'_>, shared: &Shared) -> Contents {
     let mut contents = Contents::default();
     for (offset, (side, path)) in chunk.iter().enumerate() {
         // A batch a file: what a damaged file had already given must not stay behind.
-        let mut batch = Batch::default();
+        let mut batch = Batch::beside(&shared.taken);
         let origin = path.display().to_string();
+        let is_large = path.metadata().is_ok_and(|found| found.len() > LARGE_BYTES);
+        let _alone = is_large.then(|| shared.large.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         match read_bytes(path).and_then(|bytes| read_into(&bytes, &origin, *side, context, &mut batch)) {
             Ok(format) => {
                 contents.batch.append(batch);

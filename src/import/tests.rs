@@ -215,7 +215,7 @@ fn what_cannot_be_compared_is_said() {
     let error = load(vec![nested], &Options::default()).unwrap_err();
     assert!(error.to_string().ends_with("is a directory where a file should be"), "{error}");
     let device = load(inputs(&["/dev/zero", &one]), &Options::default()).unwrap_err();
-    assert!(device.to_string().contains("is a device"), "{device}");
+    assert!(device.to_string().contains("is a character device"), "{device}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) fn read(
             samples.iter().map(|sample| (batch.metric(&sample.metric), sample.value)).collect();
         observation.series = trial.outcome.series;
         observation.notes = trial.outcome.notes;
-        batch.observations.push(observation);
+        batch.observe(observation).map_err(|problem| ImportError::new(origin, problem))?;
     }
     Ok(())
 }

@@ -18,7 +18,9 @@ pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
 pub use local::Local;
-pub use qemu::{Forecast, GuestError, GuestOffer, Guests, guest_part, guests_offered, newest_kernel};
+pub use qemu::{
+    Forecast, GuestError, GuestOffer, Guests, guest_part, guests_offered, newest_kernel, remove_private_cache,
+};
 
 /// Version of request and reply; an agent refuses another one.
 pub const PROTOCOL: u32 = 1;

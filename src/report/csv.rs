@@ -4,6 +4,7 @@ use super::document::Document;
 use super::footnotes::caveat_text;
 use super::words::Names;
 use crate::analyse::{ArmSummary, Comparison, Role, Verdict};
+use crate::sys::csv_cell::written;
 
 /// Heads behind the columns of the factors.
 const HEADS: [&str; 33] = [
@@ -43,7 +44,8 @@ const HEADS: [&str; 33] = [
 ];
 
 /// Writes all comparisons, whatever was asked to be hidden.
-pub(super) fn render(document: &Document<'_>) -> String {
+pub(super) fn render(document: &Document<'_>, raw: bool) -> String {
+    let cell = |cell: String| if raw { cell } else { written(&cell).into_owned() };
     let mut writer = ::csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
     let factors: Vec<&str> = document
         .analysis
@@ -54,9 +56,9 @@ pub(super) fn render(document: &Document<'_>) -> String {
     let heads =
         factors.iter().map(|factor| format!("row.{factor}")).chain(HEADS.iter().map(|&head| head.to_owned()));
     // Writing records into memory cannot fail.
-    let _ = writer.write_record(heads);
+    let _ = writer.write_record(heads.map(cell));
     for comparison in &document.analysis.comparisons {
-        let _ = writer.write_record(record(document, comparison));
+        let _ = writer.write_record(record(document, comparison).into_iter().map(cell));
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }

@@ -100,6 +100,8 @@ pub struct RenderOptions {
     pub colour: bool,
     /// Columns of text and lkml; `None`: 80 and 72. Never less than 60.
     pub width: Option<usize>,
+    /// csv: cells as they are, also those that a spreadsheet would execute.
+    pub raw_cells: bool,
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ pub use format::{Format, Options, RenderOptions, UnknownFormat};
 pub use table::{Table, TableRow};
 pub use words::Tone;
 
+/// Beginning of the line in the head of an HTML report that says who wrote it.
+pub const GENERATOR: &str = "<meta name=\"generator\" content=\"assay";
+
 /// Columns of the text format.
 const TEXT_COLUMNS: usize = 80;
 /// Columns of the lkml format.
@@ -59,7 +62,7 @@ pub fn render_with(document: &Document<'_>, format: Format, options: RenderOptio
         Format::Mmtests => mmtests::render(document),
         Format::Markdown => markdown::render(document),
         Format::Json => json::render(document),
-        Format::Csv => csv::render(document),
+        Format::Csv => csv::render(document, options.raw_cells),
         Format::Html => html::render(document),
     }
 }

@@ -46,13 +46,28 @@ pub fn trusted_directory(path: &Path) -> Result<OwnedFd, Untrusted> {
     walk(&real, &Trusted::now())
 }
 
-/// Opens a directory that only this user can enter (mode 0700), made with its parents where it is missing.
+/// Looks at a directory and all above it; what is not there yet is left out.
 ///
 /// # Errors
-/// [`Untrusted`]: somebody else's, or open to others, or it cannot be made.
-pub fn private_directory(path: &Path) -> Result<OwnedFd, Untrusted> {
+/// As [`trusted_directory`].
+pub fn check(path: &Path) -> Result<(), Untrusted> {
+    let absolute = std::path::absolute(path).map_err(at(path))?;
+    walk(&deepest(&absolute)?.0, &Trusted::now()).map(drop)
+}
+
+/// Opens a directory in which nobody but root and this user can rename or replace anything, made with its parents where it is missing; what
+/// is made only this user can enter.
+///
+/// # Errors
+/// As [`trusted_directory`], or it cannot be made.
+pub fn made_directory(path: &Path) -> Result<OwnedFd, Untrusted> {
+    made(path).map(|(directory, _)| directory)
+}
+
+fn made(path: &Path) -> Result<(OwnedFd, PathBuf), Untrusted> {
     let trusted = Trusted::now();
-    let (mut here, missing) = deepest(path)?;
+    let absolute = std::path::absolute(path).map_err(at(path))?;
+    let (mut here, missing) = deepest(&absolute)?;
     let mut directory = walk(&here, &trusted)?;
     for name in missing {
         here.push(&name);
@@ -62,6 +77,15 @@ pub fn private_directory(path: &Path) -> Result<OwnedFd, Untrusted> {
         }
         directory = step(&directory, &here, Path::new(&name), &trusted)?;
     }
+    Ok((directory, here))
+}
+
+/// Opens a directory that only this user can enter (mode 0700), made with its parents where it is missing.
+///
+/// # Errors
+/// [`Untrusted`]: somebody else's, or open to others, or it cannot be made.
+pub fn private_directory(path: &Path) -> Result<OwnedFd, Untrusted> {
+    let (directory, here) = made(path)?;
     let found = fstat(&directory).map_err(|error| at(&here)(error.into()))?;
     let others = |why: &str| Untrusted::Others { place: here.clone(), why: why.to_owned() };
     if found.st_uid != geteuid().as_raw() {

@@ -11,6 +11,7 @@ use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
 use super::fio_options::{Effect, Takes, fio_option, fio_option_names};
 use super::nearest::nearest;
 use super::variables;
+use crate::sys::regular_file;
 
 /// One `option` or `option=value` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,10 @@ pub struct JobFile {
 
 /// Includes nested deeper are a mistake.
 const MAX_INCLUDE_DEPTH: usize = 16;
+/// Most files that a job includes, each as often as it is.
+const MAX_INCLUDES: usize = 256;
+/// A file with more mistakes is no job: the others are not looked for.
+const MAX_PROBLEMS: usize = 10_000;
 /// An included file larger than this is no job file.
 const MAX_INCLUDE_BYTES: u64 = 1 << 20;
 
@@ -71,7 +76,8 @@ impl JobFile {
     /// Every line that is no part of a job file; a file without a job.
     pub fn parse(text: &str, origin: &str, base_dir: &Path) -> Result<JobFile, WorkloadErrors> {
         let origin: Arc<str> = Arc::from(origin);
-        let mut reader = LineReader { sections: Vec::new(), problems: Vec::new(), open: Vec::new() };
+        let mut reader =
+            LineReader { sections: Vec::new(), problems: Vec::new(), open: Vec::new(), included: 0 };
         reader.read(text, &origin, base_dir);
         if reader.problems.is_empty() && !reader.sections.iter().any(|section| !section.is_global()) {
             let message = if reader.sections.is_empty() {
@@ -276,6 +282,8 @@ struct LineReader {
     problems: Vec<Problem>,
     /// Files being read, to notice one that includes itself.
     open: Vec<PathBuf>,
+    /// Files that were included so far: ones that include others several times are many at once.
+    included: usize,
 }
 
 impl LineReader {
@@ -285,6 +293,9 @@ impl LineReader {
             let line = strip(raw);
             if line.is_empty() {
                 continue;
+            }
+            if self.problems.len() >= MAX_PROBLEMS {
+                return;
             }
             if raw.contains('\0') {
                 self.fault(place, "a zero byte: this is not a text file");
@@ -334,24 +345,18 @@ impl LineReader {
 
     fn include(&mut self, file: &str, place: Place, base_dir: &Path) {
         let path = base_dir.join(file);
-        let refusal = match std::fs::canonicalize(&path)
-            .and_then(|full| Ok((std::fs::metadata(&full)?, full)))
-        {
+        let refusal = match std::fs::canonicalize(&path) {
             Err(error) => Some(format!("cannot include {}: {error}", path.display())),
-            Ok((meta, _)) if !meta.is_file() => {
-                Some(format!("cannot include {}: not a file", path.display()))
-            }
-            Ok((meta, _)) if meta.len() > MAX_INCLUDE_BYTES => {
-                Some(format!("cannot include {}: over 1 MiB, no job file", path.display()))
-            }
-            Ok((_, full)) if self.open.contains(&full) => Some(format!("{} includes itself", path.display())),
+            Ok(full) if self.open.contains(&full) => Some(format!("{} includes itself", path.display())),
             Ok(_) if self.open.len() >= MAX_INCLUDE_DEPTH => {
                 Some("includes are nested too deeply".to_owned())
             }
-            Ok((_, full)) => match std::fs::read_to_string(&full) {
-                Err(error) => Some(format!("cannot include {}: {error}", path.display())),
+            Ok(_) if self.included >= MAX_INCLUDES => Some(format!("over {MAX_INCLUDES} files are included")),
+            Ok(full) => match regular_file::read_text(&full, MAX_INCLUDE_BYTES) {
+                Err(unfit) => Some(format!("cannot include {}: {unfit}", path.display())),
                 Ok(text) => {
                     let directory = full.parent().unwrap_or(base_dir).to_owned();
+                    self.included += 1;
                     self.open.push(full);
                     self.read(&text, &Arc::from(path.to_string_lossy().as_ref()), &directory);
                     self.open.pop();

@@ -47,7 +47,9 @@ fn includes_are_read_in_place_and_cycles_noticed() {
     assert!(file.sections[0].settings[2].place.origin.ends_with("sub/two.inc"));
     assert!(read("[a]\ninclude loop.inc\n").unwrap_err().to_string().contains("includes itself"));
     assert!(read("[a]\ninclude section.inc\n").unwrap_err().to_string().contains("only options"));
-    assert!(read("[a]\ninclude sub\n").unwrap_err().to_string().contains("not a file"));
+    assert!(
+        read("[a]\ninclude sub\n").unwrap_err().to_string().contains("is a directory, not a regular file")
+    );
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn wrong_files(here: &Path) -> Vec<Case> {
         (vec![empty_directory.to_str().unwrap().to_owned(), good.clone()], "without files"),
         (vec![here.join("*.nothing").to_str().unwrap().to_owned(), good.clone()], "no file matches"),
         (vec![here.join("a[").to_str().unwrap().to_owned(), good.clone()], "glob cannot be read"),
-        (vec!["/dev/null".to_owned(), good.clone()], "is a device"),
+        (vec!["/dev/null".to_owned(), good.clone()], "is a character device"),
         (vec!["12345".to_owned(), good.clone()], "assay.db"),
         (vec![good.clone()], "one arm only"),
         (vec![data("fio/failed.json"), data("fio/failed.json")], "every trial in it failed"),

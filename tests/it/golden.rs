@@ -93,9 +93,11 @@ fn colour_only_when_asked() {
     let options = Options::default();
     let document = Document::build(&fixture.0, &fixture.1, &options);
     assert!(!render(&document, Format::Text).contains('\u{1b}'));
-    let coloured = render_with(&document, Format::Text, RenderOptions { colour: true, width: None });
+    let coloured =
+        render_with(&document, Format::Text, RenderOptions { colour: true, ..RenderOptions::default() });
     assert!(coloured.contains("\u{1b}[31m"), "a slower row is red");
-    let narrow = render_with(&document, Format::Text, RenderOptions { colour: false, width: Some(64) });
+    let narrow =
+        render_with(&document, Format::Text, RenderOptions { width: Some(64), ..RenderOptions::default() });
     assert!(narrow.lines().all(|line| line.chars().count() <= 64));
 }
 

@@ -102,6 +102,9 @@ pub struct Args {
     /// Also write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+    /// Replace the file of --html whoever wrote it
+    #[arg(long, requires = "html")]
+    pub(super) force: bool,
     /// Format of the report on standard output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(super) format: Format,

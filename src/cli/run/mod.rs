@@ -21,15 +21,15 @@ pub(super) use session::of_this_store;
 use source::Source;
 
 use crate::cli::Failure;
+use crate::cli::output::Output;
 
 /// Plans, runs and judges an experiment, or goes on with one.
 ///
 /// # Errors
 /// A wrong request before anything was touched (exit code 2); a trial or tool that failed (1).
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if let Some(file) = &args.html {
-        crate::cli::output::can_be_written(file)?;
-    }
+    check_html(args)?;
+    arguments_can_be_kept()?;
     if let Some(id) = args.resume {
         let mut store = args.database.open_existing()?;
         let mut prepared = Prepared::again(args, &store, id)?;
@@ -50,6 +50,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut all = Vec::new();
     let sources = Source::all(args)?;
     let several = sources.len() > 1;
+    for part in sources.iter().filter_map(Source::recipe_name).filter(|_| several) {
+        check_html(&args.of_part(part))?;
+    }
     for source in sources {
         let part = source.recipe_name().filter(|_| several);
         let prepared = place::prepared(args, &source);
@@ -85,6 +88,23 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         prepared.begins_now();
         session::execute(&args, &mut store, &mut prepared, &cancelled)
     })
+}
+
+/// Whether the file of `--html` can be written.
+fn check_html(args: &Args) -> Result<(), Failure> {
+    Output { file: args.html.clone(), force: args.force }.check()
+}
+
+/// A run keeps its command line as text, to be repeated and resumed by it.
+fn arguments_can_be_kept() -> Result<(), Failure> {
+    match std::env::args_os().find(|word| word.to_str().is_none()) {
+        Some(word) => Err(Failure::request(format!(
+            "the argument '{}' is not UTF-8, and a run keeps its command line as text",
+            word.to_string_lossy()
+        ))
+        .hint("rename the file, or go to its directory and give a name below it")),
+        None => Ok(()),
+    }
 }
 
 /// Executes runs, each with its name where it is a part of a recipe, until one fails or the user has enough, which may also be while

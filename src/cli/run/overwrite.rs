@@ -101,7 +101,7 @@ fn changes(file: &PlannedFile) -> bool {
 /// A log of an earlier trial or session is gone on with; nothing in it is lost.
 fn is_an_iolog(path: &Path) -> bool {
     let mut start = [0; 12];
-    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+    crate::sys::regular_file::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
         && &start == b"fio version "
 }
 

@@ -84,7 +84,7 @@ fn tell(args: &Args, prepared: &mut Prepared, refused: &[Failure]) {
     let line = format!("runs on {machine}{device}{because}");
     if !args.quiet {
         let said = hanging(&format!("{}: ", prepared.run.name), &line).join("\n");
-        let _ = writeln!(std::io::stderr(), "{said}");
+        let _ = writeln!(crate::sys::terminal::err(), "{said}");
     }
     prepared.facts.push(("recipe.place", format!("{machine}{device}")));
     prepared.run.notes.push(line);

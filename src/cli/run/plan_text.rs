@@ -16,7 +16,7 @@ use crate::units::{Unit, format_number, pretty_duration};
 /// # Errors
 /// A closed pipe.
 pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::sys::terminal::out();
     let plan = &prepared.plan;
     writeln!(out, "{}: nothing has been run, written or erased", prepared.run.name)?;
     writeln!(out, "\ncells ({})", plan.cells.len())?;

@@ -344,7 +344,8 @@ fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Sur
 /// The command line that repeats this run, its seed in it.
 fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
     let mut words: Vec<String> =
-        std::iter::once("assay".to_owned()).chain(std::env::args().skip(1)).collect();
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    words.insert(0, "assay".to_owned());
     // Of a recipe of several runs this one is repeated.
     let whole = args.file.as_ref().map(|file| file.to_string_lossy().into_owned());
     if let Some(part) = source.recipe_name()

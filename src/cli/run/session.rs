@@ -19,6 +19,7 @@ use crate::plan::Writes;
 use crate::record::RunState;
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
+use crate::sys::terminal::visible_line;
 use crate::target::{self, Session, TargetError, WorkDirectory};
 
 /// Runs what is prepared to its end and reports it; the exit code is design's.
@@ -102,18 +103,22 @@ pub(super) fn database_flag(args: &Args) -> String {
 /// What killed runs have left is listed by the next start.
 fn tell_abandoned(args: &Args, store: &Store) -> anyhow::Result<()> {
     use std::io::Write;
-    let mut told = std::io::stderr();
+    let mut told = crate::sys::terminal::err();
     let (left, unread) = target::abandoned();
     for one in &left {
         let run = of_this_store(one.run(), &args.database.db);
         for path in one.paths() {
-            writeln!(told, "{run} was killed and left {}; `assay cleanup` removes it", path.display())?;
+            writeln!(
+                told,
+                "{run} was killed and left {}; `assay cleanup` removes it",
+                visible_line(&path.to_string_lossy())
+            )?;
         }
     }
     unread.iter().try_for_each(|reason| writeln!(told, "assay: {reason}"))?;
     let named = crate::cli::cleanup::unrecorded(store, &left)?;
     for (run, path) in named.iter().filter(|(_, path)| Path::new(path).join(target::MARK).is_file()) {
-        writeln!(told, "run {run} seems to have left {path}; `assay cleanup` says more")?;
+        writeln!(told, "run {run} seems to have left {}; `assay cleanup` says more", visible_line(path))?;
     }
     Ok(())
 }
@@ -211,7 +216,11 @@ fn trials(
     let mut launcher = prepared.launcher()?;
     if let Some(ahead) = launcher.forecast().filter(|_| !args.quiet) {
         use std::io::Write;
-        writeln!(std::io::stderr(), "trying each target; booting {}", super::plan_text::guests(&ahead))?;
+        writeln!(
+            crate::sys::terminal::err(),
+            "trying each target; booting {}",
+            super::plan_text::guests(&ahead)
+        )?;
     }
     if !rehearsed(&mut launcher, prepared, cancelled)? {
         return Ok(Ending::Interrupted);
@@ -322,7 +331,7 @@ fn forget(store: &Store, id: i64, all_is_gone: bool) -> anyhow::Result<()> {
 fn tell(notes: &[String]) {
     use std::io::Write;
     for note in notes {
-        let _ = writeln!(std::io::stderr(), "assay: {note}");
+        let _ = writeln!(crate::sys::terminal::err(), "assay: {note}");
     }
 }
 

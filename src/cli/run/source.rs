@@ -9,7 +9,11 @@ use super::Args;
 use crate::cli::Failure;
 use crate::cli::recipes::{self, Part};
 use crate::experiment::RecipeTable;
+use crate::sys::regular_file;
 use crate::workload::nearest;
+
+/// A larger file is refused where it is loaded.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Where the experiment of a run is written.
 #[derive(Clone, Debug)]
@@ -33,8 +37,10 @@ impl Source {
         let parts = recipes::parts(&name);
         if file.exists() {
             if !parts.is_empty() && !args.quiet {
-                let _ =
-                    writeln!(std::io::stderr(), "{name} is a file here; the recipe of that name is not used");
+                let _ = writeln!(
+                    crate::sys::terminal::err(),
+                    "{name} is a file here; the recipe of that name is not used"
+                );
             }
             return Ok(vec![Source::File(file.clone())]);
         }
@@ -61,7 +67,7 @@ impl Source {
             Source::Recipe(part) => (part.text.to_owned(), part.name.to_owned()),
             // A file that cannot be read is told where it is loaded.
             Source::File(file) if file.extension().is_some_and(|extension| extension == "toml") => {
-                (std::fs::read_to_string(file).unwrap_or_default(), file.display().to_string())
+                (regular_file::read_text(file, MOST_BYTES).unwrap_or_default(), file.display().to_string())
             }
             Source::File(_) | Source::CommandLine => return Ok(None),
         };

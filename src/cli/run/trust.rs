@@ -16,6 +16,7 @@ use crate::cli::database::wrong;
 use crate::plan::Writes;
 use crate::record::Run;
 use crate::store::Store;
+use crate::sys::terminal::visible_line;
 use crate::target::ClaimedDevice;
 
 /// Shows later that this user began this run on this machine; empty where the user's secret cannot be had.
@@ -84,10 +85,10 @@ pub(super) fn refusal(id: i64) -> Failure {
 /// # Errors
 /// Standard error is closed.
 pub(super) fn say_all(prepared: &Prepared) -> std::io::Result<()> {
-    let mut out = std::io::stderr().lock();
+    let mut out = crate::sys::terminal::err();
     writeln!(out, "--trust: this run is not known as yours; it would")?;
     for line in all(prepared) {
-        writeln!(out, "  {line}")?;
+        writeln!(out, "  {}", visible_line(&line))?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::Args;
 use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::compare::check_primary;
+use crate::cli::output::Output;
 use crate::cli::report::{judge, write};
 use crate::record::{FailureKind, Run, RunState, Status, Trial};
 use crate::report::{self, Document, Format};
@@ -19,15 +20,16 @@ use crate::store::Store;
 pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Analysis> {
     let analysis = judge(run, &analyse::Options::default(), Some(store));
     let document = Document::build(run, &analysis, &report::Options::default());
-    write(&document, Some(args.format), None)?;
+    write(&document, Some(args.format), &Output::default(), false)?;
     if let Some(file) = &args.html {
-        write(&document, Some(Format::Html), Some(file))?;
-        writeln!(std::io::stderr(), "\nreport with pictures: {}", file.display())?;
+        let output = Output { file: Some(file.clone()), force: args.force };
+        write(&document, Some(Format::Html), &output, false)?;
+        writeln!(crate::sys::terminal::err(), "\nreport with pictures: {}", file.display())?;
     } else if run.state == RunState::Finished && !args.quiet {
         let id = run.id.unwrap_or_default();
         let db = super::session::database_flag(args);
         writeln!(
-            std::io::stderr(),
+            crate::sys::terminal::err(),
             "\nrun {id} is stored; with pictures: assay report {id}{db} -o report.html"
         )?;
     }

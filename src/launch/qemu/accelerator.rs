@@ -2,9 +2,8 @@
 //!
 //! Enters: `/dev/kvm`, marks in the cache. Leaves: an [`Accelerator`]; marks. A mark holds until this machine is started again.
 
-use std::path::PathBuf;
-
 use super::cache;
+use crate::sys::regular_file;
 
 /// What executes a guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +40,7 @@ impl Accelerator {
 
     /// Seconds the last guest took to come up here; `None`: there was none yet.
     pub(super) fn last_boot_s(self) -> Option<f64> {
-        let text = std::fs::read_to_string(cache::place("boots").join(self.file())).ok()?;
+        let text = regular_file::read_text(&cache::place("boots")?.join(self.file()), 64).ok()?;
         text.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0)
     }
 
@@ -96,7 +95,7 @@ impl Kvm {
             Kvm::DoesNotRun => {
                 format!(
                     "emulated: /dev/kvm opens, but a guest did not run under it (removing {} tries again)",
-                    cache::place("kvm").display()
+                    marks()
                 )
             }
         }
@@ -106,10 +105,7 @@ impl Kvm {
 /// That guests are emulated although `/dev/kvm` opens, in words: a fall-back is said.
 pub(super) fn fallback(what: &str, remembered: bool) -> String {
     let until = if remembered {
-        format!(
-            ",\n  and until this machine is started again (this tries KVM sooner:\n  rm -r {})",
-            cache::place("kvm").display()
-        )
+        format!(",\n  and until this machine is started again (this tries KVM sooner:\n  rm -r {})", marks())
     } else {
         String::new()
     };
@@ -129,18 +125,23 @@ pub(super) fn remember_that_kvm_does_not_run() {
     mark(DOES_NOT_RUN, "a guest under /dev/kvm did not come up; removing this tries it again\n");
 }
 
-fn mark_file(what: &str) -> PathBuf {
+/// Where the marks are, for people.
+fn marks() -> String {
+    cache::place("kvm").unwrap_or_default().display().to_string()
+}
+
+fn mark_name(what: &str) -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    cache::place("kvm").join(format!("{what}-{}", boot.trim()))
+    format!("{what}-{}", boot.trim())
 }
 
 fn marked(what: &str) -> bool {
-    mark_file(what).exists()
+    cache::place("kvm").is_some_and(|place| place.join(mark_name(what)).exists())
 }
 
 fn mark(what: &str, text: &str) {
     // Not remembering costs the next run the wait, nothing else.
-    let _ = cache::directory("kvm").map(|_| std::fs::write(mark_file(what), text));
+    let _ = cache::directory("kvm").map(|place| std::fs::write(place.join(mark_name(what)), text));
 }
 
 #[cfg(test)]

@@ -1,30 +1,115 @@
 //! Where unpacked kernels and packed initramfs are kept: `$XDG_CACHE_HOME/assay`, by their content.
 //!
-//! Enters: bytes, names. Leaves: digests, directories. Everything here can be removed at any time.
+//! Enters: bytes, names. Leaves: digests, directories. Everything here can be removed at any time. Kernels are booted from here, so
+//! nobody but this user and root may be able to change what is there: otherwise nothing is kept beyond this run.
 
 use std::fs::File;
 use std::hash::Hasher;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use twox_hash::XxHash64;
 
 use super::error::GuestError;
+use crate::sys::regular_file::{self, Unfit};
+use crate::sys::{private_directory, terminal};
 
-/// The directory of this kind of thing, which may not be there.
-pub(super) fn place(kind: &str) -> PathBuf {
-    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = named("XDG_CACHE_HOME")
-        .or_else(|| named("HOME").map(|home| home.join(".cache")))
-        .unwrap_or_else(std::env::temp_dir);
-    base.join("assay").join(kind)
+/// A larger file is no kernel, no package of one and no configuration.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Where the cache is.
+enum Base {
+    /// What lies there was put there by this user or root.
+    Kept(PathBuf),
+    /// Somebody else may change what lies where it would be, for this reason; or there is no such place.
+    Unsafe(String),
+}
+
+fn base() -> &'static Base {
+    static BASE: OnceLock<Base> = OnceLock::new();
+    BASE.get_or_init(|| match usual() {
+        None => Base::Unsafe("neither XDG_CACHE_HOME nor HOME says where a cache may be".to_owned()),
+        Some(path) => match private_directory::check(&path) {
+            Ok(()) => Base::Kept(path),
+            Err(why) => Base::Unsafe(format!("the cache {} is not used: {why}", path.display())),
+        },
+    })
+}
+
+/// An absolute path in the environment: as the XDG specification has it, a relative one counts for nothing.
+fn named(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// `~/.cache/assay/kernels`, where people put packages, root too; `None`: `XDG_CACHE_HOME` names another place, or it is not safe.
+pub(super) fn put_by_hand() -> Option<PathBuf> {
+    let place = named("HOME").filter(|_| named("XDG_CACHE_HOME").is_none())?.join(".cache/assay/kernels");
+    private_directory::check(&place).is_ok().then_some(place)
+}
+
+/// `$XDG_CACHE_HOME/assay`; else root's is `/var/cache/assay`, whoever's home directory `HOME` names, and a user's `~/.cache/assay`.
+fn usual() -> Option<PathBuf> {
+    let own = || match rustix::process::geteuid().is_root() {
+        true => Some(PathBuf::from("/var/cache")),
+        false => named("HOME").map(|home| home.join(".cache")),
+    };
+    named("XDG_CACHE_HOME").or_else(own).map(|base| base.join("assay"))
+}
+
+/// The directory that takes the cache's place while this process lives.
+static PRIVATE: Mutex<Option<tempfile::TempDir>> = Mutex::new(None);
+
+fn private() -> MutexGuard<'static, Option<tempfile::TempDir>> {
+    PRIVATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what was kept in place of a cache that is not safe; asked at the end of the program.
+pub fn remove_private_cache() {
+    drop(private().take());
+}
+
+/// The directory of this kind of thing, which may not be there; `None`: nothing is kept.
+pub(super) fn place(kind: &str) -> Option<PathBuf> {
+    match base() {
+        Base::Kept(path) => Some(path.join(kind)).filter(|path| private_directory::check(path).is_ok()),
+        Base::Unsafe(_) => private().as_ref().map(|place| place.path().join(kind)),
+    }
 }
 
 /// The directory of this kind of thing, made if need be.
 pub(super) fn directory(kind: &str) -> Result<PathBuf, GuestError> {
-    let directory = place(kind);
+    if let Base::Kept(path) = base() {
+        let directory = path.join(kind);
+        let made = private_directory::made_directory(&directory).map(drop).map_err(std::io::Error::other);
+        return made.map(|()| directory.clone()).map_err(GuestError::io("cannot keep kernels in", directory));
+    }
+    let mut private = private();
+    let failed = GuestError::io("cannot make a directory in", std::env::temp_dir());
+    let place = match private.take() {
+        Some(place) => place,
+        None => {
+            let own = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            let made = tempfile::Builder::new().prefix("assay-cache-").permissions(own).tempdir();
+            let place = made.map_err(failed)?;
+            private_directory::check(place.path())
+                .map_err(std::io::Error::other)
+                .map_err(GuestError::io("cannot keep kernels in", place.path()))?;
+            if let Base::Unsafe(why) = base() {
+                // Nobody to tell is no reason to end a run.
+                let _ = writeln!(
+                    terminal::err(),
+                    "assay: {why};\n  what it would keep is in {} until this run ends",
+                    place.path().display()
+                );
+            }
+            place
+        }
+    };
+    let directory = place.path().join(kind);
+    *private = Some(place);
     std::fs::create_dir_all(&directory).map_err(GuestError::io("cannot make", &directory))?;
     Ok(directory)
 }
@@ -35,8 +120,11 @@ pub(super) fn digits(hasher: &XxHash64) -> String {
 }
 
 /// The digest of a whole file.
-pub(super) fn digest_of(path: &Path) -> std::io::Result<String> {
-    let (mut file, mut hasher) = (File::open(path)?, XxHash64::with_seed(0));
+pub(super) fn digest_of(path: &Path) -> Result<String, Unfit> {
+    let (mut file, mut hasher) = (regular_file::open(path)?, XxHash64::with_seed(0));
+    if file.metadata()?.len() > MOST_BYTES {
+        return Err(Unfit::TooLarge { limit_bytes: MOST_BYTES });
+    }
     let mut chunk = vec![0_u8; 1 << 20];
     loop {
         match file.read(&mut chunk)? {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::sys::regular_file::Unfit;
+
 /// What kept a guest from being made or from answering.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
@@ -94,6 +96,18 @@ impl GuestError {
     ) -> impl FnOnce(std::io::Error) -> GuestError {
         let path = path.into();
         move |source| GuestError::Io { what, path, source }
+    }
+
+    /// The same of a file that somebody named.
+    pub(super) fn unfit(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(Unfit) -> GuestError {
+        let path = path.into();
+        move |unfit| {
+            let source = match unfit {
+                Unfit::Io(error) => error,
+                other => std::io::Error::other(other.to_string()),
+            };
+            GuestError::Io { what, path, source }
+        }
     }
 
     /// Whether the kernel ran into a breakpoint that it knew nothing of. It puts them into its text while it changes that

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -12,11 +12,13 @@ use twox_hash::XxHash64;
 
 use super::cache;
 use super::cpio::{Entry, archive};
+use super::decompressed::MOST_BYTES;
 use super::elf;
 use super::error::GuestError;
 use super::kernel_image::KernelImage;
-use super::modules::ModuleSet;
+use super::modules::{MOST_LIST, ModuleSet};
 use super::needs::Needs;
+use crate::sys::regular_file;
 
 /// Where the guest finds the names of the modules to load first, a line each.
 pub(super) const LOADED: &str = "/etc/assay-modules";
@@ -52,12 +54,12 @@ pub(super) fn packed(kernel: &KernelImage, needs: &Needs) -> Result<PathBuf, Gue
     files.extend(used);
     files.extend([PathBuf::from("/etc/mke2fs.conf")].into_iter().filter(|path| path.exists()));
     for path in needs.files.iter().map(|path| within(path)) {
-        let bytes = std::fs::read(&path).map_err(GuestError::io("cannot read", &path))?;
+        let bytes = regular_file::read(&path, MOST_BYTES).map_err(GuestError::unfit("cannot read", &path))?;
         entries.insert(path.to_string_lossy().into_owned(), Entry::File(bytes, 0o644));
     }
     for path in files {
         let path = within(&path);
-        let bytes = std::fs::read(&path).map_err(GuestError::io("cannot read", &path))?;
+        let bytes = regular_file::read(&path, MOST_BYTES).map_err(GuestError::unfit("cannot read", &path))?;
         entries.insert(path.to_string_lossy().into_owned(), Entry::File(bytes, 0o755));
     }
     surroundings(&mut entries, needs);
@@ -99,7 +101,7 @@ fn add_modules(entries: &mut BTreeMap<String, Entry>, kernel: &KernelImage, set:
         entries.insert(format!("{root}/{}", module.path), Entry::File(module.bytes.clone(), 0o644));
     }
     let built_in = kernel.modules.as_ref().map(|place| place.join("modules.builtin"));
-    let built_in = built_in.and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let built_in = built_in.and_then(|path| regular_file::read(&path, MOST_LIST).ok()).unwrap_or_default();
     let texts = [
         ("modules.dep", set.dependencies().into_bytes()),
         ("modules.alias", set.aliases().into_bytes()),
@@ -126,9 +128,10 @@ fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>, GuestError> {
 
 /// The program that a script is run by.
 fn interpreter(program: &Path) -> Option<PathBuf> {
-    let file = std::fs::File::open(program).ok()?;
+    let file = regular_file::open(program).ok()?;
     let mut first = Vec::new();
-    std::io::BufReader::new(file).read_until(b'\n', &mut first).ok()?;
+    // As the kernel: no longer line names an interpreter.
+    std::io::BufReader::new(file).take(256).read_until(b'\n', &mut first).ok()?;
     let line = String::from_utf8_lossy(first.strip_prefix(b"#!")?).into_owned();
     let mut words = line.split_whitespace();
     let named = words.next()?;

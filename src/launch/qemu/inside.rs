@@ -23,7 +23,8 @@ const SEARCHED: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 /// that was started by a user.
 #[must_use]
 pub fn guest_part() -> Option<u8> {
-    let mut arguments = std::env::args();
+    // What is not UTF-8 is a user's, and no name of a module.
+    let mut arguments = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let name = arguments.next()?;
     if name == "/init" && std::process::id() == 1 {
         return Some(init());

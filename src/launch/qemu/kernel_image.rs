@@ -3,17 +3,13 @@
 //! Enters: the path of an image or of a Debian package. Leaves: a [`KernelImage`]; a package is unpacked into the cache, never installed.
 //! The header of an image: Documentation/arch/x86/boot.rst.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use super::cache;
 use super::error::GuestError;
-
-/// How long a directory that nobody holds may have been made by somebody who is about to.
-const ABANDONED: Duration = Duration::from_secs(60);
+use super::package::unpacked;
+use crate::sys::regular_file;
 
 /// What is booted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +31,7 @@ impl KernelImage {
     /// [`GuestError`]: unreadable, or no kernel.
     pub(super) fn open(path: &Path) -> Result<KernelImage, GuestError> {
         let mut start = [0_u8; 8];
-        let mut file = File::open(path).map_err(GuestError::io("cannot open", path))?;
+        let mut file = regular_file::open(path).map_err(GuestError::unfit("cannot open", path))?;
         let is_package = file.read_exact(&mut start).is_ok() && &start == b"!<arch>\n";
         let image = if is_package { image_in(&unpacked(path)?, path)? } else { path.to_owned() };
         let release = release_of(&image)?;
@@ -61,7 +57,7 @@ fn modules_of(directory: &Path, release: &str) -> Option<PathBuf> {
 /// The release in the header of an x86 image.
 fn release_of(image: &Path) -> Result<String, GuestError> {
     let wrong = |found: &str| GuestError::NoKernel { path: image.to_owned(), found: found.to_owned() };
-    let mut file = File::open(image).map_err(GuestError::io("cannot open", image))?;
+    let mut file = regular_file::open(image).map_err(GuestError::unfit("cannot open", image))?;
     let mut header = [0_u8; 0x210];
     file.read_exact(&mut header).map_err(|_| wrong("too short for a kernel"))?;
     if header.starts_with(b"\x7fELF") {
@@ -87,50 +83,16 @@ fn image_in(root: &Path, package: &Path) -> Result<PathBuf, GuestError> {
     let entries = std::fs::read_dir(root.join("boot")).into_iter().flatten().flatten();
     let mut images: Vec<PathBuf> = entries
         .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz")))
+        .filter(|path| {
+            path.is_file()
+                && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))
+        })
         .collect();
     images.sort();
     images.pop().ok_or_else(|| GuestError::NoKernel {
         path: package.to_owned(),
         found: "a package without boot/vmlinuz-*".to_owned(),
     })
-}
-
-/// The directory a package is unpacked in; done once for each content.
-fn unpacked(package: &Path) -> Result<PathBuf, GuestError> {
-    let digest = cache::digest_of(package).map_err(GuestError::io("cannot read", package))?;
-    let place = cache::directory("kernels")?;
-    let root = place.join(&digest);
-    if root.is_dir() {
-        return Ok(root);
-    }
-    cache::remove_abandoned(&place, ABANDONED);
-    // Whole or not there: two assays may unpack the same package at the same time.
-    let partial =
-        tempfile::tempdir_in(&place).map_err(GuestError::io("cannot make a directory in", &place))?;
-    // Held until it has its name: who finds it unlocked may take it for left behind.
-    let _held = cache::hold(partial.path()).map_err(GuestError::io("cannot lock", partial.path()))?;
-    let mut command = Command::new("dpkg-deb");
-    command.arg("-x").arg(package).arg(partial.path()).stdin(Stdio::null());
-    let output = command.output().map_err(|_| GuestError::NoProgram {
-        program: "dpkg-deb".to_owned(),
-        purpose: format!("unpack {}", package.display()),
-        hint: "install dpkg, or unpack the package elsewhere and give the path of its vmlinuz".to_owned(),
-    })?;
-    if !output.status.success() {
-        let output = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(GuestError::Failed { command: format!("dpkg-deb -x {}", package.display()), output });
-    }
-    let partial = partial.keep();
-    match std::fs::rename(&partial, &root) {
-        Err(error) if !root.is_dir() => Err(GuestError::io("cannot make", &root)(error)),
-        Err(_) => {
-            // Another one was faster; its work is as good.
-            let _ = std::fs::remove_dir_all(partial);
-            Ok(root)
-        }
-        Ok(()) => Ok(root),
-    }
 }
 
 #[cfg(test)]

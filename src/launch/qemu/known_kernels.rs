@@ -30,14 +30,16 @@ struct Places {
     /// Images that somebody points at.
     beside: Option<PathBuf>,
     /// Packages as they were unpacked, a directory each.
-    unpacked: PathBuf,
+    unpacked: Option<PathBuf>,
 }
 
 impl Places {
     /// `target/kernels` (where `make kernels` puts them), `~/.cache/assay/kernels` and `/boot`.
     fn here(beside: Option<&Path>) -> Places {
         let cached = cache::place("kernels");
-        let put = vec![PathBuf::from("target/kernels"), cached.clone(), PathBuf::from("/boot")];
+        let mut put = vec![PathBuf::from("target/kernels"), PathBuf::from("/boot")];
+        let by_hand = cache::put_by_hand().filter(|place| Some(place) != cached.as_ref());
+        put.splice(1..1, cached.iter().cloned().chain(by_hand));
         Places { put, beside: beside.map(Path::to_owned), unpacked: cached }
     }
 
@@ -46,7 +48,8 @@ impl Places {
         let mut found: Vec<KnownKernel> =
             self.put.iter().flat_map(|place| in_directory(place, true)).collect();
         found.extend(self.beside.iter().flat_map(|place| in_directory(place, false)));
-        let unpacked = entries(&self.unpacked).into_iter().map(|package| package.join("boot"));
+        let unpacked =
+            self.unpacked.iter().flat_map(|place| entries(place)).map(|package| package.join("boot"));
         found.extend(unpacked.flat_map(|boot| in_directory(&boot, false)));
         // Stable: the first of a release stays.
         found.sort_by(|a, b| {
@@ -148,7 +151,7 @@ mod tests {
 
     fn places(root: &Path) -> Places {
         let put = ["packages", "cache", "boot"].map(|name| root.join(name)).to_vec();
-        Places { put, beside: Some(root.join("mine")), unpacked: root.join("cache") }
+        Places { put, beside: Some(root.join("mine")), unpacked: Some(root.join("cache")) }
     }
 
     fn newest_name(places: &Places) -> Option<String> {

@@ -7,6 +7,7 @@ mod accelerator;
 mod cache;
 mod channel;
 mod cpio;
+mod decompressed;
 mod elf;
 mod error;
 mod guest;
@@ -19,7 +20,9 @@ mod modprobe;
 mod modules;
 mod needs;
 mod offer;
+mod package;
 mod room;
+mod tar;
 mod vmlinux;
 
 use std::io::Write;
@@ -32,6 +35,7 @@ use crate::record::HostFacts;
 use crate::target::{Disturbance, GuestSettings, Interference};
 
 use accelerator::Accelerator;
+pub use cache::remove_private_cache;
 pub use error::GuestError;
 use guest::{Ended, Guest};
 pub use inside::guest_part;
@@ -143,7 +147,7 @@ impl Guests {
                 if mute {
                     accelerator::remember_that_kvm_does_not_run();
                 }
-                let _ = writeln!(std::io::stderr(), "{}", accelerator::fallback(&what, mute));
+                let _ = writeln!(crate::sys::terminal::err(), "{}", accelerator::fallback(&what, mute));
                 self.accelerator = Accelerator::Tcg;
                 self.kinds.iter_mut().for_each(|kind| kind.running = None);
                 self.boot(at, directory, cancelled)
@@ -296,7 +300,7 @@ impl Launcher for Guests {
             match self.asked(at, request, directory, cancelled) {
                 // A trial that was lost so is a failed one, and may be tried again as such.
                 Err(Ended::Dead(error)) if self.may_be_booted_again(&error, request.rehearsal) => {
-                    let _ = writeln!(std::io::stderr(), "{}", accelerator::BOOTED_AGAIN);
+                    let _ = writeln!(crate::sys::terminal::err(), "{}", accelerator::BOOTED_AGAIN);
                     self.kinds[at].booted_again = true;
                 }
                 Err(ended) => return of_ended(ended),

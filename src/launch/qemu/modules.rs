@@ -7,9 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::decompressed::{self, MOST_BYTES};
 use super::elf;
 use super::error::GuestError;
 use super::kernel_image::KernelImage;
+use crate::sys::regular_file;
+
+/// Most bytes of the list of what is built in.
+pub(super) const MOST_LIST: u64 = 16 << 20;
+/// Most modules of a guest, and most bytes of them: a filesystem with all its drivers has dozens.
+const MOST_MODULES: usize = 500;
+const MOST_MODULES_BYTES: usize = 256 << 20;
 
 /// How a missing driver is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +66,14 @@ impl ModuleSet {
     /// One that is needed is neither built in nor there; a file cannot be read.
     pub(super) fn of(kernel: &KernelImage, wanted: &[(String, Need)]) -> Result<ModuleSet, GuestError> {
         let Some(root) = &kernel.modules else { return Ok(ModuleSet::default()) };
-        let built_in = std::fs::read_to_string(root.join("modules.builtin")).unwrap_or_default();
+        let built_in = regular_file::read_text(&root.join("modules.builtin"), MOST_LIST).unwrap_or_default();
         let mut finder = Finder {
             root,
             files: files(root),
             built_in: built_in.lines().map(name_of).collect(),
             found: ModuleSet::default(),
             visited: BTreeSet::new(),
+            bytes: 0,
         };
         for (name, need) in wanted {
             let there = finder.visit(&plain(name))?;
@@ -121,6 +130,8 @@ struct Finder<'f> {
     built_in: BTreeSet<String>,
     found: ModuleSet,
     visited: BTreeSet<String>,
+    /// Of all modules so far.
+    bytes: usize,
 }
 
 impl Finder<'_> {
@@ -131,6 +142,11 @@ impl Finder<'_> {
             return Ok(true);
         }
         let bytes = unpacked(&file)?;
+        self.bytes += bytes.len();
+        if self.visited.len() > MOST_MODULES || self.bytes > MOST_MODULES_BYTES {
+            let what = format!("the modules of {} are too many for a guest's memory", self.root.display());
+            return Err(GuestError::NotCopied { what });
+        }
         let information = elf::modinfo(&bytes);
         let values = |key: &'static str| {
             information.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
@@ -186,19 +202,20 @@ fn unpacked(file: &Path) -> Result<Vec<u8>, GuestError> {
         Some("xz") => "xz",
         Some("zst") => "zstd",
         Some("gz") => "gzip",
-        _ => return std::fs::read(file).map_err(GuestError::io("cannot read", file)),
+        _ => return regular_file::read(file, MOST_BYTES).map_err(GuestError::unfit("cannot read", file)),
     };
-    let output = Command::new(program).arg("-dcq").arg(file).stdin(Stdio::null()).output();
-    let output = output.map_err(|_| GuestError::NoProgram {
-        program: program.to_owned(),
-        purpose: format!("unpack {}", file.display()),
-        hint: format!("install {}", if program == "xz" { "xz-utils" } else { program }),
-    })?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
+    let packed = regular_file::open(file).map_err(GuestError::unfit("cannot read", file))?;
     let command = format!("{program} -dc {}", file.display());
-    Err(GuestError::Failed { command, output: String::from_utf8_lossy(&output.stderr).trim().to_owned() })
+    match decompressed::output(Command::new(program).arg("-dcq").stdin(Stdio::from(packed))) {
+        Ok((bytes, _, status)) if status.success() => Ok(bytes),
+        Ok((_, output, _)) => Err(GuestError::Failed { command, output }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(GuestError::NoProgram {
+            program: program.to_owned(),
+            purpose: format!("unpack {}", file.display()),
+            hint: format!("install {}", if program == "xz" { "xz-utils" } else { program }),
+        }),
+        Err(error) => Err(GuestError::Failed { command, output: error.to_string() }),
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::error::GuestError;
 use super::modules::Need;
 use crate::engine;
 use crate::launch::Request;
+use crate::sys::regular_file;
 use crate::target::find_system_program;
 use crate::target::{Device, DeviceKind, Filesystem, GuestSettings, TargetSettings};
 
@@ -257,7 +258,8 @@ impl Needs {
     /// Programs that a script may call: every word of it that is one.
     fn called_by(&mut self, script: &Path, bytes: u64) {
         const MOST: u64 = 64 << 10;
-        let text = if bytes <= MOST { std::fs::read(script).unwrap_or_default() } else { Vec::new() };
+        let text =
+            if bytes <= MOST { regular_file::read(script, MOST).unwrap_or_default() } else { Vec::new() };
         if text.starts_with(b"#!") {
             let text = String::from_utf8_lossy(&text);
             let words = text.split(|c: char| !(c.is_alphanumeric() || "_-.+".contains(c)));

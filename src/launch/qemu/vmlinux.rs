@@ -7,7 +7,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::decompressed::{self, MOST_BYTES};
 use super::{cache, elf};
+use crate::sys::regular_file;
 
 /// XEN_ELFNOTE_PHYS32_ENTRY.
 const PVH_ENTRY: u64 = 18;
@@ -28,7 +30,7 @@ pub(super) fn unpacked(image: &Path) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    let kernel = decompressed(payload(&std::fs::read(image).ok()?)?)?;
+    let kernel = decompressed(payload(&regular_file::read(image, MOST_BYTES).ok()?)?)?;
     if !elf::has_note(&kernel, b"Xen\0", PVH_ENTRY) {
         return None;
     }
@@ -51,21 +53,21 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
         0 => 4,
         count => usize::from(*count),
     };
-    let start = (sectors + 1) * 512 + number(0x248)?;
+    let start = ((sectors + 1) * 512).checked_add(number(0x248)?)?;
     image.get(start..start.checked_add(number(0x24c)?)?)
 }
 
 fn decompressed(payload: &[u8]) -> Option<Vec<u8>> {
     let (_, words) = PROGRAMS.iter().find(|(start, _)| payload.starts_with(start))?;
     // The build appends the size, which zstd takes for another frame.
-    let payload = if words[0] == "zstd" { payload.get(..payload.len() - 4)? } else { payload };
+    let payload = if words[0] == "zstd" { payload.get(..payload.len().checked_sub(4)?)? } else { payload };
     let mut file = tempfile::tempfile().ok()?;
     file.write_all(payload).ok()?;
     file.seek(SeekFrom::Start(0)).ok()?;
-    let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::from(file)).output().ok()?;
+    let mut command = Command::new(words[0]);
+    let (bytes, _, status) = decompressed::output(command.args(&words[1..]).stdin(Stdio::from(file))).ok()?;
     // gzip warns (2) of what follows its data.
-    (output.status.success() || words[0] == "gzip" && output.status.code() == Some(2))
-        .then_some(output.stdout)
+    (status.success() || words[0] == "gzip" && status.code() == Some(2)).then_some(bytes)
 }
 
 #[cfg(test)]

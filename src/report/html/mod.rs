@@ -4,6 +4,7 @@
 mod figures;
 mod sections;
 
+use super::GENERATOR;
 use super::document::Document;
 use super::html_text::escape;
 use super::picture;
@@ -35,7 +36,7 @@ fn head(out: &mut String, document: &Document<'_>) {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n{GENERATOR}\">\n\
          <title>{title}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n\
          <p class=\"summary\">{}</p>\n</header>\n",
         include_str!("page.css"),
