@@ -27,7 +27,8 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let targets = crate::target::abandoned_targets();
     // Without a store there can still be devices of a run in another.
-    let store = match args.database.open_existing() {
+    let opened = if args.dry_run { args.database.read() } else { args.database.open_existing() };
+    let store = match opened {
         Err(_) if !targets.is_empty() => None,
         other => Some(other?),
     };

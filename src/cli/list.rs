@@ -22,7 +22,7 @@ pub struct Args {
 /// # Errors
 /// A store that cannot be read.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let runs = args.database.open_existing()?.list().map_err(|error| wrong(&error))?;
+    let runs = args.database.read()?.list().map_err(|error| wrong(&error))?;
     let mut out = std::io::stdout().lock();
     if args.json {
         for run in &runs {

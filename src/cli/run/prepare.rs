@@ -121,21 +121,14 @@ impl Prepared {
     /// # Errors
     /// A [`Failure`] with exit code 2: no such run, finished already, being executed, or of another assay.
     pub(super) fn again(args: &Args, store: &Store, id: i64) -> Result<Prepared, Failure> {
-        let run = store.load_run(id).map_err(|error| wrong(&error))?;
         let owner = store.owner(id).map_err(|error| wrong(&error))?;
         if crate::host::process_lives(&owner) {
-            let pid = owner.split_whitespace().next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
-            return Err(wrong(&StoreError::Busy { run: id, pid }));
+            return Err(busy(id, &owner));
         }
-        // Killed after its last trial, it is finished but has not put everything back yet.
-        let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
-        // What failed may have been mended since then.
-        let may_be_made_good = run.failures().any(Trial::is_lasting);
-        let untidy = leftovers.iter().any(|(run, _)| *run == id);
-        if run.state == RunState::Finished && !untidy && !may_be_made_good {
-            return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
-                .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
-        }
+        unfinished(store, id)?;
+        take_over(store, id, &owner)?;
+        // Again: until now another process could have gone on with it.
+        let run = unfinished(store, id)?;
         let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
             Failure::request(format!(
                 "run {id} cannot be resumed: its experiment is of another assay ({error})"
@@ -166,6 +159,37 @@ impl Prepared {
     pub(super) fn begins_now(&mut self) {
         self.run.started_unix_ns = now_unix_ns();
     }
+}
+
+/// The run, unless nothing of it is left to do.
+fn unfinished(store: &Store, id: i64) -> Result<Run, Failure> {
+    let run = store.load_run(id).map_err(|error| wrong(&error))?;
+    // Killed after its last trial, it is finished but has not put everything back yet.
+    let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
+    // What failed may have been mended since then.
+    let may_be_made_good = run.failures().any(Trial::is_lasting);
+    let untidy = leftovers.iter().any(|(run, _)| *run == id);
+    if run.state == RunState::Finished && !untidy && !may_be_made_good {
+        return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
+            .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
+    }
+    Ok(run)
+}
+
+/// Makes this process the owner of a run that had `owner` when it was looked at.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: another process was faster.
+pub(super) fn take_over(store: &Store, id: i64, owner: &str) -> Result<(), Failure> {
+    store.take_over(id, owner, &crate::host::this_process()).map_err(|error| match error {
+        StoreError::TakenOver { run, owner } => busy(run, &owner),
+        other => wrong(&other),
+    })
+}
+
+fn busy(run: i64, owner: &str) -> Failure {
+    let pid = owner.split_whitespace().next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
+    wrong(&StoreError::Busy { run, pid })
 }
 
 /// The options the run was begun with.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::prepare::Prepared;
+use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
 use super::{Args, verdict};
 use crate::cli::Failure;
@@ -38,7 +38,8 @@ pub(super) fn execute(
         // The store may be what failed; the first error is the one to tell.
         let _ = store.set_state(id, RunState::Failed);
     }
-    let put_back = put_back(store, id);
+    let put_back =
+        put_back(store, id).and_then(|()| Ok(store.set_owner(id, "").map_err(|error| wrong(&error))?));
     let ending = result?;
     put_back?;
     verdict::primary_is_known(&prepared.run)?;
@@ -125,12 +126,13 @@ fn begin(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
             facts.0.extend(place.map(crate::host::path_facts).unwrap_or_default().0);
             prepared.facts.iter().for_each(|(name, value)| facts.set(*name, value));
             prepared.run.facts.push(facts);
-            store.insert_run(&prepared.run).map_err(failed)?
+            let id = store.insert_run(&prepared.run).map_err(failed)?;
+            take_over(store, id, "")?;
+            id
         }
     };
     prepared.run.id = Some(id);
     prepared.run.state = RunState::Running;
-    store.set_owner(id, &crate::host::this_process()).map_err(failed)?;
     for path in prepared.work.iter().chain(&new_files(prepared)) {
         store.add_leftover(id, &path.to_string_lossy()).map_err(failed)?;
     }
@@ -243,14 +245,13 @@ fn rehearsed(
     Ok(true)
 }
 
-/// Removes everything the run wrote down that it would make.
+/// Removes everything that the run, which is this process's, wrote down that it would make.
 pub(super) fn put_back(store: &Store, id: i64) -> anyhow::Result<()> {
     let failed = |error| wrong(&error);
     for (_, path) in store.leftovers().map_err(failed)?.into_iter().filter(|(run, _)| *run == id) {
         tell(&target::remove(Path::new(&path)).map_err(|error| not_removed(Path::new(&path), &error))?);
         store.remove_leftover(id, &path).map_err(failed)?;
     }
-    store.set_owner(id, "").map_err(failed)?;
     Ok(())
 }
 
