@@ -16,8 +16,10 @@ use super::allowance::{Allowance, LONGEST_VALUE, STEPS_A_TICK};
 /// How long a writer waits for its turn: sixteen others may each take seconds to commit on a slow disk.
 const WRITER_WAITS: Duration = Duration::from_secs(300);
 const READER_WAITS: Duration = Duration::from_secs(60);
-/// Memory that SQLite may take in this process, whatever a file makes it do.
-const MOST_MEMORY: i64 = 256 << 20;
+/// Memory that SQLite may take in this process: a key of any length is read whole before its length is looked at.
+const MOST_MEMORY: i64 = 320 << 20;
+/// The longest statement, also of the schema of a file.
+const LONGEST_SQL: i32 = 1 << 20;
 /// More than the tables and indices of any schema of assay.
 const MOST_IN_SCHEMA: i32 = 200;
 
@@ -70,6 +72,7 @@ fn trust_nothing(connection: &mut Connection, allowance: &Allowance) -> rusqlite
     }
     let longest = i32::try_from(LONGEST_VALUE).unwrap_or(i32::MAX);
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, LONGEST_SQL)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     connection.set_limit(Limit::SQLITE_LIMIT_SCHEMA, MOST_IN_SCHEMA)?;
     connection.progress_handler(STEPS_A_TICK, Some(allowance.ticker()))?;

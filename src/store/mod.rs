@@ -276,7 +276,7 @@ fn problem(path: &Path, source: rusqlite::Error) -> StoreError {
         _ => match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => StoreError::NotAStore { path, why: "no SQLite file".to_owned() },
             Some(ErrorCode::TooBig) => too_much("a value in it is larger than 64 MiB"),
-            Some(ErrorCode::OutOfMemory) => too_much("it takes more memory than any store needs"),
+            Some(ErrorCode::OutOfMemory) => too_much("a value in it takes more memory than any of assay's"),
             Some(ErrorCode::OperationInterrupted) => too_much("it takes more time than any run needs"),
             Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { path, what: source.to_string() },
             _ => StoreError::Sqlite { path, source },

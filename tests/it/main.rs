@@ -9,6 +9,7 @@
 )]
 
 mod agreement;
+mod attacks;
 mod bad_inputs;
 mod browser;
 mod compare;
