@@ -212,8 +212,8 @@ fn beside(path: &Path, store: &Vetted) -> Result<(), StoreError> {
     }
 }
 
-/// A journal begins with its magic number, or with zeros until it counts. One that ends with the name of a further file makes SQLite
-/// delete that file.
+/// A journal begins with its magic number, or with zeros until it counts. One that ends with the name of a further file is of a
+/// transaction over several databases, which assay never makes, and would have SQLite read and delete that file.
 fn wrong_journal(file: &File) -> Option<&'static str> {
     let length = file.metadata().map_or(0, |found| found.len());
     let mut word = [0; 8];
