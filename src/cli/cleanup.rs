@@ -35,7 +35,8 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (left, unread) = crate::target::abandoned();
     // Without a store there can still be what a run in another has left.
-    let store = match args.database.open_existing() {
+    let opened = if args.dry_run { args.database.read() } else { args.database.open_existing() };
+    let store = match opened {
         Err(_) if !left.is_empty() => None,
         other => Some(other?),
     };

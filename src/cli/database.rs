@@ -32,7 +32,15 @@ impl Database {
         Store::open(&self.db).map_err(|error| wrong(&error))
     }
 
-    /// Opens the store that must exist.
+    /// Opens the store, which must exist, to read; nothing of it is changed.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2.
+    pub fn read(&self) -> Result<Store, Failure> {
+        Store::read(&self.db).map_err(|error| wrong(&error))
+    }
+
+    /// Opens the store, which must exist, to write.
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2.
@@ -64,7 +72,7 @@ impl Database {
         if let Ok(id) = name.parse::<i64>()
             && !Path::new(name).exists()
         {
-            return load(&self.open_existing()?, id).map_err(|error| wrong(&error));
+            return load(&self.read()?, id).map_err(|error| wrong(&error));
         }
         crate::import::load_export(Path::new(name)).map_err(|error| {
             Failure::request(error)
@@ -87,17 +95,32 @@ pub(super) fn wrong(error: &StoreError) -> Failure {
     };
     match error {
         StoreError::Missing(_) => failure.hint("--db FILE or ASSAY_DB says where it is"),
-        StoreError::NotAStore { .. } => failure.hint("name another file with --db, or move this one away"),
+        StoreError::NotAStore { .. } => {
+            failure.hint("--db names a store that assay made, or a file that does not exist yet")
+        }
+        StoreError::Io { .. } | StoreError::ReadOnly(_) => {
+            failure.hint("--db names a store that you may use, or a file that you may make")
+        }
+        StoreError::HalfWritten(path) => failure.hint(format!(
+            "copy {} and its -journal to a directory of yours, and name the copy with --db",
+            path.display()
+        )),
+        StoreError::Older { path, .. } => {
+            failure.hint(format!("assay cleanup --db {} migrates it", path.display()))
+        }
         StoreError::Newer { .. } => failure.hint("update assay, or name another file with --db"),
         StoreError::UnknownRun { .. } => failure.hint("`assay list` shows the runs"),
         StoreError::Damaged { .. } => {
             failure.hint("the other runs of the store are not affected; see `assay list`")
         }
-        StoreError::Busy { .. } => failure.hint("wait for it, or stop it with Ctrl-C or kill"),
-        StoreError::Sqlite { path, .. } if sqlite == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
-            let path = path.display();
-            failure.hint(format!("the file is damaged; `sqlite3 {path} .recover` saves what can be read"))
+        StoreError::Busy { .. } | StoreError::TakenOver { .. } => {
+            failure.hint("wait for it, or stop it with Ctrl-C or kill")
         }
+        StoreError::TooMuch { path, .. } | StoreError::Corrupt { path, .. } => {
+            failure.hint(format!("`sqlite3 {} .recover` saves what can be read", path.display()))
+        }
+        StoreError::Sqlite { path, .. } if sqlite == Some(rusqlite::ErrorCode::DatabaseBusy) => failure
+            .hint(format!("another program holds {}; `fuser {}` names it", path.display(), path.display())),
         StoreError::Sqlite { path, .. } => {
             failure.hint(format!("is {} writable, and is there space left?", path.display()))
         }

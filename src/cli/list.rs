@@ -23,7 +23,7 @@ pub struct Args {
 /// # Errors
 /// A store that cannot be read.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let runs = args.database.open_existing()?.list().map_err(|error| wrong(&error))?;
+    let runs = args.database.read()?.list().map_err(|error| wrong(&error))?;
     if args.json {
         let mut out = terminal::out_as(Form::Json);
         for run in &runs {

@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Failure::request(error).hint(format!("`assay show {}` lists what the run has", args.run))
     })?;
     // A report of a file needs no store; where there is one, it may know the noise floor.
-    let store = args.database.db.exists().then(|| args.database.open_existing().ok()).flatten();
+    let store = args.database.db.exists().then(|| args.database.read().ok()).flatten();
     let analysis = judge(&run, &wishes, store.as_ref());
     let options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &options);

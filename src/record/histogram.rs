@@ -35,6 +35,9 @@ impl LatencyKind {
     }
 }
 
+/// Significant digits that are kept.
+const DIGITS: u32 = 3;
+
 /// Why stored histogram bytes could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
@@ -72,6 +75,11 @@ impl LatencyHistogram {
     /// # Errors
     /// [`HistogramError::Damaged`] when the bytes are not an HDR V2 histogram.
     pub fn unpack(&self) -> Result<Histogram<u64>, HistogramError> {
+        // At most what `pack` makes: with five digits and the whole range of u64 a few bytes would take 50 MB.
+        let digits = self.hdr.get(12..16).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
+        if digits.is_none_or(|digits| digits > DIGITS) {
+            return Err(HistogramError::Damaged("it is not one of three digits".to_owned()));
+        }
         Deserializer::new()
             .deserialize(&mut self.hdr.as_slice())
             .map_err(|error| HistogramError::Damaged(error.to_string()))
@@ -81,7 +89,7 @@ impl LatencyHistogram {
     #[must_use]
     #[expect(clippy::unwrap_used, reason = "the bounds are constants that HDR accepts")]
     pub fn empty() -> Histogram<u64> {
-        Histogram::new_with_bounds(1, 1_000_000_000_000, 3).unwrap()
+        Histogram::new_with_bounds(1, 1_000_000_000_000, DIGITS as u8).unwrap()
     }
 }
 

@@ -36,6 +36,9 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON form of a [`Run`] (`assay export --format json`). A newer one is refused.
 pub const RECORD_VERSION: u32 = 1;
 
+/// Rounds, places and attempts end far below: one more never overflows.
+const LARGEST_NUMBER: u32 = i32::MAX as u32;
+
 /// Where a run's numbers come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -122,7 +125,7 @@ impl Run {
         (self.facts.len() - 1) as u32
     }
 
-    /// Checks that every index points at something, so that nobody later has to doubt one.
+    /// Checks that every index points at something and that counts can be counted on, so that nobody later has to doubt one.
     ///
     /// # Errors
     /// What is wrong, as a clause.
@@ -139,7 +142,19 @@ impl Run {
                 return Err(format!("cell {number} does not fit the factors"));
             }
         }
+        let stop = &design.stop;
+        let ratio = |value: f64| value.is_finite() && value >= 0.0;
+        if !ratio(stop.delta) || !ratio(stop.alpha) || stop.alpha >= 1.0 || stop.max_rounds > LARGEST_NUMBER {
+            return Err("its stop rule has numbers that mean nothing".to_owned());
+        }
         for (number, trial) in self.trials.iter().enumerate() {
+            if trial.round.max(trial.position).max(trial.attempt) > LARGEST_NUMBER {
+                return Err(format!("trial {number} is of a round that no run reaches"));
+            }
+            let lasted = trial.series.iter().map(|series| series.interval_s).chain([trial.elapsed_s]);
+            if !lasted.into_iter().all(ratio) {
+                return Err(format!("trial {number} has a time that is none"));
+            }
             if trial.cell as usize >= self.cells.len() {
                 return Err(format!("trial {number} is of cell {}, which does not exist", trial.cell));
             }

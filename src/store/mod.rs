@@ -1,8 +1,13 @@
 //! `assay.db`: every run and trial in one SQLite file.
 //!
 //! Enters: a [`Run`](crate::record::Run) and its trials as they end. Leaves: the same [`Run`](crate::record::Run). It must not know how a trial is
-//! executed or judged. A trial is committed the moment it ends; a newer schema is refused, an older migrated.
+//! executed or judged. A trial is committed the moment it ends; a newer schema is refused, an older migrated by whoever writes.
+//! What is in a file is data: nothing in it is executed, and nothing but assay's own tables is accepted.
 
+mod allowance;
+mod connection;
+mod file;
+mod held;
 mod origin;
 mod reader;
 mod schema;
@@ -10,9 +15,12 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
-use crate::record::RunState;
+use allowance::Allowance;
+use connection::Access;
+use file::Vetted;
+use held::Held;
 
 pub use reader::RunSummary;
 
@@ -22,7 +30,7 @@ pub enum StoreError {
     /// No such file.
     #[error("there is no store at {0}; `assay run` makes one, `--db FILE` names another")]
     Missing(PathBuf),
-    /// Not SQLite, or not assay's.
+    /// Not a regular file, not SQLite, or not assay's.
     #[error("{path} is not an assay store ({why})")]
     NotAStore {
         /// The file.
@@ -50,6 +58,46 @@ pub enum StoreError {
         /// What there is.
         known: String,
     },
+    /// The file cannot be opened.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// It can be read, but not written.
+    #[error("{0} cannot be written")]
+    ReadOnly(PathBuf),
+    /// The process that wrote it was killed, and what it had begun cannot be undone by the caller.
+    #[error("{0} was being written when its writer was killed, and only its owner can put it right")]
+    HalfWritten(PathBuf),
+    /// An older schema in a file that is too large to be migrated for reading.
+    #[error("{path} has schema {found}, which is read after it was migrated to {known}")]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// More than can be read with reasonable memory and time.
+    #[error("{path} cannot be read: {what}")]
+    TooMuch {
+        /// The file.
+        path: PathBuf,
+        /// Of what.
+        what: String,
+    },
+    /// Its pages or values are not what assay writes.
+    #[error("{path} is damaged: {what}")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
     /// A stored value that cannot be read.
     #[error("run {run} in the store is damaged: {what}")]
     Damaged {
@@ -57,6 +105,14 @@ pub enum StoreError {
         run: i64,
         /// What could not be read.
         what: String,
+    },
+    /// Another owner than the expected one has the run by now.
+    #[error("run {run} was taken over by '{owner}'")]
+    TakenOver {
+        /// The run.
+        run: i64,
+        /// Who has it.
+        owner: String,
     },
     /// Another process is executing the run.
     #[error("run {run} is being executed by process {pid}")]
@@ -80,52 +136,152 @@ pub enum StoreError {
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    allowance: Allowance,
+    /// Let go after the connection: see `held`.
+    held: Held,
 }
 
+/// The largest file of an older schema that is copied to be read.
+const LONGEST_COPY: u64 = 256 << 20;
+
 impl Store {
-    /// Opens the store at `path`, made when it does not exist, migrated when it is older.
+    /// Opens the store at `path` to write, made when nothing or an empty file of the caller is there, migrated when it is older.
     ///
     /// # Errors
-    /// [`StoreError`]: not a store, a newer schema, no permission.
+    /// [`StoreError`]: not a store, a newer schema, no permission. No byte is changed then.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
-        Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+        Self::open_to_write(path, file::vet_or_make(path)?)
     }
 
-    /// Opens a store that must exist already.
+    /// Opens a store to write that must exist already.
     ///
     /// # Errors
     /// [`StoreError::Missing`], or as [`Store::open`].
     pub fn open_existing(path: &Path) -> Result<Store, StoreError> {
-        if !path.exists() {
-            return Err(StoreError::Missing(path.to_owned()));
-        }
-        Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        let vetted = file::vet(path)?.ok_or_else(|| StoreError::Missing(path.to_owned()))?;
+        Self::open_to_write(path, vetted)
     }
 
-    fn open_with(path: &Path, flags: OpenFlags) -> Result<Store, StoreError> {
-        let at = |source| StoreError::Sqlite { path: path.to_owned(), source };
-        if path.is_dir() {
-            return Err(StoreError::NotAStore { path: path.to_owned(), why: "a directory".to_owned() });
+    /// Opens a store to read; neither it nor its directory need be writable. An older schema is migrated in a private copy.
+    ///
+    /// # Errors
+    /// As [`Store::open_existing`], and [`StoreError::HalfWritten`], [`StoreError::Older`].
+    pub fn read(path: &Path) -> Result<Store, StoreError> {
+        let at = |source| problem(path, source);
+        let vetted = file::vet(path)?.ok_or_else(|| StoreError::Missing(path.to_owned()))?;
+        let allowance = Allowance::default();
+        let length = vetted.length();
+        allowance.renew(length, allowance::MOST_FOR_REPORT);
+        if vetted.is_empty {
+            let connection = connection::private(&allowance).map_err(at)?;
+            schema::prepare(&connection, path)?;
+            return Ok(Store { connection, path: path.to_owned(), allowance, held: vetted.held });
         }
-        let mut connection = Connection::open_with_flags(path, flags).map_err(at)?;
-        connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(at)?;
-        schema::prepare(&mut connection, path)?;
-        Ok(Store { connection, path: path.to_owned() })
+        let mut opened = open_and_read(path, &vetted, Access::Read, &allowance);
+        if opened.as_ref().is_err_and(needs_rollback) {
+            roll_back(path, &vetted, &allowance)?;
+            opened = open_and_read(path, &vetted, Access::Read, &allowance);
+        }
+        let (mut connection, found) = match opened {
+            Err(error) if needs_rollback(&error) => return Err(StoreError::HalfWritten(path.to_owned())),
+            other => other?,
+        };
+        if found != schema::VERSION {
+            if length > LONGEST_COPY {
+                return Err(StoreError::Older { path: path.to_owned(), found, known: schema::VERSION });
+            }
+            connection = connection::copy(&connection, &allowance).map_err(at)?;
+        }
+        schema::prepare(&connection, path)?;
+        Ok(Store { connection, path: path.to_owned(), allowance, held: vetted.held })
+    }
+
+    fn open_to_write(path: &Path, vetted: Vetted) -> Result<Store, StoreError> {
+        let allowance = Allowance::default();
+        allowance.renew(vetted.length(), allowance::MOST_FOR_RUN);
+        let connection = open_in_place(path, &vetted, Access::Write, &allowance)?;
+        if connection.is_readonly("main").map_err(|source| problem(path, source))? {
+            return Err(StoreError::ReadOnly(path.to_owned()));
+        }
+        schema::prepare(&connection, path)?;
+        Ok(Store { connection, path: path.to_owned(), allowance, held: vetted.held })
     }
 
     fn at(&self, source: rusqlite::Error) -> StoreError {
-        StoreError::Sqlite { path: self.path.clone(), source }
+        problem(&self.path, source)
     }
 
-    /// Sets how far a run came.
-    ///
-    /// # Errors
-    /// [`StoreError::Sqlite`].
-    pub fn set_state(&self, run: i64, state: RunState) -> Result<(), StoreError> {
-        self.connection
-            .execute("UPDATE run SET state = ?2 WHERE id = ?1", (run, json(&state)))
-            .map(|_| ())
-            .map_err(|e| self.at(e))
+    /// A new operation begins, which may read as much as the file can hold.
+    fn renew(&self, memory: u64) {
+        let length = self.held.metadata().map_or(0, |found| found.len());
+        self.allowance.renew(length, memory);
+    }
+}
+
+/// Opens the file that was looked at, and no other that came in its place.
+fn open_in_place(
+    path: &Path,
+    vetted: &Vetted,
+    access: Access,
+    allowance: &Allowance,
+) -> Result<Connection, StoreError> {
+    let connection = connection::open(&vetted.path, access, allowance);
+    let connection = connection.map_err(|source| problem(path, source))?;
+    if vetted.is_in_place() {
+        return Ok(connection);
+    }
+    Err(StoreError::NotAStore { path: path.to_owned(), why: "another file came in its place".to_owned() })
+}
+
+/// The same, with its schema.
+fn open_and_read(
+    path: &Path,
+    vetted: &Vetted,
+    access: Access,
+    allowance: &Allowance,
+) -> Result<(Connection, i64), StoreError> {
+    let connection = open_in_place(path, vetted, access, allowance)?;
+    let version = schema::version(&connection, path)?;
+    Ok((connection, version))
+}
+
+/// A killed writer has left a journal, which a reader may not play back.
+fn needs_rollback(error: &StoreError) -> bool {
+    matches!(error, StoreError::Sqlite { source: rusqlite::Error::SqliteFailure(code, _), .. }
+        if code.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
+}
+
+/// Undoes what a killed writer had begun, as the next writer would. Only in a store of the caller's: in another one the journal is
+/// another user's, too.
+fn roll_back(path: &Path, vetted: &Vetted, allowance: &Allowance) -> Result<(), StoreError> {
+    if !vetted.is_own {
+        return Err(StoreError::HalfWritten(path.to_owned()));
+    }
+    // Any statement that reads does it.
+    match open_and_read(path, vetted, Access::Write, allowance) {
+        Err(error) if needs_rollback(&error) => Err(StoreError::HalfWritten(path.to_owned())),
+        other => other.map(|_| ()),
+    }
+}
+
+/// What an error of SQLite means for whoever asked for this file.
+fn problem(path: &Path, source: rusqlite::Error) -> StoreError {
+    use rusqlite::{Error, ErrorCode};
+    let path = path.to_owned();
+    let too_much = |what: &str| StoreError::TooMuch { path: path.clone(), what: what.to_owned() };
+    match &source {
+        Error::InvalidColumnType(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::FromSqlConversionFailure(..)
+        | Error::Utf8Error(..) => StoreError::Corrupt { path, what: source.to_string().to_lowercase() },
+        _ => match source.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => StoreError::NotAStore { path, why: "no SQLite file".to_owned() },
+            Some(ErrorCode::TooBig) => too_much("a value in it is larger than 64 MiB"),
+            Some(ErrorCode::OutOfMemory) => too_much("a value in it takes more memory than any of assay's"),
+            Some(ErrorCode::OperationInterrupted) => too_much("it takes more time than any run needs"),
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { path, what: source.to_string() },
+            _ => StoreError::Sqlite { path, source },
+        },
     }
 }
 

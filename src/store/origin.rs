@@ -11,28 +11,15 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
-    pub fn set_origin(&mut self, id: i64, seal: &str, devices: &[String]) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let at = |source| StoreError::Sqlite { path: path.clone(), source };
-        let behavior = rusqlite::TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(behavior).map_err(at)?;
-        transaction.execute("UPDATE run SET seal = ?2 WHERE id = ?1", params![id, seal]).map_err(at)?;
-        for (number, device) in devices.iter().enumerate() {
-            transaction
-                .execute("INSERT INTO claim VALUES (?1, ?2, ?3)", params![id, number as i64, device])
-                .map_err(at)?;
-        }
-        transaction.commit().map_err(at)
-    }
-
-    /// Gives the run to a new owner, if it still has the old one.
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`]: somebody else was faster.
-    pub fn take_over(&self, id: i64, before: &str, now: &str) -> Result<(), StoreError> {
-        let sql = "UPDATE run SET owner = ?3 WHERE id = ?1 AND owner = ?2";
-        let changed = self.connection.execute(sql, params![id, before, now]).map_err(|e| self.at(e))?;
-        if changed == 1 { Ok(()) } else { Err(StoreError::Busy { run: id, pid: 0 }) }
+    pub fn set_origin(&self, id: i64, seal: &str, devices: &[String]) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            transaction.execute("UPDATE run SET seal = ?2 WHERE id = ?1", params![id, seal])?;
+            for (number, device) in devices.iter().enumerate() {
+                let row = params![id, number as i64, device];
+                transaction.execute("INSERT INTO claim VALUES (?1, ?2, ?3)", row)?;
+            }
+            Ok(())
+        })
     }
 
     /// The seal, as stored by [`Store::set_origin`]; empty for a run of an older assay.

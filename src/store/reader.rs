@@ -3,6 +3,7 @@
 use rusqlite::{Row, params};
 use serde::de::DeserializeOwned;
 
+use super::allowance::{MOST_FOR_REPORT, MOST_FOR_RUN};
 use super::{Store, StoreError};
 use crate::record::{Cell, LatencyHistogram, Metric, RECORD_VERSION, Run, RunState, Series, Trial};
 
@@ -31,6 +32,12 @@ pub struct RunSummary {
     pub aa: bool,
 }
 
+/// Memory of rows besides their texts and blobs, estimated from above.
+const ROW_BYTES: u64 = 128;
+const RUN_BYTES: u64 = 512;
+const TRIAL_BYTES: u64 = 384;
+const VALUE_BYTES: u64 = 32;
+const PICTURE_BYTES: u64 = 128;
 /// Trials whose histograms and series a report reads.
 const MOST_TRIALS_IN_PICTURES: usize = 2000;
 
@@ -55,13 +62,8 @@ impl Store {
         let sql = "SELECT id, name, state, started_unix_ns, engine, design, aa,
                  (SELECT count(*) FROM trial WHERE run = id), (SELECT 1 + max(round) FROM trial WHERE run = id)
              FROM run ORDER BY id";
-        let mut statement = self.connection.prepare(sql).map_err(|e| self.at(e))?;
-        let mut rows = statement.query([]).map_err(|e| self.at(e))?;
-        let mut list = Vec::new();
-        while let Some(row) = rows.next().map_err(|e| self.at(e))? {
-            list.push(self.summary(row)?);
-        }
-        Ok(list)
+        self.renew(MOST_FOR_REPORT);
+        self.rows_of([], sql, RUN_BYTES, Store::summary)
     }
 
     fn summary(&self, row: &Row<'_>) -> Result<RunSummary, StoreError> {
@@ -87,6 +89,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownRun`] naming the known ones, [`StoreError::Damaged`].
     pub fn load_run(&self, id: i64) -> Result<Run, StoreError> {
+        self.renew(MOST_FOR_RUN);
         self.load(id, usize::MAX)
     }
 
@@ -96,6 +99,7 @@ impl Store {
     /// # Errors
     /// As [`Store::load_run`].
     pub fn load_for_report(&self, id: i64) -> Result<Run, StoreError> {
+        self.renew(MOST_FOR_REPORT);
         self.load(id, MOST_TRIALS_IN_PICTURES)
     }
 
@@ -170,7 +174,7 @@ impl Store {
     fn load_trials(&self, id: i64) -> Result<Vec<Trial>, StoreError> {
         let sql = "SELECT cell, round, position, attempt, started_unix_ns, elapsed_s, facts, status, excluded, notes
              FROM trial WHERE run = ?1 ORDER BY trial";
-        self.rows(id, sql, |store, row| {
+        self.rows_of([id], sql, TRIAL_BYTES, |store, row| {
             Ok(Trial {
                 cell: store.get(row, 0)?,
                 round: store.get(row, 1)?,
@@ -179,7 +183,7 @@ impl Store {
                 started_unix_ns: store.get::<i64>(row, 4)? as u64,
                 elapsed_s: store.get(row, 5)?,
                 facts: store.get(row, 6)?,
-                status: store.get_json(row, 7, id, "status")?,
+                status: store.get_json_of_texts(row, 7, id, "status")?,
                 excluded: store.get(row, 8)?,
                 notes: store.get_json(row, 9, id, "notes")?,
                 values: Vec::new(),
@@ -194,6 +198,7 @@ impl Store {
         let mut statement = self.connection.prepare(sql).map_err(|e| self.at(e))?;
         let mut rows = statement.query([id]).map_err(|e| self.at(e))?;
         while let Some(row) = rows.next().map_err(|e| self.at(e))? {
+            self.allowance.row(&self.path, row, VALUE_BYTES)?;
             // SQLite keeps NaN as NULL.
             let value = self.get::<Option<f64>>(row, 2)?.unwrap_or(f64::NAN);
             let metric = self.get::<u32>(row, 1)?;
@@ -214,6 +219,7 @@ impl Store {
             let key = params![id, *number as i64];
             let mut rows = histograms.query(key).map_err(at)?;
             while let Some(row) = rows.next().map_err(at)? {
+                self.allowance.row(&self.path, row, PICTURE_BYTES)?;
                 trial.histograms.push(LatencyHistogram {
                     job: self.get(row, 0)?,
                     direction: self.get_json(row, 1, id, "direction")?,
@@ -223,6 +229,7 @@ impl Store {
             }
             let mut rows = series.query(key).map_err(at)?;
             while let Some(row) = rows.next().map_err(at)? {
+                self.allowance.row(&self.path, row, PICTURE_BYTES)?;
                 let numbers: Vec<u8> = self.get(row, 3)?;
                 let values = numbers.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect();
                 let (job, name, interval_s) = (self.get(row, 0)?, self.get(row, 1)?, self.get(row, 2)?);
@@ -248,6 +255,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn owner(&self, id: i64) -> Result<String, StoreError> {
+        self.renew(MOST_FOR_REPORT);
         let sql = "SELECT owner FROM run WHERE id = ?1";
         self.rows(id, sql, |store, row| store.get(row, 0))?.pop().ok_or_else(|| self.unknown(id))
     }
@@ -257,20 +265,34 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn leftovers(&self) -> Result<Vec<(i64, String)>, StoreError> {
+        self.renew(MOST_FOR_REPORT);
         let sql = "SELECT run, path FROM leftover WHERE run >= ?1 ORDER BY run, path";
         self.rows(0, sql, |store, row| Ok((store.get(row, 0)?, store.get(row, 1)?)))
     }
 
+    /// Rows of one run.
     pub(super) fn rows<T>(
         &self,
         id: i64,
         sql: &str,
+        read: impl FnMut(&Store, &Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.rows_of([id], sql, ROW_BYTES, read)
+    }
+
+    /// All rows of a statement, each of which takes `bytes` of memory besides its texts.
+    fn rows_of<T>(
+        &self,
+        parameters: impl rusqlite::Params,
+        sql: &str,
+        bytes: u64,
         mut read: impl FnMut(&Store, &Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let mut statement = self.connection.prepare(sql).map_err(|e| self.at(e))?;
-        let mut rows = statement.query(params![id]).map_err(|e| self.at(e))?;
+        let mut rows = statement.query(parameters).map_err(|e| self.at(e))?;
         let mut all = Vec::new();
         while let Some(row) = rows.next().map_err(|e| self.at(e))? {
+            self.allowance.row(&self.path, row, bytes)?;
             all.push(read(self, row)?);
         }
         Ok(all)
@@ -287,8 +309,31 @@ impl Store {
         run: i64,
         what: &str,
     ) -> Result<T, StoreError> {
+        self.get_json_times(row, at, run, what, 8)
+    }
+
+    /// The same of a value that consists of texts: it takes hardly more memory than its JSON.
+    fn get_json_of_texts<T: DeserializeOwned>(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        run: i64,
+        what: &str,
+    ) -> Result<T, StoreError> {
+        self.get_json_times(row, at, run, what, 1)
+    }
+
+    fn get_json_times<T: DeserializeOwned>(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        run: i64,
+        what: &str,
+        times: u64,
+    ) -> Result<T, StoreError> {
         let text = row.get_ref(at).map_err(|e| self.at(e))?;
         let text = text.as_str().map_err(|e| StoreError::Damaged { run, what: format!("{what}: {e}") })?;
+        self.allowance.json(&self.path, text, times)?;
         serde_json::from_str(text).map_err(|e| StoreError::Damaged { run, what: format!("{what}: {e}") })
     }
 }

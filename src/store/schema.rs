@@ -1,58 +1,216 @@
 //! Making, recognising and migrating the schema.
+//!
+//! Enters: a connection. Leaves: the same with exactly the tables and indices of schema [`VERSION`]: no view, trigger, virtual table,
+//! generated column or constraint that assay does not make. It must not know what the tables hold.
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::StoreError;
+use super::file::APPLICATION_ID;
+use super::{StoreError, problem};
 
-/// The schema this assay writes.
-pub(super) const VERSION: i64 = 3;
-/// "assa" in SQLite's application id.
-const APPLICATION_ID: i64 = 0x6173_7361;
-const SCHEMA: &str = include_str!("schema.sql");
+/// Entry i is schema i + 1 as stores of its time were made. A new schema is added at the end; its predecessor is kept
+/// as `migrations/schema-N.sql`.
+const MADE: [&str; 3] = [
+    include_str!("migrations/schema-1.sql"),
+    include_str!("migrations/schema-2.sql"),
+    include_str!("schema.sql"),
+];
 /// Entry i takes schema i + 1 to i + 2.
-const MIGRATIONS: [&str; 2] = [include_str!("migrations/1-to-2.sql"), include_str!("migrations/2-to-3.sql")];
+const MIGRATIONS: [&str; MADE.len() - 1] =
+    [include_str!("migrations/1-to-2.sql"), include_str!("migrations/2-to-3.sql")];
+/// More than any schema has.
+const MOST_ENTRIES: usize = 200;
+/// The schema this assay writes.
+pub(super) const VERSION: i64 = MADE.len() as i64;
 
 /// Leaves `connection` with schema [`VERSION`], or says why not; a refused file is not changed.
-pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    let at = |source: rusqlite::Error| match source.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase) => {
-            StoreError::NotAStore { path: path.to_owned(), why: "no SQLite file".to_owned() }
-        }
-        _ => StoreError::Sqlite { path: path.to_owned(), source },
-    };
-    let read = |connection: &Connection, name: &str| -> Result<i64, StoreError> {
-        connection.pragma_query_value(None, name, |row| row.get(0)).map_err(at)
-    };
-    let (version, id) = (read(connection, "user_version")?, read(connection, "application_id")?);
-    let tables: i64 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table'", [], |row| row.get(0))
-        .map_err(at)?;
-    if tables > 0 && id != APPLICATION_ID {
-        return Err(StoreError::NotAStore {
-            path: path.to_owned(),
-            why: "another program's database".to_owned(),
-        });
+pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let at = |source| problem(path, source);
+    if version(connection, path)? == VERSION {
+        return check(connection, path, VERSION);
     }
-    if version > VERSION {
-        return Err(StoreError::Newer { path: path.to_owned(), found: version, known: VERSION });
-    }
-    if version == VERSION {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(at)?;
+    // Another process may have made or migrated it while this one waited for the lock.
+    let found = version(&transaction, path)?;
+    check(&transaction, path, found)?;
+    if found == VERSION {
         return Ok(());
     }
-    let transaction =
-        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(at)?;
-    // Another process may have made or migrated it while this one waited for the lock.
-    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(at)?;
-    if version == 0 {
-        transaction.execute_batch(SCHEMA).map_err(at)?;
+    if found == 0 {
+        transaction.execute_batch(MADE[MADE.len() - 1]).map_err(at)?;
     } else {
-        for migration in &MIGRATIONS[(version as usize - 1).min(MIGRATIONS.len())..] {
+        for migration in MIGRATIONS.iter().skip(found as usize - 1) {
             transaction.execute_batch(migration).map_err(at)?;
         }
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(at)?;
     transaction.pragma_update(None, "user_version", VERSION).map_err(at)?;
     transaction.commit().map_err(at)
+}
+
+/// The schema of the file: 0 for an empty one.
+///
+/// # Errors
+/// [`StoreError::Newer`]; [`StoreError::NotAStore`]: a number that assay never had.
+pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let number = |name: &str| -> Result<i64, StoreError> {
+        let read = connection.pragma_query_value(None, name, |row| row.get(0));
+        read.map_err(|source| problem(path, source))
+    };
+    let (found, id) = (number("user_version")?, number("application_id")?);
+    // An empty file has neither; that nothing is in it is checked with its schema.
+    if id != i64::from(APPLICATION_ID) && (id != 0 || found != 0) {
+        return Err(refused(path, "another program's database"));
+    }
+    if found > VERSION {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: VERSION });
+    }
+    if found < 0 || (found == 0 && id != 0) {
+        return Err(refused(path, &format!("its schema is {found}")));
+    }
+    Ok(found)
+}
+
+/// Refuses anything in the schema that assay did not make.
+fn check(connection: &Connection, path: &Path, version: i64) -> Result<(), StoreError> {
+    let found = entries(connection).map_err(|source| problem(path, source))?;
+    let Ok(version) = usize::try_from(version) else { return Err(refused(path, "its schema has no number")) };
+    let mut expected: Vec<Vec<Entry>> = Vec::new();
+    for first in 1..=version {
+        expected.push(made(first, version).map_err(|source| problem(path, source))?);
+    }
+    if version == 0 {
+        expected.push(Vec::new());
+    }
+    if expected.contains(&found) {
+        return Ok(());
+    }
+    let known = |entry: &&Entry| expected.iter().any(|made| made.contains(entry));
+    let nearest = expected.last().cloned().unwrap_or_default();
+    let what = if let Some(odd) = found.iter().find(|entry| !known(entry)) {
+        let same = nearest.iter().any(|made| (&made.kind, &made.name) == (&odd.kind, &odd.name));
+        let name: String = odd.name.chars().take(40).flat_map(char::escape_debug).collect();
+        format!(
+            "its {} {name} is not {}",
+            odd.kind(),
+            if same { "as assay makes it" } else { "one of assay's" }
+        )
+    } else if let Some(lost) = nearest.iter().find(|made| !found.contains(made)) {
+        format!("it has no {} {}", lost.kind(), lost.name)
+    } else {
+        "its schema is a mixture of two".to_owned()
+    };
+    Err(refused(path, &what))
+}
+
+/// A line of SQLite's table of contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    kind: String,
+    name: String,
+    table: String,
+    /// Without comments and blanks; empty for what SQLite makes itself.
+    sql: String,
+}
+
+impl Entry {
+    fn kind(&self) -> &str {
+        match self.kind.as_str() {
+            "table" if self.sql.starts_with("CREATE VIRTUAL") => "virtual table",
+            "table" | "index" | "view" | "trigger" => &self.kind,
+            _ => "entry",
+        }
+    }
+}
+
+/// The schema of a store that was made with schema `first` and migrated to `last`.
+fn made(first: usize, last: usize) -> rusqlite::Result<Vec<Entry>> {
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(MADE[first - 1])?;
+    for migration in &MIGRATIONS[first - 1..last - 1] {
+        connection.execute_batch(migration)?;
+    }
+    entries(&connection)
+}
+
+fn entries(connection: &Connection) -> rusqlite::Result<Vec<Entry>> {
+    let mut statement = connection
+        .prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name, tbl_name")?;
+    let mut rows = statement.query([])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()?
+        && entries.len() < MOST_ENTRIES
+    {
+        let text = |column: usize| -> rusqlite::Result<String> {
+            let value = row.get_ref(column)?;
+            Ok(value.as_bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default())
+        };
+        entries.push(Entry { kind: text(0)?, name: text(1)?, table: text(2)?, sql: bare(&text(3)?) });
+    }
+    Ok(entries)
+}
+
+/// SQL without comments, and without blanks that part no words.
+fn bare(sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len());
+    let mut quote = None;
+    let mut gap = false;
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut rest = sql.chars().peekable();
+    while let Some(c) = rest.next() {
+        match quote {
+            Some(end) => {
+                out.push(c);
+                quote = (c != end).then_some(end);
+            }
+            None if c == '-' && rest.peek() == Some(&'-') => {
+                rest.by_ref().find(|c| *c == '\n');
+                gap = true;
+            }
+            None if c.is_ascii_whitespace() => gap = true,
+            None => {
+                if std::mem::take(&mut gap) && word(c) && out.ends_with(word) {
+                    out.push(' ');
+                }
+                quote = matches!(c, '\'' | '"' | '`').then_some(c).or((c == '[').then_some(']'));
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+fn refused(path: &Path, why: &str) -> StoreError {
+    StoreError::NotAStore { path: path.to_owned(), why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_blanks_do_not_matter() {
+        assert_eq!(bare("CREATE TABLE t (\n  a TEXT, -- JSON: 'x'\n b)"), bare("CREATE TABLE t (a TEXT,b)"));
+        assert_ne!(bare("CREATE TABLE t (a TEXT NOT NULL)"), bare("CREATE TABLE t (a TEXTNOT NULL)"));
+        assert_ne!(bare("CREATE TABLE t (a DEFAULT '-- x')"), bare("CREATE TABLE t (a DEFAULT '--x')"));
+    }
+
+    #[test]
+    fn every_migration_ends_with_the_columns_of_the_newest() {
+        let columns = |sql: &[&str]| -> Vec<String> {
+            let connection = Connection::open_in_memory().unwrap();
+            sql.iter().for_each(|sql| connection.execute_batch(sql).unwrap());
+            let all = "SELECT m.name || '.' || c.name || ' ' || c.type || c.pk || coalesce(c.dflt_value, '') \
+                       FROM sqlite_schema m, pragma_table_info(m.name) c ORDER BY 1";
+            let mut statement = connection.prepare(all).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        let newest = columns(&MADE[MADE.len() - 1..]);
+        for first in 0..MADE.len() {
+            let path: Vec<&str> = std::iter::once(MADE[first]).chain(MIGRATIONS[first..].to_vec()).collect();
+            assert_eq!(columns(&path), newest, "from schema {}", first + 1);
+        }
+    }
 }

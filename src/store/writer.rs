@@ -1,9 +1,10 @@
 //! Writing runs: the run first, then each trial in a transaction of its own.
 
-use rusqlite::{Transaction, params};
+use rusqlite::{Transaction, TransactionBehavior, params};
 
+use super::allowance::MOST_FOR_RUN;
 use super::{Store, StoreError, json};
-use crate::record::{Run, Trial};
+use crate::record::{Run, RunState, Trial};
 
 impl Store {
     /// Stores a new run with all its cells, facts, metrics and trials; returns its number. `run.id` is ignored.
@@ -11,46 +12,21 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn insert_run(&mut self, run: &Run) -> Result<i64, StoreError> {
-        let path = self.path.clone();
-        let at = |source| StoreError::Sqlite { path: path.clone(), source };
-        let transaction = self.connection.transaction().map_err(at)?;
-        transaction
-            .execute(
-                "INSERT INTO run (name, source, state, assay_version, started_unix_ns, command_line, seed, engine,
-                     job_text, experiment, design, aa, notes)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-                params![
-                    run.name,
-                    json(&run.source),
-                    json(&run.state),
-                    run.assay_version,
-                    run.started_unix_ns as i64,
-                    json(&run.command_line),
-                    run.seed as i64,
-                    run.engine,
-                    run.job_text,
-                    json(&run.experiment),
-                    json(&run.design),
-                    run.aa,
-                    json(&run.notes),
-                ],
-            )
-            .map_err(at)?;
-        let id = transaction.last_insert_rowid();
-        for (number, cell) in run.cells.iter().enumerate() {
-            transaction
-                .execute(
+        self.write(|transaction| {
+            add_head(transaction, run)?;
+            let id = transaction.last_insert_rowid();
+            for (number, cell) in run.cells.iter().enumerate() {
+                transaction.execute(
                     "INSERT INTO cell VALUES (?1, ?2, ?3)",
                     params![id, number as i64, json(&cell.levels)],
-                )
-                .map_err(at)?;
-        }
-        add_definitions(&transaction, id, run).map_err(at)?;
-        for (number, trial) in run.trials.iter().enumerate() {
-            add_trial(&transaction, id, number, trial).map_err(at)?;
-        }
-        transaction.commit().map_err(at)?;
-        Ok(id)
+                )?;
+            }
+            add_definitions(transaction, id, run)?;
+            for (number, trial) in run.trials.iter().enumerate() {
+                add_trial(transaction, id, number, trial)?;
+            }
+            Ok(id)
+        })
     }
 
     /// Commits the trial at `index` of `run.trials`, with definitions that came with it.
@@ -58,12 +34,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`]; also when that trial is stored already.
     pub fn append_trial(&mut self, id: i64, run: &Run, index: usize) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let at = |source| StoreError::Sqlite { path: path.clone(), source };
-        let transaction = self.connection.transaction().map_err(at)?;
-        add_definitions(&transaction, id, run).map_err(at)?;
-        add_trial(&transaction, id, index, &run.trials[index]).map_err(at)?;
-        transaction.commit().map_err(at)
+        self.write(|transaction| {
+            add_definitions(transaction, id, run)?;
+            add_trial(transaction, id, index, &run.trials[index])
+        })
     }
 
     /// Marks all trials of a round as thrown out by `rule`.
@@ -71,10 +45,16 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn exclude_round(&self, id: i64, round: u32, rule: &str) -> Result<(), StoreError> {
-        self.connection
-            .execute("UPDATE trial SET excluded = ?3 WHERE run = ?1 AND round = ?2", params![id, round, rule])
-            .map(|_| ())
-            .map_err(|e| self.at(e))
+        let sql = "UPDATE trial SET excluded = ?3 WHERE run = ?1 AND round = ?2";
+        self.change(sql, params![id, round, rule])
+    }
+
+    /// Sets how far a run came.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn set_state(&self, id: i64, state: RunState) -> Result<(), StoreError> {
+        self.change("UPDATE run SET state = ?2 WHERE id = ?1", params![id, json(&state)])
     }
 
     /// Replaces the notes of a run.
@@ -82,21 +62,31 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn set_notes(&self, id: i64, notes: &[String]) -> Result<(), StoreError> {
-        self.connection
-            .execute("UPDATE run SET notes = ?2 WHERE id = ?1", params![id, json(&notes)])
-            .map(|_| ())
-            .map_err(|e| self.at(e))
+        self.change("UPDATE run SET notes = ?2 WHERE id = ?1", params![id, json(&notes)])
     }
 
-    /// Records who executes the run (`"PID START_TICKS"`), or nobody (`""`).
+    /// Makes `new` the owner of a run whose owner is `expected` (`""`: nobody), both as the caller writes them. Of several that
+    /// expect the same owner at the same time one succeeds.
+    ///
+    /// # Errors
+    /// [`StoreError::TakenOver`] with the owner it has instead, [`StoreError::UnknownRun`], [`StoreError::Sqlite`].
+    pub fn take_over(&self, id: i64, expected: &str, new: &str) -> Result<(), StoreError> {
+        let taken = self.write(|transaction| {
+            let sql = "UPDATE run SET owner = ?3 WHERE id = ?1 AND owner = ?2";
+            transaction.execute(sql, params![id, expected, new])
+        })?;
+        if taken == 1 {
+            return Ok(());
+        }
+        Err(StoreError::TakenOver { run: id, owner: self.owner(id)? })
+    }
+
+    /// Records who executes the run, whoever did before; `""` is nobody.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn set_owner(&self, id: i64, owner: &str) -> Result<(), StoreError> {
-        self.connection
-            .execute("UPDATE run SET owner = ?2 WHERE id = ?1", params![id, owner])
-            .map(|_| ())
-            .map_err(|e| self.at(e))
+        self.change("UPDATE run SET owner = ?2 WHERE id = ?1", params![id, owner])
     }
 
     /// Remembers a path that the run is about to make and must remove.
@@ -104,10 +94,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn add_leftover(&self, id: i64, path: &str) -> Result<(), StoreError> {
-        self.connection
-            .execute("INSERT OR IGNORE INTO leftover VALUES (?1, ?2)", params![id, path])
-            .map(|_| ())
-            .map_err(|e| self.at(e))
+        self.change("INSERT OR IGNORE INTO leftover VALUES (?1, ?2)", params![id, path])
     }
 
     /// Forgets a path that has been removed.
@@ -115,11 +102,49 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn remove_leftover(&self, id: i64, path: &str) -> Result<(), StoreError> {
-        self.connection
-            .execute("DELETE FROM leftover WHERE run = ?1 AND path = ?2", params![id, path])
-            .map(|_| ())
-            .map_err(|e| self.at(e))
+        self.change("DELETE FROM leftover WHERE run = ?1 AND path = ?2", params![id, path])
     }
+
+    fn change(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<(), StoreError> {
+        self.write(|transaction| transaction.execute(sql, parameters).map(|_| ()))
+    }
+
+    /// Does `work` in one transaction. It has the write lock from its start: one that reads first and then wants to write
+    /// cannot wait for another that does the same.
+    pub(super) fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.renew(MOST_FOR_RUN);
+        let begun = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
+        let transaction = begun.map_err(|e| self.at(e))?;
+        let done = work(&transaction).map_err(|e| self.at(e))?;
+        transaction.commit().map_err(|e| self.at(e))?;
+        Ok(done)
+    }
+}
+
+fn add_head(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<usize> {
+    transaction.execute(
+        "INSERT INTO run (name, source, state, assay_version, started_unix_ns, command_line, seed, engine,
+             job_text, experiment, design, aa, notes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        params![
+            run.name,
+            json(&run.source),
+            json(&run.state),
+            run.assay_version,
+            run.started_unix_ns as i64,
+            json(&run.command_line),
+            run.seed as i64,
+            run.engine,
+            run.job_text,
+            json(&run.experiment),
+            json(&run.design),
+            run.aa,
+            json(&run.notes),
+        ],
+    )
 }
 
 /// Adds metrics and facts that the store does not have yet (they only ever grow).

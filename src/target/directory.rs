@@ -135,7 +135,8 @@ pub(super) fn remove_recorded(ledger: &Rc<Ledger>) -> std::io::Result<Vec<String
     }
     // Mounts below it are undone first: what is on them is not the directory's to remove.
     journal.undo_all().map_err(other)?;
-    journal.remove_files().map_err(other)?;
+    // One that cannot be removed does not keep the directory from it.
+    let files = journal.remove_files();
     let mut notes = journal.notes();
     match journal.found().map_err(other)? {
         Found::Nothing => {}
@@ -151,6 +152,7 @@ pub(super) fn remove_recorded(ledger: &Rc<Ledger>) -> std::io::Result<Vec<String
             std::fs::remove_dir(&path)?;
         }
     }
+    files.map_err(other)?;
     ledger.forget();
     Ok(notes)
 }

@@ -4,6 +4,7 @@
 //! itself, its parent when it died, `assay cleanup` when both were killed. Undoing twice does no harm. A lock keeps an
 //! agent that is still dying and whoever undoes its work apart.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use super::claim::Claims;
 use super::error::TargetError;
 use super::ledger::{Contents, Entry, Ledger, Standing};
 use super::made::{Found, Made};
-use super::{own_file, undo};
+use super::{frozen, own_file, undo};
 
 /// What was made in a work directory, while something is made or undone.
 #[derive(Debug)]
@@ -221,9 +222,21 @@ impl Journal {
 
     /// Removes the files that were made elsewhere; one that is another now stays, which is noted.
     pub(super) fn remove_files(&mut self) -> Result<(), TargetError> {
-        let mut failed = Vec::new();
+        let (mut failed, mut asked) = (Vec::new(), BTreeMap::new());
         for file in std::mem::take(&mut self.contents.files) {
-            match own_file::remove(&file) {
+            // Whoever removes a file of a frozen filesystem hangs; each is asked once.
+            let device = file.inode.map(|inode| inode.device);
+            let takes = asked
+                .entry(device)
+                .or_insert_with(|| frozen::takes_changes(&file.path).map_err(|error| error.to_string()));
+            let removed = match takes {
+                Ok(()) => own_file::remove(&file),
+                Err(why) => {
+                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, why.clone());
+                    Err(TargetError::io("cannot remove", &file.path)(why))
+                }
+            };
+            match removed {
                 Ok(note) => self.notes.extend(note),
                 Err(error) => {
                     failed.push(error);

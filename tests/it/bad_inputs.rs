@@ -239,7 +239,7 @@ const CASES: &[Case] = &[
         &[("assay.db", StoreBut("UPDATE run SET design = '{}'"))],
         &["run 1", "damaged", "design"],
     ),
-    fails("report 1", &[("assay.db", Corrupt)], &["assay.db", "malformed", ".recover"]),
+    wrong("report 1", &[("assay.db", Corrupt)], &["assay.db", "malformed", ".recover"]),
     // Results of others.
     wrong("compare", &[], &["required"]),
     wrong("compare a b", &[], &["a: there is no such file or directory"]),

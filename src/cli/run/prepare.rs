@@ -34,6 +34,8 @@ pub(super) struct Prepared {
     pub(super) destroy: Vec<PathBuf>,
     /// Those of them that are devices, as they were when the run was begun.
     pub(super) claimed: Vec<ClaimedDevice>,
+    /// The session that had the run when it was read; empty: none.
+    owner: String,
     /// No round is thrown out for what others did.
     pub(super) keep_disturbed: bool,
     pub(super) run: Run,
@@ -125,7 +127,19 @@ impl Prepared {
         let surroundings = surroundings(&experiment, targets)?;
         let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
         let facts = Vec::new();
-        Ok(Prepared { plan, engines, work, surroundings, destroy, claimed, keep_disturbed, run, facts })
+        let owner = String::new();
+        Ok(Prepared {
+            plan,
+            engines,
+            work,
+            surroundings,
+            destroy,
+            claimed,
+            owner,
+            keep_disturbed,
+            run,
+            facts,
+        })
     }
 
     /// Whether the devices the run was begun on are still those.
@@ -144,20 +158,11 @@ impl Prepared {
     /// # Errors
     /// A [`Failure`] with exit code 2: no such run, finished already, being executed, or of another assay.
     pub(super) fn again(args: &Args, store: &Store, id: i64) -> Result<Prepared, Failure> {
-        let run = store.load_run(id).map_err(|error| wrong(&error))?;
         let owner = store.owner(id).map_err(|error| wrong(&error))?;
         if let Some(pid) = crate::target::session_lives(&owner) {
             return Err(wrong(&StoreError::Busy { run: id, pid }));
         }
-        // Killed after its last trial, it is finished but has not put everything back yet.
-        let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
-        // What failed may have been mended since then.
-        let may_be_made_good = run.failures().any(Trial::is_lasting);
-        let untidy = leftovers.iter().any(|(run, _)| *run == id);
-        if run.state == RunState::Finished && !untidy && !may_be_made_good {
-            return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
-                .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
-        }
+        let run = unfinished(store, id)?;
         let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
             Failure::request(format!(
                 "run {id} cannot be resumed: its experiment is of another assay ({error})"
@@ -186,13 +191,65 @@ impl Prepared {
         let engines = probe(&plan)?;
         let surroundings = surroundings(&experiment, targets)?;
         let facts = Vec::new();
-        Ok(Prepared { plan, engines, work, surroundings, destroy, claimed, keep_disturbed, run, facts })
+        Ok(Prepared {
+            plan,
+            engines,
+            work,
+            surroundings,
+            destroy,
+            claimed,
+            owner,
+            keep_disturbed,
+            run,
+            facts,
+        })
     }
 
     /// The run's time starts now: parts of a recipe are all prepared before the first one runs.
     pub(super) fn begins_now(&mut self) {
         self.run.started_unix_ns = now_unix_ns();
     }
+}
+
+/// The run, unless nothing of it is left to do.
+fn unfinished(store: &Store, id: i64) -> Result<Run, Failure> {
+    let run = store.load_run(id).map_err(|error| wrong(&error))?;
+    // Killed after its last trial, it is finished but has not put everything back yet.
+    let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
+    // What failed may have been mended since then.
+    let may_be_made_good = run.failures().any(Trial::is_lasting);
+    let untidy = leftovers.iter().any(|(run, _)| *run == id);
+    if run.state == RunState::Finished && !untidy && !may_be_made_good {
+        return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
+            .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
+    }
+    Ok(run)
+}
+
+/// Makes a session the owner of a prepared run; of several that go on with one run at once only one does, on what it has read.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: another process was faster.
+pub(super) fn take_over(store: &Store, prepared: &Prepared, id: i64, session: &str) -> Result<(), Failure> {
+    store.take_over(id, &prepared.owner, session).map_err(|error| match error {
+        StoreError::TakenOver { run, owner } => {
+            let pid = crate::target::session_lives(&owner);
+            pid.map_or_else(|| gone_on(run), |pid| wrong(&StoreError::Busy { run, pid }))
+        }
+        other => wrong(&other),
+    })?;
+    // Since it was read another session may have taken it over, gone on, and given it back.
+    let stored = store.list().map_err(|error| wrong(&error))?.into_iter().find(|known| known.id == id);
+    if stored.is_some_and(|stored| stored.trials == prepared.run.trials.len() as u64) {
+        return Ok(());
+    }
+    store.set_owner(id, "").map_err(|error| wrong(&error))?;
+    Err(gone_on(id))
+}
+
+fn gone_on(id: i64) -> Failure {
+    Failure::request(format!("another process has gone on with run {id} meanwhile"))
+        .hint(format!("`assay report {id}` says how far it came"))
 }
 
 /// The options the run was begun with.

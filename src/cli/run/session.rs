@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::prepare::Prepared;
+use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
 use super::{Args, verdict};
 use crate::cli::Failure;
@@ -142,10 +142,6 @@ fn begin(
     prepared: &mut Prepared,
 ) -> anyhow::Result<(i64, Vec<WorkDirectory>)> {
     let failed = |error| wrong(&error);
-    let before = match prepared.run.id {
-        Some(id) => store.owner(id).map_err(failed)?,
-        None => String::new(),
-    };
     let id = match prepared.run.id {
         Some(id) => id,
         None => insert(store, prepared)?,
@@ -163,7 +159,7 @@ fn begin(
         made.push(WorkDirectory::create_for(path, &session, own).map_err(|error| cannot_make(&error))?);
     }
     // From here on others see that it lives; of two that go on with one run at once only one comes to this.
-    store.take_over(id, &before, session.token()).map_err(failed)?;
+    take_over(store, prepared, id, session.token())?;
     Ok((id, made))
 }
 

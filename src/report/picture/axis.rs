@@ -51,6 +51,9 @@ impl ValueFormatter<f64> for Axis<'_> {
     }
 }
 
+/// More than any picture asks for.
+const MOST_TICKS: i64 = 1000;
+
 /// About `wanted` ticks at 1, 2 or 5 times a power of ten inside `low..high`.
 pub(super) fn round_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let span = high - low;
@@ -66,6 +69,10 @@ pub(super) fn round_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
         .unwrap_or(10.0 * power);
     let first = (low / step).ceil() as i64;
     let last = (high / step).floor() as i64;
+    // Where numbers are so small or so large that a step is lost in rounding, there are no ticks.
+    if !step.is_normal() || last.saturating_sub(first) > MOST_TICKS {
+        return vec![low];
+    }
     (first..=last).map(|at| at as f64 * step).collect()
 }
 
