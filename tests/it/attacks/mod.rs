@@ -8,6 +8,7 @@ mod full_disk;
 mod inputs_outputs;
 mod job_options;
 mod liveness;
+mod page;
 mod stores;
 mod stores_forged;
 mod stores_together;
