@@ -8,7 +8,7 @@
 //! units, stats → nothing        workload → units               record → units, workload
 //! experiment → units, workload  plan → experiment, workload    host → record, units
 //! target → host, experiment     engine → workload, record, units
-//! observe → record, host        launch → engine, observe, target, record
+//! observe → record, host        launch → engine, observe, target, record, host
 //! run → plan, launch, host, record
 //! store → record                import → record, units         analyse → record, stats, units
 //! report → analyse, record, units                              cli → all

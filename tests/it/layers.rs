@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("target", &["host", "experiment"]),
     ("engine", &["workload", "record", "units"]),
     ("observe", &["record", "host"]),
-    ("launch", &["engine", "observe", "target", "record"]),
+    ("launch", &["engine", "observe", "target", "record", "host"]),
     ("run", &["plan", "launch", "host", "record"]),
     ("store", &["record"]),
     ("import", &["record", "units"]),
