@@ -9,6 +9,7 @@
 )]
 
 mod agreement;
+mod attacks;
 mod bad_inputs;
 mod browser;
 mod compare;
@@ -35,11 +36,13 @@ mod iolog;
 mod jobs;
 mod layers;
 mod limits;
+mod loop_device;
 mod native_engine;
 mod noise_floor;
 mod open_loop;
 mod overwrite;
 mod placement;
+mod process_tree;
 mod published;
 mod published_job;
 mod recipes;
@@ -57,5 +60,6 @@ mod targets_mounts;
 mod targets_refused;
 mod targets_settings;
 mod tools;
+mod torture;
 mod verify;
 mod waiting;
