@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu zstd
 
-.PHONY: demo test kernels ci build lint simulate aa scale bench published stress fuzz man clean
+.PHONY: demo test kernels ci build lint simulate aa scale bench published stress torture fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -68,6 +68,12 @@ stress:
 	@scripts/kernels.sh
 	$(CARGO) build --quiet
 	scripts/stress.sh
+
+## 200 runs (ASSAY_TORTURE) of which any process is killed at any moment; ASSAY_TORTURE_SEED repeats one; needs root
+torture:
+	@scripts/packages.sh $(TESTED)
+	$(CARGO) build --quiet
+	ASSAY_TORTURE=$${ASSAY_TORTURE:-200} $(CARGO) test --test it torture:: -- --nocapture
 
 ## Fuzz the job parser, the TOML reader and every importer, 60 s each
 fuzz:

@@ -8,7 +8,7 @@
 //! units, stats, sys → nothing         workload → units, sys          record → units, workload
 //! experiment → units, workload, sys   plan → experiment, workload    host → record, units
 //! target → host, experiment, sys      engine → workload, record, units
-//! observe → record, host              launch → engine, observe, target, record, sys
+//! observe → record, host              launch → engine, observe, target, record, host, sys
 //! run → plan, launch, host, record
 //! store → record                      import → record, units, sys    analyse → record, stats, units
 //! report → analyse, record, units, sys                               cli → all

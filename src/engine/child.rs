@@ -43,6 +43,8 @@ pub(super) enum End {
     Signal(i32),
     /// It was killed after this many seconds.
     TimedOut(f64),
+    /// It was killed for what it printed, which means this.
+    GivenUp(String),
 }
 
 /// What is known of a program that ran.
@@ -85,6 +87,20 @@ impl Program<'_> {
     /// # Errors
     /// [`EngineError::Failed`] when it cannot be started or watched. How it ended is no error here.
     pub(super) fn run(&self, on_line: &mut dyn FnMut(&str)) -> Result<Ended, EngineError> {
+        self.run_until(&mut |line| {
+            on_line(line);
+            None
+        })
+    }
+
+    /// Runs it to its end, or until `on_line` says why it cannot come to a good one: then it is killed with its descendants.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub(super) fn run_until(
+        &self,
+        on_line: &mut dyn FnMut(&str) -> Option<String>,
+    ) -> Result<Ended, EngineError> {
         let io_failed = |what: &str, error: &std::io::Error| {
             let name = self.argv.first().map_or("", String::as_str);
             self.failed(format!("cannot {what} '{name}': {error}"), String::new())
@@ -108,7 +124,7 @@ impl Program<'_> {
         let pid = rustix::process::Pid::from_child(&guard);
         let watched = watch(output, reports, pid, self.timeout_s, on_line);
         let reaped = guard.wait();
-        let (report, tail, timed_out) = watched.map_err(|e| io_failed("watch", &e))?;
+        let Watched { report, tail, timed_out, given_up } = watched.map_err(|e| io_failed("watch", &e))?;
         reaped.map_err(|e| io_failed("wait for", &e))?;
         let Some(report) = report else {
             return Err(self.failed("the guard of the command was killed".to_owned(), last_lines(&tail)));
@@ -117,10 +133,11 @@ impl Program<'_> {
             let reason = "a process of the command cannot be killed: it hangs in the kernel".to_owned();
             return Err(self.failed(reason, last_lines(&tail)));
         }
-        let end = match (timed_out, report.code) {
-            (Some(limit_s), _) => End::TimedOut(limit_s),
-            (None, code) if code < 0 => End::Signal(-code),
-            (None, code) => End::Code(code),
+        let end = match (given_up, timed_out, report.code) {
+            (Some(reason), ..) => End::GivenUp(reason),
+            (None, Some(limit_s), _) => End::TimedOut(limit_s),
+            (None, None, code) if code < 0 => End::Signal(-code),
+            (None, None, code) => End::Code(code),
         };
         Ok(Ended { end, report, tail: last_lines(&tail) })
     }
@@ -147,11 +164,12 @@ impl End {
             End::TimedOut(limit_s) => {
                 Some(format!("'{name}' took longer than the limit of {limit_s} s and was killed"))
             }
+            End::GivenUp(reason) => Some(reason.clone()),
         }
     }
 }
 
-fn signal_name(signal: i32) -> &'static str {
+pub(super) fn signal_name(signal: i32) -> &'static str {
     match signal {
         libc::SIGHUP => " (SIGHUP)",
         libc::SIGINT => " (SIGINT)",
@@ -173,7 +191,15 @@ pub(super) fn environment(task: &Task) -> Vec<(String, String)> {
     variables
 }
 
-type Watched = (Option<Report>, Vec<u8>, Option<f64>);
+struct Watched {
+    report: Option<Report>,
+    tail: Vec<u8>,
+    timed_out: Option<f64>,
+    given_up: Option<String>,
+}
+
+/// Sees each line; says why the program cannot come to a good end, if so.
+type OnLine<'l> = &'l mut dyn FnMut(&str) -> Option<String>;
 
 /// Reads until the guard has reported. The output is read to its end, or to what is there when something that
 /// is no descendant of the program still holds the pipe.
@@ -182,11 +208,11 @@ fn watch(
     mut reports: PipeReader,
     guard: rustix::process::Pid,
     timeout_s: Option<f64>,
-    on_line: &mut dyn FnMut(&str),
+    on_line: OnLine<'_>,
 ) -> std::io::Result<Watched> {
     rustix::io::ioctl_fionbio(&output, true)?;
     let limit = timeout_s.filter(|s| s.is_finite() && *s >= 0.0).map(|s| (s, Instant::now()));
-    let mut timed_out = None;
+    let (mut timed_out, mut ending) = (None, false);
     let mut lines = Lines::default();
     loop {
         let wait = match (limit, timed_out) {
@@ -217,10 +243,15 @@ fn watch(
         if output_ready {
             lines.read_some(&mut output, on_line)?;
         }
+        if lines.given_up.is_some() && !ending {
+            ending = true;
+            rustix::process::kill_process(guard, rustix::process::Signal::TERM)?;
+        }
         if report_ready {
             while lines.read_some(&mut output, on_line)? {}
             lines.finish(on_line);
-            return Ok((Report::read(&mut reports), lines.tail, timed_out));
+            let Lines { tail, given_up, .. } = lines;
+            return Ok(Watched { report: Report::read(&mut reports), tail, timed_out, given_up });
         }
     }
 }
@@ -231,11 +262,12 @@ struct Lines {
     unfinished: Vec<u8>,
     tail: Vec<u8>,
     at_end: bool,
+    given_up: Option<String>,
 }
 
 impl Lines {
     /// Reads once; false when there was nothing to read or the output is at its end.
-    fn read_some(&mut self, output: &mut PipeReader, on_line: &mut dyn FnMut(&str)) -> std::io::Result<bool> {
+    fn read_some(&mut self, output: &mut PipeReader, on_line: OnLine<'_>) -> std::io::Result<bool> {
         let mut buffer = [0_u8; 16 * 1024];
         match output.read(&mut buffer) {
             Ok(0) => {
@@ -252,7 +284,7 @@ impl Lines {
         }
     }
 
-    fn take(&mut self, bytes: &[u8], on_line: &mut dyn FnMut(&str)) {
+    fn take(&mut self, bytes: &[u8], on_line: OnLine<'_>) {
         self.tail.extend_from_slice(bytes);
         // Twice the bound before it is cut: the copying is then at most one byte for each byte read.
         if self.tail.len() > 2 * TAIL_BYTES {
@@ -270,12 +302,13 @@ impl Lines {
         }
     }
 
-    fn finish(&mut self, on_line: &mut dyn FnMut(&str)) {
+    fn finish(&mut self, on_line: OnLine<'_>) {
         if self.unfinished.last() == Some(&b'\r') {
             self.unfinished.pop();
         }
         if !self.unfinished.is_empty() {
-            on_line(&String::from_utf8_lossy(&self.unfinished));
+            let said = on_line(&String::from_utf8_lossy(&self.unfinished));
+            self.given_up = self.given_up.take().or(said);
         }
         self.unfinished.clear();
     }

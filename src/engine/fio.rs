@@ -123,7 +123,7 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
         }
         other => other,
     };
-    let ended = program.run(&mut |_| {}).map_err(repeatable)?;
+    let ended = program.run_until(&mut killed_job).map_err(repeatable)?;
     let mut text = Vec::new();
     output_file.rewind().and_then(|()| output_file.read_to_end(&mut text)).map_err(memory_failed)?;
     let judged = judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable);
@@ -131,6 +131,17 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
         outcome.notes.extend(has_a_rate(job).then(|| RATE_NOTE.to_owned()));
         outcome
     })
+}
+
+/// That a job's process was killed. fio goes on without it, counts what it did until then and ends with 0, or waits for it for
+/// ever.
+fn killed_job(line: &str) -> Option<String> {
+    let (pid, signal) = line.trim().strip_prefix("fio: pid=")?.split_once(", got signal=")?;
+    let signal: i32 = signal.parse().ok()?;
+    Some(format!(
+        "the process of a fio job ({pid}) was ended by signal {signal}{}",
+        child::signal_name(signal)
+    ))
 }
 
 /// Whether any section of a job sets a rate. Read as fio writes it: the job may mean something to fio only.
@@ -179,6 +190,9 @@ fn judge(end: &End, printed: &str, json: &str) -> Result<Outcome, EngineError> {
         None => reason,
     };
     let trials = outcome_from_fio_json(json);
+    if let End::GivenUp(reason) = end {
+        return failed(reason.clone(), None);
+    }
     if let Some(trouble) = end.trouble("fio") {
         return failed(with_own_words(trouble), trials.ok().and_then(|mut all| all.pop()));
     }

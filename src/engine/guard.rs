@@ -80,8 +80,7 @@ pub(super) fn put_above(command: &mut Command) -> std::io::Result<PipeReader> {
 /// In the forked child: becomes the guard, and returns in its new child, which goes on to exec.
 #[expect(unsafe_code, reason = "system calls between fork and exec")]
 fn split(parent: u32, report_fd: RawFd) -> std::io::Result<()> {
-    let signals = guard_signals();
-    // SAFETY: plain system calls with constant arguments; `signals` is an initialised set on this stack.
+    // SAFETY: plain system calls with constant arguments.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
         // The parent may have died before the kernel was told to watch it.
@@ -91,8 +90,8 @@ fn split(parent: u32, report_fd: RawFd) -> std::io::Result<()> {
         libc::setpgid(0, 0);
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        // Blocked, so that sigwaitinfo gets them whenever they come, also before it waits.
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
+        // Blocked, so that none is lost that comes before it waits.
+        mask_signals(libc::SIG_BLOCK);
         let guard = libc::getpid();
         let start_ns = now_ns();
         match libc::fork() {
@@ -103,7 +102,7 @@ fn split(parent: u32, report_fd: RawFd) -> std::io::Result<()> {
                     libc::_exit(0);
                 }
                 libc::setpgid(0, 0);
-                libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut());
+                mask_signals(libc::SIG_UNBLOCK);
                 Ok(())
             }
             program => keep_guard(program, report_fd, start_ns),
@@ -114,7 +113,6 @@ fn split(parent: u32, report_fd: RawFd) -> std::io::Result<()> {
 /// The guard: waits for the program's end or for a signal to stop it, leaves nothing alive, reports, exits.
 #[expect(unsafe_code, reason = "system calls between fork and exec")]
 fn keep_guard(program: libc::pid_t, report_fd: RawFd, start_ns: i64) -> ! {
-    let signals = guard_signals();
     let mut report = Report {
         code: -libc::SIGKILL,
         elapsed_ns: 0,
@@ -137,8 +135,8 @@ fn keep_guard(program: libc::pid_t, report_fd: RawFd, start_ns: i64) -> ! {
         libc::chdir(c"/".as_ptr());
         let mut ended = false;
         while !ended {
-            let signal = libc::sigwaitinfo(&raw const signals, std::ptr::null_mut());
-            let stop = signal != libc::SIGCHLD && signal != -1;
+            let signal = wait_for_signal();
+            let stop = signal > 0 && signal != i64::from(libc::SIGCHLD);
             if stop {
                 // So that the report below is of the program, not of whoever is reaped first.
                 libc::kill(program, libc::SIGKILL);
@@ -236,18 +234,47 @@ fn kill_descendants(program: libc::pid_t) -> bool {
     false
 }
 
-/// What the guard waits for: a child's end, its parent's death (SIGTERM), or being told to stop.
-#[expect(unsafe_code, reason = "signal sets are C structs")]
-fn guard_signals() -> libc::sigset_t {
-    // SAFETY: sigemptyset initialises the set before it is read.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-            libc::sigaddset(&raw mut set, signal);
-        }
-        set
+/// What the guard waits for: a child's end, its parent's death (SIGTERM), or any other signal that would end it; not those that
+/// stop and continue, nor those that tell of a fault in itself. As the kernel's set of signals: the C library's own calls leave
+/// its two real-time signals out.
+const GUARD_SIGNALS: u64 = {
+    let passed = [
+        libc::SIGKILL,
+        libc::SIGSTOP,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+        libc::SIGCONT,
+        libc::SIGURG,
+        libc::SIGWINCH,
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGPIPE,
+    ];
+    let (mut set, mut at) = (u64::MAX, 0);
+    while at < passed.len() {
+        set &= !(1 << (passed[at] - 1));
+        at += 1;
     }
+    set
+};
+
+/// Blocks or unblocks [`GUARD_SIGNALS`].
+#[expect(unsafe_code, reason = "system calls between fork and exec")]
+fn mask_signals(how: libc::c_int) {
+    let set = GUARD_SIGNALS;
+    // SAFETY: the kernel reads eight bytes of a live set, and writes nothing.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const set, 0_usize, size_of::<u64>()) };
+}
+
+/// Waits for one of [`GUARD_SIGNALS`]; negative when it was interrupted.
+#[expect(unsafe_code, reason = "system calls between fork and exec")]
+fn wait_for_signal() -> i64 {
+    let set = GUARD_SIGNALS;
+    // SAFETY: as above; neither details nor a time limit are asked for.
+    unsafe { libc::syscall(libc::SYS_rt_sigtimedwait, &raw const set, 0_usize, 0_usize, size_of::<u64>()) }
 }
 
 #[expect(unsafe_code, reason = "clock_gettime without the standard library, between fork and exec")]

@@ -6,12 +6,14 @@
 //! are not compared between arms; all others should be equal in all trials unless they were varied on purpose.
 
 mod cgroup;
+mod descendants;
 mod device;
 pub mod doctor;
 
 mod interference;
 mod kernel;
 mod knob;
+mod mark;
 mod memory;
 mod mount;
 mod mounts_below;
@@ -21,10 +23,16 @@ mod process;
 mod processor;
 mod quiesce;
 mod roots;
+mod run_group;
 
+pub use descendants::{
+    children, descendants, end_children, kill_descendants, own_children, reaped, signal_descendants,
+    that_hang, unnoticed_death,
+};
 pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
 pub use interference::{Disturbance, Interference, Limits};
 pub use knob::{is_setting, read_knob, write_knob};
+pub use mark::{MARK_VARIABLE, inherit_run_mark, kill_marked, run_mark};
 pub use mounts_below::{mounted_at, mounts_below, point_of, users_of};
 pub use offers::{
     Driver, boot_id, driver, find_system_program, has_filesystem, may_administer, missing_driver,
@@ -33,6 +41,7 @@ pub use place::{path_facts, path_facts_in};
 pub use process::{find_program, identity_of, process_lives, this_process};
 pub use quiesce::{Idle, PageCache, Quiet, quiesce};
 pub use roots::Roots;
+pub use run_group::RunGroup;
 
 pub use crate::record::HostFacts;
 

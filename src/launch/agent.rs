@@ -1,31 +1,42 @@
 //! The other end: one request on standard input, one reply, a line, on standard output, nothing else.
 
 use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::sync::PoisonError;
 
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::iterator::Signals;
 
+use super::descendants::cannot_be_ended;
+use super::endings::signal_name;
+use super::last_duty::{STARTS, die_in_order, last_duty};
 use super::stall::Rings;
 use super::time_limit::{Limit, TimeLimit};
-use super::{Answer, PROTOCOL, Reply, Request, descendants, with_hint};
+use super::{Answer, PROTOCOL, Reply, Request, local, with_hint};
 use crate::engine::{self, Engine, EngineError, EngineKind, Task};
+use crate::host::{end_children, own_children};
 use crate::observe::{self, Observer};
 use crate::record::{FailureKind, HostFacts, Outcome, Sample};
 use crate::target::{self, TargetError};
-
-/// Held while a hook is started, and from the end that was asked for on: nothing starts any more then.
-static STARTS: Mutex<()> = Mutex::new(());
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
 ///
 /// # Errors
 /// What made the request unreadable or the reply unwritable.
 pub fn serve() -> Result<(), String> {
+    crate::host::inherit_run_mark();
+    if let Some(code) = last_duty() {
+        std::process::exit(code);
+    }
     die_in_order()?;
+    let served = answer();
+    // Whoever ends everything has to come to the end of it: this process would else be gone before.
+    let _not_before = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+    served
+}
+
+/// Reads the request, executes it, writes the reply.
+fn answer() -> Result<(), String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|e| format!("cannot read the request: {e}"))?;
     let request: Request = serde_json::from_str(&text).map_err(|e| format!("the request is not one: {e}"))?;
@@ -37,32 +48,6 @@ pub fn serve() -> Result<(), String> {
     let mut bytes = serde_json::to_vec(&reply).map_err(|e| unwritable(&e))?;
     bytes.push(b'\n');
     std::io::stdout().write_all(&bytes).map_err(|e| unwritable(&e))
-}
-
-/// Adopts orphans, so that on SIGTERM (also the one the kernel sends when assay itself is killed) everything
-/// the engine has started ends with this process.
-fn die_in_order() -> Result<(), String> {
-    rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
-        .map_err(|e| format!("cannot become subreaper: {e}"))?;
-    // Heard and forgotten: a write beyond the limit of a file's size is to fail with EFBIG, not to end the process.
-    signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(|e| format!("cannot watch signals: {e}"))?;
-    let mut signals =
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot watch signals: {e}"))?;
-    std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            let _nothing_starts = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
-            let me = rustix::process::getpid().as_raw_nonzero().get();
-            let begun = Instant::now();
-            while descendants::signal_all(me, Signal::TERM) > 0
-                && begun.elapsed() < Duration::from_millis(500)
-            {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            descendants::kill_all(me);
-            std::process::exit(128 + signal);
-        }
-    });
-    Ok(())
 }
 
 fn execute(request: &Request) -> Reply {
@@ -178,6 +163,7 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
         output,
         so_far: Vec::new(),
     };
+    let before = own_children();
     let mut command = Command::new("sh");
     command
         .arg("-c")
@@ -188,26 +174,40 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    local::dies_with_its_parent(&mut command, Signal::KILL);
     let started = {
         let _may = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
         command.spawn()
     };
-    let output = started
-        .and_then(Child::wait_with_output)
-        .map_err(|e| failed(format!("cannot start the {which} hook: {e}"), String::new()))?;
-    if output.status.success() {
-        return Ok(());
+    let mut shell =
+        started.map_err(|e| failed(format!("cannot start the {which} hook: {e}"), String::new()))?;
+    let output = local::chunks(shell.stdout.take());
+    let errors = local::chunks(shell.stderr.take());
+    let status =
+        shell.wait().map_err(|e| failed(format!("cannot wait for the {which} hook: {e}"), String::new()))?;
+    if status.signal().is_some() {
+        // Nobody waits any more for what it was doing.
+        end_children(&before);
     }
-    let mut words = String::from_utf8_lossy(&output.stdout).into_owned();
-    words.push_str(&String::from_utf8_lossy(&output.stderr));
-    Err(failed(format!("the {which} hook failed: {}", output.status), words))
+    // What it has left in the background may hold its output open, and is waited for.
+    let words: Vec<u8> = output.iter().chain(errors.iter()).flatten().collect();
+    let words = String::from_utf8_lossy(&words).into_owned();
+    match status.signal() {
+        None if status.success() => Ok(()),
+        None => Err(failed(format!("the {which} hook failed: {status}"), words)),
+        Some(signal) => {
+            let by = signal_name(signal);
+            Err(failed(format!("the shell of the {which} hook was ended by {by}"), words))
+        }
+    }
 }
 
 /// What the engine's run may not pass.
 fn limit_of(engine: EngineKind, timeout_s: Option<f64>) -> Limit {
     match (timeout_s, engine) {
         (Some(seconds), EngineKind::Native | EngineKind::Null | EngineKind::Bare) => Limit::Seconds(seconds),
-        (Some(seconds), _) => Limit::EnginesOwn(seconds),
+        (Some(seconds), EngineKind::Command) => Limit::EnginesOwn(seconds, Rings::Anything),
+        (Some(seconds), _) => Limit::EnginesOwn(seconds, Rings::OnlyIo),
         // Any program may have a ring for what is no I/O on storage, and be idle.
         (None, EngineKind::Command) => Limit::Waits(Rings::Anything),
         (None, _) => Limit::Waits(Rings::OnlyIo),
@@ -225,7 +225,7 @@ fn watched(limit: Limit, so_far: &Reply) -> TimeLimit {
         if let Answer::Failed { kind, reason, .. } = &mut reply.answer
             && !left.is_empty()
         {
-            reason.push_str(&format!("; {}", descendants::cannot_be_ended(&left)));
+            reason.push_str(&format!("; {}", cannot_be_ended(&left)));
             // Another attempt would meet the same, and what is left beside it.
             *kind = (*kind).max(FailureKind::Lasting);
         }
@@ -270,6 +270,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
     task.variables
         .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));
     let mut stopped_for = None;
+    let hooks = own_children();
     // Laying out is no part of what a time limit is for.
     let prepared = match unhung(reply, || Ok(engine.prepare(&task))) {
         Ok(prepared) => prepared,
@@ -290,6 +291,10 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
         }
         Ok(outcome)
     });
+    if result.is_err() {
+        // Orphans of a guard that was killed.
+        end_children(&hooks);
+    }
     match (result, stopped_for) {
         // Wrong data are told whatever came afterwards.
         (Err(EngineError::Failed { kind, so_far, .. }), Some(reason)) if kind != FailureKind::WrongData => {
@@ -352,7 +357,8 @@ mod tests {
     fn every_engine_has_a_limit() {
         assert_eq!(limit_of(EngineKind::Native, Some(2.0)), Limit::Seconds(2.0));
         // Their programs they end themselves; what fs_mark's phases do is done by the agent.
-        assert_eq!(limit_of(EngineKind::FsMark, Some(2.0)), Limit::EnginesOwn(2.0));
+        assert_eq!(limit_of(EngineKind::FsMark, Some(2.0)), Limit::EnginesOwn(2.0, Rings::OnlyIo));
+        assert_eq!(limit_of(EngineKind::Command, Some(2.0)), Limit::EnginesOwn(2.0, Rings::Anything));
         assert_eq!(limit_of(EngineKind::Fio, None), Limit::Waits(Rings::OnlyIo));
         assert_eq!(limit_of(EngineKind::Command, None), Limit::Waits(Rings::Anything));
     }

@@ -8,7 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::{Answer, LaunchError, Launcher, Reply, Request, descendants};
+use super::descendants::{CANNOT_BE_ENDED, cannot_be_ended};
+use super::{Answer, LaunchError, Launcher, Reply, Request};
+use crate::host::{
+    self, MARK_VARIABLE, RunGroup, descendants, end_children, kill_descendants, own_children, that_hang,
+};
 use crate::record::FailureKind;
 
 /// How long an agent may take to end after SIGTERM before it is killed.
@@ -25,6 +29,10 @@ const ALLOWANCE: Duration = Duration::from_secs(600);
 /// Starts agents from this very program.
 pub struct Local {
     program: PathBuf,
+    /// Made with the first agent; `Some(None)`: none can be made here.
+    group: Option<Option<RunGroup>>,
+    /// What hooks left in the background of agents that have ended, now children of this process.
+    adopted: Vec<i32>,
 }
 
 impl Local {
@@ -34,12 +42,14 @@ impl Local {
     /// The system's words when it cannot be found.
     pub fn new() -> std::io::Result<Local> {
         // The kernel's own link still names the right file when the binary was replaced by a rebuild.
-        Ok(Local { program: PathBuf::from("/proc/self/exe").canonicalize()? })
+        let program = PathBuf::from("/proc/self/exe").canonicalize()?;
+        Ok(Local { program, group: None, adopted: Vec::new() })
     }
 }
 
 impl Launcher for Local {
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
+        let before = own_children();
         let mut child = self.spawn()?;
         let input = serde_json::to_vec(request).unwrap_or_default();
         // An agent that died already is found by its exit status below.
@@ -53,9 +63,11 @@ impl Launcher for Local {
         let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
         let text = match wait(&output, &mut child, limit, cancelled) {
             Waited::Answered(text) => text,
-            Waited::Cancelled => return Err(LaunchError::Cancelled { left: stop(&mut child) }),
+            Waited::Cancelled => {
+                return Err(LaunchError::Cancelled { left: self.ended_by_force(&before, stop(&mut child)) });
+            }
             Waited::TooLong => {
-                let left = stop(&mut child);
+                let left = self.ended_by_force(&before, stop(&mut child));
                 return Ok(with_left(
                     dead("the trial passed its time limit and was stopped", &errors),
                     &left,
@@ -65,6 +77,13 @@ impl Launcher for Local {
         let (status, left) = match ended(&mut child, AFTER_ANSWER) {
             Some(status) => (Some(status), Vec::new()),
             None => (None, kill(&mut child)),
+        };
+        let left = match &status {
+            Some(Ok(status)) if status.success() => {
+                self.adopt(&before);
+                left
+            }
+            _ => self.ended_by_force(&before, left),
         };
         if cancelled.load(Ordering::SeqCst) {
             return Err(LaunchError::Cancelled { left });
@@ -78,22 +97,76 @@ impl Launcher for Local {
 }
 
 impl Local {
-    fn spawn(&self) -> Result<Child, LaunchError> {
+    fn spawn(&mut self) -> Result<Child, LaunchError> {
         let mut command = Command::new(&self.program);
         command.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env(MARK_VARIABLE, host::run_mark());
         // A process group of its own: Ctrl-C on the terminal reaches only assay, which then ends the agent in order.
         command.process_group(0);
-        #[expect(unsafe_code, reason = "pre_exec is the only way to set a parent-death signal before exec")]
-        // SAFETY: the closure makes one async-signal-safe system call and touches no memory of the parent.
-        unsafe {
-            command.pre_exec(|| {
-                rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
-                    .map_err(Into::into)
-            });
-        }
+        command
+            .env_remove(super::last_duty::LAST_DUTY)
+            .env(super::last_duty::PARENT, std::process::id().to_string());
+        dies_with_its_parent(&mut command, rustix::process::Signal::TERM);
         let start = |source| LaunchError::Start { program: self.program.display().to_string(), source };
-        command.spawn().map_err(start)
+        let child = command.spawn().map_err(start)?;
+        // It starts nothing before it has its request.
+        if let Some(group) = self.group.get_or_insert_with(|| RunGroup::create(host::run_mark())) {
+            group.add(child.id());
+        }
+        Ok(child)
     }
+
+    /// An agent that did not end in order may have left orphans, which are children of this process then: ends them. `left`
+    /// are those known to hang in the kernel; returns them all.
+    fn ended_by_force(&mut self, before: &[i32], mut left: Vec<i32>) -> Vec<i32> {
+        if adopts_orphans() {
+            left.extend(end_children(before));
+        }
+        left.sort_unstable();
+        left.dedup();
+        left
+    }
+
+    /// What hooks have left in the background lives on, as it does where nobody adopts it; it is reaped here when it ends.
+    fn adopt(&mut self, before: &[i32]) {
+        if !adopts_orphans() {
+            return;
+        }
+        self.adopted.extend(own_children().into_iter().filter(|child| !before.contains(child)));
+        self.adopted.retain(|child| !rustix::process::Pid::from_raw(*child).is_none_or(host::reaped));
+    }
+}
+
+/// Has the kernel send a program `signal` when the thread that starts it ends.
+pub(super) fn dies_with_its_parent(command: &mut Command, signal: rustix::process::Signal) {
+    let parent = rustix::process::getpid();
+    #[expect(unsafe_code, reason = "pre_exec is the only way to set a parent-death signal before exec")]
+    // SAFETY: the closure makes two async-signal-safe system calls and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(signal))?;
+            // The parent may have died before the kernel was told to watch it.
+            if rustix::process::getppid() == Some(parent) {
+                Ok(())
+            } else {
+                Err(rustix::io::Errno::SRCH.into())
+            }
+        });
+    }
+}
+
+/// Makes this process the parent of orphans of the agents that it starts, so that it can end what outlives one that was killed.
+/// Its other children must all be started before an agent, or after one has ended.
+///
+/// # Errors
+/// The system's words.
+pub fn adopt_orphans() -> std::io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))?)
+}
+
+/// Whether orphans of an agent become children of this process: it asked for that, or it is the first of a guest.
+fn adopts_orphans() -> bool {
+    rustix::process::getpid().is_init() || matches!(rustix::process::child_subreaper(), Ok(Some(_)))
 }
 
 enum Waited {
@@ -170,10 +243,10 @@ pub(super) fn words(stream: &Receiver<Vec<u8>>) -> String {
 fn stop(child: &mut Child) -> Vec<i32> {
     let pid = rustix::process::Pid::from_child(child);
     // Once it has ended they are no longer its descendants.
-    let family = descendants::all(pid.as_raw_nonzero().get());
+    let family = descendants(pid.as_raw_nonzero().get());
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     let mut left = if ended(child, GRACE).is_some() { Vec::new() } else { kill(child) };
-    left.extend(descendants::that_hang(&family));
+    left.extend(that_hang(&family));
     left.sort_unstable();
     left.dedup();
     left
@@ -182,15 +255,15 @@ fn stop(child: &mut Child) -> Vec<i32> {
 /// SIGKILL for it and all it has started; those that hang in the kernel and so are left.
 fn kill(child: &mut Child) -> Vec<i32> {
     let pid = rustix::process::Pid::from_child(child).as_raw_nonzero().get();
-    let mut family = descendants::all(pid);
+    let mut family = descendants(pid);
     family.push(pid);
-    descendants::kill_all(pid);
+    kill_descendants(pid);
     let _ = child.kill();
     if ended(child, AFTER_KILL).is_none() {
-        let hanging = descendants::that_hang(&family);
+        let hanging = that_hang(&family);
         return if hanging.is_empty() { vec![pid] } else { hanging };
     }
-    descendants::that_hang(&family)
+    that_hang(&family)
 }
 
 /// Waits a while for a process's end; `None`: it has not ended.
@@ -211,12 +284,12 @@ fn with_left(mut reply: Reply, left: &[i32]) -> Reply {
     if left.is_empty() {
         return reply;
     }
-    let told = descendants::cannot_be_ended(left);
+    let told = cannot_be_ended(left);
     match &mut reply.answer {
         Answer::Done(outcome) => outcome.notes.push(told),
         // Another attempt would meet the same, and what is left beside it.
         Answer::Failed { kind, reason, .. } => {
-            if !reason.contains(descendants::CANNOT_BE_ENDED) {
+            if !reason.contains(CANNOT_BE_ENDED) {
                 reason.push_str(&format!("; {told}"));
             }
             *kind = (*kind).max(FailureKind::Lasting);

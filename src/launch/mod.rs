@@ -5,6 +5,8 @@
 
 mod agent;
 mod descendants;
+mod endings;
+mod last_duty;
 mod local;
 mod qemu;
 mod stall;
@@ -17,7 +19,8 @@ use crate::record::{FailureKind, HostFacts, Outcome, Sample};
 pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
-pub use local::Local;
+pub use endings::{as_it_was_sent, ending_signals, reserved_signals_are_sigterm, signal_name};
+pub use local::{Local, adopt_orphans};
 pub use qemu::{
     Forecast, GuestError, GuestOffer, Guests, guest_part, guests_offered, newest_kernel, remove_private_cache,
 };

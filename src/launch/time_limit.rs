@@ -7,8 +7,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::descendants;
+use super::endings::signal_name;
 use super::stall::{LONGEST_WAIT, Rings, Waits};
+use crate::host::{descendants, kill_descendants, own_children, that_hang, unnoticed_death};
 
 /// How long after the children's end the engine may take to notice it.
 const GRACE: Duration = Duration::from_secs(5);
@@ -23,9 +24,11 @@ const ENGINES_OWN: Duration = Duration::from_secs(15);
 pub(super) enum Limit {
     /// So many seconds, for engines that work in this very process and its children.
     Seconds(f64),
-    /// So many seconds, for engines that end their program themselves; this is for what hangs then.
-    EnginesOwn(f64),
-    /// Nobody may wait for I/O longer than [`LONGEST_WAIT`] in one go (`stall.rs`).
+    /// So many seconds, for engines that end their program themselves; this is for what hangs then. What the program is, as in
+    /// [`Limit::Waits`].
+    EnginesOwn(f64, Rings),
+    /// Nobody may wait for I/O longer than [`LONGEST_WAIT`] in one go (`stall.rs`); of a tool that does I/O alone no process may be
+    /// killed.
     Waits(Rings),
 }
 
@@ -47,22 +50,22 @@ impl TimeLimit {
         // Tests do not want to wait for two minutes. Read here: a lock of the library must not be held in a fork.
         let asked = std::env::var("ASSAY_TEST_STALL_S").ok().and_then(|text| text.parse().ok());
         let longest = asked.map_or(LONGEST_WAIT, Duration::from_secs);
+        // What hooks have left in the background is none of the engine's.
+        let others = own_children();
         let watch = std::thread::spawn(move || {
             let _ = up.send(());
             let passed = |limit| matches!(ended.recv_timeout(limit), Err(RecvTimeoutError::Timeout));
             let reason = match limit {
                 Limit::Seconds(seconds) => passed(duration(seconds)).then(|| too_long(seconds)),
-                Limit::EnginesOwn(seconds) => {
-                    passed(duration(seconds).saturating_add(ENGINES_OWN)).then(|| too_long(seconds))
-                }
-                Limit::Waits(rings) => stalled(longest, rings, passed),
+                Limit::EnginesOwn(seconds, rings) => overdue(seconds, rings, &others, passed),
+                Limit::Waits(rings) => stalled(longest, rings, &others, passed),
             }?;
             let me = rustix::process::getpid().as_raw_nonzero().get();
-            descendants::kill_all(me);
+            kill_descendants(me);
             if passed(GRACE) {
-                let mut family = descendants::all(me);
+                let mut family = descendants(me);
                 family.push(me);
-                last_word(reason, descendants::that_hang(&family));
+                last_word(reason, that_hang(&family));
                 std::process::exit(0);
             }
             Some(reason)
@@ -89,18 +92,57 @@ fn too_long(limit_s: f64) -> String {
     format!("the trial took longer than the limit of {limit_s} s and was stopped")
 }
 
-/// Looks until the trial has ended or somebody has waited too long; `passed` waits for the former.
-fn stalled(longest: Duration, rings: Rings, passed: impl Fn(Duration) -> bool) -> Option<String> {
-    let mut waits = Waits::new(longest, rings);
-    let me = rustix::process::getpid().as_raw_nonzero().get();
-    while passed(LOOKS.min(longest / 4)) {
-        let mut processes = descendants::all(me);
-        processes.push(me);
-        if let Some(reason) = waits.look(&processes, Instant::now()) {
+/// Looks until the trial has ended, its time is over or a worker was killed; `passed` waits for the first.
+fn overdue(seconds: f64, rings: Rings, others: &[i32], passed: impl Fn(Duration) -> bool) -> Option<String> {
+    let mut left = duration(seconds).saturating_add(ENGINES_OWN);
+    while passed(LOOKS.min(left)) {
+        left = left.saturating_sub(LOOKS);
+        if left.is_zero() {
+            return Some(too_long(seconds));
+        }
+        if let Some(reason) = killed_worker(rings, others) {
             return Some(reason);
         }
     }
     None
+}
+
+/// Looks until the trial has ended, somebody has waited too long or a worker was killed; `passed` waits for the first.
+fn stalled(
+    longest: Duration,
+    rings: Rings,
+    others: &[i32],
+    passed: impl Fn(Duration) -> bool,
+) -> Option<String> {
+    let mut waits = Waits::new(longest, rings);
+    let me = rustix::process::getpid().as_raw_nonzero().get();
+    while passed(LOOKS.min(longest / 4)) {
+        let mut processes = descendants(me);
+        processes.push(me);
+        let stuck = waits.look(&processes, Instant::now());
+        if let Some(reason) = stuck.or_else(|| killed_worker(rings, others)) {
+            return Some(reason);
+        }
+    }
+    None
+}
+
+/// A process of the engine's program that a signal ended, and whose parent has not noticed: it may wait for ever, or go on
+/// without it and print a result. Any program may end its children so; one that does I/O alone does not. This process
+/// notices the end of its own children.
+fn killed_worker(rings: Rings, others: &[i32]) -> Option<String> {
+    if rings == Rings::Anything {
+        return None;
+    }
+    let of_engine = own_children().into_iter().filter(|child| !others.contains(child));
+    let (worker, signal) =
+        of_engine.flat_map(descendants).find_map(|pid| Some((pid, unnoticed_death(pid)?)))?;
+    let name = std::fs::read_to_string(format!("/proc/{worker}/comm")).unwrap_or_default();
+    Some(format!(
+        "process {worker} ({}) of the engine's program was ended by {}; the trial was ended",
+        name.trim(),
+        signal_name(signal)
+    ))
 }
 
 #[cfg(test)]
@@ -112,7 +154,10 @@ mod tests {
     #[test]
     fn what_ends_in_time_has_not_passed_it() {
         let seconds = [60.0, 1e300, f64::INFINITY];
-        let limits = seconds.map(Limit::Seconds).into_iter().chain(seconds.map(Limit::EnginesOwn));
+        let limits = seconds
+            .map(Limit::Seconds)
+            .into_iter()
+            .chain(seconds.map(|s| Limit::EnginesOwn(s, Rings::OnlyIo)));
         for limit in limits.chain([Limit::Waits(Rings::OnlyIo), Limit::Waits(Rings::Anything)]) {
             assert_eq!(TimeLimit::start(limit, |_, _| ()).end(), None, "{limit:?}");
         }

@@ -65,7 +65,26 @@ impl Abandoned {
         if self.ledger.is_alive() {
             return Err(std::io::Error::other("another assay removes it at this moment"));
         }
+        self.end_processes()?;
         remove_recorded(&self.ledger)
+    }
+}
+
+impl Abandoned {
+    /// Ends what the run has started and all of its own were killed too early to end.
+    fn end_processes(&self) -> std::io::Result<()> {
+        let mark = &self.contents.mark;
+        // The program that began this run may be at work on another.
+        let of_another_session =
+            |contents: &Contents| contents.mark == *mark && contents.session != self.contents.session;
+        let all = Ledger::all().0;
+        if all.iter().any(|(ledger, contents)| of_another_session(contents) && ledger.seems_alive()) {
+            return Ok(());
+        }
+        match crate::host::kill_marked(mark).as_slice() {
+            [] => Ok(()),
+            left => Err(std::io::Error::other(format!("processes of the run cannot be ended: {left:?}"))),
+        }
     }
 }
 

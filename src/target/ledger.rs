@@ -64,6 +64,9 @@ pub(super) struct Contents {
     pub(super) boot: String,
     /// The session it belongs to: its records share these random digits.
     pub(super) session: String,
+    /// The token that every process started for it carries.
+    #[serde(default)]
+    pub(super) mark: String,
     /// What people call the run.
     pub(super) run: String,
     /// Its process, for messages only.
@@ -95,6 +98,7 @@ impl Ledger {
             version: VERSION,
             boot: crate::host::boot_id(),
             session: session.to_owned(),
+            mark: crate::host::run_mark().to_owned(),
             run: run.to_owned(),
             pid: std::process::id(),
             work: WorkPlace::planned(work),

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use crate::loop_device::LoopDevice;
 use crate::sandbox::{Sandbox, errors};
 use crate::tools::{available, is_root, skipped};
 
@@ -498,19 +499,18 @@ fn a_closed_standard_input_is_no_obstacle() {
     assert!(output.status.success(), "{}", errors(&output));
 }
 
-/// A mount or loop device that is put back also when the test fails.
-struct Undo(&'static str, std::path::PathBuf);
+/// A mount that is put back also when the test fails.
+struct Undo(std::path::PathBuf);
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        let arguments: &[&str] = if self.0 == "losetup" { &["-d"] } else { &[] };
-        let _ = Command::new(self.0).args(arguments).arg(&self.1).status();
+        let _ = Command::new("umount").arg(&self.0).status();
     }
 }
 
 /// Whether this machine lets the tests mount; says so when not.
 fn may_mount() -> bool {
-    is_root() && available("losetup")
+    is_root()
 }
 
 #[test]
@@ -525,7 +525,7 @@ fn a_full_disk_is_named_with_the_bytes_that_are_missing() {
     if !mounted.unwrap().success() {
         return skipped("mount is not permitted here");
     }
-    let _undo = Undo("umount", small);
+    let _undo = Undo(small);
     sandbox.write("job.fio", "[w]\nrw=write\nsize=4m\n");
     for engine in ["native", "fio"] {
         if engine == "fio" && !available("fio") {
@@ -550,14 +550,8 @@ fn a_block_device_needs_destroy_and_must_be_empty_and_unused() {
         return;
     }
     let sandbox = Sandbox::new();
-    let image = sandbox.path().join("image");
-    std::fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
-    let found = Command::new("losetup").args(["-f", "--show"]).arg(&image).output().unwrap();
-    if !found.status.success() {
-        return skipped(&format!("no loop device to be had: {}", errors(&found)));
-    }
-    let device = String::from_utf8(found.stdout).unwrap().trim().to_owned();
-    let _undo = Undo("losetup", device.clone().into());
+    let Some(own) = LoopDevice::on(&sandbox.path().join("image"), 8 << 20) else { return };
+    let device = own.path.to_string_lossy().into_owned();
     sandbox.write("job.fio", &format!("[w]\nrw=write\nsize=64k\nfilename={device}\n"));
     let unnamed = ["run", "job.fio", "--vary", "bs=4k,8k", "--rounds", "1"];
     demand(&sandbox, &mut sandbox.assay(&unnamed), 2, &["is a block device", "--destroy"]);
@@ -569,7 +563,7 @@ fn a_block_device_needs_destroy_and_must_be_empty_and_unused() {
     let at = sandbox.path().join("mnt");
     // Read only: ext4 would write its inode tables in the background, and the image must be as it was.
     if Command::new("mount").args(["-o", "ro"]).arg(&device).arg(&at).status().unwrap().success() {
-        let undo = Undo("umount", at);
+        let undo = Undo(at);
         demand(&sandbox, &mut sandbox.assay(&named), 2, &["is in use: mounted at", "unmount"]);
         drop(undo);
     } else {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use assay::engine::EngineKind;
 use assay::workload::{JobFile, Workload};
 
 use crate::agreement::{Amounts, amounts, job_files};
+use crate::loop_device::LoopDevice;
 use crate::native_engine::{done, work};
 use crate::sandbox::Sandbox;
 use crate::tools;
@@ -15,42 +15,13 @@ use crate::tools;
 /// Larger blocks the kernel splits: a request to a loop device has at most 128 pages that do not lie together.
 const WHOLE: u64 = 128 * 4096;
 
-/// A loop device on a sparse file, detached when it goes.
-pub(crate) struct LoopDevice {
-    pub(crate) path: PathBuf,
-}
-
-impl LoopDevice {
-    /// On `image`, which is made `bytes` large; `None`, said on standard error, where this machine has none to give.
-    pub(crate) fn on(image: &Path, bytes: u64) -> Option<LoopDevice> {
-        if !tools::is_root() {
-            return None;
-        }
-        std::fs::File::create(image).unwrap().set_len(bytes).unwrap();
-        let made = Command::new("losetup").args(["-f", "--show"]).arg(image).output().unwrap();
-        if !made.status.success() {
-            let why = String::from_utf8_lossy(&made.stderr).into_owned();
-            tools::skipped(&format!("no loop device to be had: {why}"));
-            return None;
-        }
-        Some(LoopDevice { path: String::from_utf8(made.stdout).unwrap().trim().into() })
-    }
-
-    /// I/Os and bytes a direction that the device has counted. What the kernel merged was an I/O of the engine's.
-    fn counted(&self) -> BTreeMap<&'static str, (u64, u64)> {
-        let name = self.path.file_name().unwrap().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-        let fields: Vec<u64> = text.split_whitespace().map(|field| field.parse().unwrap()).collect();
-        // Documentation/block/stat.rst: I/Os, merges, sectors of 512 bytes, milliseconds.
-        let of = |at: usize| (fields[at] + fields[at + 1], fields[at + 2] * 512);
-        BTreeMap::from([("read", of(0)), ("write", of(4)), ("trim", of(11))])
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
-    }
+/// I/Os and bytes a direction that a device has counted. What the kernel merged was an I/O of the engine's.
+fn counted(device: &LoopDevice) -> BTreeMap<&'static str, (u64, u64)> {
+    let text = std::fs::read_to_string(device.sys().join("stat")).unwrap();
+    let fields: Vec<u64> = text.split_whitespace().map(|field| field.parse().unwrap()).collect();
+    // Documentation/block/stat.rst: I/Os, merges, sectors of 512 bytes, milliseconds.
+    let of = |at: usize| (fields[at] + fields[at + 1], fields[at + 2] * 512);
+    BTreeMap::from([("read", of(0)), ("write", of(4)), ("trim", of(11))])
 }
 
 /// The job with every section on `device`.
@@ -83,7 +54,7 @@ fn workload(path: &Path) -> Workload {
 
 #[test]
 fn the_devices_own_counters_agree_with_both_engines() {
-    if !tools::available("fio") || !tools::available("losetup") {
+    if !tools::available("fio") {
         return;
     }
     let sandbox = Sandbox::new();
@@ -97,9 +68,9 @@ fn the_devices_own_counters_agree_with_both_engines() {
         let mut ran = Vec::new();
         for engine in [EngineKind::Native, EngineKind::Fio] {
             let (_base, place) = work();
-            let before = device.counted();
+            let before = counted(&device);
             let outcome = done(engine, &text, place.path());
-            let mut counted = device.counted();
+            let mut counted = counted(&device);
             for (direction, (ios, bytes)) in &mut counted {
                 (*ios, *bytes) = (*ios - before[direction].0, *bytes - before[direction].1);
             }

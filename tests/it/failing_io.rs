@@ -6,11 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::device_counters::LoopDevice;
 use crate::failing_case::{Case, Mounted, PLAIN, failing};
+use crate::loop_device::LoopDevice;
 use assay::record::{FailureKind, Status};
 
 use crate::sandbox::{Sandbox, errors};
+use crate::target_bench::EmptyZram;
 use crate::tools::{available, impossible_here, is_root};
 
 #[test]
@@ -60,9 +61,6 @@ fn direct_io_that_is_not_aligned() {
 
 #[test]
 fn devices_that_are_too_small_or_break() {
-    if !available("losetup") {
-        return;
-    }
     let sandbox = Sandbox::new();
     let image = sandbox.path().join("image");
     let Some(device) = LoopDevice::on(&image, 1 << 20) else { return };
@@ -100,10 +98,11 @@ fn devices_that_are_too_small_or_break() {
         ..PLAIN
     }
     .fails(&sandbox);
-    // A device that is there and has no medium.
-    drop(device);
-    let words = [at.as_str(), "has 0 bytes", "too small"];
-    let (good, bad) = (image.to_string_lossy().into_owned(), at.clone());
+    // A device that is there and has no medium: a loop device without one is the next test's.
+    let Some(empty) = EmptyZram::new() else { return };
+    let bad = empty.path.to_string_lossy().into_owned();
+    let words = [bad.as_str(), "has 0 bytes", "too small"];
+    let good = image.to_string_lossy().into_owned();
     let either = "[d]\nrw=read\nbs=4k\nsize=64k\nfilename=${X}\n";
     Case { job: either, good: &good, bad: &bad, words: &words, refused: true, ..PLAIN }.fails(&sandbox);
 }

@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("target", &["host", "experiment", "sys"]),
     ("engine", &["workload", "record", "units"]),
     ("observe", &["record", "host"]),
-    ("launch", &["engine", "observe", "target", "record", "sys"]),
+    ("launch", &["engine", "observe", "target", "record", "host", "sys"]),
     ("run", &["plan", "launch", "host", "record"]),
     ("store", &["record"]),
     ("import", &["record", "units", "sys"]),

@@ -8,8 +8,9 @@ use assay::engine::EngineKind;
 use assay::launch::{Answer, Reply};
 use assay::record::{Direction, LatencyHistogram, LatencyKind, Outcome, Run, Trial};
 
+use crate::loop_device::LoopDevice;
 use crate::native_engine::{agent, answered, done, started, work};
-use crate::sandbox::{Sandbox, errors};
+use crate::sandbox::Sandbox;
 use crate::spoiled::{expect, unless_spoiled};
 use crate::tools::{available, is_root, skipped};
 
@@ -239,34 +240,29 @@ fn wait_for_the_job(agent: u32) {
 
 /// A mounted ext4 image, in memory, so that only the test makes it slow; unmounted, thawed first, also when the test fails.
 pub(crate) struct Frozen {
+    /// Goes before its image.
+    device: LoopDevice,
     _image: tempfile::NamedTempFile,
-    image_device: String,
     pub(crate) at: PathBuf,
 }
 
 impl Frozen {
     /// `None` where one cannot mount; says so.
     pub(crate) fn mount(directory: &Path) -> Option<Frozen> {
-        if !is_root() || !available("losetup") {
+        if !is_root() {
             return None;
         }
         let memory = Path::new("/dev/shm");
         let place = if memory.is_dir() { memory } else { directory };
         let image = tempfile::Builder::new().prefix("assay-test-").tempfile_in(place).unwrap();
-        image.as_file().set_len(16 << 20).unwrap();
-        let made = Command::new("losetup").args(["-f", "--show"]).arg(image.path()).output().unwrap();
-        if !made.status.success() {
-            skipped(&format!("no loop device to be had: {}", errors(&made)));
-            return None;
-        }
-        let image_device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        let device = LoopDevice::on(image.path(), 16 << 20)?;
         let at = directory.join("mnt");
         std::fs::create_dir(&at).unwrap();
-        let frozen = Frozen { _image: image, image_device, at };
-        let device = &frozen.image_device;
+        let frozen = Frozen { device, _image: image, at };
+        let device = &frozen.device.path;
         // No background writing of inode tables, no discards: nothing but the job's own.
         let options = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
-        let formatted = Command::new("mkfs.ext4").args(["-q", "-E", options, device]).status().unwrap();
+        let formatted = Command::new("mkfs.ext4").args(["-q", "-E", options]).arg(device).status().unwrap();
         assert!(formatted.success());
         let mounted = Command::new("mount").arg(device).arg(&frozen.at).status().unwrap();
         if !mounted.success() {
@@ -298,7 +294,6 @@ impl Drop for Frozen {
         if !gone {
             eprintln!("{} is still mounted", self.at.display());
         }
-        quiet("losetup", &["-d".as_ref(), self.image_device.as_ref()]);
     }
 }
 

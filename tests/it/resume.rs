@@ -192,7 +192,8 @@ fn interrupted_it_puts_everything_back_prints_the_verdict_so_far_and_how_to_go_o
         let output = child.wait_with_output().unwrap();
         let said = errors(&output);
         assert_eq!(output.status.code(), Some(130), "{engine} {signal:?}: {said}");
-        assert!(said.contains("run 1 was interrupted; everything was put back"), "{said}");
+        let by = if signal == Signal::INT { "SIGINT" } else { "SIGTERM" };
+        assert!(said.contains(&format!("run 1 was interrupted ({by}); everything was put back")), "{said}");
         assert!(said.contains("hint: assay run --resume 1 goes on with it"), "{said}");
         let report = String::from_utf8(output.stdout).unwrap();
         assert!(report.contains("BS=8k against BS=4k"), "{report}");

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::sandbox::{Sandbox, errors, failure};
+pub(crate) use crate::loop_device::LoopDevice as Loop;
+use crate::sandbox::{Sandbox, failure};
 use crate::tools::{is_root, skipped};
 
 pub(crate) const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=1m\nfsync=4\n";
@@ -111,28 +112,26 @@ pub(crate) fn fact(sandbox: &Sandbox, run: &str, cell: u32, name: &str) -> Strin
     run.facts[trial.facts.unwrap() as usize].get(name).unwrap_or("").to_owned()
 }
 
-/// A loop device of the test's own.
-pub(crate) struct Loop {
+/// A zram device that has no size: nobody else sets one up meanwhile.
+pub(crate) struct EmptyZram {
     pub(crate) path: PathBuf,
+    number: String,
+    _alone: MutexGuard<'static, ()>,
 }
 
-impl Loop {
-    pub(crate) fn new(sandbox: &Sandbox, mebibytes: u64) -> Loop {
-        let image = sandbox.path().join("own.img");
-        std::fs::File::create(&image).unwrap().set_len(mebibytes << 20).unwrap();
-        let output = Command::new("losetup").args(["--show", "-f"]).arg(&image).output().unwrap();
-        assert!(output.status.success(), "{}", errors(&output));
-        Loop { path: String::from_utf8(output.stdout).unwrap().trim().into() }
-    }
-
-    pub(crate) fn sys(&self) -> PathBuf {
-        Path::new("/sys/block").join(self.path.file_name().unwrap())
+impl EmptyZram {
+    pub(crate) fn new() -> Option<EmptyZram> {
+        if !is_root() {
+            return None;
+        }
+        let alone = zram()?;
+        let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").unwrap().trim().to_owned();
+        Some(EmptyZram { path: format!("/dev/zram{number}").into(), number, _alone: alone })
     }
 }
 
-impl Drop for Loop {
+impl Drop for EmptyZram {
     fn drop(&mut self) {
-        let detached = Command::new("losetup").arg("-d").arg(&self.path).status();
-        assert!(detached.is_ok_and(|status| status.success()) || std::thread::panicking());
+        let _ = std::fs::write("/sys/class/zram-control/hot_remove", &self.number);
     }
 }

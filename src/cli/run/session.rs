@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
@@ -14,7 +14,7 @@ use super::{Args, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
-use crate::launch::{Answer, LaunchError, Launcher, Request};
+use crate::launch::{self, Answer, LaunchError, Launcher, Request};
 use crate::plan::Writes;
 use crate::record::RunState;
 use crate::run::{Ending, Execution, Limits};
@@ -56,7 +56,8 @@ pub(super) fn execute(
     let analysis = verdict::print(args, store, &prepared.run)?;
     match ending {
         Ending::Interrupted => {
-            Err(Failure::interrupted(format!("run {id} was interrupted; everything was put back"))
+            let by = signal_that_ended_it();
+            Err(Failure::interrupted(format!("run {id} was interrupted{by}; everything was put back"))
                 .hint(format!("assay run --resume {id}{} goes on with it", database_flag(args)))
                 .into())
         }
@@ -78,17 +79,34 @@ pub(super) fn execute(
     }
 }
 
-/// Set from the first Ctrl-C, SIGTERM or SIGHUP on, whatever is being done then.
+/// The signal that ended the run; 0: none.
+static ENDED_BY: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
+
+/// Set from the first signal on that would end this process, whatever is being done then. From now on orphans of what is started
+/// become this process's children, so that it can end them.
 ///
 /// # Errors
 /// A [`Failure`]: the signals cannot be watched.
 pub(super) fn cancelled() -> Result<Arc<AtomicBool>, Failure> {
     let cancelled = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&cancelled))
-            .map_err(|error| Failure::tool(format!("cannot watch for Ctrl-C: {error}")))?;
+    let by = Arc::clone(ENDED_BY.get_or_init(Arc::default));
+    let failed = |error| Failure::tool(format!("cannot watch for Ctrl-C: {error}"));
+    for signal in launch::ending_signals() {
+        // In this order: whoever sees the flag can say which signal it was.
+        flag::register_usize(signal, Arc::clone(&by), signal.unsigned_abs() as usize).map_err(failed)?;
+        flag::register(signal, Arc::clone(&cancelled)).map_err(failed)?;
     }
+    launch::reserved_signals_are_sigterm();
+    launch::adopt_orphans().map_err(failed)?;
     Ok(cancelled)
+}
+
+/// ` (SIGTERM)` after a signal has ended the run.
+fn signal_that_ended_it() -> String {
+    let signal = ENDED_BY.get().map_or(0, |by| by.load(Ordering::SeqCst));
+    i32::try_from(signal).ok().filter(|signal| *signal > 0).map_or_else(String::new, |signal| {
+        format!(" ({})", launch::signal_name(launch::as_it_was_sent(signal)))
+    })
 }
 
 /// ` --db FILE` for messages, unless it is the default.

@@ -118,6 +118,7 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
             // It died before the line above could be heard.
             exit_now(1);
         }
+        as_by_default();
         // The agent's standard output is its reply's: one that hangs in the kernel must not hold it open.
         if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
             let _ = rustix::stdio::dup2_stdout(&null);
@@ -128,6 +129,16 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
         exit_now(i32::from(written.is_err()));
     }
     Ok(Forked { job: job.to_owned(), pid, pipe: reader })
+}
+
+/// Signals end it again as they end any program: what the agent does when one comes is the agent's to do.
+#[expect(unsafe_code, reason = "signal handlers are set by system calls")]
+fn as_by_default() {
+    let kept = [libc::SIGKILL, libc::SIGSTOP, libc::SIGXFSZ, libc::SIGPIPE, libc::SIGSEGV, libc::SIGBUS];
+    for signal in (1..=libc::SIGRTMAX()).filter(|signal| !kept.contains(signal)) {
+        // SAFETY: the default action is set, which is no code of ours. Numbers that the C library keeps to itself it refuses.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
 }
 
 /// Leaves a forked child without running anything of the parent's.

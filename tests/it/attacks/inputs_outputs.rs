@@ -299,7 +299,7 @@ fn a_block_device_is_no_output() {
     let sandbox = with_run();
     let image = sandbox.path().join("image");
     std::fs::write(&image, vec![7; 1 << 20]).unwrap();
-    let Some(device) = crate::device_counters::LoopDevice::on(&image, 1 << 20) else { return };
+    let Some(device) = crate::loop_device::LoopDevice::on(&image, 1 << 20) else { return };
     let before = std::fs::read(&device.path).unwrap();
     let name = device.path.to_string_lossy().into_owned();
     for arguments in OUTPUTS {

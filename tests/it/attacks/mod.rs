@@ -3,6 +3,7 @@
 
 mod appearing;
 mod devices;
+mod endings;
 mod forged;
 mod full_disk;
 mod inputs_outputs;
