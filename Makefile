@@ -13,6 +13,8 @@ demo:
 	@$(CARGO) build --release --quiet
 	@scripts/demo.sh
 
+# Most tests wait for something.
+test: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 ## Everything a change must pass; missing packages are installed first
 test:
 	@scripts/packages.sh $(TESTED)

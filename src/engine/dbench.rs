@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::tool::{find_tool, is_set, program, run, setting, unsupported};
+use super::tool::{find_tool, is_set, program, run, run_until, setting, unsupported};
 use super::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, outcomes_from_dbench};
 
@@ -19,6 +19,9 @@ const LOADFILES: [&str; 5] = [
     "/usr/local/share/client.txt",
     "/usr/share/client.txt",
 ];
+
+/// How long clients may take to start.
+const LAUNCH_S: u64 = 30;
 
 /// The dbench engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,11 +40,23 @@ impl Engine for Dbench {
         let tool = find_tool("dbench", "dbench", std::env::var_os("PATH").as_deref())?;
         let loadfile = loadfile(task)?;
         let program = program(&tool, arguments(task, &loadfile), Some(&task.directory), task.timeout_s);
-        let (trials, usage) = run("dbench", &program)?.read(&program, outcomes_from_dbench)?;
+        let (trials, usage) =
+            run_until("dbench", &program, client_missing)?.read(&program, outcomes_from_dbench)?;
         let mut outcome = trials.into_iter().next_back().unwrap_or_default().outcome;
         outcome.samples.extend(usage);
         Ok(outcome)
     }
+}
+
+/// That a client never comes: dbench waits for all of them, also for one that was killed on its way, and says so each second.
+fn client_missing(line: &str) -> Option<String> {
+    let (counts, waited) = line.trim().split_once(" processes prepared for launch")?;
+    let (ready, all) = counts.split_once(" of ")?;
+    let waited_s: u64 = waited.trim().strip_suffix(" sec")?.trim().parse().ok()?;
+    let missing = all.trim().parse::<u64>().ok()?.checked_sub(ready.trim().parse().ok()?)?;
+    (missing > 0 && waited_s >= LAUNCH_S).then(|| {
+        format!("dbench waited {waited_s} s for {missing} of its clients, which were killed or hang")
+    })
 }
 
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
@@ -96,6 +111,18 @@ fn arguments(task: &Task, loadfile: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_that_never_comes_is_waited_for_half_a_minute() {
+        assert_eq!(client_missing("2 of 3 processes prepared for launch  15 sec"), None);
+        assert_eq!(client_missing("3 of 3 processes prepared for launch  31 sec"), None);
+        assert_eq!(
+            client_missing("   3     77959   676.12 MB/sec  execute   1 sec  latency 40.265 ms"),
+            None
+        );
+        let reason = client_missing("2 of 3 processes prepared for launch  30 sec").unwrap();
+        assert!(reason.contains("30 s for 1 of its clients"), "{reason}");
+    }
 
     #[test]
     fn settings_are_dbenchs_options() {

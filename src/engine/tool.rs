@@ -78,12 +78,25 @@ pub(super) struct Ran {
 /// # Errors
 /// [`EngineError::Failed`] when it cannot be run or ends with anything but 0; its own words are in the reason.
 pub(super) fn run(name: &str, program: &Program<'_>) -> Result<Ran, EngineError> {
+    run_until(name, program, |_| None)
+}
+
+/// The same, or until `hopeless` says of a line why no good end can come any more.
+///
+/// # Errors
+/// As [`run`], with that reason.
+pub(super) fn run_until(
+    name: &str,
+    program: &Program<'_>,
+    hopeless: impl Fn(&str) -> Option<String>,
+) -> Result<Ran, EngineError> {
     let mut output = String::new();
-    let ended = program.run(&mut |line| {
+    let ended = program.run_until(&mut |line| {
         if output.len() < MOST_BYTES {
             output.push_str(line);
             output.push('\n');
         }
+        hopeless(line)
     })?;
     let usage = usage(&ended.report);
     match ended.end.trouble(name) {

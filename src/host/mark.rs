@@ -43,7 +43,7 @@ pub fn inherit_run_mark() {
 }
 
 /// An empty or short token would be anybody's.
-fn is_token(text: &str) -> bool {
+pub(super) fn is_token(text: &str) -> bool {
     text.len() == DIGITS
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
         && text.bytes().any(|byte| byte != b'0')

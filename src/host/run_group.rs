@@ -31,6 +31,7 @@ impl RunGroup {
         if !std::fs::read_to_string(own.join("cgroup.subtree_control")).ok()?.trim().is_empty() {
             return None;
         }
+        sweep(&own);
         let path = own.join(format!("{PREFIX}{token}"));
         std::fs::create_dir(&path).ok()?;
         Some(RunGroup { path })
@@ -38,7 +39,9 @@ impl RunGroup {
 
     /// Moves a process into the group; what it starts from now on is in it, too. Where that fails, its mark is left.
     pub fn add(&self, pid: u32) {
-        let _ = std::fs::write(self.path.join("cgroup.procs"), pid.to_string());
+        let write = || std::fs::write(self.path.join("cgroup.procs"), pid.to_string());
+        // Between two trials it is empty, and another run may have swept it away.
+        let _ = write().or_else(|_| std::fs::create_dir(&self.path).and_then(|()| write()));
     }
 
     /// The group of a run that this process is in, for an agent whose run is dead: it leaves the group, and the last one
@@ -52,6 +55,17 @@ impl RunGroup {
 impl Drop for RunGroup {
     fn drop(&mut self) {
         dissolve(&self.path);
+    }
+}
+
+/// Removes groups without members that killed runs have left beside this one's.
+fn sweep(above: &Path) {
+    for path in subgroups(above) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.strip_prefix(PREFIX).is_some_and(super::mark::is_token) {
+            // The kernel keeps one that has members.
+            let _ = std::fs::remove_dir(&path);
+        }
     }
 }
 
@@ -150,6 +164,10 @@ mod tests {
         assert!(second.try_wait().unwrap().is_none(), "it is not in the group");
         group.add(second.id());
         let path = group.path.clone();
+        let empty = path.with_file_name(format!("{PREFIX}0123456789abcdef0123456789abc004"));
+        std::fs::create_dir(&empty).unwrap();
+        sweep(path.parent().unwrap());
+        assert!(path.exists() && !empty.exists(), "one of them has a member");
         drop(group);
         assert!(!path.exists());
         assert!(second.try_wait().unwrap().is_none(), "it was moved, not killed");

@@ -121,8 +121,12 @@ fn unhung<T>(so_far: &Reply, work: impl FnOnce() -> Result<T, Answer>) -> Result
 
 /// The same state before each trial; then the hook.
 fn prepare(request: &Request) -> Result<target::Ready, Answer> {
-    let ready = target::prepare(&request.target).map_err(|error| lost(not_ready(error), &request.target))?;
-    let before = request.before.as_ref().map_or(Ok(()), |script| hook("before", script, request));
+    let mut ready =
+        target::prepare(&request.target).map_err(|error| lost(not_ready(error), &request.target))?;
+    let before = request.before.as_ref().map_or(Ok(()), |script| {
+        hook("before", script, request)?;
+        target::check_files(&mut ready).map_err(not_ready)
+    });
     if let Err(failed) = before {
         // What cannot be put back now is tried again by the next trial, and at the end by the parent.
         let _ = target::release(&request.target, ready);
@@ -312,46 +316,6 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::{Device, Filesystem, Setup, TargetSettings, TargetSpec, WorkDirectory};
-
-    #[test]
-    fn what_is_not_to_be_had_any_more_has_failed_and_what_cannot_be_is_skipped() {
-        let base = tempfile::tempdir().unwrap();
-        let work = WorkDirectory::create(&base.path().join("assay-1")).unwrap();
-        let asked = |settings: TargetSettings| {
-            let stack = Some(work.path().join("stack"));
-            let setup = Setup { work: work.path().to_owned(), stack, settings, ..Setup::default() };
-            let target =
-                TargetSpec { directory: work.path().to_owned(), setup: Some(setup), ..TargetSpec::default() };
-            Request {
-                protocol: PROTOCOL,
-                engine: EngineKind::Null,
-                task: Task::default(),
-                target,
-                rehearsal: false,
-                observe: Vec::new(),
-                before: None,
-                after: None,
-            }
-        };
-        let gone = Some(Device::Block("/dev/nowhere".into()));
-        let settings = TargetSettings { device: gone.clone(), ..TargetSettings::default() };
-        let request = asked(settings);
-        let Answer::Unsupported { reason: first } = rehearse(&request).answer else {
-            panic!("before the first trial it is what this machine does not have")
-        };
-        let Answer::Failed { kind: FailureKind::Passing, reason, .. } = execute(&request).answer else {
-            panic!("in a trial it may come back")
-        };
-        assert!(reason.starts_with("there is no /dev/nowhere") && reason == first, "{reason}");
-        let fs = Some(Filesystem::F2fs);
-        let settings =
-            TargetSettings { device: gone, fs, extsize: Some(1 << 20), ..TargetSettings::default() };
-        let Answer::Unsupported { reason } = execute(&asked(settings)).answer else {
-            panic!("no machine can")
-        };
-        assert!(reason.starts_with("f2fs has no extent-size hint"), "{reason}");
-    }
 
     #[test]
     fn every_engine_has_a_limit() {

@@ -37,6 +37,14 @@ pub enum Untrusted {
     },
 }
 
+impl Untrusted {
+    /// Whether it is only that something is not there, which another process may just have removed.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Untrusted::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+}
+
 /// Opens a directory that nobody but root and this user can rename or replace, nor any directory above it.
 ///
 /// # Errors

@@ -111,6 +111,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn many_that_begin_and_end_at_once_keep_their_place() {
+        let base = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let path = base.path().join(format!("assay-{number}"));
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        WorkDirectory::create(&path).unwrap().close().unwrap();
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
     fn what_lives_is_not_abandoned_and_what_died_is() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().canonicalize().unwrap().join("assay-1");

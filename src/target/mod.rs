@@ -50,7 +50,7 @@ pub use made::UNDO_ACTIONS;
 pub use obstacles::{obstacle, offered};
 pub use overwrite::{Refusal, may_overwrite};
 pub use spec::{Setup, TargetSpec};
-pub use trial::{Ready, engine_begins, engine_ended, facts, prepare, rehearse, release};
+pub use trial::{Ready, check_files, engine_begins, engine_ended, facts, prepare, rehearse, release};
 
 // What others do to the machine is seen by `host`; launchers reach it through the target they disturb.
 pub use crate::host::{Disturbance, Interference, find_program, find_system_program};

@@ -11,6 +11,9 @@ use crate::sys::private_directory;
 /// Names another place.
 const VARIABLE: &str = "ASSAY_RUN_DIR";
 
+/// How often a directory is made that others remove meanwhile.
+const ATTEMPTS: u32 = 100;
+
 /// A directory of records.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -45,16 +48,18 @@ fn candidates() -> Vec<PathBuf> {
 pub(super) fn first() -> Result<Place, TargetError> {
     let mut reasons = Vec::new();
     for path in candidates() {
-        // Another assay that ends removes the empty directory at the same moment.
-        for _ in 0..10 {
-            match private_directory(&path) {
-                Ok(directory) if is_linked(&directory) => return Ok(Place { path, directory }),
-                Ok(_) => {}
-                Err(error) => {
-                    reasons.push(error.to_string());
-                    break;
-                }
+        let mut found = private_directory(&path);
+        // Another assay that ends may remove the empty directory between its making and its opening.
+        for _ in 0..ATTEMPTS {
+            match &found {
+                Ok(directory) if is_linked(directory) => break,
+                Err(error) if !error.is_missing() => break,
+                _ => found = private_directory(&path),
             }
+        }
+        match found {
+            Ok(directory) => return Ok(Place { path, directory }),
+            Err(error) => reasons.push(error.to_string()),
         }
     }
     let reason = format!("what is made cannot be written down safely: {}", reasons.join("; "));

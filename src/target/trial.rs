@@ -53,6 +53,18 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
     Ok(ready)
 }
 
+/// Looks once more whether the files that were made for a job that names them are those, as a hook may have put others in their place.
+///
+/// # Errors
+/// [`TargetError::Refused`]: something else is there.
+pub fn check_files(ready: &mut Ready) -> Result<(), TargetError> {
+    match (&mut ready.journal, &ready.files) {
+        (Some(journal), _) => journal.check_files(),
+        (None, Some(work)) => Journal::open(work)?.check_files(),
+        (None, None) => Ok(()),
+    }
+}
+
 /// Before an engine runs that may put other files in the place of those made for it (fio does).
 pub fn engine_begins(ready: &mut Ready) {
     // Without the watch such a file is somebody else's, which is said when it is met.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
 use super::made::{Inode, Made, Seen};
+use super::overwrite::{Refusal, may_overwrite};
 use super::{loop_device, mkfs, module, mount, null_blk, setting_pair, zram};
 
 /// Others (udev, a dying agent) may hold a device or a mount for a moment.
@@ -74,10 +75,18 @@ fn wipe(
     identity: Option<&str>,
 ) -> Result<Option<String>, TargetError> {
     let same = disk.zip(DeviceIdentity::of(device)).is_some_and(|(then, now)| then.is(&now));
-    if !same && identity.is_some() {
-        return Ok(Some(format!("{} is another disk now: the filesystem on it stays", device.display())));
+    let shown = device.display();
+    match identity {
+        Some(_) if !same => Ok(Some(format!("{shown} is another disk now: the filesystem on it stays"))),
+        Some(identity) => mkfs::wipe(device, Some(identity)).map(|()| None),
+        // mkfs, or whoever was to note its end, was killed: whose it is cannot be known any more.
+        None => Ok(match may_overwrite(device, &[device.to_owned()]) {
+            Err(Refusal::Signature { found, .. }) => Some(format!(
+                "{shown} carries {found}, perhaps of a mkfs that was killed: it stays; wipefs -a {shown} clears it"
+            )),
+            _ => None,
+        }),
     }
-    mkfs::wipe(device, identity).map(|()| None)
 }
 
 fn unmount(

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::sandbox::{Sandbox, errors};
 use crate::tools;
@@ -59,6 +60,61 @@ impl Drop for LoopDevice {
         let detached = ours && Command::new("losetup").arg("-d").arg(&self.path).status().unwrap().success();
         self.held = None;
         assert!(detached || std::thread::panicking(), "{} was not ours any more", self.path.display());
+    }
+}
+
+/// A loop device of a number that nobody is given: the kernel hands out the lowest ones.
+pub(crate) struct NumberedLoop {
+    pub(crate) path: PathBuf,
+}
+
+impl NumberedLoop {
+    pub(crate) fn new(sandbox: &Sandbox, image: &str) -> NumberedLoop {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = 10_000 + (std::process::id() % 1000) * 16 + NEXT.fetch_add(1, Ordering::SeqCst);
+        let device = NumberedLoop { path: PathBuf::from(format!("/dev/loop{number}")) };
+        device.attach(&sandbox.path().join(image));
+        device
+    }
+
+    fn attach(&self, image: &Path) {
+        std::fs::write(image, vec![0_u8; 16 << 20]).unwrap();
+        let status = Command::new("losetup").arg(&self.path).arg(image).status().unwrap();
+        assert!(status.success(), "losetup {} {}", self.path.display(), image.display());
+    }
+
+    /// The same name, another disk.
+    pub(crate) fn exchange(&self, sandbox: &Sandbox) -> PathBuf {
+        let victim = sandbox.path().join("own.img.victim");
+        assert!(Command::new("losetup").arg("-d").arg(&self.path).status().unwrap().success());
+        self.attach(&victim);
+        victim
+    }
+
+    /// A shell command that puts another file behind a name, and says so when it could.
+    pub(crate) fn exchanging(name: &str, victim: &Path) -> String {
+        format!("losetup -d {name}; losetup {name} {} && touch exchanged; true", victim.display())
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for NumberedLoop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
+        let Some(number) = self.name().trim_start_matches("/dev/loop").parse::<libc::c_ulong>().ok() else {
+            return;
+        };
+        const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
+        if let Ok(control) = File::open("/dev/loop-control") {
+            #[expect(unsafe_code, reason = "an ioctl that no crate wraps")]
+            // SAFETY: LOOP_CTL_REMOVE takes a number and no pointer.
+            unsafe {
+                libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&control), LOOP_CTL_REMOVE, number);
+            }
+        }
     }
 }
 

@@ -38,6 +38,11 @@ pub(crate) fn started(engine: EngineKind, job: &str, directory: &Path) -> Child 
         before: None,
         after: None,
     };
+    asked(&request)
+}
+
+/// An agent that was asked this.
+pub(crate) fn asked(request: &Request) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
         .arg("agent")
         .process_group(0)
@@ -45,7 +50,7 @@ pub(crate) fn started(engine: EngineKind, job: &str, directory: &Path) -> Child 
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    serde_json::to_writer(child.stdin.take().unwrap(), &request).unwrap();
+    serde_json::to_writer(child.stdin.take().unwrap(), request).unwrap();
     child
 }
 

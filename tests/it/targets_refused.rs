@@ -4,6 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use assay::engine::{EngineKind, Task};
+use assay::experiment::{Device, Filesystem, TargetSettings};
+use assay::launch::{Answer, PROTOCOL, Request};
+use assay::record::FailureKind;
+use assay::target::{Setup, TargetSpec};
+
+use crate::native_engine::{answered, asked, work};
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{JOB, Loop, ON_DEVICE, assay, can_make, fact, left_behind, run, succeed};
 
@@ -17,6 +24,42 @@ fn refused(sandbox: &Sandbox, code: i32, arguments: &[&str], words: &str) {
     assert_eq!(said.matches("hint: ").count(), 1, "{said}");
     assert!(code != 2 || !sandbox.path().join("assay.db").exists(), "{arguments:?}: something was touched");
     assert_eq!(left_behind(sandbox, 0), BTreeSet::new(), "{arguments:?}");
+}
+
+/// What an agent answers; at the rehearsal, before the first trial, and in a trial.
+#[test]
+fn what_is_lost_has_failed_and_what_cannot_be_is_skipped() {
+    let (_base, work) = work();
+    let answer = |settings: TargetSettings, rehearsal: bool| {
+        let stack = Some(work.path().join("stack"));
+        let setup = Setup { work: work.path().to_owned(), stack, settings, ..Setup::default() };
+        let target =
+            TargetSpec { directory: work.path().to_owned(), setup: Some(setup), ..TargetSpec::default() };
+        let request = Request {
+            protocol: PROTOCOL,
+            engine: EngineKind::Null,
+            task: Task::default(),
+            target,
+            rehearsal,
+            observe: Vec::new(),
+            before: None,
+            after: None,
+        };
+        answered(asked(&request)).answer
+    };
+    let gone = Some(Device::Block("/dev/nowhere".into()));
+    let settings = TargetSettings { device: gone.clone(), ..TargetSettings::default() };
+    let Answer::Unsupported { reason: first } = answer(settings.clone(), true) else {
+        panic!("before the first trial it is what this machine does not have")
+    };
+    let Answer::Failed { kind: FailureKind::Passing, reason, .. } = answer(settings, false) else {
+        panic!("in a trial it may come back")
+    };
+    assert!(reason.starts_with("there is no /dev/nowhere") && reason == first, "{reason}");
+    let fs = Some(Filesystem::F2fs);
+    let settings = TargetSettings { device: gone, fs, extsize: Some(1 << 20), ..TargetSettings::default() };
+    let Answer::Unsupported { reason } = answer(settings, false) else { panic!("no machine can") };
+    assert!(reason.starts_with("f2fs has no extent-size hint"), "{reason}");
 }
 
 #[test]

@@ -36,13 +36,20 @@ fn what_a_hook_puts_in_the_way_is_not_overwritten() {
             let placed = on(&sandbox, "", "placed");
             // The hook runs before the second trial too, after the first one's file was looked at.
             let hook = format!("test -e once && {{ rm -f placed; {make}; }}; touch once");
-            let output = sandbox.run(&words(engine, &["--before", "true", "--after", &hook]));
-            let said = errors(&output);
-            assert_eq!(output.status.code(), Some(1), "{engine}, {of}: {said}");
-            assert!(said.contains("appeared since the run was announced"), "{engine}, {of}: {said}");
-            assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious", "{engine}, {of}");
-            assert!(std::fs::symlink_metadata(&placed).is_ok(), "{engine}, {of}: it was removed");
-            assert!(said.contains("it stays"), "{engine}, {of}: {said}");
+            for when in ["--before", "--after"] {
+                let _ = std::fs::remove_file(sandbox.path().join("once"));
+                let _ = std::fs::remove_file(&placed);
+                let output = sandbox.run(&words(engine, &[when, &hook]));
+                let said = errors(&output);
+                assert_eq!(output.status.code(), Some(1), "{engine}, {of}, {when}: {said}");
+                assert!(
+                    said.contains("appeared since the run was announced"),
+                    "{engine}, {of}, {when}: {said}"
+                );
+                assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious", "{engine}, {of}, {when}");
+                assert!(std::fs::symlink_metadata(&placed).is_ok(), "{engine}, {of}, {when}: it was removed");
+                assert!(said.contains("it stays"), "{engine}, {of}, {when}: {said}");
+            }
         }
     }
 }

@@ -1,66 +1,14 @@
 //! A device is the disk that was named, not whichever has its name by now.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use assay::engine::{EngineKind, Task};
-use assay::launch::{Answer, PROTOCOL, Reply, Request};
+use assay::launch::{Answer, PROTOCOL, Request};
 use assay::target::{ClaimedDevice, TargetSpec, WorkDirectory};
 
 use super::victims::sum;
+use crate::loop_device::NumberedLoop;
+use crate::native_engine::{answered, asked};
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::can_make;
-
-/// A loop device of a number that nobody is given: the kernel hands out the lowest ones.
-struct Numbered {
-    path: PathBuf,
-}
-
-impl Numbered {
-    fn new(sandbox: &Sandbox, image: &str) -> Numbered {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = 10_000 + (std::process::id() % 1000) * 16 + NEXT.fetch_add(1, Ordering::SeqCst);
-        let device = Numbered { path: PathBuf::from(format!("/dev/loop{number}")) };
-        device.attach(&sandbox.path().join(image));
-        device
-    }
-
-    fn attach(&self, image: &Path) {
-        std::fs::write(image, vec![0_u8; 16 << 20]).unwrap();
-        let status = Command::new("losetup").arg(&self.path).arg(image).status().unwrap();
-        assert!(status.success(), "losetup {} {}", self.path.display(), image.display());
-    }
-
-    /// The same name, another disk.
-    fn exchange(&self, sandbox: &Sandbox) -> PathBuf {
-        let victim = sandbox.path().join("own.img.victim");
-        assert!(Command::new("losetup").arg("-d").arg(&self.path).status().unwrap().success());
-        self.attach(&victim);
-        victim
-    }
-
-    fn name(&self) -> String {
-        self.path.to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Numbered {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
-        let Some(number) = self.name().trim_start_matches("/dev/loop").parse::<libc::c_ulong>().ok() else {
-            return;
-        };
-        const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
-        if let Ok(control) = std::fs::File::open("/dev/loop-control") {
-            #[expect(unsafe_code, reason = "an ioctl that no crate wraps")]
-            // SAFETY: LOOP_CTL_REMOVE takes a number and no pointer.
-            unsafe {
-                libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&control), LOOP_CTL_REMOVE, number);
-            }
-        }
-    }
-}
 
 #[test]
 fn a_run_does_not_go_on_on_another_disk_of_the_same_name() {
@@ -68,7 +16,7 @@ fn a_run_does_not_go_on_on_another_disk_of_the_same_name() {
         return;
     }
     let sandbox = Sandbox::new();
-    let device = Numbered::new(&sandbox, "own.img");
+    let device = NumberedLoop::new(&sandbox, "own.img");
     let name = device.name();
     sandbox.write("job.fio", &format!("[w]\nrw=write\nbs=${{BS}}\nsize=1m\nfilename={name}\n"));
     let words = ["run", "job.fio", "-q", "--vary", "BS=4k,8k", "--rounds", "2", "--destroy", &name];
@@ -99,7 +47,7 @@ fn a_trial_on_another_disk_than_the_one_claimed_does_not_begin() {
         return;
     }
     let sandbox = Sandbox::new();
-    let device = Numbered::new(&sandbox, "own.img");
+    let device = NumberedLoop::new(&sandbox, "own.img");
     let before = sum(&device.path);
     let work = WorkDirectory::create(&sandbox.path().join("assay-1")).unwrap();
     let job = format!("[w]\nrw=write\nbs=4k\nsize=1m\nfilename={}\n", device.name());
@@ -119,15 +67,7 @@ fn a_trial_on_another_disk_than_the_one_claimed_does_not_begin() {
             before: None,
             after: None,
         };
-        let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
-            .arg("agent")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        serde_json::to_writer(child.stdin.take().unwrap(), &request).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let reply: Reply = serde_json::from_slice(&output.stdout).unwrap();
+        let reply = answered(asked(&request));
         assert_eq!(matches!(reply.answer, Answer::Done(_)), begins, "{reply:?}");
         assert_eq!(format!("{reply:?}").contains("is another disk now"), !begins, "{reply:?}");
         assert_eq!(sum(&device.path) == before, !begins);
@@ -141,12 +81,12 @@ fn a_disk_cannot_be_exchanged_during_a_run() {
         return;
     }
     let sandbox = Sandbox::new();
-    let device = Numbered::new(&sandbox, "own.img");
+    let device = NumberedLoop::new(&sandbox, "own.img");
     let name = device.name();
     let victim = sandbox.write("own.img.victim", &"7".repeat(16 << 20));
     sandbox.write("job.fio", &format!("[w]\nrw=write\nbs=${{BS}}\nsize=1m\nfilename={name}\n"));
     let before = sum(&victim);
-    let hook = format!("losetup -d {name}; losetup {name} {} && touch exchanged; true", victim.display());
+    let hook = NumberedLoop::exchanging(&name, &victim);
     let words =
         ["run", "job.fio", "-q", "--vary", "BS=4k,8k", "--rounds", "2", "--destroy", &name, "--after", &hook];
     let output = sandbox.run(&words);

@@ -121,7 +121,11 @@ fn a_block_device_named_as_store_keeps_its_bytes() {
     for content in [&[][..], &[0xa5; 65536][..], sound_store()] {
         let mut whole = content.to_vec();
         whole.resize(4 << 20, 0);
-        std::fs::write(&device.path, &whole).unwrap();
+        let mut opened = std::fs::OpenOptions::new().write(true).open(&device.path).unwrap();
+        std::io::Write::write_all(&mut opened, &whole).unwrap();
+        // Written to the image now, not while it is looked at.
+        opened.sync_all().unwrap();
+        drop(opened);
         refused(&sandbox, &COMMANDS, &device.path, "a block device");
         symlink(&device.path, sandbox.path().join("link")).unwrap();
         refused(&sandbox, &COMMANDS, &sandbox.path().join("link"), "a block device");
