@@ -1,6 +1,7 @@
 //! Processes of a run that are killed one by one, and signals that end a program: whoever survives ends the rest, says why, and puts
 //! everything back. What is killed at random is in `torture.rs`.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -281,9 +282,12 @@ fn a_second_interrupt_does_not_stop_the_putting_back() {
 #[test]
 fn a_run_can_be_stopped_and_continued() {
     let sandbox = Sandbox::new();
-    let script = "touch began; sleep 0.5; : ${n}";
-    let mut run =
-        begun(&sandbox, &["run", "-q", "--rounds", "1", "--vary", "n=1,2", "--", "sh", "-c", script]);
+    let script = "sleep 2; : ${n}";
+    let words = ["run", "-q", "--rounds", "1", "--vary", "n=1,2", "--", "sh", "-c", script];
+    // The kernel discards SIGTSTP for a process group without a parent in its session, as one of a job in the background of a
+    // service is; this one has the test.
+    let mut command = assay(&sandbox, &words);
+    let mut run = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&mut run, "engine", |_| true);
     let pid = Pid::from_child(&run);
     let state = || {
