@@ -4,7 +4,7 @@
 //! names without a record is listed and left alone.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::database::{Database, wrong};
@@ -12,7 +12,7 @@ use super::run::of_this_store;
 use crate::record::RunState;
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
-use crate::target::{Abandoned, MARK};
+use crate::target::MARK;
 
 /// Options of `assay cleanup`.
 #[derive(clap::Args, Debug)]
@@ -34,15 +34,16 @@ pub struct Args {
 /// Something that could not be removed; the rest is removed all the same.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (left, unread) = crate::target::abandoned();
+    // Said whatever comes: what is not read is not cleaned up either.
+    unread.iter().try_for_each(|reason| writeln!(crate::sys::terminal::err(), "assay: {reason}"))?;
     // Without a store there can still be what a run in another has left.
     let opened = if args.dry_run { args.database.read() } else { args.database.open_existing() };
     let store = match opened {
         Err(_) if !left.is_empty() => None,
         other => Some(other?),
     };
-    let named = store.as_ref().map_or_else(|| Ok(Vec::new()), |store| unrecorded(store, &left))?;
+    let named = store.as_ref().map_or_else(|| Ok(Vec::new()), unrecorded)?;
     let mut out = crate::sys::terminal::out();
-    unread.iter().try_for_each(|reason| writeln!(crate::sys::terminal::err(), "assay: {reason}"))?;
     if left.is_empty() && named.is_empty() {
         writeln!(out, "nothing was left behind")?;
     }
@@ -52,9 +53,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if args.dry_run {
             one.would_do().iter().try_for_each(|line| writeln!(out, "would {line} ({of})"))?;
         }
-        let paths: Vec<String> = one.paths().iter().map(|path| format!("{} ({of})", shown(path))).collect();
+        let named = |path: &&Path| (path.to_path_buf(), format!("{} ({of})", shown(path)));
+        let paths: Vec<(PathBuf, String)> = one.paths().iter().map(named).collect();
         if args.dry_run {
-            paths.iter().try_for_each(|path| writeln!(out, "would remove {path}"))?;
+            paths.iter().try_for_each(|(_, shown)| writeln!(out, "would remove {shown}"))?;
         } else {
             failed |= !told(&mut out, &paths, one.remove())?;
         }
@@ -71,18 +73,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Says what came of a removal; false: it failed.
 fn told(
     out: &mut impl Write,
-    paths: &[String],
+    paths: &[(PathBuf, String)],
     removed: std::io::Result<Vec<String>>,
 ) -> std::io::Result<bool> {
     let mut told = crate::sys::terminal::err();
     match removed {
         Ok(notes) => {
-            paths.iter().try_for_each(|path| writeln!(out, "removed {path}"))?;
+            let gone = paths.iter().filter(|(path, _)| std::fs::symlink_metadata(path).is_err());
+            gone.map(|(_, shown)| shown).try_for_each(|shown| writeln!(out, "removed {shown}"))?;
             notes.iter().try_for_each(|note| writeln!(told, "assay: {note}"))?;
             Ok(true)
         }
         Err(error) => {
-            writeln!(told, "assay: cannot remove {}: {error}", paths.last().map_or("", String::as_str))?;
+            writeln!(told, "assay: cannot remove {}: {error}", paths.last().map_or("", |(_, shown)| shown))?;
             if let Some(hint) = crate::target::hint_of(&error) {
                 writeln!(told, "hint: {hint}")?;
             }
@@ -105,11 +108,8 @@ fn without_record(out: &mut impl Write, args: &Args, run: i64, path: &str) -> st
             return Ok(true);
         }
         let removed = crate::target::remove_marked(Path::new(path)).map(|()| Vec::new());
-        return told(
-            out,
-            &[format!("{} (run {run}; only the store names it)", shown(Path::new(path)))],
-            removed,
-        );
+        let named = format!("{} (run {run}; only the store names it)", shown(Path::new(path)));
+        return told(out, &[(PathBuf::from(path), named)], removed);
     }
     writeln!(out, "left alone: {}", shown(Path::new(path)))?;
     writeln!(out, "  run {run} of the store names it as to be removed, but no record of yours says that")?;
@@ -121,11 +121,12 @@ fn without_record(out: &mut impl Write, args: &Args, run: i64, path: &str) -> st
 }
 
 /// (run, path) of what the store names as left by runs that live no more, that is there, and that none of these records is about.
-pub(super) fn unrecorded(store: &Store, left: &[Abandoned]) -> anyhow::Result<Vec<(i64, String)>> {
+pub(super) fn unrecorded(store: &Store) -> anyhow::Result<Vec<(i64, String)>> {
     let mut found = Vec::new();
     for (run, path) in store.leftovers().map_err(|error| wrong(&error))? {
         let there = std::fs::symlink_metadata(&path).is_ok();
-        let recorded = left.iter().any(|one| one.is_about(Path::new(&path)));
+        // A run that begins has a record before the store knows who executes it.
+        let recorded = crate::target::is_recorded(Path::new(&path));
         if there && !recorded && !lives(store, run)? {
             found.push((run, path));
         }

@@ -174,7 +174,7 @@ fn with_reader(file: &Path) -> Result<File, Failure> {
             }
             Err(error) => return Err(refused(file, error)),
             Ok(fifo) if !fifo.metadata().is_ok_and(|found| Kind::of(&found) == Some(Kind::Fifo)) => {
-                return Err(refused(file, "it is no FIFO any more"));
+                return Err(refused(file, "it was a FIFO and is something else now"));
             }
             Ok(fifo) => {
                 let waits = rustix::fs::fcntl_setfl(&fifo, rustix::fs::OFlags::empty());

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::mount::mounts;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use super::mount::{Mount, mounts};
 use super::roots::Roots;
 
 /// Mount points at or below a directory (absolute, without links), in the order they were mounted.
@@ -20,15 +22,24 @@ pub fn mounts_below(directory: &Path) -> Vec<PathBuf> {
 #[must_use]
 pub fn mounted_at(point: &Path) -> Option<(u64, String)> {
     let last = mounts(&Roots::default()).into_iter().rfind(|mount| mount.point == point)?;
-    Some((last.id, format!("{} {}", last.kind, last.source)))
+    Some((last.id, described(&last)))
+}
+
+/// What is mounted and, since Linux 6.8, the number that the kernel gives to no other mount.
+fn described(mount: &Mount) -> String {
+    /// `STATX_MNT_ID_UNIQUE`.
+    const UNIQUE: u32 = 0x4000;
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let found = statx(CWD, &mount.point, flags, StatxFlags::from_bits_retain(UNIQUE)).ok();
+    let unique =
+        found.filter(|found| found.stx_mask & UNIQUE != 0).map(|found| format!(" {}", found.stx_mnt_id));
+    format!("{} {}{}", mount.kind, mount.source, unique.unwrap_or_default())
 }
 
 /// Where a mount that [`mounted_at`] has named is now; `None`: it is gone.
 #[must_use]
 pub fn point_of(mount: &(u64, String)) -> Option<PathBuf> {
-    let same = |known: &super::mount::Mount| {
-        known.id == mount.0 && format!("{} {}", known.kind, known.source) == mount.1
-    };
+    let same = |known: &Mount| known.id == mount.0 && described(known) == mount.1;
     mounts(&Roots::default()).into_iter().find(same).map(|mount| mount.point)
 }
 

@@ -149,8 +149,8 @@ fn not_ready(error: TargetError) -> Answer {
     }
 }
 
-/// Every target was made once before the first trial. What is not to be had now was then, so the trial fails, and may be tried
-/// again; what no machine can do is said as such.
+/// Every target was made once before the first trial. It worked then, so this is a failure that may be tried again, not a skip; what no
+/// machine can do stays a skip.
 fn lost(answer: Answer, target: &target::TargetSpec) -> Answer {
     let impossible = target.setup.as_ref().is_some_and(|setup| setup.settings.impossible().is_some());
     match answer {

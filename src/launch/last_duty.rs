@@ -29,7 +29,7 @@ pub(super) static STARTS: Mutex<()> = Mutex::new(());
 pub(super) fn die_in_order() -> Result<(), String> {
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
         .map_err(|e| format!("cannot become subreaper: {e}"))?;
-    // Heard and forgotten: a write beyond the limit of a file's size is to fail with EFBIG, not to end the process.
+    // Handle SIGXFSZ so that a write past the limit of a file's size returns EFBIG.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(|e| format!("cannot watch signals: {e}"))?;
     let mut signals = Signals::new(ending_signals()).map_err(|e| format!("cannot watch signals: {e}"))?;
     reserved_signals_are_sigterm();

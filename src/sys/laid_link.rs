@@ -8,10 +8,17 @@ use std::path::{Component, Path, PathBuf};
 /// Sticky bit: entries are removed and renamed by their owners only.
 const STICKY: u32 = 0o1000;
 
+/// Links that the kernel follows on the way to a file (MAXSYMLINKS).
+const MOST_LINKS: u32 = 40;
+
 /// The link on the way to a path that somebody else may have laid: one in a directory that everybody may write to, owned neither by
 /// this user nor by the owner of that directory (as `fs.protected_symlinks` of the kernel has it). The last part counts, too.
 #[must_use]
 pub fn laid_link(path: &Path) -> Option<PathBuf> {
+    laid(path, &mut 0)
+}
+
+fn laid(path: &Path, followed: &mut u32) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
     let me = rustix::process::geteuid().as_raw();
     let mut on_the_way = PathBuf::new();
@@ -30,8 +37,13 @@ pub fn laid_link(path: &Path) -> Option<PathBuf> {
         if open && found.uid() != me && found.uid() != around.uid() {
             return Some(on_the_way);
         }
-        // What it leads to may lead on.
-        if let Some(link) = std::fs::read_link(&on_the_way).ok().and_then(|to| laid_link(&above.join(to))) {
+        // What it leads to may lead on; the kernel gives up after as many, and so does whoever opens the path.
+        *followed += 1;
+        if *followed > MOST_LINKS {
+            return None;
+        }
+        let to = std::fs::read_link(&on_the_way).ok();
+        if let Some(link) = to.and_then(|to| laid(&above.join(to), followed)) {
             return Some(link);
         }
     }
@@ -51,5 +63,13 @@ mod tests {
         symlink("/etc", &link).unwrap();
         assert_eq!(laid_link(&link.join("passwd")), None);
         assert_eq!(laid_link(Path::new("/etc/passwd")), None);
+    }
+
+    #[test]
+    fn links_that_lead_in_a_circle_end() {
+        let place = tempfile::tempdir().unwrap();
+        symlink("b", place.path().join("a")).unwrap();
+        symlink("a", place.path().join("b")).unwrap();
+        assert_eq!(laid_link(&place.path().join("a")), None);
     }
 }

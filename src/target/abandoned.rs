@@ -4,9 +4,13 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use super::directory::remove_recorded;
 use super::ledger::{Contents, Ledger};
+
+/// Who only asks whether a run lives holds its lock for a moment.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One work directory of a killed run, and all that was made for it.
 #[derive(Debug)]
@@ -44,9 +48,7 @@ impl Abandoned {
     /// Whether a path is its work directory, or a file made for it.
     #[must_use]
     pub fn is_about(&self, path: &Path) -> bool {
-        let parent = path.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
-        let real = parent.join(path.file_name().unwrap_or_default());
-        self.work() == real || self.contents.files.iter().any(|file| file.path == real)
+        is_about(&self.contents, path)
     }
 
     /// What would be done before the paths are removed, in this order.
@@ -62,8 +64,13 @@ impl Abandoned {
     /// # Errors
     /// As [`super::WorkDirectory::close`]; another process may have begun it.
     pub fn remove(&self) -> std::io::Result<Vec<String>> {
-        if self.ledger.is_alive() {
-            return Err(std::io::Error::other("another assay removes it at this moment"));
+        let begun = Instant::now();
+        while self.ledger.is_alive() {
+            if begun.elapsed() > PATIENCE {
+                let why = "another assay removes it at this moment";
+                return Err(std::io::Error::new(std::io::ErrorKind::WouldBlock, why));
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
         self.end_processes()?;
         remove_recorded(&self.ledger)
@@ -95,6 +102,18 @@ pub fn abandoned() -> (Vec<Abandoned>, Vec<String>) {
     let dead = all.into_iter().filter(|(ledger, _)| !ledger.seems_alive());
     let found = dead.map(|(ledger, contents)| Abandoned { ledger: Rc::new(ledger), contents });
     (found.collect(), unread)
+}
+
+fn is_about(contents: &Contents, path: &Path) -> bool {
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+    let real = parent.join(path.file_name().unwrap_or_default());
+    contents.work.path == real || contents.files.iter().any(|file| file.path == real)
+}
+
+/// Whether a record of this user's, of a living run or a dead one, is about a path.
+#[must_use]
+pub fn is_recorded(path: &Path) -> bool {
+    Ledger::all().0.iter().any(|(_, contents)| is_about(contents, path))
 }
 
 /// The process of a living session of this user; `None`: it has ended, or never was this user's.

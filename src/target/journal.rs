@@ -136,10 +136,8 @@ impl Journal {
 
     /// Undoes what was made for one stack, the last first.
     pub(super) fn undo_stack(&mut self, stack: &str) -> Result<(), TargetError> {
-        if self.contents.standing.remove(stack).is_some() {
-            self.write()?;
-        }
-        self.undo(|entry| entry.stack.as_deref() == Some(stack))
+        let written = if self.contents.standing.remove(stack).is_some() { self.write() } else { Ok(()) };
+        self.undo(|entry| entry.stack.as_deref() == Some(stack)).and(written)
     }
 
     /// Puts back what was set for a single trial: in the order it was set, as a scheduler resets other settings. One that
@@ -170,18 +168,20 @@ impl Journal {
         self.undo(|entry| entry.stack.is_some()).and(of_trial)
     }
 
+    /// A record that cannot be written keeps nothing from being undone: undoing twice does no harm.
     fn undo(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<(), TargetError> {
         self.claims = Claims::default();
-        let inside = self.inside();
+        let (inside, mut written) = (self.inside(), Ok(()));
         while let Some(at) = self.contents.entries.iter().rposition(&wanted) {
             let note = undo::undo(&self.contents.entries[at].made, inside.as_deref())?;
             self.notes.extend(note);
             self.contents.entries.remove(at);
-            self.write()?;
+            written = written.and(self.write());
         }
-        Ok(())
+        written
     }
 
+    /// In one step, so that a kill leaves the old contents or the new ones.
     fn write(&self) -> Result<(), TargetError> {
         self.ledger.write(&self.contents)
     }
@@ -196,7 +196,8 @@ impl Journal {
         }
         self.write()?;
         let made = self.contents.files[begun..].iter_mut().try_for_each(own_file::make);
-        // What was made until an error is known as this run's.
+        // What was made until an error is known as this run's; what was in the way never was.
+        self.contents.files.retain(|file| file.inode.is_some());
         self.write().and(made)
     }
 
@@ -395,7 +396,7 @@ mod tests {
         std::fs::write(&theirs, "x").unwrap();
         let refused = journal.make_files(std::slice::from_ref(&theirs)).unwrap_err();
         assert!(refused.to_string().contains("appeared"), "{refused}");
-        journal.contents.files.clear();
+        assert_eq!(journal.contents.files, Vec::new());
         journal.make_files(std::slice::from_ref(&mine)).unwrap();
         journal.check_files().unwrap();
         // The trial's own job may remove it; then it is made again.

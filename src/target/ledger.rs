@@ -33,6 +33,8 @@ const ATTEMPTS: u32 = 50;
 const HEAD: usize = 24;
 /// An agent that was killed needs this long at most to be gone.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// A record is complete a moment after it is made.
+const INCOMPLETE: Duration = Duration::from_secs(60);
 /// The end of the name of the file that is locked while something is made or undone.
 const WORKING: &str = ".working";
 
@@ -132,7 +134,7 @@ impl Ledger {
             for name in names(&place.directory) {
                 match Ledger::open(&place, &name) {
                     Ok(Some(one)) => found.push(one),
-                    Ok(None) => {}
+                    Ok(None) => remove_incomplete(&place, &name),
                     Err(error) => unread.push(error.to_string()),
                 }
             }
@@ -153,7 +155,7 @@ impl Ledger {
         if !mine || found.nlink() != 1 || found.mode() & 0o077 != 0 {
             let path = place.path.join(name);
             return Err(TargetError::failed(format!(
-                "{} is no record of this user's alone, and is left alone",
+                "{} can be read or changed by others, or belongs to somebody else: it is left alone",
                 path.display()
             )));
         }
@@ -233,13 +235,13 @@ impl Ledger {
         matches!(flock(&self.file, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
     }
 
-    /// Whether another process holds that lock; takes it only for a moment.
+    /// Whether another process holds that lock; several may ask at once.
     pub(super) fn seems_alive(&self) -> bool {
-        let alive = self.is_alive();
-        if !alive {
+        let asked = flock(&self.file, FlockOperation::NonBlockingLockShared);
+        if asked.is_ok() {
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
-        alive
+        matches!(asked, Err(Errno::WOULDBLOCK))
     }
 
     /// Lets go of the lock that says that the run lives.
@@ -280,6 +282,18 @@ impl Ledger {
         for name in [self.name.clone(), format!("{}{WORKING}", self.name)] {
             let _ = unlinkat(&self.directory, &name, AtFlags::empty());
         }
+        places::leave();
+    }
+}
+
+/// A record that was never complete, as its run was killed while it was made: nothing had been made yet.
+fn remove_incomplete(place: &places::Place, name: &str) {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let Ok(file) = openat(&place.directory, name, flags, Mode::empty()).map(File::from) else { return };
+    let age = file.metadata().and_then(|found| found.modified()).ok().and_then(|then| then.elapsed().ok());
+    let unlocked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    if unlocked && age.is_some_and(|age| age > INCOMPLETE) {
+        let _ = unlinkat(&place.directory, name, AtFlags::empty());
         places::leave();
     }
 }

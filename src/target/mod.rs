@@ -40,7 +40,7 @@ mod trial;
 mod undo;
 mod zram;
 
-pub use abandoned::{Abandoned, abandoned, session_lives};
+pub use abandoned::{Abandoned, abandoned, is_recorded, session_lives};
 pub use claim::{Claims, claim};
 pub use directory::{MARK, Session, WorkDirectory, hint_of, remove_marked};
 pub use error::TargetError;

@@ -43,6 +43,8 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
         Some(setup) => set_up(spec, setup)?,
         None => {
             let mut journal = Journal::open(&spec.directory)?;
+            // Another arm's agent may have been killed with its settings set.
+            journal.undo_unfinished()?;
             journal.check_files()?;
             empty(&spec.directory, false)?;
             // The lock is let go of: a worker that hangs in the kernel would hold it, too, and nothing is made that it guards.

@@ -35,13 +35,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let mut prepared = Prepared::again(args, &store, id)?;
         if !trust::is_ours(&store, &prepared.run)? {
             if !args.trust {
-                return Err(trust::refusal(id).into());
+                return Err(trust::refusal(&store, id).into());
             }
             trust::say_all(&prepared)?;
         }
         prepared.same_devices()?;
         // What the killed session made is no obstacle; what came since then is.
         session::undo_killed(&store, id)?;
+        prepared.look_again();
         let _claims = overwrite::claim([&prepared])?;
         overwrite::check(&prepared)?;
         foreseen::check(&prepared)?;

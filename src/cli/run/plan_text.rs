@@ -156,7 +156,7 @@ fn files(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
 }
 
 /// What only fio's options name outside assay's own directories, and what becomes of it.
-fn fios_files(prepared: &Prepared) -> Vec<(String, &'static str)> {
+pub(super) fn fios_files(prepared: &Prepared) -> Vec<(String, &'static str)> {
     const THERE: &str = "\nused by fio, which may overwrite or delete it (named with --destroy)";
     const NEW: &str = "\nmade by fio, and left there";
     let fio = &prepared.plan.fio;

@@ -15,7 +15,7 @@ use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{GuestError, Guests, Local, newest_kernel};
-use crate::plan::{CellSpec, Plan, PlanError};
+use crate::plan::{CellSpec, Plan, PlanError, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
@@ -34,6 +34,8 @@ pub(super) struct Prepared {
     pub(super) destroy: Vec<PathBuf>,
     /// Those of them that are devices, as they were when the run was begun.
     pub(super) claimed: Vec<ClaimedDevice>,
+    /// Files outside the work directories that the job names and that were not there when it was looked at.
+    pub(super) absent: Vec<PathBuf>,
     /// The session that had the run when it was read; empty: none.
     owner: String,
     /// No round is thrown out for what others did.
@@ -128,6 +130,7 @@ impl Prepared {
         let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
         let facts = Vec::new();
         let owner = String::new();
+        let absent = absent(&plan, &work);
         Ok(Prepared {
             plan,
             engines,
@@ -135,11 +138,17 @@ impl Prepared {
             surroundings,
             destroy,
             claimed,
+            absent,
             owner,
             keep_disturbed,
             run,
             facts,
         })
+    }
+
+    /// Looks again which files are not there: what the killed session has left is gone now.
+    pub(super) fn look_again(&mut self) {
+        self.absent = absent(&self.plan, &self.work);
     }
 
     /// Whether the devices the run was begun on are still those.
@@ -190,6 +199,7 @@ impl Prepared {
         }
         let engines = probe(&plan)?;
         let surroundings = surroundings(&experiment, targets)?;
+        let absent = absent(&plan, &work);
         let facts = Vec::new();
         Ok(Prepared {
             plan,
@@ -198,6 +208,7 @@ impl Prepared {
             surroundings,
             destroy,
             claimed,
+            absent,
             owner,
             keep_disturbed,
             run,
@@ -245,6 +256,13 @@ pub(super) fn take_over(store: &Store, prepared: &Prepared, id: i64, session: &s
     }
     store.set_owner(id, "").map_err(|error| wrong(&error))?;
     Err(gone_on(id))
+}
+
+/// Looked up before it is judged what may be overwritten: what comes later is in the way.
+fn absent(plan: &Plan, work: &[PathBuf]) -> Vec<PathBuf> {
+    let made_by_job = |path: &&PathBuf| !work.iter().any(|work| path.starts_with(work)) && !path.exists();
+    let written = plan.files.iter().filter(|file| matches!(file.writes, Writes::Content | Writes::Layout));
+    written.map(|file| &file.path).filter(made_by_job).cloned().collect()
 }
 
 fn gone_on(id: i64) -> Failure {
@@ -336,8 +354,8 @@ fn nobody_elses(directory: &Path) -> Result<(), Failure> {
     match crate::sys::trusted_directory(directory) {
         Err(reason @ Untrusted::Others { .. }) if rustix::process::geteuid().is_root() => {
             let directory = directory.display();
-            Err(Failure::request(format!("as root, {directory} is no safe place to work in: {reason}")).hint(
-                "--directory names one that only root can change, such as /var/tmp; --trust works there all the same",
+            Err(Failure::request(format!("as root, assay does not work in {directory}: {reason}")).hint(
+                "--directory names a place where no other user can rename, such as /var/tmp; --trust works here all the same",
             ))
         }
         _ => Ok(()),

@@ -1,6 +1,6 @@
 //! One session of a run: makes what is needed, executes, puts everything back, prints the verdict.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,6 @@ use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
 use crate::launch::{self, Answer, LaunchError, Launcher, Request};
-use crate::plan::Writes;
 use crate::record::RunState;
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
@@ -37,6 +36,7 @@ pub(super) fn execute(
     let (id, made) = match (begin(args, store, prepared), prepared.run.id) {
         (Err(error), Some(id)) if is_new => {
             let _ = store.set_state(id, RunState::Failed);
+            let _ = forget(store, id, prepared, true);
             return Err(error);
         }
         (other, _) => other?,
@@ -48,7 +48,7 @@ pub(super) fn execute(
         // The store may be what failed; the first error is the one to tell.
         let _ = store.set_state(id, RunState::Failed);
     }
-    let forgotten = forget(store, id, put_back.is_ok());
+    let forgotten = forget(store, id, prepared, put_back.is_ok());
     let ending = result?;
     put_back?;
     forgotten?;
@@ -134,7 +134,7 @@ fn tell_abandoned(args: &Args, store: &Store) -> anyhow::Result<()> {
         }
     }
     unread.iter().try_for_each(|reason| writeln!(told, "assay: {reason}"))?;
-    let named = crate::cli::cleanup::unrecorded(store, &left)?;
+    let named = crate::cli::cleanup::unrecorded(store)?;
     for (run, path) in named.iter().filter(|(_, path)| Path::new(path).join(target::MARK).is_file()) {
         writeln!(told, "run {run} seems to have left {}; `assay cleanup` says more", visible_line(path))?;
     }
@@ -166,7 +166,7 @@ fn begin(
     };
     prepared.run.id = Some(id);
     prepared.run.state = RunState::Running;
-    let files = new_files(prepared);
+    let files = prepared.absent.clone();
     for path in prepared.work.iter().chain(&files) {
         store.add_leftover(id, &path.to_string_lossy()).map_err(failed)?;
     }
@@ -198,26 +198,12 @@ fn insert(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
     prepared.facts.iter().for_each(|(name, value)| facts.set(*name, value));
     prepared.run.facts.push(facts);
     let id = store.insert_run(&prepared.run).map_err(|error| wrong(&error))?;
+    prepared.run.id = Some(id);
     let devices: Vec<String> =
         prepared.claimed.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let seal = super::trust::seal(&prepared.run, &devices);
     store.set_origin(id, &seal, &devices).map_err(|error| wrong(&error))?;
     Ok(id)
-}
-
-/// Files outside the work directories that the job names and that do not exist yet.
-fn new_files(prepared: &Prepared) -> Vec<PathBuf> {
-    let made_by_job =
-        |path: &&PathBuf| !prepared.work.iter().any(|work| path.starts_with(work)) && !path.exists();
-    prepared
-        .plan
-        .files
-        .iter()
-        .filter(|file| matches!(file.writes, Writes::Content | Writes::Layout))
-        .map(|file| &file.path)
-        .filter(made_by_job)
-        .cloned()
-        .collect()
 }
 
 fn trials(
@@ -309,7 +295,14 @@ fn rehearsed(
 pub(super) fn undo_killed(store: &Store, id: i64) -> anyhow::Result<()> {
     let owner = store.owner(id).map_err(|error| wrong(&error))?;
     for one in target::abandoned().0.into_iter().filter(|one| !owner.is_empty() && one.session() == owner) {
-        tell(&one.remove().map_err(|error| not_removed(one.work(), &error))?);
+        match one.remove() {
+            Ok(notes) => tell(&notes),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                let what = format!("another process puts back what run {id} has left at this moment");
+                return Err(Failure::request(what).hint("wait for it, then look at `assay list`").into());
+            }
+            Err(error) => return Err(not_removed(one.work(), &error).into()),
+        }
     }
     Ok(())
 }
@@ -327,11 +320,14 @@ fn put_back(made: Vec<WorkDirectory>) -> Result<(), Failure> {
     failed.map_or(Ok(()), Err)
 }
 
-/// Takes what is gone out of the store, and the run's owner.
-fn forget(store: &Store, id: i64, all_is_gone: bool) -> anyhow::Result<()> {
+/// Takes what was made in this session, or is gone, out of the store, and the run's owner. What is at one of these paths and is not
+/// assay's has been named.
+fn forget(store: &Store, id: i64, prepared: &Prepared, all_is_gone: bool) -> anyhow::Result<()> {
     let failed = |error| wrong(&error);
+    let of_session = |path: &Path| prepared.work.iter().chain(&prepared.absent).any(|made| made == path);
     for (_, path) in store.leftovers().map_err(failed)?.into_iter().filter(|(run, _)| *run == id) {
-        if std::fs::symlink_metadata(&path).is_err() {
+        let gone = std::fs::symlink_metadata(&path).is_err();
+        if gone || all_is_gone && of_session(Path::new(&path)) {
             store.remove_leftover(id, &path).map_err(failed)?;
         }
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::plan_text::commands;
+use super::plan_text::{commands, fios_files};
 use super::prepare::Prepared;
 use crate::cli::Failure;
 use crate::cli::database::wrong;
@@ -75,9 +75,16 @@ pub(super) fn devices(store: &Store, id: i64) -> Result<Vec<ClaimedDevice>, Fail
 }
 
 /// The refusal to go on with a run that somebody else may have written.
-pub(super) fn refusal(id: i64) -> Failure {
-    Failure::request(format!("run {id} was not begun by you on this machine, or was changed since"))
-        .hint(format!("`assay report {id}` reads it; --resume {id} --trust says what it would run and write, and goes on"))
+pub(super) fn refusal(store: &Store, id: i64) -> Failure {
+    let why = match store.seal(id) {
+        Ok(seal) if seal.is_empty() => {
+            "has no seal: an older assay began it, or the user's secret could not be kept"
+        }
+        _ => "was not begun by you on this machine, or was changed since",
+    };
+    Failure::request(format!("run {id} {why}")).hint(format!(
+        "`assay report {id}` reads it; --resume {id} --trust says what it would run and write, and goes on"
+    ))
 }
 
 /// Says every command, hook and path of a run before any of it is done.
@@ -113,6 +120,7 @@ fn all(prepared: &Prepared) -> Vec<String> {
         prepared.destroy.iter().map(|path| format!("overwrite, as --destroy says: {}", path.display())),
     );
     lines.extend(prepared.work.iter().map(|path: &PathBuf| format!("make and remove: {}/", path.display())));
+    lines.extend(fios_files(prepared).into_iter().map(|(path, _)| format!("write, by fio: {path}")));
     let mut seen = std::collections::BTreeSet::new();
     lines.retain(|line| seen.insert(line.clone()));
     lines

@@ -54,14 +54,26 @@ fn what_a_hook_puts_in_the_way_is_not_overwritten() {
     }
 }
 
+/// The store is locked while it starts, and the file comes meanwhile; an empty one is no more assay's than a full one.
 #[test]
 fn what_came_between_the_look_and_the_start_is_in_the_way() {
-    let sandbox = Sandbox::new();
-    let placed = on(&sandbox, "", "placed");
-    std::os::unix::fs::symlink("nowhere", &placed).unwrap();
-    let output = sandbox.run(&words("native", &[]));
-    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
-    assert!(Path::new(&placed).is_symlink() && !sandbox.path().join("nowhere").exists());
+    for content in ["precious", ""] {
+        let sandbox = Sandbox::new();
+        sandbox.succeed(&["run", "-q", "--vary", "n=1,2", "--rounds", "1", "--", "true", "${n}"]);
+        let placed = on(&sandbox, "", "placed");
+        let store = rusqlite::Connection::open(sandbox.path().join("assay.db")).unwrap();
+        store.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let child = sandbox.start(&words("native", &[]));
+        std::thread::sleep(Duration::from_secs(2));
+        std::fs::write(&placed, content).unwrap();
+        store.execute_batch("COMMIT").unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("appeared since the run was announced"), "{said}");
+        assert_eq!(std::fs::read_to_string(&placed).unwrap(), content, "{said}");
+        assert_eq!(sandbox.succeed(&["cleanup"]), "nothing was left behind\n");
+    }
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn a_record_of_another_users_is_not_read() {
     let forge = |sandbox: &Sandbox, made: &Value| {
         place(sandbox, &contents(&sandbox.path().join("victim"), made), 0o700, Some(65534));
     };
-    harmless(forge, &[&["cleanup", "--dry-run"], &["cleanup"]], "is no record of this user's alone");
+    harmless(forge, &[&["cleanup", "--dry-run"], &["cleanup"]], "belongs to somebody else: it is left alone");
 }
 
 #[test]
