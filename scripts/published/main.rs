@@ -59,7 +59,7 @@ fn heading(run: &Run, commit: &str) {
          `make published` writes this page: it runs the five recipes with `--quick` (`FULL=1`: in full) and sets what they\n\
          measured beside what was published. No figure here was typed in. The machines, kernels and devices are other\n\
          ones, so what is compared is the *shape*: which is more, and roughly how many times. A ratio is the median of the ratios\n\
-         within rounds (Hodges–Lehmann) with its 95 % signed-rank interval (Student's t where there are four or five rounds); it\n\
+         within rounds (Hodges–Lehmann) with its 95 % signed-rank interval (Student's t where there are few rounds); it\n\
          *agrees* when the whole interval does, *does not agree* when all of it is on the other side, else it is *not clear here*.\n\
          A chapter whose runs were kept from an earlier time says at which commit they were measured.\n"
     );

@@ -67,13 +67,13 @@ pub struct Interval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Paired, sequential: mean ± t at 4 ≤ n ≤ 7.
+    /// Paired, sequential: mean ± t, from n = 4 until signed ranks take over (n = 8 for one comparison).
     SequentialT,
     /// Paired, sequential: Walsh interval with k_n.
     SequentialSignedRank,
-    /// Paired, fixed number of rounds, n ≥ 6: exact signed rank.
+    /// Paired, fixed number of rounds, 2^(1−n) ≤ α/(4m) for m comparisons: exact signed rank.
     FixedSignedRank,
-    /// Paired, fixed number of rounds, n < 6: t.
+    /// Paired, fixed number of rounds, fewer: t.
     FixedT,
     /// Unpaired: Mann–Whitney U with the Hodges–Lehmann shift.
     MannWhitney,

@@ -32,6 +32,8 @@ pub(super) struct Setting<'a> {
     pub stop: StopRule,
     /// Comparisons that share α.
     pub family: usize,
+    /// Exploratory comparisons, which share q.
+    pub exploratory: usize,
 }
 
 /// One comparison to make.

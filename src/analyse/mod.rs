@@ -50,13 +50,12 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let table = Table::new(run);
     let layout = Layout::new(run, options, &table);
     let stop = options.stop(run);
-    let setting = Setting { run, table: &table, layout: &layout, stop, family: layout.family() };
-    let mut drafts = Vec::new();
-    for row in &layout.rows {
-        for arm in layout.candidates(row) {
-            drafts.extend(cases(run, options, row, arm, &table).map(|case| compare(&setting, &case)));
-        }
-    }
+    let arms =
+        layout.rows.iter().flat_map(|row| layout.candidates(row).into_iter().map(move |arm| (row, arm)));
+    let cases: Vec<Case> = arms.flat_map(|(row, arm)| cases(run, options, row, arm, &table)).collect();
+    let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
+    let setting = Setting { run, table: &table, layout: &layout, stop, family: layout.family(), exploratory };
+    let drafts = cases.iter().map(|case| compare(&setting, case)).collect();
     let comparisons = verdict::judge(drafts, &stop);
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
     let rounds = primary.clone().chain(&comparisons).map(|c| c.n).max().unwrap_or(0) as u32;

@@ -23,7 +23,14 @@ pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
     let table = Table::new(aa_run);
     let layout = Layout::new(aa_run, options, &table);
     let stop = options.stop(aa_run);
-    let setting = Setting { run: aa_run, table: &table, layout: &layout, stop, family: layout.family() };
+    let setting = Setting {
+        run: aa_run,
+        table: &table,
+        layout: &layout,
+        stop,
+        family: layout.family(),
+        exploratory: 0,
+    };
     let row = layout.rows.iter().find(|row| row.primary.is_some())?;
     let case = Case { row, metric: row.primary?, role: Role::Primary, arm: 1 };
     if layout.arms.len() < 2 {

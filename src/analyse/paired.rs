@@ -11,10 +11,10 @@ use super::summary::mean_change_paired;
 use super::table::{Point, pairs};
 use crate::stats::sequential::{Boundary, FEWEST_ROUNDS, LookKind};
 use crate::stats::walsh::Walsh;
-use crate::stats::{Precision, descriptive, signed_rank, student_t};
+use crate::stats::{Estimate, Precision, descriptive, signed_rank, student_t};
 
-/// Fewest differences judged by rank in a single look; below it Student's t.
-const FEWEST_BY_RANK: usize = 6;
+/// The signed-rank test's smallest p must be this many times below the level that decides, or t is used.
+const RESOLUTION: f64 = 4.0;
 
 /// ln(candidate/baseline) a round; `None` when a value is not positive.
 pub(super) fn log_ratios(pairs: &[(Point, Point)]) -> Option<Vec<f64>> {
@@ -45,8 +45,11 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     if sequential {
         look(&mut draft, setting, &differences);
     } else {
-        let alpha = if case.role == Role::Primary { setting.stop.alpha } else { EXPLORATORY_Q };
-        look_once(&mut draft, &differences, alpha);
+        let (level, comparisons) = match case.role {
+            Role::Primary => (setting.stop.alpha, setting.family),
+            Role::Exploratory => (EXPLORATORY_Q, setting.exploratory),
+        };
+        look_once(&mut draft, &differences, level, comparisons);
     }
     if case.role == Role::Primary {
         draft.comparison.caveats.extend(drift::caveats(&pairs, &differences));
@@ -74,11 +77,18 @@ fn look(draft: &mut Draft, setting: &Setting, differences: &[f64]) {
     draft.set_effect(look.interval);
 }
 
-/// One look: signed rank, or t for fewer than six differences.
-fn look_once(draft: &mut Draft, differences: &[f64], alpha: f64) {
+/// Whether n differences are judged by rank where `comparisons` share `level`. The smallest p of the signed-rank
+/// test is 2^(1−n). Where that is not well below the level of the strictest step of Holm's or Benjamini and
+/// Hochberg's procedure, level/comparisons, the test can hardly claim anything, and one more round would find less.
+fn by_rank(n: usize, level: f64, comparisons: usize) -> bool {
+    0.5_f64.powf(n as f64 - 1.0) <= level / (RESOLUTION * comparisons.max(1) as f64)
+}
+
+/// One look: signed rank, or Student's t where ranks cannot resolve the level.
+fn look_once(draft: &mut Draft, differences: &[f64], alpha: f64, comparisons: usize) {
     let n = differences.len();
     let Some(walsh) = Walsh::new(differences) else { return };
-    if n >= FEWEST_BY_RANK {
+    if by_rank(n, alpha, comparisons) {
         draft.comparison.method = Method::FixedSignedRank;
         draft.comparison.p = Some(walsh.signed_rank_p());
         draft.theta = walsh.hodges_lehmann();
@@ -91,7 +101,24 @@ fn look_once(draft: &mut Draft, differences: &[f64], alpha: f64) {
     } else if let Some(test) = student_t::paired(differences, alpha) {
         draft.comparison.method = Method::FixedT;
         draft.comparison.p = Some(test.p);
-        draft.theta = test.interval.estimate;
-        draft.set_effect(test.interval);
+        // The interval is around the mean; the estimate is Hodges and Lehmann's at every n.
+        let estimate = walsh.hodges_lehmann().clamp(test.interval.low, test.interval.high);
+        draft.theta = estimate;
+        draft.set_effect(Estimate { estimate, ..test.interval });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_decide_where_they_resolve_the_level() {
+        // 2^(1−n) ≤ α/(4m), worked out by hand: the first n for m = 1, 2, 6, 12, 24 at α = 0.05.
+        for (comparisons, first) in [(1, 8), (2, 9), (6, 10), (12, 11), (24, 12)] {
+            assert!(by_rank(first, 0.05, comparisons), "m {comparisons}");
+            assert!(!by_rank(first - 1, 0.05, comparisons), "m {comparisons}");
+        }
+        assert!(by_rank(5_000, 1e-4, 1_000) && !by_rank(10, 0.001, 1) && by_rank(0, 8.0, 0));
     }
 }

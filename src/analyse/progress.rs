@@ -56,7 +56,8 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     if let Some(limit) = stop.rounds {
         return Progress { rounds, limit, decided: 0, of };
     }
-    let setting = Setting { run, table: &table, layout: &layout, stop, family: layout.family() };
+    let setting =
+        Setting { run, table: &table, layout: &layout, stop, family: layout.family(), exploratory: 0 };
     let boundary = boundary(&setting);
     let is_decided = |case: &Case| {
         let (baseline, candidate) = setting.columns(case);

@@ -76,6 +76,43 @@ fn exploratory_metrics_wait_for_benjamini_hochberg() {
 }
 
 #[test]
+fn exploratory_metrics_share_the_choice_of_the_test() {
+    // Two exploratory metrics beside one primary: ranks from n = 9 on for them, from n = 8 on for it.
+    for (rounds, expected) in [
+        (7, [Method::FixedT; 3]),
+        (8, [Method::FixedSignedRank, Method::FixedT, Method::FixedT]),
+        (9, [Method::FixedSignedRank; 3]),
+    ] {
+        let run = run_of(&Made { stop: fixed(rounds), ..Made::default() }, rounds);
+        let analysis = analyse(&run, &Options::default());
+        let methods: Vec<Method> = analysis.comparisons.iter().map(|c| c.method).collect();
+        assert_eq!(methods, expected, "{rounds} rounds");
+    }
+}
+
+#[test]
+fn six_rounds_claim_what_five_rounds_claim() {
+    for rounds in 4..=12 {
+        let mut run = run_of(&Made { effect: 0.5, cv: 0.02, stop: fixed(rounds), ..Made::default() }, rounds);
+        let metrics = run.metrics.len() as u32;
+        for job in 1..12 {
+            let more = run.metrics[..metrics as usize].to_vec().into_iter();
+            run.metrics.extend(more.map(|m| crate::record::Metric { job: format!("job{job}"), ..m }));
+        }
+        for trial in &mut run.trials {
+            let first = trial.values.clone();
+            let copy = |job: u32| first.iter().map(move |(metric, value)| (metric + job * metrics, *value));
+            trial.values = (0..12).flat_map(copy).collect();
+        }
+        run.metrics[..metrics as usize].iter_mut().for_each(|metric| metric.job = "job0".to_owned());
+        let comparisons = analyse(&run, &Options::default()).comparisons;
+        let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
+        let faster = primary.filter(|c| c.verdict == Verdict::Faster).count();
+        assert_eq!(faster, 12, "{rounds} rounds");
+    }
+}
+
+#[test]
 fn quantiles_need_operations() {
     let mut run = run_of(&Made::default(), 10);
     for trial in &mut run.trials {

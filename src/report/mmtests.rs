@@ -155,14 +155,14 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
     let alpha = super::words::plain_percent(document.run.design.stop.alpha);
     if has(&[Method::SequentialT, Method::SequentialSignedRank]) {
         let text = format!(
-            "*  the interval of assay's own test excludes 0: signed rank (rounds 4 to 7: t) on differences paired \
+            "*  the interval of assay's own test excludes 0: signed rank (few rounds: t) on differences paired \
              within rounds, looked at after every round, false claims at most {alpha} over all looks"
         );
         page.words(out, &text, "", "   ");
     }
     if has(&[Method::FixedSignedRank, Method::FixedT]) {
         let text = format!(
-            "*  the interval of assay's own test excludes 0: exact signed rank (fewer than 6 rounds: t) on \
+            "*  the interval of assay's own test excludes 0: exact signed rank (few rounds: t) on \
              differences paired within rounds, one look, level {alpha}"
         );
         page.words(out, &text, "", "   ");

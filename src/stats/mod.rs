@@ -17,6 +17,7 @@ pub mod order_effect;
 mod selection;
 pub mod sequential;
 pub mod sequential_boundary;
+mod sequential_grid;
 pub mod shift;
 pub mod signed_rank;
 pub mod snia;

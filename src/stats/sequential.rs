@@ -2,9 +2,17 @@
 //!
 //! Enters: the differences so far and a [`Boundary`]. Leaves: the interval of the latest look; it may be asked
 //! after every round without losing its error rate. The probability that any look of a run excludes the truth is
-//! at most α for symmetric D: the four t looks (n = 4…7) spend 0.0015 each of α = 0.05, the rank looks spend
-//! 0.044·ln(1 + (e − 1)·n/N_max) (Pocock-like spending; Lan & DeMets 1983, Biometrika 70:659). For another α
-//! both are scaled by α/0.05. How the rank boundary k_n is found: [`super::sequential_boundary`].
+//! at most α for symmetric D, by the union bound over two parts of α = 0.05 (another α scales both):
+//!
+//! - The rank looks (n ≥ 8) spend 0.044·ln(1 + (e − 1)·n/N_max), Pocock-like spending (Lan & DeMets 1983,
+//!   Biometrika 70:659). How their boundary k_n is found: [`super::sequential_boundary`].
+//! - The t looks, at every n ≥ 4 before the first rank look, spend 0.006 in equal shares: 0.0015 at each of
+//!   n = 4…7, less where small α lets the rank looks begin later.
+//!
+//! Where N_max is so small that a rank look could hardly claim anything, there are t looks only. Then those before
+//! N_max spend as much as above, and the last one spends all that is left: strict interim looks and nearly the
+//! whole α at the end (Haybittle 1971, Br. J. Radiol. 44:793; Peto et al. 1976, Br. J. Cancer 34:585), with the
+//! interim looks paid for in full (Bonferroni).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,18 +23,22 @@ use super::{Estimate, sequential_boundary, student_t};
 
 /// Fewest rounds that are ever judged.
 pub const FEWEST_ROUNDS: usize = 4;
-/// The last t look.
-const LAST_T_LOOK: usize = 7;
-/// Two-sided α one t look spends of a family-wise 0.05.
-const T_LOOK_SHARE: f64 = 0.0015;
-/// First look of every table below is this n or the next.
-const FIRST_RANK_LOOK: usize = 7;
+/// Two-sided α that all t looks before the last round spend of a family-wise 0.05.
+const T_SHARE: f64 = 0.006;
+/// The t looks spend no more than this part of [`T_SHARE`] each, however few they are.
+const FEWEST_T_SHARES: usize = 4;
+/// The first rank look where t looks come before it.
+const FIRST_RANK_LOOK: usize = 8;
+/// The first look of `--exact`.
+const FIRST_EXACT_LOOK: usize = 7;
+/// At N_max the signed-rank test's smallest p must be this many times below what the rank looks may spend.
+const RESOLUTION: f64 = 4.0;
 /// The family-wise α the tables are made for.
 const TABLE_ALPHA: f64 = 0.05;
 
-/// k_n for N_max = 15, n = 7…
+/// k_n for N_max = 15, n = 7…: for rank looks only.
 const K_15: [u16; 9] = [0, 1, 3, 4, 5, 7, 10, 13, 16];
-/// k_n for N_max = 20, n = 7…
+/// k_n for N_max = 20, n = 7…: for rank looks only.
 const K_20: [u16; 14] = [0, 1, 2, 3, 4, 6, 9, 12, 15, 19, 22, 27, 32, 36];
 /// k_n for N_max = 30, n = 8…
 const K_30: [u16; 23] =
@@ -61,7 +73,7 @@ pub struct Look {
 /// When a run may look and how wide its intervals are then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boundary {
-    /// Upper t quantiles for n = 4…7; empty for rank looks only.
+    /// Upper t quantiles for n = 4, 5, … up to the first rank look; empty for rank looks only.
     t_quantiles: Vec<f64>,
     /// (n, k_n) of the rank looks, ascending.
     rank_looks: Vec<(usize, u64)>,
@@ -69,8 +81,8 @@ pub struct Boundary {
 
 impl Boundary {
     /// The boundary for at most `max_rounds` rounds at family-wise `alpha`, cached for the process.
-    /// `rank_only` (`--exact`) drops the t looks. N_max 15, 20, 30 and 60 at α = 0.05 are constants; others are
-    /// computed in well under a second.
+    /// `rank_only` (`--exact`) drops the t looks. N_max 30 and 60 at α = 0.05 are constants, as are 15 and 20 for
+    /// rank looks only; others are computed in well under a second.
     #[must_use]
     pub fn new(max_rounds: usize, alpha: f64, rank_only: bool) -> Arc<Boundary> {
         type Key = (usize, u64, bool);
@@ -83,19 +95,19 @@ impl Boundary {
     }
 
     fn build(max_rounds: usize, alpha: f64, rank_only: bool) -> Boundary {
-        let t_quantiles = if rank_only {
-            Vec::new()
-        } else {
-            let tail = 0.5 * T_LOOK_SHARE * alpha / TABLE_ALPHA;
-            (FEWEST_ROUNDS..=LAST_T_LOOK.min(max_rounds))
-                .map(|n| student_t::upper_quantile(tail, n as f64 - 1.0))
-                .collect()
-        };
-        let mut rank_looks = published_table(max_rounds, alpha)
-            .unwrap_or_else(|| sequential_boundary::compute(max_rounds, FIRST_RANK_LOOK, alpha));
-        if !rank_only {
-            rank_looks.retain(|(n, _)| *n > LAST_T_LOOK);
+        let first = if rank_only { FIRST_EXACT_LOOK.min(max_rounds) } else { FIRST_RANK_LOOK };
+        if !rank_only && !ranks_resolve(max_rounds, alpha) {
+            return Boundary { t_quantiles: t_looks_only(max_rounds, alpha), rank_looks: Vec::new() };
         }
+        let rank_looks = published_table(max_rounds, alpha, first)
+            .unwrap_or_else(|| sequential_boundary::compute(max_rounds, first, alpha));
+        let t_quantiles = match rank_looks.first() {
+            Some((begin, _)) if !rank_only => {
+                let looks = begin - FEWEST_ROUNDS;
+                t_quantiles(&vec![t_share(looks, alpha); looks])
+            }
+            _ => Vec::new(),
+        };
         Boundary { t_quantiles, rank_looks }
     }
 
@@ -126,7 +138,36 @@ impl Boundary {
     }
 }
 
-fn published_table(max_rounds: usize, alpha: f64) -> Option<Vec<(usize, u64)>> {
+/// Whether rank looks of at most `max_rounds` rounds can tell levels apart that are well below their share of α.
+fn ranks_resolve(max_rounds: usize, alpha: f64) -> bool {
+    let smallest_p = 0.5_f64.powf(max_rounds as f64 - 1.0);
+    max_rounds >= FIRST_RANK_LOOK && smallest_p <= sequential_boundary::spent_at_the_end(alpha) / RESOLUTION
+}
+
+/// Two-sided α of one of `looks` t looks that are not the last look of all.
+fn t_share(looks: usize, alpha: f64) -> f64 {
+    T_SHARE * alpha / TABLE_ALPHA / looks.max(FEWEST_T_SHARES) as f64
+}
+
+/// Upper t quantiles for looks at n = 4, 5, … that spend `shares` of α.
+fn t_quantiles(shares: &[f64]) -> Vec<f64> {
+    let quantile = |(at, share): (usize, &f64)| {
+        student_t::upper_quantile(0.5 * share, (FEWEST_ROUNDS + at) as f64 - 1.0)
+    };
+    shares.iter().enumerate().map(quantile).collect()
+}
+
+/// Upper t quantiles where no rank look follows: the look at `max_rounds` spends what the others leave of α.
+fn t_looks_only(max_rounds: usize, alpha: f64) -> Vec<f64> {
+    let early = max_rounds.saturating_sub(FEWEST_ROUNDS);
+    let share = t_share(early, alpha);
+    let mut shares = vec![share; early];
+    shares.push(alpha - early as f64 * share);
+    t_quantiles(&shares)
+}
+
+/// The table of N_max whose first look is `first` or later; with a later first look it is computed.
+fn published_table(max_rounds: usize, alpha: f64, first: usize) -> Option<Vec<(usize, u64)>> {
     if (alpha - TABLE_ALPHA).abs() > 1e-12 {
         return None;
     }
@@ -137,134 +178,9 @@ fn published_table(max_rounds: usize, alpha: f64) -> Option<Vec<(usize, u64)>> {
         60 => &K_60,
         _ => return None,
     };
-    let first = max_rounds + 1 - table.len();
-    Some(table.iter().enumerate().map(|(i, k)| (first + i, u64::from(*k))).collect())
+    let begin = max_rounds + 1 - table.len();
+    (begin >= first).then(|| table.iter().enumerate().map(|(i, k)| (begin + i, u64::from(*k))).collect())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two Monte Carlo runs may each be one off where k is small; where k is in the hundreds one step of k moves
-    /// P by little more than the error of either, and the shipped figures themselves jump by 2 (… 473 494 513 …).
-    fn tolerance(k: u64) -> u64 {
-        if k < 200 { 1 } else { 3 }
-    }
-
-    #[test]
-    fn the_constants_come_out_of_monte_carlo() {
-        for (max_rounds, first) in [(15, 7), (20, 7), (30, 8), (60, 8)] {
-            let shipped = published_table(max_rounds, 0.05).unwrap();
-            assert_eq!((shipped[0].0, shipped[shipped.len() - 1].0), (first, max_rounds));
-            let recomputed = sequential_boundary::compute(max_rounds, FIRST_RANK_LOOK, 0.05);
-            assert_eq!(shipped.len(), recomputed.len(), "N_max {max_rounds}");
-            for ((n, k), (m, again)) in shipped.into_iter().zip(recomputed) {
-                assert_eq!(n, m);
-                assert!(
-                    k.abs_diff(again) <= tolerance(k),
-                    "N_max {max_rounds}, n {n}: {k}, recomputed {again}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_shipped_rank_looks_spend_at_most_their_share() {
-        use rand::{RngExt, SeedableRng};
-        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(11);
-        for max_rounds in [15, 20, 30] {
-            let looks = published_table(max_rounds, 0.05).unwrap();
-            let runs = 40_000;
-            let mut stopped = 0;
-            for _ in 0..runs {
-                let d: Vec<f32> = (0..max_rounds).map(|_| rng.random::<f32>() - 0.5).collect();
-                let mut w_minus = 0_u64;
-                stopped += u32::from((1..=max_rounds).any(|n| {
-                    let newest = d[n - 1];
-                    w_minus += d[..n].iter().map(|earlier| u64::from(earlier + newest < 0.0)).sum::<u64>();
-                    let w_plus = (n * (n + 1) / 2) as u64 - w_minus;
-                    looks.iter().any(|(at, k)| *at == n && w_minus.min(w_plus) <= *k)
-                }));
-            }
-            let share = f64::from(stopped) / f64::from(runs);
-            assert!((0.040..0.0465).contains(&share), "N_max {max_rounds}: {share}");
-        }
-    }
-
-    /// Percent of runs of 30 rounds in which any look excludes the true 0.
-    fn ever_wrong(
-        runs: u32,
-        rank_only: bool,
-        draw: impl Fn(&mut rand_chacha::ChaCha8Rng, usize) -> f64,
-    ) -> f64 {
-        use rand::SeedableRng;
-        let boundary = Boundary::new(30, 0.05, rank_only);
-        let wrong = |seed: &u32| {
-            let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(u64::from(*seed));
-            let d: Vec<f64> = (0..30).map(|round| draw(&mut rng, round)).collect();
-            (4..=30).any(|n| boundary.look(&d[..n]).is_some_and(|look| look.interval.excludes(0.0)))
-        };
-        100.0 * (0..runs).filter(wrong).count() as f64 / f64::from(runs)
-    }
-
-    #[test]
-    fn false_claims_over_all_looks_stay_near_five_percent() {
-        use rand::RngExt;
-        use std::f64::consts::{PI, TAU};
-        fn normal(rng: &mut rand_chacha::ChaCha8Rng) -> f64 {
-            (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt() * (TAU * rng.random::<f64>()).cos()
-        }
-        // METHODOLOGY gives 4.7, 4.4, 5.6, 12.5 and 1.7; the standard error is 0.6 (1.0 for ±c).
-        let at_normal = ever_wrong(1_200, false, |rng, _| normal(rng));
-        assert!((3.0..6.5).contains(&at_normal), "normal: {at_normal}");
-        let at_cauchy = ever_wrong(1_200, false, |rng, _| (PI * (rng.random::<f64>() - 0.5)).tan());
-        assert!((2.5..6.3).contains(&at_cauchy), "Cauchy: {at_cauchy}");
-        let growing = ever_wrong(1_200, false, |rng, round| normal(rng) * (1.0 + 9.0 * round as f64 / 29.0));
-        assert!((3.5..7.7).contains(&growing), "growing: {growing}");
-        let two_points = |rng: &mut rand_chacha::ChaCha8Rng, _: usize| if rng.random() { 1.0 } else { -1.0 };
-        let (with_t, rank_only) = (ever_wrong(1_200, false, two_points), ever_wrong(1_200, true, two_points));
-        assert!((9.5..15.5).contains(&with_t), "±c with t looks: {with_t}");
-        assert!((0.5..3.0).contains(&rank_only), "±c by rank only: {rank_only}");
-    }
-
-    #[test]
-    fn looks_go_from_t_to_ranks() {
-        let d: Vec<f64> = (0..30).map(|i| 0.05 + 0.001 * f64::from((i * 7) % 11)).collect();
-        let boundary = Boundary::new(30, 0.05, false);
-        assert_eq!(boundary.look(&d[..3]), None);
-        let at_four = boundary.look(&d[..4]).unwrap();
-        assert_eq!((at_four.n, at_four.kind), (4, LookKind::StudentT));
-        let half = 11.265_006_624_1 * stddev(&d[..4]) / 2.0;
-        assert!((at_four.interval.high - mean(&d[..4]) - half).abs() < 1e-12);
-        assert_eq!(boundary.look(&d[..7]).unwrap().kind, LookKind::StudentT);
-        let at_eight = boundary.look(&d[..8]).unwrap();
-        assert_eq!((at_eight.n, at_eight.kind), (8, LookKind::SignedRank));
-        assert_eq!(at_eight.interval, Walsh::new(&d[..8]).unwrap().interval(1).unwrap());
-    }
-
-    #[test]
-    fn rank_only_waits_for_seven() {
-        let d = [0.1; 20];
-        let boundary = Boundary::new(20, 0.05, true);
-        assert_eq!(boundary.look(&d[..6]), None);
-        assert_eq!(boundary.look(&d[..7]).unwrap().kind, LookKind::SignedRank);
-        assert_eq!(Boundary::new(30, 0.05, true).rank_looks()[0], (8, 1));
-    }
-
-    #[test]
-    fn a_split_alpha_needs_more_rounds_for_a_rank_claim() {
-        // n ≥ 1 + log2(m/α): ten rows at α = 0.05 cannot claim by rank before n = 9.
-        let boundary = Boundary::new(30, 0.005, false);
-        assert!(boundary.rank_looks()[0].0 >= 9, "{:?}", boundary.rank_looks());
-        assert_eq!(boundary.look(&[0.5; 8]).unwrap().n, 7, "the last t look stands until then");
-    }
-
-    #[test]
-    fn thousands_of_rounds_have_a_boundary_too() {
-        let boundary = Boundary::new(50_000, 0.05, false);
-        let (n, k) = boundary.rank_looks()[boundary.rank_looks().len() - 1];
-        assert_eq!(n, 50_000);
-        let p = crate::stats::signed_rank::two_sided(n, k);
-        assert!((0.003..0.05).contains(&p), "{p}");
-    }
-}
+mod tests;

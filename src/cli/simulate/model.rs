@@ -31,6 +31,8 @@ pub(super) struct Model<'p> {
     pub cv: f64,
     /// Effect of the candidate on its time, as a ratio − 1.
     pub effect: f64,
+    /// When it ends.
+    pub stop: StopRule,
 }
 
 /// What one simulated experiment came to.
@@ -51,6 +53,7 @@ impl Model<'_> {
     pub(super) fn sequential(&self, seed: u64) -> Replicate {
         let mut noise = Noise::new(self.cv, seed);
         let mut run = empty_run(seed);
+        run.design.stop = self.stop;
         let options = Options::default();
         let plan = Plan { seed, ..self.plan.clone() };
         let mut round = 0;
@@ -85,16 +88,19 @@ impl Model<'_> {
     }
 }
 
-/// A plan of two cells, A and B.
-pub(super) fn two_cells() -> anyhow::Result<Plan> {
-    let line = CommandLine { vary: vec!["direct=0,1".to_owned()], ..CommandLine::default() };
+/// A plan of two cells, A and B, in each of `rows` rows.
+pub(super) fn cells(rows: u32) -> anyhow::Result<Plan> {
+    let sizes: Vec<String> = (1..=rows).map(|row| format!("{row}m")).collect();
+    let mut vary = vec!["direct=0,1".to_owned()];
+    vary.extend((rows > 1).then(|| format!("size={}", sizes.join(","))));
+    let line = CommandLine { vary, ..CommandLine::default() };
     let text = "job_text = \"[job]\\nrw=write\\nsize=1m\\n\"\n";
     let experiment = Experiment::from_toml(text, "simulate", Path::new("/"), &line)?;
     Ok(Plan::new(&experiment, 0, Path::new("/"), "")?)
 }
 
 /// The noise of successive trials.
-struct Noise {
+pub(super) struct Noise {
     rng: ChaCha8Rng,
     cv: f64,
     drift: f64,
@@ -103,14 +109,14 @@ struct Noise {
 }
 
 impl Noise {
-    fn new(cv: f64, seed: u64) -> Noise {
+    pub(super) fn new(cv: f64, seed: u64) -> Noise {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let trend_per_trial = rng.random_range(-3.0..3.0) * cv / 20.0;
         let drift = cv * normal(&mut rng);
         Noise { rng, cv, drift, trend_per_trial, trials: 0 }
     }
 
-    fn next_trial(&mut self) -> f64 {
+    pub(super) fn next_trial(&mut self) -> f64 {
         self.drift = RHO * self.drift + (1.0 - RHO * RHO).sqrt() * self.cv * normal(&mut self.rng);
         let trend = self.trend_per_trial * f64::from(self.trials);
         self.trials += 1;
@@ -126,7 +132,7 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
 
-fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
+pub(super) fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
     Trial {
         cell,
         round,
@@ -144,7 +150,7 @@ fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
     }
 }
 
-fn empty_run(seed: u64) -> Run {
+pub(super) fn empty_run(seed: u64) -> Run {
     let runtime =
         Metric { job: String::new(), name: "runtime".to_owned(), unit: Unit::Seconds, better: Better::Lower };
     let arms = Factor { name: "arm".to_owned(), levels: vec!["A".to_owned(), "B".to_owned()] };
@@ -202,12 +208,16 @@ mod tests {
 
     #[test]
     fn a_large_effect_is_found_and_averages_in_blocks_mislead() {
-        let plan = two_cells().unwrap();
+        let plan = cells(1).unwrap();
         let found = (0..40)
-            .filter(|seed| Model { plan: &plan, cv: 0.01, effect: 0.1 }.sequential(*seed).right)
+            .filter(|seed| {
+                Model { plan: &plan, cv: 0.01, effect: 0.1, stop: StopRule::default() }
+                    .sequential(*seed)
+                    .right
+            })
             .count();
         assert!(found >= 38, "{found}");
-        let null = Model { plan: &plan, cv: 0.1, effect: 0.0 };
+        let null = Model { plan: &plan, cv: 0.1, effect: 0.0, stop: StopRule::default() };
         let misled = (0..200).filter(|seed| null.five_and_five_in_blocks(*seed)).count();
         assert!((140..195).contains(&misled), "{misled}");
     }
