@@ -96,8 +96,10 @@ fn six_rounds_claim_what_five_rounds_claim() {
         let mut run = run_of(&Made { effect: 0.5, cv: 0.02, stop: fixed(rounds), ..Made::default() }, rounds);
         let metrics = run.metrics.len() as u32;
         for job in 1..12 {
-            let more = run.metrics[..metrics as usize].to_vec().into_iter();
-            run.metrics.extend(more.map(|m| crate::record::Metric { job: format!("job{job}"), ..m }));
+            for at in 0..metrics as usize {
+                let metric = run.metrics[at].clone();
+                run.metrics.push(crate::record::Metric { job: format!("job{job}"), ..metric });
+            }
         }
         for trial in &mut run.trials {
             let first = trial.values.clone();
