@@ -123,10 +123,13 @@ fn two_kernels_are_compared_on_the_same_job() {
     // What such a run will cost is known before it is begun.
     let plan = self::run(&sandbox, &[&words[..], &target[..], &["--plan"]].concat());
     let plan = String::from_utf8(plan.stdout).unwrap();
-    assert!(plan.contains("\n  2 guests, about ") && plan.contains(" (as the last one)"), "{plan}");
-    assert!(plan.contains("\n  8 boots at most: "), "{plan}");
-    let emulated = plan.contains("times under emulation are no measurement of the hardware");
-    assert_eq!(emulated, fact(&run, 0, "guest.accelerator").starts_with("tcg"), "{plan}");
+    assert!(plan.contains("\n  2 guests, about ") && plan.contains("\n  8 boots at most: "), "{plan}");
+    // Where a guest ended under KVM without a word, KVM is tried again: what comes of that is not known.
+    if !plan.contains("KVM, not tried since this machine was started") {
+        assert!(plan.contains(" (as the last one)"), "{plan}");
+        let emulated = plan.contains("times under emulation are no measurement of the hardware");
+        assert_eq!(emulated, fact(&run, 0, "guest.accelerator").starts_with("tcg"), "{plan}");
+    }
     let doctor = String::from_utf8(self::run(&sandbox, &["doctor"]).stdout).unwrap();
     assert!(doctor.contains("\nguests   qemu ") && doctor.contains(release(&kernels[0])), "{doctor}");
 }
