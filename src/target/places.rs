@@ -40,8 +40,13 @@ fn candidates() -> Vec<PathBuf> {
     }
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    let homes = [absolute("XDG_RUNTIME_DIR"), state];
-    homes.into_iter().flatten().map(|home| home.join("assay")).chain([temporary]).collect()
+    // From cron or su the variable is not set, and the records of a login session must be found all the same.
+    let session = PathBuf::from(format!("/run/user/{}", me.as_raw()));
+    let homes = [absolute("XDG_RUNTIME_DIR"), Some(session).filter(|path| path.is_dir()), state];
+    let mut places: Vec<PathBuf> = homes.into_iter().flatten().map(|home| home.join("assay")).collect();
+    places.dedup();
+    places.push(temporary);
+    places
 }
 
 /// The first place that can be had, made when it is missing.
