@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! units, stats, sys → nothing         workload → units, sys          record → units, workload
-//! experiment → units, workload, sys   plan → experiment, workload    host → record, units
+//! experiment → units, workload, sys   plan → experiment, workload    host → record, units, sys
 //! target → host, experiment, sys      engine → workload, record, units
 //! observe → record, host              launch → engine, observe, target, record, host, sys
 //! run → plan, launch, host, record

@@ -78,7 +78,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = crate::launch::guest_part() {
         return ExitCode::from(code);
     }
-    // Heard and forgotten: a store that may not grow is to be an error that is told, not a silent end. A failure to
+    // Handle SIGXFSZ so that a write past the limit of a file's size returns EFBIG instead of ending the program. A failure to
     // watch leaves things as they were.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     let command_line = match CommandLine::try_parse() {

@@ -25,12 +25,8 @@ static MARK: OnceLock<String> = OnceLock::new();
 /// its run's.
 #[must_use]
 pub fn run_mark() -> &'static str {
-    MARK.get_or_init(|| {
-        let mut bytes = [0_u8; DIGITS / 2];
-        // Linux gives up to 256 bytes at once.
-        let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    })
+    // Without random bytes there is no token, and an empty one matches nobody.
+    MARK.get_or_init(|| crate::sys::random_digits().unwrap_or_default())
 }
 
 /// Makes the token from the environment this process's own: an agent belongs to the run that started it. Any other process

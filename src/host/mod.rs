@@ -38,7 +38,7 @@ pub use offers::{
     Driver, boot_id, driver, find_system_program, has_filesystem, may_administer, missing_driver,
 };
 pub use place::{path_facts, path_facts_in};
-pub use process::{find_program, identity_of, process_lives, this_process};
+pub use process::find_program;
 pub use quiesce::{Idle, PageCache, Quiet, quiesce};
 pub use roots::Roots;
 pub use run_group::RunGroup;

@@ -7,10 +7,12 @@
 pub mod csv_cell;
 pub mod laid_link;
 pub mod private_directory;
+pub mod random;
 pub mod regular_file;
 pub mod terminal;
 pub mod user_state;
 
 pub use laid_link::laid_link;
 pub use private_directory::{Untrusted, private_directory, trusted_directory};
+pub use random::{random_bytes, random_digits};
 pub use user_state::user_secret;

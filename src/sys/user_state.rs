@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::private_directory::{Untrusted, private_directory};
+use super::random::{random_bytes, random_digits};
 
 const VARIABLE: &str = "ASSAY_STATE_DIR";
 const SECRET: &str = "secret";
@@ -43,11 +44,9 @@ pub fn user_secret() -> Result<[u8; BYTES], Untrusted> {
     if let Ok(file) = openat(&directory, SECRET, read, Mode::empty()) {
         return whole(File::from(file)).map_err(failed);
     }
-    let mut secret = [0; BYTES];
-    rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| failed(error.into()))?;
-    // Made aside and put in place whole. Of two that do so at once the later one wins, and the earlier one reads it.
-    let aside = format!("{SECRET}.{}", std::process::id());
+    let secret = random_bytes::<BYTES>().map_err(failed)?;
+    // Made aside and put in place whole. Of two that do so at once the first one wins, and both read what is there.
+    let aside = format!("{SECRET}.{}", random_digits().map_err(failed)?);
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = openat(&directory, &aside, new, Mode::RUSR | Mode::WUSR);
     let mut file = File::from(made.map_err(|error| failed(error.into()))?);

@@ -45,12 +45,6 @@ impl Abandoned {
         files.filter(|file| std::fs::symlink_metadata(file).is_ok()).chain([self.work()]).collect()
     }
 
-    /// Whether a path is its work directory, or a file made for it.
-    #[must_use]
-    pub fn is_about(&self, path: &Path) -> bool {
-        is_about(&self.contents, path)
-    }
-
     /// What would be done before the paths are removed, in this order.
     #[must_use]
     pub fn would_do(&self) -> Vec<String> {
@@ -75,10 +69,8 @@ impl Abandoned {
         self.end_processes()?;
         remove_recorded(&self.ledger)
     }
-}
 
-impl Abandoned {
-    /// Ends what the run has started and all of its own were killed too early to end.
+    /// Ends what outlived the run, its agent and its guard.
     fn end_processes(&self) -> std::io::Result<()> {
         let mark = &self.contents.mark;
         // The program that began this run may be at work on another.
@@ -148,7 +140,7 @@ mod tests {
     fn what_lives_is_not_abandoned_and_what_died_is() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().canonicalize().unwrap().join("assay-1");
-        let session = Session::new("run 7 of /x/assay.db");
+        let session = Session::new("run 7 of /x/assay.db").unwrap();
         let work = WorkDirectory::create_for(&path, &session, &[]).unwrap();
         let mine = || abandoned().0.into_iter().find(|one| one.work() == path);
         assert_eq!(session_lives(session.token()), Some(std::process::id()));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::error::TargetError;
 use super::journal::Journal;
-use super::ledger::{self, Ledger};
+use super::ledger::Ledger;
 use super::made::Found;
 use super::{frozen, removal};
 
@@ -23,9 +23,12 @@ pub struct Session {
 
 impl Session {
     /// A new one; `run` is what people call the run.
-    #[must_use]
-    pub fn new(run: &str) -> Session {
-        Session { token: ledger::token(), run: run.to_owned() }
+    ///
+    /// # Errors
+    /// [`TargetError::Io`]: the kernel gives no random bytes.
+    pub fn new(run: &str) -> Result<Session, TargetError> {
+        let token = crate::sys::random_digits().map_err(TargetError::io("cannot draw digits for", run))?;
+        Ok(Session { token, run: run.to_owned() })
     }
 
     /// Its random digits: who knows them can ask whether the session lives.
@@ -55,7 +58,7 @@ impl WorkDirectory {
     /// # Errors
     /// As [`WorkDirectory::create_for`].
     pub fn create(path: &Path) -> Result<WorkDirectory, TargetError> {
-        WorkDirectory::create_for(path, &Session::new("a run"), &[])
+        WorkDirectory::create_for(path, &Session::new("a run")?, &[])
     }
 
     /// The same as one of a session's. `files`, at which nothing may be, are made for a job that names them.

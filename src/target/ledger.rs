@@ -103,7 +103,7 @@ impl Ledger {
             mark: crate::host::run_mark().to_owned(),
             run: run.to_owned(),
             pid: std::process::id(),
-            work: WorkPlace::planned(work),
+            work: WorkPlace::planned(work)?,
             ..Contents::default()
         };
         let name = name_of(work);
@@ -331,19 +331,4 @@ fn names(directory: &OwnedFd) -> Vec<String> {
     let entries = Dir::read_from(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| !name.starts_with('.') && !name.ends_with(WORKING)).collect()
-}
-
-/// Random digits that nobody can guess.
-pub(super) fn token() -> String {
-    let mut bytes = [0_u8; 16];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(count) => filled += count,
-            Err(Errno::INTR) => {}
-            // Before Linux 3.17; whoever makes a run is known by time and number then.
-            Err(_) => return format!("{:?}-{}", std::time::SystemTime::now(), std::process::id()),
-        }
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use super::directory::MARK;
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
-use super::ledger;
 
 /// One file or directory, whatever it is called. A filesystem gives an inode's number out again as soon as it is free, so that the time at
 /// which it was made belongs to it.
@@ -216,8 +215,9 @@ const DIRECTORY: OFlags =
 
 impl WorkPlace {
     /// One that is about to be made.
-    pub(super) fn planned(path: &Path) -> WorkPlace {
-        WorkPlace { path: path.to_owned(), inode: None, token: ledger::token() }
+    pub(super) fn planned(path: &Path) -> Result<WorkPlace, TargetError> {
+        let token = crate::sys::random_digits().map_err(TargetError::io("cannot draw digits for", path))?;
+        Ok(WorkPlace { path: path.to_owned(), inode: None, token })
     }
 
     /// Remembers which directory was made.
@@ -327,7 +327,7 @@ mod tests {
     fn only_the_directory_that_was_made_is_recognised() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("work");
-        let mut place = WorkPlace::planned(&path);
+        let mut place = WorkPlace::planned(&path).unwrap();
         assert!(matches!(place.look().unwrap(), Found::Nothing));
         std::fs::create_dir(&path).unwrap();
         assert!(matches!(place.look().unwrap(), Found::Ours(_)), "empty, and killed before it was known");

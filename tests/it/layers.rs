@@ -13,7 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("record", &["units", "workload"]),
     ("experiment", &["units", "workload", "sys"]),
     ("plan", &["experiment", "workload"]),
-    ("host", &["record", "units"]),
+    ("host", &["record", "units", "sys"]),
     ("target", &["host", "experiment", "sys"]),
     ("engine", &["workload", "record", "units"]),
     ("observe", &["record", "host"]),

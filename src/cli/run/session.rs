@@ -170,7 +170,7 @@ fn begin(
     for path in prepared.work.iter().chain(&files) {
         store.add_leftover(id, &path.to_string_lossy()).map_err(failed)?;
     }
-    let session = Session::new(&name_of(id, &args.database.db));
+    let session = Session::new(&name_of(id, &args.database.db)).map_err(|error| cannot_make(&error))?;
     let mut made = Vec::new();
     for (number, path) in prepared.work.iter().enumerate() {
         let own = if number == 0 { files.as_slice() } else { &[] };

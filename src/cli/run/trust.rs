@@ -19,17 +19,22 @@ use crate::store::Store;
 use crate::sys::terminal::visible_line;
 use crate::target::ClaimedDevice;
 
-/// Shows later that this user began this run on this machine; empty where the user's secret cannot be had.
+/// Shows later that this user began this run on this machine; empty where the user's secret cannot be had, which is said.
 pub(super) fn seal(run: &Run, devices: &[String]) -> String {
-    authenticator(run, devices).map_or_else(String::new, |mac| {
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
-    })
+    match authenticator(run, devices) {
+        Ok(mac) => mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect(),
+        Err(why) => {
+            let said = "assay: no secret can be kept, so that --resume of this run will need --trust";
+            let _ = writeln!(crate::sys::terminal::err(), "{said}:\n  {why}");
+            String::new()
+        }
+    }
 }
 
 /// All that decides what a run does: nothing in it may change between its sessions.
-fn authenticator(run: &Run, devices: &[String]) -> Option<Hmac<Sha256>> {
-    let secret = crate::sys::user_secret().ok()?;
-    let mut mac = Hmac::<Sha256>::new_from_slice(&secret).ok()?;
+fn authenticator(run: &Run, devices: &[String]) -> Result<Hmac<Sha256>, String> {
+    let secret = crate::sys::user_secret().map_err(|error| error.to_string())?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(&secret).map_err(|error| error.to_string())?;
     let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let user = rustix::process::geteuid().as_raw();
     let sealed = serde_json::json!([
@@ -44,7 +49,7 @@ fn authenticator(run: &Run, devices: &[String]) -> Option<Hmac<Sha256>> {
         devices
     ]);
     mac.update(sealed.to_string().as_bytes());
-    Some(mac)
+    Ok(mac)
 }
 
 /// Whether this user began the run on this machine.
@@ -57,7 +62,7 @@ pub(super) fn is_ours(store: &Store, run: &Run) -> Result<bool, Failure> {
     let devices = store.devices(id).map_err(|error| wrong(&error))?;
     let digits = |at: usize| seal.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
     let bytes: Option<Vec<u8>> = (0..seal.len()).step_by(2).map(digits).collect();
-    let mac = authenticator(run, &devices);
+    let mac = authenticator(run, &devices).ok();
     Ok(mac.zip(bytes).is_some_and(|(mac, bytes)| mac.verify_slice(&bytes).is_ok()))
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::victims::{Mounted, is_whole, precious, quoted, sql, sum};
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{Loop, can_make, run, succeed, zram};
-use crate::tools::impossible_here;
+use crate::tools::installed;
 
 /// Something that is not assay's, the entry of a record that would undo it, and whether it is still as it was.
 struct Case {
@@ -49,8 +49,16 @@ fn case(action: &str, sandbox: &Sandbox) -> Option<Case> {
             }));
             Some(Case { made, intact: Box::new(intact), _kept: vec![Box::new(ends), Box::new(alone)] })
         }
-        // Neither can be had on every host; that nothing is even tried is what is looked at.
-        "null_blk" => plain(json!({ "null_blk": { "name": "nullb-victim" } }), Box::new(|| true)),
+        // No host has the driver for certain: a name that leads to an empty directory, which removing a device would remove.
+        "null_blk" => {
+            let empty = sandbox.path().join("empty");
+            std::fs::create_dir(&empty).unwrap();
+            let made = json!({ "null_blk": { "name": empty } });
+            plain(
+                made,
+                Box::new(move || std::fs::read_dir(&empty).is_ok_and(|mut entries| entries.next().is_none())),
+            )
+        }
         "module" => {
             let modules = || std::fs::read_to_string("/proc/modules").unwrap_or_default();
             let (before, name) = (modules(), modules().split(' ').next().unwrap_or("loop").to_owned());
@@ -58,11 +66,12 @@ fn case(action: &str, sandbox: &Sandbox) -> Option<Case> {
         }
         "filesystem" => {
             let device = Loop::new(sandbox, 16);
-            let made = std::process::Command::new("mkfs.ext4").arg("-q").arg(&device.path).status();
-            if !made.is_ok_and(|status| status.success()) {
-                impossible_here("no mkfs.ext4");
+            if !installed("mkfs.ext4") {
                 return None;
             }
+            let mkfs = assay::host::find_system_program("mkfs.ext4").unwrap();
+            let made = std::process::Command::new(mkfs).arg("-q").arg(&device.path).status().unwrap();
+            assert!(made.success());
             let (path, before) = (device.path.clone(), sum(&device.path));
             let bytes = std::fs::read(&path).unwrap();
             let identity: String = bytes[0x468..0x478].iter().map(|byte| format!("{byte:02x}")).collect();

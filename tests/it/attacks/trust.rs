@@ -82,6 +82,26 @@ fn a_run_of_another_user_or_machine_is_not_resumed() {
     sandbox.succeed(&["run", "-q", "--resume", "1"]);
 }
 
+#[test]
+fn a_secret_that_others_could_change_is_not_used_and_said() {
+    let sandbox = Sandbox::new();
+    let shared = sandbox.path().join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let state = |words: &[&str]| {
+        let output = sandbox.assay(words).env("ASSAY_STATE_DIR", shared.join("state")).output().unwrap();
+        (output.status.code(), both(&output))
+    };
+    let (code, said) = state(&TWO);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("no secret can be kept") && said.contains("can be written by everyone"), "{said}");
+    assert_eq!(std::fs::read_dir(&shared).unwrap().count(), 0);
+    sql(&sandbox.path().join("assay.db"), "UPDATE run SET state = '\"interrupted\"'");
+    let (code, said) = state(&["run", "--resume", "1"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("has no seal"), "{said}");
+}
+
 /// A row that claims everything a seal covers, one at a time.
 #[test]
 fn each_part_of_a_run_is_sealed() {
