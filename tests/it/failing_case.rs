@@ -47,6 +47,8 @@ impl Case<'_> {
                 command.env(name, value);
             }
         }
+        // Whoever it runs as may write nothing at the caller's home.
+        command.env("ASSAY_STATE_DIR", sandbox.state_of_another_user());
         command
     }
 

@@ -39,6 +39,12 @@ impl Sandbox {
         self.records.path().join("assay")
     }
 
+    /// A place that is not there yet, where any user may keep a secret.
+    pub(crate) fn state_of_another_user(&self) -> PathBuf {
+        let taken = std::fs::read_dir(self.records.path()).unwrap().count();
+        self.records.path().join(format!("state-{taken}"))
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path().join(name);
         std::fs::write(&path, text).unwrap();
