@@ -3,7 +3,7 @@
 //! Enters: the path of a package, which anybody may have made. Leaves: a directory with its image and modules, the same for the same
 //! content. Of the package only the archive of its files is read, by dpkg-deb; what is taken out of that is [`super::tar`]'s.
 
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -68,8 +68,9 @@ fn unpack(package: &Path, root: &Path) -> Result<(), GuestError> {
     read.map_err(GuestError::io("cannot read the words of dpkg-deb about", package))?;
     let said = String::from_utf8_lossy(&words).trim().to_owned();
     match taken {
-        // What is no package gives no archive: the program's own words are better.
-        Err(_) if !said.is_empty() => Err(GuestError::Failed { command: command(), output: said }),
+        // What is no package gives no archive: the program's own words are better. Of what was refused here it may say that
+        // its pipe was closed.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof && !said.is_empty() => Err(GuestError::Failed { command: command(), output: said }),
         Err(error) => Err(GuestError::NoKernel {
             path: package.to_owned(),
             found: format!("no package that can be unpacked: {error}"),

@@ -23,7 +23,7 @@ const TAKEN: [&str; 3] = ["boot", "lib/modules", "usr/lib/modules"];
 /// Unpacks an archive below `root`.
 ///
 /// # Errors
-/// The archive is damaged or too large, or a file cannot be made.
+/// The archive is damaged or too large, or a file cannot be made; [`ErrorKind::UnexpectedEof`]: it is cut.
 pub(super) fn unpack(archive: impl Read, root: &Path) -> Result<()> {
     // One byte more, so that the limit is noticed.
     let mut archive = archive.take(MOST_BYTES + 1);
@@ -57,6 +57,10 @@ fn bad(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, what)
 }
 
+fn cut() -> Error {
+    Error::new(ErrorKind::UnexpectedEof, "the archive is cut, or too large")
+}
+
 /// Bytes up to the next block.
 fn padding(bytes: u64) -> u64 {
     bytes.next_multiple_of(BLOCK as u64) - bytes
@@ -74,7 +78,7 @@ impl Member {
     fn next(archive: &mut impl Read) -> Result<Option<Member>> {
         let mut head = [0_u8; BLOCK];
         archive.read_exact(&mut head).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => bad("the archive is cut, or too large"),
+            ErrorKind::UnexpectedEof => cut(),
             _ => error,
         })?;
         if head.iter().all(|byte| *byte == 0) {
@@ -123,7 +127,7 @@ fn content(archive: &mut impl Read, bytes: u64) -> Result<Vec<u8>> {
 fn skip(archive: &mut impl Read, bytes: u64) -> Result<()> {
     match std::io::copy(&mut archive.take(bytes), &mut std::io::sink())? {
         skipped if skipped == bytes => Ok(()),
-        _ => Err(bad("the archive is cut, or too large")),
+        _ => Err(cut()),
     }
 }
 
