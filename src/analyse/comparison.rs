@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Direction, LatencyKind, Metric};
+use crate::record::{Direction, LatencyKind, Metric, SoFar};
 
 /// A row of the result: the levels of the factors that are not compared, and the job or group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -42,6 +42,13 @@ pub enum Verdict {
         rounds_to_claim: Option<u32>,
         /// Rounds (or repeats) to claim no difference, 20·(s_D/δ)².
         rounds_for_no_difference: Option<u32>,
+    },
+    /// A fixed number of rounds of which some are missing: figures, and no verdict before the last.
+    SoFar {
+        /// Rounds that count.
+        rounds: u32,
+        /// Rounds asked for.
+        of: u32,
     },
     /// Fewer than 4 repeats or rounds: change only.
     TooFew {
@@ -216,7 +223,7 @@ pub struct Comparison {
     pub effect: Option<Interval>,
     /// Ratio of means − 1, always; its bootstrap interval over rounds where n ≥ 4.
     pub mean_change: Interval,
-    /// p of the test used.
+    /// p of the test used; none before the last of a fixed number of rounds.
     pub p: Option<f64>,
     /// p after Holm (primary) or Benjamini–Hochberg (exploratory).
     pub p_adjusted: Option<f64>,
@@ -292,4 +299,25 @@ pub struct Analysis {
     pub noise_floor: Option<NoiseFloor>,
     /// Footnotes to the whole.
     pub caveats: Vec<Caveat>,
+}
+
+impl Analysis {
+    /// How far the run is with the deciding comparison that is furthest behind, where one has no verdict before the last of a
+    /// fixed number of rounds.
+    #[must_use]
+    pub fn so_far(&self) -> Option<SoFar> {
+        let primary = self.comparisons.iter().filter(|c| c.role == Role::Primary);
+        primary.filter_map(Comparison::so_far).min_by_key(|so_far| so_far.rounds)
+    }
+}
+
+impl Comparison {
+    /// How far it is, while it has no verdict because rounds are missing.
+    #[must_use]
+    pub fn so_far(&self) -> Option<SoFar> {
+        match self.verdict {
+            Verdict::SoFar { rounds, of } => Some(SoFar { rounds, of }),
+            _ => None,
+        }
+    }
 }

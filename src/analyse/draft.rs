@@ -6,7 +6,7 @@ use super::comparison::{Caveat, Comparison, Method, Role, RowKey, Verdict};
 use super::layout::{Layout, Row};
 use super::summary::{as_ratio, summarise};
 use super::table::{Point, Table};
-use crate::record::{Run, StopRule};
+use crate::record::{Run, SoFar, StopRule};
 use crate::stats::Estimate;
 
 /// α of exploratory metrics: q of Benjamini–Hochberg, and their intervals' error.
@@ -22,6 +22,8 @@ pub(super) struct Draft {
     pub spread: f64,
     /// The verdict needs no judge: too few, not measured.
     pub settled: bool,
+    /// Rounds are missing: there is no verdict yet.
+    pub so_far: Option<SoFar>,
 }
 
 /// What all comparisons of an analysis share.
@@ -78,7 +80,7 @@ impl Setting<'_> {
             verdict: Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None },
             caveats: Vec::new(),
         };
-        Draft { comparison, log: None, theta: f64::NAN, spread: f64::NAN, settled: false }
+        Draft { comparison, log: None, theta: f64::NAN, spread: f64::NAN, settled: false, so_far: None }
     }
 }
 
@@ -96,6 +98,15 @@ impl Draft {
         self.comparison.caveats.push(Caveat::TooFewRepeats { n });
         self.settled = true;
         self
+    }
+
+    /// Rounds are missing: whatever the figures are, they get no verdict before the last. What was not measured stays so.
+    pub(super) fn not_before_the_last(&mut self, so_far: Option<SoFar>) {
+        let none = matches!(self.comparison.verdict, Verdict::NotMeasured(_));
+        self.so_far = so_far.filter(|_| !none);
+        if self.so_far.is_some() {
+            self.comparison.caveats.retain(|caveat| !matches!(caveat, Caveat::TooFewRepeats { .. }));
+        }
     }
 
     /// Settles it: values ≤ 0 have no logarithm.

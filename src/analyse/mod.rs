@@ -7,6 +7,8 @@ mod comparison;
 mod curves;
 mod draft;
 mod drift;
+#[cfg(test)]
+mod early_tests;
 mod facts;
 mod layout;
 #[cfg(test)]
@@ -38,7 +40,7 @@ use draft::{Case, Draft, Setting};
 use layout::{Layout, Row};
 use table::Table;
 
-use crate::record::{Run, Status};
+use crate::record::{FixedRounds, Run, Status};
 
 /// Judges a run.
 ///
@@ -55,7 +57,14 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let cases: Vec<Case> = arms.flat_map(|(row, arm)| cases(run, options, row, arm, &table)).collect();
     let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
     let setting = Setting { run, table: &table, layout: &layout, stop, family: layout.family(), exploratory };
-    let drafts = cases.iter().map(|case| compare(&setting, case)).collect();
+    let fixed = FixedRounds::of(run);
+    let judged = |case: &Case| {
+        let cells: Vec<u32> = [case.row.cells[0], case.row.cells[case.arm]].into_iter().flatten().collect();
+        let mut draft = compare(&setting, case);
+        draft.not_before_the_last(fixed.as_ref().and_then(|rounds| rounds.so_far(&cells)));
+        draft
+    };
+    let drafts = cases.iter().map(judged).collect();
     let comparisons = verdict::judge(drafts, &stop);
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
     let rounds = primary.clone().chain(&comparisons).map(|c| c.n).max().unwrap_or(0) as u32;

@@ -17,9 +17,12 @@ use crate::stats::{binomial, descriptive};
 const VISIBLE: f64 = 3.8;
 
 /// What one A/A run found on its first primary metric (or the one `options` names); `None` when it holds fewer
-/// than four pairs. `aa_runs` and `aa_claims` count this run only; see [`aa_claims`].
+/// than four pairs, or not yet all its rounds. `aa_runs` and `aa_claims` count this run only; see [`aa_claims`].
 #[must_use]
 pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
+    if aa_run.so_far().is_some() {
+        return None;
+    }
     let table = Table::new(aa_run);
     let layout = Layout::new(aa_run, options, &table);
     let stop = options.stop(aa_run);
@@ -66,11 +69,11 @@ pub struct AaClaims {
     pub p: f64,
 }
 
-/// Counts the claims of A/A runs and tests them against 5 %. Runs that are not A/A are left out.
+/// Counts the claims of A/A runs and tests them against 5 %. Runs that are not A/A, or lack rounds, are left out.
 #[must_use]
 pub fn aa_claims<'a>(runs: impl IntoIterator<Item = &'a Run>) -> AaClaims {
     let (mut counted, mut claims) = (0, 0);
-    for run in runs.into_iter().filter(|run| run.aa) {
+    for run in runs.into_iter().filter(|run| run.aa && run.so_far().is_none()) {
         counted += 1;
         claims += u32::from(claims_a_difference(run));
     }

@@ -5,7 +5,7 @@
 
 use super::comparison::{Caveat, Comparison, Method, Role, Verdict};
 use super::draft::{Draft, EXPLORATORY_Q};
-use crate::record::StopRule;
+use crate::record::{SoFar, StopRule};
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::stats::{Estimate, benjamini_hochberg, holm};
 use crate::units::Better;
@@ -23,9 +23,15 @@ pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> 
 fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
     let mut open: Vec<&mut Draft> = drafts
         .iter_mut()
-        .filter(|d| d.comparison.role == role && !d.settled && d.comparison.p.is_some())
+        .filter(|d| d.comparison.role == role)
+        .filter(|d| d.so_far.is_some() || !d.settled && d.comparison.p.is_some())
         .collect();
-    let p: Vec<f64> = open.iter().filter_map(|draft| draft.comparison.p).collect();
+    // One whose rounds are missing has no p yet, and its share of α is kept for it.
+    let p_of = |draft: &&mut Draft| match draft.so_far {
+        Some(_) => Some(1.0),
+        None => draft.comparison.p,
+    };
+    let p: Vec<f64> = open.iter().filter_map(p_of).collect();
     for (draft, adjusted) in open.iter_mut().zip(method(&p)) {
         draft.comparison.p_adjusted = Some(adjusted);
     }
@@ -33,6 +39,11 @@ fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
 
 fn conclude(draft: Draft, stop: &StopRule) -> Comparison {
     let mut comparison = draft.comparison;
+    if let Some(SoFar { rounds, of }) = draft.so_far {
+        comparison.verdict = Verdict::SoFar { rounds, of };
+        (comparison.p, comparison.p_adjusted) = (None, None);
+        return comparison;
+    }
     if draft.settled {
         return comparison;
     }

@@ -8,7 +8,7 @@ use super::database::Database;
 use super::output::Output;
 use crate::analyse::{self, Analysis, Role, Verdict};
 use crate::import::{self, Columns, ImportError, Input, Problem, ValueColumn};
-use crate::record::{Metric, StopRule};
+use crate::record::{Metric, SoFar, StopRule};
 use crate::report::{self, Document, Format};
 use crate::units::parse_ratio;
 
@@ -113,6 +113,23 @@ impl FailIf {
     }
 }
 
+/// 3 when the condition of `--fail-if` holds, else 0. Why it does not ask yet is said, where rounds are missing.
+///
+/// # Errors
+/// A terminal that cannot be written to.
+pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow::Result<ExitCode> {
+    match (condition, analysis.so_far()) {
+        (Some(condition), _) if condition.holds(analysis) => return Ok(ExitCode::from(3)),
+        (Some(_), Some(SoFar { rounds, of })) => {
+            let why = "there is no verdict before the last, and --fail-if asks for one";
+            let text = format!("assay: {rounds} of {of} rounds so far: {why}");
+            writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
+        }
+        _ => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Compares and reports.
 ///
 /// # Errors
@@ -154,10 +171,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let report_options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &report_options);
     super::report::write(&document, args.format, &args.output, args.raw_cells)?;
-    Ok(match args.fail_if {
-        Some(condition) if condition.holds(&analysis) => ExitCode::from(3),
-        _ => ExitCode::SUCCESS,
-    })
+    fail_if(args.fail_if, &analysis)
 }
 
 fn columns(args: &Args) -> Result<Columns, Failure> {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::Failure;
-use super::compare::FailIf;
+use super::compare::{FailIf, fail_if};
 use super::database::Database;
 use super::output::Output;
 use crate::analyse::{self, Analysis, NoiseFloor};
@@ -108,10 +108,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &options);
     write(&document, args.format, &args.output, args.raw_cells)?;
-    Ok(match args.fail_if {
-        Some(condition) if condition.holds(&analysis) => ExitCode::from(3),
-        _ => ExitCode::SUCCESS,
-    })
+    fail_if(args.fail_if, &analysis)
 }
 
 /// Analyses a run, with the noise floor where the store has an A/A run of the same host and job.

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::record::{RECORD_VERSION, Run};
+use crate::record::{RECORD_VERSION, Run, SoFar};
 
 use super::error::{ImportError, Problem};
 use super::observation::{Batch, Observation};
@@ -71,6 +71,12 @@ fn fault(run: &Run) -> Option<String> {
 
 /// The trials of a run as one arm: every factor with more than one level becomes part of the row.
 pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(), Problem> {
+    if let Some(so_far) = run.so_far() {
+        let name = run.id.map_or_else(|| "a run".to_owned(), |id| format!("run {id}"));
+        let SoFar { rounds, of } = so_far;
+        batch.note(format!("{name} has {rounds} of its {of} rounds so far: no verdict before the last"));
+        batch.so_far = batch.so_far.or(Some(so_far));
+    }
     let metrics: Vec<u32> = run.metrics.iter().map(|metric| batch.metric(metric)).collect();
     let facts: Vec<u32> = run.facts.into_iter().map(|facts| batch.facts(facts)).collect();
     for note in run.notes {

@@ -51,7 +51,8 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
         id: None,
         name: frame.name,
         source: Source::Imported(frame.source),
-        state: RunState::Finished,
+        // Of a run that had not all its rounds there is no verdict, whatever it is compared with.
+        state: batch.so_far.map_or(RunState::Finished, |_| RunState::Interrupted),
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns: if started_unix_ns == u64::MAX { 0 } else { started_unix_ns },
         command_line: frame.command_line,
@@ -65,7 +66,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
             paired: false,
             primary: frame.primary,
             show: Vec::new(),
-            stop: frame.stop,
+            stop: StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop },
         },
         aa: false,
         facts: batch.facts,

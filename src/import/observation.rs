@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::error::Problem;
-use crate::record::{HostFacts, LatencyHistogram, Metric, Series, Status};
+use crate::record::{HostFacts, LatencyHistogram, Metric, Series, SoFar, Status};
 
 /// One trial as a file tells it, its arm and row still as names.
 #[derive(Debug)]
@@ -61,6 +61,8 @@ pub(super) struct Batch {
     pub(super) observations: Vec<Observation>,
     /// Sentences about the files.
     pub(super) notes: Vec<String>,
+    /// How far a run with a fixed number of rounds had come that was taken before its last.
+    pub(super) so_far: Option<SoFar>,
     /// The name of what tells the arms apart, when a table's column does.
     pub(super) factor: Option<String>,
     /// Trials of all batches that are read for the same comparison.
@@ -123,6 +125,7 @@ impl Batch {
         for note in later.notes {
             self.note(note);
         }
+        self.so_far = self.so_far.or(later.so_far);
         self.factor = self.factor.take().or(later.factor);
     }
 }

@@ -91,7 +91,10 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     cells.extend([word.to_owned(), rounds(claim), rounds(none)]);
     cells.push(number(document.analysis.delta));
     cells.push(document.run.id.map_or(String::new(), |id| id.to_string()));
-    let caveats: Vec<String> = c.caveats.iter().map(|caveat| caveat_text(caveat, Some(c), &names)).collect();
+    let so_far =
+        c.so_far().map(|s| format!("so far, {} of {} rounds: no verdict before the last", s.rounds, s.of));
+    let caveats = c.caveats.iter().map(|caveat| caveat_text(caveat, Some(c), &names));
+    let caveats: Vec<String> = so_far.into_iter().chain(caveats).collect();
     cells.push(super::layout::printable(&caveats.join("; ")));
     cells
 }
@@ -106,6 +109,7 @@ fn verdict(verdict: &Verdict) -> (&'static str, Option<u32>, Option<u32>) {
         Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {
             ("undecided", *rounds_to_claim, *rounds_for_no_difference)
         }
+        Verdict::SoFar { .. } => ("so_far", None, None),
         Verdict::TooFew { .. } => ("too_few", None, None),
         Verdict::NotMeasured(_) => ("not_measured", None, None),
     }

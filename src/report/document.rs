@@ -12,7 +12,7 @@ use super::table::{self, Table};
 use super::trial_notes::trial_notes;
 use super::words::{NBSP, Names, Tone, plain_percent, refused, row_label, sentence, tone, verdict_word};
 use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
-use crate::record::{Run, RunState, Source};
+use crate::record::{Run, RunState, SoFar, Source};
 use crate::units::pretty_duration;
 
 /// A verdict in words.
@@ -147,6 +147,18 @@ impl<'a> Document<'a> {
         Names::new(self.run, &self.analysis.factor).arm(label)
     }
 
+    /// ` so far` in headings, while there is no verdict before the last round.
+    #[must_use]
+    pub fn so_far(&self) -> &'static str {
+        if self.analysis.so_far().is_some() { " so far" } else { "" }
+    }
+
+    /// What the comparisons lack that are left out.
+    #[must_use]
+    pub fn left_out_for(&self) -> &'static str {
+        if self.so_far().is_empty() { "clear difference" } else { "verdict so far" }
+    }
+
     /// The label of a row, empty when there is one only.
     #[must_use]
     pub fn row(&self, row: &RowKey) -> String {
@@ -272,7 +284,12 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
         parts.push(start.strftime("%Y-%m-%d %H:%M UTC").to_string());
     }
     match &run.source {
-        Source::Measured => parts.push(count(u64::from(analysis.rounds), "round")),
+        Source::Measured => parts.push(match analysis.so_far() {
+            Some(SoFar { rounds, of }) => {
+                format!("{rounds} of {of} rounds so far").replace(' ', &NBSP.to_string())
+            }
+            None => count(u64::from(analysis.rounds), "round"),
+        }),
         Source::Imported(format) => parts.push(format!("imported from {format}")),
     }
     parts.push(count(run.trials.len() as u64, "trial"));
@@ -299,17 +316,25 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
     if primary.len() < 4 {
         return None;
     }
-    let words =
-        ["faster", "slower", "without difference", "undecided", "with too few repeats", "not measured"];
-    let mut counts = [0usize; 6];
+    let words = [
+        "faster",
+        "slower",
+        "without difference",
+        "undecided",
+        "so far",
+        "with too few repeats",
+        "not measured",
+    ];
+    let mut counts = [0usize; 7];
     for comparison in primary {
         counts[match comparison.verdict {
             Verdict::Faster => 0,
             Verdict::Slower => 1,
             Verdict::NoDifference { .. } => 2,
             Verdict::Undecided { .. } => 3,
-            Verdict::TooFew { .. } => 4,
-            Verdict::NotMeasured(_) => 5,
+            Verdict::SoFar { .. } => 4,
+            Verdict::TooFew { .. } => 5,
+            Verdict::NotMeasured(_) => 6,
         }] += 1;
     }
     let parts: Vec<String> =
@@ -319,12 +344,7 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
 
 fn notes(run: &Run, analysis: &Analysis, common: &[&Caveat], names: &Names<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    match run.state {
-        RunState::Finished => {}
-        RunState::Running => notes.push("this run has not ended: the verdict so far".to_owned()),
-        RunState::Interrupted => notes.push("this run was interrupted: the verdict so far".to_owned()),
-        RunState::Failed => notes.push("this run ended with an error: the verdict so far".to_owned()),
-    }
+    notes.extend(unfinished(run, analysis));
     let emulated = |facts: &crate::record::HostFacts| {
         facts.get("guest.accelerator").is_some_and(|accelerator| accelerator.starts_with("tcg"))
     };
@@ -353,6 +373,27 @@ fn notes(run: &Run, analysis: &Analysis, common: &[&Caveat], names: &Names<'_>) 
         }
     });
     notes
+}
+
+/// That the run is not all there, and what that does to its verdict.
+fn unfinished(run: &Run, analysis: &Analysis) -> Option<String> {
+    let what = match run.state {
+        RunState::Finished => "this run has ended without all its rounds",
+        RunState::Running => "this run has not ended",
+        RunState::Interrupted => "this run was interrupted",
+        RunState::Failed => "this run ended with an error",
+    };
+    let Some(SoFar { rounds, of }) = analysis.so_far() else {
+        return (run.state != RunState::Finished).then(|| format!("{what}: the verdict so far"));
+    };
+    let on = run.id.map_or_else(String::new, |id| format!("; `assay run --resume {id}` goes on with it"));
+    // Of runs that are compared with each other each says this of itself.
+    (run.source == Source::Measured).then(|| {
+        format!(
+            "{what}: {rounds} of {of} rounds so far. A fixed number of rounds is judged once, with all of them: looking \
+             earlier and stopping there would make more claims false{on}"
+        )
+    })
 }
 
 fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {

@@ -26,7 +26,8 @@ pub(super) fn render(document: &Document<'_>) -> String {
     }
     if document.exploratory_hidden > 0 {
         let n = super::document::count(document.exploratory_hidden as u64, "other comparison");
-        out.push_str(&format!("\n{n} without a clear difference left out (`--all-metrics`).\n"));
+        let lacking = document.left_out_for();
+        out.push_str(&format!("\n{n} without a {lacking} left out (`--all-metrics`).\n"));
     }
     list(&mut out, "Notes", document.notes.iter().chain(&document.noise).map(|note| escape(note)));
     list(&mut out, "Arms differ in what no factor declares", differences(document));

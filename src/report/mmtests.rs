@@ -6,8 +6,9 @@
 use super::document::{Document, group, shown};
 use super::layout::{left, printable, right, shorten, width, wrap};
 use super::page::Page;
-use super::words::{direction, is_real, unit_words};
+use super::words::{direction, is_real, so_far, unit_words};
 use crate::analyse::{ArmSummary, Comparison, Role};
+use crate::record::SoFar;
 use crate::units::{Better, Scale};
 
 /// Columns of the first cell's value and of the others', as mmtests has them; wider values widen all.
@@ -46,10 +47,11 @@ fn section(document: &Document<'_>, comparisons: &[&Comparison], page: &Page) ->
     let cell = values + GAIN;
     let role = if first.role == Role::Exploratory { " (exploratory)" } else { "" };
     let caption = format!(
-        "{}{}, {}{role}",
+        "{}{}, {}{role}{}",
         first.metric.name,
         unit_words(&scale, &first.metric.unit),
-        direction(first.metric.better)
+        direction(first.metric.better),
+        so_far(comparisons.iter().copied())
     );
     let mut out = wrap(&page.letters(&caption), page.columns, "", "  ");
     out.push('\n');
@@ -149,7 +151,9 @@ fn row_name(comparison: &Comparison) -> String {
 
 fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
     use crate::analyse::Method;
-    let has = |wanted: &[Method]| document.analysis.comparisons.iter().any(|c| wanted.contains(&c.method));
+    // Where there is no verdict so far there is no star.
+    let comparisons = document.analysis.comparisons.iter().filter(|c| c.so_far().is_none());
+    let has = |wanted: &[Method]| comparisons.clone().any(|c| wanted.contains(&c.method));
     out.push('\n');
     page.words(out, "Positive is better.", "", "");
     let alpha = super::words::plain_percent(document.run.design.stop.alpha);
@@ -175,6 +179,10 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
     }
     if has(&[Method::ChangeOnly]) {
         page.words(out, "Rows with fewer than 4 repeats have no test and no star.", "", "");
+    }
+    if let Some(SoFar { rounds, of }) = document.analysis.so_far() {
+        let text = format!("So far {rounds} of {of} rounds: no test and no star before the last.");
+        page.words(out, &text, "", "");
     }
     page.footnotes(out, &document.footnotes);
     for note in document.notes.iter().chain(&document.noise) {

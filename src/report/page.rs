@@ -140,8 +140,13 @@ impl Page {
         if n > 0 {
             out.push('\n');
             let others = super::document::count(n as u64, "other comparison");
-            let shows = if n == 1 { "shows" } else { "show" };
-            let text = format!("{others} {shows} no clear difference; --all-metrics lists them");
+            let show = match (document.so_far(), n) {
+                ("", 1) => "shows",
+                ("", _) => "show",
+                (_, 1) => "has",
+                _ => "have",
+            };
+            let text = format!("{others} {show} no {}; --all-metrics lists them", document.left_out_for());
             self.words(out, &text, "", "");
         }
     }

@@ -6,7 +6,7 @@ use super::footnotes::Footnotes;
 use super::layout::one_line;
 use super::words::{
     Names, Tone, cell_number, direction, effect_decimals, heads_of, interval, p_value, percent, row_label,
-    shown_change, tone, unit_words, verdict_word,
+    shown_change, so_far, tone, unit_words, verdict_word,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
 use crate::units::{Scale, Unit};
@@ -109,9 +109,10 @@ pub(super) fn primary(
         })
         .collect();
     let caption = format!(
-        "{}{}: medians of {cand} against {base}; {}",
+        "{}{}: medians of {cand} against {base}{}; {}",
         metric.name,
         unit_words(&scale, &metric.unit),
+        so_far(comparisons.iter().copied()),
         direction(metric.better)
     );
     Some(Table { caption, labels, columns, rows })
@@ -140,7 +141,8 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
         })
         .collect();
     let unit = unit_words(&scale, &metric.unit);
-    let caption = format!("beside: {}{unit}, medians of {cand} against {base}", metric.name);
+    let so_far = so_far(comparisons.iter().copied());
+    let caption = format!("beside: {}{unit}, medians of {cand} against {base}{so_far}", metric.name);
     Some(Table { caption, labels, columns, rows })
 }
 
@@ -191,7 +193,10 @@ pub(super) fn exploratory(
         })
         .collect();
     Some(Table {
-        caption: format!("{place}other metrics of {cand} against {base} (medians; exploratory)"),
+        caption: format!(
+            "{place}other metrics of {cand} against {base}{} (medians; exploratory)",
+            so_far(comparisons.iter().copied())
+        ),
         labels: vec!["metric".to_owned()],
         columns: heads_of(names, first)
             .into_iter()

@@ -36,6 +36,14 @@ impl Tone {
     }
 }
 
+/// What every figure carries that is there before the last of a fixed number of rounds.
+pub(super) const SO_FAR: &str = "so far";
+
+/// `, so far` behind what is said of these comparisons, where one of them has no verdict before the last round.
+pub(super) fn so_far<'c>(comparisons: impl IntoIterator<Item = &'c Comparison>) -> &'static str {
+    if comparisons.into_iter().any(|c| c.so_far().is_some()) { ", so far" } else { "" }
+}
+
 /// Names of arms and rows as the reader knows them.
 pub(super) struct Names<'a> {
     factor: &'a str,
@@ -174,6 +182,7 @@ pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
         (Verdict::NoDifference { real_but_below_delta: true }, _) => "real, below δ",
         (Verdict::Undecided { .. }, Role::Primary) => "undecided",
         (Verdict::Undecided { .. }, Role::Exploratory) => "unclear",
+        (Verdict::SoFar { .. }, _) => SO_FAR,
         (Verdict::TooFew { .. }, _) => "too few",
         (Verdict::NotMeasured(_), _) if refused(comparison) => "too few I/Os",
         (Verdict::NotMeasured(_), _) => "not measured",
@@ -191,7 +200,10 @@ pub(super) fn tone(verdict: &Verdict) -> Tone {
         Verdict::Faster => Tone::Better,
         Verdict::Slower => Tone::Worse,
         Verdict::NoDifference { .. } => Tone::Same,
-        Verdict::Undecided { .. } | Verdict::TooFew { .. } | Verdict::NotMeasured(_) => Tone::Unclear,
+        Verdict::Undecided { .. }
+        | Verdict::SoFar { .. }
+        | Verdict::TooFew { .. }
+        | Verdict::NotMeasured(_) => Tone::Unclear,
     }
 }
 
@@ -276,6 +288,9 @@ pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -
             let needed = needed(*rounds_to_claim, *rounds_for_no_difference, paired, &below);
             format!("{prefix}undecided whether {cand} differs from {base}: {change}, {evidence}{needed}")
         }
+        Verdict::SoFar { rounds, of } => format!(
+            "{prefix}{SO_FAR}, {rounds} of {of}{NBSP}rounds: {change} for {cand} against {base}; no verdict before the last"
+        ),
         Verdict::TooFew { n } => {
             let what = if paired { "rounds" } else { "repeats" };
             format!(

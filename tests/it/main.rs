@@ -16,6 +16,7 @@ mod compare;
 mod deadline;
 mod device_counters;
 mod doctor;
+mod early;
 mod elsewhere;
 mod engine_command;
 mod engine_fio;

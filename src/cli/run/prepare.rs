@@ -230,7 +230,9 @@ fn unfinished(store: &Store, id: i64) -> Result<Run, Failure> {
     // What failed may have been mended since then.
     let may_be_made_good = run.failures().any(Trial::is_lasting);
     let untidy = leftovers.iter().any(|(run, _)| *run == id);
-    if run.state == RunState::Finished && !untidy && !may_be_made_good {
+    // Its time budget ended it before the last of its rounds, and there is no verdict without that one.
+    let out_of_time = run.design.stop.time_budget_s.is_some() && run.so_far().is_some();
+    if run.state == RunState::Finished && !untidy && !may_be_made_good && !out_of_time {
         return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
             .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
     }

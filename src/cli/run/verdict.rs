@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use super::Args;
 use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
-use crate::cli::compare::check_primary;
+use crate::cli::compare::{check_primary, fail_if};
+use crate::cli::database::wrong;
 use crate::cli::output::Output;
 use crate::cli::report::{judge, write};
-use crate::record::{FailureKind, Run, RunState, Status, Trial};
+use crate::record::{FailureKind, Run, RunState, SoFar, Status, Trial};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
@@ -19,6 +20,12 @@ use crate::store::Store;
 /// An output that cannot be written.
 pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Analysis> {
     let analysis = judge(run, &analyse::Options::default(), Some(store));
+    if let (Some(SoFar { rounds, of }), Some(id)) = (analysis.so_far(), run.id) {
+        // Whoever reads the verdict later shall know that figures were seen before it.
+        let look = format!("looked at before its end, after {rounds} of {of} rounds");
+        let notes: Vec<String> = run.notes.iter().cloned().chain([look]).collect();
+        store.set_notes(id, &notes).map_err(|error| wrong(&error))?;
+    }
     let document = Document::build(run, &analysis, &report::Options::default());
     write(&document, Some(args.format), &Output::default(), false)?;
     if let Some(file) = &args.html {
@@ -64,10 +71,7 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     if let Some((reason, hint)) = nothing_compared(run, analysis) {
         return Err(Failure::tool(format!("nothing was compared: {reason}")).hint(hint).into());
     }
-    Ok(match args.fail_if {
-        Some(condition) if condition.holds(analysis) => ExitCode::from(3),
-        _ => ExitCode::SUCCESS,
-    })
+    fail_if(args.fail_if, analysis)
 }
 
 /// How failures are made good that would have come again at once, if there are any.

@@ -6,7 +6,7 @@ use super::super::layout::one_line;
 use super::super::picture::{self, Arm, Picture, arm_class};
 use super::super::words::short_row_label;
 use crate::analyse::{Comparison, QuantileCurve, Role, RowKey};
-use crate::record::{Series, Trial};
+use crate::record::{Series, SoFar, Trial};
 use crate::units::Unit;
 
 /// Rows that get pictures of their own.
@@ -38,6 +38,14 @@ fn figure(out: &mut String, document: &Document<'_>, picture: &Picture, caption:
     out.push_str("</figure>\n");
 }
 
+/// A picture's caption, with how far the run is while rounds are missing.
+fn caption(document: &Document<'_>, words: &str) -> String {
+    match document.analysis.so_far() {
+        Some(SoFar { rounds, of }) => format!("So far, {rounds} of {of} rounds, no verdict. {words}"),
+        None => words.to_owned(),
+    }
+}
+
 fn section(
     out: &mut String,
     document: &Document<'_>,
@@ -49,18 +57,21 @@ fn section(
     if pictures.is_empty() {
         return;
     }
-    out.push_str(&format!("<section>\n<h2>{heading}</h2>\n"));
+    let so_far = document.so_far();
+    out.push_str(&format!("<section>\n<h2>{heading}{so_far}</h2>\n"));
     // What is true of all of them is said once.
     let common = pictures.iter().all(|picture| picture.caption == pictures[0].caption);
     if common {
-        out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(&pictures[0].caption)));
+        let caption = caption(document, &pictures[0].caption);
+        out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(&caption)));
     }
     if !wide {
         let one = if pictures.len() == 1 { " one" } else { "" };
         out.push_str(&format!("<div class=\"pair{one}\">\n"));
     }
     for picture in pictures {
-        figure(out, document, picture, if common { "" } else { &picture.caption }, wide);
+        let caption = if common { String::new() } else { caption(document, &picture.caption) };
+        figure(out, document, picture, &caption, wide);
     }
     if !wide {
         out.push_str("</div>\n");

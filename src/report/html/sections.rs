@@ -68,7 +68,7 @@ pub(super) fn tables(out: &mut String, document: &Document<'_>) {
     if document.tables.is_empty() {
         return;
     }
-    out.push_str("<section>\n<h2>Numbers</h2>\n");
+    out.push_str(&format!("<section>\n<h2>Numbers{}</h2>\n", document.so_far()));
     for item in &document.tables {
         table(out, item);
     }
@@ -124,10 +124,12 @@ pub(super) fn exploratory(out: &mut String, document: &Document<'_>) {
     if document.exploratory.is_empty() && document.exploratory_hidden == 0 {
         return;
     }
-    out.push_str("<section>\n<h2>Other metrics</h2>\n");
-    out.push_str(
-        "<p class=\"muted\">Exploratory: false discoveries are held to 5 % over all of them together, and none decides.</p>\n",
-    );
+    out.push_str(&format!("<section>\n<h2>Other metrics{}</h2>\n", document.so_far()));
+    out.push_str(if document.so_far().is_empty() {
+        "<p class=\"muted\">Exploratory: false discoveries are held to 5 % over all of them together, and none decides.</p>\n"
+    } else {
+        "<p class=\"muted\">Exploratory: none decides.</p>\n"
+    });
     let open = if document.exploratory.len() <= 6 { " open" } else { "" };
     if !document.exploratory.is_empty() {
         out.push_str(&format!("<details{open}><summary>Metrics shown</summary>\n"));
@@ -139,7 +141,8 @@ pub(super) fn exploratory(out: &mut String, document: &Document<'_>) {
     if document.exploratory_hidden > 0 {
         let n = super::super::document::count(document.exploratory_hidden as u64, "other comparison");
         out.push_str(&format!(
-            "<p class=\"muted\">{n} without a clear difference left out; <code>--all-metrics</code> lists them.</p>\n"
+            "<p class=\"muted\">{n} without a {} left out; <code>--all-metrics</code> lists them.</p>\n",
+            document.left_out_for()
         ));
     }
     out.push_str("</section>\n");

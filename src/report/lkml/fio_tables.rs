@@ -18,6 +18,7 @@ pub(super) struct FioTables<'d> {
     arms: Vec<(&'d str, String)>,
     head: String,
     hide: Option<f64>,
+    so_far: &'static str,
 }
 
 impl<'d> FioTables<'d> {
@@ -31,13 +32,19 @@ impl<'d> FioTables<'d> {
             [(factor, _)] if row.job.is_empty() && factor == "job" => "Job Name".to_owned(),
             levels => levels.iter().map(|(factor, _)| factor.as_str()).collect::<Vec<_>>().join(" "),
         };
-        Some(FioTables { averages, arms, head, hide: document.options.hide_below_pct })
+        Some(FioTables {
+            averages,
+            arms,
+            head,
+            hide: document.options.hide_below_pct,
+            so_far: document.so_far(),
+        })
     }
 
     /// All tables, each behind its heading.
     pub(super) fn write(&self, out: &mut String, page: &Page) {
         for (arm, name) in &self.arms {
-            page.heading(out, &format!("AVERAGES, {name}"));
+            page.heading(out, &format!("AVERAGES{}, {name}", self.so_far));
             self.table(out, page, |row, column| {
                 self.cell(row, arm, column).map(|average| mean_text(average, column))
             });
@@ -45,7 +52,7 @@ impl<'d> FioTables<'d> {
         let hide = self.hide.unwrap_or(0.0);
         for (candidate, name) in self.arms.iter().skip(1) {
             let (baseline, baseline_name) = &self.arms[0];
-            page.heading(out, &difference_heading(baseline_name, name, self.hide));
+            page.heading(out, &difference_heading(self.so_far, baseline_name, name, self.hide));
             self.table(out, page, |row, column| {
                 let base = self.cell(row, baseline, column)?;
                 let cand = self.cell(row, candidate, column)?;
@@ -60,7 +67,7 @@ impl<'d> FioTables<'d> {
             {
                 continue;
             }
-            page.heading(out, &format!("STANDARD DEVIATION in %, {name}"));
+            page.heading(out, &format!("STANDARD DEVIATION{} in %, {name}", self.so_far));
             self.table(out, page, |row, column| {
                 let average = spread(row, arm, column)?;
                 let percent = if average.stddev == 0.0 { 0.0 } else { average.stddev / average.mean * 100.0 };

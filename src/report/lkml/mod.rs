@@ -37,7 +37,7 @@ fn difference_pct(baseline: f64, candidate: f64, hide: f64) -> f64 {
 }
 
 /// `% DIFFERENCE, a -> b`, with what is hidden.
-fn difference_heading(baseline: &str, candidate: &str, hide: Option<f64>) -> String {
+fn difference_heading(so_far: &str, baseline: &str, candidate: &str, hide: Option<f64>) -> String {
     let hidden = hide.filter(|h| *h > 0.0).map_or(String::new(), |h| format!(" (below {h} % printed as 0)"));
-    format!("% DIFFERENCE, {baseline} -> {candidate}{hidden}")
+    format!("% DIFFERENCE{so_far}, {baseline} -> {candidate}{hidden}")
 }

@@ -32,7 +32,8 @@ fn one_metric(document: &Document<'_>, comparisons: &[&Comparison], out: &mut St
     let table = Table { labels: &labels, rows: &rows };
 
     let unit = unit_words(&scale, &first.metric.unit);
-    page.heading(out, &format!("AVERAGES, {name}{unit}, {}", direction(first.metric.better)));
+    let so_far = document.so_far();
+    page.heading(out, &format!("AVERAGES{so_far}, {name}{unit}, {}", direction(first.metric.better)));
     table.write(out, page, &arms, |row, arm| {
         summary_of(row, arm).map(|s| super::super::words::cell_number(&scale, s.mean))
     });
@@ -42,7 +43,7 @@ fn one_metric(document: &Document<'_>, comparisons: &[&Comparison], out: &mut St
         [(_, one)] => one.clone(),
         _ => "each".to_owned(),
     };
-    page.heading(out, &difference_heading(baseline, &target, hide));
+    page.heading(out, &difference_heading(so_far, baseline, &target, hide));
     table.write(out, page, candidates, |row, arm| {
         let comparison = row.iter().find(|c| c.candidate.arm == arm)?;
         let percent =
@@ -50,7 +51,7 @@ fn one_metric(document: &Document<'_>, comparisons: &[&Comparison], out: &mut St
         percent.is_finite().then(|| format!("{percent:.2}").replace("-0.00", "0.00"))
     });
     if comparisons.iter().any(|c| c.baseline.stddev.is_finite() || c.candidate.stddev.is_finite()) {
-        page.heading(out, &format!("STANDARD DEVIATION in %, {name}"));
+        page.heading(out, &format!("STANDARD DEVIATION{so_far} in %, {name}"));
         table.write(out, page, &arms, |row, arm| {
             let summary = summary_of(row, arm)?;
             let percent = summary.stddev / summary.mean.abs() * 100.0;

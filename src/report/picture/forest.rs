@@ -9,7 +9,7 @@ use super::canvas::{Area, Drawn, anchored, draw, fitting, line, px};
 use super::palette::{AXIS, BAND, GRID, INK, MUTED, PAPER, TONES};
 use crate::analyse::Comparison;
 use crate::report::layout::shorten;
-use crate::report::words::{effect_decimals, interval, percent, plain_percent, shown_change, tone};
+use crate::report::words::{effect_decimals, interval, percent, plain_percent, shown_change, so_far, tone};
 use crate::units::Better;
 
 const WIDTH: f64 = 920.0;
@@ -37,11 +37,14 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> O
     let frame = Frame::around(&drawn, delta);
     let height = TOP + ROW * drawn.len() as f64 + BOTTOM;
     let same_direction = drawn.iter().all(|(c, _)| c.metric.better == first.0.metric.better);
+    let so_far = so_far(drawn.iter().map(|(c, _)| *c));
     let sides = same_direction.then_some(match first.0.metric.better {
+        // Which of them is faster is not said before the last round.
+        _ if !so_far.is_empty() => ("← less", "more →"),
         Better::Higher => ("← slower", "faster →"),
         Better::Lower => ("← faster", "slower →"),
     });
-    let title = "Effects with their intervals".to_owned();
+    let title = format!("Effects with their intervals{so_far}");
     let words: Vec<String> = drawn
         .iter()
         .map(|(c, label)| format!("{label} {} percent {}", percent(shown_change(c), 1), interval(c.effect)))
@@ -54,9 +57,14 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> O
         }
         Ok(())
     });
+    let meaning = if so_far.is_empty() {
+        "an interval wholly inside it means no difference that matters, one that crosses the line at 0 is not proven"
+    } else {
+        "nothing is proven before the last round, wherever an interval lies"
+    };
     let mut caption = format!(
-        "Dot: the typical trial's change; bar: its interval. The shaded band is ±δ = {}: an interval wholly inside it \
-         means no difference that matters, one that crosses the line at 0 is not proven. A hollow dot has no interval.",
+        "Dot: the typical trial's change; bar: its interval. The shaded band is ±δ = {}: {meaning}. A hollow dot has no \
+         interval.",
         plain_percent(delta)
     );
     if drawn.len() < rows.len() {

@@ -1,0 +1,91 @@
+//! How far a run with a fixed number of rounds has come.
+//!
+//! Enters: a [`Run`]. Leaves: for any of its cells the rounds that are there and those that were asked for, while some are
+//! missing. Such a run is judged once, with all its rounds, so that nobody can look early and stop. It must not know results.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::{Run, RunState, Status, Trial};
+
+/// Rounds that are there, of those that a run was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoFar {
+    /// Rounds that count.
+    pub rounds: u32,
+    /// Rounds asked for.
+    pub of: u32,
+}
+
+/// The rounds of a run that was asked for a fixed number of them.
+#[derive(Clone, Debug)]
+pub struct FixedRounds {
+    of: u32,
+    excluded: u32,
+    /// By cell, the rounds that nothing can change any more.
+    ended: Vec<BTreeSet<u32>>,
+    /// Trials of a run that had not ended were taken out of it.
+    torn_out: bool,
+}
+
+impl FixedRounds {
+    /// The rounds of a run; `None` for one that may be judged after each of its rounds.
+    #[must_use]
+    pub fn of(run: &Run) -> Option<FixedRounds> {
+        let of = run.design.stop.rounds?;
+        let excluded: BTreeSet<u32> =
+            run.trials.iter().filter(|trial| trial.excluded.is_some()).map(|trial| trial.round).collect();
+        let mut ended = vec![BTreeSet::new(); run.cells.len()];
+        let mut lost = BTreeSet::new();
+        for trial in latest(run) {
+            if matches!(trial.status, Status::Skipped { .. }) || trial.is_lasting() {
+                lost.insert(trial.cell);
+            }
+            // `--resume` tries again what failed lastingly: that round may still get its value.
+            if !excluded.contains(&trial.round) && trial.is_final() && !trial.is_lasting() {
+                ended[trial.cell as usize].insert(trial.round);
+            }
+        }
+        // Until the last cell of a round has ended, the round may be thrown out.
+        let mut cells_of: BTreeMap<u32, usize> = BTreeMap::new();
+        for (_, rounds) in (0..).zip(&ended).filter(|(cell, _)| !lost.contains(cell)) {
+            rounds.iter().for_each(|round| *cells_of.entry(*round).or_default() += 1);
+        }
+        let all = run.cells.len() - lost.len();
+        let whole = |round: &u32| all == 0 || cells_of.get(round) == Some(&all);
+        ended.iter_mut().for_each(|rounds| rounds.retain(whole));
+        let torn_out = !run.design.paired && run.state != RunState::Finished;
+        Some(FixedRounds { of, excluded: excluded.len() as u32, ended, torn_out })
+    }
+
+    /// How far these cells are together; `None` when all rounds are there, or as many were thrown out as a run makes up for.
+    #[must_use]
+    pub fn so_far(&self, cells: &[u32]) -> Option<SoFar> {
+        let (first, others) = cells.split_first()?;
+        let all_have = |round: &&u32| others.iter().all(|cell| self.ended[*cell as usize].contains(round));
+        let rounds = self.ended[*first as usize].iter().filter(all_have).count() as u32;
+        let over = rounds >= self.of || rounds.saturating_add(self.excluded) / 2 >= self.of;
+        (!over || self.torn_out).then_some(SoFar { rounds: rounds.min(self.of), of: self.of })
+    }
+}
+
+impl Run {
+    /// How far a run with a fixed number of rounds is with the cell that is furthest behind; `None`: it has them all.
+    #[must_use]
+    pub fn so_far(&self) -> Option<SoFar> {
+        let rounds = FixedRounds::of(self)?;
+        let behind = (0..self.cells.len() as u32).filter_map(|cell| rounds.so_far(&[cell]));
+        behind.min_by_key(|so_far| so_far.rounds)
+    }
+}
+
+/// The latest attempt at each cell of each round.
+fn latest(run: &Run) -> impl Iterator<Item = &Trial> {
+    let mut latest: HashMap<(u32, u32), &Trial> = HashMap::with_capacity(run.trials.len());
+    for trial in &run.trials {
+        let known = latest.entry((trial.cell, trial.round)).or_insert(trial);
+        if known.attempt <= trial.attempt {
+            *known = trial;
+        }
+    }
+    latest.into_values()
+}

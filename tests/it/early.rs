@@ -1,0 +1,161 @@
+//! Looking early at a run with a fixed number of rounds: before the last of them no format says a verdict, and nothing acts on one.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use assay::record::RunState;
+
+use crate::sandbox::{Sandbox, errors};
+
+const FORMATS: [&str; 7] = ["text", "lkml", "mmtests", "markdown", "html", "json", "csv"];
+/// What a report could say of an effect of −50 %.
+const VERDICTS: [&str; 6] = ["slower", "faster", "worse", "undecided", "no difference", "too few"];
+
+/// Two arms, six rounds, half the bandwidth in the second; the trial after so many waits in its hook for the file `go`.
+fn experiment(sandbox: &Sandbox, waits_after: u32) -> String {
+    let directory = sandbox.path().display();
+    format!(
+        "name = \"s\"\njob_text = \"[w]\\nsize=1m\\n\"\nengine = \"simulated\"\n\
+         before = \"cd {directory}; echo t >> count; if [ $(wc -l < count) -gt {waits_after} ]; then touch waits; \
+         while [ ! -e go ]; do sleep 0.02; done; fi\"\n[stop]\nrounds = 6\n\
+         [simulated]\ncv = 0.001\neffects = {{ \"bs=8k\" = -0.5 }}\n\
+         [[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"8k\"]\n"
+    )
+}
+
+fn wait_for(file: &Path) {
+    let begun = Instant::now();
+    while !file.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{} never came", file.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// One line, so that where words are wrapped plays no part.
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn says_no_verdict(sandbox: &Sandbox, rounds: u32) {
+    for format in FORMATS {
+        for more in [&[][..], &["--all-metrics"][..]] {
+            let report = sandbox.succeed(&[&["report", "1", "--format", format], more].concat());
+            // A page's style sheet has classes for verdicts.
+            let report = report.split_once("</style>").map_or(report.as_str(), |(_, page)| page);
+            let report = in_one_line(report);
+            assert!(report.contains("so far") || report.contains("so_far"), "{format}: {report}");
+            assert!(report.contains(&format!("{rounds} of 6 rounds")), "{format}: {report}");
+            for word in VERDICTS {
+                assert!(!report.contains(word), "{format} says {word:?}: {report}");
+            }
+        }
+    }
+    let report = sandbox.succeed(&["report", "1", "--format", "json", "--all-metrics"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let comparisons = report["analysis"]["comparisons"].as_array().unwrap();
+    assert!(!comparisons.is_empty());
+    for comparison in comparisons {
+        assert!(comparison["p"].is_null() && comparison["p_adjusted"].is_null(), "{comparison}");
+        assert_eq!(comparison["verdict"], serde_json::json!({"so_far": {"rounds": rounds, "of": 6}}));
+    }
+    for condition in ["slower", "changed", "undecided"] {
+        let output = sandbox.run(&["report", "1", "--fail-if", condition]);
+        assert_eq!(output.status.code(), Some(0), "{condition}");
+        let why = format!("{rounds} of 6 rounds so far: there is no verdict before the last");
+        assert!(errors(&output).contains(&why), "{}", errors(&output));
+    }
+}
+
+fn says_the_verdict(sandbox: &Sandbox) {
+    let text = in_one_line(&sandbox.succeed(&["report", "1"]));
+    assert!(text.contains("bs=8k is slower than bs=4k: write.bw −50"), "{text}");
+    assert!(!text.contains("so far"), "{text}");
+    assert_eq!(sandbox.run(&["report", "1", "--fail-if", "slower"]).status.code(), Some(3));
+}
+
+#[test]
+fn an_interrupted_run_of_six_rounds_has_no_verdict() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", &experiment(&sandbox, 6));
+    let child = sandbox.start(&["run", "s.toml", "--quiet", "--fail-if", "changed"]);
+    wait_for(&sandbox.path().join("waits"));
+    // In another terminal, while it runs.
+    says_no_verdict(&sandbox, 3);
+    rustix::process::kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", errors(&output));
+    let printed = in_one_line(&String::from_utf8_lossy(&output.stdout));
+    assert!(printed.contains("so far, 3 of 6 rounds: write.bw −50"), "{printed}");
+    assert!(printed.contains("`assay run --resume 1` goes on with it"), "{printed}");
+    assert!(VERDICTS.iter().all(|word| !printed.contains(word)), "{printed}");
+    assert_eq!(sandbox.export("1").state, RunState::Interrupted);
+    says_no_verdict(&sandbox, 3);
+    // Nor when it is compared with others' results, or with itself.
+    sandbox.succeed(&["export", "1", "--format", "json", "-o", "early.json"]);
+    for pair in [["1", "again=1"], ["early.json", "1"], ["1", "early.json"]] {
+        let report = in_one_line(&sandbox.succeed(&["compare", pair[0], pair[1]]));
+        assert!(report.contains("run 1 has 3 of its 6 rounds so far"), "{report}");
+        assert!(report.contains("so far, 3 of 6 rounds") && !report.contains("no difference"), "{report}");
+    }
+
+    sandbox.write("go", "");
+    let resumed = sandbox.run(&["run", "--resume", "1", "--quiet", "--fail-if", "slower"]);
+    assert_eq!(resumed.status.code(), Some(3), "{}", errors(&resumed));
+    says_the_verdict(&sandbox);
+    let looks = "looked at before its end, after 3 of 6 rounds";
+    assert!(in_one_line(&sandbox.succeed(&["report", "1"])).contains(looks), "the look is in the store");
+}
+
+#[test]
+fn a_killed_run_of_six_rounds_has_no_verdict() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", &experiment(&sandbox, 9));
+    let mut child = sandbox.start(&["run", "s.toml", "--quiet"]);
+    wait_for(&sandbox.path().join("waits"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    sandbox.no_process_left(Duration::from_secs(8));
+    // Half of the fifth round is there.
+    says_no_verdict(&sandbox, 4);
+    sandbox.write("go", "");
+    sandbox.succeed(&["run", "--resume", "1", "--quiet"]);
+    says_the_verdict(&sandbox);
+}
+
+#[test]
+fn a_time_budget_that_ends_it_early_leaves_no_verdict() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", &experiment(&sandbox, 99));
+    // Each session ends with the round that passes the budget, which is its first.
+    let begun = ["run", "s.toml", "--quiet", "--time-budget", "1ms", "--fail-if", "changed"];
+    let output = sandbox.run(&begun);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert!(errors(&output).contains("1 of 6 rounds so far: there is no verdict"), "{}", errors(&output));
+    for rounds in 1..6 {
+        assert_eq!(sandbox.export("1").state, RunState::Finished);
+        says_no_verdict(&sandbox, rounds);
+        let text = in_one_line(&sandbox.succeed(&["report", "1"]));
+        assert!(text.contains("`assay run --resume 1` goes on with it"), "{text}");
+        sandbox.succeed(&["run", "--resume", "1", "--quiet"]);
+    }
+    says_the_verdict(&sandbox);
+    let again = sandbox.run(&["run", "--resume", "1"]);
+    assert_eq!(again.status.code(), Some(2), "nothing of it is left to do");
+}
+
+#[test]
+fn failures_that_stop_it_early_leave_no_verdict() {
+    let sandbox = Sandbox::new();
+    let failing = experiment(&sandbox, 99)
+        .replace("echo t >> count;", "echo t >> count; [ -e go ] || [ $(wc -l < count) -lt 9 ] || exit 1;");
+    sandbox.write("s.toml", &failing);
+    let output = sandbox.run(&["run", "s.toml", "--quiet"]);
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    let rounds = sandbox.export("1").so_far().unwrap().rounds;
+    says_no_verdict(&sandbox, rounds);
+    sandbox.write("go", "");
+    sandbox.run(&["run", "--resume", "1", "--quiet"]);
+    assert_eq!(sandbox.export("1").so_far(), None);
+}
