@@ -19,7 +19,7 @@ fn experiment(sandbox: &Sandbox, waits_after: u32) -> String {
     format!(
         "name = \"s\"\njob_text = \"[w]\\nsize=1m\\n\"\nengine = \"simulated\"\n\
          before = \"cd {directory}; echo t >> count; if [ $(wc -l < count) -gt {waits_after} ]; then touch waits; \
-         while [ ! -e go ]; do sleep 0.02; done; fi\"\n[stop]\nrounds = 6\n\
+         while [ -e count ] && [ ! -e go ]; do sleep 0.02; done; fi\"\n[stop]\nrounds = 6\n\
          [simulated]\ncv = 0.001\neffects = {{ \"bs=8k\" = -0.5 }}\n\
          [[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"8k\"]\n"
     )
