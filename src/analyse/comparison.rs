@@ -36,6 +36,8 @@ pub enum Verdict {
         /// It also excludes 0: real, but below δ.
         real_but_below_delta: bool,
     },
+    /// The arms' failures are unequal, so that what worked cannot be compared; see [`Comparison::failures`].
+    NotComparable,
     /// Neither; with the rounds it would probably take.
     Undecided {
         /// Rounds (or repeats) to claim the difference seen, 14·(s_D/θ)².
@@ -57,6 +59,21 @@ pub enum Verdict {
     },
     /// Nothing to compare (an arm without values); the reason.
     NotMeasured(String),
+}
+
+/// Trials of one row that failed by themselves at any of their attempts: a retry that worked does not undo it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureCounts {
+    /// Failed trials of the baseline.
+    pub baseline_failed: u32,
+    /// Of how many; in paired designs of the rounds in which both arms were tried.
+    pub baseline_trials: u32,
+    /// Failed trials of the candidate.
+    pub candidate_failed: u32,
+    /// Of how many.
+    pub candidate_trials: u32,
+    /// Exact two-sided p: McNemar's over rounds, Fisher's for unpaired results.
+    pub p: f64,
 }
 
 /// Candidate relative to baseline as ratio − 1 in the metric's own direction (+0.12: 12 % more).
@@ -195,6 +212,10 @@ pub enum Caveat {
         /// How many.
         count: u32,
     },
+    /// The failures of the arms leave no verdict.
+    UnequalFailures,
+    /// Failed trials are in the comparison as worse than any value (`--failures worst`).
+    FailuresAsWorst,
     /// Rows that share one family: α/m each, or Holm.
     Family {
         /// How many rows share α.
@@ -227,6 +248,9 @@ pub struct Comparison {
     pub p: Option<f64>,
     /// p after Holm (primary) or Benjamini–Hochberg (exploratory).
     pub p_adjusted: Option<f64>,
+    /// Failed trials of both arms; `None`: none failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<FailureCounts>,
     /// The judgement. For exploratory metrics: after Benjamini–Hochberg.
     pub verdict: Verdict,
     /// Footnotes.

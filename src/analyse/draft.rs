@@ -2,11 +2,13 @@
 //!
 //! Enters: figures of one comparison. Leaves: a [`Draft`] for [`super::verdict`].
 
+use std::borrow::Cow;
+
 use super::comparison::{Caveat, Comparison, Method, Role, RowKey, Verdict};
 use super::layout::{Layout, Row};
 use super::summary::{as_ratio, summarise};
 use super::table::{Point, Table};
-use crate::record::{Run, SoFar, StopRule};
+use crate::record::{FailureRule, Run, SoFar, StopRule};
 use crate::stats::Estimate;
 
 /// α of exploratory metrics: q of Benjamini–Hochberg, and their intervals' error.
@@ -24,9 +26,18 @@ pub(super) struct Draft {
     pub settled: bool,
     /// Rounds are missing: there is no verdict yet.
     pub so_far: Option<SoFar>,
+    /// Only where the failures of the arms are unequal and their rule is to compare them.
+    pub worst: Option<Worst>,
+}
+
+/// What the comparison would be with failed trials as the worst values.
+pub(super) struct Worst {
+    pub log: Option<Estimate>,
+    pub p: Option<f64>,
 }
 
 /// What all comparisons of an analysis share.
+#[derive(Clone, Copy)]
 pub(super) struct Setting<'a> {
     pub run: &'a Run,
     pub table: &'a Table<'a>,
@@ -36,6 +47,8 @@ pub(super) struct Setting<'a> {
     pub family: usize,
     /// Exploratory comparisons, which share q.
     pub exploratory: usize,
+    /// What failed trials mean.
+    pub rule: FailureRule,
 }
 
 /// One comparison to make.
@@ -48,10 +61,22 @@ pub(super) struct Case<'a> {
 }
 
 impl Setting<'_> {
-    /// The columns of baseline and candidate.
-    pub(super) fn columns(&self, case: &Case) -> (&[Point], &[Point]) {
-        let column =
-            |arm: usize| case.row.cells[arm].map_or(&[][..], |cell| self.table.column(cell, case.metric));
+    /// The columns of baseline and candidate. Values of trials that failed before they worked stay only where both arms failed
+    /// equally often.
+    pub(super) fn columns(&self, case: &Case) -> (Cow<'_, [Point]>, Cow<'_, [Point]>) {
+        let without_failed = match self.failures(case) {
+            None => false,
+            Some(counts) => self.rule == FailureRule::Worst || counts.are_unequal(),
+        };
+        let column = |arm: usize| {
+            let Some(cell) = case.row.cells[arm] else { return Cow::Borrowed(&[][..]) };
+            let all = self.table.column(cell, case.metric);
+            if !without_failed {
+                return Cow::Borrowed(all);
+            }
+            let failed = self.table.failed_rounds(cell);
+            Cow::Owned(all.iter().filter(|point| !failed.contains(&point.round)).copied().collect())
+        };
         (column(0), column(case.arm))
     }
 
@@ -68,8 +93,8 @@ impl Setting<'_> {
         let comparison = Comparison {
             row: RowKey { levels: case.row.key.levels.clone(), job: case.row.key.job.clone() },
             role: case.role,
-            baseline: summarise(&arms[0], baseline, metric.better),
-            candidate: summarise(&arms[case.arm], candidate, metric.better),
+            baseline: summarise(&arms[0], &baseline, metric.better),
+            candidate: summarise(&arms[case.arm], &candidate, metric.better),
             metric,
             method: Method::ChangeOnly,
             n: 0,
@@ -77,10 +102,19 @@ impl Setting<'_> {
             mean_change: super::comparison::Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN },
             p: None,
             p_adjusted: None,
+            failures: None,
             verdict: Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None },
             caveats: Vec::new(),
         };
-        Draft { comparison, log: None, theta: f64::NAN, spread: f64::NAN, settled: false, so_far: None }
+        Draft {
+            comparison,
+            log: None,
+            theta: f64::NAN,
+            spread: f64::NAN,
+            settled: false,
+            so_far: None,
+            worst: None,
+        }
     }
 }
 

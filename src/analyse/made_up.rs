@@ -4,7 +4,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::record::{
-    Cell, Design, Factor, HostFacts, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
+    Cell, Design, Factor, FailureRule, HostFacts, Metric, RECORD_VERSION, Run, RunState, Source, Status,
+    StopRule, Trial,
 };
 use crate::units::{Better, Unit};
 
@@ -67,6 +68,7 @@ pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
             primary: made.paired.then(|| "write.bw".to_owned()),
             show: Vec::new(),
             stop: made.stop,
+            failures: FailureRule::default(),
         },
         aa: false,
         facts: vec![HostFacts::default()],

@@ -10,6 +10,7 @@ mod drift;
 #[cfg(test)]
 mod early_tests;
 mod facts;
+mod failing;
 mod layout;
 #[cfg(test)]
 mod made_up;
@@ -27,8 +28,8 @@ mod unpaired;
 mod verdict;
 
 pub use comparison::{
-    Analysis, ArmSummary, Caveat, Comparison, FactDifference, Interval, Method, NoiseFloor, QuantileCurve,
-    Role, RowKey, Verdict,
+    Analysis, ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,
+    QuantileCurve, Role, RowKey, Verdict,
 };
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor};
 pub use options::{Options, OptionsError};
@@ -36,11 +37,11 @@ pub use progress::{Progress, decided, progress};
 
 use std::collections::BTreeMap;
 
-use draft::{Case, Draft, Setting};
+use draft::{Case, Draft, Setting, Worst};
 use layout::{Layout, Row};
 use table::Table;
 
-use crate::record::{FixedRounds, Run, Status};
+use crate::record::{FailureRule, FixedRounds, Run, Status};
 
 /// Judges a run.
 ///
@@ -56,7 +57,8 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         layout.rows.iter().flat_map(|row| layout.candidates(row).into_iter().map(move |arm| (row, arm)));
     let cases: Vec<Case> = arms.flat_map(|(row, arm)| cases(run, options, row, arm, &table)).collect();
     let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
-    let setting = Setting { run, table: &table, layout: &layout, stop, family: layout.family(), exploratory };
+    let (family, rule) = (layout.family(), options.failures(run));
+    let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory, rule };
     let fixed = FixedRounds::of(run);
     let judged = |case: &Case| {
         let cells: Vec<u32> = [case.row.cells[0], case.row.cells[case.arm]].into_iter().flatten().collect();
@@ -111,11 +113,15 @@ fn varies(table: &Table, row: &Row, metric: u32) -> bool {
 
 fn compare(setting: &Setting, case: &Case) -> Draft {
     let refused = quantile_guard::refusal(setting, case);
-    let mut draft = if setting.run.design.paired {
-        paired::compare(setting, case)
-    } else {
-        unpaired::compare(setting, case)
-    };
+    let mut draft = compare_by(setting, case);
+    let failures = setting.failures(case);
+    if setting.rule == FailureRule::Compare && failures.is_some_and(|counts| counts.are_unequal()) {
+        let worst = compare_by(&setting.strict_with_worst(), case);
+        draft.worst = Some(Worst { log: worst.log, p: worst.comparison.p });
+    } else if setting.rule == FailureRule::Worst && failures.is_some() {
+        draft.comparison.caveats.push(Caveat::FailuresAsWorst);
+    }
+    draft.comparison.failures = failures;
     if case.role == Role::Primary {
         draft.comparison.caveats.extend(settling::caveat(setting, case));
     }
@@ -131,6 +137,10 @@ fn compare(setting: &Setting, case: &Case) -> Draft {
         }
         _ => draft,
     }
+}
+
+fn compare_by(setting: &Setting, case: &Case) -> Draft {
+    if setting.run.design.paired { paired::compare(setting, case) } else { unpaired::compare(setting, case) }
 }
 
 fn whole_run_caveats(setting: &Setting) -> Vec<Caveat> {
@@ -168,7 +178,7 @@ fn order_caveat(setting: &Setting) -> Option<Caveat> {
         for arm in setting.layout.candidates(row) {
             let (baseline, candidate) = setting.columns(&Case { row, metric, role: Role::Primary, arm });
             if !baseline.is_empty() && !candidate.is_empty() {
-                known.push(unpaired::order_known(baseline, candidate));
+                known.push(unpaired::order_known(&baseline, &candidate));
             }
         }
     }

@@ -33,6 +33,7 @@ pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
         stop,
         family: layout.family(),
         exploratory: 0,
+        rule: options.failures(aa_run),
     };
     let row = layout.rows.iter().find(|row| row.primary.is_some())?;
     let case = Case { row, metric: row.primary?, role: Role::Primary, arm: 1 };
@@ -40,13 +41,12 @@ pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
         return None;
     }
     let (baseline, candidate) = setting.columns(&case);
-    let differences = log_ratios(&pairs(baseline, candidate)).filter(|d| d.len() >= 4)?;
+    let differences = log_ratios(&pairs(&baseline, &candidate)).filter(|d| d.len() >= 4)?;
     let s_d = descriptive::stddev(&differences);
     let analysis = analyse(aa_run, options);
     let comparison = analysis.comparisons.iter().find(|c| c.role == Role::Primary)?;
     // Half the width on the log scale, as a ratio.
-    let half_width =
-        comparison.effect.map_or(f64::NAN, |e| ((e.high.ln_1p() - e.low.ln_1p()) / 2.0).exp_m1());
+    let half_width = comparison.effect.map(|e| ((e.high.ln_1p() - e.low.ln_1p()) / 2.0).exp_m1())?;
     Some(NoiseFloor {
         run: aa_run.id,
         metric: comparison.metric.clone(),

@@ -2,7 +2,7 @@
 //!
 //! Enters: command-line wishes. Leaves: the settings an analysis runs with. It must not know how they were typed.
 
-use crate::record::{Run, StopRule};
+use crate::record::{FailureRule, Run, StopRule};
 
 /// Wishes; `None` and empty mean what the run's design says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Options {
     pub metrics: Vec<String>,
     /// Also metrics whose value never changed in the run.
     pub all_metrics: bool,
+    /// What failed trials mean.
+    pub failures: Option<FailureRule>,
 }
 
 /// A wish the run cannot fulfil.
@@ -106,6 +108,11 @@ impl Options {
     pub(super) fn stop(&self, run: &Run) -> StopRule {
         let stop = run.design.stop;
         StopRule { delta: self.delta.unwrap_or(stop.delta), alpha: self.alpha.unwrap_or(stop.alpha), ..stop }
+    }
+
+    /// What failed trials mean, as wished.
+    pub(super) fn failures(&self, run: &Run) -> FailureRule {
+        self.failures.unwrap_or(run.design.failures)
     }
 
     /// Whether an exploratory metric is wanted.

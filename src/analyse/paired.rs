@@ -7,9 +7,11 @@
 use super::comparison::{Caveat, Method, Role};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::drift;
+use super::failing::is_beyond;
 use super::summary::mean_change_paired;
 use super::table::{Point, pairs};
-use crate::stats::sequential::{Boundary, FEWEST_ROUNDS, LookKind};
+use crate::record::FailureRule;
+use crate::stats::sequential::{Boundary, FEWEST_ROUNDS, Look, LookKind};
 use crate::stats::walsh::Walsh;
 use crate::stats::{Estimate, Precision, descriptive, signed_rank, student_t};
 
@@ -26,7 +28,7 @@ pub(super) fn log_ratios(pairs: &[(Point, Point)]) -> Option<Vec<f64>> {
 
 pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     let (baseline, candidate) = setting.columns(case);
-    let pairs = pairs(baseline, candidate);
+    let pairs = pairs(&baseline, &candidate);
     let mut draft = setting.start(case);
     if let Some(reason) = draft.missing_arm() {
         return draft.not_measured(reason);
@@ -34,13 +36,17 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     if pairs.is_empty() {
         return draft.not_measured("no round has a value of both arms".to_owned());
     }
-    draft.comparison.n = pairs.len();
     draft.comparison.mean_change = mean_change_paired(&pairs, setting.seed(case));
-    let Some(differences) = log_ratios(&pairs) else { return draft.not_positive() };
+    let Some(worked) = log_ratios(&pairs) else {
+        draft.comparison.n = pairs.len();
+        return draft.not_positive();
+    };
+    let differences = judged(setting, case, &pairs, &worked);
+    draft.comparison.n = differences.len();
     if differences.len() < FEWEST_ROUNDS {
-        return draft.too_few(pairs.len());
+        return draft.too_few(differences.len());
     }
-    draft.spread = descriptive::stddev(&differences);
+    draft.spread = descriptive::stddev(&worked);
     let sequential = case.role == Role::Primary && setting.stop.rounds.is_none();
     if sequential {
         look(&mut draft, setting, &differences);
@@ -52,20 +58,44 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
         look_once(&mut draft, &differences, level, comparisons);
     }
     if case.role == Role::Primary {
-        draft.comparison.caveats.extend(drift::caveats(&pairs, &differences));
+        draft.comparison.caveats.extend(drift::caveats(&pairs, &worked));
     }
     draft
 }
 
+/// The differences that are judged: those of the pairs, and where failures rank as the worst those of failed trials.
+fn judged(setting: &Setting, case: &Case, pairs: &[(Point, Point)], worked: &[f64]) -> Vec<f64> {
+    match setting.rule {
+        FailureRule::Compare => worked.to_vec(),
+        FailureRule::Worst => setting.with_worst(case, pairs.iter().map(|(base, _)| base.round), worked),
+    }
+}
+
+/// The latest look of a sequential run at a case.
+pub(super) fn latest_look(setting: &Setting, case: &Case) -> Option<Look> {
+    let (baseline, candidate) = setting.columns(case);
+    let pairs = pairs(&baseline, &candidate);
+    let worked = log_ratios(&pairs).filter(|worked| !worked.is_empty())?;
+    look_at(&boundary(setting), &judged(setting, case, &pairs, &worked))
+}
+
+/// A look. Student's t has no value for a failed trial: with one among its differences it says nothing.
+fn look_at(boundary: &Boundary, differences: &[f64]) -> Option<Look> {
+    let by_rank_or_complete = |look: &Look| {
+        look.kind == LookKind::SignedRank || !differences[..look.n].iter().copied().any(is_beyond)
+    };
+    boundary.look(differences).filter(by_rank_or_complete)
+}
+
 /// The boundary of a run's primary comparisons: each of the family stops at its share of α.
-pub(super) fn boundary(setting: &Setting) -> std::sync::Arc<Boundary> {
+fn boundary(setting: &Setting) -> std::sync::Arc<Boundary> {
     let stop = &setting.stop;
     Boundary::new(stop.max_rounds as usize, stop.alpha / setting.family.max(1) as f64, stop.exact)
 }
 
 fn look(draft: &mut Draft, setting: &Setting, differences: &[f64]) {
     draft.comparison.method = Method::SequentialSignedRank;
-    let Some(look) = boundary(setting).look(differences) else {
+    let Some(look) = look_at(&boundary(setting), differences) else {
         draft.theta = Walsh::new(differences).map_or(f64::NAN, |walsh| walsh.hodges_lehmann());
         return;
     };
@@ -84,11 +114,12 @@ fn by_rank(n: usize, level: f64, comparisons: usize) -> bool {
     0.5_f64.powf(n as f64 - 1.0) <= level / (RESOLUTION * comparisons.max(1) as f64)
 }
 
-/// One look: signed rank, or Student's t where ranks cannot resolve the level.
+/// One look: signed rank, or Student's t where ranks cannot resolve the level. t has no value for a failed trial: with one among
+/// the differences ranks decide, whether they can claim anything or not.
 fn look_once(draft: &mut Draft, differences: &[f64], alpha: f64, comparisons: usize) {
     let n = differences.len();
     let Some(walsh) = Walsh::new(differences) else { return };
-    if by_rank(n, alpha, comparisons) {
+    if by_rank(n, alpha, comparisons) || differences.iter().copied().any(is_beyond) {
         draft.comparison.method = Method::FixedSignedRank;
         draft.comparison.p = Some(walsh.signed_rank_p());
         draft.theta = walsh.hodges_lehmann();

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 
 use super::comparison::Role;
 use super::draft::{Case, Setting};
+use super::failing::stands;
 use super::layout::Layout;
 use super::options::Options;
-use super::paired::{boundary, log_ratios};
-use super::table::{Table, pairs};
+use super::paired::latest_look;
+use super::table::Table;
 use super::verdict::verdict;
-use crate::record::Run;
+use crate::record::{FailureRule, Run};
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +57,20 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     if let Some(limit) = stop.rounds {
         return Progress { rounds, limit, decided: 0, of };
     }
-    let setting =
-        Setting { run, table: &table, layout: &layout, stop, family: layout.family(), exploratory: 0 };
-    let boundary = boundary(&setting);
+    let rule = options.failures(run);
+    let family = layout.family();
+    let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory: 0, rule };
+    let claim = |setting: &Setting, case: &Case| {
+        let look = latest_look(setting, case)?;
+        verdict(look.interval, stop.delta.ln_1p(), true, run.metrics[case.metric as usize].better)
+    };
     let is_decided = |case: &Case| {
-        let (baseline, candidate) = setting.columns(case);
-        let look = log_ratios(&pairs(baseline, candidate)).and_then(|d| boundary.look(&d));
-        let better = run.metrics[case.metric as usize].better;
-        look.is_some_and(|look| verdict(look.interval, stop.delta.ln_1p(), true, better).is_some())
+        let Some(found) = claim(&setting, case) else { return false };
+        let failures = setting.failures(case).filter(|counts| counts.are_unequal());
+        match failures.filter(|_| rule == FailureRule::Compare) {
+            None => true,
+            Some(counts) => stands(&counts, stop.alpha, &found, || claim(&setting.strict_with_worst(), case)),
+        }
     };
     let mut decided = 0;
     for row in &layout.rows {

@@ -3,9 +3,9 @@
 //! Enters: a [`Run`]. Leaves: a [`Table`]. Of several attempts at one cell of one round the last counts; trials
 //! that failed or whose round was thrown out give no values.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use crate::record::{Run, Trial};
+use crate::record::{Run, Status, Trial};
 
 /// One value with its place in the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +23,10 @@ pub(super) struct Table<'a> {
     columns: Vec<Vec<Point>>,
     /// The attempts that count for their cell and round, in trial order, failed ones included.
     latest: Vec<&'a Trial>,
+    /// By cell: rounds in which an attempt failed by itself.
+    failed: Vec<BTreeSet<u32>>,
+    /// By cell: rounds in which it worked or failed by itself.
+    tried: Vec<BTreeSet<u32>>,
 }
 
 impl<'a> Table<'a> {
@@ -54,12 +58,36 @@ impl<'a> Table<'a> {
                 same
             });
         }
-        Table { run, columns, latest }
+        let mut failed = vec![BTreeSet::new(); run.cells.len()];
+        let mut tried = failed.clone();
+        for trial in run.trials.iter().filter(|trial| trial.excluded.is_none()) {
+            let Some(cell) = failed.get_mut(trial.cell as usize) else { continue };
+            if trial.failed_itself() {
+                cell.insert(trial.round);
+            }
+            if trial.failed_itself() || trial.status == Status::Done {
+                tried[trial.cell as usize].insert(trial.round);
+            }
+        }
+        Table { run, columns, latest, failed, tried }
     }
 
     /// The values of one metric in one cell, by round.
     pub(super) fn column(&self, cell: u32, metric: u32) -> &[Point] {
         self.columns.get(cell as usize * self.run.metrics.len() + metric as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Rounds in which an attempt at the cell failed by itself, whatever came of the next one. Rounds that were thrown out are not
+    /// among them.
+    pub(super) fn failed_rounds(&self, cell: u32) -> &BTreeSet<u32> {
+        const NONE: &BTreeSet<u32> = &BTreeSet::new();
+        self.failed.get(cell as usize).unwrap_or(NONE)
+    }
+
+    /// Rounds in which the cell worked or failed by itself; those that were thrown out are not among them.
+    pub(super) fn tried_rounds(&self, cell: u32) -> &BTreeSet<u32> {
+        const NONE: &BTreeSet<u32> = &BTreeSet::new();
+        self.tried.get(cell as usize).unwrap_or(NONE)
     }
 
     /// The attempts that count, in trial order, failed ones included.
@@ -101,7 +129,7 @@ fn latest_attempts(run: &Run) -> Vec<&Trial> {
 mod tests {
     use super::super::made_up::{Made, run_of};
     use super::*;
-    use crate::record::{FailureKind, Status};
+    use crate::record::FailureKind;
 
     fn failed() -> Status {
         Status::Failed {

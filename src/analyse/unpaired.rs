@@ -4,8 +4,10 @@
 
 use super::comparison::{Caveat, Method, Role};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
+use super::failing::worst_log;
 use super::summary::mean_change_unpaired;
 use super::table::Point;
+use crate::record::FailureRule;
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::stats::shift::Shift;
 use crate::stats::{Precision, descriptive, mann_whitney};
@@ -17,7 +19,7 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
         return draft.not_measured(reason);
     }
     let values = |points: &[Point]| points.iter().map(|point| point.value).collect::<Vec<_>>();
-    let (base, cand) = (values(baseline), values(candidate));
+    let (base, cand) = (values(&baseline), values(&candidate));
     let n = base.len().min(cand.len());
     draft.comparison.n = n;
     draft.comparison.mean_change = mean_change_unpaired(&base, &cand, setting.seed(case));
@@ -28,10 +30,15 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
         return draft.too_few(n);
     }
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
-    let (base, cand) = (logs(&base), logs(&cand));
+    let (mut base, mut cand) = (logs(&base), logs(&cand));
     let alpha = if case.role == Role::Primary { setting.stop.alpha } else { EXPLORATORY_Q };
     draft.comparison.method = Method::MannWhitney;
     draft.spread = (descriptive::variance(&base) + descriptive::variance(&cand)).sqrt();
+    let better = draft.comparison.metric.better;
+    if let Some(counts) = setting.failures(case).filter(|_| setting.rule == FailureRule::Worst) {
+        base.resize(base.len() + counts.baseline_failed as usize, worst_log(better));
+        cand.resize(cand.len() + counts.candidate_failed as usize, worst_log(better));
+    }
     let mut approximated = false;
     if let Some(test) = mann_whitney::test(&base, &cand) {
         draft.comparison.p = Some(test.p);

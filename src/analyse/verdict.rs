@@ -5,6 +5,7 @@
 
 use super::comparison::{Caveat, Comparison, Method, Role, Verdict};
 use super::draft::{Draft, EXPLORATORY_Q};
+use super::failing::{SHARE_OF_ALPHA, stands};
 use crate::record::{SoFar, StopRule};
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::stats::{Estimate, benjamini_hochberg, holm};
@@ -17,7 +18,8 @@ const MOST_ROUNDS_NAMED: f64 = 100_000.0;
 pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> {
     adjust(&mut drafts, Role::Primary, holm::adjust);
     adjust(&mut drafts, Role::Exploratory, benjamini_hochberg::adjust);
-    drafts.into_iter().map(|draft| conclude(draft, stop)).collect()
+    let primary = drafts.iter().filter(|d| d.comparison.role == Role::Primary && !d.settled).count();
+    drafts.into_iter().map(|draft| conclude(draft, stop, primary)).collect()
 }
 
 fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
@@ -37,7 +39,7 @@ fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
     }
 }
 
-fn conclude(draft: Draft, stop: &StopRule) -> Comparison {
+fn conclude(draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
     let mut comparison = draft.comparison;
     if let Some(SoFar { rounds, of }) = draft.so_far {
         comparison.verdict = Verdict::SoFar { rounds, of };
@@ -56,11 +58,28 @@ fn conclude(draft: Draft, stop: &StopRule) -> Comparison {
         None => None,
     }
     .unwrap_or_else(|| undecided(draft.theta, draft.spread, delta, comparison.n));
+    if let (Some(worst), Some(counts)) = (draft.worst, comparison.failures) {
+        // Bonferroni is never less strict than Holm.
+        let family = if comparison.role == Role::Primary { primary as f64 } else { 1.0 };
+        let allowed = sequential || worst.p.is_some_and(|p| p * family <= level * SHARE_OF_ALPHA);
+        let with_worst = || worst.log.and_then(|log| verdict(log, delta, allowed, comparison.metric.better));
+        if !stands(&counts, stop.alpha, &comparison.verdict, with_worst) {
+            return not_comparable(comparison);
+        }
+    }
     let decided = !matches!(comparison.verdict, Verdict::Undecided { .. });
     if sequential && decided && comparison.n < stop.max_rounds as usize {
         comparison.caveats.push(Caveat::StoppedEarly);
     }
     comparison.caveats.extend(mean_disagrees(&comparison, stop.delta));
+    comparison
+}
+
+/// What worked is no fair sample of an arm: its interval would mislead like a verdict.
+fn not_comparable(mut comparison: Comparison) -> Comparison {
+    comparison.verdict = Verdict::NotComparable;
+    (comparison.effect, comparison.p, comparison.p_adjusted) = (None, None, None);
+    comparison.caveats.push(Caveat::UnequalFailures);
     comparison
 }
 

@@ -8,7 +8,7 @@ use super::database::Database;
 use super::output::Output;
 use crate::analyse::{self, Analysis, Role, Verdict};
 use crate::import::{self, Columns, ImportError, Input, Problem, ValueColumn};
-use crate::record::{Metric, SoFar, StopRule};
+use crate::record::{FailureRule, Metric, SoFar, StopRule};
 use crate::report::{self, Document, Format};
 use crate::units::parse_ratio;
 
@@ -66,6 +66,9 @@ pub struct Args {
     /// The metric that decides
     #[arg(long, value_name = "METRIC")]
     primary: Option<String>,
+    /// What failed trials mean: their numbers are compared, or each is worse than any value [default: compare]
+    #[arg(long, value_name = "RULE")]
+    failures: Option<Failures>,
     /// Exit with 3 when a row that decides is slower, changed (slower or faster), or undecided
     #[arg(long, value_name = "VERDICT")]
     fail_if: Option<FailIf>,
@@ -90,6 +93,26 @@ pub enum FailIf {
     Undecided,
 }
 
+/// What `--failures` says of trials that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Failures {
+    /// Their numbers are compared; unequal ones may leave no verdict.
+    Compare,
+    /// Each is worse than any value.
+    Worst,
+}
+
+impl Failures {
+    /// The same for an analysis.
+    #[must_use]
+    pub fn rule(self) -> FailureRule {
+        match self {
+            Failures::Compare => FailureRule::Compare,
+            Failures::Worst => FailureRule::Worst,
+        }
+    }
+}
+
 impl FailIf {
     /// Whether it holds for any row's primary metric.
     #[must_use]
@@ -106,7 +129,10 @@ impl FailIf {
             FailIf::Undecided => {
                 matches!(
                     verdict,
-                    Verdict::Undecided { .. } | Verdict::TooFew { .. } | Verdict::NotMeasured(_)
+                    Verdict::NotComparable
+                        | Verdict::Undecided { .. }
+                        | Verdict::TooFew { .. }
+                        | Verdict::NotMeasured(_)
                 )
             }
         })
@@ -159,6 +185,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         delta: args.delta,
         alpha: args.alpha,
         all_metrics: args.all_metrics,
+        failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()
     };
     check_primary(args.primary.as_deref(), &run.metrics)?;

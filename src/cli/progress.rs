@@ -95,8 +95,8 @@ impl Progress {
             return;
         }
         let what = match kind {
-            FailureKind::Passing if again => "failed again",
-            FailureKind::Passing => "failed, will be tried once more",
+            FailureKind::Outside | FailureKind::Passing if again => "failed again",
+            FailureKind::Outside | FailureKind::Passing => "failed, will be tried once more",
             FailureKind::Lasting => "failed, and would again",
             FailureKind::WrongData => "failed, its data are wrong",
         };

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::Failure;
-use super::compare::{FailIf, fail_if};
+use super::compare::{FailIf, Failures, fail_if};
 use super::database::Database;
 use super::output::Output;
 use crate::analyse::{self, Analysis, NoiseFloor};
@@ -69,6 +69,9 @@ pub struct Args {
     /// List every metric, also those without a clear difference
     #[arg(long)]
     all_metrics: bool,
+    /// What failed trials mean: their numbers are compared, or each is worse than any value [default: the run's own]
+    #[arg(long, value_name = "RULE")]
+    failures: Option<Failures>,
     /// Exit with 3 when a row that decides is slower, changed (slower or faster), or undecided
     #[arg(long, value_name = "VERDICT")]
     fail_if: Option<FailIf>,
@@ -97,6 +100,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         baseline: args.baseline.clone(),
         metrics: args.metrics.clone(),
         all_metrics: args.all_metrics,
+        failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()
     };
     wishes.check(&run).map_err(|error| {

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::record::{
-    Cell, Design, Factor, FailureKind, Metric, RECORD_VERSION, Run, RunState, Sample, Source, Status,
-    StopRule, Trial,
+    Cell, Design, Factor, FailureKind, FailureRule, Metric, RECORD_VERSION, Run, RunState, Sample, Source,
+    Status, StopRule, Trial,
 };
 use crate::sys::csv_cell;
 use crate::units::Unit;
@@ -101,6 +101,7 @@ fn empty(names: &[&str], origin: &str) -> Run {
             primary: None,
             show: Vec::new(),
             stop: StopRule::default(),
+            failures: FailureRule::default(),
         },
         aa: false,
         facts: Vec::new(),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::record::{Cell, Design, Factor, RECORD_VERSION, Run, RunState, Source, StopRule, Trial};
+use crate::record::{
+    Cell, Design, Factor, FailureRule, RECORD_VERSION, Run, RunState, Source, StopRule, Trial,
+};
 
 use super::error::{ImportError, Problem};
 use super::fio::OPTION;
@@ -67,6 +69,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
             primary: frame.primary,
             show: Vec::new(),
             stop: StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop },
+            failures: FailureRule::default(),
         },
         aa: false,
         facts: batch.facts,

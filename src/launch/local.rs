@@ -90,7 +90,7 @@ impl Launcher for Local {
         }
         let reply = match serde_json::from_slice(&text) {
             Ok(reply) => reply,
-            Err(_) => dead(&format!("the agent {}", how_it_ended(status)), &errors),
+            Err(_) => died(status, &errors),
         };
         Ok(with_left(reply, &left))
     }
@@ -301,6 +301,13 @@ fn with_left(mut reply: Reply, left: &[i32]) -> Reply {
 
 fn dead(reason: &str, errors: &Receiver<Vec<u8>>) -> Reply {
     Reply::failed(reason, words(errors))
+}
+
+/// An agent that somebody killed says nothing of its trial.
+fn died(status: Option<std::io::Result<ExitStatus>>, errors: &Receiver<Vec<u8>>) -> Reply {
+    let killed = matches!(&status, Some(Ok(status)) if status.signal() == Some(libc::SIGKILL));
+    let reply = dead(&format!("the agent {}", how_it_ended(status)), errors);
+    if killed { reply.from_outside() } else { reply }
 }
 
 fn how_it_ended(status: Option<std::io::Result<ExitStatus>>) -> String {

@@ -96,6 +96,14 @@ impl Reply {
         let answer = Answer::Failed { kind, reason: reason.into(), command, output, so_far: Vec::new() };
         Reply { answer, facts: HostFacts::default(), disturbance: None }
     }
+
+    /// The same failure as one that is certainly not the trial's own.
+    fn from_outside(mut self) -> Reply {
+        if let Answer::Failed { kind, .. } = &mut self.answer {
+            *kind = FailureKind::Outside;
+        }
+        self
+    }
 }
 
 /// A reason with what helps, in the form in which it crosses processes.

@@ -35,6 +35,26 @@ pub struct Design {
     pub show: Vec<String>,
     /// When it ends and what counts as a difference.
     pub stop: StopRule,
+    /// What failed trials mean for the verdict.
+    #[serde(default, skip_serializing_if = "FailureRule::is_compare")]
+    pub failures: FailureRule,
+}
+
+/// What trials that failed mean for the verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureRule {
+    /// Their numbers are compared; unequal ones may leave no verdict.
+    #[default]
+    Compare,
+    /// Each is worse than any value.
+    Worst,
+}
+
+impl FailureRule {
+    fn is_compare(&self) -> bool {
+        *self == FailureRule::Compare
+    }
 }
 
 impl Design {

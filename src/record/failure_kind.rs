@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// It may be of the moment (EIO, a process that was killed): the trial is tried once more.
+    /// Certainly not the trial's own: its agent was killed, its emulator lost the guest before anything was measured. The trial is
+    /// tried once more, and this does not count when the failures of the arms are compared.
+    Outside,
+    /// It may be of the moment (EIO, a program that ended with 1): the trial is tried once more.
     #[default]
     Passing,
     /// It would come again: a limit, a missing file, a setting that this machine cannot do. Not tried again.
@@ -60,7 +63,7 @@ impl FailureKind {
     /// Whether the same trial is tried again after it.
     #[must_use]
     pub fn is_tried_again(self) -> bool {
-        self == FailureKind::Passing
+        matches!(self, FailureKind::Outside | FailureKind::Passing)
     }
 }
 
@@ -82,5 +85,6 @@ mod tests {
     #[test]
     fn the_worst_of_several_is_the_largest() {
         assert!(FailureKind::WrongData > FailureKind::Lasting && FailureKind::Lasting > FailureKind::Passing);
+        assert!(FailureKind::Passing > FailureKind::Outside);
     }
 }

@@ -17,7 +17,7 @@ mod trial;
 mod xfs_io;
 
 pub use dbench::{is_dbench_line, outcomes_from_dbench};
-pub use design::{Cell, Design, Factor, StopRule};
+pub use design::{Cell, Design, Factor, FailureRule, StopRule};
 pub use facts::HostFacts;
 pub use failure_kind::FailureKind;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};

@@ -110,6 +110,12 @@ impl Trial {
         matches!(self.status, Status::Failed { kind: FailureKind::Lasting, .. })
     }
 
+    /// Whether it failed, and not certainly for a reason outside of it.
+    #[must_use]
+    pub fn failed_itself(&self) -> bool {
+        matches!(self.status, Status::Failed { kind, .. } if kind != FailureKind::Outside)
+    }
+
     /// Whether its values may be judged.
     #[must_use]
     pub fn counts(&self) -> bool {

@@ -110,6 +110,7 @@ fn verdict(verdict: &Verdict) -> (&'static str, Option<u32>, Option<u32>) {
             ("undecided", *rounds_to_claim, *rounds_for_no_difference)
         }
         Verdict::SoFar { .. } => ("so_far", None, None),
+        Verdict::NotComparable => ("not_comparable", None, None),
         Verdict::TooFew { .. } => ("too_few", None, None),
         Verdict::NotMeasured(_) => ("not_measured", None, None),
     }

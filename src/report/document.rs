@@ -321,20 +321,22 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
         "slower",
         "without difference",
         "undecided",
+        "not comparable",
         "so far",
         "with too few repeats",
         "not measured",
     ];
-    let mut counts = [0usize; 7];
+    let mut counts = [0usize; 8];
     for comparison in primary {
         counts[match comparison.verdict {
             Verdict::Faster => 0,
             Verdict::Slower => 1,
             Verdict::NoDifference { .. } => 2,
             Verdict::Undecided { .. } => 3,
-            Verdict::SoFar { .. } => 4,
-            Verdict::TooFew { .. } => 5,
-            Verdict::NotMeasured(_) => 6,
+            Verdict::NotComparable => 4,
+            Verdict::SoFar { .. } => 5,
+            Verdict::TooFew { .. } => 6,
+            Verdict::NotMeasured(_) => 7,
         }] += 1;
     }
     let parts: Vec<String> =

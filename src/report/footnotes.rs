@@ -114,6 +114,13 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         }
         Caveat::FailedTrials { count: 1 } => "1 trial failed and is not in the values".to_owned(),
         Caveat::FailedTrials { count } => format!("{count} trials failed and are not in the values"),
+        Caveat::UnequalFailures => "an arm that fails when it is slow loses its slow values: without its failed trials it \
+                                    would look faster than it is; --failures worst counts each of them as worse than \
+                                    any value"
+            .to_owned(),
+        Caveat::FailuresAsWorst => {
+            "failed trials are in the change and its interval as worse than any value, not in the means".to_owned()
+        }
         Caveat::Family { m } => {
             format!("{m} comparisons share one error rate: each was judged the more strictly for it")
         }

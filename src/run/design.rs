@@ -4,7 +4,7 @@
 //! Enters: a [`Plan`]. Leaves: [`Design`] and [`Cell`]s.
 
 use crate::plan::Plan;
-use crate::record::{Cell, Design, Factor, StopRule};
+use crate::record::{Cell, Design, Factor, FailureRule, StopRule};
 
 /// The design of a measured run.
 #[must_use]
@@ -28,6 +28,7 @@ pub fn design(plan: &Plan) -> Design {
             exact: stop.exact,
             time_budget_s: stop.time_budget_s,
         },
+        failures: FailureRule::default(),
     }
 }
 

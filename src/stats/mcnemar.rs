@@ -21,7 +21,7 @@ mod tests {
 
     #[test]
     fn known_answers() {
-        // R: binom.test(6, 8)$p.value, binom.test(9, 9)$p.value, binom.test(12, 42)$p.value, binom.test(1, 8)$p.value
+        // Exact sums of binomial coefficients, 2·Σ C(n, k)/2^n.
         for (first, second, p) in
             [(6, 2, 0.289_062_5), (9, 0, 0.003_906_25), (12, 30, 0.007_915_897), (1, 7, 0.070_312_5)]
         {

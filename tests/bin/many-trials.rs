@@ -5,7 +5,8 @@ use std::path::Path;
 
 use assay::engine::{Engine, SimulatedCell, Task, simulated::Simulated};
 use assay::record::{
-    Cell, Design, Factor, HostFacts, Outcome, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
+    Cell, Design, Factor, FailureRule, HostFacts, Outcome, RECORD_VERSION, Run, RunState, Source, Status,
+    StopRule, Trial,
 };
 use assay::store::Store;
 
@@ -86,6 +87,7 @@ fn empty(rounds: u32) -> Run {
             paired: true,
             primary: Some("write.bw".to_owned()),
             show: Vec::new(),
+            failures: FailureRule::default(),
             stop: StopRule { rounds: Some(rounds), ..StopRule::default() },
         },
         aa: false,

@@ -8,8 +8,8 @@ use assay::analyse::{
     Role, RowKey, Verdict,
 };
 use assay::record::{
-    Cell, Design, Direction, Factor, FailureKind, HostFacts, LatencyKind, Metric, RECORD_VERSION, Run,
-    RunState, Series, Source, Status, StopRule, Trial,
+    Cell, Design, Direction, Factor, FailureKind, FailureRule, HostFacts, LatencyKind, Metric,
+    RECORD_VERSION, Run, RunState, Series, Source, Status, StopRule, Trial,
 };
 use assay::units::{Better, Unit};
 
@@ -69,6 +69,7 @@ pub(crate) fn empty_run(name: &str, factors: &[(&str, &[&str])], source: Source)
             primary: None,
             show: Vec::new(),
             stop: StopRule::default(),
+            failures: FailureRule::default(),
         },
         source,
         state: RunState::Finished,
@@ -190,6 +191,7 @@ pub(crate) fn comparison(
         mean_change: Interval { estimate: change, low: change - half, high: change + half },
         p: None,
         p_adjusted: None,
+        failures: None,
         verdict,
         caveats: Vec::new(),
         baseline,

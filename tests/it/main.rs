@@ -23,6 +23,7 @@ mod engine_fio;
 mod engine_tools;
 mod execution;
 mod extents;
+mod failing_arm;
 mod failing_case;
 mod failing_io;
 mod file_life;

@@ -1,8 +1,8 @@
 //! The store: what goes in comes out; older schemas are migrated, newer and foreign files refused unchanged.
 
 use assay::record::{
-    Cell, Design, Direction, Factor, FailureKind, HostFacts, LatencyHistogram, LatencyKind, RECORD_VERSION,
-    Run, RunState, Sample, Series, Source, Status, StopRule, Trial,
+    Cell, Design, Direction, Factor, FailureKind, FailureRule, HostFacts, LatencyHistogram, LatencyKind,
+    RECORD_VERSION, Run, RunState, Sample, Series, Source, Status, StopRule, Trial,
 };
 use assay::store::{Store, StoreError};
 use assay::units::Unit;
@@ -49,6 +49,7 @@ fn run(rounds: u32) -> Run {
             primary: Some("write.bw".to_owned()),
             show: Vec::new(),
             stop: StopRule::default(),
+            failures: FailureRule::default(),
         },
         aa: false,
         facts: vec![facts],

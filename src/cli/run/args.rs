@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::source::Source;
 use crate::cli::Failure;
-use crate::cli::compare::FailIf;
+use crate::cli::compare::{FailIf, Failures};
 use crate::cli::database::Database;
 use crate::experiment::{CommandLine, EngineChoice, Experiment, ExperimentErrors, target_key, tool_keys};
 use crate::report::Format;
@@ -48,6 +48,9 @@ pub struct Args {
     /// Chance of any false claim in the whole run (default 0.05)
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     alpha: Option<String>,
+    /// What failed trials mean: compare (their numbers must not differ) or worst (each is worse than any value)
+    #[arg(long, value_name = "RULE", default_value = "compare")]
+    pub(super) failures: Failures,
     /// Rank tests only, no t interval in rounds 4 to 7
     #[arg(long)]
     exact: bool,
@@ -80,7 +83,7 @@ pub struct Args {
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
-        "delta", "alpha", "exact", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
+        "delta", "alpha", "failures", "exact", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
         "seed", "quick"])]
     pub(super) resume: Option<i64>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)

@@ -118,7 +118,7 @@ impl Prepared {
             engine: engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", "),
             job_text,
             experiment: serde_json::to_value(&experiment).map_err(Failure::tool)?,
-            design: crate::run::design(&plan),
+            design: record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) },
             aa: plan.aa,
             facts: Vec::new(),
             metrics: Vec::new(),
@@ -190,7 +190,8 @@ impl Prepared {
         let given =
             Given { seed: run.seed, drop_caches, destroy: &destroy, claimed: &claimed, trust: args.trust };
         let (plan, work, targets) = planned(&experiment, &given)?;
-        if crate::run::design(&plan) != run.design || crate::run::cells(&plan) != run.cells {
+        let design = record::Design { failures: run.design.failures, ..crate::run::design(&plan) };
+        if design != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
                 run.assay_version

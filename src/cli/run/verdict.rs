@@ -68,6 +68,17 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
             .hint(format!("assay show {id}{db} has their commands and last output{}", once_mended(run, &db)))
             .into());
     }
+    let mut primary = analysis.comparisons.iter().filter(|c| c.role == Role::Primary);
+    if primary.any(|c| c.verdict == Verdict::NotComparable) {
+        let id = run.id.unwrap_or_default();
+        let db = super::session::database_flag(args);
+        return Err(Failure::tool("the arms are not comparable: one of them failed more often")
+            .hint(format!(
+                "assay show {id}{db} has the failed trials; assay report {id}{db} --failures worst counts each as \
+                 worse than any value"
+            ))
+            .into());
+    }
     if let Some((reason, hint)) = nothing_compared(run, analysis) {
         return Err(Failure::tool(format!("nothing was compared: {reason}")).hint(hint).into());
     }

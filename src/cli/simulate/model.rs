@@ -13,7 +13,7 @@ use crate::analyse::{self, Caveat, Options, Role, Verdict};
 use crate::experiment::{CommandLine, Experiment};
 use crate::plan::Plan;
 use crate::record::{
-    Cell, Design, Factor, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
+    Cell, Design, Factor, FailureRule, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
 };
 use crate::units::{Better, Unit};
 
@@ -174,6 +174,7 @@ pub(super) fn empty_run(seed: u64) -> Run {
             primary: Some("runtime".to_owned()),
             show: Vec::new(),
             stop: StopRule::default(),
+            failures: FailureRule::default(),
         },
         aa: false,
         facts: Vec::new(),

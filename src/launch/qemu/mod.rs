@@ -307,7 +307,12 @@ impl Launcher for Guests {
                 Ok(reply) => return Ok(reply),
             }
         }
-        self.asked(at, request, directory, cancelled).or_else(of_ended)
+        match self.asked(at, request, directory, cancelled) {
+            Err(Ended::Dead(error)) if self.may_be_booted_again(&error, request.rehearsal) => {
+                of_ended(Ended::Dead(error)).map(Reply::from_outside)
+            }
+            other => other.or_else(of_ended),
+        }
     }
 
     /// The next round boots anew, so that what one boot happens to be like is not taken for the kernel.
