@@ -72,8 +72,8 @@ pub struct FailureCounts {
     pub candidate_failed: u32,
     /// Of how many.
     pub candidate_trials: u32,
-    /// Exact two-sided p: McNemar's over rounds, Fisher's for unpaired results.
-    pub p: f64,
+    /// Exact two-sided p: McNemar's over rounds, Fisher's for unpaired results; none before the last of a fixed number of rounds.
+    pub p: Option<f64>,
 }
 
 /// Candidate relative to baseline as ratio − 1 in the metric's own direction (+0.12: 12 % more).

@@ -7,6 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::record::{Run, Status, Trial};
 
+/// The rounds of a cell that the run does not have.
+const NO_ROUNDS: &BTreeSet<u32> = &BTreeSet::new();
+
 /// One value with its place in the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
@@ -80,14 +83,12 @@ impl<'a> Table<'a> {
     /// Rounds in which an attempt at the cell failed by itself, whatever came of the next one. Rounds that were thrown out are not
     /// among them.
     pub(super) fn failed_rounds(&self, cell: u32) -> &BTreeSet<u32> {
-        const NONE: &BTreeSet<u32> = &BTreeSet::new();
-        self.failed.get(cell as usize).unwrap_or(NONE)
+        self.failed.get(cell as usize).unwrap_or(NO_ROUNDS)
     }
 
     /// Rounds in which the cell worked or failed by itself; those that were thrown out are not among them.
     pub(super) fn tried_rounds(&self, cell: u32) -> &BTreeSet<u32> {
-        const NONE: &BTreeSet<u32> = &BTreeSet::new();
-        self.tried.get(cell as usize).unwrap_or(NONE)
+        self.tried.get(cell as usize).unwrap_or(NO_ROUNDS)
     }
 
     /// The attempts that count, in trial order, failed ones included.

@@ -3,7 +3,7 @@
 //! Enters: drafts. Leaves: comparisons. Primaries of a sequential run stopped at their share of α already; those
 //! judged once share α by Holm, exploratory metrics by Benjamini–Hochberg.
 
-use super::comparison::{Caveat, Comparison, Method, Role, Verdict};
+use super::comparison::{Caveat, Comparison, FailureCounts, Method, Role, Verdict};
 use super::draft::{Draft, EXPLORATORY_Q};
 use super::failing::{SHARE_OF_ALPHA, stands};
 use crate::record::{SoFar, StopRule};
@@ -44,6 +44,7 @@ fn conclude(draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
     if let Some(SoFar { rounds, of }) = draft.so_far {
         comparison.verdict = Verdict::SoFar { rounds, of };
         (comparison.p, comparison.p_adjusted) = (None, None);
+        comparison.failures = comparison.failures.map(|counts| FailureCounts { p: None, ..counts });
         return comparison;
     }
     if draft.settled {

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use super::Failure;
 use super::database::Database;
+use super::fail_if::{FailIf, fail_if};
 use super::output::Output;
-use crate::analyse::{self, Analysis, Role, Verdict};
+use crate::analyse;
 use crate::import::{self, Columns, ImportError, Input, Problem, ValueColumn};
-use crate::record::{FailureRule, Metric, SoFar, StopRule};
+use crate::record::{FailureRule, Metric, StopRule};
 use crate::report::{self, Document, Format};
 use crate::units::parse_ratio;
 
@@ -82,17 +83,6 @@ pub struct Args {
     database: Database,
 }
 
-/// What makes `--fail-if` exit with 3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum FailIf {
-    /// A row that decides is slower.
-    Slower,
-    /// A row that decides is slower or faster.
-    Changed,
-    /// A row that decides could not be decided.
-    Undecided,
-}
-
 /// What `--failures` says of trials that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Failures {
@@ -111,49 +101,6 @@ impl Failures {
             Failures::Worst => FailureRule::Worst,
         }
     }
-}
-
-impl FailIf {
-    /// Whether it holds for any row's primary metric.
-    #[must_use]
-    pub fn holds(self, analysis: &Analysis) -> bool {
-        let mut primary =
-            analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary).peekable();
-        // Where nothing could be compared nothing was decided.
-        if primary.peek().is_none() {
-            return self == FailIf::Undecided;
-        }
-        primary.map(|comparison| &comparison.verdict).any(|verdict| match self {
-            FailIf::Slower => *verdict == Verdict::Slower,
-            FailIf::Changed => matches!(verdict, Verdict::Slower | Verdict::Faster),
-            FailIf::Undecided => {
-                matches!(
-                    verdict,
-                    Verdict::NotComparable
-                        | Verdict::Undecided { .. }
-                        | Verdict::TooFew { .. }
-                        | Verdict::NotMeasured(_)
-                )
-            }
-        })
-    }
-}
-
-/// 3 when the condition of `--fail-if` holds, else 0. Why it does not ask yet is said, where rounds are missing.
-///
-/// # Errors
-/// A terminal that cannot be written to.
-pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow::Result<ExitCode> {
-    match (condition, analysis.so_far()) {
-        (Some(condition), _) if condition.holds(analysis) => return Ok(ExitCode::from(3)),
-        (Some(_), Some(SoFar { rounds, of })) => {
-            let why = "there is no verdict before the last, and --fail-if asks for one";
-            let text = format!("assay: {rounds} of {of} rounds so far: {why}");
-            writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
-        }
-        _ => {}
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Compares and reports.

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod database;
 pub mod doctor;
 pub mod export;
+mod fail_if;
 mod failure;
 pub mod generate;
 pub mod list;

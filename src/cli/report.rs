@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use super::Failure;
-use super::compare::{FailIf, Failures, fail_if};
+use super::compare::Failures;
 use super::database::Database;
+use super::fail_if::{FailIf, fail_if};
 use super::output::Output;
 use crate::analyse::{self, Analysis, NoiseFloor};
 use crate::record::{Run, Source};

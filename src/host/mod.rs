@@ -18,6 +18,7 @@ mod memory;
 mod mount;
 mod mounts_below;
 mod offers;
+mod out_of_memory;
 mod place;
 mod process;
 mod processor;
@@ -37,6 +38,7 @@ pub use mounts_below::{mounted_at, mounts_below, point_of, users_of};
 pub use offers::{
     Driver, boot_id, driver, find_system_program, has_filesystem, may_administer, missing_driver,
 };
+pub use out_of_memory::oom_kills;
 pub use place::{path_facts, path_facts_in};
 pub use process::find_program;
 pub use quiesce::{Idle, PageCache, Quiet, quiesce};

@@ -50,6 +50,7 @@ impl Local {
 impl Launcher for Local {
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
         let before = own_children();
+        let oom_kills = host::oom_kills();
         let mut child = self.spawn()?;
         let input = serde_json::to_vec(request).unwrap_or_default();
         // An agent that died already is found by its exit status below.
@@ -90,7 +91,7 @@ impl Launcher for Local {
         }
         let reply = match serde_json::from_slice(&text) {
             Ok(reply) => reply,
-            Err(_) => died(status, &errors),
+            Err(_) => died(status, &errors, oom_kills.is_some() && oom_kills == host::oom_kills()),
         };
         Ok(with_left(reply, &left))
     }
@@ -303,9 +304,14 @@ fn dead(reason: &str, errors: &Receiver<Vec<u8>>) -> Reply {
     Reply::failed(reason, words(errors))
 }
 
-/// An agent that somebody killed says nothing of its trial.
-fn died(status: Option<std::io::Result<ExitStatus>>, errors: &Receiver<Vec<u8>>) -> Reply {
+/// An agent that somebody killed says nothing of its trial; one that the kernel killed for want of memory may.
+fn died(
+    status: Option<std::io::Result<ExitStatus>>,
+    errors: &Receiver<Vec<u8>>,
+    memory_sufficed: bool,
+) -> Reply {
     let killed = matches!(&status, Some(Ok(status)) if status.signal() == Some(libc::SIGKILL));
+    let killed = killed && memory_sufficed;
     let reply = dead(&format!("the agent {}", how_it_ended(status)), errors);
     if killed { reply.from_outside() } else { reply }
 }

@@ -285,9 +285,7 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
     }
     match &run.source {
         Source::Measured => parts.push(match analysis.so_far() {
-            Some(SoFar { rounds, of }) => {
-                format!("{rounds} of {of} rounds so far").replace(' ', "\u{a0}")
-            }
+            Some(SoFar { rounds, of }) => format!("{rounds} of {of} rounds so far").replace(' ', "\u{a0}"),
             None => count(u64::from(analysis.rounds), "round"),
         }),
         Source::Imported(format) => parts.push(format!("imported from {format}")),

@@ -3,7 +3,7 @@
 //! Enters: caveats of comparisons and of the whole. Leaves: sentences. The numbers they contain were computed
 //! by analyse; nothing is judged here.
 
-use super::words::{NBSP, Names, percent, plain_percent};
+use super::words::{NBSP, Names, p_equals, percent, plain_percent};
 use crate::analyse::{Caveat, Comparison};
 
 /// Footnotes in the order of their first use.
@@ -75,23 +75,23 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         Caveat::OrderEffect { effect, p } if *p < 0.05 => format!(
             "the place within a round matters: a later trial reads {}{NBSP}% ({}); the balanced order cancels it",
             percent(*effect, 1),
-            p_words(*p)
+            p_equals(*p)
         ),
         Caveat::OrderEffect { effect, p } => format!(
             "effect of the place within a round: {}{NBSP}% for a later trial ({}, not proven); the balanced order \
              cancels it",
             percent(*effect, 1),
-            p_words(*p)
+            p_equals(*p)
         ),
         Caveat::BaselineDrift { slope_per_round, p } => format!(
             "the baseline drifted by {}{NBSP}% a round ({}); pairing within rounds cancels it",
             percent(*slope_per_round, 2),
-            p_words(*p)
+            p_equals(*p)
         ),
         Caveat::EffectDrift { slope_per_round, p } => format!(
             "warning: the difference itself drifted by {}{NBSP}% a round ({}): it depends on the state of the machine",
             percent(*slope_per_round, 2),
-            p_words(*p)
+            p_equals(*p)
         ),
         Caveat::Autocorrelated { r1 } => format!(
             "warning: successive differences are correlated (r = {r1:.2}): the interval may be too narrow"
@@ -125,10 +125,6 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
             format!("{m} comparisons share one error rate: each was judged the more strictly for it")
         }
     }
-}
-
-fn p_words(p: f64) -> String {
-    if p < 0.001 { format!("p{NBSP}<{NBSP}0.001") } else { format!("p{NBSP}={NBSP}{p:.3}") }
 }
 
 fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, names: &Names<'_>) -> String {

@@ -160,6 +160,15 @@ pub(super) fn p_value(p: f64) -> String {
     }
 }
 
+/// `p = 0.004`, `p < 0.001`.
+pub(super) fn p_equals(p: f64) -> String {
+    let p = p_value(p);
+    match p.strip_prefix('<') {
+        Some(bound) => format!("p{NBSP}<{NBSP}{bound}"),
+        None => format!("p{NBSP}={NBSP}{p}"),
+    }
+}
+
 /// A number of a table column; one that would be too wide is written with an exponent.
 pub(super) fn cell_number(scale: &Scale, value: f64) -> String {
     let plain = scale.number(value);
@@ -178,7 +187,7 @@ pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
         (Verdict::Slower, Role::Primary) => "slower",
         (Verdict::Faster, Role::Exploratory) => "better",
         (Verdict::Slower, Role::Exploratory) => "worse",
-        (Verdict::NotComparable, _) => "incomparable",
+        (Verdict::NotComparable, _) => "not comparable",
         (Verdict::NoDifference { real_but_below_delta: false }, _) => "no difference",
         (Verdict::NoDifference { real_but_below_delta: true }, _) => "real, below δ",
         (Verdict::Undecided { .. }, Role::Primary) => "undecided",
@@ -234,13 +243,7 @@ fn evidence(comparison: &Comparison) -> String {
                 } else {
                     text.push(',');
                 }
-                let p = p_value(p);
-                let equals = if let Some(bound) = p.strip_prefix('<') {
-                    format!("<{NBSP}{bound}")
-                } else {
-                    format!("={NBSP}{p}")
-                };
-                text.push_str(&format!(" p{NBSP}{equals}"));
+                text.push_str(&format!(" {}", p_equals(p)));
             }
             text
         }
@@ -259,12 +262,9 @@ fn failures(comparison: &Comparison, names: &Names<'_>) -> Option<String> {
     arms.sort_by_key(|(_, failed, _)| std::cmp::Reverse(*failed));
     let [(first, failed, trials), (second, others_failed, others)] = arms;
     let of = if others == trials { String::new() } else { format!(" of {others}") };
-    let p = match p_value(counts.p) {
-        bound if bound.starts_with('<') => format!("p{NBSP}<{NBSP}{}", &bound[1..]),
-        p => format!("p{NBSP}={NBSP}{p}"),
-    };
+    let p = counts.p.map_or_else(String::new, |p| format!(" ({})", p_equals(p)));
     Some(format!(
-        "{} failed in {failed} of {trials}{NBSP}trials, {} in {others_failed}{of} ({p})",
+        "{} failed in {failed} of {trials}{NBSP}trials, {} in {others_failed}{of}{p}",
         names.arm(first),
         names.arm(second)
     ))

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use assay::record::Status;
+
 use crate::fixtures;
 use crate::sandbox::{Sandbox, errors};
 
@@ -68,7 +70,14 @@ fn a_condition_that_holds_is_exit_code_3() {
     let code = |args: &[&str]| report(directory.path(), args).status.code();
     assert_eq!(code(&["run.json", "--fail-if", "slower"]), Some(3));
     assert_eq!(code(&["run.json", "--fail-if", "changed", "--format", "csv"]), Some(3));
-    assert_eq!(code(&["run.json", "--fail-if", "slower", "--delta", "90%"]), Some(0));
+    // One of its trials failed: "no difference" does not stand, and no verdict is not a pass.
+    assert_eq!(code(&["run.json", "--delta", "90%"]), Some(0));
+    assert_eq!(code(&["run.json", "--fail-if", "slower", "--delta", "90%"]), Some(1));
+    assert_eq!(code(&["run.json", "--fail-if", "undecided", "--delta", "90%"]), Some(3));
+    let (mut run, _) = fixtures::measured();
+    run.trials.retain(|trial| trial.status == Status::Done);
+    std::fs::write(directory.path().join("whole.json"), serde_json::to_vec(&run).unwrap()).unwrap();
+    assert_eq!(code(&["whole.json", "--fail-if", "slower", "--delta", "90%"]), Some(0));
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::source::Source;
 use crate::cli::Failure;
-use crate::cli::compare::{FailIf, Failures};
+use crate::cli::compare::Failures;
 use crate::cli::database::Database;
+use crate::cli::fail_if::FailIf;
 use crate::experiment::{CommandLine, EngineChoice, Experiment, ExperimentErrors, target_key, tool_keys};
 use crate::report::Format;
 

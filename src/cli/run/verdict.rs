@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use super::Args;
 use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
-use crate::cli::compare::{check_primary, fail_if};
+use crate::cli::compare::check_primary;
 use crate::cli::database::wrong;
+use crate::cli::fail_if::{fail_if, not_comparable};
 use crate::cli::output::Output;
 use crate::cli::report::{judge, write};
-use crate::record::{FailureKind, Run, RunState, SoFar, Status, Trial};
+use crate::record::{FailureKind, FailureRule, Run, RunState, SoFar, Status, Trial};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
@@ -54,7 +55,7 @@ pub(super) fn primary_is_known(run: &Run) -> Result<(), Failure> {
     check_primary(run.design.primary.as_deref(), &run.metrics)
 }
 
-/// 3 when `--fail-if` holds, 1 when a trial failed for good, else 0.
+/// 1 when a trial failed for good, 3 when `--fail-if` holds, 1 when arms are not comparable, else 0.
 ///
 /// # Errors
 /// A [`Failure`] with exit code 1.
@@ -63,16 +64,21 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
         let id = run.id.unwrap_or_default();
         let db = super::session::database_flag(args);
         let what = wrong_data(run);
-        let what = what.unwrap_or_else(|| "some trials failed; their rounds do not count".to_owned());
+        let what = what.unwrap_or_else(|| {
+            let said = match run.design.failures {
+                FailureRule::Compare => "some trials failed; their rounds do not count",
+                FailureRule::Worst => "some trials failed",
+            };
+            said.to_owned()
+        });
         return Err(Failure::tool(what)
             .hint(format!("assay show {id}{db} has their commands and last output{}", once_mended(run, &db)))
             .into());
     }
-    let mut primary = analysis.comparisons.iter().filter(|c| c.role == Role::Primary);
-    if primary.any(|c| c.verdict == Verdict::NotComparable) {
+    if let Some(failure) = not_comparable(args.fail_if, analysis) {
         let id = run.id.unwrap_or_default();
         let db = super::session::database_flag(args);
-        return Err(Failure::tool("the arms are not comparable: one of them failed more often")
+        return Err(failure
             .hint(format!(
                 "assay show {id}{db} has the failed trials; assay report {id}{db} --failures worst counts each as \
                  worse than any value"

@@ -1,0 +1,81 @@
+//! `--fail-if`: which verdict makes a command exit with 3.
+//!
+//! Enters: the condition and an [`Analysis`]. Leaves: the exit code. It judges nothing.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::Failure;
+use crate::analyse::{Analysis, Comparison, Role, Verdict};
+use crate::record::SoFar;
+use crate::report;
+
+/// What makes `--fail-if` exit with 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum FailIf {
+    /// A row that decides is slower.
+    Slower,
+    /// A row that decides is slower or faster.
+    Changed,
+    /// A row that decides could not be decided.
+    Undecided,
+}
+
+impl FailIf {
+    /// Whether it holds for any row's primary metric. Where nothing could be compared nothing was decided.
+    pub(super) fn holds(self, analysis: &Analysis) -> bool {
+        let mut primary = primary(analysis).peekable();
+        match primary.peek() {
+            None => self == FailIf::Undecided,
+            Some(_) => primary.any(|comparison| self.holds_for(&comparison.verdict)),
+        }
+    }
+
+    fn holds_for(self, verdict: &Verdict) -> bool {
+        match self {
+            FailIf::Slower => *verdict == Verdict::Slower,
+            FailIf::Changed => matches!(verdict, Verdict::Slower | Verdict::Faster),
+            FailIf::Undecided => matches!(
+                verdict,
+                Verdict::NotComparable
+                    | Verdict::Undecided { .. }
+                    | Verdict::TooFew { .. }
+                    | Verdict::NotMeasured(_)
+            ),
+        }
+    }
+}
+
+fn primary(analysis: &Analysis) -> impl Iterator<Item = &Comparison> {
+    analysis.comparisons.iter().filter(|comparison| comparison.role == Role::Primary)
+}
+
+/// A [`Failure`] with exit code 1 where a row that decides has no verdict because its arms failed unequally. What holds of `condition`
+/// is said before it.
+pub(super) fn not_comparable(condition: Option<FailIf>, analysis: &Analysis) -> Option<Failure> {
+    if condition.is_some_and(|condition| condition.holds(analysis)) {
+        return None;
+    }
+    let found = primary(analysis).any(|comparison| comparison.verdict == Verdict::NotComparable);
+    found.then(|| Failure::tool("the arms are not comparable: one of them failed more often"))
+}
+
+/// 3 when the condition holds, else 0. Where rounds are missing, why it does not hold is said.
+///
+/// # Errors
+/// A [`Failure`] with exit code 1 where a condition is asked of arms that are not comparable; a terminal that cannot be written to.
+pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow::Result<ExitCode> {
+    let Some(asked) = condition else { return Ok(ExitCode::SUCCESS) };
+    if asked.holds(analysis) {
+        return Ok(ExitCode::from(3));
+    }
+    if let Some(failure) = not_comparable(condition, analysis) {
+        return Err(failure.hint("--failures worst counts each failed trial as worse than any value").into());
+    }
+    if let Some(SoFar { rounds, of }) = analysis.so_far() {
+        let why = "there is no verdict before the last, and --fail-if asks for one";
+        let text = format!("assay: {rounds} of {of} rounds so far: {why}");
+        writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
