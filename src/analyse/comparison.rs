@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Direction, LatencyKind, Metric, SoFar};
+use crate::units::Better;
 
 /// A row of the result: the levels of the factors that are not compared, and the job or group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,10 +28,16 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The interval excludes 0 on the good side.
-    Faster,
-    /// The interval excludes 0 on the bad side.
-    Slower,
+    /// The interval excludes 0 on the good side and reaches out of the band (−δ, δ).
+    Faster {
+        /// All of it lies beyond δ; otherwise the difference may be less than δ.
+        beyond_delta: bool,
+    },
+    /// The same on the bad side.
+    Slower {
+        /// All of it lies beyond δ; otherwise the difference may be less than δ.
+        beyond_delta: bool,
+    },
     /// The interval lies inside (−δ, δ).
     NoDifference {
         /// It also excludes 0: real, but below δ.
@@ -336,6 +343,19 @@ impl Analysis {
 }
 
 impl Comparison {
+    /// Whether the candidate is better, where a difference is claimed, whatever its size; `None`: none is.
+    #[must_use]
+    pub fn is_better(&self) -> Option<bool> {
+        match self.verdict {
+            Verdict::Faster { .. } => Some(true),
+            Verdict::Slower { .. } => Some(false),
+            Verdict::NoDifference { real_but_below_delta: true } => {
+                self.effect.map(|effect| (effect.estimate > 0.0) == (self.metric.better == Better::Higher))
+            }
+            _ => None,
+        }
+    }
+
     /// How far it is, while it has no verdict because rounds are missing.
     #[must_use]
     pub fn so_far(&self) -> Option<SoFar> {

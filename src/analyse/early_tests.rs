@@ -36,7 +36,7 @@ fn before_the_last_round_no_metric_has_a_verdict_or_a_p() {
         assert!(!decided(&run, &Options::default()));
     }
     let whole = run_of(&Made { effect: 0.5, ..fixed(10) }, 10);
-    assert_eq!((verdicts(&whole)[0].clone(), whole.so_far()), (Verdict::Faster, None));
+    assert_eq!((verdicts(&whole)[0].clone(), whole.so_far()), (Verdict::Faster { beyond_delta: true }, None));
     assert!(decided(&whole, &Options::default()));
 }
 
@@ -45,8 +45,14 @@ fn whoever_looks_each_round_and_stops_claims_no_more() {
     let runs = 60;
     let claims = |n| {
         let made = |seed| Made { effect: 0.0, cv: 0.05, seed, ..fixed(30) };
-        let claimed =
-            |v: &Verdict| matches!(v, Verdict::Faster | Verdict::Slower | Verdict::NoDifference { .. });
+        let claimed = |v: &Verdict| {
+            matches!(
+                v,
+                Verdict::Faster { beyond_delta: true }
+                    | Verdict::Slower { beyond_delta: true }
+                    | Verdict::NoDifference { .. }
+            )
+        };
         (0..runs).filter(|seed| claimed(&verdicts(&run_of(&made(*seed), n))[0])).count()
     };
     assert_eq!([5, 17, 29].map(claims), [0; 3], "it was 23.4 % over all looks of 30 rounds");
@@ -58,7 +64,7 @@ fn whoever_looks_each_round_and_stops_claims_no_more() {
 fn a_sequential_run_has_its_verdict_at_any_look() {
     let mut run = run_of(&Made::default(), 5);
     run.state = RunState::Interrupted;
-    assert_eq!((verdicts(&run)[0].clone(), run.so_far()), (Verdict::Faster, None));
+    assert_eq!((verdicts(&run)[0].clone(), run.so_far()), (Verdict::Faster { beyond_delta: true }, None));
 }
 
 #[test]
@@ -74,7 +80,10 @@ fn a_round_counts_when_its_last_trial_has_ended() {
     assert_eq!(verdicts(&tried_again)[0], Verdict::SoFar { rounds: 5, of: 6 });
     // The second attempt is the last: the round is over, with no difference.
     tried_again.trials.last_mut().unwrap().attempt = 1;
-    assert_eq!((verdicts(&tried_again)[0].clone(), primary_n(&tried_again)), (Verdict::Faster, 5));
+    assert_eq!(
+        (verdicts(&tried_again)[0].clone(), primary_n(&tried_again)),
+        (Verdict::Faster { beyond_delta: true }, 5)
+    );
 }
 
 fn primary_n(run: &Run) -> usize {
@@ -88,14 +97,17 @@ fn rounds_thrown_out_are_not_there_until_nobody_makes_up() {
     assert_eq!(verdicts(&run)[0], Verdict::SoFar { rounds: 5, of: 6 });
     let mut made_up_for = run_of(&fixed(6), 7);
     exclude(&mut made_up_for, 2..3);
-    assert_eq!((verdicts(&made_up_for)[0].clone(), primary_n(&made_up_for)), (Verdict::Faster, 6));
+    assert_eq!(
+        (verdicts(&made_up_for)[0].clone(), primary_n(&made_up_for)),
+        (Verdict::Faster { beyond_delta: true }, 6)
+    );
     let mut nearly = run_of(&fixed(6), 11);
     exclude(&mut nearly, 0..6);
     assert_eq!(verdicts(&nearly)[0], Verdict::SoFar { rounds: 5, of: 6 });
     // Twice as many as were asked for is where a run ends.
     let mut over = run_of(&fixed(6), 12);
     exclude(&mut over, 0..7);
-    assert_eq!((verdicts(&over)[0].clone(), primary_n(&over)), (Verdict::Faster, 5));
+    assert_eq!((verdicts(&over)[0].clone(), primary_n(&over)), (Verdict::Faster { beyond_delta: true }, 5));
 }
 
 #[test]

@@ -87,6 +87,6 @@ pub fn claims_a_difference(run: &Run) -> bool {
 }
 
 fn any_claim(comparisons: &[Comparison]) -> bool {
-    let claims = |c: &&Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
+    let claims = |c: &&Comparison| matches!(c.verdict, Verdict::Faster { .. } | Verdict::Slower { .. });
     comparisons.iter().filter(|c| c.role == Role::Primary).any(|c| claims(&c))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::comparison::Role;
 use super::draft::{Case, Setting};
-use super::failing::stands;
+use super::failing::what_stands;
 use super::layout::Layout;
 use super::options::Options;
 use super::paired::latest_look;
@@ -69,7 +69,10 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
         let failures = setting.failures(case).filter(|counts| counts.are_unequal());
         match failures.filter(|_| rule == FailureRule::Compare) {
             None => true,
-            Some(counts) => stands(&counts, stop.alpha, &found, || claim(&setting.strict_with_worst(), case)),
+            Some(counts) => {
+                let with_worst = || claim(&setting.strict_with_worst(), case);
+                what_stands(&counts, stop.alpha, found, with_worst).is_some()
+            }
         }
     };
     let mut decided = 0;

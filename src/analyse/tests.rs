@@ -19,7 +19,10 @@ fn fixed(rounds: u32) -> StopRule {
 fn a_clear_gain_is_claimed_at_the_first_look() {
     let run = run_of(&Made::default(), 4);
     let found = primary(&run);
-    assert_eq!((&found.verdict, found.method, found.n), (&Verdict::Faster, Method::SequentialT, 4));
+    assert_eq!(
+        (&found.verdict, found.method, found.n),
+        (&Verdict::Faster { beyond_delta: false }, Method::SequentialT, 4)
+    );
     let effect = found.effect.unwrap();
     assert!((effect.estimate - 0.1).abs() < 0.02 && effect.low > 0.0, "{effect:?}");
     assert!(found.caveats.contains(&Caveat::StoppedEarly));
@@ -32,7 +35,10 @@ fn lower_is_better_turns_the_words_and_not_the_numbers() {
     let analysis =
         analyse(&run, &Options { primary: Some("write.clat_ns.p99".to_owned()), ..Options::default() });
     let found = &analysis.comparisons[0];
-    assert_eq!((found.verdict.clone(), found.method), (Verdict::Faster, Method::FixedSignedRank));
+    assert_eq!(
+        (found.verdict.clone(), found.method),
+        (Verdict::Faster { beyond_delta: true }, Method::FixedSignedRank)
+    );
     assert!((found.effect.unwrap().estimate - (1.0 / 1.1 - 1.0)).abs() < 0.015, "{:?}", found.effect);
 }
 
@@ -66,7 +72,10 @@ fn exploratory_metrics_wait_for_benjamini_hochberg() {
     let names: Vec<&str> = analysis.comparisons.iter().map(|c| c.metric.name.as_str()).collect();
     assert_eq!(names, ["write.bw", "write.iops", "write.clat_ns.p99"], "the constant count is left out");
     for exploratory in &analysis.comparisons[1..] {
-        assert_eq!((exploratory.role, &exploratory.verdict), (Role::Exploratory, &Verdict::Faster));
+        assert_eq!(
+            (exploratory.role, &exploratory.verdict),
+            (Role::Exploratory, &Verdict::Faster { beyond_delta: true })
+        );
         assert!(exploratory.p_adjusted.unwrap() >= exploratory.p.unwrap());
     }
     let all = analyse(&run_of(&Made::default(), 10), &Options { all_metrics: true, ..Options::default() });
@@ -109,9 +118,25 @@ fn six_rounds_claim_what_five_rounds_claim() {
         run.metrics[..metrics as usize].iter_mut().for_each(|metric| metric.job = "job0".to_owned());
         let comparisons = analyse(&run, &Options::default()).comparisons;
         let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
-        let faster = primary.filter(|c| c.verdict == Verdict::Faster).count();
+        let faster = primary.filter(|c| matches!(c.verdict, Verdict::Faster { .. })).count();
         assert_eq!(faster, 12, "{rounds} rounds");
     }
+}
+
+#[test]
+fn a_difference_below_delta_is_not_called_one_beyond_it() {
+    let (mut any, mut beyond) = (0, 0);
+    let options = Options { metrics: vec!["write.bw".to_owned()], ..Options::default() };
+    for seed in 0..200 {
+        // A true 1 % at δ = 2 %, and noise in which 30 rounds mostly see it.
+        let made = Made { effect: -0.01, cv: 0.015, stop: fixed(30), seed, ..Made::default() };
+        let found = analyse(&run_of(&made, 30), &options).comparisons.remove(0);
+        any += u32::from(found.is_better() == Some(false));
+        beyond += u32::from(found.verdict == Verdict::Slower { beyond_delta: true });
+        assert_eq!(found.is_better().is_some(), found.effect.is_some_and(|e| e.low > 0.0 || e.high < 0.0));
+    }
+    println!("of 200 runs {any} slower, {beyond} by more than δ");
+    assert!(any >= 100 && beyond <= 5, "{any} {beyond}");
 }
 
 #[test]
@@ -133,7 +158,10 @@ fn unpaired_results_go_through_mann_whitney() {
     let made = Made { paired: false, ..Made::default() };
     let analysis = analyse(&run_of(&made, 6), &Options::default());
     let found = &analysis.comparisons[0];
-    assert_eq!((&found.verdict, found.method, found.n), (&Verdict::Faster, Method::MannWhitney, 6));
+    assert_eq!(
+        (&found.verdict, found.method, found.n),
+        (&Verdict::Faster { beyond_delta: true }, Method::MannWhitney, 6)
+    );
     assert!((found.p.unwrap() - 2.0 / 924.0).abs() < 1e-12);
     assert_eq!(analysis.caveats, [Caveat::Interleaved]);
     assert_eq!(primary(&run_of(&made, 3)).verdict, Verdict::TooFew { n: 3 });
@@ -202,7 +230,11 @@ fn a_table_with_holes_compares_what_is_there() {
         let primary = analysis.comparisons.into_iter().filter(|c| c.role == Role::Primary);
         primary.map(|c| (c.candidate.arm, c.verdict)).collect::<Vec<_>>()
     };
-    assert_eq!(compared(&run), [("1".to_owned(), Verdict::Faster)], "nobody measured arm 2 in this row");
+    assert_eq!(
+        compared(&run),
+        [("1".to_owned(), Verdict::Faster { beyond_delta: true })],
+        "nobody measured arm 2 in this row"
+    );
     run.cells[1].levels = vec![0];
     run.cells.truncate(1);
     run.trials.retain(|trial| trial.cell == 0);
@@ -298,8 +330,8 @@ proptest! {
         prop_assert!((a.low.ln_1p() + b.high.ln_1p()).abs() < 1e-9);
         prop_assert!(a.low <= a.estimate && a.estimate <= a.high);
         let mirrored = match there.verdict {
-            Verdict::Faster => Verdict::Slower,
-            Verdict::Slower => Verdict::Faster,
+            Verdict::Faster { beyond_delta } => Verdict::Slower { beyond_delta },
+            Verdict::Slower { beyond_delta } => Verdict::Faster { beyond_delta },
             other => other,
         };
         prop_assert_eq!(back.verdict, mirrored);

@@ -5,7 +5,7 @@
 
 use super::comparison::{Caveat, Comparison, FailureCounts, Method, Role, Verdict};
 use super::draft::{Draft, EXPLORATORY_Q};
-use super::failing::{SHARE_OF_ALPHA, stands};
+use super::failing::{SHARE_OF_ALPHA, what_stands};
 use crate::record::{SoFar, StopRule};
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::stats::{Estimate, benjamini_hochberg, holm};
@@ -64,8 +64,9 @@ fn conclude(draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         let family = if comparison.role == Role::Primary { primary as f64 } else { 1.0 };
         let allowed = sequential || worst.p.is_some_and(|p| p * family <= level * SHARE_OF_ALPHA);
         let with_worst = || worst.log.and_then(|log| verdict(log, delta, allowed, comparison.metric.better));
-        if !stands(&counts, stop.alpha, &comparison.verdict, with_worst) {
-            return not_comparable(comparison);
+        match what_stands(&counts, stop.alpha, comparison.verdict.clone(), with_worst) {
+            Some(verdict) => comparison.verdict = verdict,
+            None => return not_comparable(comparison),
         }
     }
     let decided = !matches!(comparison.verdict, Verdict::Undecided { .. });
@@ -92,7 +93,8 @@ pub(super) fn verdict(log: Estimate, delta: f64, claim_allowed: bool, better: Be
     }
     let more = log.low > 0.0;
     let good = more == (better == Better::Higher);
-    real.then_some(if good { Verdict::Faster } else { Verdict::Slower })
+    let beyond_delta = log.low > delta || log.high < -delta;
+    real.then_some(if good { Verdict::Faster { beyond_delta } } else { Verdict::Slower { beyond_delta } })
 }
 
 /// Undecided after `n`, with the rounds it would probably take: 14·(s_D/θ)² to claim what is seen, 20·(s_D/δ)²
@@ -130,16 +132,23 @@ mod tests {
     }
 
     #[test]
-    fn the_four_verdicts() {
+    fn an_interval_says_whether_and_by_how_much() {
         let of = |low, high| verdict(interval(low, high), 0.02, true, Better::Higher);
-        assert_eq!(of(0.01, 0.05), Some(Verdict::Faster));
-        assert_eq!(of(-0.05, -0.01), Some(Verdict::Slower));
+        let faster = |beyond_delta| Some(Verdict::Faster { beyond_delta });
+        let slower = |beyond_delta| Some(Verdict::Slower { beyond_delta });
+        assert_eq!((of(0.021, 0.05), of(-0.05, -0.021)), (faster(true), slower(true)));
+        assert_eq!((of(0.01, 0.05), of(-0.05, -0.01)), (faster(false), slower(false)));
+        assert_eq!(
+            (of(0.02, 0.05), of(-0.05, -0.02)),
+            (faster(false), slower(false)),
+            "δ itself is not beyond"
+        );
         assert_eq!(of(-0.01, 0.015), Some(Verdict::NoDifference { real_but_below_delta: false }));
         assert_eq!(of(0.005, 0.015), Some(Verdict::NoDifference { real_but_below_delta: true }));
         assert_eq!(of(-0.01, 0.03), None);
         assert_eq!(of(0.0, 0.03), None, "an interval that touches 0 claims nothing");
-        assert_eq!(verdict(interval(0.01, 0.05), 0.02, false, Better::Higher), None);
-        assert_eq!(verdict(interval(0.01, 0.05), 0.02, true, Better::Lower), Some(Verdict::Slower));
+        assert_eq!(verdict(interval(0.03, 0.05), 0.02, false, Better::Higher), None);
+        assert_eq!(verdict(interval(0.03, 0.05), 0.02, true, Better::Lower), slower(true));
     }
 
     #[test]

@@ -13,11 +13,17 @@ use crate::report;
 /// What makes `--fail-if` exit with 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum FailIf {
-    /// A row that decides is slower.
+    /// A row that decides is slower by more than delta
     Slower,
-    /// A row that decides is slower or faster.
+    /// A row that decides is slower, by however little
+    #[value(name = "slower:any")]
+    SlowerAny,
+    /// A row that decides is slower or faster by more than delta
     Changed,
-    /// A row that decides could not be decided.
+    /// A row that decides is slower or faster, by however little
+    #[value(name = "changed:any")]
+    ChangedAny,
+    /// A row that decides could not be decided
     Undecided,
 }
 
@@ -27,14 +33,22 @@ impl FailIf {
         let mut primary = primary(analysis).peekable();
         match primary.peek() {
             None => self == FailIf::Undecided,
-            Some(_) => primary.any(|comparison| self.holds_for(&comparison.verdict)),
+            Some(_) => primary.any(|comparison| self.holds_for(comparison)),
         }
     }
 
-    fn holds_for(self, verdict: &Verdict) -> bool {
+    fn holds_for(self, comparison: &Comparison) -> bool {
+        let verdict = &comparison.verdict;
         match self {
-            FailIf::Slower => *verdict == Verdict::Slower,
-            FailIf::Changed => matches!(verdict, Verdict::Slower | Verdict::Faster),
+            FailIf::Slower => matches!(verdict, Verdict::Slower { beyond_delta: true }),
+            FailIf::SlowerAny => comparison.is_better() == Some(false),
+            FailIf::Changed => {
+                matches!(
+                    verdict,
+                    Verdict::Slower { beyond_delta: true } | Verdict::Faster { beyond_delta: true }
+                )
+            }
+            FailIf::ChangedAny => comparison.is_better().is_some(),
             FailIf::Undecided => matches!(
                 verdict,
                 Verdict::NotComparable

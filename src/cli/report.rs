@@ -73,7 +73,8 @@ pub struct Args {
     /// What failed trials mean: their numbers are compared, or each is worse than any value [default: the run's own]
     #[arg(long, value_name = "RULE")]
     failures: Option<Failures>,
-    /// Exit with 3 when a row that decides is slower, changed (slower or faster), or undecided
+    /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
+    /// (by however little), or undecided
     #[arg(long, value_name = "VERDICT")]
     fail_if: Option<FailIf>,
     #[command(flatten)]

@@ -313,7 +313,7 @@ fn died(
     let killed = matches!(&status, Some(Ok(status)) if status.signal() == Some(libc::SIGKILL));
     let killed = killed && memory_sufficed;
     let reply = dead(&format!("the agent {}", how_it_ended(status)), errors);
-    if killed { reply.from_outside() } else { reply }
+    if killed { reply.caused_outside() } else { reply }
 }
 
 fn how_it_ended(status: Option<std::io::Result<ExitStatus>>) -> String {

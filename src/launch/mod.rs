@@ -98,7 +98,7 @@ impl Reply {
     }
 
     /// The same failure as one that is certainly not the trial's own.
-    fn from_outside(mut self) -> Reply {
+    fn caused_outside(mut self) -> Reply {
         if let Answer::Failed { kind, .. } = &mut self.answer {
             *kind = FailureKind::Outside;
         }

@@ -102,8 +102,10 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
 /// The verdict as one word without blanks, with the rounds of an undecided one.
 fn verdict(verdict: &Verdict) -> (&'static str, Option<u32>, Option<u32>) {
     match verdict {
-        Verdict::Faster => ("faster", None, None),
-        Verdict::Slower => ("slower", None, None),
+        Verdict::Faster { beyond_delta: true } => ("faster_beyond_delta", None, None),
+        Verdict::Faster { beyond_delta: false } => ("faster_maybe_below_delta", None, None),
+        Verdict::Slower { beyond_delta: true } => ("slower_beyond_delta", None, None),
+        Verdict::Slower { beyond_delta: false } => ("slower_maybe_below_delta", None, None),
         Verdict::NoDifference { real_but_below_delta: false } => ("no_difference", None, None),
         Verdict::NoDifference { real_but_below_delta: true } => ("real_but_below_delta", None, None),
         Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {

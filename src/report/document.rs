@@ -10,7 +10,9 @@ use super::footnotes::{Footnotes, caveat_text};
 use super::format::Options;
 use super::table::{self, Table};
 use super::trial_notes::trial_notes;
-use super::words::{NBSP, Names, Tone, plain_percent, refused, row_label, sentence, tone, verdict_word};
+use super::words::{
+    COUNTED, NBSP, Names, Tone, counted_as, plain_percent, refused, row_label, sentence, tone, verdict_word,
+};
 use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, SoFar, Source};
 use crate::units::pretty_duration;
@@ -314,31 +316,12 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
     if primary.len() < 4 {
         return None;
     }
-    let words = [
-        "faster",
-        "slower",
-        "without difference",
-        "undecided",
-        "not comparable",
-        "so far",
-        "with too few repeats",
-        "not measured",
-    ];
-    let mut counts = [0usize; 8];
+    let mut counts = [0usize; COUNTED.len()];
     for comparison in primary {
-        counts[match comparison.verdict {
-            Verdict::Faster => 0,
-            Verdict::Slower => 1,
-            Verdict::NoDifference { .. } => 2,
-            Verdict::Undecided { .. } => 3,
-            Verdict::NotComparable => 4,
-            Verdict::SoFar { .. } => 5,
-            Verdict::TooFew { .. } => 6,
-            Verdict::NotMeasured(_) => 7,
-        }] += 1;
+        counts[counted_as(&comparison.verdict)] += 1;
     }
     let parts: Vec<String> =
-        counts.iter().zip(words).filter(|(n, _)| **n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+        counts.iter().zip(COUNTED).filter(|(n, _)| **n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     Some(format!("{} comparisons: {}", primary.len(), parts.join(", ")))
 }
 

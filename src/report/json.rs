@@ -10,7 +10,7 @@ use crate::analyse::Analysis;
 use crate::record::{Cell, Design, HostFacts, Metric, RunState, Source};
 
 /// Version of this form. Fields may be added under the same number; a change of meaning raises it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Report<'a> {

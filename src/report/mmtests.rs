@@ -6,7 +6,7 @@
 use super::document::{Document, group, shown};
 use super::layout::{left, printable, right, shorten, width, wrap};
 use super::page::Page;
-use super::words::{direction, is_real, so_far, unit_words};
+use super::words::{direction, is_beyond_delta, so_far, unit_words};
 use crate::analyse::{ArmSummary, Comparison, Role};
 use crate::record::SoFar;
 use crate::units::{Better, Scale};
@@ -123,7 +123,11 @@ fn gain_cell(comparison: &Comparison, mean_of: MeanOf) -> String {
     if !gain.is_finite() {
         return format!(" ({:>7} )", "-");
     }
-    if is_real(&comparison.verdict) { format!(" *{gain:>7.2}%*") } else { format!(" ({gain:>7.2}%)") }
+    match comparison.is_better() {
+        None => format!(" ({gain:>7.2}%)"),
+        Some(_) if is_beyond_delta(&comparison.verdict) => format!(" *{gain:>7.2}%!"),
+        Some(_) => format!(" *{gain:>7.2}%*"),
+    }
 }
 
 /// Two lines above the columns: the factor and the level, or for bare labels what comes before and after the
@@ -175,6 +179,12 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
         let text = format!(
             "*  assay's own test: exact Mann-Whitney U, adjusted over the rows by Holm, level {alpha}"
         );
+        page.words(out, &text, "", "   ");
+    }
+    if document.analysis.comparisons.iter().any(|c| is_beyond_delta(&c.verdict)) {
+        let delta = super::words::plain_percent(document.analysis.delta);
+        let text =
+            format!("!  all of that interval lies beyond {delta} (delta): a difference larger than that");
         page.words(out, &text, "", "   ");
     }
     if has(&[Method::ChangeOnly]) {

@@ -208,5 +208,5 @@ pub(super) fn exploratory(
 
 /// Whether an exploratory metric is worth a line without `--all-metrics`: it differs clearly.
 pub(super) fn stands_out(comparison: &Comparison) -> bool {
-    matches!(comparison.verdict, Verdict::Faster | Verdict::Slower)
+    matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. })
 }

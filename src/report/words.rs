@@ -180,13 +180,17 @@ pub(super) fn shown_change(comparison: &Comparison) -> f64 {
     comparison.effect.map_or(comparison.mean_change.estimate, |effect| effect.estimate)
 }
 
-/// The judgement in at most 13 characters.
+/// The judgement in at most 14 characters.
 pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
     match (&comparison.verdict, comparison.role) {
-        (Verdict::Faster, Role::Primary) => "faster",
-        (Verdict::Slower, Role::Primary) => "slower",
-        (Verdict::Faster, Role::Exploratory) => "better",
-        (Verdict::Slower, Role::Exploratory) => "worse",
+        (Verdict::Faster { beyond_delta: true }, Role::Primary) => "faster by > δ",
+        (Verdict::Faster { beyond_delta: false }, Role::Primary) => "faster, < δ?",
+        (Verdict::Slower { beyond_delta: true }, Role::Primary) => "slower by > δ",
+        (Verdict::Slower { beyond_delta: false }, Role::Primary) => "slower, < δ?",
+        (Verdict::Faster { beyond_delta: true }, Role::Exploratory) => "better by > δ",
+        (Verdict::Faster { beyond_delta: false }, Role::Exploratory) => "better, < δ?",
+        (Verdict::Slower { beyond_delta: true }, Role::Exploratory) => "worse by > δ",
+        (Verdict::Slower { beyond_delta: false }, Role::Exploratory) => "worse, < δ?",
         (Verdict::NotComparable, _) => "not comparable",
         (Verdict::NoDifference { real_but_below_delta: false }, _) => "no difference",
         (Verdict::NoDifference { real_but_below_delta: true }, _) => "real, below δ",
@@ -207,8 +211,8 @@ pub(super) fn refused(comparison: &Comparison) -> bool {
 /// What a judgement means to the reader.
 pub(super) fn tone(verdict: &Verdict) -> Tone {
     match verdict {
-        Verdict::Faster => Tone::Better,
-        Verdict::Slower => Tone::Worse,
+        Verdict::Faster { .. } => Tone::Better,
+        Verdict::Slower { .. } => Tone::Worse,
         Verdict::NoDifference { .. } => Tone::Same,
         Verdict::NotComparable
         | Verdict::Undecided { .. }
@@ -218,12 +222,39 @@ pub(super) fn tone(verdict: &Verdict) -> Tone {
     }
 }
 
-/// Whether the interval excludes 0: what a star means.
-pub(super) fn is_real(verdict: &Verdict) -> bool {
-    matches!(
-        verdict,
-        Verdict::Faster | Verdict::Slower | Verdict::NoDifference { real_but_below_delta: true }
-    )
+/// Whether all of the interval lies beyond δ: the difference is larger than what matters.
+pub(super) fn is_beyond_delta(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Faster { beyond_delta: true } | Verdict::Slower { beyond_delta: true })
+}
+
+/// The verdicts in words for counting them, in the order in which they are counted.
+pub(super) const COUNTED: [&str; 10] = [
+    "faster by more than δ",
+    "faster, maybe by less",
+    "slower by more than δ",
+    "slower, maybe by less",
+    "without difference",
+    "undecided",
+    "not comparable",
+    "so far",
+    "with too few repeats",
+    "not measured",
+];
+
+/// The place of a verdict in [`COUNTED`].
+pub(super) fn counted_as(verdict: &Verdict) -> usize {
+    match verdict {
+        Verdict::Faster { beyond_delta: true } => 0,
+        Verdict::Faster { beyond_delta: false } => 1,
+        Verdict::Slower { beyond_delta: true } => 2,
+        Verdict::Slower { beyond_delta: false } => 3,
+        Verdict::NoDifference { .. } => 4,
+        Verdict::Undecided { .. } => 5,
+        Verdict::NotComparable => 6,
+        Verdict::SoFar { .. } => 7,
+        Verdict::TooFew { .. } => 8,
+        Verdict::NotMeasured(_) => 9,
+    }
 }
 
 /// `8 rounds`, or for results without rounds `8 and 5 repeats, p = 0.012`.
@@ -302,14 +333,18 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
     let below = plain_percent(delta);
     let paired = !matches!(comparison.method, Method::MannWhitney | Method::ChangeOnly);
     match &comparison.verdict {
-        Verdict::Faster => format!("{prefix}{cand} is faster than {base}: {change}, {evidence}"),
-        Verdict::Slower => format!("{prefix}{cand} is slower than {base}: {change}, {evidence}"),
         Verdict::NoDifference { real_but_below_delta: false } => {
             format!("{prefix}no difference beyond {below} between {cand} and {base}: {change}, {evidence}")
         }
-        Verdict::NoDifference { real_but_below_delta: true } => format!(
-            "{prefix}{cand} differs from {base}, but by less than {below} (real but below δ): {change}, {evidence}"
-        ),
+        Verdict::Faster { .. } | Verdict::Slower { .. } | Verdict::NoDifference { .. } => {
+            let how = if comparison.is_better() == Some(true) { "faster" } else { "slower" };
+            let by = match comparison.verdict {
+                Verdict::NoDifference { .. } => format!(", but by less than {below} (real but below δ)"),
+                _ if is_beyond_delta(&comparison.verdict) => format!(" by more than {below}"),
+                _ => format!(", maybe by less than {below}"),
+            };
+            format!("{prefix}{cand} is {how} than {base}{by}: {change}, {evidence}")
+        }
         Verdict::NotComparable => format!("{prefix}{cand} is not comparable with {base}"),
         // More rounds would show nothing: the two are the same.
         Verdict::Undecided { .. } if names.aa => {

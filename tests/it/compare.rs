@@ -79,6 +79,12 @@ fn verdicts_decide_the_exit_code_only_when_asked() {
     let worse = numbers(directory.path(), "worse", 0.10);
     let better = numbers(directory.path(), "better", -0.10);
     let few = write(directory.path(), "few", "100\n101\n");
+    // An interval from 0.99 % to 1.01 %: real, and below the 2 % that matter.
+    let little = numbers(directory.path(), "little", 0.01);
+    // Seven at +3 %, three at +1 %: the interval ends on either side of 2 %.
+    let maybe: Vec<String> =
+        (0..10).map(|i| format!("{}", if i < 7 { 103.0 } else { 101.0 } + f64::from(i) * 0.01)).collect();
+    let maybe = write(directory.path(), "maybe", maybe.join("\n"));
     for (candidate, condition, code) in [
         (&worse, "slower", 3),
         (&worse, "changed", 3),
@@ -86,12 +92,33 @@ fn verdicts_decide_the_exit_code_only_when_asked() {
         (&better, "slower", 0),
         (&better, "changed", 3),
         (&base, "changed", 0),
+        (&worse, "slower:any", 3),
+        (&better, "slower:any", 0),
+        (&better, "changed:any", 3),
+        (&maybe, "slower", 0),
+        (&maybe, "changed", 0),
+        (&maybe, "undecided", 0),
+        (&maybe, "slower:any", 3),
+        (&maybe, "changed:any", 3),
+        (&little, "slower", 0),
+        (&little, "slower:any", 3),
+        (&little, "changed:any", 3),
+        (&base, "changed:any", 0),
         (&few, "undecided", 3),
     ] {
         let answer = assay(&["compare", &base, candidate, "--fail-if", condition]);
         assert_eq!(answer.code, Some(code), "{candidate} {condition}: {}{}", answer.out, answer.err);
         assert!(!answer.out.is_empty());
         assert_eq!(assay(&["compare", &base, candidate]).code, Some(0));
+    }
+    for (candidate, words) in [
+        (&worse, "worse is slower than base by more than 2 %"),
+        (&maybe, "maybe is slower than base, maybe by less than 2 %"),
+        (&little, "little is slower than base, but by less than 2 % (real but below δ)"),
+        (&better, "better is faster than base by more than 2 %"),
+    ] {
+        let out = assay(&["compare", &base, candidate]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(out.contains(words), "{out}");
     }
     // Turned round, the slower one gains.
     let turned = assay(&["compare", &base, &worse, "--value", "score:higher", "--fail-if", "slower"]);
@@ -312,7 +339,7 @@ fn stored_runs_are_arms_and_one_alone_is_judged_again() {
     assert!(both.starts_with("row.arm,"), "{both}");
     assert!(rows[0].starts_with("baseline,,value,,lower,primary,old,run 2,10,10,"), "{both}");
     assert!(rows[1].starts_with("candidate,,value,,lower,primary,old,run 2,10,10,"), "{both}");
-    assert!(rows.iter().all(|row| row.contains(",slower,")), "{both}");
+    assert!(rows.iter().all(|row| row.contains(",slower_beyond_delta,")), "{both}");
     let again = ok(&["compare", "1", "--db", database, "--format", "csv"]);
     assert!(again.contains(",value,,lower,primary,baseline,candidate,10,10,"), "{again}");
     let unknown = assay(&["compare", "1", "9", "--db", database]);

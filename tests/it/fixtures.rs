@@ -161,14 +161,15 @@ pub(crate) fn comparison(
     });
     let delta = 1.02f64.ln();
     let good = if metric.better == Better::Higher { 1.0 } else { -1.0 };
+    let beyond_delta = mean_log.abs() - half > delta;
     let verdict = match effect {
         None if n < 4 => Verdict::TooFew { n },
         None => Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None },
         Some(_) if (mean_log - half) > -delta && (mean_log + half) < delta => {
             Verdict::NoDifference { real_but_below_delta: mean_log.abs() > half }
         }
-        Some(_) if mean_log.abs() > half && mean_log * good > 0.0 => Verdict::Faster,
-        Some(_) if mean_log.abs() > half => Verdict::Slower,
+        Some(_) if mean_log.abs() > half && mean_log * good > 0.0 => Verdict::Faster { beyond_delta },
+        Some(_) if mean_log.abs() > half => Verdict::Slower { beyond_delta },
         Some(_) => Verdict::Undecided {
             rounds_to_claim: Some((14.0 * (s / mean_log).powi(2)).ceil().min(9999.0) as u32),
             rounds_for_no_difference: Some((20.0 * (s / delta).powi(2)).ceil() as u32),

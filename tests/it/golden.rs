@@ -147,7 +147,7 @@ fn json_and_csv_read_back() {
         let json: serde_json::Value =
             serde_json::from_str(&report(&fixture, Format::Json, &Options::default())).unwrap();
         assert_eq!(json["format"], "assay-report");
-        assert_eq!(json["version"], 1);
+        assert_eq!(json["version"], 2);
         assert_eq!(json["analysis"]["comparisons"].as_array().unwrap().len(), fixture.1.comparisons.len());
         let csv = report(&fixture, Format::Csv, &Options::default());
         let mut reader = csv::Reader::from_reader(csv.as_bytes());

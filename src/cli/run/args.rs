@@ -112,7 +112,8 @@ pub struct Args {
     /// Format of the report on standard output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(super) format: Format,
-    /// Exit with 3 when a primary verdict is so
+    /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
+    /// (by however little), or undecided
     #[arg(long, value_name = "VERDICT")]
     pub(super) fail_if: Option<FailIf>,
     /// No progress, only failures and the report

@@ -225,8 +225,8 @@ fn look(run: &crate::record::Run) -> Looked {
     let comparisons = analyse::analyse(run, &Options::default()).comparisons;
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
     let rows = primary.clone().count();
-    let right = primary.clone().filter(|c| c.verdict == Verdict::Slower).count();
-    let wrong = primary.filter(|c| c.verdict == Verdict::Faster).count();
+    let right = primary.clone().filter(|c| matches!(c.verdict, Verdict::Slower { .. })).count();
+    let wrong = primary.filter(|c| matches!(c.verdict, Verdict::Faster { .. })).count();
     Looked { claimed: right + wrong > 0, right: right as f64 / rows as f64 }
 }
 

@@ -70,8 +70,8 @@ impl Model<'_> {
         let analysis = analyse::analyse(&run, &options);
         let primary = analysis.comparisons.into_iter().find(|c| c.role == Role::Primary);
         let verdict = primary.as_ref().map(|c| &c.verdict);
-        let right = verdict == Some(&Verdict::Slower);
-        let claimed = right || verdict == Some(&Verdict::Faster);
+        let right = matches!(verdict, Some(Verdict::Slower { .. }));
+        let claimed = right || matches!(verdict, Some(Verdict::Faster { .. }));
         let early = primary.filter(|c| right && c.caveats.contains(&Caveat::StoppedEarly));
         let beyond = early.and_then(|c| Some(c.effect?.estimate - self.effect));
         Replicate { claimed, right, rounds: round, beyond }

@@ -309,7 +309,7 @@ impl Launcher for Guests {
         }
         match self.asked(at, request, directory, cancelled) {
             Err(Ended::Dead(error)) if self.may_be_booted_again(&error, request.rehearsal) => {
-                of_ended(Ended::Dead(error)).map(Reply::from_outside)
+                of_ended(Ended::Dead(error)).map(Reply::caused_outside)
             }
             other => other.or_else(of_ended),
         }

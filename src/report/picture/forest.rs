@@ -58,7 +58,8 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> O
         Ok(())
     });
     let meaning = if so_far.is_empty() {
-        "an interval wholly inside it means no difference that matters, one that crosses the line at 0 is not proven"
+        "an interval wholly inside it means no difference that matters, one wholly outside a difference of more than δ, \
+         one that crosses the line at 0 is not proven"
     } else {
         "nothing is proven before the last round, wherever an interval lies"
     };

@@ -2,16 +2,17 @@ randwrite.fio: direct=1 against direct=0
 run 7 - 2026-03-01 12:00 UTC - 12 rounds - 96 trials - 16 min 38 s -
 engine native 0.1.0 - assay 0.1.0 - delta 2 %
 
-4 comparisons: 1 faster, 1 slower, 1 without difference, 1 undecided
-  bs=4k: direct=1 is slower than direct=0: write.bw -31.0 %
-    [-32.4, -29.5], 12 rounds [1]
+4 comparisons: 1 faster by more than delta, 1 slower by more than delta,
+1 without difference, 1 undecided
+  bs=4k: direct=1 is slower than direct=0 by more than 2 %: write.bw
+    -31.0 % [-32.4, -29.5], 12 rounds [1]
   bs=16k: no difference beyond 2 % between direct=1 and direct=0:
     write.bw +0.4 % [-0.5, +1.2], 12 rounds
   bs=64k: undecided whether direct=1 differs from direct=0: write.bw
     -1.3 % [-9.2, +7.2], 11 rounds; about 619 rounds would probably show
     that nothing differs beyond 2 % [2] [3]
-  bs=1m: direct=1 is faster than direct=0: write.bw +21.6 %
-    [+19.2, +24.1], 12 rounds [1]
+  bs=1m: direct=1 is faster than direct=0 by more than 2 %: write.bw
+    +21.6 % [+19.2, +24.1], 12 rounds [1]
 
 AVERAGES, direct=0
          READ            WRITE               CPU
