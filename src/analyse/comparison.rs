@@ -102,6 +102,8 @@ pub enum Method {
     SequentialT,
     /// Paired, sequential: Walsh interval with k_n.
     SequentialSignedRank,
+    /// Paired, `--anytime`: bets on the signs of D, valid at any number of looks.
+    Anytime,
     /// Paired, fixed number of rounds, 2^(1−n) ≤ α/(4m) for m comparisons: exact signed rank.
     FixedSignedRank,
     /// Paired, fixed number of rounds, fewer: t.
@@ -307,6 +309,8 @@ pub struct NoiseFloor {
     pub aa_runs: u32,
     /// How many of them claimed a difference.
     pub aa_claims: u32,
+    /// Chance of as many claims or more at 5 % a run (binomial).
+    pub aa_p: f64,
 }
 
 /// Everything the reports need of one run besides the run itself.

@@ -184,6 +184,7 @@ mod tests {
         delta: 0.02,
         alpha: 0.05,
         exact: false,
+        anytime: false,
         time_budget_s: None,
     };
 

@@ -3,6 +3,7 @@
 //! Enters: a [`Run`]. Leaves: an [`Analysis`]. It reads stored records only, so that an old run
 //! can be judged again with no device at hand; it must not know how a trial was executed or how a report looks.
 
+mod anytime;
 mod comparison;
 mod curves;
 mod draft;

@@ -17,7 +17,8 @@ use crate::stats::{binomial, descriptive};
 const VISIBLE: f64 = 3.8;
 
 /// What one A/A run found on its first primary metric (or the one `options` names); `None` when it holds fewer
-/// than four pairs, or not yet all its rounds. `aa_runs` and `aa_claims` count this run only; see [`aa_claims`].
+/// than four pairs, or not yet all its rounds. `aa_runs`, `aa_claims` and `aa_p` count this run only; see
+/// [`NoiseFloor::count_all`].
 #[must_use]
 pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
     if aa_run.so_far().is_some() {
@@ -47,15 +48,24 @@ pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
     let comparison = analysis.comparisons.iter().find(|c| c.role == Role::Primary)?;
     // Half the width on the log scale, as a ratio.
     let half_width = comparison.effect.map(|e| ((e.high.ln_1p() - e.low.ln_1p()) / 2.0).exp_m1())?;
+    let alone = AaClaims::of(1, u32::from(any_claim(&analysis.comparisons)));
     Some(NoiseFloor {
         run: aa_run.id,
         metric: comparison.metric.clone(),
         s_d,
         half_width,
         smallest_effect: (VISIBLE * s_d / f64::from(stop.max_rounds).sqrt()).exp_m1(),
-        aa_runs: 1,
-        aa_claims: u32::from(any_claim(&analysis.comparisons)),
+        aa_runs: alone.runs,
+        aa_claims: alone.claims,
+        aa_p: alone.p,
     })
+}
+
+impl NoiseFloor {
+    /// Takes the counts of all A/A runs there are in the place of this one's.
+    pub fn count_all(&mut self, claims: AaClaims) {
+        (self.aa_runs, self.aa_claims, self.aa_p) = (claims.runs, claims.claims, claims.p);
+    }
 }
 
 /// Claims among A/A runs.
@@ -77,7 +87,13 @@ pub fn aa_claims<'a>(runs: impl IntoIterator<Item = &'a Run>) -> AaClaims {
         counted += 1;
         claims += u32::from(claims_a_difference(run));
     }
-    AaClaims { runs: counted, claims, p: binomial::at_least(counted, claims, 0.05) }
+    AaClaims::of(counted, claims)
+}
+
+impl AaClaims {
+    fn of(runs: u32, claims: u32) -> AaClaims {
+        AaClaims { runs, claims, p: binomial::at_least(runs, claims, 0.05) }
+    }
 }
 
 /// Whether a run claims a difference on any primary comparison.

@@ -4,6 +4,7 @@
 //! ln(candidate/baseline) in the metric's own direction; the procedures are symmetric, so turning the sign so
 //! that larger is worse, as METHODOLOGY does, gives the same intervals mirrored.
 
+use super::anytime;
 use super::comparison::{Caveat, Method, Role};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::drift;
@@ -71,12 +72,16 @@ fn judged(setting: &Setting, case: &Case, pairs: &[(Point, Point)], worked: &[f6
     }
 }
 
-/// The latest look of a sequential run at a case.
-pub(super) fn latest_look(setting: &Setting, case: &Case) -> Option<Look> {
+/// The interval of a sequential run's latest look at a case.
+pub(super) fn latest_interval(setting: &Setting, case: &Case) -> Option<Estimate> {
     let (baseline, candidate) = setting.columns(case);
     let pairs = pairs(&baseline, &candidate);
     let worked = log_ratios(&pairs).filter(|worked| !worked.is_empty())?;
-    look_at(&boundary(setting), &judged(setting, case, &pairs, &worked))
+    let differences = judged(setting, case, &pairs, &worked);
+    if setting.stop.anytime {
+        return anytime::interval(setting, &differences);
+    }
+    look_at(&boundary(setting), &differences).map(|look| look.interval)
 }
 
 /// A look. Student's t has no value for a failed trial: with one among its differences it says nothing.
@@ -94,6 +99,9 @@ fn boundary(setting: &Setting) -> std::sync::Arc<Boundary> {
 }
 
 fn look(draft: &mut Draft, setting: &Setting, differences: &[f64]) {
+    if setting.stop.anytime {
+        return anytime::look(draft, setting, differences);
+    }
     draft.comparison.method = Method::SequentialSignedRank;
     let Some(look) = look_at(&boundary(setting), differences) else {
         draft.theta = Walsh::new(differences).map_or(f64::NAN, |walsh| walsh.hodges_lehmann());

@@ -10,7 +10,7 @@ use super::draft::{Case, Setting};
 use super::failing::what_stands;
 use super::layout::Layout;
 use super::options::Options;
-use super::paired::latest_look;
+use super::paired::latest_interval;
 use super::table::Table;
 use super::verdict::verdict;
 use crate::record::{FailureRule, Run};
@@ -61,8 +61,8 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     let family = layout.family();
     let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory: 0, rule };
     let claim = |setting: &Setting, case: &Case| {
-        let look = latest_look(setting, case)?;
-        verdict(look.interval, stop.delta.ln_1p(), true, run.metrics[case.metric as usize].better)
+        let interval = latest_interval(setting, case)?;
+        verdict(interval, stop.delta.ln_1p(), true, run.metrics[case.metric as usize].better)
     };
     let is_decided = |case: &Case| {
         let Some(found) = claim(&setting, case) else { return false };

@@ -51,7 +51,8 @@ fn conclude(draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         return comparison;
     }
     let level = if comparison.role == Role::Primary { stop.alpha } else { EXPLORATORY_Q };
-    let sequential = matches!(comparison.method, Method::SequentialT | Method::SequentialSignedRank);
+    let sequential =
+        matches!(comparison.method, Method::SequentialT | Method::SequentialSignedRank | Method::Anytime);
     let claim_allowed = sequential || comparison.p_adjusted.is_some_and(|p| p <= level);
     let delta = stop.delta.ln_1p();
     comparison.verdict = match draft.log {

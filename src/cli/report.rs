@@ -122,6 +122,9 @@ pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>)
     let mut analysis = analyse::analyse(run, wishes);
     if run.aa {
         analysis.noise_floor = analyse::noise_floor(run, wishes);
+        if let Some((floor, store)) = analysis.noise_floor.as_mut().zip(store) {
+            floor.count_all(analyse::aa_claims(&aa_runs(store)));
+        }
     } else if run.source == Source::Measured {
         let primary = analysis.comparisons.iter().find(|c| c.role == analyse::Role::Primary);
         let metric = primary.map(|comparison| comparison.metric.name.clone());
@@ -152,20 +155,21 @@ pub(super) fn write(
 
 /// The noise floor of the latest A/A run of the same host and job; what cannot be read is not one.
 fn noise_floor(run: &Run, store: &Store, metric: &str) -> Option<NoiseFloor> {
-    let summaries: Vec<RunSummary> = store.list().ok()?.into_iter().filter(|summary| summary.aa).collect();
-    let runs: Vec<Run> = summaries
-        .iter()
-        .rev()
-        .take(MOST_AA_RUNS)
-        .filter_map(|summary| store.load_run(summary.id).ok())
-        .collect();
+    let runs = aa_runs(store);
     let wishes = analyse::Options { primary: Some(metric.to_owned()), ..analyse::Options::default() };
     let same = runs.iter().filter(|aa| same_host_and_job(run, aa));
     let mut floor =
         same.filter_map(|aa| analyse::noise_floor(aa, &wishes)).find(|f| f.metric.name == metric)?;
-    let claims = analyse::aa_claims(&runs);
-    (floor.aa_runs, floor.aa_claims) = (claims.runs, claims.claims);
+    floor.count_all(analyse::aa_claims(&runs));
     Some(floor)
+}
+
+/// The A/A runs of a store, the latest first; what cannot be read is left out.
+fn aa_runs(store: &Store) -> Vec<Run> {
+    let summaries: Vec<RunSummary> =
+        store.list().unwrap_or_default().into_iter().filter(|summary| summary.aa).collect();
+    let latest = summaries.iter().rev().take(MOST_AA_RUNS);
+    latest.filter_map(|summary| store.load_run(summary.id).ok()).collect()
 }
 
 fn same_host_and_job(run: &Run, aa: &Run) -> bool {

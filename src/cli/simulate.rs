@@ -4,6 +4,7 @@
 //! Nothing is re-implemented: a replicate's order is that of [`crate::plan`], it grows by a round until
 //! [`crate::analyse::decided`] says stop, and its verdict is [`crate::analyse::analyse`]'s.
 
+mod anytime;
 mod few_rounds;
 mod model;
 
@@ -11,6 +12,7 @@ use std::fmt::Write as Text;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anytime::Anytime;
 use few_rounds::FewRounds;
 use model::Model;
 
@@ -58,8 +60,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     out.write_all(table(&columns).as_bytes())?;
     let few = FewRounds::simulate(args)?;
     write!(out, "\n{}", few.tables())?;
+    let anytime = Anytime::simulate(args)?;
+    write!(out, "\n{}", anytime.tables())?;
     let mut off = deviations(&columns);
     off.extend(few.broken());
+    off.extend(anytime.broken());
     for line in &off {
         writeln!(out, "off: {line}")?;
     }

@@ -50,6 +50,13 @@ impl Check<'_> {
             }
         }
         stop.exact = written.exact;
+        if let Some(place) = &written.anytime {
+            stop.anytime = true;
+            if stop.rounds.is_some() || stop.exact {
+                let other = if stop.exact { "exact" } else { "a fixed number of rounds" };
+                self.mistake(place, format!("anytime and {other} exclude each other; leave one out"));
+            }
+        }
         stop.time_budget_s = written.time_budget.as_ref().and_then(|text| self.seconds(text));
         stop
     }

@@ -46,7 +46,7 @@ const TOP: &[&str] = &[
 ];
 /// What `[quick]` may hold: all but the last two.
 const QUICK: &[&str] = TOP.split_at(TOP.len() - 2).0;
-const STOP: &[&str] = &["max_rounds", "rounds", "delta", "alpha", "exact", "time_budget"];
+const STOP: &[&str] = &["max_rounds", "rounds", "delta", "alpha", "exact", "anytime", "time_budget"];
 const FACTOR: &[&str] = &["name", "levels", "level"];
 const LEVEL: &[&str] = &["label", "set"];
 const METRIC: &[&str] = &["name", "regex", "unit", "better"];
@@ -224,6 +224,10 @@ impl File<'_> {
                 "delta" => written.delta = reader.scalar(key, item),
                 "alpha" => written.alpha = reader.scalar(key, item),
                 "exact" => written.exact = reader.truth(key, item).unwrap_or(false),
+                "anytime" => {
+                    let wanted = reader.truth(key, item) == Some(true);
+                    written.anytime = wanted.then(|| reader.place(at.start));
+                }
                 "time_budget" => written.time_budget = reader.scalar(key, item),
                 _ => reader.unknown_key(key, &at, "[stop]", STOP),
             }

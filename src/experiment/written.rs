@@ -34,6 +34,8 @@ pub struct CommandLine {
     pub alpha: Option<String>,
     /// `--exact`.
     pub exact: bool,
+    /// `--anytime`.
+    pub anytime: bool,
     /// `--time-budget`, e.g. `10m`.
     pub time_budget: Option<String>,
     /// `--timeout` of one trial.
@@ -93,6 +95,8 @@ pub(super) struct Written {
     pub(super) delta: Option<Placed<String>>,
     pub(super) alpha: Option<Placed<String>>,
     pub(super) exact: bool,
+    /// Where it is asked for.
+    pub(super) anytime: Option<Place>,
     pub(super) time_budget: Option<Placed<String>>,
     pub(super) factors: Vec<Placed<Factor>>,
     pub(super) variables: Vec<Placed<(String, String)>>,
@@ -111,14 +115,14 @@ pub(super) struct Written {
 impl Written {
     /// Puts what `[quick]` says in the place of what the file says: single values and factors by name, settings one by one.
     fn hurry(&mut self, quick: Written) {
-        if quick.max_rounds.is_some() {
+        if quick.max_rounds.is_some() || quick.anytime.is_some() {
             self.rounds = None;
         }
         macro_rules! instead {
             ($($field:ident)*) => { $(if quick.$field.is_some() { self.$field = quick.$field; })* };
         }
         instead!(name job command engine compare primary show before after directory timeout max_rounds rounds delta alpha
-            time_budget simulated);
+            time_budget simulated anytime);
         self.exact |= quick.exact;
         self.aa |= quick.aa;
         self.target.extend(quick.target);
@@ -164,7 +168,10 @@ impl Written {
         over(&mut self.after, line.after.as_ref(), "--after");
         over(&mut self.rounds, line.rounds.map(u64::from).as_ref(), "--rounds");
         over(&mut self.max_rounds, line.max_rounds.map(u64::from).as_ref(), "--max-rounds");
-        if line.max_rounds.is_some() && line.rounds.is_none() {
+        if line.anytime {
+            self.anytime = Some(flag("--anytime"));
+        }
+        if (line.max_rounds.is_some() || line.anytime) && line.rounds.is_none() {
             self.rounds = None;
         }
         self.exact |= line.exact;

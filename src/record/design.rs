@@ -83,10 +83,21 @@ pub struct StopRule {
     pub exact: bool,
     /// Longest time in seconds; the run ends with the round that passes it.
     pub time_budget_s: Option<f64>,
+    /// The interval holds at any number of looks (`--anytime`), so that the run may be extended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anytime: bool,
 }
 
 impl Default for StopRule {
     fn default() -> Self {
-        StopRule { max_rounds: 30, rounds: None, delta: 0.02, alpha: 0.05, exact: false, time_budget_s: None }
+        StopRule {
+            max_rounds: 30,
+            rounds: None,
+            delta: 0.02,
+            alpha: 0.05,
+            exact: false,
+            time_budget_s: None,
+            anytime: false,
+        }
     }
 }

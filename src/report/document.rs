@@ -398,9 +398,10 @@ fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
     );
     if floor.aa_runs > 0 {
         text.push_str(&format!(
-            "; {} of {} claimed a difference (at most 5{NBSP}% should)",
+            "; {} of {} claimed a difference (at most 5{NBSP}% should; binomial p{NBSP}={NBSP}{:.2})",
             floor.aa_claims,
-            count(u64::from(floor.aa_runs), "A/A run")
+            count(u64::from(floor.aa_runs), "A/A run"),
+            floor.aa_p
         ));
     }
     Some(text)

@@ -168,6 +168,13 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
         );
         page.words(out, &text, "", "   ");
     }
+    if has(&[Method::Anytime]) {
+        let text = format!(
+            "*  the interval of assay's own test excludes 0: bets on the signs of differences paired within \
+             rounds, false claims at most {alpha} over any number of looks"
+        );
+        page.words(out, &text, "", "   ");
+    }
     if has(&[Method::FixedSignedRank, Method::FixedT]) {
         let text = format!(
             "*  the interval of assay's own test excludes 0: exact signed rank (few rounds: t) on \

@@ -27,6 +27,7 @@ pub fn design(plan: &Plan) -> Design {
             alpha: stop.alpha,
             exact: stop.exact,
             time_budget_s: stop.time_budget_s,
+            anytime: stop.anytime,
         },
         failures: FailureRule::default(),
     }

@@ -42,8 +42,16 @@ pub fn test(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
         let p = approximate(x.len(), y.len(), smaller as f64 / 2.0, tie_term);
         return Some(MannWhitney { u, p, precision: Precision::Normal });
     }
-    let sizes: Vec<usize> = groups.iter().map(|(in_x, in_y)| in_x + in_y).collect();
-    let tail: f64 = lower_masses(x.len().min(y.len()), &sizes, smaller as usize).iter().sum();
+    let mut sizes: Vec<usize> = groups.iter().map(|(in_x, in_y)| in_x + in_y).collect();
+    // The distribution is that of the smaller sample's U. With ties it is not symmetric: an upper tail is the lower
+    // tail of the values in reverse.
+    let x_is_drawn = x.len() <= y.len();
+    if x_is_drawn != (twice_u == smaller) {
+        sizes.reverse();
+    }
+    let masses = lower_masses(x.len().min(y.len()), &sizes, smaller as usize);
+    let (at_most, exactly) = (masses.iter().sum::<f64>(), masses.last().copied().unwrap_or(0.0));
+    let tail = at_most.min(1.0 - at_most + exactly);
     Some(MannWhitney { u, p: (2.0 * tail).min(1.0), precision: Precision::Exact })
 }
 
@@ -215,6 +223,14 @@ mod tests {
         assert_eq!(tied.u, 0.5);
         assert!((tied.p - 2.0 / 3.0).abs() < 1e-15, "{tied:?}");
         assert_eq!(test(&[3.0; 4], &[3.0; 5]).unwrap().p, 1.0);
+        // x = {1}, y = {2, 2, 3}: of the 4 choices one has U = 0. Its mirror image: x = {3}, y = {1, 2, 2}.
+        assert!((test(&[1.0], &[2.0, 2.0, 3.0]).unwrap().p - 0.5).abs() < 1e-15);
+        assert!((test(&[3.0], &[1.0, 2.0, 2.0]).unwrap().p - 0.5).abs() < 1e-15);
+        // x = {1}, y = {1, 2, 3}: the tie on one side only; P(2U ≤ 1) = 2/4. With x = {3} P(U ≥ 3) = 1/4.
+        assert_eq!(test(&[1.0], &[1.0, 2.0, 3.0]).unwrap().p, 1.0);
+        for (x, y) in [(&[3.0][..], &[1.0, 1.0, 2.0][..]), (&[1.0, 1.0, 2.0], &[3.0])] {
+            assert!((test(x, y).unwrap().p - 0.5).abs() < 1e-15, "the tail of the side that was seen");
+        }
         assert!(test(&[], &[1.0]).is_none());
     }
 

@@ -3,6 +3,7 @@
 //! Enters: slices of numbers. Leaves: estimates, intervals, probabilities. Reservations are values ([`Precision`]),
 //! never text. It depends on nothing else in the crate and must not know metrics, runs or verdict words.
 
+pub mod anytime;
 pub mod autocorrelation;
 pub mod benjamini_hochberg;
 pub mod binomial;
@@ -22,7 +23,6 @@ pub mod sequential_boundary;
 mod sequential_grid;
 pub mod shift;
 pub mod signed_rank;
-pub mod snia;
 pub mod student_t;
 pub mod theil_sen;
 pub mod walsh;

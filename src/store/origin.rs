@@ -4,7 +4,8 @@
 
 use rusqlite::params;
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, json};
+use crate::record::Design;
 
 impl Store {
     /// Keeps the seal of a run and its devices, one JSON text each.
@@ -20,6 +21,22 @@ impl Store {
             }
             Ok(())
         })
+    }
+
+    /// Changes how long a run goes on: its design and experiment, and with them its seal where there is a new one.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn set_design(
+        &self,
+        id: i64,
+        design: &Design,
+        experiment: &serde_json::Value,
+        seal: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let changed = params![id, json(design), json(experiment), seal];
+        let sql = "UPDATE run SET design = ?2, experiment = ?3, seal = coalesce(?4, seal) WHERE id = ?1";
+        self.write(|transaction| transaction.execute(sql, changed).map(|_| ()))
     }
 
     /// The seal, as stored by [`Store::set_origin`]; empty for a run of an older assay.

@@ -1,5 +1,6 @@
 -- The store of assay, schema 3. This very file is executed to make a new store.
--- A trial is one transaction; nothing here is ever updated except the state of a run.
+-- A trial is one transaction; nothing here is ever updated except the state of a run,
+-- and its design when `--more` moves its end.
 CREATE TABLE run (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     name            TEXT NOT NULL,

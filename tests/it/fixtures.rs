@@ -354,6 +354,8 @@ fn decorate(analysis: &mut Analysis) {
         smallest_effect: 0.0076,
         aa_runs: 12,
         aa_claims: 1,
+        // 1 − 0.95^12.
+        aa_p: 0.459_639_912_337_363,
     });
     analysis.caveats = vec![Caveat::FailedTrials { count: 1 }];
 }

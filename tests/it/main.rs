@@ -9,6 +9,7 @@
 )]
 
 mod agreement;
+mod anytime;
 mod attacks;
 mod bad_inputs;
 mod browser;
@@ -42,6 +43,7 @@ mod loop_device;
 mod native_engine;
 mod noise_floor;
 mod open_loop;
+mod oracles;
 mod overwrite;
 mod placement;
 mod process_tree;

@@ -55,6 +55,9 @@ pub struct Args {
     /// Rank tests only, no t interval in rounds 4 to 7
     #[arg(long)]
     exact: bool,
+    /// An interval that holds at any number of looks, so that `--more` may extend the run; needs a few rounds more
+    #[arg(long, conflicts_with_all = ["rounds", "exact", "aa"])]
+    anytime: bool,
     /// End with the round that passes this time, e.g. 10m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     time_budget: Option<String>,
@@ -84,9 +87,14 @@ pub struct Args {
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
-        "delta", "alpha", "failures", "exact", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
+        "delta", "alpha", "failures", "exact", "anytime", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
         "seed", "quick"])]
     pub(super) resume: Option<i64>,
+    /// N more rounds of a finished run that was made with --anytime
+    #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory",
+        "target", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "time_budget", "timeout", "primary", "before", "after",
+        "metric", "observe", "aa", "plan", "seed", "quick", "resume"])]
+    pub(super) more: Vec<i64>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
@@ -178,6 +186,7 @@ impl Args {
             delta: self.delta.clone(),
             alpha: self.alpha.clone(),
             exact: self.exact,
+            anytime: self.anytime,
             time_budget: self.time_budget.clone(),
             timeout: self.timeout.clone(),
             primary: self.primary.clone(),

@@ -2,6 +2,7 @@
 
 mod args;
 mod foreseen;
+mod more;
 mod overwrite;
 mod place;
 mod plan_text;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use args::Args;
+use more::{Extended, More};
 use prepare::Prepared;
 pub(super) use session::of_this_store;
 use source::Source;
@@ -30,10 +32,16 @@ use crate::cli::output::Output;
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_html(args)?;
     arguments_can_be_kept()?;
-    if let Some(id) = args.resume {
+    let more = More::asked(args)?;
+    if let Some(id) = args.resume.or(more.map(|more| more.run)) {
         let mut store = args.database.open_existing()?;
         let mut prepared = Prepared::again(args, &store, id)?;
-        if !trust::is_ours(&store, &prepared.run)? {
+        let ours = trust::is_ours(&store, &prepared.run)?;
+        if let Some(more) = more {
+            more::extend(&mut prepared, more);
+            prepared.extended = Some(Extended { sealed: ours });
+        }
+        if !ours {
             if !args.trust {
                 return Err(trust::refusal(&store, id).into());
             }

@@ -93,6 +93,12 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         delta * 100.0,
         alpha * 100.0
     )?;
+    if plan.stop.anytime {
+        writeln!(
+            out,
+            "  the interval holds at any number of looks: `assay run --more N RUN` adds rounds later"
+        )?;
+    }
     if let Some(budget) = plan.stop.time_budget_s {
         writeln!(out, "  with the round that passes {}", pretty_duration(budget))?;
     }

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Parser;
 
 use super::Args;
+use super::more::{self, Extended};
 use super::source::Source;
 use crate::cli::database::wrong;
 use crate::cli::recipes::KERNEL_HINT;
@@ -43,6 +44,8 @@ pub(super) struct Prepared {
     pub(super) run: Run,
     /// Facts of the run besides those of the machine: its recipe, and where that is run.
     pub(super) facts: Vec<(&'static str, String)>,
+    /// `--more` has moved the end of the run.
+    pub(super) extended: Option<Extended>,
 }
 
 impl Prepared {
@@ -143,6 +146,7 @@ impl Prepared {
             keep_disturbed,
             run,
             facts,
+            extended: None,
         })
     }
 
@@ -171,7 +175,13 @@ impl Prepared {
         if let Some(pid) = crate::target::session_lives(&owner) {
             return Err(wrong(&StoreError::Busy { run: id, pid }));
         }
-        let run = unfinished(store, id)?;
+        let run = if args.more.is_empty() {
+            unfinished(store, id)?
+        } else {
+            let run = store.load_run(id).map_err(|error| wrong(&error))?;
+            more::check(&run, id)?;
+            run
+        };
         let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
             Failure::request(format!(
                 "run {id} cannot be resumed: its experiment is of another assay ({error})"
@@ -214,6 +224,7 @@ impl Prepared {
             keep_disturbed,
             run,
             facts,
+            extended: None,
         })
     }
 
@@ -234,8 +245,12 @@ fn unfinished(store: &Store, id: i64) -> Result<Run, Failure> {
     // Its time budget ended it before the last of its rounds, and there is no verdict without that one.
     let out_of_time = run.design.stop.time_budget_s.is_some() && run.so_far().is_some();
     if run.state == RunState::Finished && !untidy && !may_be_made_good && !out_of_time {
+        let more = match run.design.stop.anytime {
+            true => format!("assay run --more 10 {id} adds rounds"),
+            false => "for more rounds, run it anew".to_owned(),
+        };
         return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
-            .hint(format!("assay report {id} prints its verdict; for more rounds, run it anew")));
+            .hint(format!("assay report {id} prints its verdict; {more}")));
     }
     Ok(run)
 }

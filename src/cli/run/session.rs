@@ -10,7 +10,7 @@ use signal_hook::flag;
 
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
-use super::{Args, verdict};
+use super::{Args, more, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
@@ -178,6 +178,9 @@ fn begin(
     }
     // From here on others see that it lives; of two that go on with one run at once only one comes to this.
     take_over(store, prepared, id, session.token())?;
+    if let Some(extended) = prepared.extended {
+        more::keep(store, &prepared.run, id, extended)?;
+    }
     Ok((id, made))
 }
 
@@ -235,13 +238,17 @@ fn trials(
     let mut store_sink = StoreSink { store, run: id };
     let options = crate::analyse::Options::default();
     let surroundings = &prepared.surroundings;
+    // Rounds that were asked for one by one are all done, whatever is decided meanwhile.
+    let all = prepared.extended.is_some();
     let ending = Execution {
         run: &mut prepared.run,
         order: &|round| plan.order(round),
         request: &|cell, round| crate::run::request(plan, surroundings, cell, round),
         launcher: &mut launcher,
         sinks: vec![&mut store_sink, &mut progress],
-        decided: &mut |run| verdict::primary_is_known(run).is_err() || crate::analyse::decided(run, &options),
+        decided: &mut |run| {
+            verdict::primary_is_known(run).is_err() || (!all && crate::analyse::decided(run, &options))
+        },
         cancelled,
         limits,
     }

@@ -73,7 +73,7 @@ notes
 - noise floor (A/A run 5): write.bw against itself spreads by 1.1 % from
   round to round, interval +/- 0.89 %; the smallest effect all rounds
   would show is 0.76 %; 1 of 12 A/A runs claimed a difference (at most
-  5 % should)
+  5 % should; binomial p = 0.46)
 
 arms differ in what no factor declares
 - queue.scheduler: mq-deadline for direct=0; none for direct=1

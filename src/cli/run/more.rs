@@ -1,0 +1,85 @@
+//! `assay run --more N RUN`: rounds added to a finished run whose interval holds at any number of looks.
+//!
+//! Enters: the two numbers, the stored run. Leaves: a prepared run that ends N rounds later than it did, and the same in
+//! the store, sealed anew where its seal was right. How it goes on is the way of `--resume`.
+
+use super::Args;
+use super::prepare::Prepared;
+use crate::analyse;
+use crate::cli::Failure;
+use crate::cli::database::wrong;
+use crate::record::{Run, RunState};
+use crate::store::Store;
+
+/// More rounds than this are taken for a mistake.
+const MOST_ROUNDS: u32 = 10_000;
+
+/// What `--more` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct More {
+    /// Rounds to add.
+    pub(super) rounds: u32,
+    /// The run.
+    pub(super) run: i64,
+}
+
+/// A run whose end was moved and is not in the store yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extended {
+    /// This user's own seal was on the run, and is put on it again.
+    pub(super) sealed: bool,
+}
+
+impl More {
+    /// From the command line; `None`: not asked for.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: no such number of rounds.
+    pub(super) fn asked(args: &Args) -> Result<Option<More>, Failure> {
+        let [rounds, run] = args.more[..] else { return Ok(None) };
+        let possible = u32::try_from(rounds).ok().filter(|rounds| (1..=MOST_ROUNDS).contains(rounds));
+        let rounds = possible.ok_or_else(|| {
+            Failure::request(format!("--more is {rounds} rounds; write 1 to {MOST_ROUNDS}"))
+                .hint("--more N RUN: first the number of rounds, then that of the run")
+        })?;
+        Ok(Some(More { rounds, run }))
+    }
+}
+
+/// Whether a stored run may be extended.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: it was not made with `--anytime`, or has not ended.
+pub(super) fn check(run: &Run, id: i64) -> Result<(), Failure> {
+    if !run.design.stop.anytime {
+        return Err(Failure::request(format!(
+            "run {id} was not made with --anytime: it has spent its error rate, and rounds added now would make false \
+             claims more frequent than it says"
+        ))
+        .hint("run it anew; with --anytime where more rounds may be wanted later"));
+    }
+    if run.state != RunState::Finished {
+        return Err(Failure::request(format!("run {id} has not come to its end yet"))
+            .hint(format!("assay run --resume {id} goes on with it")));
+    }
+    Ok(())
+}
+
+/// Moves the end of a prepared run.
+pub(super) fn extend(prepared: &mut Prepared, more: More) {
+    let done = analyse::progress(&prepared.run, &analyse::Options::default()).rounds;
+    let end = done + more.rounds;
+    prepared.plan.stop.max_rounds = end;
+    prepared.run.design.stop.max_rounds = end;
+    prepared.run.experiment["stop"]["max_rounds"] = end.into();
+}
+
+/// Keeps the new end in the store.
+///
+/// # Errors
+/// A [`Failure`]: the store cannot be written.
+pub(super) fn keep(store: &Store, run: &Run, id: i64, extended: Extended) -> Result<(), Failure> {
+    let devices = store.devices(id).map_err(|error| wrong(&error))?;
+    let seal = extended.sealed.then(|| super::trust::seal(run, &devices));
+    store.set_design(id, &run.design, &run.experiment, seal.as_deref()).map_err(|error| wrong(&error))
+}
