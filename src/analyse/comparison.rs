@@ -47,9 +47,9 @@ pub enum Verdict {
     NotComparable,
     /// Neither; with the rounds it would probably take.
     Undecided {
-        /// Rounds (or repeats) to claim the difference seen, 14·(s_D/θ)².
+        /// Rounds (or repeats) to claim the difference seen, 14·(s_D/θ)², more where rows share α.
         rounds_to_claim: Option<u32>,
-        /// Rounds (or repeats) to claim no difference, 20·(s_D/δ)².
+        /// Rounds (or repeats) to claim no difference, 20·(s_D/δ)², more where rows share α.
         rounds_for_no_difference: Option<u32>,
     },
     /// A fixed number of rounds of which some are missing: figures, and no verdict before the last.
@@ -133,7 +133,7 @@ pub struct ArmSummary {
     pub max: f64,
     /// Standard deviation, n − 1 (NaN for n = 1).
     pub stddev: f64,
-    /// Share of trials that stalled: more than 1.5 × the arm's median in the bad direction.
+    /// Share of trials that stalled: more than 1.5 × the better arm's median in the bad direction.
     pub stall_rate: f64,
     /// The values in trial order with (round, position within the round, started_unix_ns).
     pub values: Vec<(u32, u32, u64, f64)>,
@@ -163,8 +163,16 @@ pub enum Caveat {
         /// Change of the mean.
         mean: f64,
     },
-    /// Values ≤ 0 have no logarithm: change of means only.
+    /// Values ≤ 0 have no logarithm: judged by differences of the values, δ and shares relative to the baseline's
+    /// median |value|.
     NotPositive,
+    /// The primary metric was chosen after the run.
+    ChosenAfterwards {
+        /// The one that decided the run itself; `None` where its row had none.
+        instead_of: Option<String>,
+    },
+    /// An exploratory metric of a run that its primary metric ended early: p is too small where it moves with that.
+    AfterEarlyStop,
     /// The order within a round mattered: effect of running second, as ratio − 1.
     OrderEffect {
         /// Estimated effect.
@@ -206,6 +214,13 @@ pub enum Caveat {
         trials: u32,
         /// Of how many with a series long enough to tell.
         of: u32,
+    },
+    /// The metric's values have visible steps: the interval is at least one step to each side of the estimate.
+    Steps {
+        /// The step, relative to the smaller median of the arms.
+        step: f64,
+        /// It is above δ/2, and because of it "no difference" was not said.
+        refused: bool,
     },
     /// n was too large for the exact distribution: normal approximation with tie correction.
     LargeSampleApproximation,
@@ -249,9 +264,16 @@ pub struct Comparison {
     pub method: Method,
     /// Pairs (paired) or the smaller arm's n (unpaired).
     pub n: usize,
-    /// Effect and interval as ratio − 1 in the metric's own direction; `None`: no interval.
+    /// Effect and interval as ratio − 1 in the metric's own direction; of values ≤ 0 as a share of the baseline's
+    /// median |value|; `None`: no interval, or nothing to be a share of.
     pub effect: Option<Interval>,
-    /// Ratio of means − 1, always; its bootstrap interval over rounds where n ≥ 4.
+    /// Effect and interval in the metric's unit, where values ≤ 0 have no ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Interval>,
+    /// The estimate, as ratio − 1, corrected for an early stop with a claim; interval and verdict do not use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrected: Option<f64>,
+    /// Ratio of means − 1, always; its 95 % interval where n ≥ 4 and both means are above 0.
     pub mean_change: Interval,
     /// p of the test used; none before the last of a fixed number of rounds.
     pub p: Option<f64>,
@@ -299,8 +321,14 @@ pub struct NoiseFloor {
     pub run: Option<i64>,
     /// Metric it is about.
     pub metric: Metric,
-    /// Standard deviation of D (log scale).
+    /// Standard deviation of D (log scale), pooled over `pooled_runs`.
     pub s_d: f64,
+    /// Lower end of its 95 % interval.
+    pub s_d_low: f64,
+    /// Upper end of its 95 % interval.
+    pub s_d_high: f64,
+    /// A/A runs of the same experiment that s_D is from.
+    pub pooled_runs: u32,
     /// Half width of the interval, as ratio − 1.
     pub half_width: f64,
     /// Smallest effect N_max rounds would show, 3.8·s_D/√N_max, as ratio − 1.

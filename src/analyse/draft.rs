@@ -6,7 +6,9 @@ use std::borrow::Cow;
 
 use super::comparison::{Caveat, Comparison, Method, Role, RowKey, Verdict};
 use super::layout::{Layout, Row};
-use super::summary::{as_ratio, summarise};
+use super::scale::Scale;
+use super::steps::Steps;
+use super::summary::{stall_threshold, summarise};
 use super::table::{Point, Table};
 use crate::record::{FailureRule, Run, SoFar, StopRule};
 use crate::stats::Estimate;
@@ -17,11 +19,21 @@ pub(super) const EXPLORATORY_Q: f64 = 0.05;
 /// A comparison whose verdict is open, or settled before any test could run.
 pub(super) struct Draft {
     pub comparison: Comparison,
-    /// Effect on the log scale, in the metric's own direction (positive: more).
+    /// The scale of all figures here.
+    pub scale: Scale,
+    /// Effect on it, in the metric's own direction (positive: more).
     pub log: Option<Estimate>,
+    /// The step of the values on the scale of `log`.
+    pub steps: Steps,
+    /// The interval was widened to it.
+    pub widened: bool,
     /// Typical effect and spread of D for the rounds still needed.
     pub theta: f64,
     pub spread: f64,
+    /// The comparison's share of α, or of q.
+    pub share: f64,
+    /// The estimate corrected for an early stop, on the scale.
+    pub corrected: f64,
     /// The verdict needs no judge: too few, not measured.
     pub settled: bool,
     /// Rounds are missing: there is no verdict yet.
@@ -80,25 +92,23 @@ impl Setting<'_> {
         (column(0), column(case.arm))
     }
 
-    /// Seed of a comparison's resampling: the run's, so that a report can be repeated to the digit.
-    pub(super) fn seed(&self, case: &Case) -> u64 {
-        self.run.seed ^ (u64::from(case.metric) << 32) ^ case.arm as u64
-    }
-
     /// A draft without effect: both arms in figures, nothing judged.
     pub(super) fn start(&self, case: &Case) -> Draft {
         let (baseline, candidate) = self.columns(case);
         let metric = self.run.metrics[case.metric as usize].clone();
         let arms = &self.layout.arms;
+        let threshold = stall_threshold(&baseline, &candidate, metric.better);
         let comparison = Comparison {
             row: RowKey { levels: case.row.key.levels.clone(), job: case.row.key.job.clone() },
             role: case.role,
-            baseline: summarise(&arms[0], &baseline, metric.better),
-            candidate: summarise(&arms[case.arm], &candidate, metric.better),
+            baseline: summarise(&arms[0], &baseline, threshold),
+            candidate: summarise(&arms[case.arm], &candidate, threshold),
             metric,
             method: Method::ChangeOnly,
             n: 0,
             effect: None,
+            difference: None,
+            corrected: None,
             mean_change: super::comparison::Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN },
             p: None,
             p_adjusted: None,
@@ -106,11 +116,21 @@ impl Setting<'_> {
             verdict: Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None },
             caveats: Vec::new(),
         };
+        let steps = Steps::default();
+        let share = match case.role {
+            Role::Primary => self.stop.alpha / self.family.max(1) as f64,
+            Role::Exploratory => EXPLORATORY_Q / self.exploratory.max(1) as f64,
+        };
         Draft {
             comparison,
+            scale: Scale::Log,
             log: None,
+            steps,
+            widened: false,
             theta: f64::NAN,
             spread: f64::NAN,
+            share,
+            corrected: f64::NAN,
             settled: false,
             so_far: None,
             worst: None,
@@ -143,18 +163,21 @@ impl Draft {
         }
     }
 
-    /// Settles it: values ≤ 0 have no logarithm.
-    pub(super) fn not_positive(mut self) -> Draft {
-        self.comparison.caveats.push(Caveat::NotPositive);
-        self.not_measured(
-            "values of 0 or below have no logarithm: the change of the mean is shown only".to_owned(),
-        )
+    /// Sets the scale of all figures, and the step of the values on it.
+    pub(super) fn set_scale(&mut self, scale: Scale, steps: Steps) {
+        (self.scale, self.steps) = (scale, steps);
+        if scale != Scale::Log {
+            self.comparison.caveats.push(Caveat::NotPositive);
+        }
     }
 
-    /// Sets the effect from its log-scale interval.
-    pub(super) fn set_effect(&mut self, log: Estimate) {
+    /// Sets the effect from the interval that a test gave, no narrower than the metric's step allows.
+    pub(super) fn set_effect(&mut self, plain: Estimate) {
+        let log = self.steps.widen(plain);
+        self.widened = log != plain;
         self.log = Some(log);
-        self.comparison.effect = Some(as_ratio(log));
+        self.comparison.effect = self.scale.share(log);
+        self.comparison.difference = self.scale.in_unit(log);
     }
 
     /// An arm without values, in words; `None` when both have some.

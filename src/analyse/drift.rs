@@ -19,12 +19,14 @@ pub(super) fn caveats(pairs: &[(Point, Point)], differences: &[f64]) -> Vec<Cave
     if let Some((slope_per_round, p)) = trend(differences) {
         found.push(Caveat::EffectDrift { slope_per_round, p });
     }
-    if let Some(r1) =
-        autocorrelation::lag1(differences).filter(|r1| autocorrelation::is_notable(*r1, differences.len()))
-    {
-        found.push(Caveat::Autocorrelated { r1 });
-    }
+    found.extend(memory(differences));
     found
+}
+
+/// Successive differences that are correlated.
+pub(super) fn memory(differences: &[f64]) -> Option<Caveat> {
+    let r1 = autocorrelation::lag1(differences)?;
+    autocorrelation::is_notable(r1, differences.len()).then_some(Caveat::Autocorrelated { r1 })
 }
 
 /// The estimated effect of running later; always told where both orders were used.

@@ -4,6 +4,7 @@
 //! can be judged again with no device at hand; it must not know how a trial was executed or how a report looks.
 
 mod anytime;
+mod afterwards;
 mod comparison;
 mod curves;
 mod draft;
@@ -20,11 +21,14 @@ mod options;
 mod paired;
 mod progress;
 mod quantile_guard;
+mod scale;
 mod settling;
+mod steps;
 mod summary;
 mod table;
 #[cfg(test)]
 mod tests;
+mod ties;
 mod unpaired;
 mod verdict;
 
@@ -32,7 +36,7 @@ pub use comparison::{
     Analysis, ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,
     QuantileCurve, Role, RowKey, Verdict,
 };
-pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor};
+pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
 pub use options::{Options, OptionsError};
 pub use progress::{Progress, decided, progress};
 
@@ -68,7 +72,9 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         draft
     };
     let drafts = cases.iter().map(judged).collect();
-    let comparisons = verdict::judge(drafts, &stop);
+    let mut comparisons = verdict::judge(drafts, &stop);
+    afterwards::mark_chosen_primaries(&mut comparisons, run, options, &table);
+    afterwards::mark_early_stop(&mut comparisons);
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
     let rounds = primary.clone().chain(&comparisons).map(|c| c.n).max().unwrap_or(0) as u32;
     let caveats = whole_run_caveats(&setting);

@@ -1,6 +1,6 @@
 //! A/A runs: the baseline against itself through the same path.
 //!
-//! Enters: stored A/A runs. Leaves: the [`NoiseFloor`] of one, and the count of claims among many with its test
+//! Enters: stored A/A runs. Leaves: the [`NoiseFloor`] of one, or of several of the same experiment, and the count of claims among many with its test
 //! against 5 %.
 
 use super::comparison::{NoiseFloor, Role, Verdict};
@@ -11,7 +11,7 @@ use super::paired::log_ratios;
 use super::table::{Table, pairs};
 use super::{Comparison, analyse};
 use crate::record::Run;
-use crate::stats::{binomial, descriptive};
+use crate::stats::{binomial, chi_square, descriptive};
 
 /// Smallest effect N_max rounds would show, in units of s_D/√N_max.
 const VISIBLE: f64 = 3.8;
@@ -21,6 +21,44 @@ const VISIBLE: f64 = 3.8;
 /// [`NoiseFloor::count_all`].
 #[must_use]
 pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
+    pooled_noise_floor([aa_run], options)
+}
+
+/// The first of `aa_runs` that has a noise floor (give the latest first), with s_D pooled over all of them that have
+/// its metric: one run of ten rounds knows s_D within a factor of two only.
+#[must_use]
+pub fn pooled_noise_floor<'a>(
+    aa_runs: impl IntoIterator<Item = &'a Run>,
+    options: &Options,
+) -> Option<NoiseFloor> {
+    let mut found: Option<NoiseFloor> = None;
+    let (mut squares, mut df, mut pooled_runs, mut max_rounds) = (0.0, 0.0, 0, 0);
+    for run in aa_runs {
+        let Some((floor, own_df)) = of_one(run, options) else { continue };
+        let first = found.get_or_insert_with(|| {
+            max_rounds = options.stop(run).max_rounds;
+            floor.clone()
+        });
+        if first.metric == floor.metric {
+            squares += own_df * floor.s_d * floor.s_d;
+            df += own_df;
+            pooled_runs += 1;
+        }
+    }
+    let floor = found?;
+    let spread = chi_square::stddev_interval((squares / df).sqrt(), df, 0.05);
+    Some(NoiseFloor {
+        s_d: spread.estimate,
+        s_d_low: spread.low,
+        s_d_high: spread.high,
+        pooled_runs,
+        smallest_effect: (VISIBLE * spread.estimate / f64::from(max_rounds).sqrt()).exp_m1(),
+        ..floor
+    })
+}
+
+/// The floor of one run with the spread of its own, and its degrees of freedom.
+fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
     if aa_run.so_far().is_some() {
         return None;
     }
@@ -44,21 +82,26 @@ pub fn noise_floor(aa_run: &Run, options: &Options) -> Option<NoiseFloor> {
     let (baseline, candidate) = setting.columns(&case);
     let differences = log_ratios(&pairs(&baseline, &candidate)).filter(|d| d.len() >= 4)?;
     let s_d = descriptive::stddev(&differences);
+    let df = differences.len() as f64 - 1.0;
     let analysis = analyse(aa_run, options);
     let comparison = analysis.comparisons.iter().find(|c| c.role == Role::Primary)?;
     // Half the width on the log scale, as a ratio.
     let half_width = comparison.effect.map(|e| ((e.high.ln_1p() - e.low.ln_1p()) / 2.0).exp_m1())?;
     let alone = AaClaims::of(1, u32::from(any_claim(&analysis.comparisons)));
-    Some(NoiseFloor {
+    let floor = NoiseFloor {
         run: aa_run.id,
         metric: comparison.metric.clone(),
         s_d,
+        s_d_low: f64::NAN,
+        s_d_high: f64::NAN,
+        pooled_runs: 0,
         half_width,
-        smallest_effect: (VISIBLE * s_d / f64::from(stop.max_rounds).sqrt()).exp_m1(),
+        smallest_effect: f64::NAN,
         aa_runs: alone.runs,
         aa_claims: alone.claims,
         aa_p: alone.p,
-    })
+    };
+    Some((floor, df))
 }
 
 impl NoiseFloor {

@@ -5,26 +5,27 @@
 //! that larger is worse, as METHODOLOGY does, gives the same intervals mirrored.
 
 use super::anytime;
-use super::comparison::{Caveat, Method, Role};
+use super::comparison::{Caveat, Method, Role, Verdict};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::drift;
 use super::failing::is_beyond;
+use super::scale::Scale;
+use super::steps::Steps;
 use super::summary::mean_change_paired;
 use super::table::{Point, pairs};
+use super::ties;
+use super::verdict::verdict;
 use crate::record::FailureRule;
 use crate::stats::sequential::{Boundary, FEWEST_ROUNDS, Look, LookKind};
 use crate::stats::walsh::Walsh;
-use crate::stats::{Estimate, Precision, descriptive, signed_rank, student_t};
+use crate::stats::{Estimate, Precision, descriptive, early_stop, signed_rank, signed_rank_ties, student_t};
 
 /// The signed-rank test's smallest p must be this many times below the level that decides, or t is used.
 const RESOLUTION: f64 = 4.0;
 
 /// ln(candidate/baseline) a round; `None` when a value is not positive.
 pub(super) fn log_ratios(pairs: &[(Point, Point)]) -> Option<Vec<f64>> {
-    let ratio = |(base, cand): &(Point, Point)| {
-        (base.value > 0.0 && cand.value > 0.0).then(|| (cand.value / base.value).ln())
-    };
-    pairs.iter().map(ratio).collect()
+    (Scale::of_pairs(pairs) == Scale::Log).then(|| Scale::Log.differences(pairs))
 }
 
 pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
@@ -37,11 +38,10 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     if pairs.is_empty() {
         return draft.not_measured("no round has a value of both arms".to_owned());
     }
-    draft.comparison.mean_change = mean_change_paired(&pairs, setting.seed(case));
-    let Some(worked) = log_ratios(&pairs) else {
-        draft.comparison.n = pairs.len();
-        return draft.not_positive();
-    };
+    draft.comparison.mean_change = mean_change_paired(&pairs);
+    let scale = Scale::of_pairs(&pairs);
+    draft.set_scale(scale, Steps::on(scale, &baseline, &candidate, setting.stop.delta));
+    let worked = scale.differences(&pairs);
     let differences = judged(setting, case, &pairs, &worked);
     draft.comparison.n = differences.len();
     if differences.len() < FEWEST_ROUNDS {
@@ -58,8 +58,10 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
         };
         look_once(&mut draft, &differences, level, comparisons);
     }
-    if case.role == Role::Primary {
-        draft.comparison.caveats.extend(drift::caveats(&pairs, &worked));
+    match (case.role, scale) {
+        (Role::Primary, Scale::Log) => draft.comparison.caveats.extend(drift::caveats(&pairs, &worked)),
+        (Role::Primary, Scale::Raw { .. }) => draft.comparison.caveats.extend(drift::memory(&worked)),
+        (Role::Exploratory, _) => {}
     }
     draft
 }
@@ -72,16 +74,23 @@ fn judged(setting: &Setting, case: &Case, pairs: &[(Point, Point)], worked: &[f6
     }
 }
 
-/// The interval of a sequential run's latest look at a case.
-pub(super) fn latest_interval(setting: &Setting, case: &Case) -> Option<Estimate> {
+/// What a sequential run's latest look at a case says; `None`: nothing yet.
+pub(super) fn latest_verdict(setting: &Setting, case: &Case) -> Option<Verdict> {
     let (baseline, candidate) = setting.columns(case);
     let pairs = pairs(&baseline, &candidate);
-    let worked = log_ratios(&pairs).filter(|worked| !worked.is_empty())?;
-    let differences = judged(setting, case, &pairs, &worked);
-    if setting.stop.anytime {
-        return anytime::interval(setting, &differences);
+    if pairs.is_empty() {
+        return None;
     }
-    look_at(&boundary(setting), &differences).map(|look| look.interval)
+    let scale = Scale::of_pairs(&pairs);
+    let differences = judged(setting, case, &pairs, &scale.differences(&pairs));
+    let interval = if setting.stop.anytime {
+        anytime::interval(setting, &differences)?
+    } else {
+        look_at(&boundary(setting), &differences)?.interval
+    };
+    let delta = setting.stop.delta;
+    let steps = Steps::on(scale, &baseline, &candidate, delta);
+    verdict(interval, steps, scale.delta(delta), true, setting.run.metrics[case.metric as usize].better)
 }
 
 /// A look. Student's t has no value for a failed trial: with one among its differences it says nothing.
@@ -112,6 +121,7 @@ fn look(draft: &mut Draft, setting: &Setting, differences: &[f64]) {
     }
     draft.comparison.n = look.n;
     draft.theta = look.interval.estimate;
+    draft.corrected = early_stop::corrected(look.interval.estimate, &differences[..look.n]);
     draft.set_effect(look.interval);
 }
 
@@ -129,13 +139,15 @@ fn look_once(draft: &mut Draft, differences: &[f64], alpha: f64, comparisons: us
     let Some(walsh) = Walsh::new(differences) else { return };
     if by_rank(n, alpha, comparisons) || differences.iter().copied().any(is_beyond) {
         draft.comparison.method = Method::FixedSignedRank;
-        draft.comparison.p = Some(walsh.signed_rank_p());
+        let tied = signed_rank_ties::test(differences);
+        let p = tied.map_or_else(|| walsh.signed_rank_p(), |test| test.p);
+        draft.comparison.p = Some(p);
         draft.theta = walsh.hodges_lehmann();
         if signed_rank::precision(n) == Precision::Normal {
             draft.comparison.caveats.push(Caveat::LargeSampleApproximation);
         }
         if let Some(interval) = signed_rank::critical(n, alpha).and_then(|k| walsh.interval(k)) {
-            draft.set_effect(interval);
+            draft.set_effect(tied.map_or(interval, |test| ties::follow(interval, p, alpha, test.lean)));
         }
     } else if let Some(test) = student_t::paired(differences, alpha) {
         draft.comparison.method = Method::FixedT;

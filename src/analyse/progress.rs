@@ -10,9 +10,8 @@ use super::draft::{Case, Setting};
 use super::failing::what_stands;
 use super::layout::Layout;
 use super::options::Options;
-use super::paired::latest_interval;
+use super::paired::latest_verdict;
 use super::table::Table;
-use super::verdict::verdict;
 use crate::record::{FailureRule, Run};
 
 /// How far a run has come.
@@ -60,17 +59,13 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     let rule = options.failures(run);
     let family = layout.family();
     let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory: 0, rule };
-    let claim = |setting: &Setting, case: &Case| {
-        let interval = latest_interval(setting, case)?;
-        verdict(interval, stop.delta.ln_1p(), true, run.metrics[case.metric as usize].better)
-    };
     let is_decided = |case: &Case| {
-        let Some(found) = claim(&setting, case) else { return false };
+        let Some(found) = latest_verdict(&setting, case) else { return false };
         let failures = setting.failures(case).filter(|counts| counts.are_unequal());
         match failures.filter(|_| rule == FailureRule::Compare) {
             None => true,
             Some(counts) => {
-                let with_worst = || claim(&setting.strict_with_worst(), case);
+                let with_worst = || latest_verdict(&setting.strict_with_worst(), case);
                 what_stands(&counts, stop.alpha, found, with_worst).is_some()
             }
         }

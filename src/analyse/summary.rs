@@ -4,21 +4,47 @@
 
 use super::comparison::{ArmSummary, Interval};
 use super::table::Point;
-use crate::stats::descriptive::{harmonic_mean, mean, quantile_of_sorted, stddev};
-use crate::stats::{Estimate, bootstrap};
+use crate::stats::descriptive::{harmonic_mean, mean, median, quantile_of_sorted, stddev};
+use crate::stats::{Estimate, ratio_of_means};
 use crate::units::Better;
 
-/// How far beyond the arm's median a trial must be to count as stalled.
+/// How far beyond the better arm's median a trial must be to count as stalled.
 const STALL: f64 = 1.5;
 
-pub(super) fn summarise(arm: &str, points: &[Point], better: Better) -> ArmSummary {
+/// Beyond which value a trial of either arm stalled, and on which side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct StallThreshold {
+    value: f64,
+    better: Better,
+}
+
+/// One threshold for both arms, 1.5 × the better of their medians: against its own median an arm that stalls in most
+/// trials would not stall at all. `None` where the better median is not above 0.
+pub(super) fn stall_threshold(
+    baseline: &[Point],
+    candidate: &[Point],
+    better: Better,
+) -> Option<StallThreshold> {
+    let middle = |points: &[Point]| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
+    let (base, cand) = (middle(baseline), middle(candidate));
+    // An arm without values has no median: the other one's counts.
+    let value = match better {
+        Better::Lower => base.min(cand) * STALL,
+        Better::Higher => base.max(cand) / STALL,
+    };
+    (value > 0.0).then_some(StallThreshold { value, better })
+}
+
+pub(super) fn summarise(arm: &str, points: &[Point], threshold: Option<StallThreshold>) -> ArmSummary {
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let mut sorted = values.clone();
     sorted.sort_by(f64::total_cmp);
     let median = quantile_of_sorted(&sorted, 0.5);
-    let stalled = |value: &&f64| match better {
-        Better::Lower => **value > STALL * median,
-        Better::Higher => **value < median / STALL,
+    let stalled = |value: &&f64| {
+        threshold.is_some_and(|beyond| match beyond.better {
+            Better::Lower => **value > beyond.value,
+            Better::Higher => **value < beyond.value,
+        })
     };
     let stalls = values.iter().filter(stalled).count();
     ArmSummary {
@@ -36,14 +62,14 @@ pub(super) fn summarise(arm: &str, points: &[Point], better: Better) -> ArmSumma
 }
 
 /// Ratio of means − 1 over rounds.
-pub(super) fn mean_change_paired(pairs: &[(Point, Point)], seed: u64) -> Interval {
+pub(super) fn mean_change_paired(pairs: &[(Point, Point)]) -> Interval {
     let side = |of: fn(&(Point, Point)) -> f64| pairs.iter().map(of).collect::<Vec<_>>();
-    less_one(bootstrap::ratio_of_means_paired(&side(|p| p.0.value), &side(|p| p.1.value), seed))
+    less_one(ratio_of_means::paired(&side(|p| p.0.value), &side(|p| p.1.value)))
 }
 
 /// Ratio of means − 1 of independent arms.
-pub(super) fn mean_change_unpaired(baseline: &[f64], candidate: &[f64], seed: u64) -> Interval {
-    less_one(bootstrap::ratio_of_means_unpaired(baseline, candidate, seed))
+pub(super) fn mean_change_unpaired(baseline: &[f64], candidate: &[f64]) -> Interval {
+    less_one(ratio_of_means::unpaired(baseline, candidate))
 }
 
 fn less_one(ratio: Estimate) -> Interval {
@@ -71,17 +97,30 @@ mod tests {
 
     #[test]
     fn stalls_are_counted_on_the_bad_side_only() {
+        let alone = |values: &[Point], better| summarise("a", values, stall_threshold(values, &[], better));
         let values = points(&[10.0, 10.0, 10.0, 16.0, 6.0]);
-        assert_eq!(summarise("a", &values, Better::Lower).stall_rate, 0.2);
-        assert_eq!(summarise("a", &values, Better::Higher).stall_rate, 0.2);
-        assert_eq!(summarise("a", &points(&[10.0, 10.0, 16.0]), Better::Higher).stall_rate, 0.0);
-        let empty = summarise("a", &[], Better::Lower);
+        assert_eq!(alone(&values, Better::Lower).stall_rate, 0.2);
+        assert_eq!(alone(&values, Better::Higher).stall_rate, 0.2);
+        assert_eq!(alone(&points(&[10.0, 10.0, 16.0]), Better::Higher).stall_rate, 0.0);
+        let empty = alone(&[], Better::Lower);
         assert!(empty.n == 0 && empty.mean.is_nan() && empty.stall_rate == 0.0);
     }
 
     #[test]
+    fn most_trials_may_stall() {
+        let fast = points(&[10.0; 30]);
+        let mut slow = [10.0; 30];
+        slow[..20].fill(25.0);
+        let slow = points(&slow);
+        let threshold = stall_threshold(&fast, &slow, Better::Lower);
+        assert_eq!(summarise("a", &fast, threshold).stall_rate, 0.0);
+        assert_eq!(summarise("b", &slow, threshold).stall_rate, 20.0 / 30.0);
+        assert_eq!(stall_threshold(&points(&[0.0]), &fast, Better::Lower), None);
+    }
+
+    #[test]
     fn means_change_as_a_ratio() {
-        let change = mean_change_unpaired(&[10.0, 12.0, 11.0, 11.0], &[22.0, 22.0, 21.0, 23.0], 1);
+        let change = mean_change_unpaired(&[10.0, 12.0, 11.0, 11.0], &[22.0, 22.0, 21.0, 23.0]);
         assert!((change.estimate - 1.0).abs() < 1e-12 && change.low < 1.0 && change.high > 1.0);
     }
 }

@@ -183,12 +183,16 @@ fn trials_that_never_settle_are_told() {
 }
 
 #[test]
-fn zeros_have_no_logarithm() {
+fn zeros_are_judged_as_differences() {
     let mut run = run_of(&Made::default(), 10);
     run.trials[3].values[0].1 = 0.0;
     let found = primary(&run);
-    assert!(matches!(found.verdict, Verdict::NotMeasured(_)) && found.caveats == [Caveat::NotPositive]);
-    assert!(found.mean_change.estimate > 0.0);
+    assert!(
+        found.caveats.contains(&Caveat::NotPositive) && found.difference.is_some(),
+        "{:?}",
+        found.caveats
+    );
+    assert!(!found.caveats.iter().any(|c| matches!(c, Caveat::MeanDisagrees { .. })));
 }
 
 #[test]
@@ -283,6 +287,13 @@ fn noise_floor_of_an_aa_run() {
             Run { aa: true, ..run_of(&made, 10) }
         })
         .collect();
+    // Ten rounds say s_D within a factor of two; twenty runs of them within an eighth.
+    assert!(floor.s_d_high / floor.s_d_low > 2.0 && floor.pooled_runs == 1, "{floor:?}");
+    let pooled = pooled_noise_floor(&others, &Options::default()).unwrap();
+    assert_eq!((pooled.pooled_runs, pooled.metric.name.as_str()), (20, "write.bw"));
+    assert!(pooled.s_d_high / pooled.s_d_low < 1.25, "{pooled:?}");
+    let truth = 0.02 * 2.0_f64.sqrt();
+    assert!(pooled.s_d_low < truth && truth < pooled.s_d_high, "{pooled:?}");
     let claims = aa_claims(&others);
     assert_eq!(claims.runs, 20);
     assert!(claims.claims <= 3 && claims.p > 0.05, "{claims:?}");

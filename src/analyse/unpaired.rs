@@ -1,12 +1,15 @@
-//! Unpaired comparisons: Mann–Whitney and the Hodges–Lehmann shift on the log scale.
+//! Unpaired comparisons: Mann–Whitney and the Hodges–Lehmann shift.
 //!
 //! Enters: a [`Case`]. Leaves: a [`Draft`]. Also here: what timestamps tell about the order of imported trials.
 
 use super::comparison::{Caveat, Method, Role};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::failing::worst_log;
+use super::scale::Scale;
+use super::steps::Steps;
 use super::summary::mean_change_unpaired;
 use super::table::Point;
+use super::ties;
 use crate::record::FailureRule;
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::stats::shift::Shift;
@@ -22,15 +25,14 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     let (base, cand) = (values(&baseline), values(&candidate));
     let n = base.len().min(cand.len());
     draft.comparison.n = n;
-    draft.comparison.mean_change = mean_change_unpaired(&base, &cand, setting.seed(case));
-    if base.iter().chain(&cand).any(|value| *value <= 0.0) {
-        return draft.not_positive();
-    }
+    draft.comparison.mean_change = mean_change_unpaired(&base, &cand);
+    let scale = Scale::of(baseline.iter(), candidate.iter());
+    draft.set_scale(scale, Steps::on(scale, &baseline, &candidate, setting.stop.delta));
     if n < FEWEST_ROUNDS {
         return draft.too_few(n);
     }
-    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
-    let (mut base, mut cand) = (logs(&base), logs(&cand));
+    let placed = |values: &[f64]| values.iter().map(|value| scale.place(*value)).collect::<Vec<_>>();
+    let (mut base, mut cand) = (placed(&base), placed(&cand));
     let alpha = if case.role == Role::Primary { setting.stop.alpha } else { EXPLORATORY_Q };
     draft.comparison.method = Method::MannWhitney;
     draft.spread = (descriptive::variance(&base) + descriptive::variance(&cand)).sqrt();
@@ -40,14 +42,17 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
         cand.resize(cand.len() + counts.candidate_failed as usize, worst_log(better));
     }
     let mut approximated = false;
-    if let Some(test) = mann_whitney::test(&base, &cand) {
+    let test = mann_whitney::test(&base, &cand);
+    if let Some(test) = test {
         draft.comparison.p = Some(test.p);
         approximated |= test.precision == Precision::Normal;
     }
     if let Some(shift) = Shift::new(&base, &cand) {
         draft.theta = shift.hodges_lehmann();
         if let Some((interval, precision)) = shift.interval(alpha) {
-            draft.set_effect(interval);
+            // U counts pairs in which the baseline is larger.
+            let lean = |u: f64| 0.5 * (base.len() * cand.len()) as f64 - u;
+            draft.set_effect(test.map_or(interval, |t| ties::follow(interval, t.p, alpha, lean(t.u))));
             approximated |= precision == Precision::Normal;
         }
     }

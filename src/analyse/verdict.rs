@@ -6,13 +6,16 @@
 use super::comparison::{Caveat, Comparison, FailureCounts, Method, Role, Verdict};
 use super::draft::{Draft, EXPLORATORY_Q};
 use super::failing::{SHARE_OF_ALPHA, what_stands};
+use super::steps::Steps;
 use crate::record::{SoFar, StopRule};
 use crate::stats::sequential::FEWEST_ROUNDS;
-use crate::stats::{Estimate, benjamini_hochberg, holm};
+use crate::stats::{Estimate, benjamini_hochberg, holm, rounds_needed};
 use crate::units::Better;
 
 /// Rounds beyond which an estimate of rounds needed is no help.
 const MOST_ROUNDS_NAMED: f64 = 100_000.0;
+/// Difference of the arms' stall rates beyond which a mean that differs is told, however wide its interval.
+const STALLS_DIFFER: f64 = 0.1;
 
 /// Judges all drafts of an analysis together.
 pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> {
@@ -54,25 +57,38 @@ fn conclude(draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
     let sequential =
         matches!(comparison.method, Method::SequentialT | Method::SequentialSignedRank | Method::Anytime);
     let claim_allowed = sequential || comparison.p_adjusted.is_some_and(|p| p <= level);
-    let delta = stop.delta.ln_1p();
+    let delta = draft.scale.delta(stop.delta);
     comparison.verdict = match draft.log {
-        Some(log) => verdict(log, delta, claim_allowed, comparison.metric.better),
+        Some(log) => verdict(log, draft.steps, delta, claim_allowed, comparison.metric.better),
         None => None,
     }
-    .unwrap_or_else(|| undecided(draft.theta, draft.spread, delta, comparison.n));
+    .unwrap_or_else(|| undecided(draft.theta, draft.spread, delta, draft.share, comparison.n));
     if let (Some(worst), Some(counts)) = (draft.worst, comparison.failures) {
         // Bonferroni is never less strict than Holm.
         let family = if comparison.role == Role::Primary { primary as f64 } else { 1.0 };
         let allowed = sequential || worst.p.is_some_and(|p| p * family <= level * SHARE_OF_ALPHA);
-        let with_worst = || worst.log.and_then(|log| verdict(log, delta, allowed, comparison.metric.better));
+        let steps = draft.steps;
+        let with_worst = || worst.log.and_then(|log| verdict(log, steps, delta, allowed, comparison.metric.better));
         match what_stands(&counts, stop.alpha, comparison.verdict.clone(), with_worst) {
             Some(verdict) => comparison.verdict = verdict,
             None => return not_comparable(comparison),
         }
     }
     let decided = !matches!(comparison.verdict, Verdict::Undecided { .. });
+    let refused = !decided && draft.log.is_some() && draft.steps.too_coarse();
+    if let Verdict::Undecided { rounds_for_no_difference, .. } = &mut comparison.verdict
+        && refused
+    {
+        *rounds_for_no_difference = None;
+    }
+    if refused || draft.widened {
+        comparison.caveats.push(Caveat::Steps { step: draft.steps.share(), refused });
+    }
     if sequential && decided && comparison.n < stop.max_rounds as usize {
         comparison.caveats.push(Caveat::StoppedEarly);
+        let claimed = !matches!(comparison.verdict, Verdict::NoDifference { .. });
+        let corrected = draft.scale.share_of(draft.corrected);
+        comparison.corrected = (claimed && corrected.is_finite()).then_some(corrected);
     }
     comparison.caveats.extend(mean_disagrees(&comparison, stop.delta));
     comparison
@@ -86,10 +102,17 @@ fn not_comparable(mut comparison: Comparison) -> Comparison {
     comparison
 }
 
-/// The verdict of a log-scale interval; `None` when it shows neither.
-pub(super) fn verdict(log: Estimate, delta: f64, claim_allowed: bool, better: Better) -> Option<Verdict> {
+/// The verdict of a log-scale interval of values with these steps; `None` when it shows neither.
+pub(super) fn verdict(
+    log: Estimate,
+    steps: Steps,
+    delta: f64,
+    claim_allowed: bool,
+    better: Better,
+) -> Option<Verdict> {
+    let log = steps.widen(log);
     let real = claim_allowed && log.excludes(0.0);
-    if log.within(delta) {
+    if log.within(delta) && !steps.too_coarse() {
         return Some(Verdict::NoDifference { real_but_below_delta: real });
     }
     let more = log.low > 0.0;
@@ -98,28 +121,32 @@ pub(super) fn verdict(log: Estimate, delta: f64, claim_allowed: bool, better: Be
     real.then_some(if good { Verdict::Faster { beyond_delta } } else { Verdict::Slower { beyond_delta } })
 }
 
-/// Undecided after `n`, with the rounds it would probably take: 14·(s_D/θ)² to claim what is seen, 20·(s_D/δ)²
-/// for no difference; never fewer than one more.
-fn undecided(theta: f64, spread: f64, delta: f64, n: usize) -> Verdict {
+/// Undecided after `n`, with the rounds it would probably take at its `share` of α: 14·(s_D/θ)² to claim what is seen
+/// and 20·(s_D/δ)² for no difference where it has all of it; never fewer than one more.
+fn undecided(theta: f64, spread: f64, delta: f64, share: f64, n: usize) -> Verdict {
     let rounds = |factor: f64, size: f64| {
         let needed = (factor * (spread / size).powi(2)).ceil();
         (needed <= MOST_ROUNDS_NAMED).then(|| (needed as u32).max(FEWEST_ROUNDS as u32).max(n as u32 + 1))
     };
     Verdict::Undecided {
-        rounds_to_claim: rounds(14.0, theta),
+        rounds_to_claim: rounds(rounds_needed::claim_factor(share), theta),
         // A typical effect of δ or more will never be shown to be less than δ.
-        rounds_for_no_difference: rounds(20.0, delta).filter(|_| theta.abs() < delta),
+        rounds_for_no_difference: rounds(rounds_needed::no_difference_factor(share), delta)
+            .filter(|_| theta.abs() < delta),
     }
 }
 
-/// The mean tells another story than the typical trial: one lies outside the other's interval, and not by a
-/// trifle.
+/// The mean tells another story than the typical trial: one lies outside the other's interval, or the arms stall
+/// differently often, and not by a trifle.
 fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
-    let (effect, change) = (comparison.effect?, comparison.mean_change);
+    // A share of the baseline's size and a ratio of means are not the same thing.
+    let effect = comparison.effect.filter(|_| comparison.difference.is_none())?;
+    let change = comparison.mean_change;
     let (typical, mean) = (effect.estimate, change.estimate);
     let outside = mean < effect.low || mean > effect.high || typical < change.low || typical > change.high;
     let notable = (mean - typical).abs() > delta / 2.0;
-    (outside && notable && comparison.role == Role::Primary)
+    let stalls = (comparison.candidate.stall_rate - comparison.baseline.stall_rate).abs() > STALLS_DIFFER;
+    ((outside || stalls) && notable && comparison.role == Role::Primary)
         .then_some(Caveat::MeanDisagrees { typical, mean })
 }
 
@@ -134,7 +161,7 @@ mod tests {
 
     #[test]
     fn an_interval_says_whether_and_by_how_much() {
-        let of = |low, high| verdict(interval(low, high), 0.02, true, Better::Higher);
+        let of = |low, high| verdict(interval(low, high), Steps::default(), 0.02, true, Better::Higher);
         let faster = |beyond_delta| Some(Verdict::Faster { beyond_delta });
         let slower = |beyond_delta| Some(Verdict::Slower { beyond_delta });
         assert_eq!((of(0.021, 0.05), of(-0.05, -0.021)), (faster(true), slower(true)));
@@ -148,20 +175,20 @@ mod tests {
         assert_eq!(of(0.005, 0.015), Some(Verdict::NoDifference { real_but_below_delta: true }));
         assert_eq!(of(-0.01, 0.03), None);
         assert_eq!(of(0.0, 0.03), None, "an interval that touches 0 claims nothing");
-        assert_eq!(verdict(interval(0.03, 0.05), 0.02, false, Better::Higher), None);
-        assert_eq!(verdict(interval(0.03, 0.05), 0.02, true, Better::Lower), slower(true));
+        assert_eq!(verdict(interval(0.03, 0.05), Steps::default(), 0.02, false, Better::Higher), None);
+        assert_eq!(verdict(interval(0.03, 0.05), Steps::default(), 0.02, true, Better::Lower), slower(true));
     }
 
     #[test]
     fn rounds_still_needed() {
         let Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } =
-            undecided(0.03, 0.06, 0.02, 30)
+            undecided(0.03, 0.06, 0.02, 0.05, 30)
         else {
             unreachable!("undecided() gives nothing else")
         };
         assert_eq!((rounds_to_claim, rounds_for_no_difference), (Some(56), None));
         let near = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: Some(180) };
-        assert_eq!(undecided(0.0, 0.06, 0.02, 30), near);
+        assert_eq!(undecided(0.0, 0.06, 0.02, 0.05, 30), near);
     }
 
     proptest! {
@@ -169,7 +196,7 @@ mod tests {
         fn a_larger_delta_never_takes_no_difference_away(low in -0.1_f64..0.1, width in 0.0_f64..0.1, a in 0.001_f64..0.1, b in 0.001_f64..0.1) {
             let interval = interval(low, low + width);
             let (small, large) = (a.min(b), a.max(b));
-            let no_difference = |delta| matches!(verdict(interval, delta, true, Better::Lower), Some(Verdict::NoDifference { .. }));
+            let no_difference = |delta| matches!(verdict(interval, Steps::default(), delta, true, Better::Lower), Some(Verdict::NoDifference { .. }));
             prop_assert!(!no_difference(small) || no_difference(large));
         }
     }

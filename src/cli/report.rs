@@ -153,13 +153,12 @@ pub(super) fn write(
     output.write(&text, form)
 }
 
-/// The noise floor of the latest A/A run of the same host and job; what cannot be read is not one.
+/// The noise floor of the A/A runs of the same host and job, the latest first; what cannot be read is not one.
 fn noise_floor(run: &Run, store: &Store, metric: &str) -> Option<NoiseFloor> {
     let runs = aa_runs(store);
     let wishes = analyse::Options { primary: Some(metric.to_owned()), ..analyse::Options::default() };
     let same = runs.iter().filter(|aa| same_host_and_job(run, aa));
-    let mut floor =
-        same.filter_map(|aa| analyse::noise_floor(aa, &wishes)).find(|f| f.metric.name == metric)?;
+    let mut floor = analyse::pooled_noise_floor(same, &wishes).filter(|f| f.metric.name == metric)?;
     floor.count_all(analyse::aa_claims(&runs));
     Some(floor)
 }
@@ -176,7 +175,13 @@ fn same_host_and_job(run: &Run, aa: &Run) -> bool {
     let (Some(facts), Some(others)) = (run.facts.first(), aa.facts.first()) else { return false };
     run.engine == aa.engine
         && run.job_text == aa.job_text
+        && command(run) == command(aa)
         && SAME_HOST.iter().all(|name| facts.get(name) == others.get(name))
+}
+
+/// The command that a run measures instead of a job: then it is the job.
+fn command(run: &Run) -> Option<&serde_json::Value> {
+    run.experiment.get("command")
 }
 
 #[cfg(test)]

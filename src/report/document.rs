@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use super::failures::{Failure, failures};
 use super::footnotes::{Footnotes, caveat_text};
 use super::format::Options;
+use super::noise_words::noise;
 use super::table::{self, Table};
 use super::trial_notes::trial_notes;
 use super::words::{
     COUNTED, NBSP, Names, Tone, counted_as, plain_percent, refused, row_label, sentence, tone, verdict_word,
 };
-use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, NoiseFloor, Role, RowKey, Verdict};
+use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, SoFar, Source};
 use crate::units::pretty_duration;
 
@@ -266,13 +267,34 @@ fn title(run: &Run, analysis: &Analysis, names: &Names<'_>) -> String {
     let baseline = arms.next().unwrap_or_default();
     let candidates: Vec<String> = arms.collect();
     let name = if run.name.is_empty() { String::new() } else { format!("{}: ", run.name) };
-    match candidates.as_slice() {
+    let chosen = chosen_afterwards(analysis);
+    let title = match candidates.as_slice() {
         _ if run.aa => format!("{name}A/A, {baseline} against itself"),
         [] => format!("{name}{baseline}"),
         [one] => format!("{name}{one} against {baseline}"),
         many if many.len() <= 3 => format!("{name}{} against {baseline}", many.join(", ")),
         many => format!("{name}{} candidates against {baseline}", many.len()),
+    };
+    title + &chosen
+}
+
+/// What the headline adds when the metric that decides is not the run's own.
+fn chosen_afterwards(analysis: &Analysis) -> String {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for comparison in of_role(analysis, Role::Primary) {
+        for caveat in &comparison.caveats {
+            if let Caveat::ChosenAfterwards { instead_of } = caveat {
+                let pair = (comparison.metric.name.as_str(), instead_of.as_deref().unwrap_or("none"));
+                if !pairs.contains(&pair) {
+                    pairs.push(pair);
+                }
+            }
+        }
     }
+    let told = pairs
+        .iter()
+        .map(|(chosen, own)| format!(" (judged by {chosen}, chosen after the run; its own: {own})"));
+    told.collect()
 }
 
 fn summary(run: &Run, analysis: &Analysis) -> String {
@@ -377,34 +399,6 @@ fn unfinished(run: &Run, analysis: &Analysis) -> Option<String> {
              earlier and stopping there would make more claims false{on}"
         )
     })
-}
-
-fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
-    let Some(floor) = floor else {
-        let hint = run.source == Source::Measured && !run.aa;
-        return hint.then(|| {
-            "noise floor unknown: the same command with --aa measures what shows here when nothing differs".to_owned()
-        });
-    };
-    let whose =
-        floor.run.map_or_else(|| "noise floor".to_owned(), |id| format!("noise floor (A/A run {id})"));
-    let mut text = format!(
-        "{whose}: {} against itself spreads by {} from round to round, interval ±{NBSP}{}; the smallest effect all \
-         rounds would show is {}",
-        floor.metric.name,
-        plain_percent(floor.s_d),
-        plain_percent(floor.half_width),
-        plain_percent(floor.smallest_effect)
-    );
-    if floor.aa_runs > 0 {
-        text.push_str(&format!(
-            "; {} of {} claimed a difference (at most 5{NBSP}% should; binomial p{NBSP}={NBSP}{:.2})",
-            floor.aa_claims,
-            count(u64::from(floor.aa_runs), "A/A run"),
-            floor.aa_p
-        ));
-    }
-    Some(text)
 }
 
 fn host(run: &Run) -> Vec<(&str, String)> {

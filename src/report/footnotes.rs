@@ -3,7 +3,7 @@
 //! Enters: caveats of comparisons and of the whole. Leaves: sentences. The numbers they contain were computed
 //! by analyse; nothing is judged here.
 
-use super::words::{NBSP, Names, p_equals, percent, plain_percent};
+use super::words::{NBSP, Names, interval, p_equals, percent, plain_percent, step_size};
 use crate::analyse::{Caveat, Comparison};
 
 /// Footnotes in the order of their first use.
@@ -71,7 +71,13 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
                                  few would"
             .to_owned(),
         Caveat::MeanDisagrees { typical, mean } => mean_disagrees(*typical, *mean, comparison, names),
-        Caveat::NotPositive => "values of 0 or below have no logarithm: change of the mean only".to_owned(),
+        Caveat::NotPositive => "values of 0 or below have no ratio: judged by their differences; percent and δ are shares \
+                                of the baseline's typical size"
+            .to_owned(),
+        Caveat::ChosenAfterwards { instead_of } => chosen_afterwards(instead_of.as_deref()),
+        Caveat::AfterEarlyStop => "exploratory: the run stopped when its primary metric was decided, so p is too small for a \
+                                   metric that moves with it"
+            .to_owned(),
         Caveat::OrderEffect { effect, p } if *p < 0.05 => format!(
             "the place within a round matters: a later trial reads {}{NBSP}% ({}); the balanced order cancels it",
             percent(*effect, 1),
@@ -103,6 +109,7 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
             "warning: in {trials} of {of} trials the first half or more was still warm-up (MSER-5): lengthen the \
              trial or set ramp_time"
         ),
+        Caveat::Steps { step, refused } => steps(*step, *refused),
         Caveat::LargeSampleApproximation => {
             "too many values for the exact distribution: normal approximation, corrected for ties".to_owned()
         }
@@ -127,6 +134,24 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
     }
 }
 
+fn chosen_afterwards(instead_of: Option<&str>) -> String {
+    let own = instead_of.map_or_else(|| "no other".to_owned(), |metric| format!("'{metric}'"));
+    format!("this metric was chosen after the run, which {own} decided: its error rate is not promised")
+}
+
+fn steps(step: f64, refused: bool) -> String {
+    let size = step_size(step);
+    if refused {
+        format!(
+            "the metric has steps of {size}: too coarse to show that nothing differs beyond δ; choose another metric or a longer trial"
+        )
+    } else {
+        format!(
+            "the metric has steps of {size}: the interval is at least one step to each side of the estimate"
+        )
+    }
+}
+
 fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, names: &Names<'_>) -> String {
     let mut text = format!(
         "the typical trial and the mean time disagree: {}{NBSP}% against {}{NBSP}%",
@@ -134,8 +159,12 @@ fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, name
         percent(mean, 1)
     );
     if let Some(c) = comparison {
+        let of_mean = interval(Some(c.mean_change));
+        if !of_mean.is_empty() {
+            text.push_str(&format!("{NBSP}{of_mean}"));
+        }
         text.push_str(&format!(
-            "; trials that stalled: {} {}, {} {}",
+            "; trials beyond 1.5 × the better median: {} {}, {} {}",
             names.arm(&c.baseline.arm),
             plain_percent(c.baseline.stall_rate),
             names.arm(&c.candidate.arm),

@@ -3,6 +3,7 @@
 //! Enters: values of a comparison. Leaves: words in UTF-8; lkml spells them in ASCII afterwards.
 
 use super::layout::{one_line, width};
+use super::raw_words::raw_change;
 use crate::analyse::{Caveat, Comparison, Interval, Method, Role, RowKey, Verdict};
 use crate::record::{Run, Source};
 use crate::units::{Better, Scale, Unit};
@@ -326,8 +327,13 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
         format!("{metric} has no ratio")
     };
     let interval = interval(comparison.effect);
-    if !interval.is_empty() {
+    if let Some(raw) = raw_change(comparison) {
+        change = raw;
+    } else if !interval.is_empty() {
         change.push_str(&format!(" {interval}"));
+    }
+    if let Some(corrected) = comparison.corrected {
+        change.push_str(&format!(" ({}{NBSP}% corrected for the early stop)", percent(corrected, decimals)));
     }
     let evidence = evidence(comparison);
     let below = plain_percent(delta);
@@ -353,7 +359,8 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             )
         }
         Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {
-            let needed = needed(*rounds_to_claim, *rounds_for_no_difference, paired, &below);
+            let mut needed = needed(*rounds_to_claim, *rounds_for_no_difference, paired, &below);
+            needed.push_str(&too_coarse(comparison));
             format!("{prefix}undecided whether {cand} differs from {base}: {change}, {evidence}{needed}")
         }
         Verdict::SoFar { rounds, of } => format!(
@@ -370,6 +377,22 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             format!("{prefix}{cand} cannot be compared with {base} on {metric}: {reason}")
         }
     }
+}
+
+/// Why more rounds cannot show that nothing differs, when the metric's steps are the reason.
+fn too_coarse(comparison: &Comparison) -> String {
+    let step = comparison.caveats.iter().find_map(|caveat| match caveat {
+        Caveat::Steps { step, refused: true } => Some(*step),
+        _ => None,
+    });
+    step.map_or_else(String::new, |step| {
+        format!("; the metric has steps of {}; choose another metric or a longer trial", step_size(step))
+    })
+}
+
+/// A step relative to the value, `10 %`.
+pub(super) fn step_size(step: f64) -> String {
+    if step.is_finite() { plain_percent(step) } else { format!("more than 100{NBSP}%") }
 }
 
 /// What an undecided row would probably take.

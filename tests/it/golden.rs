@@ -1,6 +1,6 @@
 //! Every report format against files that were read by eye; `UPDATE_GOLDEN=1` writes them anew.
 
-use assay::analyse::Analysis;
+use assay::analyse::{Analysis, Caveat, Interval, Role};
 use assay::record::Run;
 use assay::report::{Document, Format, Options, RenderOptions, render, render_with};
 
@@ -63,6 +63,35 @@ fn a_nasty_run_in_every_format() {
     for format in Format::ALL {
         golden(&format!("nasty.{}", ending(format)), &report(&fixture, format, &all));
     }
+}
+
+#[test]
+fn a_primary_chosen_afterwards_heads_every_format() {
+    let mut fixture = fixtures::measured();
+    for c in fixture.1.comparisons.iter_mut().filter(|c| c.role == Role::Primary) {
+        c.caveats.push(Caveat::ChosenAfterwards { instead_of: Some("runtime".to_owned()) });
+    }
+    for format in Format::ALL {
+        let text = report(&fixture, format, &Options::default());
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("chosen after the run"), "{format:?}");
+        let head: String = words.chars().take(400).collect();
+        assert!(
+            format == Format::Csv || format == Format::Html || head.contains("its own: runtime"),
+            "{head}"
+        );
+    }
+}
+
+#[test]
+fn differences_are_told_in_their_unit() {
+    let mut fixture = fixtures::measured();
+    let raw = Interval { estimate: -3.1e6, low: -5.2e6, high: -1.0e6 };
+    fixture.1.comparisons[0].difference = Some(raw);
+    let text = report(&fixture, Format::Text, &Options::default());
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("write.bw −3027 KiB/s [−5078, −977], −31.0 "), "{words}");
+    assert!(words.contains("% of the baseline's size"), "{words}");
 }
 
 #[test]

@@ -46,8 +46,30 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     assert!(report.contains("noise floor (A/A run 2)"), "also of runs before it: {report}");
     let spread = format!("spreads by {:.2} %", floor.s_d * 100.0);
     assert!(later.contains(&spread), "{spread}: {later}");
+    // A second A/A run of the same experiment is pooled with the first.
+    sandbox.succeed(&["run", "s.toml", "--quiet", "--seed", "8", "--aa"]);
+    let pooled = run(&[]);
+    assert!(pooled.contains("2 A/A runs together"), "{pooled}");
     // Another job is not measured by it.
     sandbox.write("other.toml", &EXPERIMENT.replace("size=1m", "size=2m"));
+    let other = sandbox.succeed(&["run", "other.toml", "--quiet"]);
+    assert!(other.contains("noise floor unknown"), "{other}");
+}
+
+#[test]
+fn another_command_is_another_job() {
+    let sandbox = Sandbox::new();
+    let experiment = |command: &str| {
+        format!(
+            "name = \"c\"\ncommand = [\"sh\", \"-c\", \"{command} ${{x}}\"]\n[stop]\nrounds = 4\n\
+             [[factor]]\nname = \"x\"\nlevels = [\"1\", \"2\"]\n"
+        )
+    };
+    sandbox.write("c.toml", &experiment("true"));
+    sandbox.write("other.toml", &experiment("test"));
+    sandbox.succeed(&["run", "c.toml", "--quiet", "--aa"]);
+    let same = sandbox.succeed(&["run", "c.toml", "--quiet"]);
+    assert!(same.contains("noise floor (A/A"), "{same}");
     let other = sandbox.succeed(&["run", "other.toml", "--quiet"]);
     assert!(other.contains("noise floor unknown"), "{other}");
 }

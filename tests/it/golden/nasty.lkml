@@ -102,7 +102,8 @@ mode=the-row~b with blanks           0.00           0.00
 
 notes
 - this run was interrupted: the verdict so far
-- values of 0 or below have no logarithm: change of the mean only
+- values of 0 or below have no ratio: judged by their differences;
+  percent and delta are shares of the baseline's typical size
 - noise floor unknown: the same command with --aa measures what shows
   here when nothing differs
 

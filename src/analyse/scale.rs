@@ -1,0 +1,164 @@
+//! The scale on which a comparison is judged: logarithms, or the values themselves where a logarithm does not exist.
+//!
+//! Enters: the values of both arms. Leaves: a [`Scale`] that places values on it and reads effects back. Values on the
+//! raw scale are divided by the baseline's magnitude, the median of |value|, so that δ and every effect are shares
+//! of it; where that is 0 they stay in the metric's unit, and no share and no "no difference" exist.
+
+use super::comparison::Interval;
+use super::summary::as_ratio;
+use super::table::Point;
+use crate::stats::{Estimate, descriptive};
+
+/// Logarithms, or the values as they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Scale {
+    /// Every value is above 0: ln(value), effects are ratios.
+    Log,
+    /// A value is 0 or below: value/magnitude, effects are differences.
+    Raw {
+        /// Median |value| of the baseline.
+        magnitude: f64,
+    },
+}
+
+impl Scale {
+    /// The scale of two arms' values.
+    pub(super) fn of<'a>(
+        baseline: impl Iterator<Item = &'a Point> + Clone,
+        mut candidate: impl Iterator<Item = &'a Point>,
+    ) -> Scale {
+        let positive = |point: &Point| point.value > 0.0;
+        if baseline.clone().all(positive) && candidate.all(positive) {
+            return Scale::Log;
+        }
+        let sizes: Vec<f64> = baseline.map(|point| point.value.abs()).collect();
+        Scale::Raw { magnitude: descriptive::median(&sizes) }
+    }
+
+    /// The scale of paired values.
+    pub(super) fn of_pairs(pairs: &[(Point, Point)]) -> Scale {
+        Scale::of(pairs.iter().map(|(base, _)| base), pairs.iter().map(|(_, cand)| cand))
+    }
+
+    /// One unit of the raw scale in the metric's unit.
+    fn unit(magnitude: f64) -> f64 {
+        if magnitude > 0.0 { magnitude } else { 1.0 }
+    }
+
+    /// The place of a value.
+    pub(super) fn place(self, value: f64) -> f64 {
+        match self {
+            Scale::Log => value.ln(),
+            Scale::Raw { magnitude } => value / Scale::unit(magnitude),
+        }
+    }
+
+    /// Candidate − baseline of each pair. Places are subtracted, so that exchanged values give exactly −D.
+    pub(super) fn differences(self, pairs: &[(Point, Point)]) -> Vec<f64> {
+        pairs.iter().map(|(base, cand)| self.place(cand.value) - self.place(base.value)).collect()
+    }
+
+    /// δ, a ratio − 1, on this scale; 0 where there is nothing to be a share of.
+    pub(super) fn delta(self, ratio: f64) -> f64 {
+        match self {
+            Scale::Log => ratio.ln_1p(),
+            Scale::Raw { magnitude } if magnitude > 0.0 => ratio,
+            Scale::Raw { .. } => 0.0,
+        }
+    }
+
+    /// A step of the values, of which `typical` is a usual one, on this scale.
+    pub(super) fn step(self, step: f64, typical: f64) -> f64 {
+        match self {
+            Scale::Log => (step / typical).ln_1p(),
+            Scale::Raw { magnitude } => step / Scale::unit(magnitude),
+        }
+    }
+
+    /// A size on this scale as a ratio − 1, or as a share of the baseline's magnitude; infinite where there is none.
+    pub(super) fn share_of(self, size: f64) -> f64 {
+        match self {
+            Scale::Log => size.exp_m1(),
+            Scale::Raw { magnitude } if magnitude > 0.0 => size,
+            Scale::Raw { .. } => f64::INFINITY,
+        }
+    }
+
+    /// An effect as ratio − 1, or as a share of the baseline's magnitude where that is not 0.
+    pub(super) fn share(self, effect: Estimate) -> Option<Interval> {
+        match self {
+            Scale::Log => Some(as_ratio(effect)),
+            Scale::Raw { magnitude } if magnitude > 0.0 => Some(times(effect, 1.0)),
+            Scale::Raw { .. } => None,
+        }
+    }
+
+    /// An effect in the metric's unit; `None` on the log scale.
+    pub(super) fn in_unit(self, effect: Estimate) -> Option<Interval> {
+        match self {
+            Scale::Log => None,
+            Scale::Raw { magnitude } => Some(times(effect, Scale::unit(magnitude))),
+        }
+    }
+}
+
+fn times(effect: Estimate, factor: f64) -> Interval {
+    Interval { estimate: effect.estimate * factor, low: effect.low * factor, high: effect.high * factor }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Made, run_of};
+    use super::super::{Comparison, Options, Verdict, analyse, decided};
+    use crate::record::Run;
+
+    /// A run whose `write.bw` is `value(cell, round, made-up ratio to the level)`.
+    fn with(made: &Made, rounds: u32, value: impl Fn(u32, u32, f64) -> f64) -> Run {
+        let mut run = run_of(made, rounds);
+        for trial in &mut run.trials {
+            trial.values[0].1 = value(trial.cell, trial.round, trial.values[0].1 / 81_920_000.0);
+        }
+        run
+    }
+
+    fn primary(run: &Run) -> Comparison {
+        analyse(run, &Options::default()).comparisons.remove(0)
+    }
+
+    #[test]
+    fn a_zero_among_the_values_takes_no_verdict_away() {
+        for paired in [true, false] {
+            let made = Made { effect: 0.2, paired, ..Made::default() };
+            let run = with(
+                &made,
+                10,
+                |cell, round, ratio| if (cell, round) == (0, 3) { 0.0 } else { 50.0 * ratio },
+            );
+            let found = primary(&run);
+            assert!(matches!(found.verdict, Verdict::Faster { .. }), "{found:?}");
+            let (share, unit) = (found.effect.unwrap(), found.difference.unwrap());
+            assert!((share.estimate - 0.2).abs() < 0.02, "{share:?}");
+            assert!((unit.estimate - 10.0).abs() < 1.0 && unit.low > 0.0, "{unit:?}");
+        }
+    }
+
+    #[test]
+    fn delta_is_a_share_of_the_baseline() {
+        // Both arms around −40, equal but for the noise.
+        let made = Made { effect: 0.0, cv: 0.003, ..Made::default() };
+        let run = with(&made, 20, |_, _, ratio| -40.0 * ratio);
+        assert!(matches!(primary(&run).verdict, Verdict::NoDifference { .. }));
+        assert!(decided(&run, &Options::default()));
+        assert!(primary(&with(&made, 20, |_, _, ratio| 40.0 * ratio)).difference.is_none());
+    }
+
+    #[test]
+    fn a_baseline_of_zero_has_a_difference_and_no_share() {
+        let made = Made { effect: 0.0, cv: 0.05, ..Made::default() };
+        let found = primary(&with(&made, 12, |cell, _, ratio| if cell == 0 { 0.0 } else { 7.0 * ratio }));
+        assert_eq!((found.verdict, found.effect), (Verdict::Faster { beyond_delta: true }, None));
+        assert!((found.difference.unwrap().estimate - 7.0).abs() < 0.4, "{:?}", found.difference);
+        let same = primary(&with(&made, 12, |_, _, _| 0.0));
+        assert!(matches!(same.verdict, Verdict::Undecided { .. }), "nothing to be a share of");
+    }
+}

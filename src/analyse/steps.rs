@@ -1,0 +1,195 @@
+//! What a metric's step does to its interval and to "no difference".
+//!
+//! Enters: the values of both arms and the interval that a test gave. Leaves: the interval as it can be said, and
+//! whether the step is too coarse to say "no difference". How a step is found: [`crate::stats::step`].
+//!
+//! A value read as v stands for anything within half a step of v, so a difference of two arms is off by up to a whole
+//! step. Where the noise is smaller than the step, every round is off by the same amount, and no number of rounds
+//! averages it out. So each end is at least a whole step away from the estimate: with half a step the interval would
+//! hold the truth in three of four cases only (the error is the sum of two uniform ones).
+//!
+//! Steps cannot make a difference out of nothing: rounding keeps the order of values, and arms that are exchangeable
+//! stay so. So what the test excluded stays excluded: an end that would cross 0 stops beside it.
+
+use super::scale::Scale;
+use super::table::Point;
+use crate::stats::{Estimate, descriptive, step};
+
+/// Beside 0: an end that is only known to lie on one side of it.
+pub(super) const BESIDE_ZERO: f64 = 1e-9;
+
+/// The step of a comparison's values on the scale of its interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Steps {
+    /// On the scale of the interval.
+    size: f64,
+    /// As a ratio − 1.
+    share: f64,
+    /// It is more than half of δ: "no difference" cannot be said.
+    coarse: bool,
+}
+
+impl Steps {
+    /// The step on `scale`, of ratios relative to the smaller median of the two arms; `delta` is a ratio − 1.
+    pub(super) fn on(scale: Scale, baseline: &[Point], candidate: &[Point], delta: f64) -> Steps {
+        let of = |points: &[Point]| points.iter().map(|point| point.value).collect::<Vec<f64>>();
+        let (base, cand) = (of(baseline), of(candidate));
+        let typical = descriptive::median(&base).min(descriptive::median(&cand));
+        let all: Vec<f64> = base.into_iter().chain(cand).collect();
+        let size = scale.step(step::step(&all), typical);
+        let share = scale.share_of(size);
+        // A step of exactly δ/2 is fine, however it is rounded.
+        Steps { size, share, coarse: share > 0.5 * delta * (1.0 + 1e-9) }
+    }
+
+    /// The step as a ratio − 1.
+    pub(super) fn share(self) -> f64 {
+        self.share
+    }
+
+    /// Whether "no difference" cannot be said: the step is more than half of δ.
+    pub(super) fn too_coarse(self) -> bool {
+        self.coarse
+    }
+
+    /// The interval with each end at least a step from the estimate; it excludes 0 exactly when `plain` does.
+    pub(super) fn widen(self, plain: Estimate) -> Estimate {
+        let (mut low, mut high) =
+            (plain.low.min(plain.estimate - self.size), plain.high.max(plain.estimate + self.size));
+        if plain.low > 0.0 {
+            low = low.max(BESIDE_ZERO.min(plain.low));
+        }
+        if plain.high < 0.0 {
+            high = high.min((-BESIDE_ZERO).max(plain.high));
+        }
+        Estimate { low, high, ..plain }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comparison::{Caveat, Comparison, Role, Verdict};
+    use super::super::made_up::{Made, run_of};
+    use super::super::{Options, analyse, decided};
+    use super::*;
+    use crate::record::{Run, StopRule};
+
+    /// A run of `write.bw` only, read with steps of `step` of the baseline's level; `phase` of a step moves the level.
+    fn stepped(made: &Made, rounds: u32, step: f64, phase: f64) -> Run {
+        let mut run = run_of(made, rounds);
+        run.metrics.truncate(1);
+        let size = step * 4096.0 * 20_000.0;
+        for trial in &mut run.trials {
+            trial.values.truncate(1);
+            trial.values[0].1 = (trial.values[0].1 / size + phase).round();
+        }
+        run
+    }
+
+    fn primary(run: &Run) -> Comparison {
+        analyse(run, &Options::default()).comparisons.into_iter().find(|c| c.role == Role::Primary).unwrap()
+    }
+
+    fn no_difference(found: &Comparison) -> bool {
+        matches!(found.verdict, Verdict::NoDifference { .. })
+    }
+
+    #[test]
+    fn steps_of_ten_percent_never_say_no_difference() {
+        let (mut said, mut covered, mut judged) = (0, 0, 0);
+        for seed in 0..1_000_u32 {
+            let cv = [0.002, 0.01, 0.03, 0.08][seed as usize % 4];
+            let phase = f64::from(seed) * 0.618_034 % 1.0 - 0.5;
+            let made = Made { effect: 0.03, cv, seed: u64::from(seed), ..Made::default() };
+            let mut run = stepped(&made, 30, 0.1, phase);
+            for rounds in [30, 12, 6, 4] {
+                run.trials.truncate(2 * rounds);
+                let found = primary(&run);
+                said += u32::from(no_difference(&found));
+                if rounds == 30 {
+                    let effect = found.effect.unwrap();
+                    judged += 1;
+                    covered += u32::from(effect.low <= 0.03 && effect.high >= 0.03);
+                }
+            }
+        }
+        assert_eq!(said, 0);
+        println!("covered {covered} of {judged}");
+        assert!(covered >= 950, "{covered}");
+    }
+
+    #[test]
+    fn steps_make_no_false_claims() {
+        let mut claims = 0;
+        for seed in 0..300_u32 {
+            let phase = f64::from(seed) * 0.618_034 % 1.0 - 0.5;
+            let made = Made { effect: 0.0, cv: 0.03, seed: u64::from(seed), ..Made::default() };
+            let whole = stepped(&made, 30, 0.1, phase);
+            let mut run = whole.clone();
+            for rounds in 4..=30 {
+                run.trials = whole.trials[..2 * rounds].to_vec();
+                if decided(&run, &Options::default()) {
+                    break;
+                }
+            }
+            claims += u32::from(matches!(primary(&run).verdict, Verdict::Faster { .. } | Verdict::Slower { .. }));
+        }
+        println!("{claims} of 300 claims");
+        assert!(claims <= 15, "{claims}");
+    }
+
+    #[test]
+    fn one_step_apart_in_every_round_is_a_claim_of_unknown_size() {
+        let fixed = StopRule { rounds: Some(10), ..StopRule::default() };
+        let made = Made { effect: 0.1, cv: 0.001, stop: fixed, ..Made::default() };
+        let found = primary(&stepped(&made, 10, 0.1, 0.0));
+        assert_eq!(found.verdict, Verdict::Faster { beyond_delta: false });
+        let effect = found.effect.unwrap();
+        assert!(effect.low > 0.0 && effect.low < 1e-6 && (effect.high - 0.21).abs() < 1e-9, "{effect:?}");
+        let told = found
+            .caveats
+            .iter()
+            .any(|c| matches!(c, Caveat::Steps { refused: false, step } if (step - 0.1).abs() < 1e-9));
+        assert!(told, "{:?}", found.caveats);
+    }
+
+    #[test]
+    fn fine_steps_change_nothing() {
+        // 0.1 % steps under 1 % noise: the interval is the same as without steps but for the rounding.
+        let made = Made { effect: 0.0, cv: 0.002, ..Made::default() };
+        let (fine, coarse) = (primary(&run_of(&made, 30)), primary(&stepped(&made, 30, 1e-5, 0.0)));
+        assert!(no_difference(&fine) && no_difference(&coarse));
+        let (a, b) = (fine.effect.unwrap(), coarse.effect.unwrap());
+        assert!((a.low - b.low).abs() < 2e-5 && (a.high - b.high).abs() < 2e-5, "{a:?} {b:?}");
+        assert!(!coarse.caveats.iter().any(|c| matches!(c, Caveat::Steps { .. })));
+    }
+
+    #[test]
+    fn equal_values_are_no_difference_only_when_they_are_fine_enough() {
+        let constant = |value: f64| {
+            let mut run = run_of(&Made::default(), 8);
+            run.trials.iter_mut().for_each(|trial| trial.values[0].1 = value);
+            primary(&run)
+        };
+        let coarse = constant(5.0);
+        assert!(matches!(coarse.verdict, Verdict::Undecided { rounds_for_no_difference: None, .. }));
+        let told =
+            |c: &Caveat| matches!(c, Caveat::Steps { step, refused: true } if (step - 0.2).abs() < 1e-9);
+        assert!(coarse.caveats.iter().any(told), "{:?}", coarse.caveats);
+        assert!(no_difference(&constant(100.0)), "a step of exactly half of δ");
+        assert!(no_difference(&constant(81_920_000.0)) && no_difference(&constant(5.125)));
+    }
+
+    #[test]
+    fn widening_keeps_what_was_excluded() {
+        let steps = Steps { size: 0.1, ..Steps::default() };
+        let plain = Estimate { estimate: 0.05, low: 0.04, high: 0.06 };
+        let wide = steps.widen(plain);
+        assert_eq!((wide.low, wide.estimate), (BESIDE_ZERO, 0.05));
+        assert!((wide.high - 0.15).abs() < 1e-12);
+        let touching = steps.widen(Estimate { estimate: 0.0, low: 0.0, high: 0.0 });
+        assert_eq!((touching.low, touching.high), (-0.1, 0.1));
+        assert!(steps.widen(Estimate { estimate: -0.02, low: -0.03, high: -0.01 }).high < 0.0);
+        assert_eq!(Steps::default().widen(plain), plain);
+    }
+}

@@ -1,0 +1,43 @@
+//! The noise floor in words.
+//!
+//! Enters: a run and what A/A runs of it found. Leaves: a sentence, or the hint how to measure it.
+
+use super::document::count;
+use super::words::{NBSP, plain_percent};
+use crate::analyse::NoiseFloor;
+use crate::record::{Run, Source};
+
+/// What shows when nothing differs, or how to learn it; `None` for results that assay did not measure.
+pub(super) fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
+    let Some(floor) = floor else {
+        let hint = run.source == Source::Measured && !run.aa;
+        return hint.then(|| {
+            "noise floor unknown: the same command with --aa measures what shows here when nothing differs".to_owned()
+        });
+    };
+    let whose =
+        floor.run.map_or_else(|| "noise floor".to_owned(), |id| format!("noise floor (A/A run {id})"));
+    let together = match floor.pooled_runs {
+        0 | 1 => String::new(),
+        runs => format!(", {runs}{NBSP}A/A runs together"),
+    };
+    let mut text = format!(
+        "{whose}: {} against itself spreads by {} from round to round ({} to {}{together}), interval ±{NBSP}{}; \
+         the smallest effect all rounds would show is {}",
+        floor.metric.name,
+        plain_percent(floor.s_d),
+        plain_percent(floor.s_d_low),
+        plain_percent(floor.s_d_high),
+        plain_percent(floor.half_width),
+        plain_percent(floor.smallest_effect)
+    );
+    if floor.aa_runs > 0 {
+        text.push_str(&format!(
+            "; {} of {} claimed a difference (at most 5{NBSP}% should; binomial p{NBSP}={NBSP}{:.2})",
+            floor.aa_claims,
+            count(u64::from(floor.aa_runs), "A/A run"),
+            floor.aa_p
+        ));
+    }
+    Some(text)
+}
