@@ -110,6 +110,14 @@ pub enum Method {
     FixedT,
     /// Unpaired: Mann–Whitney U with the Hodges–Lehmann shift.
     MannWhitney,
+    /// By cluster, both arms in each: exact signed rank of one difference a cluster.
+    ClusterSignedRank,
+    /// By cluster, both arms in each, too few for ranks: Student's t of one difference a cluster.
+    ClusterT,
+    /// By cluster, one arm in each: Mann–Whitney U of the clusters' means.
+    ClusterMannWhitney,
+    /// By cluster, one arm in each, too few for ranks: Welch's t of the clusters' means.
+    ClusterWelch,
     /// No interval.
     ChangeOnly,
 }
@@ -147,6 +155,36 @@ pub enum Caveat {
     TooFewRepeats {
         /// How many there were.
         n: usize,
+    },
+    /// Judged by clusters (boots, hosts, sessions), not by trials.
+    Clustered {
+        /// What one is called: `boot`.
+        kind: String,
+        /// Clusters that hold the baseline.
+        baseline: u32,
+        /// Clusters that hold the candidate.
+        candidate: u32,
+        /// Clusters that hold both.
+        both: u32,
+        /// By which test; [`Method::ChangeOnly`]: too few clusters for one.
+        method: Method,
+    },
+    /// How much clusters differ, and trials within one: standard deviations on the log scale.
+    ClusterVariance {
+        /// What one is called: `boot`.
+        kind: String,
+        /// Between clusters; where both arms are in each, of their difference.
+        between: f64,
+        /// Within clusters.
+        within: f64,
+        /// Where both arms are in each: what clusters differ in for both, which the difference is free of.
+        cancelled: Option<f64>,
+        /// Part of the error that more repeats in a cluster would not take away.
+        share: f64,
+        /// Trials of an arm in a cluster, on average.
+        repeats: f64,
+        /// Repeats of an arm that serve best where a new cluster takes as long as ten trials; `None`: clusters do not differ.
+        best_repeats: Option<u32>,
     },
     /// Imported results: order and drift are unknown.
     OrderUnknown,

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::clustered::Clusters;
 use super::comparison::{Caveat, Comparison, Method, Role, RowKey, Verdict};
 use super::layout::{Layout, Row};
 use super::scale::Scale;
@@ -61,6 +62,8 @@ pub(super) struct Setting<'a> {
     pub exploratory: usize,
     /// What failed trials mean.
     pub rule: FailureRule,
+    /// Which imported trials belong together.
+    pub clusters: Option<&'a Clusters>,
 }
 
 /// One comparison to make.

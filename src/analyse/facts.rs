@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::comparison::FactDifference;
 use super::layout::Layout;
 use super::table::Table;
-use crate::record::Run;
+use crate::record::{HostFacts, Run};
 
 /// Facts of the moment (load, free space) differ between any two looks; `host` gives them this prefix.
 const MOMENTARY: &str = "now.";
@@ -32,7 +32,9 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
     let names: BTreeSet<&str> = by_arm.iter().flat_map(|facts| facts.keys().copied()).collect();
     let none = BTreeSet::new();
     let mut found = Vec::new();
-    for name in names.into_iter().filter(|name| !name.starts_with(MOMENTARY) && !declared(run, name)) {
+    for name in names.into_iter().filter(|name| {
+        !name.starts_with(MOMENTARY) && !HostFacts::names_cluster(name) && !declared(run, name)
+    }) {
         let values: Vec<&BTreeSet<&str>> =
             by_arm.iter().map(|facts| facts.get(name).unwrap_or(&none)).collect();
         let volatile = values.iter().zip(&trials).any(|(values, n)| values.len() > 2.max(n / 3));
@@ -106,7 +108,6 @@ mod tests {
     use super::super::made_up::{Made, run_of};
     use super::super::options::Options;
     use super::*;
-    use crate::record::HostFacts;
 
     #[test]
     fn a_setting_declares_the_fact_it_is_kept_as_and_what_follows_from_it() {

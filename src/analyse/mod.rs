@@ -3,8 +3,11 @@
 //! Enters: a [`Run`]. Leaves: an [`Analysis`]. It reads stored records only, so that an old run
 //! can be judged again with no device at hand; it must not know how a trial was executed or how a report looks.
 
-mod anytime;
 mod afterwards;
+mod anytime;
+mod clustered;
+#[cfg(test)]
+mod clustered_tests;
 mod comparison;
 mod curves;
 mod draft;
@@ -62,8 +65,10 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         layout.rows.iter().flat_map(|row| layout.candidates(row).into_iter().map(move |arm| (row, arm)));
     let cases: Vec<Case> = arms.flat_map(|(row, arm)| cases(run, options, row, arm, &table)).collect();
     let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
+    let clusters = clustered::Clusters::of(run);
+    let clusters = clusters.as_ref();
     let (family, rule) = (layout.family(), options.failures(run));
-    let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory, rule };
+    let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory, rule, clusters };
     let fixed = FixedRounds::of(run);
     let judged = |case: &Case| {
         let cells: Vec<u32> = [case.row.cells[0], case.row.cells[case.arm]].into_iter().flatten().collect();
@@ -147,7 +152,13 @@ fn compare(setting: &Setting, case: &Case) -> Draft {
 }
 
 fn compare_by(setting: &Setting, case: &Case) -> Draft {
-    if setting.run.design.paired { paired::compare(setting, case) } else { unpaired::compare(setting, case) }
+    if setting.run.design.paired {
+        paired::compare(setting, case)
+    } else if let Some(clusters) = setting.clusters {
+        clustered::compare(setting, case, clusters)
+    } else {
+        unpaired::compare(setting, case)
+    }
 }
 
 fn whole_run_caveats(setting: &Setting) -> Vec<Caveat> {

@@ -73,6 +73,7 @@ fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
         family: layout.family(),
         exploratory: 0,
         rule: options.failures(aa_run),
+        clusters: None,
     };
     let row = layout.rows.iter().find(|row| row.primary.is_some())?;
     let case = Case { row, metric: row.primary?, role: Role::Primary, arm: 1 };

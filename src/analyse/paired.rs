@@ -134,7 +134,7 @@ fn by_rank(n: usize, level: f64, comparisons: usize) -> bool {
 
 /// One look: signed rank, or Student's t where ranks cannot resolve the level. t has no value for a failed trial: with one among
 /// the differences ranks decide, whether they can claim anything or not.
-fn look_once(draft: &mut Draft, differences: &[f64], alpha: f64, comparisons: usize) {
+pub(super) fn look_once(draft: &mut Draft, differences: &[f64], alpha: f64, comparisons: usize) {
     let n = differences.len();
     let Some(walsh) = Walsh::new(differences) else { return };
     if by_rank(n, alpha, comparisons) || differences.iter().copied().any(is_beyond) {

@@ -58,7 +58,8 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     }
     let rule = options.failures(run);
     let family = layout.family();
-    let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory: 0, rule };
+    let setting =
+        Setting { run, table: &table, layout: &layout, stop, family, exploratory: 0, rule, clusters: None };
     let is_decided = |case: &Case| {
         let Some(found) = latest_verdict(&setting, case) else { return false };
         let failures = setting.failures(case).filter(|counts| counts.are_unequal());

@@ -132,7 +132,8 @@ mod tests {
                     break;
                 }
             }
-            claims += u32::from(matches!(primary(&run).verdict, Verdict::Faster { .. } | Verdict::Slower { .. }));
+            claims +=
+                u32::from(matches!(primary(&run).verdict, Verdict::Faster { .. } | Verdict::Slower { .. }));
         }
         println!("{claims} of 300 claims");
         assert!(claims <= 15, "{claims}");

@@ -68,7 +68,8 @@ fn conclude(draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         let family = if comparison.role == Role::Primary { primary as f64 } else { 1.0 };
         let allowed = sequential || worst.p.is_some_and(|p| p * family <= level * SHARE_OF_ALPHA);
         let steps = draft.steps;
-        let with_worst = || worst.log.and_then(|log| verdict(log, steps, delta, allowed, comparison.metric.better));
+        let with_worst =
+            || worst.log.and_then(|log| verdict(log, steps, delta, allowed, comparison.metric.better));
         match what_stands(&counts, stop.alpha, comparison.verdict.clone(), with_worst) {
             Some(verdict) => comparison.verdict = verdict,
             None => return not_comparable(comparison),

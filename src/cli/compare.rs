@@ -8,7 +8,7 @@ use super::database::Database;
 use super::fail_if::{FailIf, fail_if};
 use super::output::Output;
 use crate::analyse;
-use crate::import::{self, Columns, ImportError, Input, Problem, ValueColumn};
+use crate::import::{self, Clusters, Columns, ImportError, Input, Problem, ValueColumn};
 use crate::record::{FailureRule, Metric, StopRule};
 use crate::report::{self, Document, Format};
 use crate::units::parse_ratio;
@@ -22,6 +22,7 @@ use crate::units::parse_ratio;
   assay compare hyperfine.json                            its commands against the first
   assay compare t.csv --arm kernel --row bs --value kb_s:higher,msec:lower
   assay compare t.csv --row bs --arm-columns old_mib_s,new_mib_s:higher
+  assay compare t.csv --arm kernel --value s --cluster boot   boots are judged, not trials
   assay compare 3 7                                       two stored runs")]
 pub struct Args {
     /// BASELINE CANDIDATE…: each a file, a directory, a quoted glob, a stored run's number, or label=one of these
@@ -47,6 +48,9 @@ pub struct Args {
     /// Tables in which each arm has a column; once for each metric
     #[arg(long, value_name = "COL,COL[:higher|lower]")]
     arm_columns: Vec<String>,
+    /// Which trials belong together: a column (boot, host, session …), or none [default: by common names and gaps in time stamps]
+    #[arg(long, value_name = "COL|none", value_parser = cluster)]
+    cluster: Option<Clusters>,
     /// Report format: text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
@@ -160,7 +164,18 @@ fn columns(args: &Args) -> Result<Columns, Failure> {
         let specs: Vec<String> = group.split(',').map(str::to_owned).collect();
         arm_columns.push(values(&specs)?);
     }
-    Ok(Columns { arm: args.arm.clone(), rows: args.row.clone(), values: values(&args.value)?, arm_columns })
+    Ok(Columns {
+        arm: args.arm.clone(),
+        rows: args.row.clone(),
+        values: values(&args.value)?,
+        arm_columns,
+        clusters: args.cluster.clone().unwrap_or_default(),
+    })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "clap's parsers may fail")]
+fn cluster(text: &str) -> Result<Clusters, std::convert::Infallible> {
+    Ok(Clusters::parse(text))
 }
 
 /// A stored run's number, or files.

@@ -6,6 +6,7 @@ use crate::record::{
     Cell, Design, Factor, FailureRule, RECORD_VERSION, Run, RunState, Source, StopRule, Trial,
 };
 
+use super::clusters::{self, Clusters};
 use super::error::{ImportError, Problem};
 use super::fio::OPTION;
 use super::go_benchmark::PACKAGE;
@@ -21,6 +22,9 @@ pub(super) struct Frame {
     pub(super) command_line: Vec<String>,
     pub(super) stop: StopRule,
     pub(super) primary: Option<String>,
+    pub(super) clusters: Clusters,
+    /// Runs of assay are among the inputs.
+    pub(super) own_runs: bool,
 }
 
 pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportError> {
@@ -35,6 +39,9 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
         return Err(ImportError::new(origin, Problem::NoResults(why)));
     }
     let arms = arms(&batch, &frame)?;
+    let arm = |observation: &Observation| arm_of(observation, &frame.labels).to_owned();
+    clusters::settle(&mut batch, &frame.clusters, arm, frame.own_runs)
+        .map_err(|problem| ImportError::new("--cluster", problem))?;
     let factors = factors(&batch, arms);
     let (cells, cell_of) = cells(&batch, &factors, &frame.labels);
     let mut repeats: Vec<u32> = vec![0; cells.len()];

@@ -3,6 +3,7 @@
 use crate::record::Metric;
 use crate::units::{Better, Unit};
 
+use super::clusters::Clusters;
 use super::error::Problem;
 
 /// Which columns of a table are what.
@@ -16,6 +17,8 @@ pub struct Columns {
     pub values: Vec<ValueColumn>,
     /// Groups of columns, one an arm; each group is a metric (wide form).
     pub arm_columns: Vec<Vec<ValueColumn>>,
+    /// What makes the clusters.
+    pub clusters: Clusters,
 }
 
 /// A column with results.

@@ -6,19 +6,21 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::record::Metric;
 use crate::units::{Better, Unit};
 
+use super::clusters;
 use super::columns::{Columns, ValueColumn};
 use super::error::{ImportError, Problem};
+use super::marks::Marks;
 use super::observation::{Batch, MOST_TRIALS, Observation};
 use super::recognise::delimiter;
 
 /// More levels than this are hardly arms.
 const MOST_ARMS: usize = 64;
 
-struct Table<'a> {
-    origin: &'a str,
-    headers: Vec<String>,
+pub(super) struct Table<'a> {
+    pub(super) origin: &'a str,
+    pub(super) headers: Vec<String>,
     /// (line, fields).
-    rows: Vec<(usize, csv::StringRecord)>,
+    pub(super) rows: Vec<(usize, csv::StringRecord)>,
 }
 
 pub(super) fn read(
@@ -73,7 +75,7 @@ impl<'a> Table<'a> {
         ImportError::new(self.origin, Problem::ColumnsNotSaid { missing, columns: self.headers.clone() })
     }
 
-    fn column(&self, name: &str) -> Result<usize, ImportError> {
+    pub(super) fn column(&self, name: &str) -> Result<usize, ImportError> {
         self.headers.iter().position(|header| header == name).ok_or_else(|| {
             let nearest = super::nearest(name, self.headers.iter().map(String::as_str));
             let problem =
@@ -113,10 +115,13 @@ fn long(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
         values.push((table.column(&value.column)?, value, batch.metric(&value.metric())));
         note_unsaid(value, batch);
     }
+    let taken: Vec<usize> = values.iter().map(|(at, ..)| *at).chain(arm_at).collect();
+    let marks = Marks::of(table, columns, &taken, batch)?;
     let mut arms: BTreeSet<&str> = BTreeSet::new();
     for (line, record) in &table.rows {
         let mut observation = Observation::new(side);
         observation.rows = levels(&columns.rows, &rows_at, record);
+        marks.put(record, &mut observation);
         if let Some(at) = arm_at {
             let arm = record.get(at).unwrap_or("");
             arms.insert(arm);
@@ -141,8 +146,8 @@ fn long(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
         batch.observe(observation).map_err(|problem| ImportError::new(table.origin, problem))?;
     }
     let mut used = rows_at;
-    used.extend(arm_at);
-    used.extend(values.iter().map(|(at, ..)| *at));
+    used.extend(taken);
+    used.extend(marks.columns());
     note_undeclared(table, arm_at, &used, &columns.rows, batch);
     batch.factor.clone_from(&columns.arm);
     Ok(())
@@ -163,6 +168,8 @@ fn wide(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
         groups.push((labels, at, group, batch.metric(&definition)));
         note_unsaid(&group[group.len() - 1], batch);
     }
+    let taken: Vec<usize> = groups.iter().flat_map(|(_, at, ..)| at.iter().copied()).collect();
+    let marks = Marks::of(table, columns, &taken, batch)?;
     for (line, record) in &table.rows {
         let mut of_row: Vec<Observation> = Vec::new();
         for (labels, at, group, metric) in &groups {
@@ -179,6 +186,7 @@ fn wide(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
                         let mut observation = Observation::new(side);
                         observation.arm = Some(label.clone());
                         observation.rows = levels(&columns.rows, &rows_at, record);
+                        marks.put(record, &mut observation);
                         observation.values.push((*metric, number));
                         of_row.push(observation);
                     }
@@ -190,7 +198,8 @@ fn wide(table: &Table<'_>, side: usize, columns: &Columns, batch: &mut Batch) ->
         }
     }
     let mut used = rows_at;
-    used.extend(groups.iter().flat_map(|(_, at, ..)| at.iter().copied()));
+    used.extend(taken);
+    used.extend(marks.columns());
     note_undeclared(table, None, &used, &columns.rows, batch);
     Ok(())
 }
@@ -268,9 +277,15 @@ fn note_undeclared(
         }
         if most.len() > 1 && !repeats {
             let shown = most.iter().take(4).copied().collect::<Vec<_>>().join(", ");
+            let more = if most.len() > 4 { ", …" } else { "" };
+            // A row a boot would compare one boot with another and take what they differ in for the arms'.
+            let apart = if clusters::passes(header) {
+                String::new()
+            } else {
+                format!("--row {header} would keep its values apart, ")
+            };
             batch.note(format!(
-                "column '{header}' varies inside a row ({shown}{}): --row {header} would keep its values apart",
-                if most.len() > 4 { ", …" } else { "" }
+                "column '{header}' varies inside a row ({shown}{more}): {apart}--cluster {header} would judge by them"
             ));
         }
     }
@@ -278,6 +293,7 @@ fn note_undeclared(
 
 #[cfg(test)]
 mod tests {
+    use super::super::clusters::Clusters;
     use super::*;
 
     fn columns(arm: Option<&str>, rows: &[&str], values: &[&str]) -> Columns {
@@ -285,7 +301,7 @@ mod tests {
             arm: arm.map(str::to_owned),
             rows: rows.iter().map(|row| (*row).to_owned()).collect(),
             values: values.iter().map(|value| ValueColumn::parse_spec(value).unwrap()).collect(),
-            arm_columns: Vec::new(),
+            ..Columns::default()
         }
     }
 
@@ -306,7 +322,8 @@ mod tests {
         assert!(batch.observations[4].values.is_empty());
         assert_eq!(
             batch.notes,
-            ["column 'threads' varies inside a row (1, 2): --row threads would keep its values apart"]
+            ["column 'threads' varies inside a row (1, 2): --row threads would keep its values apart, \
+                --cluster threads would judge by them"]
         );
     }
 
@@ -328,6 +345,28 @@ mod tests {
         );
         assert_eq!(batch.metrics[0].name, "mib_s");
         assert_eq!(batch.metrics[1].better, Better::Lower);
+    }
+
+    #[test]
+    fn marks_and_times_are_read_in_both_forms() {
+        let text = "boot,time,date,old_s,new_s\n1,1700000000,2023-11-14 22:13:20,1,2\n2,1700000060,2023-11-14 22:14:20,1,2\n";
+        let wide = Columns { arm_columns: vec![spec(&["old_s", "new_s"])], ..Columns::default() };
+        let long = columns(Some("boot"), &[], &["new_s"]);
+        let marks = |columns: &Columns| {
+            let mut batch = Batch::default();
+            read(text, "t", (0, 1), columns, &mut batch).unwrap();
+            let last = batch.observations.pop().unwrap();
+            (last.marks.iter().map(|(name, label)| format!("{name} {label}")).collect(), last.started_unix_ns)
+        };
+        let second: (Vec<String>, u64) = (vec!["boot 2".to_owned()], 1_700_000_060_000_000_000);
+        assert_eq!(marks(&wide), second);
+        // A column of arms is no mark; `date` has a clock here and is no day.
+        assert_eq!(marks(&long), (Vec::new(), second.1));
+        let date = Columns { clusters: Clusters::By("date".to_owned()), ..wide };
+        assert_eq!(marks(&date), (vec!["date 2023-11-14 22:14:20".to_owned()], 0));
+        let taken = Columns { clusters: Clusters::By("new_s".to_owned()), ..date };
+        let error = read(text, "t", (0, 1), &taken, &mut Batch::default()).unwrap_err();
+        assert!(error.to_string().contains("cannot be the cluster as well"), "{error}");
     }
 
     #[test]

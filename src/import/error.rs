@@ -121,6 +121,18 @@ pub enum Problem {
     /// A `--value`, `--row`, `--arm` or `--arm-columns` that cannot be read.
     #[error("{0}")]
     BadColumns(String),
+    /// `--cluster` names nothing.
+    #[error("nothing in the inputs is called '{name}' that could tell which trials belong together")]
+    NoCluster {
+        /// What was asked for.
+        name: String,
+    },
+    /// `--cluster` names a column that is something else.
+    #[error("column '{name}' holds arms or results: it cannot be the cluster as well")]
+    ClusterTaken {
+        /// What was asked for.
+        name: String,
+    },
     /// Nothing to compare with.
     #[error("holds one arm only ('{arm}'): there is nothing to compare it with")]
     OneArm {
@@ -232,6 +244,9 @@ impl ImportError {
                 "--arm COL --row COL,COL --value COL:higher when a column names the arm; --arm-columns COL,COL:higher when each arm has a column"
             }
             Problem::BadColumns(_) => "write --value COL[:unit][:higher|lower], e.g. --value kb_s:higher",
+            Problem::NoCluster { .. } | Problem::ClusterTaken { .. } => {
+                "--cluster takes a column of a table or a key of Go benchmark text; --cluster none takes every trial for itself"
+            }
             Problem::OneArm { .. } => "give the other side too: `assay compare BASELINE CANDIDATE`",
             Problem::TooManyArms { .. } => "give the column of the variants to --arm and the others to --row",
             Problem::NoSuchArm { .. } => "--baseline takes one of these labels",

@@ -8,21 +8,26 @@
 mod assay_csv;
 mod assay_export;
 mod assemble;
+mod boot_numbers;
+mod clusters;
 mod columns;
 mod csv_table;
 mod error;
 mod fio;
 mod go_benchmark;
 mod hyperfine;
+mod marks;
 mod numbers;
 mod observation;
 mod read;
 mod recognise;
 mod source;
+mod time_stamps;
 mod tool_output;
 
 use std::path::Path;
 
+pub use clusters::Clusters;
 pub use columns::{Columns, ValueColumn};
 pub use error::{ImportError, Problem};
 pub use recognise::{Format, recognise};
@@ -128,6 +133,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
     }
     // Runs and files may be mixed: the arms keep the order in which they were named.
     contents.batch.observations.sort_by_key(|observation| observation.side);
+    let own = [Format::AssayJson, Format::AssayCsv].iter().any(|format| contents.formats.contains(format));
     let frame = Frame {
         name: if alone { sides[0].label.clone() } else { String::new() },
         labels: sides.into_iter().map(|side| side.label).collect(),
@@ -136,6 +142,8 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         command_line: options.command_line.clone(),
         stop: options.stop,
         primary: options.primary.clone(),
+        clusters: options.columns.clusters.clone(),
+        own_runs: own || source.contains(&"stored run"),
     };
     Ok(Loaded { run: assemble(contents.batch, frame)?, skipped })
 }
@@ -214,6 +222,13 @@ fn single_run(mut run: Run, options: &Options) -> Result<Loaded, ImportError> {
             };
         }
     }
+    match &options.columns.clusters {
+        Clusters::Automatic => {}
+        Clusters::Never => run.facts.iter_mut().for_each(crate::record::HostFacts::drop_cluster),
+        Clusters::By(name) => {
+            return Err(ImportError::new("--cluster", Problem::NoCluster { name: name.clone() }));
+        }
+    }
     if options.primary.is_some() {
         run.design.primary.clone_from(&options.primary);
     }
@@ -239,6 +254,8 @@ pub fn read_bytes_twice(bytes: &[u8], columns: &Columns) -> Result<Run, ImportEr
         command_line: Vec::new(),
         stop: StopRule::default(),
         primary: None,
+        clusters: columns.clusters.clone(),
+        own_runs: false,
     };
     assemble(batch, frame)
 }

@@ -16,6 +16,8 @@ pub(super) struct Observation {
     pub(super) arm: Option<String>,
     /// (factor, level) of the row.
     pub(super) rows: Vec<(String, String)>,
+    /// What columns that may be clusters call it: (column, label).
+    pub(super) marks: Vec<(Arc<str>, String)>,
     pub(super) started_unix_ns: u64,
     pub(super) elapsed_s: f64,
     pub(super) status: Status,
@@ -35,6 +37,7 @@ impl Observation {
             side,
             arm: None,
             rows: Vec::new(),
+            marks: Vec::new(),
             started_unix_ns: 0,
             elapsed_s: 0.0,
             status: Status::Done,

@@ -12,7 +12,8 @@ use super::noise_words::noise;
 use super::table::{self, Table};
 use super::trial_notes::trial_notes;
 use super::words::{
-    COUNTED, NBSP, Names, Tone, counted_as, plain_percent, refused, row_label, sentence, tone, verdict_word,
+    COUNTED, NBSP, Names, Tone, counted, counted_as, plain_percent, refused, row_label, sentence, tone,
+    verdict_word,
 };
 use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, SoFar, Source};
@@ -177,7 +178,7 @@ fn headlines(primary: &[&Comparison], verdicts: &[Sentence]) -> Vec<Sentence> {
     let reason = |c: &Comparison| match &c.verdict {
         Verdict::TooFew { n } => Some((
             "too few",
-            format!("have too few repeats for a verdict ({n} of the 4 that an interval needs)"),
+            format!("have too few {} for a verdict ({n} of the 4 that an interval needs)", counted(c).0),
         )),
         Verdict::NotMeasured(reason) if refused(c) => {
             Some(("too few I/Os", format!("have too few I/Os for a verdict: {reason}")))

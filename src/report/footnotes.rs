@@ -3,6 +3,7 @@
 //! Enters: caveats of comparisons and of the whole. Leaves: sentences. The numbers they contain were computed
 //! by analyse; nothing is judged here.
 
+use super::clusters;
 use super::words::{NBSP, Names, interval, p_equals, percent, plain_percent, step_size};
 use crate::analyse::{Caveat, Comparison};
 
@@ -54,6 +55,14 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
     match caveat {
         Caveat::TooFewRepeats { n } => {
             format!("needs at least 4 repeats for an interval, has {n}: change of the mean only")
+        }
+        Caveat::Clustered { kind, baseline, candidate, both, method } => {
+            clusters::judged_by(kind, [*baseline, *candidate], *both, *method)
+        }
+        Caveat::ClusterVariance { kind, between, within, cancelled, share, repeats, best_repeats } => {
+            let (between, within, share, repeats) = (*between, *within, *share, *repeats);
+            let (cancelled, best_repeats) = (*cancelled, *best_repeats);
+            clusters::Variance { kind, between, within, cancelled, share, repeats, best_repeats }.words()
         }
         Caveat::OrderUnknown => {
             "the order of the trials is unknown: drift of the machine between the arms would \

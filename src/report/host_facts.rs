@@ -18,7 +18,8 @@ pub(super) fn host_facts<'f>(all: &'f [HostFacts], used: &[u32]) -> Vec<(&'f str
     let first = all.first();
     let of_trials: Vec<&HostFacts> = used.iter().filter_map(|at| all.get(*at as usize)).collect();
     let known = first.into_iter().chain(of_trials.iter().copied());
-    let names: BTreeSet<&str> = known.flat_map(|facts| facts.0.keys().map(String::as_str)).collect();
+    let names = known.flat_map(|facts| facts.0.keys().map(String::as_str));
+    let names: BTreeSet<&str> = names.filter(|name| !HostFacts::names_cluster(name)).collect();
     let mut told = Vec::new();
     for name in names {
         let at_start = first.and_then(|facts| facts.get(name));

@@ -188,6 +188,13 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
         );
         page.words(out, &text, "", "   ");
     }
+    if has(&[Method::ClusterSignedRank, Method::ClusterT, Method::ClusterMannWhitney, Method::ClusterWelch]) {
+        let text = format!(
+            "*  the interval of assay's own test excludes 0: boots, hosts or sessions judged by their means, adjusted over \
+             the rows by Holm, level {alpha}"
+        );
+        page.words(out, &text, "", "   ");
+    }
     if document.analysis.comparisons.iter().any(|c| is_beyond_delta(&c.verdict)) {
         let delta = super::words::plain_percent(document.analysis.delta);
         let text =

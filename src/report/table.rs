@@ -2,6 +2,7 @@
 //!
 //! Enters: comparisons. Leaves: tables that text, Markdown and HTML lay out each in its own way.
 
+use super::clusters;
 use super::footnotes::Footnotes;
 use super::layout::one_line;
 use super::words::{
@@ -146,8 +147,12 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
     Some(Table { caption, labels, columns, rows })
 }
 
-/// Rounds, or repeats of both arms where they differ.
+/// Rounds, or repeats of both arms where they differ, or clusters.
 fn repeats(c: &Comparison) -> String {
+    if let Some(of) = clusters::counted(c) {
+        let [a, b] = of.arms;
+        return if of.paired || a == b { c.n.to_string() } else { format!("{a}/{b}") };
+    }
     let (a, b) = (c.baseline.n, c.candidate.n);
     let unpaired =
         matches!(c.method, crate::analyse::Method::MannWhitney | crate::analyse::Method::ChangeOnly);

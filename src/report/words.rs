@@ -2,6 +2,7 @@
 //!
 //! Enters: values of a comparison. Leaves: words in UTF-8; lkml spells them in ASCII afterwards.
 
+use super::clusters;
 use super::layout::{one_line, width};
 use super::raw_words::raw_change;
 use crate::analyse::{Caveat, Comparison, Interval, Method, Role, RowKey, Verdict};
@@ -258,26 +259,40 @@ pub(super) fn counted_as(verdict: &Verdict) -> usize {
     }
 }
 
-/// `8 rounds`, or for results without rounds `8 and 5 repeats, p = 0.012`.
+/// What was counted, and what another of it would be: `rounds`, `repeats an arm`, `boots an arm`.
+pub(super) fn counted(comparison: &Comparison) -> (String, String) {
+    match (clusters::counted(comparison), comparison.method) {
+        (Some(of), _) if of.paired => (format!("{}s", of.kind), format!("{}s", of.kind)),
+        (Some(of), _) => (format!("{}s", of.kind), format!("{}s an arm", of.kind)),
+        (None, Method::MannWhitney | Method::ChangeOnly) => {
+            ("repeats".to_owned(), "repeats an arm".to_owned())
+        }
+        (None, _) => ("rounds".to_owned(), "rounds".to_owned()),
+    }
+}
+
+/// `, p = 0.012`, or nothing.
+fn p_words(comparison: &Comparison) -> String {
+    let adjusted = comparison.p_adjusted.filter(|p| Some(*p) != comparison.p);
+    let Some(p) = adjusted.or(comparison.p) else { return String::new() };
+    let what = if adjusted.is_some() { ", adjusted" } else { "," };
+    format!("{what} {}", p_equals(p))
+}
+
+/// `8 rounds`, or for results without rounds `8 and 5 repeats, p = 0.012`, or by clusters `5 boots each, p = 0.03`.
 fn evidence(comparison: &Comparison) -> String {
+    if let Some(of) = clusters::counted(comparison) {
+        return of.words() + &p_words(comparison);
+    }
     match comparison.method {
         Method::MannWhitney | Method::ChangeOnly => {
             let (a, b) = (comparison.baseline.n, comparison.candidate.n);
-            let mut text = match (a == b, a) {
+            let text = match (a == b, a) {
                 (true, 1) => "one value each".to_owned(),
                 (true, _) => format!("{a}{NBSP}repeats each"),
                 (false, _) => format!("{a} and {b}{NBSP}repeats"),
             };
-            let adjusted = comparison.p_adjusted.filter(|p| Some(*p) != comparison.p);
-            if let Some(p) = adjusted.or(comparison.p) {
-                if adjusted.is_some() {
-                    text.push_str(", adjusted");
-                } else {
-                    text.push(',');
-                }
-                text.push_str(&format!(" {}", p_equals(p)));
-            }
-            text
+            text + &p_words(comparison)
         }
         _ if comparison.n == 1 => format!("1{NBSP}round"),
         _ => format!("{}{NBSP}rounds", comparison.n),
@@ -337,7 +352,7 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
     }
     let evidence = evidence(comparison);
     let below = plain_percent(delta);
-    let paired = !matches!(comparison.method, Method::MannWhitney | Method::ChangeOnly);
+    let (counted, another) = counted(comparison);
     match &comparison.verdict {
         Verdict::NoDifference { real_but_below_delta: false } => {
             format!("{prefix}no difference beyond {below} between {cand} and {base}: {change}, {evidence}")
@@ -359,7 +374,7 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             )
         }
         Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {
-            let mut needed = needed(*rounds_to_claim, *rounds_for_no_difference, paired, &below);
+            let mut needed = needed(*rounds_to_claim, *rounds_for_no_difference, &another, &below);
             needed.push_str(&too_coarse(comparison));
             format!("{prefix}undecided whether {cand} differs from {base}: {change}, {evidence}{needed}")
         }
@@ -367,9 +382,8 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             "{prefix}{SO_FAR}, {rounds} of {of}{NBSP}rounds: {change} for {cand} against {base}; no verdict before the last"
         ),
         Verdict::TooFew { n } => {
-            let what = if paired { "rounds" } else { "repeats" };
             format!(
-                "{prefix}too few {what} to judge {cand} against {base}: {change}, {evidence} \
+                "{prefix}too few {counted} to judge {cand} against {base}: {change}, {evidence} \
                  ({n} of the 4 that an interval needs)"
             )
         }
@@ -396,8 +410,7 @@ pub(super) fn step_size(step: f64) -> String {
 }
 
 /// What an undecided row would probably take.
-fn needed(claim: Option<u32>, none: Option<u32>, paired: bool, below: &str) -> String {
-    let what = if paired { "rounds" } else { "repeats an arm" };
+fn needed(claim: Option<u32>, none: Option<u32>, what: &str, below: &str) -> String {
     match (claim, none) {
         (Some(c), Some(n)) if n < c => {
             format!("; about {n} {what} would probably show that nothing differs beyond {below}")

@@ -8,6 +8,7 @@ pub mod autocorrelation;
 pub mod benjamini_hochberg;
 pub mod binomial;
 pub mod chi_square;
+pub mod cluster_means;
 pub mod descriptive;
 pub mod early_stop;
 pub mod fisher_exact;
@@ -30,6 +31,7 @@ pub mod signed_rank_ties;
 pub mod step;
 pub mod student_t;
 pub mod theil_sen;
+pub mod variance_components;
 pub mod walsh;
 
 /// Whether a probability comes from the exact null distribution or from an approximation to it.

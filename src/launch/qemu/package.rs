@@ -70,7 +70,9 @@ fn unpack(package: &Path, root: &Path) -> Result<(), GuestError> {
     match taken {
         // What is no package gives no archive: the program's own words are better. Of what was refused here it may say that
         // its pipe was closed.
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof && !said.is_empty() => Err(GuestError::Failed { command: command(), output: said }),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof && !said.is_empty() => {
+            Err(GuestError::Failed { command: command(), output: said })
+        }
         Err(error) => Err(GuestError::NoKernel {
             path: package.to_owned(),
             found: format!("no package that can be unpacked: {error}"),
