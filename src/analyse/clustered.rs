@@ -8,13 +8,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::comparison::{Caveat, Interval, Method, Role, Verdict};
-use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
+use super::draft::{Case, Draft, EXPLORATORY_Q, Setting, interval_level};
 use super::paired::look_once;
 use super::scale::Scale;
 use super::steps::Steps;
 use super::summary::{mean_change_paired, mean_change_unpaired};
 use super::table::Point;
 use crate::record::{HostFacts, Run};
+use crate::stats::crossover::Crossover;
 use crate::stats::descriptive::{mean, stddev, variance};
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::stats::{Precision, cluster_means, variance_components};
@@ -149,7 +150,8 @@ fn mean_change(arms: &Arms, paired: bool) -> Interval {
 fn judge_pairs(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize) {
     let differences: Vec<f64> = logs.both().into_iter().map(|(base, cand)| mean(cand) - mean(base)).collect();
     draft.spread = stddev(&differences);
-    look_once(draft, &differences, level, comparisons);
+    let role = draft.comparison.role;
+    look_once(draft, &Crossover::of_unknown_order(&differences), level, comparisons, role);
     draft.comparison.method = match draft.comparison.method {
         Method::FixedSignedRank => Method::ClusterSignedRank,
         Method::FixedT => Method::ClusterT,
@@ -161,7 +163,8 @@ fn judge_pairs(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize) {
 fn judge_means(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize) {
     let (base, cand) = (means(&logs.baseline), means(&logs.candidate));
     draft.spread = (variance(&base) + variance(&cand)).sqrt();
-    let Some(judged) = cluster_means::judge(&base, &cand, level, comparisons) else { return };
+    let outside = interval_level(draft.comparison.role, level, comparisons);
+    let Some(judged) = cluster_means::judge(&base, &cand, outside, level, comparisons) else { return };
     draft.comparison.method = if judged.by_rank { Method::ClusterMannWhitney } else { Method::ClusterWelch };
     draft.comparison.p = Some(judged.p);
     draft.theta = judged.shift;

@@ -108,6 +108,9 @@ pub enum Method {
     FixedSignedRank,
     /// Paired, fixed number of rounds, fewer: t.
     FixedT,
+    /// Paired, a run without lead-ins in which a carry-over shows: the difference without it, by least squares and t, once at the
+    /// end.
+    CarryOverAdjusted,
     /// Unpaired: Mann–Whitney U with the Hodges–Lehmann shift.
     MannWhitney,
     /// By cluster, both arms in each: exact signed rank of one difference a cluster.
@@ -217,6 +220,17 @@ pub enum Caveat {
         effect: f64,
         /// Its p.
         p: f64,
+    },
+    /// What a trial leaves behind for the one after it.
+    CarryOver {
+        /// The candidate.
+        arm: String,
+        /// The deciding metric after a trial of it, relative to after one of the baseline, as ratio − 1.
+        effect: Interval,
+        /// Its p.
+        p: f64,
+        /// A trial that is not judged led into each round, so that it falls on all arms alike.
+        lead_in: bool,
     },
     /// The baseline drifted over the run (Mann–Kendall).
     BaselineDrift {

@@ -17,6 +17,12 @@ use crate::stats::Estimate;
 /// α of exploratory metrics: q of Benjamini–Hochberg, and their intervals' error.
 pub(super) const EXPLORATORY_Q: f64 = 0.05;
 
+/// What the interval of one of several comparisons leaves out: of those that decide its share of α, so that all of them hold
+/// together; of others the whole level.
+pub(super) fn interval_level(role: Role, level: f64, comparisons: usize) -> f64 {
+    if role == Role::Primary { level / comparisons.max(1) as f64 } else { level }
+}
+
 /// A comparison whose verdict is open, or settled before any test could run.
 pub(super) struct Draft {
     pub comparison: Comparison,
@@ -35,6 +41,8 @@ pub(super) struct Draft {
     pub share: f64,
     /// The estimate corrected for an early stop, on the scale.
     pub corrected: f64,
+    /// The interval leaves out all of the level, not its share: it does not hold together with those of the other comparisons.
+    pub alone: bool,
     /// The verdict needs no judge: too few, not measured.
     pub settled: bool,
     /// Rounds are missing: there is no verdict yet.
@@ -134,6 +142,7 @@ impl Setting<'_> {
             spread: f64::NAN,
             share,
             corrected: f64::NAN,
+            alone: false,
             settled: false,
             so_far: None,
             worst: None,
@@ -162,7 +171,16 @@ impl Draft {
         let none = matches!(self.comparison.verdict, Verdict::NotMeasured(_));
         self.so_far = so_far.filter(|_| !none);
         if self.so_far.is_some() {
-            self.comparison.caveats.retain(|caveat| !matches!(caveat, Caveat::TooFewRepeats { .. }));
+            // Nor has any other test a p before the last.
+            self.comparison.caveats.retain(|caveat| {
+                !matches!(
+                    caveat,
+                    Caveat::TooFewRepeats { .. }
+                        | Caveat::OrderEffect { .. }
+                        | Caveat::BaselineDrift { .. }
+                        | Caveat::EffectDrift { .. }
+                )
+            });
         }
     }
 

@@ -68,6 +68,11 @@ impl Layout {
         if there.is_empty() { all.collect() } else { there }
     }
 
+    /// The arm of a cell; `None`: none of those compared.
+    pub(super) fn arm_of(&self, cell: u32) -> Option<usize> {
+        self.rows.iter().find_map(|row| row.cells.iter().position(|known| *known == Some(cell)))
+    }
+
     /// Comparisons that decide: rows with a primary metric × their candidates.
     pub(super) fn family(&self) -> usize {
         let deciding = self.rows.iter().filter(|row| row.primary.is_some());

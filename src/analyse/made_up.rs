@@ -4,8 +4,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::record::{
-    Cell, Design, Factor, FailureRule, HostFacts, Metric, RECORD_VERSION, Run, RunState, Source, Status,
-    StopRule, Trial,
+    Cell, Design, Factor, FailureRule, HostFacts, Metric, Order, RECORD_VERSION, Run, RunState, Source,
+    Status, StopRule, Trial,
 };
 use crate::units::{Better, Unit};
 
@@ -67,6 +67,8 @@ pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
             paired: made.paired,
             primary: made.paired.then(|| "write.bw".to_owned()),
             show: Vec::new(),
+            order: Order::default(),
+            lead_in: false,
             stop: made.stop,
             failures: FailureRule::default(),
         },
@@ -75,6 +77,7 @@ pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
         metrics,
         cells: vec![Cell { levels: vec![0] }, Cell { levels: vec![1] }],
         trials: trials(made, rounds),
+        lead_ins: Vec::new(),
         notes: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@
 
 mod afterwards;
 mod anytime;
+mod carry_over;
 mod clustered;
 #[cfg(test)]
 mod clustered_tests;
@@ -166,6 +167,7 @@ fn whole_run_caveats(setting: &Setting) -> Vec<Caveat> {
     if !setting.run.design.paired {
         caveats.extend(order_caveat(setting));
     }
+    caveats.extend(carry_over::caveats(setting));
     let mut rules: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     let mut failed = 0;
     for trial in setting.table.latest() {

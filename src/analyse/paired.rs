@@ -5,8 +5,9 @@
 //! that larger is worse, as METHODOLOGY does, gives the same intervals mirrored.
 
 use super::anytime;
+use super::carry_over;
 use super::comparison::{Caveat, Method, Role, Verdict};
-use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
+use super::draft::{Case, Draft, EXPLORATORY_Q, Setting, interval_level};
 use super::drift;
 use super::failing::is_beyond;
 use super::scale::Scale;
@@ -16,6 +17,7 @@ use super::table::{Point, pairs};
 use super::ties;
 use super::verdict::verdict;
 use crate::record::FailureRule;
+use crate::stats::crossover::Crossover;
 use crate::stats::sequential::{Boundary, FEWEST_ROUNDS, Look, LookKind};
 use crate::stats::walsh::Walsh;
 use crate::stats::{Estimate, Precision, descriptive, early_stop, signed_rank, signed_rank_ties, student_t};
@@ -42,21 +44,34 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     let scale = Scale::of_pairs(&pairs);
     draft.set_scale(scale, Steps::on(scale, &baseline, &candidate, setting.stop.delta));
     let worked = scale.differences(&pairs);
-    let differences = judged(setting, case, &pairs, &worked);
+    let rounds = judged(setting, case, &pairs, &worked);
+    let differences = rounds.differences();
     draft.comparison.n = differences.len();
     if differences.len() < FEWEST_ROUNDS {
         return draft.too_few(differences.len());
     }
     draft.spread = descriptive::stddev(&worked);
     let sequential = case.role == Role::Primary && setting.stop.rounds.is_none();
-    if sequential {
-        look(&mut draft, setting, &differences);
+    let share = setting.stop.alpha / setting.family.max(1) as f64;
+    let decides = case.role == Role::Primary;
+    let adjusted = decides.then(|| carry_over::adjusted(setting, case, &pairs, &worked, share)).flatten();
+    if let Some(line) = adjusted {
+        draft.comparison.method = Method::CarryOverAdjusted;
+        draft.theta = line.intercept.estimate;
+        draft.spread = line.residual;
+        // Looked at once: its error rate has no shares for looks on the way.
+        if !sequential || differences.len() >= setting.stop.max_rounds as usize {
+            draft.comparison.p = Some(line.intercept_p);
+            draft.set_effect(line.intercept);
+        }
+    } else if sequential {
+        look(&mut draft, setting, &rounds);
     } else {
         let (level, comparisons) = match case.role {
             Role::Primary => (setting.stop.alpha, setting.family),
             Role::Exploratory => (EXPLORATORY_Q, setting.exploratory),
         };
-        look_once(&mut draft, &differences, level, comparisons);
+        look_once(&mut draft, &rounds, level, comparisons, case.role);
     }
     match (case.role, scale) {
         (Role::Primary, Scale::Log) => draft.comparison.caveats.extend(drift::caveats(&pairs, &worked)),
@@ -66,11 +81,18 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     draft
 }
 
-/// The differences that are judged: those of the pairs, and where failures rank as the worst those of failed trials.
-fn judged(setting: &Setting, case: &Case, pairs: &[(Point, Point)], worked: &[f64]) -> Vec<f64> {
+/// The differences that are judged, with the order of their rounds. Where failures rank as the worst, those of failed trials are
+/// among them, and the order is left out of it.
+fn judged(setting: &Setting, case: &Case, pairs: &[(Point, Point)], worked: &[f64]) -> Crossover {
     match setting.rule {
-        FailureRule::Compare => worked.to_vec(),
-        FailureRule::Worst => setting.with_worst(case, pairs.iter().map(|(base, _)| base.round), worked),
+        FailureRule::Compare => {
+            let second: Vec<bool> = pairs.iter().map(|(base, cand)| cand.position > base.position).collect();
+            Crossover::new(worked, &second)
+        }
+        FailureRule::Worst => {
+            let rounds = pairs.iter().map(|(base, _)| base.round);
+            Crossover::of_unknown_order(&setting.with_worst(case, rounds, worked))
+        }
     }
 }
 
@@ -82,23 +104,26 @@ pub(super) fn latest_verdict(setting: &Setting, case: &Case) -> Option<Verdict> 
         return None;
     }
     let scale = Scale::of_pairs(&pairs);
-    let differences = judged(setting, case, &pairs, &scale.differences(&pairs));
+    let worked = scale.differences(&pairs);
+    // What is adjusted for a carry-over is judged at the end only.
+    if carry_over::adjusted(setting, case, &pairs, &worked, setting.stop.alpha).is_some() {
+        return None;
+    }
+    let rounds = judged(setting, case, &pairs, &worked);
     let interval = if setting.stop.anytime {
-        anytime::interval(setting, &differences)?
+        anytime::interval(setting, rounds.differences())?
     } else {
-        look_at(&boundary(setting), &differences)?.interval
+        look_at(&boundary(setting), &rounds)?.interval
     };
     let delta = setting.stop.delta;
     let steps = Steps::on(scale, &baseline, &candidate, delta);
     verdict(interval, steps, scale.delta(delta), true, setting.run.metrics[case.metric as usize].better)
 }
 
-/// A look. Student's t has no value for a failed trial: with one among its differences it says nothing.
-fn look_at(boundary: &Boundary, differences: &[f64]) -> Option<Look> {
-    let by_rank_or_complete = |look: &Look| {
-        look.kind == LookKind::SignedRank || !differences[..look.n].iter().copied().any(is_beyond)
-    };
-    boundary.look(differences).filter(by_rank_or_complete)
+/// A look. Student's t has no value for a failed trial: none of its looks has one among its differences.
+fn look_at(boundary: &Boundary, rounds: &Crossover) -> Option<Look> {
+    let complete = rounds.differences().iter().position(|difference| is_beyond(*difference));
+    boundary.look_with(rounds, complete.unwrap_or(usize::MAX))
 }
 
 /// The boundary of a run's primary comparisons: each of the family stops at its share of α.
@@ -107,12 +132,13 @@ fn boundary(setting: &Setting) -> std::sync::Arc<Boundary> {
     Boundary::new(stop.max_rounds as usize, stop.alpha / setting.family.max(1) as f64, stop.exact)
 }
 
-fn look(draft: &mut Draft, setting: &Setting, differences: &[f64]) {
+fn look(draft: &mut Draft, setting: &Setting, rounds: &Crossover) {
+    let differences = rounds.differences();
     if setting.stop.anytime {
         return anytime::look(draft, setting, differences);
     }
     draft.comparison.method = Method::SequentialSignedRank;
-    let Some(look) = look_at(&boundary(setting), differences) else {
+    let Some(look) = look_at(&boundary(setting), rounds) else {
         draft.theta = Walsh::new(differences).map_or(f64::NAN, |walsh| walsh.hodges_lehmann());
         return;
     };
@@ -133,23 +159,26 @@ fn by_rank(n: usize, level: f64, comparisons: usize) -> bool {
 }
 
 /// One look: signed rank, or Student's t where ranks cannot resolve the level. t has no value for a failed trial: with one among
-/// the differences ranks decide, whether they can claim anything or not.
-pub(super) fn look_once(draft: &mut Draft, differences: &[f64], alpha: f64, comparisons: usize) {
+/// the differences ranks decide, whether they can claim anything or not. The interval of one that decides holds together with
+/// those of all others that do: each leaves out its share of α.
+pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, comparisons: usize, role: Role) {
+    let differences = rounds.differences();
     let n = differences.len();
+    let share = interval_level(role, level, comparisons);
     let Some(walsh) = Walsh::new(differences) else { return };
-    if by_rank(n, alpha, comparisons) || differences.iter().copied().any(is_beyond) {
+    if by_rank(n, level, comparisons) || differences.iter().copied().any(is_beyond) {
         draft.comparison.method = Method::FixedSignedRank;
         let tied = signed_rank_ties::test(differences);
-        let p = tied.map_or_else(|| walsh.signed_rank_p(), |test| test.p);
-        draft.comparison.p = Some(p);
+        draft.comparison.p = tied.map_or_else(|| rounds.p(), |test| Some(test.p));
         draft.theta = walsh.hodges_lehmann();
         if signed_rank::precision(n) == Precision::Normal {
             draft.comparison.caveats.push(Caveat::LargeSampleApproximation);
         }
-        if let Some(interval) = signed_rank::critical(n, alpha).and_then(|k| walsh.interval(k)) {
-            draft.set_effect(tied.map_or(interval, |test| ties::follow(interval, p, alpha, test.lean)));
+        if let Some(interval) = signed_rank::critical(n, share).and_then(|k| rounds.interval(k)) {
+            draft.theta = interval.estimate;
+            draft.set_effect(tied.map_or(interval, |test| ties::follow(interval, test.p, share, test.lean)));
         }
-    } else if let Some(test) = student_t::paired(differences, alpha) {
+    } else if let Some(test) = student_t::paired(rounds.differences(), share) {
         draft.comparison.method = Method::FixedT;
         draft.comparison.p = Some(test.p);
         // The interval is around the mean; the estimate is Hodges and Lehmann's at every n.

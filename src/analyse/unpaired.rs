@@ -3,7 +3,7 @@
 //! Enters: a [`Case`]. Leaves: a [`Draft`]. Also here: what timestamps tell about the order of imported trials.
 
 use super::comparison::{Caveat, Method, Role};
-use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
+use super::draft::{Case, Draft, EXPLORATORY_Q, Setting, interval_level};
 use super::failing::worst_log;
 use super::scale::Scale;
 use super::steps::Steps;
@@ -33,7 +33,8 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     }
     let placed = |values: &[f64]| values.iter().map(|value| scale.place(*value)).collect::<Vec<_>>();
     let (mut base, mut cand) = (placed(&base), placed(&cand));
-    let alpha = if case.role == Role::Primary { setting.stop.alpha } else { EXPLORATORY_Q };
+    let level = if case.role == Role::Primary { setting.stop.alpha } else { EXPLORATORY_Q };
+    let share = interval_level(case.role, level, setting.family);
     draft.comparison.method = Method::MannWhitney;
     draft.spread = (descriptive::variance(&base) + descriptive::variance(&cand)).sqrt();
     let better = draft.comparison.metric.better;
@@ -49,7 +50,12 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     }
     if let Some(shift) = Shift::new(&base, &cand) {
         draft.theta = shift.hodges_lehmann();
-        if let Some((interval, precision)) = shift.interval(alpha) {
+        // Few repeats may have no interval for a share of α. Theirs does not hold together with the others, and cannot show
+        // that there is no difference.
+        let together = shift.interval(share);
+        draft.alone = together.is_none();
+        let alpha = if draft.alone { level } else { share };
+        if let Some((interval, precision)) = together.or_else(|| shift.interval(level)) {
             // U counts pairs in which the baseline is larger.
             let lean = |u: f64| 0.5 * (base.len() * cand.len()) as f64 - u;
             draft.set_effect(test.map_or(interval, |t| ties::follow(interval, t.p, alpha, lean(t.u))));

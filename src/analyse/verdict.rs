@@ -1,12 +1,13 @@
 //! The judge: interval, adjusted p and δ → a verdict.
 //!
-//! Enters: drafts. Leaves: comparisons. Primaries of a sequential run stopped at their share of α already; those
-//! judged once share α by Holm, exploratory metrics by Benjamini–Hochberg.
+//! Enters: drafts. Leaves: comparisons. Intervals of primaries hold together: each leaves out its share of α. Those judged once
+//! may claim a difference at a later step of Holm's procedure; then the interval ends at 0 (Guilbaud 2008, Biom. J. 50:678).
+//! Exploratory metrics share q by Benjamini and Hochberg.
 
 use super::comparison::{Caveat, Comparison, FailureCounts, Method, Role, Verdict};
 use super::draft::{Draft, EXPLORATORY_Q};
 use super::failing::{SHARE_OF_ALPHA, what_stands};
-use super::steps::Steps;
+use super::steps::{BESIDE_ZERO, Steps};
 use crate::record::{SoFar, StopRule};
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::stats::{Estimate, benjamini_hochberg, holm, rounds_needed};
@@ -19,7 +20,7 @@ const STALLS_DIFFER: f64 = 0.1;
 
 /// Judges all drafts of an analysis together.
 pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> {
-    adjust(&mut drafts, Role::Primary, holm::adjust);
+    adjust(&mut drafts, Role::Primary, holm::adjust_beside_equivalence);
     adjust(&mut drafts, Role::Exploratory, benjamini_hochberg::adjust);
     let primary = drafts.iter().filter(|d| d.comparison.role == Role::Primary && !d.settled).count();
     drafts.into_iter().map(|draft| conclude(draft, stop, primary)).collect()
@@ -42,7 +43,7 @@ fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
     }
 }
 
-fn conclude(draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
+fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
     let mut comparison = draft.comparison;
     if let Some(SoFar { rounds, of }) = draft.so_far {
         comparison.verdict = Verdict::SoFar { rounds, of };
@@ -58,10 +59,17 @@ fn conclude(draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         matches!(comparison.method, Method::SequentialT | Method::SequentialSignedRank | Method::Anytime);
     let claim_allowed = sequential || comparison.p_adjusted.is_some_and(|p| p <= level);
     let delta = draft.scale.delta(stop.delta);
+    if claim_allowed && !sequential && comparison.role == Role::Primary {
+        let claimed = draft.log.map(one_sided);
+        comparison.effect = claimed.and_then(|log| draft.scale.share(log)).or(comparison.effect);
+        comparison.difference = claimed.and_then(|log| draft.scale.in_unit(log)).or(comparison.difference);
+        draft.log = claimed;
+    }
     comparison.verdict = match draft.log {
         Some(log) => verdict(log, draft.steps, delta, claim_allowed, comparison.metric.better),
         None => None,
     }
+    .filter(|verdict| !(draft.alone && matches!(verdict, Verdict::NoDifference { .. })))
     .unwrap_or_else(|| undecided(draft.theta, draft.spread, delta, draft.share, comparison.n));
     if let (Some(worst), Some(counts)) = (draft.worst, comparison.failures) {
         // Bonferroni is never less strict than Holm.
@@ -101,6 +109,15 @@ fn not_comparable(mut comparison: Comparison) -> Comparison {
     (comparison.effect, comparison.p, comparison.p_adjusted) = (None, None, None);
     comparison.caveats.push(Caveat::UnequalFailures);
     comparison
+}
+
+/// The interval of a difference that was claimed: on one side of 0.
+fn one_sided(log: Estimate) -> Estimate {
+    match log.estimate > 0.0 {
+        true if log.low <= 0.0 => Estimate { low: BESIDE_ZERO, ..log },
+        false if log.high >= 0.0 => Estimate { high: -BESIDE_ZERO, ..log },
+        _ => log,
+    }
 }
 
 /// The verdict of a log-scale interval of values with these steps; `None` when it shows neither.

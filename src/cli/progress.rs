@@ -160,6 +160,14 @@ impl Sink for Progress {
     fn event(&mut self, event: &Event<'_>) -> Result<(), SinkError> {
         match event {
             Event::RunBegins { trials_left, .. } => self.begin(*trials_left),
+            Event::LeadInBegins { run, cell, round } => {
+                if let Some(bar) = &self.bar {
+                    let at = format!("{}  into round {}, {}", self.eta(), round + 1, cell_label(run, *cell));
+                    bar.set_message(visible_line(&at).into_owned());
+                }
+            }
+            // A failure that matters is told with a trial that counts.
+            Event::LeadInEnds { .. } => {}
             Event::TrialBegins { run, cell, round, .. } => {
                 if let Some(bar) = &self.bar {
                     let at = format!("{}  round {}, {}", self.eta(), round + 1, cell_label(run, *cell));

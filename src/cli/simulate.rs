@@ -1,12 +1,14 @@
 //! `assay simulate` (hidden; `make simulate`): reprints METHODOLOGY's simulation tables from the shipped code.
 //!
 //! Enters: how many replicates. Leaves: the tables on standard output, and exit code 1 when a figure is off.
-//! Nothing is re-implemented: a replicate's order is that of [`crate::plan`], it grows by a round until
-//! [`crate::analyse::decided`] says stop, and its verdict is [`crate::analyse::analyse`]'s.
+//! Nothing is re-implemented: a replicate's order is that of [`crate::plan`], it ends when [`crate::analyse::decided`] says
+//! stop, and its verdict is [`crate::analyse::analyse`]'s.
 
 mod anytime;
 mod few_rounds;
 mod model;
+mod noise;
+mod noise_table;
 
 use std::fmt::Write as Text;
 use std::io::Write;
@@ -15,6 +17,8 @@ use std::process::ExitCode;
 use anytime::Anytime;
 use few_rounds::FewRounds;
 use model::Model;
+use noise::Kind;
+use noise_table::NoiseTable;
 
 use crate::plan::Plan;
 use crate::record::StopRule;
@@ -62,9 +66,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     write!(out, "\n{}", few.tables())?;
     let anytime = Anytime::simulate(args)?;
     write!(out, "\n{}", anytime.tables())?;
+    let noises = NoiseTable::simulate(args)?;
+    write!(out, "\n{}", noises.table())?;
     let mut off = deviations(&columns);
     off.extend(few.broken());
     off.extend(anytime.broken());
+    off.extend(noises.broken());
     for line in &off {
         writeln!(out, "off: {line}")?;
     }
@@ -90,7 +97,7 @@ impl Column {
     fn simulate(cv: f64, plan: &Plan, args: &Args) -> Column {
         let (mut claims, mut rounds, mut beyond) = ([0.0; 4], [0.0; 4], [0.0; 4]);
         for (at, effect) in EFFECTS.into_iter().enumerate() {
-            let model = Model { plan, cv, effect, stop: StopRule::default() };
+            let model = Model { plan, kind: Kind::Full, cv, effect, stop: StopRule::default() };
             let replicates = in_parallel(args, |seed| model.sequential(seed));
             let counted = replicates.iter().filter(|r| if effect == 0.0 { r.claimed } else { r.right });
             claims[at] = 100.0 * counted.count() as f64 / replicates.len() as f64;
@@ -99,7 +106,7 @@ impl Column {
             let early: Vec<f64> = replicates.iter().filter_map(|r| r.beyond).collect();
             beyond[at] = 100.0 * mean(&early);
         }
-        let model = Model { plan, cv, effect: 0.0, stop: StopRule::default() };
+        let model = Model { plan, kind: Kind::Full, cv, effect: 0.0, stop: StopRule::default() };
         let wrong = in_parallel(args, |seed| model.five_and_five_in_blocks(seed));
         let blocks = 100.0 * wrong.iter().filter(|claimed| **claimed).count() as f64 / wrong.len() as f64;
         Column { claims, rounds, beyond, blocks }
@@ -204,7 +211,8 @@ mod tests {
         seeds.dedup();
         assert_eq!(seeds.len(), 100);
         let plan = model::cells(1).unwrap();
-        let model = Model { plan: &plan, cv: 0.03, effect: 0.05, stop: StopRule::default() };
+        let model =
+            Model { plan: &plan, kind: Kind::Full, cv: 0.03, effect: 0.05, stop: StopRule::default() };
         let a = model.sequential(seeds[0]);
         assert_eq!(a, model.sequential(seeds[0]));
     }

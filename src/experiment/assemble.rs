@@ -133,6 +133,7 @@ fn assemble(
         trial_timeout_s: timeout,
         stop,
         aa: written.aa,
+        no_lead_in: written.no_lead_in,
     })
 }
 

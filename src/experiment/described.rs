@@ -235,4 +235,7 @@ pub struct Experiment {
     pub stop: StopRule,
     /// Compare the baseline with itself.
     pub aa: bool,
+    /// No trial leads into a round: what a trial leaves behind is not kept from the next one.
+    #[serde(default)]
+    pub no_lead_in: bool,
 }

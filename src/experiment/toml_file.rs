@@ -31,6 +31,7 @@ const TOP: &[&str] = &[
     "observe",
     "timeout",
     "aa",
+    "lead_in",
     "target",
     "stop",
     "factor",
@@ -132,6 +133,7 @@ impl File<'_> {
             "timeout" => written.timeout = reader.scalar(key, item),
             "aa" => written.aa = reader.truth(key, item).unwrap_or(false),
             "show" => written.show = reader.texts(key, item).map(placed),
+            "lead_in" => written.no_lead_in = !reader.truth(key, item).unwrap_or(true),
             "observe" => {
                 let names = reader.texts(key, item).unwrap_or_default().into_iter();
                 written.observe.extend(names.map(|value| Placed { value, place: place.clone() }));

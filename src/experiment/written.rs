@@ -36,6 +36,8 @@ pub struct CommandLine {
     pub exact: bool,
     /// `--anytime`.
     pub anytime: bool,
+    /// `--no-lead-in`.
+    pub no_lead_in: bool,
     /// `--time-budget`, e.g. `10m`.
     pub time_budget: Option<String>,
     /// `--timeout` of one trial.
@@ -97,6 +99,8 @@ pub(super) struct Written {
     pub(super) exact: bool,
     /// Where it is asked for.
     pub(super) anytime: Option<Place>,
+    /// `lead_in = false`.
+    pub(super) no_lead_in: bool,
     pub(super) time_budget: Option<Placed<String>>,
     pub(super) factors: Vec<Placed<Factor>>,
     pub(super) variables: Vec<Placed<(String, String)>>,
@@ -124,6 +128,7 @@ impl Written {
         instead!(name job command engine compare primary show before after directory timeout max_rounds rounds delta alpha
             time_budget simulated anytime);
         self.exact |= quick.exact;
+        self.no_lead_in |= quick.no_lead_in;
         self.aa |= quick.aa;
         self.target.extend(quick.target);
         self.tools.extend(quick.tools);
@@ -175,6 +180,7 @@ impl Written {
             self.rounds = None;
         }
         self.exact |= line.exact;
+        self.no_lead_in |= line.no_lead_in;
         self.aa |= line.aa;
         for text in &line.metrics {
             self.metrics.push(Placed { value: text.clone(), place: flag("--metric") });

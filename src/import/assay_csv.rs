@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::record::{
-    Cell, Design, Factor, FailureKind, FailureRule, Metric, RECORD_VERSION, Run, RunState, Sample, Source,
-    Status, StopRule, Trial,
+    Cell, Design, Factor, FailureKind, FailureRule, Metric, Order, RECORD_VERSION, Run, RunState, Sample,
+    Source, Status, StopRule, Trial,
 };
 use crate::sys::csv_cell;
 use crate::units::Unit;
@@ -100,6 +100,8 @@ fn empty(names: &[&str], origin: &str) -> Run {
             paired: false,
             primary: None,
             show: Vec::new(),
+            order: Order::default(),
+            lead_in: false,
             stop: StopRule::default(),
             failures: FailureRule::default(),
         },
@@ -108,6 +110,7 @@ fn empty(names: &[&str], origin: &str) -> Run {
         metrics: Vec::new(),
         cells: Vec::new(),
         trials: Vec::new(),
+        lead_ins: Vec::new(),
         notes: vec![
             "read from a CSV export: facts, histograms and the rule that ended the run are not in it; \
              `assay export --format json` keeps everything"

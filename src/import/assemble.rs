@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::record::{
-    Cell, Design, Factor, FailureRule, RECORD_VERSION, Run, RunState, Source, StopRule, Trial,
+    Cell, Design, Factor, FailureRule, Order, RECORD_VERSION, Run, RunState, Source, StopRule, Trial,
 };
 
 use super::clusters::{self, Clusters};
@@ -75,6 +75,8 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
             paired: false,
             primary: frame.primary,
             show: Vec::new(),
+            order: Order::default(),
+            lead_in: false,
             stop: StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop },
             failures: FailureRule::default(),
         },
@@ -83,6 +85,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
         metrics: batch.metrics,
         cells,
         trials,
+        lead_ins: Vec::new(),
         notes: batch.notes,
     })
 }

@@ -1,4 +1,4 @@
-//! What will be run: factors × levels → cells → rounds in balanced random order.
+//! What will be run: factors × levels → cells → rounds in random order, each led into by a trial that is not judged.
 //!
 //! Enters: an [`Experiment`], a seed, the directory for files. Leaves: a [`Plan`]: every cell resolved so far that an agent
 //! needs nothing else, the order of every round, what is written and how long it can take. Pure and seeded: the same
@@ -46,6 +46,8 @@ pub struct Plan {
     pub stop: StopRule,
     /// Whether the baseline is compared with itself.
     pub aa: bool,
+    /// A trial of the cell that goes first, which is not judged, leads into each round.
+    pub lead_in: bool,
     /// The metric that decides, if one is named.
     pub primary: Option<String>,
     /// Metrics shown besides.
@@ -60,6 +62,8 @@ pub struct Plan {
     pub tools: Vec<String>,
 }
 
+/// Fewest rounds that are ever judged: fewer need no lead-in.
+const FEWEST_JUDGED: u32 = 4;
 /// More cells than this are taken for a mistake.
 const MOST_CELLS: usize = 1000;
 
@@ -82,6 +86,7 @@ impl Plan {
             experiment.factors.iter().map(labels).collect()
         };
         let primary = experiment.primary.clone().or_else(|| deciding::primary(&cells));
+        let lead_in = leads_in(experiment, &cells);
         Ok(Plan {
             seed,
             factors,
@@ -89,6 +94,7 @@ impl Plan {
             cells,
             stop: experiment.stop,
             aa: experiment.aa,
+            lead_in,
             primary,
             show: experiment.show.clone(),
             files: outlook.files,
@@ -98,11 +104,19 @@ impl Plan {
         })
     }
 
-    /// The cells of a round (from 0) in the order they run, as indices into `cells`. Rounds come in blocks of two: a
-    /// random order, then its reverse.
+    /// The cells of a round (from 0) in the order they run, as indices into `cells`: a random order, drawn for each round.
     #[must_use]
     pub fn order(&self, round: u32) -> Vec<usize> {
         order::order(self.seed, self.cells.len(), round)
+    }
+
+    /// The cell of the trial that leads into a round, which is the cell that goes first, and that trial's seed. What the trial
+    /// before left behind then falls on nothing that is judged, and every cell follows each with the same chance. Source:
+    /// docs/METHODOLOGY.md, "What the trial before leaves behind".
+    #[must_use]
+    pub fn lead_in(&self, round: u32) -> Option<(usize, u64)> {
+        let first = *self.order(round).first().filter(|_| self.lead_in)?;
+        Some((first, order::lead_in_seed(self.seed, round)))
     }
 
     /// Seed of one trial: another for every round, cell and attempt.
@@ -117,16 +131,20 @@ impl Plan {
         self.stop.rounds.unwrap_or(self.stop.max_rounds)
     }
 
-    /// Trials after which the run ends in any case, retries aside.
+    /// Trials after which the run ends in any case, retries and lead-ins aside.
     #[must_use]
     pub fn trials_at_most(&self) -> u64 {
         u64::from(self.rounds_at_most()) * self.cells.len() as u64
     }
 
-    /// Longest time of one round in seconds; `None`: some cell runs until its amount of I/O is done.
+    /// Longest time of one round in seconds, its lead-in being of the longest cell; `None`: some cell runs until its amount
+    /// of I/O is done.
     #[must_use]
     pub fn longest_round_s(&self) -> Option<f64> {
-        self.cells.iter().map(|cell| cell.longest_s).sum()
+        let cells = || self.cells.iter().map(|cell| cell.longest_s);
+        let trials: f64 = cells().sum::<Option<f64>>()?;
+        let longest = cells().flatten().fold(0.0, f64::max);
+        Some(if self.lead_in { trials + longest } else { trials })
     }
 
     /// Longest time of the whole run in seconds: a time budget ends it with the round that passes it. `None`: unknown.
@@ -137,6 +155,14 @@ impl Plan {
         let all = round * f64::from(self.rounds_at_most());
         Some(self.stop.time_budget_s.map_or(all, |budget| all.min(budget + round)))
     }
+}
+
+/// Whether a trial leads into each round: not where it was declined, where nothing will be judged, and where the cells have
+/// machines of their own, which are booted for each round.
+fn leads_in(experiment: &Experiment, cells: &[CellSpec]) -> bool {
+    let judged = experiment.stop.rounds.is_none_or(|rounds| rounds >= FEWEST_JUDGED);
+    let one_machine = cells.windows(2).all(|pair| pair[0].target.guest == pair[1].target.guest);
+    !experiment.no_lead_in && judged && one_machine && cells.len() > 1
 }
 
 #[cfg(test)]

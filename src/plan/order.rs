@@ -1,25 +1,24 @@
 //! The order of the cells in every round, and the seeds of trials.
 //!
-//! Enters: the seed, the number of cells, a round. Leaves: a permutation. Source: balanced order over blocks of two rounds
-//! as in docs/METHODOLOGY.md; two cells run AB then BA, or BA then AB, by a seeded coin.
+//! Enters: the seed, the number of cells, a round. Leaves: a permutation, drawn for each round on its own. If the arms do not
+//! differ, exchanging two of them in a round exchanges the sign of their difference and nothing else, so that these signs are
+//! independent fair coins whatever the noise: Fisher, *The Design of Experiments* (1935), on randomization.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Streams below this one belong to blocks of rounds.
+/// Streams below this one belong to the orders of rounds.
 const TRIAL_STREAMS: u64 = 1 << 40;
+const LEAD_IN_STREAMS: u64 = 1 << 41;
 
 pub(super) fn order(seed: u64, cells: usize, round: u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    // A stream of its own for every block: a round's order needs no rounds before it, so a resumed run agrees.
-    rng.set_stream(u64::from(round / 2));
+    // A stream of its own for every round: its order needs no rounds before it, so a resumed run agrees.
+    rng.set_stream(u64::from(round));
     // Fisher–Yates, written out so that no library's later version can change the order of a stored seed.
     for last in (1..cells).rev() {
         order.swap(last, below(&mut rng, last as u64 + 1) as usize);
-    }
-    if round % 2 == 1 {
-        order.reverse();
     }
     order
 }
@@ -28,6 +27,12 @@ pub(super) fn trial_seed(seed: u64, round: u32, cell: usize, attempt: u32) -> u6
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(TRIAL_STREAMS + u64::from(round));
     rng.set_word_pos(2 * (2 * cell as u128 + u128::from(attempt.min(1))));
+    rng.next_u64()
+}
+
+pub(super) fn lead_in_seed(seed: u64, round: u32) -> u64 {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(LEAD_IN_STREAMS + u64::from(round));
     rng.next_u64()
 }
 
@@ -48,26 +53,13 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     #[test]
-    fn two_cells_run_ab_then_ba_or_ba_then_ab() {
-        let mut seen = HashSet::new();
-        for seed in 0..50 {
-            let (first, second) = (order(seed, 2, 0), order(seed, 2, 1));
-            assert!(
-                (first == [0, 1] && second == [1, 0]) || (first == [1, 0] && second == [0, 1]),
-                "{first:?} {second:?}"
-            );
-            seen.insert(first);
-        }
-        assert_eq!(seen.len(), 2, "the coin falls both ways");
-    }
-
-    #[test]
-    fn every_second_round_is_the_one_before_it_reversed() {
-        for round in (0..20).step_by(2) {
-            let mut reversed = order(7, 5, round + 1);
-            reversed.reverse();
-            assert_eq!(order(7, 5, round), reversed);
-        }
+    fn each_round_has_a_coin_of_its_own() {
+        // 1,000 rounds of two cells: each order in half of them, and each pair of successive orders in a quarter.
+        let orders: Vec<Vec<usize>> = (0..1001).map(|round| order(9, 2, round)).collect();
+        let count = |of: &dyn Fn(&[Vec<usize>]) -> bool| orders.windows(2).filter(|pair| of(pair)).count();
+        assert!(count(&|pair| pair[0] == [0, 1]).abs_diff(500) < 64, "four standard deviations");
+        assert!(count(&|pair| pair[0] == [0, 1] && pair[1] == [0, 1]).abs_diff(250) < 64);
+        assert!(count(&|pair| pair[0] == [1, 0] && pair[1] == [0, 1]).abs_diff(250) < 64);
     }
 
     #[test]
@@ -76,19 +68,6 @@ mod tests {
             let mut cells = order(3, 6, round);
             cells.sort_unstable();
             assert_eq!(cells, [0, 1, 2, 3, 4, 5]);
-        }
-    }
-
-    #[test]
-    fn over_a_block_every_cell_stands_in_the_middle_on_average() {
-        for cells in 2..8_usize {
-            let mut places = vec![0; cells];
-            for round in 0..2 {
-                for (place, cell) in order(11, cells, round).into_iter().enumerate() {
-                    places[cell] += place;
-                }
-            }
-            assert!(places.iter().all(|place| *place == cells - 1), "{places:?}");
         }
     }
 
@@ -108,7 +87,7 @@ mod tests {
         let rounds: Vec<Vec<usize>> = (0..6).map(|round| order(42, 3, round)).collect();
         assert_eq!(rounds, (0..6).map(|round| order(42, 3, round)).collect::<Vec<_>>());
         // Written down: a stored run must be resumed in the order it was begun in.
-        assert_eq!(order(42, 4, 100), [1, 2, 0, 3]);
+        assert_eq!(order(42, 4, 100), [2, 0, 1, 3]);
     }
 
     #[test]
@@ -121,6 +100,7 @@ mod tests {
                 }
             }
         }
+        assert!((0..50).all(|round| seeds.insert(lead_in_seed(1, round))));
         assert_eq!(trial_seed(1, 3, 2, 0), trial_seed(1, 3, 2, 0));
         assert_ne!(trial_seed(1, 3, 2, 0), trial_seed(2, 3, 2, 0));
     }

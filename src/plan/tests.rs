@@ -210,7 +210,7 @@ fn files_and_times_are_told_beforehand() {
         ]
     );
     assert_eq!(plan.cells[0].longest_s, Some(24.5));
-    assert_eq!((plan.longest_round_s(), plan.longest_s()), (Some(49.0), Some(1470.0)));
+    assert_eq!((plan.longest_round_s(), plan.longest_s()), (Some(73.5), Some(2205.0)));
     let sized = Plan::new(&experiment(JOB, &vary(&["direct=0,1"])), 1, Path::new("/"), "own").unwrap();
     assert_eq!(sized.longest_s(), None);
 }
@@ -219,7 +219,7 @@ fn files_and_times_are_told_beforehand() {
 fn the_budget_ends_it_with_the_round_that_passes_it() {
     let line = CommandLine { time_budget: Some("100s".to_owned()), ..vary(&["direct=0,1"]) };
     let experiment = experiment("[a]\nsize=1m\nruntime=10\n", &line);
-    assert_eq!(Plan::new(&experiment, 1, Path::new("/"), "own").unwrap().longest_s(), Some(120.0));
+    assert_eq!(Plan::new(&experiment, 1, Path::new("/"), "own").unwrap().longest_s(), Some(130.0));
 }
 
 #[test]

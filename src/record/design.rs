@@ -33,6 +33,12 @@ pub struct Design {
     /// (`dev` means `dev.flushes`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub show: Vec<String>,
+    /// How the cells of a round are ordered.
+    #[serde(default)]
+    pub order: Order,
+    /// A trial that is not judged leads into each round.
+    #[serde(default)]
+    pub lead_in: bool,
     /// When it ends and what counts as a difference.
     pub stop: StopRule,
     /// What failed trials mean for the verdict.
@@ -55,6 +61,17 @@ impl FailureRule {
     fn is_compare(&self) -> bool {
         *self == FailureRule::Compare
     }
+}
+
+/// How the cells of a round are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// A random order, then its reverse: runs of early assays, and imported results, whose order is not assay's.
+    #[default]
+    Blocks,
+    /// A random order drawn for each round.
+    Independent,
 }
 
 impl Design {

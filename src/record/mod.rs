@@ -11,19 +11,21 @@ mod fio_json;
 mod fixed_rounds;
 mod fs_mark;
 mod histogram;
+mod lead_in;
 mod metric;
 mod tool_output;
 mod trial;
 mod xfs_io;
 
 pub use dbench::{is_dbench_line, outcomes_from_dbench};
-pub use design::{Cell, Design, Factor, FailureRule, StopRule};
+pub use design::{Cell, Design, Factor, FailureRule, Order, StopRule};
 pub use facts::HostFacts;
 pub use failure_kind::FailureKind;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};
 pub use fixed_rounds::{FixedRounds, SoFar};
 pub use fs_mark::{is_fs_mark_line, outcomes_from_fs_mark};
 pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};
+pub use lead_in::LeadIn;
 pub use metric::{Direction, Metric, Sample};
 // Part of a metric's definition, so that those who make samples need no other layer.
 pub use crate::units::{Better, Unit};
@@ -104,6 +106,9 @@ pub struct Run {
     pub cells: Vec<Cell>,
     /// The trials in the order they were run (imported: in file order).
     pub trials: Vec<Trial>,
+    /// The trials that led into rounds, in the order they were run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lead_ins: Vec<LeadIn>,
     /// Things a reader must know, one sentence each.
     pub notes: Vec<String>,
 }
@@ -165,6 +170,15 @@ impl Run {
             }
             if trial.facts.is_some_and(|facts| facts as usize >= self.facts.len()) {
                 return Err(format!("trial {number} has facts that do not exist"));
+            }
+        }
+        for (number, lead_in) in self.lead_ins.iter().enumerate() {
+            let known = (lead_in.cell as usize) < self.cells.len()
+                && lead_in.values.iter().all(|(metric, _)| (*metric as usize) < self.metrics.len());
+            if !known || lead_in.round > LARGEST_NUMBER || !ratio(lead_in.elapsed_s) {
+                return Err(format!(
+                    "lead-in {number} is of a cell, metric, round or time that does not exist"
+                ));
             }
         }
         Ok(())

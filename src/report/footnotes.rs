@@ -5,7 +5,7 @@
 
 use super::clusters;
 use super::words::{NBSP, Names, interval, p_equals, percent, plain_percent, step_size};
-use crate::analyse::{Caveat, Comparison};
+use crate::analyse::{Caveat, Comparison, Interval};
 
 /// Footnotes in the order of their first use.
 pub(super) struct Footnotes<'c> {
@@ -88,16 +88,18 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
                                    metric that moves with it"
             .to_owned(),
         Caveat::OrderEffect { effect, p } if *p < 0.05 => format!(
-            "the place within a round matters: a later trial reads {}{NBSP}% ({}); the balanced order cancels it",
+            "the place within a round matters: a later trial reads {}{NBSP}% ({}); the random order keeps it out of the \
+             difference, and where it shows it does not widen the interval",
             percent(*effect, 1),
             p_equals(*p)
         ),
         Caveat::OrderEffect { effect, p } => format!(
-            "effect of the place within a round: {}{NBSP}% for a later trial ({}, not proven); the balanced order \
-             cancels it",
+            "effect of the place within a round: {}{NBSP}% for a later trial ({}, not proven); the random order keeps it \
+             out of the difference",
             percent(*effect, 1),
             p_equals(*p)
         ),
+        Caveat::CarryOver { arm, effect, p, lead_in } => carry_over(&names.arm(arm), *effect, *p, *lead_in),
         Caveat::BaselineDrift { slope_per_round, p } => format!(
             "the baseline drifted by {}{NBSP}% a round ({}); pairing within rounds cancels it",
             percent(*slope_per_round, 2),
@@ -158,6 +160,38 @@ fn steps(step: f64, refused: bool) -> String {
         format!(
             "the metric has steps of {size}: the interval is at least one step to each side of the estimate"
         )
+    }
+}
+
+/// What a trial of an arm leaves behind, and what keeps it out of the difference.
+fn carry_over(arm: &str, effect: Interval, p: f64, lead_in: bool) -> String {
+    let size = format!(
+        "{}{NBSP}% [{}, {}]",
+        percent(effect.estimate, 1),
+        percent(effect.low, 1),
+        percent(effect.high, 1)
+    );
+    match (p < 0.05, lead_in) {
+        (true, true) => format!(
+            "a trial leaves something behind: after {arm} the next one reads {size} ({}); the trial that leads into each \
+             round, which is not judged, keeps it out of the difference",
+            p_equals(p)
+        ),
+        (false, true) => format!(
+            "what {arm} leaves behind for the next trial: {size} ({}, not proven); the trial that leads into each round \
+             keeps it out of the difference",
+            p_equals(p)
+        ),
+        (true, false) => format!(
+            "warning: a trial leaves something behind: after {arm} the next one reads {size} ({}); the difference is \
+             adjusted for it, which takes about twice the rounds; without --no-lead-in nothing has to be adjusted",
+            p_equals(p)
+        ),
+        (false, false) => format!(
+            "what {arm} leaves behind for the next trial: {size} ({}, not proven); if it is there, half of it is in \
+             the difference",
+            p_equals(p)
+        ),
     }
 }
 

@@ -182,6 +182,13 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
         );
         page.words(out, &text, "", "   ");
     }
+    if has(&[Method::CarryOverAdjusted]) {
+        let text = format!(
+            "*  the interval of assay's own test excludes 0: t on differences paired within rounds, adjusted for what the \
+             trial before left behind, one look, level {alpha}"
+        );
+        page.words(out, &text, "", "   ");
+    }
     if has(&[Method::MannWhitney]) {
         let text = format!(
             "*  assay's own test: exact Mann-Whitney U, adjusted over the rows by Holm, level {alpha}"

@@ -4,7 +4,7 @@
 //! Enters: a [`Plan`]. Leaves: [`Design`] and [`Cell`]s.
 
 use crate::plan::Plan;
-use crate::record::{Cell, Design, Factor, FailureRule, StopRule};
+use crate::record::{Cell, Design, Factor, FailureRule, Order, StopRule};
 
 /// The design of a measured run.
 #[must_use]
@@ -20,6 +20,8 @@ pub fn design(plan: &Plan) -> Design {
         paired: true,
         primary: plan.primary.clone(),
         show: plan.show.clone(),
+        order: Order::Independent,
+        lead_in: plan.lead_in,
         stop: StopRule {
             max_rounds: stop.max_rounds,
             rounds: stop.rounds,

@@ -12,6 +12,22 @@ pub enum Event<'r> {
         /// Most trials that are still to come.
         trials_left: u64,
     },
+    /// The trial that leads into a round is about to start.
+    LeadInBegins {
+        /// The run.
+        run: &'r Run,
+        /// Index into `Run::cells`.
+        cell: u32,
+        /// From 0.
+        round: u32,
+    },
+    /// That trial ended, however; it is `run.lead_ins[index]`.
+    LeadInEnds {
+        /// The run.
+        run: &'r Run,
+        /// Index into `Run::lead_ins`.
+        index: usize,
+    },
     /// A trial is about to start.
     TrialBegins {
         /// The run.

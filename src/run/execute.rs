@@ -8,7 +8,7 @@ use super::event::{Event, Sink, SinkError};
 use super::remaining::Remaining;
 use crate::host::Limits as DisturbanceLimits;
 use crate::launch::{Answer, EngineKind, LaunchError, Launcher, Reply, Request};
-use crate::record::{FailureKind, Outcome, Run, RunState, Status, Trial};
+use crate::record::{FailureKind, LeadIn, Outcome, Run, RunState, Status, Trial};
 
 /// Rules fixed before the first trial; none of them can see an outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +58,8 @@ pub struct Execution<'e> {
     pub run: &'e mut Run,
     /// Cells of a round in the order they are run.
     pub order: &'e dyn Fn(u32) -> Vec<usize>,
+    /// The cell of the trial that leads into a round, and its seed.
+    pub lead_in: &'e dyn Fn(u32) -> Option<(usize, u64)>,
     /// What is asked of the agent for (cell, round).
     pub request: &'e dyn Fn(usize, u32) -> Request,
     /// Where trials execute.
@@ -163,6 +165,14 @@ impl Execution<'_> {
         // A session that was killed may have seen the disturbance without coming to the round's end.
         let mut disturbed =
             self.run.trials.iter().filter(|t| t.round == round).find_map(|t| t.excluded.clone());
+        // A round that an earlier session began is gone on with.
+        let fresh = !self.run.trials.iter().any(|trial| trial.round == round);
+        if let Some((cell, seed)) = (self.lead_in)(round).filter(|_| fresh)
+            && !self.remaining(session).lost(cell)
+            && self.lead_into(round, cell, seed)? == Ending::Interrupted
+        {
+            return Ok(Ending::Interrupted);
+        }
         for (position, cell) in (0..).zip((self.order)(round)) {
             if self.remaining(session).lost(cell) {
                 continue;
@@ -205,21 +215,60 @@ impl Execution<'_> {
         self.tell(|run| Event::RoundExcluded { run, round, rule })
     }
 
+    /// Runs the trial that leads into a round. Whatever comes of it, the round is run.
+    fn lead_into(&mut self, round: u32, cell: usize, seed: u64) -> Result<Ending, RunError> {
+        if self.cancelled.load(Ordering::SeqCst) {
+            return Ok(Ending::Interrupted);
+        }
+        self.tell(|run| Event::LeadInBegins { run, cell: cell as u32, round })?;
+        let (started_unix_ns, begun) = (now_unix_ns(), Instant::now());
+        let mut request = (self.request)(cell, round);
+        request.task.seed = seed;
+        let Some(reply) = self.launched(&request)? else { return Ok(Ending::Interrupted) };
+        let (failed, wrong_data, samples) = match reply.answer {
+            Answer::Done(outcome) => (None, false, plain_single_job(outcome).samples),
+            Answer::Unsupported { reason } => (Some(reason), false, Vec::new()),
+            Answer::Failed { reason, kind, .. } => (Some(reason), kind == FailureKind::WrongData, Vec::new()),
+        };
+        if let Some(reason) = failed.as_ref().filter(|_| wrong_data) {
+            self.run
+                .notes
+                .push(format!("the trial that led into round {} found wrong data: {reason}", round + 1));
+        }
+        let mut values: Vec<(u32, f64)> = Vec::new();
+        for sample in samples.into_iter().filter(|sample| sample.value.is_finite()) {
+            let metric = self.run.metric_index(&sample.metric);
+            if !values.iter().any(|(known, _)| *known == metric) {
+                values.push((metric, sample.value));
+            }
+        }
+        let elapsed_s = begun.elapsed().as_secs_f64();
+        let lead_in =
+            LeadIn { cell: cell as u32, round, started_unix_ns, elapsed_s, failed, wrong_data, values };
+        self.run.lead_ins.push(lead_in);
+        let index = self.run.lead_ins.len() - 1;
+        self.tell(|run| Event::LeadInEnds { run, index })?;
+        Ok(Ending::Finished)
+    }
+
+    /// What the agent answers; `None`: interrupted, and what could not be put back is in the notes.
+    fn launched(&mut self, request: &Request) -> Result<Option<Reply>, RunError> {
+        match self.launcher.launch(request, self.cancelled) {
+            Ok(reply) => Ok(Some(reply)),
+            Err(error @ LaunchError::Cancelled { .. }) => {
+                self.run.notes.extend(error.left());
+                Ok(None)
+            }
+            Err(error) => Err(RunError::Launch(error)),
+        }
+    }
+
     fn trial(&mut self, place: Place, session: usize) -> Result<Attempt, RunError> {
         let Place { cell, round, position, attempt } = place;
         self.tell(|run| Event::TrialBegins { run, cell: cell as u32, round, attempt })?;
-        let started_unix_ns =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
-        let begun = Instant::now();
+        let (started_unix_ns, begun) = (now_unix_ns(), Instant::now());
         let request = (self.request)(cell, round);
-        let reply = match self.launcher.launch(&request, self.cancelled) {
-            Ok(reply) => reply,
-            Err(error @ LaunchError::Cancelled { .. }) => {
-                self.run.notes.extend(error.left());
-                return Ok(Attempt::Interrupted);
-            }
-            Err(error) => return Err(RunError::Launch(error)),
-        };
+        let Some(reply) = self.launched(&request)? else { return Ok(Attempt::Interrupted) };
         let limits = self.limits.disturbance.and_then(|limits| limits_for(request.engine, limits));
         let disturbed_by =
             reply.disturbance.as_ref().and_then(|seen| limits.and_then(|limits| seen.over(&limits)));
@@ -254,6 +303,10 @@ impl Execution<'_> {
         }
         Ok(())
     }
+}
+
+fn now_unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64)
 }
 
 /// What may disturb an engine: one without I/O no disk, a program that may read from anywhere only the processor.

@@ -41,21 +41,21 @@ pub fn by_rank(n: usize, m: usize, level: f64, comparisons: usize) -> bool {
     margin * smallest <= level / comparisons.max(1) as f64
 }
 
-/// Judges y against x at two-sided `level`. `None` where an arm has fewer than two clusters or a value is not finite.
+/// Judges y against x at two-sided `level`, which `comparisons` share; the interval leaves out `outside`. `None` where an arm has fewer than two clusters or a value is not finite.
 #[must_use]
-pub fn judge(x: &[f64], y: &[f64], level: f64, comparisons: usize) -> Option<Judged> {
+pub fn judge(x: &[f64], y: &[f64], outside: f64, level: f64, comparisons: usize) -> Option<Judged> {
     let walsh = Shift::new(x, y)?;
     let shift = walsh.hodges_lehmann();
     if by_rank(x.len(), y.len(), level, comparisons) {
         let test = mann_whitney::test(x, y)?;
-        let interval = walsh.interval(level);
+        let interval = walsh.interval(outside);
         let normal = test.precision == Precision::Normal
             || interval.is_some_and(|(_, precision)| precision == Precision::Normal);
         let precision = if normal { Precision::Normal } else { Precision::Exact };
         let interval = interval.map(|(interval, _)| interval);
         return Some(Judged { by_rank: true, p: test.p, shift, interval, precision });
     }
-    let test = student_t::welch(x, y, level)?;
+    let test = student_t::welch(x, y, outside)?;
     // The interval is around the difference of means; the estimate is Hodges and Lehmann's at any number of clusters.
     let shift = shift.clamp(test.interval.low, test.interval.high);
     let interval = Some(Estimate { estimate: shift, ..test.interval });
@@ -86,12 +86,12 @@ mod tests {
     fn welch_and_u_are_what_their_own_files_say() {
         let x = [1.0, 2.0, 3.0, 4.0];
         let y = [11.0, 12.5, 13.0, 14.0];
-        let few = judge(&x, &y, 0.05, 1).unwrap();
+        let few = judge(&x, &y, 0.05, 0.05, 1).unwrap();
         let welch = student_t::welch(&x, &y, 0.05).unwrap();
         assert_eq!((few.by_rank, few.p), (false, welch.p));
-        let more = judge(&[1.0, 2.0, 3.0, 4.0, 5.0], &[11.0, 12.5, 13.0, 14.0, 15.0], 0.05, 1).unwrap();
+        let more = judge(&[1.0, 2.0, 3.0, 4.0, 5.0], &[11.0, 12.5, 13.0, 14.0, 15.0], 0.05, 0.05, 1).unwrap();
         assert!(more.by_rank && (more.p - 2.0 / 252.0).abs() < 1e-12, "{more:?}");
-        assert!(more.interval.unwrap().low > 0.0 && judge(&[1.0], &y, 0.05, 1).is_none());
+        assert!(more.interval.unwrap().low > 0.0 && judge(&[1.0], &y, 0.05, 0.05, 1).is_none());
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,8 @@ mod tests {
                     let x = means(&mut rng, shape, a, 0.0);
                     let y = means(&mut rng, shape, b, 0.0);
                     // Which test it is follows from α and all rows; p is held against the strictest step of Holm's procedure.
-                    let claims = |y: &[f64]| judge(&x, y, 0.05, *rows).is_some_and(|found| found.p <= level);
+                    let claims =
+                        |y: &[f64]| judge(&x, y, 0.05, 0.05, *rows).is_some_and(|found| found.p <= level);
                     wrong += u32::from(claims(&y));
                     let shifted: Vec<f64> = y.iter().map(|value| value + 1.05_f64.ln()).collect();
                     right += u32::from(claims(&shifted));

@@ -36,6 +36,7 @@ pub fn corrected(estimate: f64, differences: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::crossover::Crossover;
     use super::super::sequential::Boundary;
     use super::*;
     use rand::{RngExt, SeedableRng};
@@ -57,7 +58,7 @@ mod tests {
             let mut differences = Vec::new();
             while differences.len() < most - 1 {
                 differences.push(effect.ln_1p() + trial() - trial());
-                let Some(look) = boundary.look(&differences) else { continue };
+                let Some(look) = boundary.look(&Crossover::of_unknown_order(&differences)) else { continue };
                 let interval = look.interval;
                 if interval.within(delta) || interval.high < 0.0 {
                     break;

@@ -2,7 +2,7 @@
 //!
 //! Enters: D of the rounds where the candidate ran after the baseline, and of those where it ran before. Leaves:
 //! the effect of running later on y (D = θ + e after, θ − e before, so half their Hodges–Lehmann shift) and the
-//! exact Mann–Whitney p. Balanced order keeps e out of θ; this is only to be told.
+//! exact Mann–Whitney p. Random order keeps e out of θ; this is only to be told.
 //! Source: Hills & Armitage (1979), Br. J. Clin. Pharmacol. 8:7 (the two-period crossover).
 
 use super::mann_whitney;

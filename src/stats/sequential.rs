@@ -1,13 +1,15 @@
 //! The sequential look: estimate, interval and stopping as one object, for paired differences D_1, D_2, …
 //!
-//! Enters: the differences so far and a [`Boundary`]. Leaves: the interval of the latest look; it may be asked
-//! after every round without losing its error rate. The probability that any look of a run excludes the truth is
+//! Enters: the differences so far and a [`Boundary`]. Leaves: the intersection of the intervals of all looks so far; it may be
+//! asked after every round without losing its error rate, and a claim that it made is kept: all these intervals hold the truth
+//! together, so that their intersection does (Robbins 1970, Ann. Math. Stat. 41:1397). The probability that any look of a run excludes the truth is
 //! at most α for symmetric D, by the union bound over two parts of α = 0.05 (another α scales both):
 //!
 //! - The rank looks (n ≥ 8) spend 0.044·ln(1 + (e − 1)·n/N_max), Pocock-like spending (Lan & DeMets 1983,
 //!   Biometrika 70:659). How their boundary k_n is found: [`super::sequential_boundary`].
 //! - The t looks, at every n ≥ 4 before the first rank look, spend 0.006 in equal shares: 0.0015 at each of
-//!   n = 4…7, less where small α lets the rank looks begin later.
+//!   n = 4…7, less where small α lets the rank looks begin later. With a small α the first of them comes later: of a trial with
+//!   two modes n differences are all the same, and their t infinite, with probability 2·4^(−n).
 //!
 //! Where N_max is so small that a rank look could hardly claim anything, there are t looks only. Then those before
 //! N_max spend as much as above, and the last one spends all that is left: strict interim looks and nearly the
@@ -17,6 +19,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::crossover::Crossover;
 use super::descriptive::{mean, stddev};
 use super::walsh::Walsh;
 use super::{Estimate, sequential_boundary, student_t};
@@ -25,6 +28,8 @@ use super::{Estimate, sequential_boundary, student_t};
 pub const FEWEST_ROUNDS: usize = 4;
 /// Two-sided α that all t looks before the last round spend of a family-wise 0.05.
 const T_SHARE: f64 = 0.006;
+/// Of α, what the first t look may lose to n equal differences of a trial with two modes.
+const EQUAL_SHARE: f64 = 0.2;
 /// The t looks spend no more than this part of [`T_SHARE`] each, however few they are.
 const FEWEST_T_SHARES: usize = 4;
 /// The first rank look where t looks come before it.
@@ -73,8 +78,8 @@ pub struct Look {
 /// When a run may look and how wide its intervals are then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boundary {
-    /// Upper t quantiles for n = 4, 5, … up to the first rank look; empty for rank looks only.
-    t_quantiles: Vec<f64>,
+    /// (n, upper t quantile) of the t looks, one after the other up to the first rank look; empty for rank looks only.
+    t_looks: Vec<(usize, f64)>,
     /// (n, k_n) of the rank looks, ascending.
     rank_looks: Vec<(usize, u64)>,
 }
@@ -97,38 +102,42 @@ impl Boundary {
     fn build(max_rounds: usize, alpha: f64, rank_only: bool) -> Boundary {
         let first = if rank_only { FIRST_EXACT_LOOK.min(max_rounds) } else { FIRST_RANK_LOOK };
         if !rank_only && !ranks_resolve(max_rounds, alpha) {
-            return Boundary { t_quantiles: t_looks_only(max_rounds, alpha), rank_looks: Vec::new() };
+            return Boundary { t_looks: t_looks_only(max_rounds, alpha), rank_looks: Vec::new() };
         }
         let rank_looks = published_table(max_rounds, alpha, first)
             .unwrap_or_else(|| sequential_boundary::compute(max_rounds, first, alpha));
-        let t_quantiles = match rank_looks.first() {
+        let t_looks = match rank_looks.first() {
             Some((begin, _)) if !rank_only => {
-                let looks = begin - FEWEST_ROUNDS;
-                t_quantiles(&vec![t_share(looks, alpha); looks])
+                let first = first_t_look(alpha).min(*begin);
+                let looks = begin - first;
+                t_looks(first, &vec![t_share(looks, alpha); looks])
             }
             _ => Vec::new(),
         };
-        Boundary { t_quantiles, rank_looks }
+        Boundary { t_looks, rank_looks }
     }
 
-    /// The latest look the differences allow; `None` when there are too few of them. At an n without a look of
-    /// its own the interval is that of the last n that had one.
+    /// What all looks that the rounds allow say together; `None` when there are too few of them. At an n without a look of its
+    /// own that of the last n that had one stands.
     #[must_use]
-    pub fn look(&self, differences: &[f64]) -> Option<Look> {
-        let n = differences.len();
-        let after = self.rank_looks.partition_point(|(at, _)| *at <= n);
-        if let Some((at, k)) = after.checked_sub(1).map(|last| self.rank_looks[last]) {
-            let interval = Walsh::new(&differences[..at])?.interval(k)?;
-            return Some(Look { n: at, kind: LookKind::SignedRank, interval });
-        }
-        let at = n.min(FEWEST_ROUNDS + self.t_quantiles.len().checked_sub(1)?);
-        let quantile = self.t_quantiles[at.checked_sub(FEWEST_ROUNDS)?];
-        let used = &differences[..at];
-        let half = quantile * stddev(used) / (at as f64).sqrt();
-        // The interval is around the mean; the estimate is Hodges and Lehmann's at every n.
-        let (centre, estimate) = (mean(used), Walsh::new(used)?.hodges_lehmann());
-        let interval = Estimate { estimate, low: centre - half, high: centre + half };
-        Some(Look { n: at, kind: LookKind::StudentT, interval })
+    pub fn look(&self, rounds: &Crossover) -> Option<Look> {
+        self.look_with(rounds, usize::MAX)
+    }
+
+    /// The same where t looks may use the first `t_rounds` rounds only.
+    #[must_use]
+    pub fn look_with(&self, rounds: &Crossover, t_rounds: usize) -> Option<Look> {
+        let t_looks = self
+            .t_looks
+            .iter()
+            .take_while(|(n, _)| *n <= t_rounds)
+            .map(|(n, quantile)| (*n, t_look(rounds, *n, *quantile)));
+        let rank_looks = self.rank_looks.iter().map(|(n, k)| {
+            let look = |interval| Look { n: *n, kind: LookKind::SignedRank, interval };
+            (*n, (*n <= rounds.len()).then(|| rounds.first(*n).interval(*k).map(look)).flatten())
+        });
+        let taken = t_looks.chain(rank_looks).take_while(|(n, _)| *n <= rounds.len());
+        taken.filter_map(|(_, look)| look).reduce(Look::narrowed)
     }
 
     /// (n, k_n) of the rank looks.
@@ -136,6 +145,26 @@ impl Boundary {
     pub fn rank_looks(&self) -> &[(usize, u64)] {
         &self.rank_looks
     }
+}
+
+impl Look {
+    /// This look and an earlier one together. Where they exclude each other, which one of twenty runs may do, the claim that was made
+    /// first stands.
+    fn narrowed(self, later: Look) -> Look {
+        let (before, after) = (self.interval, later.interval);
+        let (low, high) = (before.low.max(after.low), before.high.min(after.high));
+        let (low, high) = if low <= high { (low, high) } else { (before.low, before.high) };
+        Look { interval: Estimate { estimate: after.estimate.clamp(low, high), low, high }, ..later }
+    }
+}
+
+/// The look at `n` rounds by Student's t; its interval is around the mean, the estimate is Hodges and Lehmann's at every n.
+fn t_look(rounds: &Crossover, n: usize, quantile: f64) -> Option<Look> {
+    let used = rounds.differences().get(..n)?;
+    let half = quantile * stddev(used) / (n as f64).sqrt();
+    let (centre, estimate) = (mean(used), Walsh::new(used)?.hodges_lehmann());
+    let interval = Estimate { estimate, low: centre - half, high: centre + half };
+    Some(Look { n, kind: LookKind::StudentT, interval })
 }
 
 /// Whether rank looks of at most `max_rounds` rounds can tell levels apart that are well below their share of α.
@@ -149,21 +178,27 @@ fn t_share(looks: usize, alpha: f64) -> f64 {
     T_SHARE * alpha / TABLE_ALPHA / looks.max(FEWEST_T_SHARES) as f64
 }
 
-/// Upper t quantiles for looks at n = 4, 5, … that spend `shares` of α.
-fn t_quantiles(shares: &[f64]) -> Vec<f64> {
-    let quantile = |(at, share): (usize, &f64)| {
-        student_t::upper_quantile(0.5 * share, (FEWEST_ROUNDS + at) as f64 - 1.0)
-    };
-    shares.iter().enumerate().map(quantile).collect()
+/// The first t look that may be taken.
+fn first_t_look(alpha: f64) -> usize {
+    let equal = |n: &usize| 2.0 * 0.25_f64.powi(*n as i32) <= EQUAL_SHARE * alpha;
+    (FEWEST_ROUNDS..).find(equal).unwrap_or(FEWEST_ROUNDS)
 }
 
-/// Upper t quantiles where no rank look follows: the look at `max_rounds` spends what the others leave of α.
-fn t_looks_only(max_rounds: usize, alpha: f64) -> Vec<f64> {
-    let early = max_rounds.saturating_sub(FEWEST_ROUNDS);
+/// Looks at n = `first`, `first` + 1, … that spend `shares` of α, with their upper t quantiles.
+fn t_looks(first: usize, shares: &[f64]) -> Vec<(usize, f64)> {
+    let quantile = |(n, share): (usize, &f64)| (n, student_t::upper_quantile(0.5 * share, n as f64 - 1.0));
+    (first..).zip(shares).map(quantile).collect()
+}
+
+/// The t looks where no rank look follows: the one at `max_rounds` spends what the others leave of α.
+fn t_looks_only(max_rounds: usize, alpha: f64) -> Vec<(usize, f64)> {
+    let last = max_rounds.max(FEWEST_ROUNDS);
+    let first = first_t_look(alpha).min(last);
+    let early = last - first;
     let share = t_share(early, alpha);
     let mut shares = vec![share; early];
     shares.push(alpha - early as f64 * share);
-    t_quantiles(&shares)
+    t_looks(first, &shares)
 }
 
 /// The table of N_max whose first look is `first` or later; with a later first look it is computed.

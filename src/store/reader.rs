@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::allowance::{MOST_FOR_REPORT, MOST_FOR_RUN};
 use super::{Store, StoreError};
-use crate::record::{Cell, LatencyHistogram, Metric, RECORD_VERSION, Run, RunState, Series, Trial};
+use crate::record::{Cell, LatencyHistogram, LeadIn, Metric, RECORD_VERSION, Run, RunState, Series, Trial};
 
 /// A run as a line of `assay list`.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,6 +124,7 @@ impl Store {
         })?;
         run.trials = self.load_trials(id)?;
         self.load_values(id, &mut run.trials)?;
+        run.lead_ins = self.load_lead_ins(id)?;
         let chosen = every_kth(&run.trials, most_in_pictures);
         self.load_pictures(id, &chosen, &mut run.trials)?;
         snapshot.finish().map_err(|e| self.at(e))?;
@@ -155,6 +156,7 @@ impl Store {
                 metrics: Vec::new(),
                 cells: Vec::new(),
                 trials: Vec::new(),
+                lead_ins: Vec::new(),
             })
         })?;
         heads.pop().ok_or_else(|| self.unknown(id))
@@ -189,6 +191,21 @@ impl Store {
                 values: Vec::new(),
                 histograms: Vec::new(),
                 series: Vec::new(),
+            })
+        })
+    }
+
+    fn load_lead_ins(&self, id: i64) -> Result<Vec<LeadIn>, StoreError> {
+        let sql = "SELECT cell, round, started_unix_ns, elapsed_s, failed, wrong_data, numbers FROM lead_in WHERE run = ?1 ORDER BY number";
+        self.rows(id, sql, |store, row| {
+            Ok(LeadIn {
+                cell: store.get(row, 0)?,
+                round: store.get(row, 1)?,
+                started_unix_ns: store.get::<i64>(row, 2)? as u64,
+                elapsed_s: store.get(row, 3)?,
+                failed: store.get(row, 4)?,
+                wrong_data: store.get(row, 5)?,
+                values: store.get_json(row, 6, id, "values of a lead-in")?,
             })
         })
     }

@@ -1,4 +1,4 @@
--- The store of assay, schema 3. This very file is executed to make a new store.
+-- The store of assay, schema 4. This very file is executed to make a new store.
 -- A trial is one transaction; nothing here is ever updated except the state of a run,
 -- and its design when `--more` moves its end.
 CREATE TABLE run (
@@ -59,6 +59,16 @@ CREATE TABLE series (
     job TEXT NOT NULL, name TEXT NOT NULL, interval_s REAL NOT NULL,
     numbers BLOB NOT NULL,                     -- little-endian f64
     PRIMARY KEY (run, trial, number)
+) WITHOUT ROWID;
+-- Trials that led into rounds; none of them is judged.
+CREATE TABLE lead_in (
+    run INTEGER NOT NULL REFERENCES run(id), number INTEGER NOT NULL,
+    cell INTEGER NOT NULL, round INTEGER NOT NULL,
+    started_unix_ns INTEGER NOT NULL, elapsed_s REAL NOT NULL,
+    failed TEXT,                               -- why
+    wrong_data INTEGER NOT NULL,
+    numbers TEXT NOT NULL,                     -- JSON: [metric, value] each
+    PRIMARY KEY (run, number)
 ) WITHOUT ROWID;
 -- The devices a run may overwrite, and which ones those were when it was begun.
 CREATE TABLE claim (

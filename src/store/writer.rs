@@ -4,7 +4,7 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::allowance::MOST_FOR_RUN;
 use super::{Store, StoreError, json};
-use crate::record::{Run, RunState, Trial};
+use crate::record::{LeadIn, Run, RunState, Trial};
 
 impl Store {
     /// Stores a new run with all its cells, facts, metrics and trials; returns its number. `run.id` is ignored.
@@ -25,6 +25,9 @@ impl Store {
             for (number, trial) in run.trials.iter().enumerate() {
                 add_trial(transaction, id, number, trial)?;
             }
+            for (number, lead_in) in run.lead_ins.iter().enumerate() {
+                add_lead_in(transaction, id, number, lead_in)?;
+            }
             Ok(id)
         })
     }
@@ -37,6 +40,18 @@ impl Store {
         self.write(|transaction| {
             add_definitions(transaction, id, run)?;
             add_trial(transaction, id, index, &run.trials[index])
+        })
+    }
+
+    /// Commits the lead-in at `index` of `run.lead_ins`, with definitions that came with it.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn append_lead_in(&mut self, id: i64, run: &Run, index: usize) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            add_definitions(transaction, id, run)?;
+            add_lead_in(transaction, id, index, &run.lead_ins[index])?;
+            Ok(())
         })
     }
 
@@ -199,4 +214,26 @@ fn add_trial(transaction: &Transaction<'_>, id: i64, number: usize, trial: &Tria
         series.execute(params![id, number, at as i64, s.job, s.name, s.interval_s, numbers])?;
     }
     Ok(())
+}
+
+fn add_lead_in(
+    transaction: &Transaction<'_>,
+    id: i64,
+    number: usize,
+    lead_in: &LeadIn,
+) -> rusqlite::Result<usize> {
+    transaction.execute(
+        "INSERT INTO lead_in VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            id,
+            number as i64,
+            lead_in.cell,
+            lead_in.round,
+            lead_in.started_unix_ns as i64,
+            lead_in.elapsed_s,
+            lead_in.failed,
+            lead_in.wrong_data,
+            json(&lead_in.values),
+        ],
+    )
 }

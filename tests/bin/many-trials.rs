@@ -5,8 +5,8 @@ use std::path::Path;
 
 use assay::engine::{Engine, SimulatedCell, Task, simulated::Simulated};
 use assay::record::{
-    Cell, Design, Factor, FailureRule, HostFacts, Outcome, RECORD_VERSION, Run, RunState, Source, Status,
-    StopRule, Trial,
+    Cell, Design, Factor, FailureRule, HostFacts, Order, Outcome, RECORD_VERSION, Run, RunState, Source,
+    Status, StopRule, Trial,
 };
 use assay::store::Store;
 
@@ -88,6 +88,8 @@ fn empty(rounds: u32) -> Run {
             primary: Some("write.bw".to_owned()),
             show: Vec::new(),
             failures: FailureRule::default(),
+            order: Order::default(),
+            lead_in: false,
             stop: StopRule { rounds: Some(rounds), ..StopRule::default() },
         },
         aa: false,
@@ -95,6 +97,7 @@ fn empty(rounds: u32) -> Run {
         metrics: Vec::new(),
         cells: (0..ARMS * ROWS).map(|cell| Cell { levels: vec![cell % ARMS, cell / ARMS] }).collect(),
         trials: Vec::new(),
+        lead_ins: Vec::new(),
         notes: Vec::new(),
     }
 }

@@ -189,7 +189,7 @@ fn every_format_tells_the_method_the_note_and_the_variances() {
     }
     let text = squeezed(&ok(&line));
     assert!(
-        text.contains("kernel=new is faster than kernel=old: kb_s +")
+        text.contains("kernel=new is faster than kernel=old by more than 2 %: kb_s +")
             && text.contains("5 boots each, p = 0.008"),
         "{text}"
     );

@@ -45,6 +45,8 @@ impl Sink for Log {
         }
         let word = match event {
             Event::RunBegins { trials_left, .. } => format!("begin {trials_left}"),
+            Event::LeadInBegins { cell, round, .. } => format!("into {round}.{cell}"),
+            Event::LeadInEnds { .. } => "led".to_owned(),
             Event::TrialBegins { cell, round, attempt, .. } => format!("{round}.{cell}.{attempt}"),
             Event::TrialEnds { run, index, .. } => match &run.trials[*index].status {
                 Status::Done => "done".to_owned(),
@@ -129,13 +131,25 @@ struct Session<'s> {
     decided_after: Option<u32>,
     cancelled: &'s AtomicBool,
     fail_at: Option<&'static str>,
+    /// A trial leads into each round.
+    lead_in: bool,
 }
+
+/// The launcher is asked for the lead-in of round n as for round n + this.
+const LEAD_INS: u32 = 500;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Default for Session<'_> {
     fn default() -> Self {
-        Session { rounds: 2, time_budget: None, decided_after: None, cancelled: &NEVER, fail_at: None }
+        Session {
+            rounds: 2,
+            time_budget: None,
+            decided_after: None,
+            cancelled: &NEVER,
+            fail_at: None,
+            lead_in: false,
+        }
     }
 }
 
@@ -153,6 +167,11 @@ impl Session<'_> {
         let ending = Execution {
             run,
             order: &|round| order(cells, round),
+            lead_in: &|round| {
+                let first = order(cells, round)[0];
+                let seed = u64::from(round + LEAD_INS) * 1000 + first as u64;
+                self.lead_in.then_some((first, seed))
+            },
             request: &request,
             launcher: &mut launcher,
             sinks: vec![&mut log],
@@ -201,6 +220,95 @@ fn the_order_is_the_plans_and_every_event_comes_in_its_place() {
     assert_eq!(run.state, RunState::Finished);
     let runtime = run.metrics.iter().position(|m| m.name == "runtime").unwrap() as u32;
     assert!(run.trials.iter().all(|t| t.value(runtime) == Some(1.5)), "{:?}", run.trials);
+}
+
+#[test]
+fn the_cell_that_goes_first_leads_into_each_round() {
+    let mut run = run_of(&["a", "b"]);
+    let session = || Session { lead_in: true, ..Session::default() };
+    let (ending, log, asked) = session().execute(&mut run, &|_, _, _| done());
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(asked, [(0, LEAD_INS), (0, 0), (1, 0), (1, LEAD_INS + 1), (1, 1), (0, 1)]);
+    assert_eq!(
+        log.joined(),
+        "begin 4 | into 0.0 | led | 0.0.0 | done | 0.1.0 | done | round 0 | into 1.1 | led | 1.1.0 | done | 1.0.0 | done | \
+         round 1 | end Finished"
+    );
+    assert_eq!(places(&run), [(0, 0, 0, 0), (0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0)], "it is no trial");
+    let runtime = run.metrics.iter().position(|m| m.name == "runtime").unwrap() as u32;
+    let led: Vec<_> = run.lead_ins.iter().map(|l| (l.round, l.cell, l.values.clone())).collect();
+    assert_eq!(led, [(0, 0, vec![(runtime, 1.5)]), (1, 1, vec![(runtime, 1.5)])]);
+}
+
+#[test]
+fn a_lead_in_that_fails_leaves_its_round_whole() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |_, round, _| if round >= LEAD_INS { failed("x") } else { done() };
+    let session = Session { rounds: 4, lead_in: true, ..Session::default() };
+    let (ending, _, asked) = session.execute(&mut run, &script);
+    assert_eq!(
+        (ending.unwrap(), asked.len(), run.trials.len()),
+        (Ending::Finished, 12, 8),
+        "it is not tried again"
+    );
+    assert!(run.trials.iter().all(assay::record::Trial::counts) && run.failures().count() == 0);
+    let reasons: Vec<_> = run.lead_ins.iter().map(|lead_in| lead_in.failed.as_deref()).collect();
+    assert_eq!(reasons, [Some("x"); 4]);
+}
+
+#[test]
+fn wrong_data_in_a_lead_in_are_noted() {
+    let mut run = run_of(&["a", "b"]);
+    let wrong = |round| round == LEAD_INS + 1;
+    let script =
+        |_, round, _| if wrong(round) { failed_as(FailureKind::WrongData, "EILSEQ") } else { done() };
+    let session = Session { lead_in: true, ..Session::default() };
+    session.execute(&mut run, &script).0.unwrap();
+    assert_eq!(run.lead_ins.iter().map(|lead_in| lead_in.wrong_data).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(run.notes, ["the trial that led into round 2 found wrong data: EILSEQ"]);
+}
+
+#[test]
+fn a_cell_that_cannot_be_run_leads_into_no_round() {
+    let mut run = run_of(&["a", "b", "c"]);
+    let script = |cell, _, _| if cell == 2 { unsupported() } else { done() };
+    let session = Session { rounds: 2, lead_in: true, ..Session::default() };
+    let (ending, _, asked) = session.execute(&mut run, &script);
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(asked, [(0, LEAD_INS), (0, 0), (1, 0), (2, 0), (1, 1), (0, 1)]);
+}
+
+#[test]
+fn nothing_leads_into_a_round_that_is_gone_on_with() {
+    let session = || Session { lead_in: true, ..Session::default() };
+    let mut whole = run_of(&["a", "b"]);
+    session().execute(&mut whole, &|_, _, _| done()).0.unwrap();
+    for (kept, then) in [
+        (0, vec![(0, LEAD_INS), (0, 0), (1, 0), (1, LEAD_INS + 1), (1, 1), (0, 1)]),
+        (1, vec![(1, 0), (1, LEAD_INS + 1), (1, 1), (0, 1)]),
+        (2, vec![(1, LEAD_INS + 1), (1, 1), (0, 1)]),
+        (3, vec![(0, 1)]),
+    ] {
+        let mut run = run_of(&["a", "b"]);
+        run.metrics = whole.metrics.clone();
+        run.trials = whole.trials[..kept].to_vec();
+        let (ending, _, asked) = session().execute(&mut run, &|_, _, _| done());
+        assert_eq!((ending.unwrap(), asked), (Ending::Finished, then), "killed after {kept} trials");
+    }
+}
+
+#[test]
+fn interrupted_in_a_lead_in_nothing_is_recorded_of_it() {
+    let mut run = run_of(&["a", "b"]);
+    let script = |_, round, _| {
+        if round == LEAD_INS + 1 { Err(LaunchError::Cancelled { left: Vec::new() }) } else { done() }
+    };
+    let session = || Session { lead_in: true, ..Session::default() };
+    let (ending, ..) = session().execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), run.trials.len(), run.lead_ins.len()), (Ending::Interrupted, 2, 1));
+    let (ending, _, asked) = session().execute(&mut run, &|_, _, _| done());
+    assert_eq!((ending.unwrap(), asked), (Ending::Finished, vec![(1, LEAD_INS + 1), (1, 1), (0, 1)]));
+    assert_eq!(run.lead_ins.len(), 2);
 }
 
 #[test]

@@ -326,7 +326,7 @@ fn data_that_is_not_what_was_written() {
         let turn = "if [ -e once ]; then cp good data; else touch once; cp bad data; fi";
         let hook = format!("cd {here} && {turn}");
         let run = ["run", "job.fio", "--vary", "BS=4k,4096", "--rounds", "4", "--engine"];
-        let output = sandbox.run(&[&run[..], &[engine, "--before", &hook]].concat());
+        let output = sandbox.run(&[&run[..], &[engine, "--no-lead-in", "--before", &hook]].concat());
         let (said, report) = (errors(&output), String::from_utf8_lossy(&output.stdout).into_owned());
         assert_eq!(output.status.code(), Some(1), "{engine}: {said}");
         assert!(said.contains("verification failed: one trial found data"), "{engine}: {said}");
@@ -336,6 +336,14 @@ fn data_that_is_not_what_was_written() {
         assert!(wrong(&run.trials[0].status), "{engine}: {:?}", run.trials[0]);
         assert_eq!((run.trials.len(), run.trials.iter().filter(|t| t.counts()).count()), (8, 7), "{engine}");
     }
+    // In a trial that is not judged they are wrong as well.
+    std::fs::remove_file(sandbox.path().join("once")).unwrap();
+    let hook = format!("cd {here} && if [ -e once ]; then cp good data; else touch once; cp bad data; fi");
+    let output = sandbox.run(&["run", "job.fio", "--vary", "BS=4k,4096", "--rounds", "4", "--before", &hook]);
+    let (said, report) = (errors(&output), String::from_utf8_lossy(&output.stdout).into_owned());
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("verification failed: one trial found data"), "{said}");
+    assert!(report.contains("the trial that led into round 1 found wrong data"), "{report}");
 }
 
 #[test]

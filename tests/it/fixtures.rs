@@ -8,7 +8,7 @@ use assay::analyse::{
     Role, RowKey, Verdict,
 };
 use assay::record::{
-    Cell, Design, Direction, Factor, FailureKind, FailureRule, HostFacts, LatencyKind, Metric,
+    Cell, Design, Direction, Factor, FailureKind, FailureRule, HostFacts, LatencyKind, Metric, Order,
     RECORD_VERSION, Run, RunState, Series, Source, Status, StopRule, Trial,
 };
 use assay::units::{Better, Unit};
@@ -68,6 +68,8 @@ pub(crate) fn empty_run(name: &str, factors: &[(&str, &[&str])], source: Source)
             paired: source == Source::Measured,
             primary: None,
             show: Vec::new(),
+            order: Order::default(),
+            lead_in: false,
             stop: StopRule::default(),
             failures: FailureRule::default(),
         },
@@ -85,6 +87,7 @@ pub(crate) fn empty_run(name: &str, factors: &[(&str, &[&str])], source: Source)
         metrics: Vec::new(),
         cells,
         trials: Vec::new(),
+        lead_ins: Vec::new(),
         notes: Vec::new(),
     }
 }

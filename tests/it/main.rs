@@ -39,6 +39,7 @@ mod import;
 mod iolog;
 mod jobs;
 mod layers;
+mod lead_in;
 mod limits;
 mod loop_device;
 mod native_engine;

@@ -74,7 +74,7 @@ fn what_the_published_f2fs_reading_missed_is_said() {
         assert!((percent - published_percent).abs() < 0.05, "{io_size}: {percent}");
     }
     for gain in ["128K", "2M"] {
-        assert_eq!(row(gain)["verdict"], "faster", "{gain}");
+        assert!(row(gain)["verdict"].as_str().is_some_and(|said| said.starts_with("faster")), "{gain}");
     }
     let missed = row("4K-1024K");
     assert_eq!(missed["verdict"], "undecided");
@@ -196,7 +196,7 @@ fn benchstats_own_answers() {
         median_change_percent(of("json"))
     );
     assert!((number(of("json"), "p") - 1.1e-5).abs() < 0.05e-5);
-    assert_eq!(of("json")["verdict"], "faster");
+    assert_eq!(of("json")["verdict"], "faster_beyond_delta");
     assert!((number(of("gob"), "p") - 0.446_102).abs() < 5e-7);
 
     let crc = benchstat("crc-old.txt", "crc-new.txt");

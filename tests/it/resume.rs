@@ -13,12 +13,21 @@ use crate::sandbox::{Sandbox, errors};
 use crate::tools::available;
 
 const JOB: &str = "[w]\nrw=randwrite\nbs=${BS}\nsize=1m\nioengine=psync\ntime_based\nruntime=150ms\n";
-const ROUNDS: u32 = 3;
+/// The order of `--seed 1`, which a resumed run has to keep.
+const ORDER: [[u32; 2]; 4] = [[0, 1], [0, 1], [1, 0], [0, 1]];
+/// Rounds that have no lead-ins, as nothing is judged.
+const FEW: &str = "3";
+/// Rounds that have.
+const LED: &str = "4";
 /// The agent ends its own within half a second of SIGTERM; the machine may be busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 fn arguments(engine: &str) -> Vec<&str> {
-    vec!["run", "job.fio", "--vary", "BS=4k,8k", "--rounds", "3", "--engine", engine]
+    in_rounds(FEW, engine)
+}
+
+fn in_rounds<'a>(rounds: &'a str, engine: &'a str) -> Vec<&'a str> {
+    vec!["run", "job.fio", "--vary", "BS=4k,8k", "--rounds", rounds, "--engine", engine, "--seed", "1"]
 }
 
 fn sandbox() -> Sandbox {
@@ -50,17 +59,22 @@ fn wait_for(sandbox: &Sandbox, words: &str) -> u32 {
     }
 }
 
-/// Every planned trial once, in the planned order: rounds in turn, the second of a block the first one's reverse.
+/// Every planned trial once, in the planned order, and what leads into each round before it.
 fn is_whole(run: &Run) {
     assert_eq!(run.state, RunState::Finished);
-    let places: Vec<(u32, u32)> = run.trials.iter().map(|t| (t.round, t.position)).collect();
-    let planned: Vec<(u32, u32)> = (0..ROUNDS).flat_map(|round| [(round, 0), (round, 1)]).collect();
+    let places: Vec<(u32, u32, u32)> = run.trials.iter().map(|t| (t.round, t.position, t.cell)).collect();
+    let rounds = run.design.stop.rounds.unwrap();
+    let planned: Vec<(u32, u32, u32)> = (0..rounds)
+        .flat_map(|round| (0..2).map(move |at| (round, at, ORDER[round as usize][at as usize])))
+        .collect();
     assert_eq!(places, planned);
-    let order =
-        |round: u32| -> Vec<u32> { run.trials.iter().filter(|t| t.round == round).map(|t| t.cell).collect() };
-    assert!(order(0) == [0, 1] || order(0) == [1, 0], "{:?}", order(0));
-    assert_eq!(order(1), order(0).into_iter().rev().collect::<Vec<_>>());
-    assert_eq!(order(2).iter().collect::<BTreeSet<_>>().len(), 2);
+    assert_eq!(run.design.lead_in, rounds.to_string() == LED);
+    let mut led: Vec<(u32, u32)> = run.lead_ins.iter().map(|lead_in| (lead_in.round, lead_in.cell)).collect();
+    // One that was killed before its round's first trial ended is run again.
+    led.dedup();
+    let lead = |round: u32| (round, ORDER[round as usize][0]);
+    assert_eq!(led, if run.design.lead_in { (0..rounds).map(lead).collect() } else { Vec::new() });
+    assert!(run.lead_ins.iter().all(|lead_in| lead_in.failed.is_none() && !lead_in.values.is_empty()));
     assert!(run.trials.iter().all(|t| t.status == Status::Done && t.attempt == 0));
     assert!(run.trials.windows(2).all(|pair| pair[0].started_unix_ns < pair[1].started_unix_ns));
     assert!(run.trials.iter().all(|t| !t.values.is_empty()));
@@ -73,7 +87,7 @@ fn only_the_store_is_left(sandbox: &Sandbox) {
 }
 
 /// Kills runs at random moments, a resumed one perhaps again, and goes on until they end.
-fn killed_at_random(engine: &str, moments: u32) {
+fn killed_at_random(rounds: &str, engine: &str, moments: u32) {
     let seed = std::env::var("ASSAY_TEST_SEED")
         .ok()
         .and_then(|text| text.parse().ok())
@@ -87,7 +101,7 @@ fn killed_at_random(engine: &str, moments: u32) {
     while killed < moments {
         let sandbox = sandbox();
         let mut stored: Option<Run> = None;
-        let mut next = arguments(engine);
+        let mut next = in_rounds(rounds, engine);
         let mut kills_left = 3;
         loop {
             let mut child = sandbox.start(&next);
@@ -140,13 +154,13 @@ fn killed_at_random(engine: &str, moments: u32) {
 
 #[test]
 fn killed_at_ten_random_moments_the_native_engine() {
-    killed_at_random("native", 10);
+    killed_at_random(LED, "native", 10);
 }
 
 #[test]
 fn killed_at_ten_random_moments_the_fio_engine() {
     if available("fio") {
-        killed_at_random("fio", 10);
+        killed_at_random(FEW, "fio", 10);
     }
 }
 

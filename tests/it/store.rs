@@ -2,7 +2,7 @@
 
 use assay::record::{
     Cell, Design, Direction, Factor, FailureKind, FailureRule, HostFacts, LatencyHistogram, LatencyKind,
-    RECORD_VERSION, Run, RunState, Sample, Series, Source, Status, StopRule, Trial,
+    LeadIn, Order, RECORD_VERSION, Run, RunState, Sample, Series, Source, Status, StopRule, Trial,
 };
 use assay::store::{Store, StoreError};
 use assay::units::Unit;
@@ -48,6 +48,8 @@ fn run(rounds: u32) -> Run {
             paired: true,
             primary: Some("write.bw".to_owned()),
             show: Vec::new(),
+            order: Order::default(),
+            lead_in: false,
             stop: StopRule::default(),
             failures: FailureRule::default(),
         },
@@ -56,6 +58,7 @@ fn run(rounds: u32) -> Run {
         metrics: vec![Sample::new("", "write.bw", Unit::BytesPerSecond, 0.0).metric],
         cells: vec![Cell { levels: vec![0] }, Cell { levels: vec![1] }],
         trials: Vec::new(),
+        lead_ins: Vec::new(),
         notes: vec!["a note".to_owned()],
     };
     for round in 0..rounds {
@@ -153,6 +156,77 @@ fn an_older_schema_is_migrated_with_everything_in_it() {
     assert_eq!(store.insert_run(&original).unwrap(), 2);
     store.add_leftover(2, "/tmp/x").unwrap();
     assert_eq!(store.leftovers().unwrap(), [(2, "/tmp/x".to_owned())]);
+}
+
+#[test]
+fn a_store_from_before_lead_ins_keeps_its_trials() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("assay.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("../data/store/schema-3.sql")).unwrap();
+    old.execute_batch("PRAGMA application_id = 0x61737361; PRAGMA user_version = 3;").unwrap();
+    let original = run(1);
+    // As written before orders were drawn for each round on their own.
+    let mut design = serde_json::to_value(&original.design).unwrap();
+    design.as_object_mut().unwrap().retain(|name, _| name != "order" && name != "lead_in");
+    old.execute(
+        "INSERT INTO run VALUES (1, 'stored', ?1, ?2, '0.1.0', 5, '[]', 7, 'e', NULL, 'null', ?3, 0, '[]', '', '')",
+        (text(&original.source), text(&original.state), design.to_string()),
+    )
+    .unwrap();
+    old.execute_batch(
+        "INSERT INTO cell VALUES (1, 0, '[0]'); INSERT INTO cell VALUES (1, 1, '[1]');
+         INSERT INTO trial VALUES (1, 0, 1, 0, 0, 0, 6, 1.5, NULL, '\"done\"', NULL, '[]');",
+    )
+    .unwrap();
+    drop(old);
+    let mut store = Store::open(&path).unwrap();
+    let stored = store.load_run(1).unwrap();
+    assert_eq!((stored.trials.len(), stored.trials[0].cell, stored.lead_ins.len()), (1, 1, 0));
+    assert_eq!((stored.design.order, stored.design.lead_in), (Order::Blocks, false));
+    let mut new = run(1);
+    new.lead_ins = vec![lead_in(0)];
+    assert_eq!(store.insert_run(&new).unwrap(), 2);
+    assert_eq!(store.load_run(2).unwrap().lead_ins, new.lead_ins);
+}
+
+#[test]
+fn lead_ins_are_kept_beside_the_trials() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("assay.db");
+    let mut store = Store::open(&path).unwrap();
+    let mut growing = run(0);
+    let id = store.insert_run(&growing).unwrap();
+    // Metrics that a lead-in is the first to have are stored with it.
+    let latency = growing.metric_index(&Sample::new("", "write.clat_ns.mean", Unit::Nanoseconds, 0.0).metric);
+    growing.lead_ins.push(LeadIn { values: vec![(latency, 5e3)], ..lead_in(0) });
+    store.append_lead_in(id, &growing, 0).unwrap();
+    growing.trials.push(trial(0, 0, vec![(latency, 6e3)]));
+    store.append_trial(id, &growing, 0).unwrap();
+    growing.lead_ins.push(LeadIn {
+        failed: Some("EILSEQ".to_owned()),
+        wrong_data: true,
+        values: Vec::new(),
+        ..lead_in(1)
+    });
+    store.append_lead_in(id, &growing, 1).unwrap();
+    let seen = Store::open(&path).unwrap().load_run(id).unwrap();
+    assert_eq!((seen.lead_ins, seen.trials.len()), (growing.lead_ins, 1));
+    // One of a cell that is not there is damage.
+    rusqlite::Connection::open(&path).unwrap().execute_batch("UPDATE lead_in SET cell = 7").unwrap();
+    assert!(matches!(store.load_run(id).unwrap_err(), StoreError::Damaged { .. }));
+}
+
+fn lead_in(round: u32) -> LeadIn {
+    LeadIn {
+        cell: 1,
+        round,
+        started_unix_ns: 5,
+        elapsed_s: 0.5,
+        failed: None,
+        wrong_data: false,
+        values: vec![(0, 2e8)],
+    }
 }
 
 fn text(value: &impl serde::Serialize) -> String {

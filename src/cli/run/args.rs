@@ -58,6 +58,9 @@ pub struct Args {
     /// An interval that holds at any number of looks, so that `--more` may extend the run; needs a few rounds more
     #[arg(long, conflicts_with_all = ["rounds", "exact", "aa"])]
     anytime: bool,
+    /// Leave out the trial, not judged, that leads into each round so that what a trial leaves behind falls on all arms alike
+    #[arg(long)]
+    no_lead_in: bool,
     /// End with the round that passes this time, e.g. 10m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     time_budget: Option<String>,
@@ -87,12 +90,12 @@ pub struct Args {
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
-        "delta", "alpha", "failures", "exact", "anytime", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
+        "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
         "seed", "quick"])]
     pub(super) resume: Option<i64>,
     /// N more rounds of a finished run that was made with --anytime
     #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory",
-        "target", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "time_budget", "timeout", "primary", "before", "after",
+        "target", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "primary", "before", "after",
         "metric", "observe", "aa", "plan", "seed", "quick", "resume"])]
     pub(super) more: Vec<i64>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
@@ -187,6 +190,7 @@ impl Args {
             alpha: self.alpha.clone(),
             exact: self.exact,
             anytime: self.anytime,
+            no_lead_in: self.no_lead_in,
             time_budget: self.time_budget.clone(),
             timeout: self.timeout.clone(),
             primary: self.primary.clone(),

@@ -25,11 +25,12 @@ pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>) -> std::io::R
         let role = if cell.levels[plan.compare] == 0 { "baseline" } else { "candidate" };
         writeln!(out, "  {number:>3}  {}  ({role} {arm})", cell.label)?;
     }
-    writeln!(out, "\norder (seed {}; balanced over blocks of two rounds)", plan.seed)?;
+    writeln!(out, "\norder (seed {}; drawn anew for each round)", plan.seed)?;
     for round in 0..plan.rounds_at_most().min(4) {
         let order: Vec<String> = plan.order(round).iter().map(ToString::to_string).collect();
         writeln!(out, "  round {}: {}", round + 1, shortened(&order))?;
     }
+    lead_ins(&mut out, prepared)?;
     stopping(&mut out, prepared)?;
     targets(&mut out, prepared)?;
     files(&mut out, prepared)?;
@@ -79,6 +80,20 @@ fn shortened(order: &[String]) -> String {
     format!("{}{more}", order[..order.len().min(MOST)].join(" "))
 }
 
+/// What leads into each round, and what that takes.
+fn lead_ins(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
+    if !prepared.plan.lead_in {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  into each round: one trial that is not judged, of the cell that goes first;\n  \
+         what a trial leaves behind then falls on all arms alike;\n  \
+         it takes 1/{} of the time, and --no-lead-in goes without it",
+        prepared.plan.cells.len() + 1
+    )
+}
+
 fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
     let plan = &prepared.plan;
     let StopRule { delta, alpha, .. } = prepared.run.design.stop;
@@ -86,7 +101,9 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         Some(rounds) => format!("after {rounds} rounds exactly"),
         None => format!("as soon as every row is decided, at most {} rounds", plan.stop.max_rounds),
     };
-    writeln!(out, "\nends\n  {rounds} ({} trials at most)", plan.trials_at_most())?;
+    let led =
+        if plan.lead_in { format!(" and {} that lead in", plan.rounds_at_most()) } else { String::new() };
+    writeln!(out, "\nends\n  {rounds} ({} trials at most{led})", plan.trials_at_most())?;
     writeln!(
         out,
         "  smallest difference that matters: {:.3} %, false claims: {:.3} %",

@@ -127,6 +127,7 @@ impl Prepared {
             metrics: Vec::new(),
             cells: crate::run::cells(&plan),
             trials: Vec::new(),
+            lead_ins: Vec::new(),
             notes: Vec::new(),
         };
         let surroundings = surroundings(&experiment, targets)?;

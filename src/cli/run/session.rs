@@ -243,6 +243,7 @@ fn trials(
     let ending = Execution {
         run: &mut prepared.run,
         order: &|round| plan.order(round),
+        lead_in: &|round| plan.lead_in(round),
         request: &|cell, round| crate::run::request(plan, surroundings, cell, round),
         launcher: &mut launcher,
         sinks: vec![&mut store_sink, &mut progress],

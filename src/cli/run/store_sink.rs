@@ -18,6 +18,7 @@ impl Sink for StoreSink<'_> {
 impl StoreSink<'_> {
     fn write(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
         match event {
+            Event::LeadInEnds { run, index } => self.store.append_lead_in(self.run, run, *index),
             Event::TrialEnds { run, index, .. } => self.store.append_trial(self.run, run, *index),
             Event::RoundExcluded { round, rule, .. } => self.store.exclude_round(self.run, *round, rule),
             Event::RunEnds { run } => {
@@ -25,7 +26,7 @@ impl StoreSink<'_> {
                 self.store.set_state(self.run, run.state)
             }
             Event::RunBegins { run, .. } => self.store.set_state(self.run, run.state),
-            Event::TrialBegins { .. } | Event::RoundEnds { .. } => Ok(()),
+            Event::LeadInBegins { .. } | Event::TrialBegins { .. } | Event::RoundEnds { .. } => Ok(()),
         }
     }
 }

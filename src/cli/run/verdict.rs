@@ -60,11 +60,11 @@ pub(super) fn primary_is_known(run: &Run) -> Result<(), Failure> {
 /// # Errors
 /// A [`Failure`] with exit code 1.
 pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::Result<ExitCode> {
-    if run.failures().next().is_some() {
+    let wrong = wrong_data(run);
+    if wrong.is_some() || run.failures().next().is_some() {
         let id = run.id.unwrap_or_default();
         let db = super::session::database_flag(args);
-        let what = wrong_data(run);
-        let what = what.unwrap_or_else(|| {
+        let what = wrong.unwrap_or_else(|| {
             let said = match run.design.failures {
                 FailureRule::Compare => "some trials failed; their rounds do not count",
                 FailureRule::Worst => "some trials failed",
@@ -103,7 +103,8 @@ pub(super) fn once_mended(run: &Run, database: &str) -> String {
 /// That trials found data that are not what was written, if any did.
 pub(super) fn wrong_data(run: &Run) -> Option<String> {
     let wrong = |status: &Status| matches!(status, Status::Failed { kind: FailureKind::WrongData, .. });
-    match run.trials.iter().filter(|trial| wrong(&trial.status)).count() {
+    let led = run.lead_ins.iter().filter(|lead_in| lead_in.wrong_data).count();
+    match run.trials.iter().filter(|trial| wrong(&trial.status)).count() + led {
         0 => None,
         1 => Some("verification failed: one trial found data that are not what was written".to_owned()),
         trials => {

@@ -9,7 +9,8 @@ use std::fmt::Write as Text;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::model::{Model, cells, normal};
+use super::model::{Model, cells};
+use super::noise::{Kind, normal};
 use super::{Args, in_parallel};
 use crate::record::StopRule;
 use crate::stats::anytime;
@@ -59,7 +60,7 @@ impl Anytime {
         for (cv, effect) in CVS.into_iter().flat_map(|cv| EFFECTS.map(|effect| (cv, effect))) {
             runs.push([true, false].map(|anytime| {
                 let stop = StopRule { anytime, ..StopRule::default() };
-                let model = Model { plan: &plan, cv, effect, stop };
+                let model = Model { plan: &plan, kind: Kind::Full, cv, effect, stop };
                 let ended = in_parallel(&few, |seed| model.sequential(seed));
                 let claims = ended.iter().filter(|run| if effect == 0.0 { run.claimed } else { run.right });
                 Figure {

@@ -1,15 +1,16 @@
 //! What few rounds can claim: families of rows looked at once, and short sequential runs.
 //!
 //! Enters: how many replicates. Leaves: two tables, and what in them breaks a promise. A family goes through
-//! [`crate::plan`]'s order and [`crate::analyse::analyse`]; every row has noise that is independent of the others'.
+//! [`crate::plan`]'s order and [`crate::analyse::analyse`].
 
 use std::fmt::Write as Text;
 
-use super::model::{self, Model, Noise};
+use super::model::{self, Model};
+use super::noise::Kind;
 use super::{Args, in_parallel};
 use crate::analyse::{self, Options, Role, Verdict};
 use crate::plan::Plan;
-use crate::record::{Cell, Factor, StopRule};
+use crate::record::StopRule;
 use crate::stats::descriptive::mean;
 
 /// Comparisons that share α.
@@ -165,13 +166,13 @@ fn family(rows: u32, args: &Args) -> anyhow::Result<Line> {
     let plan = model::cells(rows)?;
     let mut figures = vec![Figure::default(); ROUNDS.len()];
     for (at, cv) in FALSE_CVS.into_iter().enumerate() {
-        let looked = in_parallel(&other_seeds(&fewer, at), |seed| look_once(&plan, rows, cv, 0.0, seed));
+        let looked = in_parallel(&other_seeds(&fewer, at), |seed| look_once(&plan, cv, 0.0, seed));
         for (at, figure) in figures.iter_mut().enumerate() {
             let claimed = looked.iter().filter(|looks| looks[at].claimed).count();
             figure.wrong += 100.0 * claimed as f64 / looked.len() as f64 / FALSE_CVS.len() as f64;
         }
     }
-    let looked = in_parallel(&fewer, |seed| look_once(&plan, rows, RIGHT_CV, LARGE, seed));
+    let looked = in_parallel(&fewer, |seed| look_once(&plan, RIGHT_CV, LARGE, seed));
     for (at, figure) in figures.iter_mut().enumerate() {
         figure.right = 100.0 * mean(&looked.iter().map(|looks| looks[at].right).collect::<Vec<_>>());
     }
@@ -188,37 +189,20 @@ struct Looked {
 }
 
 /// One family of rows, judged as if it had ended after each of [`ROUNDS`].
-fn look_once(plan: &Plan, rows: u32, cv: f64, effect: f64, seed: u64) -> Vec<Looked> {
-    let plan = Plan { seed, ..plan.clone() };
-    let mut noise: Vec<Noise> =
-        (0..rows).map(|row| Noise::new(cv, seed ^ ((u64::from(row) + 1) << 48))).collect();
-    let mut run = model::empty_run(seed);
-    let levels = (0..rows).map(|row| row.to_string()).collect();
-    run.design.factors.push(Factor { name: "row".to_owned(), levels });
-    run.cells = plan.cells.iter().map(|cell| Cell { levels: full_levels(&cell.levels) }).collect();
-    let mut looked = Vec::new();
-    for round in 0..ROUNDS[ROUNDS.len() - 1] {
-        for (position, cell) in plan.order(round).into_iter().enumerate() {
-            let (arm, row) = (run.cells[cell].levels[0], run.cells[cell].levels[1]);
-            let log = noise[row as usize].next_trial() + f64::from(arm) * effect.ln_1p();
-            run.trials.push(model::trial(cell as u32, round, position as u32, log.exp()));
-        }
-        if ROUNDS.contains(&(round + 1)) {
-            run.design.stop.rounds = Some(round + 1);
-            looked.push(look(&run));
-        }
-    }
-    looked
+fn look_once(plan: &Plan, cv: f64, effect: f64, seed: u64) -> Vec<Looked> {
+    let most = ROUNDS[ROUNDS.len() - 1];
+    let run = Model { plan, kind: Kind::Full, cv, effect, stop: StopRule::default() }.run(seed, most);
+    let after = |rounds: u32| {
+        let mut run = model::upto(&run, rounds);
+        run.design.stop.rounds = Some(rounds);
+        look(&run)
+    };
+    ROUNDS.into_iter().map(after).collect()
 }
 
 /// The same number of replicates of other seeds: the same noise at another CV would make the same errors.
 fn other_seeds(args: &Args, at: usize) -> Args {
     Args { replicates: args.replicates, seed: args.seed.wrapping_add(at as u64) }
-}
-
-/// (arm, row): a plan of one row has no factor for it.
-fn full_levels(levels: &[u32]) -> Vec<u32> {
-    vec![levels[0], levels.get(1).copied().unwrap_or(0)]
 }
 
 fn look(run: &crate::record::Run) -> Looked {
@@ -233,7 +217,7 @@ fn look(run: &crate::record::Run) -> Looked {
 /// Short runs of one row under `stop`: claims, and the mean rounds of those with an effect.
 fn short_runs(plan: &Plan, stop: StopRule, args: &Args) -> (Figure, f64) {
     let run = |args: &Args, cv: f64, effect: f64| {
-        in_parallel(args, move |seed| Model { plan, cv, effect, stop }.sequential(seed))
+        in_parallel(args, move |seed| Model { plan, kind: Kind::Full, cv, effect, stop }.sequential(seed))
     };
     let percent = |count: usize| 100.0 * count as f64 / f64::from(args.replicates);
     let wrong = |at: usize| {
@@ -273,7 +257,7 @@ mod tests {
     fn a_large_effect_is_found_by_more_rounds_not_less() {
         for rows in [1, 2, 6] {
             let plan = model::cells(rows).unwrap();
-            let looked: Vec<_> = (0..60).map(|seed| look_once(&plan, rows, RIGHT_CV, LARGE, seed)).collect();
+            let looked: Vec<_> = (0..60).map(|seed| look_once(&plan, RIGHT_CV, LARGE, seed)).collect();
             let right = |at: usize| mean(&looked.iter().map(|looks| looks[at].right).collect::<Vec<_>>());
             let shares: Vec<f64> = (0..ROUNDS.len()).map(right).collect();
             assert!(shares.windows(2).all(|pair| pair[1] > pair[0] - 0.05), "{rows} rows: {shares:?}");

@@ -1,47 +1,48 @@
-//! The generating model of the simulation table: what a storage benchmark's trials look like in time order.
+//! Simulated experiments: the order, stopping and verdict of assay over made-up noise.
 //!
-//! Enters: CV, effect, seed. Leaves: one simulated experiment's claim and rounds. On the log scale a trial is
-//! N(0, CV) + AR(1) drift (ρ 0.95, stationary sd CV) + a linear trend U(−3, 3)·CV per 20 trials + in 5 % of the
-//! trials a stall of U(0.1, 0.5); the candidate adds its effect.
+//! Enters: a kind of noise, CV, effect, rows, seed. Leaves: what one experiment claimed, and when.
 
 use std::path::Path;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
+use super::noise::{Kind, Noise};
 use crate::analyse::{self, Caveat, Options, Role, Verdict};
 use crate::experiment::{CommandLine, Experiment};
 use crate::plan::Plan;
 use crate::record::{
-    Cell, Design, Factor, FailureRule, Metric, RECORD_VERSION, Run, RunState, Source, Status, StopRule, Trial,
+    Cell, Design, Factor, FailureRule, LeadIn, Metric, Order, RECORD_VERSION, Run, RunState, Source, Status,
+    StopRule, Trial,
 };
 use crate::units::{Better, Unit};
 
-const RHO: f64 = 0.95;
-const STALL_CHANCE: f64 = 0.05;
 /// δ of the comparison with averages, as a ratio − 1.
 const AVERAGES_DIFFER: f64 = 0.02;
 
-/// One cell of the table.
+/// An experiment to simulate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Model<'p> {
-    /// The two cells; its order is the one a real run would have.
+    /// The cells; their order, and what leads into a round, is what a real run would have.
     pub plan: &'p Plan,
+    /// What the noise is like.
+    pub kind: Kind,
     /// Spread of a trial on the log scale.
     pub cv: f64,
-    /// Effect of the candidate on its time, as a ratio − 1.
+    /// Effect of the candidate on its time, as a ratio − 1, in every row.
     pub effect: f64,
     /// When it ends.
     pub stop: StopRule,
 }
 
-/// What one simulated experiment came to.
+/// What one simulated experiment of one row came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Replicate {
     /// It claimed a difference.
     pub claimed: bool,
     /// It claimed the true one: slower.
     pub right: bool,
+    /// It claimed that there is no difference.
+    pub no_difference: bool,
+    /// Its interval holds the effect.
+    pub covered: bool,
     /// Rounds until it stopped.
     pub rounds: u32,
     /// Of one that claims the true difference and stopped early: its estimate less the true effect.
@@ -49,43 +50,76 @@ pub(super) struct Replicate {
 }
 
 impl Model<'_> {
-    /// One experiment with assay's order, stopping and verdict.
+    /// One experiment of one row with assay's order, stopping and verdict.
     pub(super) fn sequential(&self, seed: u64) -> Replicate {
-        let mut noise = Noise::new(self.cv, seed);
-        let mut run = empty_run(seed);
-        run.design.stop = self.stop;
-        let options = Options::default();
-        let plan = Plan { seed, ..self.plan.clone() };
-        let mut round = 0;
-        loop {
-            for (position, cell) in plan.order(round).into_iter().enumerate() {
-                let log = noise.next_trial() + cell as f64 * self.effect.ln_1p();
-                run.trials.push(trial(cell as u32, round, position as u32, log.exp()));
-            }
-            round += 1;
-            if analyse::decided(&run, &options) {
-                break;
-            }
-        }
-        let analysis = analyse::analyse(&run, &options);
+        let run = self.run(seed, self.stop.rounds.unwrap_or(self.stop.max_rounds));
+        let rounds = first_decided(&run);
+        let run = upto(&run, rounds);
+        let analysis = analyse::analyse(&run, &Options::default());
         let primary = analysis.comparisons.into_iter().find(|c| c.role == Role::Primary);
         let verdict = primary.as_ref().map(|c| &c.verdict);
         let right = matches!(verdict, Some(Verdict::Slower { .. }));
         let claimed = right || matches!(verdict, Some(Verdict::Faster { .. }));
+        let no_difference = matches!(verdict, Some(Verdict::NoDifference { .. }));
+        let interval = primary.as_ref().and_then(|c| c.effect);
+        let covered = interval.is_none_or(|effect| effect.low <= self.effect && self.effect <= effect.high);
         let early = primary.filter(|c| right && c.caveats.contains(&Caveat::StoppedEarly));
         let beyond = early.and_then(|c| Some(c.effect?.estimate - self.effect));
-        Replicate { claimed, right, rounds: round, beyond }
+        Replicate { claimed, right, no_difference, covered, rounds, beyond }
+    }
+
+    /// The run after `rounds` rounds. All its rows are measured in one order and share one noise.
+    pub(super) fn run(&self, seed: u64, rounds: u32) -> Run {
+        let mut noise = Noise::new(self.kind, self.cv, seed);
+        let mut run = empty_run(self.plan, seed);
+        run.design.stop = self.stop;
+        let plan = Plan { seed, ..self.plan.clone() };
+        for round in 0..rounds {
+            if let Some((cell, _)) = plan.lead_in(round) {
+                let arm = run.arm_of(cell as u32);
+                let log = noise.next_trial(arm == 1, false) + arm as f64 * self.effect.ln_1p();
+                run.lead_ins.push(lead_in(cell as u32, round, log.exp()));
+            }
+            for (position, cell) in (0..).zip(plan.order(round)) {
+                let arm = run.arm_of(cell as u32);
+                let log = noise.next_trial(arm == 1, position == 0) + arm as f64 * self.effect.ln_1p();
+                run.trials.push(trial(cell as u32, round, position, log.exp()));
+            }
+        }
+        run
     }
 
     /// What people do today: five runs of A, then five of B, and a claim when the averages differ by 2 %.
     pub(super) fn five_and_five_in_blocks(&self, seed: u64) -> bool {
-        let mut noise = Noise::new(self.cv, seed);
-        let mut average =
-            |effect: f64| (0..5).map(|_| (noise.next_trial() + effect).exp()).sum::<f64>() / 5.0;
-        let baseline = average(0.0);
-        let candidate = average(self.effect.ln_1p());
+        let mut noise = Noise::new(self.kind, self.cv, seed);
+        let mut average = |is_b: bool, effect: f64| {
+            (0..5).map(|_| (noise.next_trial(is_b, false) + effect).exp()).sum::<f64>() / 5.0
+        };
+        let baseline = average(false, 0.0);
+        let candidate = average(true, self.effect.ln_1p());
         (candidate / baseline - 1.0).abs() > AVERAGES_DIFFER
     }
+}
+
+/// The round after which [`analyse::decided`] ends a run. A claim that was made is kept, so that what is decided stays so, and
+/// halving finds the first round at which it is.
+fn first_decided(run: &Run) -> u32 {
+    let decided = |rounds: u32| analyse::decided(&upto(run, rounds), &Options::default());
+    let all = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
+    let (mut open, mut end) = (0, all);
+    while end - open > 1 {
+        let middle = u32::midpoint(open, end);
+        if decided(middle) { end = middle } else { open = middle }
+    }
+    end
+}
+
+/// The run as it was after `rounds` rounds.
+pub(super) fn upto(run: &Run, rounds: u32) -> Run {
+    let mut run = run.clone();
+    run.trials.retain(|trial| trial.round < rounds);
+    run.lead_ins.retain(|lead_in| lead_in.round < rounds);
+    run
 }
 
 /// A plan of two cells, A and B, in each of `rows` rows.
@@ -99,40 +133,19 @@ pub(super) fn cells(rows: u32) -> anyhow::Result<Plan> {
     Ok(Plan::new(&experiment, 0, Path::new("/"), "")?)
 }
 
-/// The noise of successive trials.
-pub(super) struct Noise {
-    rng: ChaCha8Rng,
-    cv: f64,
-    drift: f64,
-    trend_per_trial: f64,
-    trials: u32,
-}
-
-impl Noise {
-    pub(super) fn new(cv: f64, seed: u64) -> Noise {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let trend_per_trial = rng.random_range(-3.0..3.0) * cv / 20.0;
-        let drift = cv * normal(&mut rng);
-        Noise { rng, cv, drift, trend_per_trial, trials: 0 }
-    }
-
-    pub(super) fn next_trial(&mut self) -> f64 {
-        self.drift = RHO * self.drift + (1.0 - RHO * RHO).sqrt() * self.cv * normal(&mut self.rng);
-        let trend = self.trend_per_trial * f64::from(self.trials);
-        self.trials += 1;
-        let stalled = self.rng.random::<f64>() < STALL_CHANCE;
-        let stall = if stalled { self.rng.random_range(0.1..0.5) } else { 0.0 };
-        self.cv * normal(&mut self.rng) + self.drift + trend + stall
+fn lead_in(cell: u32, round: u32, runtime_s: f64) -> LeadIn {
+    LeadIn {
+        cell,
+        round,
+        started_unix_ns: 0,
+        elapsed_s: runtime_s,
+        failed: None,
+        wrong_data: false,
+        values: vec![(0, runtime_s)],
     }
 }
 
-/// Box & Muller (1958).
-pub(super) fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
-}
-
-pub(super) fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
+fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
     Trial {
         cell,
         round,
@@ -150,10 +163,13 @@ pub(super) fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Tri
     }
 }
 
-pub(super) fn empty_run(seed: u64) -> Run {
+fn empty_run(plan: &Plan, seed: u64) -> Run {
     let runtime =
         Metric { job: String::new(), name: "runtime".to_owned(), unit: Unit::Seconds, better: Better::Lower };
-    let arms = Factor { name: "arm".to_owned(), levels: vec!["A".to_owned(), "B".to_owned()] };
+    let factor = |factor: &crate::plan::PlannedFactor| Factor {
+        name: factor.name.clone(),
+        levels: factor.levels.clone(),
+    };
     Run {
         version: RECORD_VERSION,
         id: None,
@@ -168,19 +184,22 @@ pub(super) fn empty_run(seed: u64) -> Run {
         job_text: None,
         experiment: serde_json::Value::Null,
         design: Design {
-            factors: vec![arms],
-            compare: 0,
+            factors: plan.factors.iter().map(factor).collect(),
+            compare: plan.compare,
             paired: true,
             primary: Some("runtime".to_owned()),
             show: Vec::new(),
+            order: Order::Independent,
+            lead_in: plan.lead_in,
             stop: StopRule::default(),
             failures: FailureRule::default(),
         },
         aa: false,
         facts: Vec::new(),
         metrics: vec![runtime],
-        cells: vec![Cell { levels: vec![0] }, Cell { levels: vec![1] }],
+        cells: plan.cells.iter().map(|cell| Cell { levels: cell.levels.clone() }).collect(),
         trials: Vec::new(),
+        lead_ins: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -188,38 +207,27 @@ pub(super) fn empty_run(seed: u64) -> Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::descriptive::{mean, stddev};
-
-    #[test]
-    fn noise_has_the_stated_spread() {
-        // A trial 10 into a run: N, AR(1), the trend (uniform: 3·CV/20·10/√3) and stalls.
-        let cv = 0.1;
-        let values: Vec<f64> = (0..20_000)
-            .map(|seed| {
-                let mut noise = Noise::new(cv, seed);
-                (0..11).map(|_| noise.next_trial()).last().unwrap()
-            })
-            .collect();
-        let stall_variance = 0.05 * (0.3 * 0.3 + 0.4 * 0.4 / 12.0) - (0.05 * 0.3_f64).powi(2);
-        let trend = 3.0 * cv / 20.0 * 10.0 / 3_f64.sqrt();
-        let expected = (2.0 * cv * cv + trend * trend + stall_variance).sqrt();
-        assert!((stddev(&values) / expected - 1.0).abs() < 0.03, "{} {expected}", stddev(&values));
-        assert!((mean(&values) - 0.015).abs() < 0.004);
-    }
 
     #[test]
     fn a_large_effect_is_found_and_averages_in_blocks_mislead() {
         let plan = cells(1).unwrap();
-        let found = (0..40)
-            .filter(|seed| {
-                Model { plan: &plan, cv: 0.01, effect: 0.1, stop: StopRule::default() }
-                    .sequential(*seed)
-                    .right
-            })
-            .count();
+        let model =
+            |cv, effect| Model { plan: &plan, kind: Kind::Full, cv, effect, stop: StopRule::default() };
+        let found = (0..40).filter(|seed| model(0.01, 0.1).sequential(*seed).right).count();
         assert!(found >= 38, "{found}");
-        let null = Model { plan: &plan, cv: 0.1, effect: 0.0, stop: StopRule::default() };
-        let misled = (0..200).filter(|seed| null.five_and_five_in_blocks(*seed)).count();
-        assert!((140..195).contains(&misled), "{misled}");
+        let misled = (0..200).filter(|seed| model(0.1, 0.0).five_and_five_in_blocks(*seed)).count();
+        assert!((140..195).contains(&misled), "{misled} of 200");
+    }
+
+    #[test]
+    fn halving_finds_the_round_at_which_a_run_ends() {
+        let plan = cells(2).unwrap();
+        for seed in 0..12 {
+            let model =
+                Model { plan: &plan, kind: Kind::Full, cv: 0.02, effect: 0.05, stop: StopRule::default() };
+            let run = model.run(seed, 30);
+            let decided = |rounds: &u32| analyse::decided(&upto(&run, *rounds), &Options::default());
+            assert_eq!((1..=30).find(decided), Some(first_decided(&run)), "seed {seed}");
+        }
     }
 }

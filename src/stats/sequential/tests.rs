@@ -70,13 +70,22 @@ fn normal(rng: &mut rand_chacha::ChaCha8Rng) -> f64 {
     (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt() * (TAU * rng.random::<f64>()).cos()
 }
 
+fn of(differences: &[f64]) -> Crossover {
+    Crossover::of_unknown_order(differences)
+}
+
+/// Whether any look excludes no effect.
+fn excludes_none(boundary: &Boundary, differences: &[f64]) -> bool {
+    boundary.look(&of(differences)).is_some_and(|look| look.interval.excludes(0.0))
+}
+
 /// Percent of runs of 30 rounds in which any look excludes the true 0.
 fn ever_wrong(runs: u32, rank_only: bool, draw: impl Fn(&mut rand_chacha::ChaCha8Rng, usize) -> f64) -> f64 {
     let boundary = Boundary::new(30, 0.05, rank_only);
     let wrong = |seed: &u32| {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(u64::from(*seed));
         let d: Vec<f64> = (0..30).map(|round| draw(&mut rng, round)).collect();
-        (4..=30).any(|n| boundary.look(&d[..n]).is_some_and(|look| look.interval.excludes(0.0)))
+        excludes_none(&boundary, &d)
     };
     100.0 * (0..runs).filter(wrong).count() as f64 / f64::from(runs)
 }
@@ -100,23 +109,42 @@ fn false_claims_over_all_looks_stay_near_five_percent() {
 fn looks_go_from_t_to_ranks() {
     let d: Vec<f64> = (0..30).map(|i| 0.05 + 0.001 * f64::from((i * 7) % 11)).collect();
     let boundary = Boundary::new(30, 0.05, false);
-    assert_eq!(boundary.look(&d[..3]), None);
-    let at_four = boundary.look(&d[..4]).unwrap();
+    assert_eq!(boundary.look(&of(&d[..3])), None);
+    let at_four = boundary.look(&of(&d[..4])).unwrap();
     assert_eq!((at_four.n, at_four.kind), (4, LookKind::StudentT));
     let half = 11.265_006_624_1 * stddev(&d[..4]) / 2.0;
     assert!((at_four.interval.high - mean(&d[..4]) - half).abs() < 1e-12);
-    assert_eq!(boundary.look(&d[..7]).unwrap().kind, LookKind::StudentT);
-    let at_eight = boundary.look(&d[..8]).unwrap();
+    assert_eq!(boundary.look(&of(&d[..7])).unwrap().kind, LookKind::StudentT);
+    let at_eight = boundary.look(&of(&d[..8])).unwrap();
     assert_eq!((at_eight.n, at_eight.kind), (8, LookKind::SignedRank));
-    assert_eq!(at_eight.interval, Walsh::new(&d[..8]).unwrap().interval(1).unwrap());
+    // What the looks before it have excluded stays excluded.
+    let alone = Walsh::new(&d[..8]).unwrap().interval(1).unwrap();
+    let before = boundary.look(&of(&d[..7])).unwrap().interval;
+    assert_eq!(at_eight.interval.low, alone.low.max(before.low));
+    assert_eq!(at_eight.interval.high, alone.high.min(before.high));
+}
+
+#[test]
+fn a_claim_once_made_is_kept() {
+    // Eight rounds in which B is slower, then as many in which it is faster.
+    let d: Vec<f64> = (0..16).map(|i| if i < 8 { 0.05 } else { -0.05 } + 0.001 * f64::from(i % 5)).collect();
+    let boundary = Boundary::new(30, 0.05, false);
+    let claimed = boundary.look(&of(&d[..8])).unwrap().interval;
+    assert!(claimed.low > 0.0);
+    let later = boundary.look(&of(&d)).unwrap();
+    assert!(
+        later.n == 16 && later.interval.low >= claimed.low && later.interval.high <= claimed.high,
+        "{later:?}"
+    );
+    assert!((later.interval.low..=later.interval.high).contains(&later.interval.estimate));
 }
 
 #[test]
 fn rank_only_waits_for_seven() {
     let d = [0.1; 20];
     let boundary = Boundary::new(20, 0.05, true);
-    assert_eq!(boundary.look(&d[..6]), None);
-    assert_eq!(boundary.look(&d[..7]).unwrap().kind, LookKind::SignedRank);
+    assert_eq!(boundary.look(&of(&d[..6])), None);
+    assert_eq!(boundary.look(&of(&d[..7])).unwrap().kind, LookKind::SignedRank);
     assert_eq!(Boundary::new(30, 0.05, true).rank_looks()[0], (8, 1));
 }
 
@@ -125,7 +153,7 @@ fn a_split_alpha_needs_more_rounds_for_a_rank_claim() {
     // n ≥ 1 + log2(m/α): ten rows at α = 0.05 cannot claim by rank before n = 9.
     let boundary = Boundary::new(30, 0.005, false);
     assert!(boundary.rank_looks()[0].0 >= 9, "{:?}", boundary.rank_looks());
-    assert_eq!(boundary.look(&[0.5; 8]).unwrap().kind, LookKind::StudentT, "t looks go on until then");
+    assert_eq!(boundary.look(&of(&[0.5; 8])).unwrap().kind, LookKind::StudentT, "t looks go on until then");
 }
 
 #[test]
@@ -145,10 +173,7 @@ fn differences(seed: u64, effect: f64, rounds: usize) -> Vec<f64> {
 
 /// Percent of runs of at most `rounds` rounds in which any look excludes 0.
 fn ever_claimed(boundary: &Boundary, rounds: usize, effect: f64, runs: u64) -> f64 {
-    let claimed = |seed: &u64| {
-        let d = differences(*seed, effect, rounds);
-        (4..=rounds).any(|n| boundary.look(&d[..n]).is_some_and(|look| look.interval.excludes(0.0)))
-    };
+    let claimed = |seed: &u64| excludes_none(boundary, &differences(*seed, effect, rounds));
     100.0 * (0..runs).filter(claimed).count() as f64 / runs as f64
 }
 
@@ -172,18 +197,27 @@ fn t_looks_last_until_ranks_resolve_the_level() {
     // The published levels of n = 4…7 stay as long as a rank look follows at n = 8.
     let quantiles = [11.265_006_624_1, 7.741_169_133_0, 6.283_582_256_5, 5.510_588_092_3];
     for (max_rounds, same) in [(7, 3), (8, 4), (15, 4), (30, 4)] {
-        let boundary = Boundary::new(max_rounds, 0.05, false);
-        let near = |(have, want): (&f64, &f64)| (have - want).abs() < 1e-9;
-        assert_eq!(boundary.t_quantiles.len(), 4, "N_max {max_rounds}");
-        assert!(boundary.t_quantiles[..same].iter().zip(&quantiles).all(near), "N_max {max_rounds}");
+        let looks = &Boundary::new(max_rounds, 0.05, false).t_looks;
+        assert_eq!(looks.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [4, 5, 6, 7], "N_max {max_rounds}");
+        let near = |((_, have), want): (&(usize, f64), &f64)| (have - want).abs() < 1e-9;
+        assert!(looks[..same].iter().zip(&quantiles).all(near), "N_max {max_rounds}");
     }
     // The last of at most 7 rounds: 0.05 − 3·0.0015, nearly all of α
-    assert!((student_t::two_sided(Boundary::new(7, 0.05, false).t_quantiles[3], 6.0) - 0.0455).abs() < 1e-12);
+    assert!((student_t::two_sided(Boundary::new(7, 0.05, false).t_looks[3].1, 6.0) - 0.0455).abs() < 1e-12);
     // 24 rows: with 10 rounds ranks can never reach α/24, with 30 they can from n = 12 on.
     let short = Boundary::new(10, 0.05 / 24.0, false);
-    assert_eq!((short.t_quantiles.len(), short.rank_looks().len()), (7, 0));
+    assert_eq!((short.t_looks[0].0, short.t_looks.len(), short.rank_looks().len()), (7, 4, 0));
     let long = Boundary::new(30, 0.05 / 24.0, false);
-    assert_eq!(long.t_quantiles.len() + 4, long.rank_looks()[0].0);
+    assert_eq!(long.t_looks.last().unwrap().0 + 1, long.rank_looks()[0].0);
+}
+
+#[test]
+fn equal_differences_of_two_modes_claim_little() {
+    // 2·4^(−n) ≤ 0.2·α/m, worked out by hand for m = 1, 2, 6, 12, 24.
+    for (rows, first) in [(1.0, 4), (2.0, 5), (6.0, 6), (12.0, 6), (24.0, 7)] {
+        assert_eq!(first_t_look(0.05 / rows), first, "{rows} rows");
+    }
+    assert_eq!(Boundary::new(4, 0.05 / 24.0, false).t_looks.len(), 1, "four rounds at most have one look");
 }
 
 #[test]
