@@ -106,7 +106,8 @@ impl Execution<'_> {
         while self.rounds_that_count(round) < self.limits.rounds && round < 2 * self.limits.rounds {
             let this = round;
             round += 1;
-            if !self.complete(this, session) {
+            let begins = !self.complete(this, session);
+            if begins {
                 match self.round(this, session)? {
                     Ending::Finished => {}
                     other => return Ok(other),
@@ -125,7 +126,9 @@ impl Execution<'_> {
                     .push(format!("{ENDED_EARLY} its baseline and a candidate that can be run here"));
                 return Ok(if hopeless { Ending::Hopeless } else { Ending::Finished });
             }
-            if !later
+            // A session that goes on does at least one round, however long it took to find where.
+            if begins
+                && !later
                 && self.rounds_that_count(round) < self.limits.rounds
                 && self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget)
             {
