@@ -87,32 +87,11 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         Caveat::AfterEarlyStop => "exploratory: the run stopped when its primary metric was decided, so p is too small for a \
                                    metric that moves with it"
             .to_owned(),
-        Caveat::OrderEffect { effect, p } if *p < 0.05 => format!(
-            "the place within a round matters: a later trial reads {}{NBSP}% ({}); the random order keeps it out of the \
-             difference, and where it shows it does not widen the interval",
-            percent(*effect, 1),
-            p_equals(*p)
-        ),
-        Caveat::OrderEffect { effect, p } => format!(
-            "effect of the place within a round: {}{NBSP}% for a later trial ({}, not proven); the random order keeps it \
-             out of the difference",
-            percent(*effect, 1),
-            p_equals(*p)
-        ),
-        Caveat::CarryOver { arm, effect, p, lead_in } => carry_over(&names.arm(arm), *effect, *p, *lead_in),
-        Caveat::BaselineDrift { slope_per_round, p } => format!(
-            "the baseline drifted by {}{NBSP}% a round ({}); pairing within rounds cancels it",
-            percent(*slope_per_round, 2),
-            p_equals(*p)
-        ),
-        Caveat::EffectDrift { slope_per_round, p } => format!(
-            "warning: the difference itself drifted by {}{NBSP}% a round ({}): it depends on the state of the machine",
-            percent(*slope_per_round, 2),
-            p_equals(*p)
-        ),
-        Caveat::Autocorrelated { r1 } => format!(
-            "warning: successive differences are correlated (r = {r1:.2}): the interval may be too narrow"
-        ),
+        Caveat::OrderEffect { .. }
+        | Caveat::CarryOver { .. }
+        | Caveat::BaselineDrift { .. }
+        | Caveat::EffectDrift { .. }
+        | Caveat::Autocorrelated { .. } => over_time(caveat, names),
         Caveat::QuantileRefused { metric, needed, had } => {
             format!("{metric} refused: it needs {needed} operations a trial, the smallest trial had {had}")
         }
@@ -142,6 +121,39 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         Caveat::Family { m } => {
             format!("{m} comparisons share one error rate: each was judged the more strictly for it")
         }
+    }
+}
+
+/// A caveat about the order of trials and what changed over time; nothing for others.
+fn over_time(caveat: &Caveat, names: &Names<'_>) -> String {
+    match caveat {
+        Caveat::OrderEffect { effect, p } if *p < 0.05 => format!(
+            "the place within a round matters: a later trial reads {}{NBSP}% ({}); the random order keeps it out of the \
+             difference, and where it shows it does not widen the interval",
+            percent(*effect, 1),
+            p_equals(*p)
+        ),
+        Caveat::OrderEffect { effect, p } => format!(
+            "effect of the place within a round: {}{NBSP}% for a later trial ({}, not proven); the random order keeps it \
+             out of the difference",
+            percent(*effect, 1),
+            p_equals(*p)
+        ),
+        Caveat::CarryOver { arm, effect, p, lead_in } => carry_over(&names.arm(arm), *effect, *p, *lead_in),
+        Caveat::BaselineDrift { slope_per_round, p } => format!(
+            "the baseline drifted by {}{NBSP}% a round ({}); pairing within rounds cancels it",
+            percent(*slope_per_round, 2),
+            p_equals(*p)
+        ),
+        Caveat::EffectDrift { slope_per_round, p } => format!(
+            "warning: the difference itself drifted by {}{NBSP}% a round ({}): it depends on the state of the machine",
+            percent(*slope_per_round, 2),
+            p_equals(*p)
+        ),
+        Caveat::Autocorrelated { r1 } => format!(
+            "warning: successive differences are correlated (r = {r1:.2}): the interval may be too narrow"
+        ),
+        _ => String::new(),
     }
 }
 

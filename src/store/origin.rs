@@ -4,22 +4,25 @@
 
 use rusqlite::params;
 
+use super::writer::add_run;
 use super::{Store, StoreError, json};
-use crate::record::Design;
+use crate::record::{Design, Run};
 
 impl Store {
-    /// Keeps the seal of a run and its devices, one JSON text each.
+    /// Stores a new run with its seal and its devices, one JSON text each; returns its number. A kill leaves all of it or
+    /// nothing: a run without its seal could not be resumed.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
-    pub fn set_origin(&self, id: i64, seal: &str, devices: &[String]) -> Result<(), StoreError> {
+    pub fn begin_run(&self, run: &Run, seal: &str, devices: &[String]) -> Result<i64, StoreError> {
         self.write(|transaction| {
+            let id = add_run(transaction, run)?;
             transaction.execute("UPDATE run SET seal = ?2 WHERE id = ?1", params![id, seal])?;
             for (number, device) in devices.iter().enumerate() {
                 let row = params![id, number as i64, device];
                 transaction.execute("INSERT INTO claim VALUES (?1, ?2, ?3)", row)?;
             }
-            Ok(())
+            Ok(id)
         })
     }
 
@@ -39,7 +42,7 @@ impl Store {
         self.write(|transaction| transaction.execute(sql, changed).map(|_| ()))
     }
 
-    /// The seal, as stored by [`Store::set_origin`]; empty for a run of an older assay.
+    /// The seal, as stored by [`Store::begin_run`]; empty for a run of an older assay.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -48,7 +51,7 @@ impl Store {
         self.rows(id, sql, |store, row| store.get(row, 0))?.pop().ok_or_else(|| self.unknown(id))
     }
 
-    /// The devices, as stored by [`Store::set_origin`].
+    /// The devices, as stored by [`Store::begin_run`].
     ///
     /// # Errors
     /// [`StoreError`].

@@ -12,24 +12,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn insert_run(&mut self, run: &Run) -> Result<i64, StoreError> {
-        self.write(|transaction| {
-            add_head(transaction, run)?;
-            let id = transaction.last_insert_rowid();
-            for (number, cell) in run.cells.iter().enumerate() {
-                transaction.execute(
-                    "INSERT INTO cell VALUES (?1, ?2, ?3)",
-                    params![id, number as i64, json(&cell.levels)],
-                )?;
-            }
-            add_definitions(transaction, id, run)?;
-            for (number, trial) in run.trials.iter().enumerate() {
-                add_trial(transaction, id, number, trial)?;
-            }
-            for (number, lead_in) in run.lead_ins.iter().enumerate() {
-                add_lead_in(transaction, id, number, lead_in)?;
-            }
-            Ok(id)
-        })
+        self.write(|transaction| add_run(transaction, run))
     }
 
     /// Commits the trial at `index` of `run.trials`, with definitions that came with it.
@@ -137,6 +120,23 @@ impl Store {
         transaction.commit().map_err(|e| self.at(e))?;
         Ok(done)
     }
+}
+
+pub(super) fn add_run(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<i64> {
+    add_head(transaction, run)?;
+    let id = transaction.last_insert_rowid();
+    for (number, cell) in run.cells.iter().enumerate() {
+        let row = params![id, number as i64, json(&cell.levels)];
+        transaction.execute("INSERT INTO cell VALUES (?1, ?2, ?3)", row)?;
+    }
+    add_definitions(transaction, id, run)?;
+    for (number, trial) in run.trials.iter().enumerate() {
+        add_trial(transaction, id, number, trial)?;
+    }
+    for (number, lead_in) in run.lead_ins.iter().enumerate() {
+        add_lead_in(transaction, id, number, lead_in)?;
+    }
+    Ok(id)
 }
 
 fn add_head(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<usize> {

@@ -200,12 +200,11 @@ fn insert(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
     facts.0.extend(place.map(crate::host::path_facts).unwrap_or_default().0);
     prepared.facts.iter().for_each(|(name, value)| facts.set(*name, value));
     prepared.run.facts.push(facts);
-    let id = store.insert_run(&prepared.run).map_err(|error| wrong(&error))?;
-    prepared.run.id = Some(id);
     let devices: Vec<String> =
         prepared.claimed.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let seal = super::trust::seal(&prepared.run, &devices);
-    store.set_origin(id, &seal, &devices).map_err(|error| wrong(&error))?;
+    let id = store.begin_run(&prepared.run, &seal, &devices).map_err(|error| wrong(&error))?;
+    prepared.run.id = Some(id);
     Ok(id)
 }
 
