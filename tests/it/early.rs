@@ -17,7 +17,7 @@ const VERDICTS: [&str; 6] = ["slower", "faster", "worse", "undecided", "no diffe
 fn experiment(sandbox: &Sandbox, waits_after: u32) -> String {
     let directory = sandbox.path().display();
     format!(
-        "name = \"s\"\njob_text = \"[w]\\nsize=1m\\n\"\nengine = \"simulated\"\n\
+        "name = \"s\"\njob_text = \"[w]\\nsize=1m\\n\"\nengine = \"simulated\"\nlead_in = false\n\
          before = \"cd {directory}; echo t >> count; if [ $(wc -l < count) -gt {waits_after} ]; then touch waits; \
          while [ -e count ] && [ ! -e go ]; do sleep 0.02; done; fi\"\n[stop]\nrounds = 6\n\
          [simulated]\ncv = 0.001\neffects = {{ \"bs=8k\" = -0.5 }}\n\
