@@ -164,6 +164,20 @@ fn killed_at_ten_random_moments_the_fio_engine() {
     }
 }
 
+/// A session may be killed when it has made its directory and does not have the run yet.
+#[test]
+fn what_a_session_left_that_never_had_the_run_is_removed_by_the_next() {
+    let sandbox = sandbox();
+    let child = sandbox.start(&arguments("native"));
+    wait_for(&sandbox, " agent");
+    kill(child);
+    assay::store::Store::open(&sandbox.path().join("assay.db")).unwrap().set_owner(1, "").unwrap();
+    assert!(sandbox.names().iter().any(|name| name.starts_with("assay-")));
+    sandbox.succeed(&["run", "--resume", "1"]);
+    is_whole(&sandbox.export("1"));
+    only_the_store_is_left(&sandbox);
+}
+
 #[test]
 fn a_killed_agent_is_a_failed_trial_that_is_tried_again() {
     for (engine, sign) in [("native", "agent"), ("fio", "bin/fio")] {

@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         prepared.same_devices()?;
         // What the killed session made is no obstacle; what came since then is.
-        session::undo_killed(&store, id)?;
+        session::undo_killed(&store, id, &args.database.db)?;
         prepared.look_again();
         let _claims = overwrite::claim([&prepared])?;
         overwrite::check(&prepared)?;

@@ -298,10 +298,13 @@ fn rehearsed(
     Ok(true)
 }
 
-/// Undoes what the killed session of a run has left, as this user's own record says.
-pub(super) fn undo_killed(store: &Store, id: i64) -> anyhow::Result<()> {
+/// Undoes what killed sessions of a run have left, as this user's own records say: the one that had the run, and any that was
+/// killed before it was the run's owner.
+pub(super) fn undo_killed(store: &Store, id: i64, db: &Path) -> anyhow::Result<()> {
     let owner = store.owner(id).map_err(|error| wrong(&error))?;
-    for one in target::abandoned().0.into_iter().filter(|one| !owner.is_empty() && one.session() == owner) {
+    let run = name_of(id, db);
+    let of_run = |one: &target::Abandoned| (!owner.is_empty() && one.session() == owner) || one.run() == run;
+    for one in target::abandoned().0.into_iter().filter(of_run) {
         match one.remove() {
             Ok(notes) => tell(&notes),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
