@@ -169,14 +169,16 @@ pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, compa
     if by_rank(n, level, comparisons) || differences.iter().copied().any(is_beyond) {
         draft.comparison.method = Method::FixedSignedRank;
         let tied = signed_rank_ties::test(differences);
-        draft.comparison.p = tied.map_or_else(|| rounds.p(), |test| Some(test.p));
+        let p = tied.map_or_else(|| rounds.p(), |test| Some(test.p));
+        draft.comparison.p = p;
         draft.theta = walsh.hodges_lehmann();
         if signed_rank::precision(n) == Precision::Normal {
             draft.comparison.caveats.push(Caveat::LargeSampleApproximation);
         }
         if let Some(interval) = signed_rank::critical(n, share).and_then(|k| rounds.interval(k)) {
             draft.theta = interval.estimate;
-            draft.set_effect(tied.map_or(interval, |test| ties::follow(interval, test.p, share, test.lean)));
+            let lean = tied.map_or(interval.estimate, |test| test.lean);
+            draft.set_effect(p.map_or(interval, |p| ties::follow(interval, p, share, lean)));
         }
     } else if let Some(test) = student_t::paired(rounds.differences(), share) {
         draft.comparison.method = Method::FixedT;

@@ -1,4 +1,4 @@
-//! Interval and p made to agree where ties part them.
+//! Interval and p made to agree where ties, or a position effect that just shows, part them.
 //!
 //! Enters: an interval, the exact tie-aware p, its α and the side the data lean to. Leaves: the interval that
 //! excludes 0 exactly when p ≤ α.
