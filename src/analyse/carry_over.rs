@@ -16,7 +16,7 @@ use super::draft::{Case, Setting};
 use super::layout::Row;
 use super::summary::as_ratio;
 use super::table::{Point, pairs};
-use crate::record::{LeadIn, Trial};
+use crate::record::{LeadIn, Source};
 use crate::stats::line::{self, Line};
 
 /// p below which a carry-over shows.
@@ -24,46 +24,31 @@ const SHOWS: f64 = 0.05;
 /// Rounds below which there is no telling; half of them must be of either kind.
 const FEWEST: usize = 6;
 
-/// The arm of the trial that ran before each trial, by (round, position).
-struct Order {
-    before: BTreeMap<(u32, u32), usize>,
-    /// The arm of the last trial before each round.
-    last: BTreeMap<u32, usize>,
+/// D's line over z: its intercept is the difference without carry-over, its slope the carry-over. `None`: too few rounds, or z does
+/// not vary.
+fn over_z(
+    setting: &Setting,
+    pairs: &[(Point, Point)],
+    differences: &[f64],
+    arm: usize,
+    level: f64,
+) -> Option<Line> {
+    let order = setting.table.order();
+    let after_candidate = |point: &Point| {
+        let before = order.before(point.round, point.position);
+        f64::from(u8::from(before.and_then(|cell| setting.layout.arm_of(cell)) == Some(arm)))
+    };
+    let z: Vec<f64> =
+        pairs.iter().map(|(base, cand)| after_candidate(cand) - after_candidate(base)).collect();
+    // A line through one point and the rest would be that point's.
+    let biased = z.iter().filter(|z| **z < 0.0).count();
+    let told = biased >= FEWEST / 2 && z.len() - biased >= FEWEST / 2;
+    told.then(|| line::through(&z, differences, level)).flatten()
 }
 
-impl Order {
-    /// The order of the trials of a paired run.
-    fn of(setting: &Setting) -> Order {
-        let place = |trial: &&Trial| Some((trial.round, trial.position, setting.layout.arm_of(trial.cell)?));
-        let mut places: Vec<(u32, u32, usize)> = setting.table.latest().iter().filter_map(place).collect();
-        places.sort_unstable();
-        let (mut before, mut last) = (BTreeMap::new(), BTreeMap::new());
-        let mut previous: Option<(u32, usize)> = None;
-        for (round, position, arm) in places {
-            if let Some((earlier, arm)) = previous {
-                before.insert((round, position), arm);
-                if earlier < round {
-                    last.insert(round, arm);
-                }
-            }
-            previous = Some((round, arm));
-        }
-        Order { before, last }
-    }
-
-    /// D's line over z: its intercept is the difference without carry-over, its slope the carry-over. `None`: too few rounds,
-    /// or z does not vary.
-    fn line(&self, pairs: &[(Point, Point)], differences: &[f64], arm: usize, level: f64) -> Option<Line> {
-        let after_candidate = |point: &Point| {
-            f64::from(u8::from(self.before.get(&(point.round, point.position)) == Some(&arm)))
-        };
-        let z: Vec<f64> =
-            pairs.iter().map(|(base, cand)| after_candidate(cand) - after_candidate(base)).collect();
-        // A line through one point and the rest would be that point's.
-        let biased = z.iter().filter(|z| **z < 0.0).count();
-        let told = biased >= FEWEST / 2 && z.len() - biased >= FEWEST / 2;
-        told.then(|| line::through(&z, differences, level)).flatten()
-    }
+/// Whether what trials leave behind can be told of a run: assay ran it, in rounds.
+fn is_told(setting: &Setting) -> bool {
+    setting.run.design.paired && setting.run.source == Source::Measured
 }
 
 /// The difference of a comparison in a run without lead-ins in which a carry-over shows, adjusted for it.
@@ -74,24 +59,23 @@ pub(super) fn adjusted(
     differences: &[f64],
     level: f64,
 ) -> Option<Line> {
-    if setting.run.design.lead_in {
+    if setting.run.design.lead_in || !is_told(setting) {
         return None;
     }
-    Order::of(setting).line(pairs, differences, case.arm, level).filter(|line| line.slope_p <= SHOWS)
+    over_z(setting, pairs, differences, case.arm, level).filter(|line| line.slope_p <= SHOWS)
 }
 
 /// The carry-over of each candidate, where there are rounds enough to tell: one caveat a candidate.
 pub(super) fn caveats(setting: &Setting) -> Vec<Caveat> {
-    if !setting.run.design.paired {
+    if !is_told(setting) {
         return Vec::new();
     }
-    let order = Order::of(setting);
     let arms = 1..setting.layout.arms.len();
     arms.filter_map(|arm| {
         let line = if setting.run.design.lead_in {
-            from_lead_ins(setting, &order, arm)?
+            from_lead_ins(setting, arm)?
         } else {
-            from_differences(setting, &order, arm)?
+            from_differences(setting, arm)?
         };
         let effect = as_ratio(line.slope);
         let (arm, lead_in) = (setting.layout.arms[arm].clone(), setting.run.design.lead_in);
@@ -101,14 +85,15 @@ pub(super) fn caveats(setting: &Setting) -> Vec<Caveat> {
 }
 
 /// What lead-ins show, of all rows together: each cell's first measured trial against its lead-in.
-fn from_lead_ins(setting: &Setting, order: &Order, arm: usize) -> Option<Line> {
+fn from_lead_ins(setting: &Setting, arm: usize) -> Option<Line> {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     let is_candidate = |other: usize| f64::from(u8::from(other == arm));
     // A session that was killed before its first trial leaves one more: what ran last is what led into the round.
     let latest: BTreeMap<u32, &LeadIn> =
         setting.run.lead_ins.iter().map(|lead_in| (lead_in.round, lead_in)).collect();
     for lead_in in latest.into_values().filter(|lead_in| lead_in.failed.is_none()) {
-        let before = order.last.get(&lead_in.round).copied();
+        let before = setting.table.order().before_round(lead_in.round);
+        let before = before.and_then(|cell| setting.layout.arm_of(cell));
         let (Some(first), Some(before)) = (setting.layout.arm_of(lead_in.cell), before) else { continue };
         if [first, before].iter().any(|other| *other != 0 && *other != arm) {
             continue;
@@ -135,12 +120,12 @@ fn change(setting: &Setting, row: &Row, lead_in: &LeadIn) -> Option<f64> {
 }
 
 /// What the differences of all rows show where no trial leads into a round.
-fn from_differences(setting: &Setting, order: &Order, arm: usize) -> Option<Line> {
+fn from_differences(setting: &Setting, arm: usize) -> Option<Line> {
     let lines = setting.layout.rows.iter().filter_map(|row| {
         let case = Case { row, metric: row.primary?, role: super::Role::Primary, arm };
         let (baseline, candidate) = setting.columns(&case);
         let pairs = pairs(&baseline, &candidate);
-        order.line(&pairs, &super::paired::log_ratios(&pairs)?, arm, 0.05)
+        over_z(setting, &pairs, &super::paired::log_ratios(&pairs)?, arm, 0.05)
     });
     lines.min_by(|a, b| a.slope_p.total_cmp(&b.slope_p))
 }
@@ -254,6 +239,30 @@ mod tests {
         let half = judged(&run(0.1, 0.05, false, 16, stop)).0;
         assert!(matches!(half.verdict, Verdict::Undecided { .. }) && half.p.is_none(), "{half:?}");
         assert_eq!(judged(&run(0.1, 0.05, false, 24, stop)).0.is_better(), Some(true));
+    }
+
+    #[test]
+    fn among_other_rows_an_adjusted_difference_has_its_share_of_alpha_only() {
+        let stop = StopRule { max_rounds: 24, rounds: None, ..StopRule::default() };
+        let between_shares = (0..40).filter(|step| {
+            let mut run = run(f64::from(*step) * 5e-4, 0.05, false, 24, stop);
+            // A second job without carry-over, whose looks have no p.
+            run.metrics.truncate(1);
+            run.metrics[0].job = "first".to_owned();
+            run.metrics.push(crate::record::Metric { job: "second".to_owned(), ..run.metrics[0].clone() });
+            for trial in &mut run.trials {
+                trial.values.truncate(1);
+                trial
+                    .values
+                    .push((1, 1e8 * (1.0 + 1e-3 * f64::from((trial.round * 7 + trial.cell * 5) % 11))));
+            }
+            let comparison = judged(&run).0;
+            assert_eq!(comparison.method, Method::CarryOverAdjusted);
+            let p = comparison.p.unwrap();
+            assert_eq!(comparison.is_better().is_some(), p <= 0.025, "{comparison:?}");
+            (0.025..0.05).contains(&p)
+        });
+        assert!(between_shares.count() > 0, "p of a half to a whole α is what would go wrong");
     }
 
     #[test]

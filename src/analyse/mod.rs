@@ -22,6 +22,7 @@ mod layout;
 mod made_up;
 mod noise_floor;
 mod options;
+mod order;
 mod paired;
 mod progress;
 mod quantile_guard;

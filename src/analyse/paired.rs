@@ -52,9 +52,9 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     }
     draft.spread = descriptive::stddev(&worked);
     let sequential = case.role == Role::Primary && setting.stop.rounds.is_none();
-    let share = setting.stop.alpha / setting.family.max(1) as f64;
     let decides = case.role == Role::Primary;
-    let adjusted = decides.then(|| carry_over::adjusted(setting, case, &pairs, &worked, share)).flatten();
+    let adjusted =
+        decides.then(|| carry_over::adjusted(setting, case, &pairs, &worked, draft.share)).flatten();
     if let Some(line) = adjusted {
         draft.comparison.method = Method::CarryOverAdjusted;
         draft.theta = line.intercept.estimate;

@@ -3,8 +3,10 @@
 //! Enters: a [`Run`]. Leaves: a [`Table`]. Of several attempts at one cell of one round the last counts; trials
 //! that failed or whose round was thrown out give no values.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
+use super::order::Order;
 use crate::record::{Run, Status, Trial};
 
 /// The rounds of a cell that the run does not have.
@@ -26,6 +28,8 @@ pub(super) struct Table<'a> {
     columns: Vec<Vec<Point>>,
     /// The attempts that count for their cell and round, in trial order, failed ones included.
     latest: Vec<&'a Trial>,
+    /// Made when it is asked for: most runs never do.
+    order: OnceCell<Order>,
     /// By cell: rounds in which an attempt failed by itself.
     failed: Vec<BTreeSet<u32>>,
     /// By cell: rounds in which it worked or failed by itself.
@@ -72,7 +76,7 @@ impl<'a> Table<'a> {
                 tried[trial.cell as usize].insert(trial.round);
             }
         }
-        Table { run, columns, latest, failed, tried }
+        Table { run, columns, latest, failed, tried, order: OnceCell::new() }
     }
 
     /// The values of one metric in one cell, by round.
@@ -89,6 +93,11 @@ impl<'a> Table<'a> {
     /// Rounds in which the cell worked or failed by itself; those that were thrown out are not among them.
     pub(super) fn tried_rounds(&self, cell: u32) -> &BTreeSet<u32> {
         self.tried.get(cell as usize).unwrap_or(NO_ROUNDS)
+    }
+
+    /// Which cell ran before each trial.
+    pub(super) fn order(&self) -> &Order {
+        self.order.get_or_init(|| Order::of(&self.latest))
     }
 
     /// The attempts that count, in trial order, failed ones included.

@@ -40,23 +40,36 @@ impl Engine for Dbench {
         let tool = find_tool("dbench", "dbench", std::env::var_os("PATH").as_deref())?;
         let loadfile = loadfile(task)?;
         let program = program(&tool, arguments(task, &loadfile), Some(&task.directory), task.timeout_s);
-        let (trials, usage) =
-            run_until("dbench", &program, client_missing)?.read(&program, outcomes_from_dbench)?;
+        let (trials, usage) = run_until("dbench", &program, |line| client_missing(line, clients(task)))?
+            .read(&program, outcomes_from_dbench)?;
         let mut outcome = trials.into_iter().next_back().unwrap_or_default().outcome;
         outcome.samples.extend(usage);
         Ok(outcome)
     }
 }
 
-/// That a client never comes: dbench waits for all of them, also for one that was killed on its way, and says so each second.
-fn client_missing(line: &str) -> Option<String> {
-    let (counts, waited) = line.trim().split_once(" processes prepared for launch")?;
-    let (ready, all) = counts.split_once(" of ")?;
-    let waited_s: u64 = waited.trim().strip_suffix(" sec")?.trim().parse().ok()?;
-    let missing = all.trim().parse::<u64>().ok()?.checked_sub(ready.trim().parse().ok()?)?;
+/// That a client never comes: dbench waits for all of them to be ready, and then warms up until all have moved bytes, also when
+/// one was killed on its way; it says so each second.
+fn client_missing(line: &str, clients: u64) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (ready, all, waited_s) = match words[..] {
+        [ready, "of", processes, "processes", "prepared", "for", "launch", waited_s, "sec"] => {
+            (ready, processes.parse().ok()?, waited_s)
+        }
+        [active, _, _, "MB/sec", "warmup", waited_s, "sec", ..] => (active, clients, waited_s),
+        _ => return None,
+    };
+    let missing = u64::checked_sub(all, ready.parse().ok()?)?;
+    let waited_s: u64 = waited_s.parse().ok()?;
     (missing > 0 && waited_s >= LAUNCH_S).then(|| {
         format!("dbench waited {waited_s} s for {missing} of its clients, which were killed or hang")
     })
+}
+
+/// Clients in all processes.
+fn clients(task: &Task) -> u64 {
+    let number = |key| setting(task, key).and_then(|value| value.parse().ok()).unwrap_or(1_u64);
+    number("clients").saturating_mul(number("clients_per_process"))
 }
 
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
@@ -114,14 +127,25 @@ mod tests {
 
     #[test]
     fn a_client_that_never_comes_is_waited_for_half_a_minute() {
-        assert_eq!(client_missing("2 of 3 processes prepared for launch  15 sec"), None);
-        assert_eq!(client_missing("3 of 3 processes prepared for launch  31 sec"), None);
-        assert_eq!(
-            client_missing("   3     77959   676.12 MB/sec  execute   1 sec  latency 40.265 ms"),
-            None
-        );
-        let reason = client_missing("2 of 3 processes prepared for launch  30 sec").unwrap();
-        assert!(reason.contains("30 s for 1 of its clients"), "{reason}");
+        let prepared = |ready: u32, s: u32| format!("{ready} of 3 processes prepared for launch {s:3} sec");
+        let warming = |active: u32, s: u32| {
+            format!("   {active}  40471   689.02 MB/sec  warmup {s:3} sec  latency 1.818 ms")
+        };
+        for well in [prepared(2, 15), prepared(3, 31), warming(2, 29), warming(3, 31)] {
+            assert_eq!(client_missing(&well, 3), None, "{well}");
+        }
+        for never in [prepared(2, 30), warming(2, 30)] {
+            let reason = client_missing(&never, 3).unwrap();
+            assert!(reason.contains("30 s for 1 of its clients"), "{reason}");
+        }
+        for working in [
+            "   2     77959   676.12 MB/sec  execute  60 sec  latency 40.265 ms",
+            "   2  cleanup  60 sec",
+            "0    cleanup  61 sec",
+            "",
+        ] {
+            assert_eq!(client_missing(working, 3), None, "{working}");
+        }
     }
 
     #[test]

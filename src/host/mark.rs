@@ -82,9 +82,10 @@ fn marked(token: &str) -> Vec<Process> {
             continue;
         };
         if let Some(process) = held(pid, |pid| carries(pid, token)) {
+            // Parents first: one whose child ends goes on with what comes next.
+            found.push(process);
             // A program may have been given another environment.
             found.extend(descendants(pid).into_iter().filter_map(|below| held(below, |_| true)));
-            found.push(process);
         }
     }
     found.retain(|process| !spared.contains(&process.pid));

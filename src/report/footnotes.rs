@@ -196,7 +196,7 @@ fn carry_over(arm: &str, effect: Interval, p: f64, lead_in: bool) -> String {
         ),
         (true, false) => format!(
             "warning: a trial leaves something behind: after {arm} the next one reads {size} ({}); the difference is \
-             adjusted for it, which takes about twice the rounds; without --no-lead-in nothing has to be adjusted",
+             adjusted for it, which takes about twice the rounds; a run with lead-ins needs no adjusting",
             p_equals(p)
         ),
         (false, false) => format!(

@@ -33,7 +33,7 @@ impl Store {
     pub fn append_lead_in(&mut self, id: i64, run: &Run, index: usize) -> Result<(), StoreError> {
         self.write(|transaction| {
             add_definitions(transaction, id, run)?;
-            add_lead_in(transaction, id, index, &run.lead_ins[index])?;
+            add_lead_in(transaction, id, &run.lead_ins[index])?;
             Ok(())
         })
     }
@@ -133,8 +133,8 @@ pub(super) fn add_run(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Res
     for (number, trial) in run.trials.iter().enumerate() {
         add_trial(transaction, id, number, trial)?;
     }
-    for (number, lead_in) in run.lead_ins.iter().enumerate() {
-        add_lead_in(transaction, id, number, lead_in)?;
+    for lead_in in &run.lead_ins {
+        add_lead_in(transaction, id, lead_in)?;
     }
     Ok(id)
 }
@@ -216,17 +216,13 @@ fn add_trial(transaction: &Transaction<'_>, id: i64, number: usize, trial: &Tria
     Ok(())
 }
 
-fn add_lead_in(
-    transaction: &Transaction<'_>,
-    id: i64,
-    number: usize,
-    lead_in: &LeadIn,
-) -> rusqlite::Result<usize> {
+/// Numbered by the store: another session may have stored one since this one read the run.
+fn add_lead_in(transaction: &Transaction<'_>, id: i64, lead_in: &LeadIn) -> rusqlite::Result<usize> {
     transaction.execute(
-        "INSERT INTO lead_in VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO lead_in
+         SELECT ?1, coalesce(max(number) + 1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM lead_in WHERE run = ?1",
         params![
             id,
-            number as i64,
             lead_in.cell,
             lead_in.round,
             lead_in.started_unix_ns as i64,

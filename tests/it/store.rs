@@ -211,7 +211,11 @@ fn lead_ins_are_kept_beside_the_trials() {
     });
     store.append_lead_in(id, &growing, 1).unwrap();
     let seen = Store::open(&path).unwrap().load_run(id).unwrap();
-    assert_eq!((seen.lead_ins, seen.trials.len()), (growing.lead_ins, 1));
+    assert_eq!((&seen.lead_ins, seen.trials.len()), (&growing.lead_ins, 1));
+    // A session that read the run before these were there adds its own behind them.
+    let stale = Run { lead_ins: vec![lead_in(2)], ..run(0) };
+    store.append_lead_in(id, &stale, 0).unwrap();
+    assert_eq!(store.load_run(id).unwrap().lead_ins[2], lead_in(2));
     // One of a cell that is not there is damage.
     rusqlite::Connection::open(&path).unwrap().execute_batch("UPDATE lead_in SET cell = 7").unwrap();
     assert!(matches!(store.load_run(id).unwrap_err(), StoreError::Damaged { .. }));

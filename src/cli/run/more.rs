@@ -71,7 +71,9 @@ pub(super) fn extend(prepared: &mut Prepared, more: More) {
     let end = done + more.rounds;
     prepared.plan.stop.max_rounds = end;
     prepared.run.design.stop.max_rounds = end;
-    prepared.run.experiment["stop"]["max_rounds"] = end.into();
+    if let Some(stored) = prepared.run.experiment.pointer_mut("/stop/max_rounds") {
+        *stored = end.into();
+    }
 }
 
 /// Keeps the new end in the store.

@@ -40,7 +40,7 @@ fn ended(run: Child, sandbox: &Sandbox, what: &str) -> Output {
     let begun = Instant::now();
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(run.wait_with_output().unwrap()));
-    let output = receiver.recv_timeout(PATIENCE * 2).unwrap_or_else(|_| panic!("{what}: it does not end"));
+    let output = receiver.recv_timeout(PATIENCE * 6).unwrap_or_else(|_| panic!("{what}: it does not end"));
     sandbox.no_process_left(Duration::from_secs(5));
     assert!(left_behind(sandbox, 0).is_empty(), "{what}, {:?}: {}", begun.elapsed(), errors(&output));
     output
@@ -143,7 +143,8 @@ fn a_fio_worker_killed_as_it_starts_hangs_nothing() {
     }
 }
 
-/// dbench, too, waits for all its clients before any begins, and prints a line each second while one never comes.
+/// dbench, too, waits for all its clients before any begins, then for the first bytes of each, and prints a line each second while
+/// one never comes: for half a minute.
 #[test]
 fn a_dbench_client_killed_as_it_starts_hangs_nothing() {
     if !installed("dbench") {
