@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu zstd
 
-.PHONY: demo test kernels ci build lint simulate aa scale bench published stress torture fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench published stress torture fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -14,7 +14,7 @@ demo:
 	@scripts/demo.sh
 
 # Most tests wait for something.
-test: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+test: export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(nproc))))
 ## Everything a change must pass; missing packages are installed first
 test:
 	@scripts/packages.sh $(TESTED)
@@ -45,6 +45,11 @@ simulate: build
 ## 40 A/A experiments on real files: at most 4 may claim a difference
 aa: build
 	scripts/aa.sh
+
+## The noise table again, from 5,400 real runs of a program whose noise is known: half an hour (TRUTH_RUNS: runs a figure)
+truth: build
+	$(CARGO) build --release --quiet --example truth
+	target/release/examples/truth table $(ASSAY) $${TRUTH_RUNS:-300}
 
 ## 10,000 fio files compared, 100,000 stored trials reported: time and memory
 scale: build
