@@ -9,6 +9,7 @@ mod few_rounds;
 mod model;
 mod noise;
 mod noise_table;
+mod places;
 
 use std::fmt::Write as Text;
 use std::io::Write;
@@ -19,6 +20,7 @@ use few_rounds::FewRounds;
 use model::Model;
 use noise::Kind;
 use noise_table::NoiseTable;
+use places::Places;
 
 use crate::plan::Plan;
 use crate::record::StopRule;
@@ -68,10 +70,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     write!(out, "\n{}", anytime.tables())?;
     let noises = NoiseTable::simulate(args)?;
     write!(out, "\n{}", noises.table())?;
+    let places = Places::simulate(args)?;
+    write!(out, "\n{}", places.table())?;
     let mut off = deviations(&columns);
     off.extend(few.broken());
     off.extend(anytime.broken());
     off.extend(noises.broken());
+    off.extend(places.broken());
     for line in &off {
         writeln!(out, "off: {line}")?;
     }

@@ -110,20 +110,16 @@ fn a_file_that_cannot_be_written_is_a_wrong_request() {
     assert!(errors.contains("no/such/report.html") && errors.contains("hint: "), "{errors}");
 }
 
+/// How long it takes is for `make scale`.
 #[test]
-fn a_run_of_100_000_stored_trials_is_reported_in_2_seconds() {
+fn a_run_of_100_000_stored_trials_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let run = fixtures::long(50_000);
     let id = assay::store::Store::open(&directory.path().join("assay.db")).unwrap().insert_run(&run).unwrap();
     for (format, needle) in [("text", "100000 trials"), ("html", "evenly chosen")] {
-        let start = std::time::Instant::now();
         let output = report(directory.path(), &[&id.to_string(), "--format", format]);
-        let took = start.elapsed();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         assert!(text(&output.stdout).contains(needle), "{format}");
-        // The limit is the optimised program's; without optimisation everything takes several times as long.
-        let limit = if cfg!(debug_assertions) { 20.0 } else { 2.0 };
-        assert!(took.as_secs_f64() < limit, "{format} took {took:?}");
     }
 }
 

@@ -41,8 +41,6 @@ struct Figures {
 pub(super) struct NoiseTable {
     figures: Vec<Figures>,
     replicates: u32,
-    /// Of families.
-    fewer: u32,
 }
 
 impl NoiseTable {
@@ -50,13 +48,8 @@ impl NoiseTable {
         let alone = model::cells(1)?;
         let families: Vec<Plan> = FAMILIES.into_iter().map(model::cells).collect::<anyhow::Result<_>>()?;
         let args = &Args { replicates: (args.replicates / 4).max(100), seed: args.seed };
-        let fewer = Args { replicates: (args.replicates / 2).max(100), seed: args.seed };
-        let of = |kind| figures(kind, &alone, &families, args, &fewer);
-        Ok(NoiseTable {
-            figures: Kind::ALL.into_iter().map(of).collect(),
-            replicates: args.replicates,
-            fewer: fewer.replicates,
-        })
+        let of = |kind| figures(kind, &alone, &families, args);
+        Ok(NoiseTable { figures: Kind::ALL.into_iter().map(of).collect(), replicates: args.replicates })
     }
 
     /// The table, as METHODOLOGY has it.
@@ -86,9 +79,9 @@ impl NoiseTable {
     /// Broken promises, one line each: beyond what chance does to a share of 6 % in so many replicates.
     pub(super) fn broken(&self) -> Vec<String> {
         let mut broken = Vec::new();
-        let mut check = |what: String, percent: f64, replicates: u32| {
+        let mut check = |what: String, percent: f64| {
             let share = PROMISED / 100.0;
-            let most = PROMISED + 300.0 * (share * (1.0 - share) / f64::from(replicates)).sqrt();
+            let most = PROMISED + 300.0 * (share * (1.0 - share) / f64::from(self.replicates)).sqrt();
             // NaN breaks it, too.
             let kept = percent <= most;
             if !kept {
@@ -97,23 +90,19 @@ impl NoiseTable {
         };
         for row in &self.figures {
             let title = row.kind.title();
-            check(format!("false claims % under {title}"), row.wrong, self.replicates);
-            check(format!("false \"no difference\" % under {title}"), row.wrong_equal, self.replicates);
-            check(
-                format!("intervals % without the effect under {title}"),
-                100.0 - row.covered,
-                self.replicates,
-            );
+            check(format!("false claims % under {title}"), row.wrong);
+            check(format!("false \"no difference\" % under {title}"), row.wrong_equal);
+            check(format!("intervals % without the effect under {title}"), 100.0 - row.covered);
             for (rows, (wrong, equal)) in FAMILIES.iter().zip(row.families) {
-                check(format!("false claims % of {rows} rows under {title}"), wrong, self.fewer);
-                check(format!("false \"no difference\" % of {rows} rows under {title}"), equal, self.fewer);
+                check(format!("false claims % of {rows} rows under {title}"), wrong);
+                check(format!("false \"no difference\" % of {rows} rows under {title}"), equal);
             }
         }
         broken
     }
 }
 
-fn figures(kind: Kind, alone: &Plan, families: &[Plan], args: &Args, fewer: &Args) -> Figures {
+fn figures(kind: Kind, alone: &Plan, families: &[Plan], args: &Args) -> Figures {
     let run = |effect: f64| {
         let model = Model { plan: alone, kind, cv: CV, effect, stop: StopRule::default() };
         in_parallel(args, |seed| model.sequential(seed))
@@ -128,7 +117,7 @@ fn figures(kind: Kind, alone: &Plan, families: &[Plan], args: &Args, fewer: &Arg
     for (figure, plan) in of_families.iter_mut().zip(families) {
         let any = |effect: f64, wrong: fn(&Verdict) -> bool| {
             let model = Model { plan, kind, cv: CV, effect, stop: StopRule::default() };
-            let said = in_parallel(fewer, |seed| any_row(&model, seed, wrong));
+            let said = in_parallel(args, |seed| any_row(&model, seed, wrong));
             percent(said.iter().filter(|any| **any).count(), said.len())
         };
         *figure = (
@@ -172,11 +161,8 @@ mod tests {
             rounds: [20.0, 8.0],
             families: [(3.0, 2.0); 4],
         };
-        let mut table = NoiseTable {
-            figures: vec![good(Kind::Normal), good(Kind::AfterB5)],
-            replicates: 4_000,
-            fewer: 1_000,
-        };
+        let mut table =
+            NoiseTable { figures: vec![good(Kind::Normal), good(Kind::AfterB5)], replicates: 4_000 };
         assert!(table.broken().is_empty());
         table.figures[1].wrong = 23.7;
         table.figures[0].families[3].1 = f64::NAN;
