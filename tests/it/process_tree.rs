@@ -36,12 +36,13 @@ pub(crate) fn parts(run: i32) -> BTreeMap<&'static str, Vec<Seen>> {
                 false if below.is_empty() => "worker",
                 false => "guard",
             };
+            // Before what it has started: a shell's child has the shell's words until it begins.
+            found.entry(role).or_default().push(child);
             for program in below {
                 let workers = assay::host::descendants(program.pid).into_iter().filter_map(seen);
                 found.entry("worker").or_default().extend(workers);
                 found.entry(if role == "hook" { "hook" } else { "engine" }).or_default().push(program);
             }
-            found.entry(role).or_default().push(child);
         }
         found.entry("agent").or_default().push(agent);
     }
