@@ -17,7 +17,7 @@ use crate::record::{FailureRule, Run};
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Rounds begun so far, without those thrown out.
+    /// Rounds begun so far, without those thrown out for the row that lost most.
     pub rounds: u32,
     /// Rounds it may take at most: N_max, or the fixed number.
     pub limit: u32,
@@ -48,8 +48,8 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     let stop = options.stop(run);
     // Rounds that were thrown out are made up for.
     let begun = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
-    let excluded = run.trials.iter().filter(|trial| trial.excluded.is_some()).map(|trial| trial.round);
-    let rounds = begun - excluded.collect::<BTreeSet<_>>().len() as u32;
+    let excluded = run.excluded_rounds().iter().map(BTreeSet::len).max().unwrap_or(0);
+    let rounds = begun - excluded as u32;
     let table = Table::new(run);
     let layout = Layout::new(run, options, &table);
     let of = layout.family() as u32;

@@ -1,5 +1,6 @@
 //! The terminal as a sink: a line that moves with an ETA on a terminal, plain lines elsewhere.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -178,8 +179,15 @@ impl Sink for Progress {
                 self.trials_left = *trials_left;
                 self.trial_ended(run, &run.trials[*index]);
             }
-            Event::RoundExcluded { round, rule, .. } => {
-                self.say(&format!("round {} is thrown out: {rule}", round + 1));
+            Event::RoundExcluded { run, round, cells, rule } => {
+                let rows = run.row_of_cells();
+                let all: BTreeSet<u32> = rows.iter().copied().collect();
+                let of: BTreeSet<u32> = cells.iter().map(|cell| rows[*cell as usize]).collect();
+                let part = match of.len() < all.len() {
+                    true => format!(" for {} of {} rows", of.len(), all.len()),
+                    false => String::new(),
+                };
+                self.say(&format!("round {} is thrown out{part}: {rule}", round + 1));
             }
             Event::RoundEnds { .. } => {}
             Event::RunEnds { .. } => {

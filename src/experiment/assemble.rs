@@ -102,6 +102,7 @@ fn assemble(
     check.simulated(&written);
     let stop = check.stop(&written);
     let timeout = written.timeout.as_ref().and_then(|text| check.seconds(text));
+    let settle = written.settle.as_ref().and_then(|text| check.settle(text));
     let target = check.target(&written, base_dir);
     let observe = check.observe(&written);
     let directory = written.directory.as_ref().map(|directory| check.absolute(directory));
@@ -131,6 +132,7 @@ fn assemble(
         },
         tools,
         trial_timeout_s: timeout,
+        settle_s: settle,
         stop,
         aa: written.aa,
         no_lead_in: written.no_lead_in,

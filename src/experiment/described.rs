@@ -231,6 +231,9 @@ pub struct Experiment {
     pub tools: ToolSettings,
     /// Most seconds a trial may take.
     pub trial_timeout_s: Option<f64>,
+    /// Longest wait for an idle device before each trial, in seconds; `None`: the default, 0: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle_s: Option<f64>,
     /// When it ends.
     pub stop: StopRule,
     /// Compare the baseline with itself.

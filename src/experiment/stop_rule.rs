@@ -11,6 +11,8 @@ use crate::units::{parse_duration_s, parse_ratio};
 const MAX_ROUNDS: u64 = 120;
 /// No trial and no run takes longer: a year.
 const LONGEST_S: f64 = 365.0 * 86_400.0;
+/// Nobody waits longer than this before each trial.
+const LONGEST_SETTLE_S: f64 = 3600.0;
 /// Rounds of an A/A run unless said otherwise.
 const AA_ROUNDS: u32 = 10;
 
@@ -59,6 +61,16 @@ impl Check<'_> {
         }
         stop.time_budget_s = written.time_budget.as_ref().and_then(|text| self.seconds(text));
         stop
+    }
+
+    /// How long a device is waited for, which may be not at all.
+    pub(super) fn settle(&mut self, text: &Placed<String>) -> Option<f64> {
+        match parse_duration_s(&text.value, 1.0) {
+            Ok(seconds) if (0.0..=LONGEST_SETTLE_S).contains(&seconds) => return Some(seconds),
+            Ok(_) => self.mistake(&text.place, "settle is over an hour; write e.g. 2s, or 0 for no wait"),
+            Err(message) => self.mistake(&text.place, message),
+        }
+        None
     }
 
     pub(super) fn seconds(&mut self, text: &Placed<String>) -> Option<f64> {

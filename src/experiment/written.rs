@@ -42,6 +42,8 @@ pub struct CommandLine {
     pub time_budget: Option<String>,
     /// `--timeout` of one trial.
     pub timeout: Option<String>,
+    /// `--settle`: the wait for an idle device.
+    pub settle: Option<String>,
     /// `--primary`.
     pub primary: Option<String>,
     /// `--before`.
@@ -92,6 +94,7 @@ pub(super) struct Written {
     /// Settings of the target in the order they are applied.
     pub(super) target: Vec<Placed<(String, String)>>,
     pub(super) timeout: Option<Placed<String>>,
+    pub(super) settle: Option<Placed<String>>,
     pub(super) max_rounds: Option<Placed<u64>>,
     pub(super) rounds: Option<Placed<u64>>,
     pub(super) delta: Option<Placed<String>>,
@@ -125,7 +128,7 @@ impl Written {
         macro_rules! instead {
             ($($field:ident)*) => { $(if quick.$field.is_some() { self.$field = quick.$field; })* };
         }
-        instead!(name job command engine compare primary show before after directory timeout max_rounds rounds delta alpha
+        instead!(name job command engine compare primary show before after directory timeout settle max_rounds rounds delta alpha
             time_budget simulated anytime);
         self.exact |= quick.exact;
         self.no_lead_in |= quick.no_lead_in;
@@ -168,6 +171,7 @@ impl Written {
         over(&mut self.alpha, line.alpha.as_ref(), "--alpha");
         over(&mut self.time_budget, line.time_budget.as_ref(), "--time-budget");
         over(&mut self.timeout, line.timeout.as_ref(), "--timeout");
+        over(&mut self.settle, line.settle.as_ref(), "--settle");
         over(&mut self.primary, line.primary.as_ref(), "--primary");
         over(&mut self.before, line.before.as_ref(), "--before");
         over(&mut self.after, line.after.as_ref(), "--after");

@@ -13,7 +13,7 @@ use super::roots::Roots;
 use crate::record::HostFacts;
 
 /// Ticks of `/proc/stat` a second, as Linux shows them to user space everywhere.
-const TICKS_PER_S: f64 = 100.0;
+pub(super) const TICKS_PER_S: f64 = 100.0;
 
 /// One look at the counters.
 #[derive(Clone, Debug)]
@@ -76,8 +76,8 @@ impl Limits {
     #[must_use]
     pub fn words(&self) -> String {
         format!(
-            "a round is thrown out when more than {:.0} % of the processor time is stolen in one of its trials, or others \
-             read more than {:.0} MiB/s from its device",
+            "a round is thrown out, for the rows it concerns, when more than {:.0} % of the processor time is stolen in one of their trials, or \
+             others read more than {:.0} MiB/s from the device",
             self.steal_share * 100.0,
             self.foreign_read_bytes_per_s / 1_048_576.0
         )
@@ -155,7 +155,7 @@ impl Interference {
 }
 
 /// (ticks in which processors ran something, stolen ticks) since boot, all processors (proc(5), `/proc/stat`).
-fn processor_ticks(roots: &Roots) -> Option<(u64, u64)> {
+pub(super) fn processor_ticks(roots: &Roots) -> Option<(u64, u64)> {
     let stat = roots.proc("stat")?;
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|tick| tick.parse().ok()).collect();
@@ -165,7 +165,7 @@ fn processor_ticks(roots: &Roots) -> Option<(u64, u64)> {
 }
 
 /// (average over ten seconds in percent, total in µs) of `some` pressure (Documentation/accounting/psi.rst).
-fn pressure(roots: &Roots, what: &str) -> Option<(f64, u64)> {
+pub(super) fn pressure(roots: &Roots, what: &str) -> Option<(f64, u64)> {
     let text = roots.proc(&format!("pressure/{what}"))?;
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let field = |name: &str| some.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));

@@ -5,6 +5,7 @@
 //! It must not know jobs, trials or verdicts. Facts under `now.` are of the moment: they differ between any two looks and
 //! are not compared between arms; all others should be equal in all trials unless they were varied on purpose.
 
+mod busy;
 mod cgroup;
 mod descendants;
 mod device;
@@ -26,6 +27,7 @@ mod quiesce;
 mod roots;
 mod run_group;
 
+pub use busy::Moment;
 pub use descendants::{
     children, descendants, end_children, kill_descendants, own_children, reaped, signal_descendants,
     that_hang, unnoticed_death,

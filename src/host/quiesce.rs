@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::device::{BlockDevice, DeviceCounters, device_under};
+use crate::units::pretty_duration;
 
 /// The device must do nothing for this long.
 const QUIET: Duration = Duration::from_millis(50);
 /// How often it is looked at.
 const STEP: Duration = Duration::from_millis(5);
-/// Longest wait for it.
+/// Longest wait for it, unless said otherwise.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What became of the page cache.
@@ -28,13 +29,17 @@ pub enum PageCache {
 pub enum Idle {
     /// It did nothing for 50 ms.
     Idle,
-    /// It was still busy after two seconds: somebody else uses it.
+    /// It was still busy when the wait was over: somebody else uses it.
     Busy {
         /// Its name.
         device: String,
-        /// I/Os that it completed in these two seconds.
+        /// I/Os that it completed meanwhile.
         ios: u64,
+        /// How long it was waited for.
+        waited_ms: u64,
     },
+    /// Nobody wants to wait for it.
+    NotWaited,
     /// It does not count its I/O, so nobody can say; it was left alone for 50 ms. The observer of its counters tells that.
     NotCounted,
     /// There is no block device under the path.
@@ -58,17 +63,21 @@ impl Quiet {
         if let PageCache::NotDropped(why) = &self.page_cache {
             notes.push(format!("the page cache was not dropped before the trial: {why}"));
         }
-        if let Idle::Busy { device, ios } = &self.idle {
-            notes.push(format!("{device} did not come to rest before the trial: {ios} foreign I/Os in 2 s"));
+        if let Idle::Busy { device, ios, waited_ms } = &self.idle {
+            let waited = pretty_duration(*waited_ms as f64 / 1e3);
+            notes.push(format!(
+                "{device} did not come to rest before the trial: {ios} foreign I/Os in {waited}"
+            ));
         }
         notes
     }
 }
 
 /// Writes all dirty pages of the machine (sync(2): pages of another filesystem would be written during the trial), drops
-/// the caches when `drop_caches`, then waits up to two seconds until the device under `path` has been idle for 50 ms.
+/// the caches when `drop_caches`, then waits until the device under `path` has been idle for 50 ms: at most for `patience`, two
+/// seconds by default; with a patience of 0 not at all.
 #[must_use]
-pub fn quiesce(path: &Path, drop_caches: bool) -> Quiet {
+pub fn quiesce(path: &Path, drop_caches: bool, patience: Option<Duration>) -> Quiet {
     rustix::fs::sync();
     let page_cache = if drop_caches {
         match std::fs::write("/proc/sys/vm/drop_caches", "3") {
@@ -81,9 +90,10 @@ pub fn quiesce(path: &Path, drop_caches: bool) -> Quiet {
     } else {
         PageCache::Kept
     };
-    let idle = match device_under(path) {
-        Ok(device) => wait_until_idle(&device, PATIENCE),
-        Err(_) => Idle::NoDevice,
+    let idle = match (patience.unwrap_or(PATIENCE), device_under(path)) {
+        (Duration::ZERO, _) => Idle::NotWaited,
+        (patience, Ok(device)) => wait_until_idle(&device, patience),
+        (_, Err(_)) => Idle::NoDevice,
     };
     Quiet { page_cache, idle }
 }
@@ -105,12 +115,14 @@ fn wait_until_idle(device: &BlockDevice, patience: Duration) -> Idle {
             quiet_since = Instant::now();
         }
         last = now;
-        if quiet_since.elapsed() >= QUIET {
+        // A shorter wait than that is rest, too, when nothing happened in it.
+        if quiet_since.elapsed() >= QUIET.min(patience) {
             return Idle::Idle;
         }
         if start.elapsed() >= patience {
             let ios = completed(&last).saturating_sub(completed(&first));
-            return Idle::Busy { device: device.name.clone(), ios };
+            let waited_ms = start.elapsed().as_millis() as u64;
+            return Idle::Busy { device: device.name.clone(), ios, waited_ms };
         }
     }
 }
@@ -138,7 +150,10 @@ mod tests {
     fn a_busy_device_is_given_up_and_named() {
         let (_sys, device) = device("1 0 8 0 1 0 8 0 3 0 0");
         let busy = wait_until_idle(&device, Duration::from_millis(120));
-        assert_eq!(busy, Idle::Busy { device: "fake".to_owned(), ios: 0 });
+        assert!(
+            matches!(&busy, Idle::Busy { device, ios: 0, waited_ms: 120.. } if device == "fake"),
+            "{busy:?}"
+        );
         let quiet = Quiet { page_cache: PageCache::NotDropped("only root may".to_owned()), idle: busy };
         assert_eq!(quiet.notes().len(), 2);
         assert_eq!(Quiet { page_cache: PageCache::Kept, idle: Idle::Idle }.notes(), Vec::<String>::new());
@@ -163,9 +178,8 @@ mod tests {
 
     #[test]
     fn a_path_without_a_device_does_not_wait() {
-        assert_eq!(
-            quiesce(Path::new("/proc"), false),
-            Quiet { page_cache: PageCache::Kept, idle: Idle::NoDevice }
-        );
+        let quiet = |idle| Quiet { page_cache: PageCache::Kept, idle };
+        assert_eq!(quiesce(Path::new("/proc"), false, None), quiet(Idle::NoDevice));
+        assert_eq!(quiesce(Path::new("/"), false, Some(Duration::ZERO)), quiet(Idle::NotWaited));
     }
 }

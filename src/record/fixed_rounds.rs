@@ -20,7 +20,8 @@ pub struct SoFar {
 #[derive(Clone, Debug)]
 pub struct FixedRounds {
     of: u32,
-    excluded: u32,
+    /// By cell, how many rounds were thrown out for its row.
+    excluded: Vec<u32>,
     /// By cell, the rounds that nothing can change any more.
     ended: Vec<BTreeSet<u32>>,
     /// Trials of a run that had not ended were taken out of it.
@@ -32,8 +33,9 @@ impl FixedRounds {
     #[must_use]
     pub fn of(run: &Run) -> Option<FixedRounds> {
         let of = run.design.stop.rounds?;
-        let excluded: BTreeSet<u32> =
-            run.trials.iter().filter(|trial| trial.excluded.is_some()).map(|trial| trial.round).collect();
+        let rows = run.row_of_cells();
+        let thrown_out = run.excluded_rounds();
+        let excluded = |cell: u32| &thrown_out[rows[cell as usize] as usize];
         let mut ended = vec![BTreeSet::new(); run.cells.len()];
         let mut lost = BTreeSet::new();
         for trial in latest(run) {
@@ -41,20 +43,24 @@ impl FixedRounds {
                 lost.insert(trial.cell);
             }
             // `--resume` tries again what failed lastingly: that round may still get its value.
-            if !excluded.contains(&trial.round) && trial.is_final() && !trial.is_lasting() {
+            if !excluded(trial.cell).contains(&trial.round) && trial.is_final() && !trial.is_lasting() {
                 ended[trial.cell as usize].insert(trial.round);
             }
         }
-        // Until the last cell of a round has ended, the round may be thrown out.
-        let mut cells_of: BTreeMap<u32, usize> = BTreeMap::new();
-        for (_, rounds) in (0..).zip(&ended).filter(|(cell, _)| !lost.contains(cell)) {
-            rounds.iter().for_each(|round| *cells_of.entry(*round).or_default() += 1);
+        // Until the last cell of a row has ended, the round may be thrown out for it.
+        let mut cells_of: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+        let mut all = vec![0; thrown_out.len()];
+        for (cell, rounds) in ended.iter().enumerate().filter(|(cell, _)| !lost.contains(&(*cell as u32))) {
+            all[rows[cell] as usize] += 1;
+            rounds.iter().for_each(|round| *cells_of.entry((rows[cell], *round)).or_default() += 1);
         }
-        let all = run.cells.len() - lost.len();
-        let whole = |round: &u32| all == 0 || cells_of.get(round) == Some(&all);
-        ended.iter_mut().for_each(|rounds| rounds.retain(whole));
+        for (row, rounds) in rows.iter().zip(&mut ended) {
+            let all = all[*row as usize];
+            rounds.retain(|round| all == 0 || cells_of.get(&(*row, *round)) == Some(&all));
+        }
+        let excluded = rows.iter().map(|row| thrown_out[*row as usize].len() as u32).collect();
         let torn_out = !run.design.paired && run.state != RunState::Finished;
-        Some(FixedRounds { of, excluded: excluded.len() as u32, ended, torn_out })
+        Some(FixedRounds { of, excluded, ended, torn_out })
     }
 
     /// How far these cells are together; `None` when all rounds are there, or as many were thrown out as a run makes up for.
@@ -63,7 +69,8 @@ impl FixedRounds {
         let (first, others) = cells.split_first()?;
         let all_have = |round: &&u32| others.iter().all(|cell| self.ended[*cell as usize].contains(round));
         let rounds = self.ended[*first as usize].iter().filter(all_have).count() as u32;
-        let over = rounds >= self.of || rounds.saturating_add(self.excluded) / 2 >= self.of;
+        let excluded = cells.iter().map(|cell| self.excluded[*cell as usize]).max().unwrap_or(0);
+        let over = rounds >= self.of || rounds.saturating_add(excluded) / 2 >= self.of;
         (!over || self.torn_out).then_some(SoFar { rounds: rounds.min(self.of), of: self.of })
     }
 }

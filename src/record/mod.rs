@@ -13,6 +13,7 @@ mod fs_mark;
 mod histogram;
 mod lead_in;
 mod metric;
+mod rows;
 mod tool_output;
 mod trial;
 mod xfs_io;
@@ -39,6 +40,9 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form of a [`Run`] (`assay export --format json`). A newer one is refused.
 pub const RECORD_VERSION: u32 = 1;
+
+/// The fact that says what made the machine busy when a run began.
+pub const BUSY: &str = "now.busy";
 
 /// Rounds, places and attempts end far below: one more never overflows.
 const LARGEST_NUMBER: u32 = i32::MAX as u32;
@@ -182,6 +186,12 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// What made the machine busy when the run began, if anything did.
+    #[must_use]
+    pub fn busy_machine(&self) -> Option<&str> {
+        self.facts.iter().find_map(|facts| facts.get(BUSY))
     }
 
     /// The trials that failed for good: at their latest attempt, which no further one follows.

@@ -98,7 +98,7 @@ impl<'a> Document<'a> {
             .map(|c| Sentence {
                 tone: tone(&c.verdict),
                 word: verdict_word(c),
-                text: sentence(c, &names, analysis.delta),
+                text: sentence(c, &names, analysis.delta) + busy_mark(run),
                 notes: footnotes.of(c, &names),
             })
             .collect();
@@ -298,6 +298,11 @@ fn chosen_afterwards(analysis: &Analysis) -> String {
     told.collect()
 }
 
+/// What a verdict adds when others used the machine.
+fn busy_mark(run: &Run) -> &'static str {
+    if run.busy_machine().is_some() { " (busy machine)" } else { "" }
+}
+
 fn summary(run: &Run, analysis: &Analysis) -> String {
     let mut parts = Vec::new();
     if let Some(id) = run.id {
@@ -327,6 +332,7 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
         parts.push(format!("assay{NBSP}{}", run.assay_version));
     }
     parts.push(format!("δ{NBSP}{}", plain_percent(analysis.delta)));
+    parts.extend(run.busy_machine().map(|why| format!("busy machine at the start: {why}")));
     parts.join("\u{a0}· ")
 }
 

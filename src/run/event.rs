@@ -55,12 +55,14 @@ pub enum Event<'r> {
         /// From 0.
         round: u32,
     },
-    /// A round was thrown out by the rule fixed beforehand.
+    /// A round was thrown out, for some rows or for all, by the rule fixed beforehand.
     RoundExcluded {
         /// The run.
         run: &'r Run,
         /// From 0.
         round: u32,
+        /// The cells of these rows: indices into `Run::cells`.
+        cells: &'r [u32],
         /// The rule and what it saw.
         rule: &'r str,
     },

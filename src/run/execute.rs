@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::disturbed::{disturbed_rows, is_half_excluded};
 use super::event::{Event, Sink, SinkError};
 use super::remaining::Remaining;
+use super::settle::settle_ms;
 use crate::host::Limits as DisturbanceLimits;
 use crate::launch::{Answer, EngineKind, LaunchError, Launcher, Reply, Request};
 use crate::record::{FailureKind, LeadIn, Outcome, Run, RunState, Status, Trial};
@@ -17,7 +19,7 @@ pub struct Limits {
     pub rounds: u32,
     /// Ends the run with the round that passes it.
     pub time_budget: Option<Duration>,
-    /// Throws a round out for what others did to the machine in one of its trials; `None`: never.
+    /// Throws a round out, for the rows it concerns, for what others did to the machine in one of their trials; `None`: never.
     pub disturbance: Option<DisturbanceLimits>,
 }
 
@@ -103,7 +105,7 @@ impl Execution<'_> {
         let begun = Instant::now();
         let mut round = 0;
         // A round thrown out is made up for, but not for ever on a machine that is never calm.
-        while self.rounds_that_count(round) < self.limits.rounds && round < 2 * self.limits.rounds {
+        while self.missing(round, session) > 0 && round < 2 * self.limits.rounds {
             let this = round;
             round += 1;
             let begins = !self.complete(this, session);
@@ -129,14 +131,14 @@ impl Execution<'_> {
             // A session that goes on does at least one round, however long it took to find where.
             if begins
                 && !later
-                && self.rounds_that_count(round) < self.limits.rounds
+                && self.missing(round, session) > 0
                 && self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget)
             {
                 self.run.notes.push(format!("{OUT_OF_TIME} after {round} rounds"));
                 return Ok(Ending::Finished);
             }
         }
-        let missing = self.limits.rounds - self.rounds_that_count(round).min(self.limits.rounds);
+        let missing = self.missing(round, session);
         if missing > 0 {
             self.run.notes.push(format!(
                 "{MISSING} {missing}, as of {round} too many were thrown out for what others did to the machine; \
@@ -146,37 +148,43 @@ impl Execution<'_> {
         Ok(Ending::Finished)
     }
 
-    /// How many of the first `rounds` rounds were not thrown out.
-    fn rounds_that_count(&self, rounds: u32) -> u32 {
-        let excluded = self.run.trials.iter().filter(|t| t.excluded.is_some() && t.round < rounds);
-        rounds - excluded.map(|t| t.round).collect::<BTreeSet<_>>().len() as u32
+    /// How many rounds the row that lost most of the first `rounds` still lacks.
+    fn missing(&self, rounds: u32, session: usize) -> u32 {
+        let counted = self.remaining(session).rounds_that_count(rounds);
+        self.limits.rounds - counted.into_iter().min().unwrap_or(rounds).min(self.limits.rounds)
     }
 
-    /// Whether nothing of the round is left to do (a resumed run): every trial has ended, and a disturbed round is
-    /// excluded whole.
+    /// The cells of a round in their order, with their positions: not those whose row has all its rounds already.
+    fn cells(&self, round: u32, session: usize) -> Vec<(u32, usize)> {
+        let all = (0..).zip((self.order)(round));
+        if round < self.limits.rounds {
+            return all.collect();
+        }
+        let counted = self.remaining(session).rounds_that_count(round);
+        all.filter(|(_, cell)| counted.get(*cell).is_none_or(|rounds| *rounds < self.limits.rounds)).collect()
+    }
+
+    /// Whether nothing of the round is left to do (a resumed run): every trial has ended, and of a disturbed row all are
+    /// excluded.
     fn complete(&self, round: u32, session: usize) -> bool {
         let remaining = self.remaining(session);
-        let order = (self.order)(round);
-        let of_round = || self.run.trials.iter().filter(|t| t.round == round);
-        let half_excluded =
-            of_round().any(|t| t.excluded.is_some()) && of_round().any(|t| t.excluded.is_none());
         let ended = |(position, cell)| remaining.lost(cell) || remaining.settled(round, position);
-        !half_excluded && (0..).zip(order).all(ended)
+        !is_half_excluded(self.run, round) && self.cells(round, session).into_iter().all(ended)
     }
 
     fn round(&mut self, round: u32, session: usize) -> Result<Ending, RunError> {
-        // A session that was killed may have seen the disturbance without coming to the round's end.
-        let mut disturbed =
-            self.run.trials.iter().filter(|t| t.round == round).find_map(|t| t.excluded.clone());
         // A round that an earlier session began is gone on with.
         let fresh = !self.run.trials.iter().any(|trial| trial.round == round);
-        if let Some((cell, seed)) = (self.lead_in)(round).filter(|_| fresh)
+        let cells = self.cells(round, session);
+        let first = cells.first().map(|(_, cell)| *cell);
+        if let Some((cell, seed)) =
+            (self.lead_in)(round).filter(|_| fresh).zip(first).map(|((_, s), c)| (c, s))
             && !self.remaining(session).lost(cell)
             && self.lead_into(round, cell, seed)? == Ending::Interrupted
         {
             return Ok(Ending::Interrupted);
         }
-        for (position, cell) in (0..).zip((self.order)(round)) {
+        for (position, cell) in cells {
             if self.remaining(session).lost(cell) {
                 continue;
             }
@@ -188,7 +196,7 @@ impl Execution<'_> {
                     return Ok(Ending::Interrupted);
                 }
                 match self.trial(Place { cell, round, position, attempt }, session)? {
-                    Attempt::Ended { disturbed_by } => disturbed = disturbed.or(disturbed_by),
+                    Attempt::Ended => {}
                     Attempt::Interrupted => return Ok(Ending::Interrupted),
                 }
             }
@@ -204,18 +212,22 @@ impl Execution<'_> {
         }
         self.launcher.round_ends();
         self.tell(|run| Event::RoundEnds { run, round })?;
-        if let Some(rule) = disturbed {
-            self.exclude(round, &rule)?;
-        }
+        self.exclude(round)?;
         Ok(Ending::Finished)
     }
 
-    /// Throws a round out whole, by a rule that sees what others did to the machine and never a result.
-    fn exclude(&mut self, round: u32, rule: &str) -> Result<(), RunError> {
-        for trial in self.run.trials.iter_mut().filter(|t| t.round == round) {
-            trial.excluded = Some(rule.to_owned());
+    /// Throws a round out for the rows in which a trial was disturbed, by a rule that sees what others did to the machine and
+    /// never a result.
+    fn exclude(&mut self, round: u32) -> Result<(), RunError> {
+        for (rule, cells) in disturbed_rows(self.run, round) {
+            let of_rows = |trial: &&mut Trial| trial.round == round && cells.contains(&trial.cell);
+            for trial in self.run.trials.iter_mut().filter(of_rows) {
+                trial.excluded = Some(rule.clone());
+            }
+            let (rule, cells) = (&rule, &cells);
+            self.tell(|run| Event::RoundExcluded { run, round, cells, rule })?;
         }
-        self.tell(|run| Event::RoundExcluded { run, round, rule })
+        Ok(())
     }
 
     /// Runs the trial that leads into a round. Whatever comes of it, the round is run.
@@ -225,7 +237,7 @@ impl Execution<'_> {
         }
         self.tell(|run| Event::LeadInBegins { run, cell: cell as u32, round })?;
         let (started_unix_ns, begun) = (now_unix_ns(), Instant::now());
-        let mut request = (self.request)(cell, round);
+        let mut request = self.request(cell, round);
         request.task.seed = seed;
         let Some(reply) = self.launched(&request)? else { return Ok(Ending::Interrupted) };
         let (failed, wrong_data, samples) = match reply.answer {
@@ -254,6 +266,12 @@ impl Execution<'_> {
         Ok(Ending::Finished)
     }
 
+    fn request(&self, cell: usize, round: u32) -> Request {
+        let mut request = (self.request)(cell, round);
+        request.target.settle_ms = request.target.settle_ms.or_else(|| settle_ms(request.engine, self.run));
+        request
+    }
+
     /// What the agent answers; `None`: interrupted, and what could not be put back is in the notes.
     fn launched(&mut self, request: &Request) -> Result<Option<Reply>, RunError> {
         match self.launcher.launch(request, self.cancelled) {
@@ -270,7 +288,7 @@ impl Execution<'_> {
         let Place { cell, round, position, attempt } = place;
         self.tell(|run| Event::TrialBegins { run, cell: cell as u32, round, attempt })?;
         let (started_unix_ns, begun) = (now_unix_ns(), Instant::now());
-        let request = (self.request)(cell, round);
+        let request = self.request(cell, round);
         let Some(reply) = self.launched(&request)? else { return Ok(Attempt::Interrupted) };
         let limits = self.limits.disturbance.and_then(|limits| limits_for(request.engine, limits));
         let disturbed_by =
@@ -285,7 +303,7 @@ impl Execution<'_> {
             facts: None,
             status: Status::Done,
             // Stored with the trial, so that the round is still excluded when assay is killed before its end.
-            excluded: disturbed_by.clone(),
+            excluded: disturbed_by,
             values: Vec::new(),
             histograms: Vec::new(),
             series: Vec::new(),
@@ -296,7 +314,7 @@ impl Execution<'_> {
         let index = self.run.trials.len() - 1;
         let trials_left = self.remaining(session).trials_left(self.limits.rounds);
         self.tell(|run| Event::TrialEnds { run, index, trials_left })?;
-        Ok(Attempt::Ended { disturbed_by })
+        Ok(Attempt::Ended)
     }
 
     fn tell<'t>(&'t mut self, event: impl Fn(&'t Run) -> Event<'t>) -> Result<(), RunError> {
@@ -334,7 +352,7 @@ struct Place {
 
 /// What came of one attempt at a trial.
 enum Attempt {
-    Ended { disturbed_by: Option<String> },
+    Ended,
     Interrupted,
 }
 

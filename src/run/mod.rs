@@ -4,10 +4,12 @@
 //! no statistics: when to stop is asked of a function that the caller supplies.
 
 mod design;
+mod disturbed;
 mod event;
 mod execute;
 mod remaining;
 mod request;
+mod settle;
 
 pub use design::{cells, design};
 pub use event::{Event, Sink, SinkError};

@@ -73,6 +73,19 @@ impl Remaining<'_> {
         self.run.trials[self.session..].iter().any(Trial::is_lasting)
     }
 
+    /// For each cell, how many of the first `rounds` rounds were not thrown out for its row. Rows of which no cell is left lack
+    /// none.
+    pub(super) fn rounds_that_count(&self, rounds: u32) -> Vec<u32> {
+        let (rows, excluded, lost) = (self.run.row_of_cells(), self.run.excluded_rounds(), self.all_lost());
+        let left: BTreeSet<u32> =
+            (0..).zip(&rows).filter(|(cell, _)| !lost.contains(cell)).map(|(_, row)| *row).collect();
+        let counted = |row: &u32| match left.contains(row) || left.is_empty() {
+            true => rounds - excluded[*row as usize].range(..rounds).count() as u32,
+            false => rounds,
+        };
+        rows.iter().map(counted).collect()
+    }
+
     /// Most trials that are still to come in so many rounds.
     pub(super) fn trials_left(&self, rounds: u32) -> u64 {
         let lost = self.all_lost();

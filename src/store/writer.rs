@@ -38,13 +38,18 @@ impl Store {
         })
     }
 
-    /// Marks all trials of a round as thrown out by `rule`.
+    /// Marks all trials of these cells in a round as thrown out by `rule`.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
-    pub fn exclude_round(&self, id: i64, round: u32, rule: &str) -> Result<(), StoreError> {
-        let sql = "UPDATE trial SET excluded = ?3 WHERE run = ?1 AND round = ?2";
-        self.change(sql, params![id, round, rule])
+    pub fn exclude_round(&self, id: i64, round: u32, cells: &[u32], rule: &str) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            let sql = "UPDATE trial SET excluded = ?4 WHERE run = ?1 AND round = ?2 AND cell = ?3";
+            for cell in cells {
+                transaction.execute(sql, params![id, round, cell, rule])?;
+            }
+            Ok(())
+        })
     }
 
     /// Sets how far a run came.

@@ -15,6 +15,9 @@ pub struct TargetSpec {
     pub directory: PathBuf,
     /// Drop the page cache before each trial (needs root; without it, that is said in a note).
     pub drop_caches: bool,
+    /// Longest wait for an idle device, in milliseconds; `None`: two seconds, 0: no wait.
+    #[serde(default)]
+    pub settle_ms: Option<u64>,
     /// The device or file whose device the trial works on, where that is not the directory's.
     #[serde(default)]
     pub elsewhere: Option<PathBuf>,

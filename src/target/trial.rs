@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::claim::claim;
 use super::directory::empty;
@@ -51,7 +52,8 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
             Ready { files: journal.with_files(), ..Ready::default() }
         }
     };
-    ready.notes.extend(crate::host::quiesce(&spec.watched(), spec.drop_caches).notes());
+    let patience = spec.settle_ms.map(Duration::from_millis);
+    ready.notes.extend(crate::host::quiesce(&spec.watched(), spec.drop_caches, patience).notes());
     Ok(ready)
 }
 

@@ -625,6 +625,64 @@ fn a_disturbed_round_is_excluded_whole_and_only_that_round() {
 }
 
 #[test]
+fn only_the_rows_that_were_disturbed_lose_the_round() {
+    let mut run = crossed(&[("arm", &["a", "b"]), ("bs", &["4k", "8k", "1m"])]);
+    // Cell 3 is arm b with 4k; its row has cell 0, too.
+    let script = |cell, round, _| if (cell, round) == (3, 1) { disturbed() } else { done() };
+    let session = Session { rounds: 3, lead_in: true, ..Session::default() };
+    let (ending, log, asked) = session.execute(&mut run, &script);
+    assert_eq!((ending.unwrap(), run.trials.len()), (Ending::Finished, 20));
+    let rule = stolen().over(&DisturbanceLimits::default()).unwrap();
+    assert!(log.joined().contains(&format!("round 1 | excluded 1 {rule} | into 2.")), "{}", log.joined());
+    let lost: Vec<_> =
+        run.trials.iter().filter(|t| t.excluded.is_some()).map(|t| (t.round, t.cell)).collect();
+    assert_eq!(lost, [(1, 3), (1, 0)]);
+    // Only that row is made up for, and what leads in is the first of it.
+    assert_eq!(asked[asked.len() - 2..], [(3, 3), (0, 3)]);
+    assert!(log.joined().contains("into 3.3 | led | 3.3.0"), "{}", log.joined());
+    let counted = |cell: u32| run.trials.iter().filter(|t| t.cell == cell && t.excluded.is_none()).count();
+    assert_eq!((0..6).map(counted).collect::<Vec<_>>(), [3; 6]);
+    assert_eq!(*log.left.last().unwrap(), 0);
+}
+
+#[test]
+fn a_command_waits_for_the_device_no_longer_than_four_of_its_trials() {
+    let mut run = run_of(&["a", "b"]);
+    let waits = RefCell::new(Vec::new());
+    let mut launcher = Waits { waits: &waits };
+    let command = |cell, round| Request { engine: EngineKind::Command, ..request(cell, round) };
+    Execution {
+        run: &mut run,
+        order: &|round| order(2, round),
+        lead_in: &|_| None,
+        request: &command,
+        launcher: &mut launcher,
+        sinks: Vec::new(),
+        decided: &mut |_| false,
+        cancelled: &NEVER,
+        limits: Limits { rounds: 2, time_budget: None, disturbance: None },
+    }
+    .execute()
+    .unwrap();
+    assert_eq!(*waits.borrow(), [None, Some(120), Some(160), Some(400)]);
+}
+
+/// Trials of 30, 40, 100 and 1000 ms; what each was to wait for is kept.
+struct Waits<'w> {
+    waits: &'w RefCell<Vec<Option<u64>>>,
+}
+
+impl Launcher for Waits<'_> {
+    fn launch(&mut self, request: &Request, _: &AtomicBool) -> Result<Reply, LaunchError> {
+        let mut waits = self.waits.borrow_mut();
+        let took_s = [0.03, 0.04, 0.1, 1.0][waits.len()];
+        waits.push(request.target.settle_ms);
+        let samples = vec![Sample::new("", "runtime", Unit::Seconds, took_s)];
+        Ok(reply(Answer::Done(Outcome { samples, ..Outcome::default() })))
+    }
+}
+
+#[test]
 fn a_machine_that_is_never_calm_ends_a_run_after_twice_its_rounds() {
     let mut run = run_of(&["a", "b"]);
     let session = Session { rounds: 3, ..Session::default() };

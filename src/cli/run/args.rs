@@ -67,6 +67,12 @@ pub struct Args {
     /// Stop a trial that takes longer, e.g. 5m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<String>,
+    /// Longest wait for an idle device before each trial (default 2s; of commands 4 times the longest one so far, up to 2s); 0: none
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    settle: Option<String>,
+    /// Wait up to this long for a quiet machine before the first trial, e.g. 10m
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) wait_idle: Option<String>,
     /// The metric that decides, e.g. write.bw or read.clat_ns.p99
     #[arg(long, value_name = "METRIC")]
     primary: Option<String>,
@@ -90,12 +96,12 @@ pub struct Args {
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
-        "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "primary", "before", "after", "metric", "observe", "aa", "plan",
+        "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "aa", "plan",
         "seed", "quick"])]
     pub(super) resume: Option<i64>,
     /// N more rounds of a finished run that was made with --anytime
     #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory",
-        "target", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "primary", "before", "after",
+        "target", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
         "metric", "observe", "aa", "plan", "seed", "quick", "resume"])]
     pub(super) more: Vec<i64>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
@@ -193,6 +199,7 @@ impl Args {
             no_lead_in: self.no_lead_in,
             time_budget: self.time_budget.clone(),
             timeout: self.timeout.clone(),
+            settle: self.settle.clone(),
             primary: self.primary.clone(),
             before: self.before.clone(),
             after: self.after.clone(),

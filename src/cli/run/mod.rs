@@ -1,6 +1,7 @@
 //! `assay run`: experiment → plan → trials → verdict.
 
 mod args;
+mod busy;
 mod foreseen;
 mod more;
 mod overwrite;
@@ -32,6 +33,7 @@ use crate::cli::output::Output;
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_html(args)?;
     arguments_can_be_kept()?;
+    busy::patience(args)?;
     let more = More::asked(args)?;
     if let Some(id) = args.resume.or(more.map(|more| more.run)) {
         let mut store = args.database.open_existing()?;

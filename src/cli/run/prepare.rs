@@ -322,6 +322,7 @@ fn planned(
     let target = |cell: &CellSpec| TargetSpec {
         directory: cell.directory.clone(),
         drop_caches: given.drop_caches,
+        settle_ms: experiment.settle_s.map(|seconds| (seconds * 1e3).round() as u64),
         elsewhere: elsewhere(cell),
         setup: setup(cell, given.destroy),
         // A guest has devices of its own.

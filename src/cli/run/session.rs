@@ -10,7 +10,7 @@ use signal_hook::flag;
 
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
-use super::{Args, more, verdict};
+use super::{Args, busy, more, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
@@ -32,6 +32,7 @@ pub(super) fn execute(
     cancelled: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
     tell_abandoned(args, store)?;
+    busy::look(args, prepared, cancelled)?;
     let is_new = prepared.run.id.is_none();
     let (id, made) = match (begin(args, store, prepared), prepared.run.id) {
         (Err(error), Some(id)) if is_new => {

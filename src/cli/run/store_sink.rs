@@ -20,7 +20,9 @@ impl StoreSink<'_> {
         match event {
             Event::LeadInEnds { run, index } => self.store.append_lead_in(self.run, run, *index),
             Event::TrialEnds { run, index, .. } => self.store.append_trial(self.run, run, *index),
-            Event::RoundExcluded { round, rule, .. } => self.store.exclude_round(self.run, *round, rule),
+            Event::RoundExcluded { round, cells, rule, .. } => {
+                self.store.exclude_round(self.run, *round, cells, rule)
+            }
             Event::RunEnds { run } => {
                 self.store.set_notes(self.run, &run.notes)?;
                 self.store.set_state(self.run, run.state)

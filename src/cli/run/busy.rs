@@ -1,0 +1,108 @@
+//! Whether others use this machine when a run begins: said before the first trial, waited for where that is asked, and kept.
+//!
+//! Enters: a prepared run and how long may be waited. Leaves: a fact of the run, from which reports say it.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Args;
+use super::prepare::Prepared;
+use crate::cli::Failure;
+use crate::engine::EngineKind;
+use crate::host::Moment;
+use crate::record::BUSY;
+use crate::report::wrapped;
+use crate::sys::terminal::err;
+use crate::units::{parse_duration_s, pretty_duration};
+
+/// A machine is quiet when this many looks in a row find nothing.
+const QUIET_LOOKS: u32 = 3;
+/// Between two looks.
+const STEP: Duration = Duration::from_millis(500);
+/// What it waits for is said this often.
+const TOLD: Duration = Duration::from_secs(30);
+/// Nobody waits longer than a day.
+const LONGEST_S: f64 = 86_400.0;
+
+/// How long a quiet machine may be waited for.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: no such time.
+pub(super) fn patience(args: &Args) -> Result<Duration, Failure> {
+    let Some(text) = &args.wait_idle else { return Ok(Duration::ZERO) };
+    let wrong = |message: String| Failure::request(format!("--wait-idle: {message}")).hint("write e.g. 10m");
+    match parse_duration_s(text, 1.0).map_err(wrong)? {
+        seconds if (0.0..=LONGEST_S).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(wrong("a time of over a day".to_owned())),
+    }
+}
+
+/// Looks at the machine, waits where that is asked, and says and keeps what is left of it.
+///
+/// # Errors
+/// A [`Failure`]: interrupted while it waited.
+pub(super) fn look(args: &Args, prepared: &mut Prepared, cancelled: &AtomicBool) -> Result<(), Failure> {
+    let patience = patience(args)?;
+    let measures = |(kind, _): &(EngineKind, _)| !matches!(kind, EngineKind::Simulated | EngineKind::Null);
+    if !prepared.engines.iter().any(measures) {
+        return Ok(());
+    }
+    let elsewhere = prepared.surroundings.targets.first().and_then(|target| target.elsewhere.clone());
+    let place = elsewhere.or_else(|| Some(prepared.work.first()?.parent()?.to_owned()));
+    let place = place.as_deref().unwrap_or(Path::new("."));
+    let mut busy = Moment::look(place).busy();
+    if busy.is_some() && !patience.is_zero() {
+        busy = waited(args, place, patience, cancelled)?;
+    }
+    if let Some(why) = busy {
+        if !args.quiet {
+            let said = format!(
+                "busy machine: {why}; differences will need more rounds, or will not show. --wait-idle 10m waits for a quiet one"
+            );
+            let _ = writeln!(err(), "{}", wrapped(&said, "  "));
+        }
+        match prepared.run.id {
+            None => prepared.facts.push((BUSY, why)),
+            Some(_) => prepared.run.notes.push(format!("the machine was busy when the run went on: {why}")),
+        }
+    }
+    Ok(())
+}
+
+/// Waits for some quiet looks in a row; returns what keeps the machine busy when the time is over.
+fn waited(
+    args: &Args,
+    place: &Path,
+    patience: Duration,
+    cancelled: &AtomicBool,
+) -> Result<Option<String>, Failure> {
+    let begun = Instant::now();
+    let (mut quiet, mut told, mut last) = (0, None::<Instant>, None);
+    while quiet < QUIET_LOOKS {
+        if cancelled.load(Ordering::SeqCst) {
+            return Err(Failure::interrupted(
+                "interrupted while it waited for a quiet machine; nothing was begun",
+            ));
+        }
+        match Moment::look(place).busy() {
+            None => quiet += 1,
+            Some(why) => {
+                quiet = 0;
+                if !args.quiet && told.is_none_or(|told| told.elapsed() >= TOLD) {
+                    let left = pretty_duration(patience.saturating_sub(begun.elapsed()).as_secs_f64());
+                    let said = format!("waiting for a quiet machine, up to {left} more: {why}");
+                    let _ = writeln!(err(), "{}", wrapped(&said, "  "));
+                    told = Some(Instant::now());
+                }
+                last = Some(why);
+            }
+        }
+        if quiet < QUIET_LOOKS && begun.elapsed() >= patience {
+            return Ok(last);
+        }
+        std::thread::sleep(STEP);
+    }
+    Ok(None)
+}
