@@ -69,10 +69,11 @@ impl<'a> Table<'a> {
         let mut tried = failed.clone();
         for trial in run.trials.iter().filter(|trial| trial.excluded.is_none()) {
             let Some(cell) = failed.get_mut(trial.cell as usize) else { continue };
-            if trial.failed_itself() {
+            let failed = trial.failed_itself() && !was_mended(run, trial);
+            if failed {
                 cell.insert(trial.round);
             }
-            if trial.failed_itself() || trial.status == Status::Done {
+            if failed || trial.status == Status::Done {
                 tried[trial.cell as usize].insert(trial.round);
             }
         }
@@ -84,7 +85,8 @@ impl<'a> Table<'a> {
         self.columns.get(cell as usize * self.run.metrics.len() + metric as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Rounds in which an attempt at the cell failed by itself, whatever came of the next one. Rounds that were thrown out are not
+    /// Rounds in which an attempt at the cell failed by itself, whatever came of the next one, unless the next one belongs to a resumed
+    /// run that found the cause gone. Rounds that were thrown out are not
     /// among them.
     pub(super) fn failed_rounds(&self, cell: u32) -> &BTreeSet<u32> {
         self.failed.get(cell as usize).unwrap_or(NO_ROUNDS)
@@ -117,6 +119,15 @@ pub(super) fn pairs(baseline: &[Point], candidate: &[Point]) -> Vec<(Point, Poin
         }
     }
     found
+}
+
+/// Whether a trial failed in a way that would have come again, and its cause was gone when a resumed run tried it again: only
+/// such a run does. What failed was the machine as it was then, not the arm.
+fn was_mended(run: &Run, failed: &Trial) -> bool {
+    let later = |trial: &&Trial| {
+        (trial.cell, trial.round) == (failed.cell, failed.round) && trial.attempt > failed.attempt
+    };
+    failed.is_lasting() && run.trials.iter().filter(later).any(|trial| trial.status == Status::Done)
 }
 
 fn latest_attempts(run: &Run) -> Vec<&Trial> {

@@ -440,6 +440,33 @@ fn a_resumed_run_makes_good_what_would_have_failed_again() {
 }
 
 #[test]
+fn a_lasting_failure_that_was_mended_is_no_failure_of_its_arm() {
+    let took = |cell: usize, round: u32| {
+        let value = if cell == 1 { 1.5 } else { 1.0 } + f64::from(round) / 1e3;
+        let samples = vec![Sample::new("", "runtime", Unit::Seconds, value)];
+        Ok(reply(Answer::Done(Outcome { samples, ..Outcome::default() })))
+    };
+    let full = |cell, round, _| match (cell, round) {
+        (1, 2) => failed_as(FailureKind::Lasting, "ENOSPC"),
+        _ => took(cell, round),
+    };
+    let mut run = run_of(&["a", "b"]);
+    let session = || Session { rounds: 8, ..Session::default() };
+    assert_eq!(session().execute(&mut run, &full).0.unwrap(), Ending::Hopeless);
+    let failed = |run: &Run| {
+        let analysis = assay::analyse::analyse(run, &assay::analyse::Options::default());
+        (analysis.comparisons[0].failures.is_some(), analysis.comparisons[0].verdict.clone())
+    };
+    assert!(failed(&run).0, "nobody has mended it yet");
+    // Its cause is removed, and the run is resumed.
+    let (ending, ..) = session().execute(&mut run, &|cell, round, _| took(cell, round));
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert!(run.trials.iter().any(assay::record::Trial::is_lasting), "it is kept");
+    let (counted, verdict) = failed(&run);
+    assert!(!counted && matches!(verdict, assay::analyse::Verdict::Slower { .. }), "{verdict:?}");
+}
+
+#[test]
 fn with_one_cell_left_it_ends_with_the_round() {
     let mut run = run_of(&["a", "b"]);
     let script = |cell, _, _| if cell == 0 { failed_as(FailureKind::Lasting, "EACCES") } else { done() };

@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         if !ours {
             if !args.trust {
-                return Err(trust::refusal(&store, id).into());
+                return Err(trust::refusal(&store, id, more.map(|more| more.rounds)).into());
             }
             trust::say_all(&prepared)?;
         }

@@ -79,16 +79,17 @@ pub(super) fn devices(store: &Store, id: i64) -> Result<Vec<ClaimedDevice>, Fail
     texts.iter().map(read).collect()
 }
 
-/// The refusal to go on with a run that somebody else may have written.
-pub(super) fn refusal(store: &Store, id: i64) -> Failure {
+/// The refusal to go on with a run that somebody else may have written, or to add so many rounds to it.
+pub(super) fn refusal(store: &Store, id: i64, more: Option<u32>) -> Failure {
     let why = match store.seal(id) {
         Ok(seal) if seal.is_empty() => {
             "has no seal: an older assay began it, or the user's secret could not be kept"
         }
         _ => "was not begun by you on this machine, or was changed since",
     };
+    let goes_on = more.map_or_else(|| format!("--resume {id}"), |rounds| format!("--more {rounds} {id}"));
     Failure::request(format!("run {id} {why}")).hint(format!(
-        "`assay report {id}` reads it; --resume {id} --trust says what it would run and write, and goes on"
+        "`assay report {id}` reads it; {goes_on} --trust says what it would run and write, and goes on"
     ))
 }
 

@@ -82,6 +82,37 @@ fn a_run_of_another_user_or_machine_is_not_resumed() {
     sandbox.succeed(&["run", "-q", "--resume", "1"]);
 }
 
+/// A store that another user gives away holds a finished run that may be extended, with a command of his.
+#[test]
+fn a_run_of_another_user_is_not_extended() {
+    let sandbox = Sandbox::new();
+    let proof = sandbox.path().join("proof");
+    let prints = format!("touch {}; echo x=${{n}}0", proof.display());
+    let metric = ["--metric", "x=x=([0-9]+)", "--anytime", "--max-rounds", "4"];
+    let begun = [&["run", "-q", "--vary", "n=1,2"], &metric[..], &["--", "sh", "-c", &prints]].concat();
+    sandbox.succeed(&begun);
+    let as_another = |words: &[&str]| {
+        let mut command = sandbox.assay(words);
+        command.env("ASSAY_STATE_DIR", sandbox.state_of_another_user()).output().unwrap()
+    };
+    std::fs::remove_file(&proof).unwrap();
+    let output = as_another(&["run", "--more", "2", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", both(&output));
+    assert!(both(&output).contains("run 1 was not begun by you on this machine"), "{}", both(&output));
+    assert!(both(&output).contains("--more 2 1 --trust says what it would run"), "{}", both(&output));
+    assert!(!proof.exists());
+    assert_eq!(sandbox.export("1").design.stop.max_rounds, 4);
+    // Changed by somebody else it is refused to the one who began it, too.
+    let store = sandbox.path().join("assay.db");
+    let whole = std::fs::read(&store).unwrap();
+    sql(&store, "UPDATE run SET experiment = json_set(experiment, '$.before', 'true')");
+    assert_eq!(sandbox.run(&["run", "--more", "2", "1"]).status.code(), Some(2));
+    assert!(!proof.exists());
+    std::fs::write(&store, whole).unwrap();
+    let output = as_another(&["run", "--more", "2", "1", "--trust"]);
+    assert!(both(&output).contains("run: sh -c") && proof.exists(), "{}", both(&output));
+}
+
 #[test]
 fn a_secret_that_others_could_change_is_not_used_and_said() {
     let sandbox = Sandbox::new();
