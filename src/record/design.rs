@@ -98,7 +98,7 @@ pub struct StopRule {
     pub alpha: f64,
     /// Rank looks only (`--exact`): no t interval for n = 4…7, first possible stop at 7.
     pub exact: bool,
-    /// Longest time in seconds; the run ends with the round that passes it.
+    /// Longest time in seconds; the run ends with the trial that passes it.
     pub time_budget_s: Option<f64>,
     /// The interval holds at any number of looks (`--anytime`), so that the run may be extended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

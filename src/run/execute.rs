@@ -17,7 +17,7 @@ use crate::record::{FailureKind, LeadIn, Outcome, Run, RunState, Status, Trial};
 pub struct Limits {
     /// Most rounds.
     pub rounds: u32,
-    /// Ends the run with the round that passes it.
+    /// Ends the run with the trial that passes it.
     pub time_budget: Option<Duration>,
     /// Throws a round out, for the rows it concerns, for what others did to the machine in one of their trials; `None`: never.
     pub disturbance: Option<DisturbanceLimits>,
@@ -110,9 +110,10 @@ impl Execution<'_> {
             round += 1;
             let begins = !self.complete(this, session);
             if begins {
-                match self.round(this, session)? {
-                    Ending::Finished => {}
-                    other => return Ok(other),
+                match self.round(this, session, begun)? {
+                    Round::Whole => {}
+                    Round::OutOfTime => return Ok(self.out_of_time(this)),
+                    Round::Ended(ending) => return Ok(ending),
                 }
             }
             // An earlier session went on after this round; asked now, the part of a later round would be judged with it.
@@ -128,14 +129,8 @@ impl Execution<'_> {
                     .push(format!("{ENDED_EARLY} its baseline and a candidate that can be run here"));
                 return Ok(if hopeless { Ending::Hopeless } else { Ending::Finished });
             }
-            // A session that goes on does at least one round, however long it took to find where.
-            if begins
-                && !later
-                && self.missing(round, session) > 0
-                && self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget)
-            {
-                self.run.notes.push(format!("{OUT_OF_TIME} after {round} rounds"));
-                return Ok(Ending::Finished);
+            if begins && self.missing(round, session) > 0 && self.time_is_over(begun, session) {
+                return Ok(self.out_of_time(round));
             }
         }
         let missing = self.missing(round, session);
@@ -146,6 +141,23 @@ impl Execution<'_> {
             ));
         }
         Ok(Ending::Finished)
+    }
+
+    /// Whether the time budget is spent. A session that goes on does at least one trial, however long it took to find which.
+    fn time_is_over(&self, begun: Instant, session: usize) -> bool {
+        let spent = self.limits.time_budget.is_some_and(|budget| begun.elapsed() >= budget);
+        spent && self.run.trials.len() > session
+    }
+
+    /// Ends the run after so many whole rounds. Trials of the next one that are there stay: `--resume` goes on with them.
+    fn out_of_time(&mut self, rounds: u32) -> Ending {
+        let more = match self.run.trials.iter().filter(|trial| trial.round == rounds).count() {
+            0 => String::new(),
+            1 => " and 1 trial of the next".to_owned(),
+            trials => format!(" and {trials} trials of the next"),
+        };
+        self.run.notes.push(format!("{OUT_OF_TIME} after {rounds} rounds{more}"));
+        Ending::Finished
     }
 
     /// How many rounds the row that lost most of the first `rounds` still lacks.
@@ -172,7 +184,7 @@ impl Execution<'_> {
         !is_half_excluded(self.run, round) && self.cells(round, session).into_iter().all(ended)
     }
 
-    fn round(&mut self, round: u32, session: usize) -> Result<Ending, RunError> {
+    fn round(&mut self, round: u32, session: usize, begun: Instant) -> Result<Round, RunError> {
         // A round that an earlier session began is gone on with.
         let fresh = !self.run.trials.iter().any(|trial| trial.round == round);
         let cells = self.cells(round, session);
@@ -182,7 +194,7 @@ impl Execution<'_> {
             && !self.remaining(session).lost(cell)
             && self.lead_into(round, cell, seed)? == Ending::Interrupted
         {
-            return Ok(Ending::Interrupted);
+            return Ok(Round::Ended(Ending::Interrupted));
         }
         for (position, cell) in cells {
             if self.remaining(session).lost(cell) {
@@ -192,12 +204,16 @@ impl Execution<'_> {
             while !self.remaining(session).settled(round, position) {
                 tried = true;
                 let attempt = self.remaining(session).attempts(round, position);
+                if self.time_is_over(begun, session) {
+                    self.launcher.round_ends();
+                    return Ok(Round::OutOfTime);
+                }
                 if self.cancelled.load(Ordering::SeqCst) {
-                    return Ok(Ending::Interrupted);
+                    return Ok(Round::Ended(Ending::Interrupted));
                 }
                 match self.trial(Place { cell, round, position, attempt }, session)? {
                     Attempt::Ended => {}
-                    Attempt::Interrupted => return Ok(Ending::Interrupted),
+                    Attempt::Interrupted => return Ok(Round::Ended(Ending::Interrupted)),
                 }
             }
             // Failures of an earlier session are what a resumed run wants to get over.
@@ -207,13 +223,13 @@ impl Execution<'_> {
                     round,
                     round + 1
                 ));
-                return Ok(Ending::Failed);
+                return Ok(Round::Ended(Ending::Failed));
             }
         }
         self.launcher.round_ends();
         self.tell(|run| Event::RoundEnds { run, round })?;
         self.exclude(round)?;
-        Ok(Ending::Finished)
+        Ok(Round::Whole)
     }
 
     /// Throws a round out for the rows in which a trial was disturbed, by a rule that sees what others did to the machine and
@@ -339,6 +355,16 @@ fn limits_for(engine: EngineKind, limits: DisturbanceLimits) -> Option<Disturban
         }
         EngineKind::Native | EngineKind::Bare | EngineKind::Fio => Some(limits),
     }
+}
+
+/// How a round ended.
+enum Round {
+    /// Every trial of it was run.
+    Whole,
+    /// The time budget was spent in the middle of it.
+    OutOfTime,
+    /// The whole run ended in it.
+    Ended(Ending),
 }
 
 /// One attempt at a trial.

@@ -131,14 +131,15 @@ fn a_killed_run_of_six_rounds_has_no_verdict() {
 fn a_time_budget_that_ends_it_early_leaves_no_verdict() {
     let sandbox = Sandbox::new();
     sandbox.write("s.toml", &experiment(&sandbox, 99));
-    // Each session ends with the round that passes the budget, which is its first.
+    // Each session ends with the trial that passes the budget, which is its first.
     let begun = ["run", "s.toml", "--quiet", "--time-budget", "1ms", "--fail-if", "changed"];
     let output = sandbox.run(&begun);
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
-    assert!(errors(&output).contains("1 of 6 rounds so far: there is no verdict"), "{}", errors(&output));
-    for rounds in 1..6 {
-        assert_eq!(sandbox.export("1").state, RunState::Finished);
-        says_no_verdict(&sandbox, rounds);
+    assert!(errors(&output).contains("0 of 6 rounds so far: there is no verdict"), "{}", errors(&output));
+    for trials in 1..12 {
+        let run = sandbox.export("1");
+        assert_eq!((run.state, run.trials.len()), (RunState::Finished, trials));
+        says_no_verdict(&sandbox, trials as u32 / 2);
         let text = in_one_line(&sandbox.succeed(&["report", "1"]));
         assert!(text.contains("`assay run --resume 1` goes on with it"), "{text}");
         sandbox.succeed(&["run", "--resume", "1", "--quiet"]);

@@ -623,7 +623,7 @@ fn a_cell_that_cannot_be_run_here_is_skipped_with_its_reason_and_never_asked_aga
 }
 
 #[test]
-fn the_time_budget_ends_it_with_the_round_that_passes_it() {
+fn the_time_budget_ends_it_with_the_trial_that_passes_it() {
     let mut run = run_of(&["a", "b"]);
     // On a busy machine everything else takes its time, too, but not seconds.
     let budget = Duration::from_secs(4);
@@ -636,7 +636,27 @@ fn the_time_budget_ends_it_with_the_round_that_passes_it() {
     let session = Session { rounds: 9, time_budget: Some(budget), ..Session::default() };
     let (ending, _, asked) = session.execute(&mut run, &slow);
     assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 4), "the second round passes it");
-    assert!(run.notes.iter().any(|note| note.contains("after 2 rounds")), "{:?}", run.notes);
+    assert!(run.notes.iter().any(|note| note.ends_with("after 2 rounds")), "{:?}", run.notes);
+
+    // The rest of a round is not begun, and a session that goes on begins with it.
+    let mut run = run_of(&["a", "b", "c"]);
+    let slow = |cell, round, before| {
+        if (cell, round, before) == (1, 1, 0) {
+            std::thread::sleep(budget);
+        }
+        done()
+    };
+    let session = Session { rounds: 2, time_budget: Some(budget), ..Session::default() };
+    let (ending, _, asked) = session.execute(&mut run, &slow);
+    assert_eq!((ending.unwrap(), asked.last(), asked.len()), (Ending::Finished, Some(&(1, 1)), 5));
+    let note = "the time budget ended it after 1 rounds and 2 trials of the next";
+    assert_eq!(run.notes, [note]);
+    let (ending, _, asked) = Session::default().execute(&mut run, &|_, _, _| done());
+    assert_eq!((ending.unwrap(), asked), (Ending::Finished, vec![(0, 1)]));
+    // A budget that is spent at once still gets a trial a session.
+    let session = Session { time_budget: Some(Duration::ZERO), ..Session::default() };
+    let mut run = run_of(&["a", "b"]);
+    assert_eq!(session.execute(&mut run, &|_, _, _| done()).2.len(), 1);
 }
 
 #[test]

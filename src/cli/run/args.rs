@@ -61,7 +61,7 @@ pub struct Args {
     /// Leave out the trial, not judged, that leads into each round so that what a trial leaves behind falls on all arms alike
     #[arg(long)]
     no_lead_in: bool,
-    /// End with the round that passes this time, e.g. 10m
+    /// End with the trial that passes this time, e.g. 10m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     time_budget: Option<String>,
     /// Stop a trial that takes longer, e.g. 5m

@@ -117,7 +117,7 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         )?;
     }
     if let Some(budget) = plan.stop.time_budget_s {
-        writeln!(out, "  with the round that passes {}", pretty_duration(budget))?;
+        writeln!(out, "  with the trial that passes {}", pretty_duration(budget))?;
     }
     Ok(())
 }
