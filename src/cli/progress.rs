@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::run::TimeLeft;
 use crate::record::{FailureKind, Run, Status, Trial};
 use crate::report::wrapped;
 use crate::run::{Event, Sink, SinkError};
@@ -15,10 +16,13 @@ use crate::units::{format_number, pretty_duration};
 /// Plain lines come at most this often.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Shorter runs do not say beforehand how long they take.
+const WORTH_TELLING_S: f64 = 10.0;
+
 /// Shows how far a run is, on standard error.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    begun: Instant,
+    time_left: TimeLeft,
     /// Most that are still to come.
     trials_left: u64,
     done: u64,
@@ -36,11 +40,11 @@ struct Told {
 
 impl Progress {
     /// A bar on a terminal, lines elsewhere, nothing but failures when `quiet`.
-    pub(super) fn new(quiet: bool) -> Progress {
+    pub(super) fn new(quiet: bool, time_left: TimeLeft) -> Progress {
         let bar = (!quiet && std::io::stderr().is_terminal())
             .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
         let now = Instant::now();
-        Progress { bar, begun: now, trials_left: 0, done: 0, last_line: now, quiet, told: Vec::new() }
+        Progress { bar, time_left, trials_left: 0, done: 0, last_line: now, quiet, told: Vec::new() }
     }
 
     fn say(&self, line: &str) {
@@ -51,9 +55,13 @@ impl Progress {
         }
     }
 
-    fn begin(&mut self, trials_left: u64) {
+    fn begin(&mut self, run: &Run, trials_left: u64) {
         self.trials_left = trials_left;
-        self.begun = Instant::now();
+        self.time_left.begin();
+        let left_s = self.time_left.left_s(run, trials_left).filter(|left_s| *left_s >= WORTH_TELLING_S);
+        if let Some(left_s) = left_s.filter(|_| !self.quiet && self.bar.is_none()) {
+            self.say(&format!("{trials_left} trials, at most {}", pretty_duration(left_s)));
+        }
         if let Some(bar) = &self.bar {
             bar.set_length(trials_left.max(1));
             let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials at most  {msg}");
@@ -63,12 +71,9 @@ impl Progress {
     }
 
     /// Longest time still to come, from the trials so far.
-    fn eta(&self) -> String {
-        if self.done == 0 {
-            return String::new();
-        }
-        let eta = self.begun.elapsed().as_secs_f64() / self.done as f64 * self.trials_left as f64;
-        format!("at most {} more", pretty_duration(eta))
+    fn eta(&self, run: &Run) -> String {
+        let left_s = self.time_left.left_s(run, self.trials_left);
+        left_s.map_or_else(String::new, |left_s| format!("at most {} more", pretty_duration(left_s)))
     }
 
     /// Whether nothing ended for that reason before; what was told already is only counted.
@@ -145,12 +150,12 @@ impl Progress {
                 // Cells that are given up make it shorter.
                 bar.set_length((self.done + self.trials_left).max(1));
                 bar.set_position(self.done);
-                bar.set_message(self.eta());
+                bar.set_message(self.eta(run));
             }
             // What else came of it has been said.
             None if trial.status == Status::Done && self.last_line.elapsed() >= PLAIN_INTERVAL => {
                 self.last_line = Instant::now();
-                self.say(&format!("{place}: {} ({})", headline(run, trial), self.eta()));
+                self.say(&format!("{place}: {} ({})", headline(run, trial), self.eta(run)));
             }
             None => {}
         }
@@ -160,26 +165,36 @@ impl Progress {
 impl Sink for Progress {
     fn event(&mut self, event: &Event<'_>) -> Result<(), SinkError> {
         match event {
-            Event::RunBegins { trials_left, .. } => self.begin(*trials_left),
+            Event::RunBegins { run, trials_left } => self.begin(run, *trials_left),
             Event::LeadInBegins { run, cell, round } => {
                 if let Some(bar) = &self.bar {
-                    let at = format!("{}  into round {}, {}", self.eta(), round + 1, cell_label(run, *cell));
+                    let at =
+                        format!("{}  into round {}, {}", self.eta(run), round + 1, cell_label(run, *cell));
                     bar.set_message(visible_line(&at).into_owned());
                 }
             }
             // A failure that matters is told with a trial that counts.
-            Event::LeadInEnds { .. } => {}
+            Event::LeadInEnds { run, index } => {
+                let lead_in = &run.lead_ins[*index];
+                self.time_left.ended(lead_in.cell, lead_in.elapsed_s);
+            }
             Event::TrialBegins { run, cell, round, .. } => {
                 if let Some(bar) = &self.bar {
-                    let at = format!("{}  round {}, {}", self.eta(), round + 1, cell_label(run, *cell));
+                    let at = format!("{}  round {}, {}", self.eta(run), round + 1, cell_label(run, *cell));
                     bar.set_message(visible_line(&at).into_owned());
                 }
             }
             Event::TrialEnds { run, index, trials_left } => {
                 self.trials_left = *trials_left;
+                let trial = &run.trials[*index];
+                self.time_left.ended(trial.cell, trial.elapsed_s);
+                self.time_left.counted(1, 0);
                 self.trial_ended(run, &run.trials[*index]);
             }
             Event::RoundExcluded { run, round, cells, rule } => {
+                let lost = run.trials.iter().rev().take_while(|trial| trial.round == *round);
+                let lost = lost.filter(|trial| cells.contains(&trial.cell)).count();
+                self.time_left.counted(0, lost as u32);
                 let rows = run.row_of_cells();
                 let all: BTreeSet<u32> = rows.iter().copied().collect();
                 let of: BTreeSet<u32> = cells.iter().map(|cell| rows[*cell as usize]).collect();

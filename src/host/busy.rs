@@ -86,6 +86,16 @@ impl Moment {
         }
     }
 
+    /// How long a trial will probably wait for its device, which is given up after `patience_s`: others leave it alone for
+    /// less than 50 ms when they do this much.
+    #[must_use]
+    pub fn expected_wait_s(&self, patience_s: f64) -> f64 {
+        let ios = self.device.as_ref().map_or(0.0, |(_, ios, _)| *ios);
+        // The chance that nothing happens in 50 ms, where I/Os come in bursts of ten.
+        let quiet = (-ios / 10.0 * 0.05).exp();
+        (patience_s / 2.0).min(0.05 * (1.0 - quiet) / quiet)
+    }
+
     /// What makes the machine busy, in words; `None`: it is quiet. The load average is told and decides nothing: it remembers
     /// a minute, and with it what assay has just done.
     #[must_use]
@@ -148,6 +158,16 @@ mod tests {
              for I/O 22 % of the time, others' I/O on vda: 800 a second, 2.00 MB/s, load 13.0 on 2 processors"
                 .replace("2.00 MB/s", &format_number(&Unit::BytesPerSecond, 2e6))
         );
+    }
+
+    #[test]
+    fn a_device_that_others_use_is_waited_for() {
+        let wait = |ios| {
+            Moment { device: Some(("vda".to_owned(), ios, 0.0)), ..Moment::default() }.expected_wait_s(2.0)
+        };
+        assert_eq!((wait(0.0), Moment::default().expected_wait_s(2.0)), (0.0, 0.0));
+        assert!(wait(50.0) < 0.05 && wait(500.0) > 0.5, "{} {}", wait(50.0), wait(500.0));
+        assert_eq!(wait(1e6), 1.0);
     }
 
     #[test]

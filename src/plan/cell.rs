@@ -10,7 +10,7 @@ use super::bind::{Bound, Keys};
 use super::cell_target::{Place, shared_devices};
 use super::chosen::{Chosen, TOOL_HINT};
 use super::error::PlanError;
-use super::outlook::longest_trial_s;
+use super::outlook::{laid_out_bytes, longest_trial_s};
 use crate::experiment::TargetSettings;
 use crate::experiment::{EngineChoice, Experiment, Level, ToolSettings, tool_keys};
 use crate::workload::{JobFile, Workload, WorkloadErrors, variables};
@@ -61,6 +61,8 @@ pub struct CellSpec {
     pub simulated: Option<SimulatedSpec>,
     /// Most seconds a trial may take before it is stopped as failed.
     pub timeout_s: Option<f64>,
+    /// Bytes of files that are only read, and so are written before each trial.
+    pub laid_out_bytes: u64,
     /// Longest time of a trial by the job's own runtimes, in seconds; `None`: unknown.
     pub longest_s: Option<f64>,
 }
@@ -200,6 +202,7 @@ impl Maker<'_> {
             EngineChoice::Dbench => Some(dbench_time_s(&settings)),
             _ => workload.as_ref().and_then(|workload| longest_trial_s(workload, &directory)),
         };
+        let laid_out_bytes = workload.as_ref().map_or(0, |workload| laid_out_bytes(workload, &directory));
         let timeout_s = experiment.trial_timeout_s;
         Ok(CellSpec {
             levels: if experiment.aa { vec![index] } else { self.chosen.to_vec() },
@@ -216,6 +219,7 @@ impl Maker<'_> {
             settings,
             simulated,
             timeout_s,
+            laid_out_bytes,
             longest_s: timeout_s
                 .map_or(runtime_s, |limit| Some(runtime_s.map_or(limit, |runtime| runtime.min(limit)))),
         })

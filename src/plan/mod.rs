@@ -9,6 +9,7 @@ mod cell;
 mod cell_target;
 mod chosen;
 mod deciding;
+mod duration;
 mod error;
 mod order;
 mod outlook;
@@ -135,25 +136,6 @@ impl Plan {
     #[must_use]
     pub fn trials_at_most(&self) -> u64 {
         u64::from(self.rounds_at_most()) * self.cells.len() as u64
-    }
-
-    /// Longest time of one round in seconds, its lead-in being of the longest cell; `None`: some cell runs until its amount
-    /// of I/O is done.
-    #[must_use]
-    pub fn longest_round_s(&self) -> Option<f64> {
-        let cells = || self.cells.iter().map(|cell| cell.longest_s);
-        let trials: f64 = cells().sum::<Option<f64>>()?;
-        let longest = cells().flatten().fold(0.0, f64::max);
-        Some(if self.lead_in { trials + longest } else { trials })
-    }
-
-    /// Longest time of the whole run in seconds: a time budget ends it with the round that passes it. `None`: unknown.
-    /// Layout of files, hooks and waiting for an idle device come on top.
-    #[must_use]
-    pub fn longest_s(&self) -> Option<f64> {
-        let round = self.longest_round_s()?;
-        let all = round * f64::from(self.rounds_at_most());
-        Some(self.stop.time_budget_s.map_or(all, |budget| all.min(budget + round)))
     }
 }
 

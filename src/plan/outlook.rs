@@ -149,3 +149,11 @@ pub(super) fn longest_trial_s(workload: &Workload, directory: &Path) -> Option<f
     }
     Some(waves.values().sum())
 }
+
+/// Bytes of the job's files that nothing writes during the trial, which are written in full before it.
+pub(super) fn laid_out_bytes(workload: &Workload, directory: &Path) -> u64 {
+    let mut files: Files = BTreeMap::new();
+    collect_files(workload, directory, &mut files);
+    let read = files.values().filter(|(_, writes, _)| *writes == Writes::Layout);
+    read.filter_map(|(bytes, ..)| *bytes).fold(0, u64::saturating_add)
+}

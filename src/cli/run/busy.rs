@@ -3,7 +3,7 @@
 //! Enters: a prepared run and how long may be waited. Leaves: a fact of the run, from which reports say it.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -39,22 +39,46 @@ pub(super) fn patience(args: &Args) -> Result<Duration, Failure> {
     }
 }
 
+/// How long each trial will probably wait for its device, as busy as that is now, and what makes the machine busy.
+pub(super) fn outlook(prepared: &Prepared) -> (f64, Option<String>) {
+    if measures(prepared) { of(prepared, &Moment::look(&place(prepared))) } else { (0.0, None) }
+}
+
+fn of(prepared: &Prepared, moment: &Moment) -> (f64, Option<String>) {
+    let asked = prepared.surroundings.targets.first().and_then(|target| target.settle_ms);
+    // What a device of assay's own does is known.
+    let makes = prepared.plan.cells.iter().all(|cell| cell.target.makes());
+    let patience_s = asked.map_or(2.0, |ms| ms as f64 / 1e3);
+    (if makes { 0.0 } else { moment.expected_wait_s(patience_s) }, moment.busy())
+}
+
+/// Whether anything is measured that others could disturb.
+fn measures(prepared: &Prepared) -> bool {
+    let real = |(kind, _): &(EngineKind, _)| !matches!(kind, EngineKind::Simulated | EngineKind::Null);
+    prepared.engines.iter().any(real)
+}
+
+/// A place on the device that is measured.
+fn place(prepared: &Prepared) -> PathBuf {
+    let elsewhere = prepared.surroundings.targets.first().and_then(|target| target.elsewhere.clone());
+    let place = elsewhere.or_else(|| Some(prepared.work.first()?.parent()?.to_owned()));
+    place.unwrap_or_else(|| PathBuf::from("."))
+}
+
 /// Looks at the machine, waits where that is asked, and says and keeps what is left of it.
 ///
 /// # Errors
 /// A [`Failure`]: interrupted while it waited.
 pub(super) fn look(args: &Args, prepared: &mut Prepared, cancelled: &AtomicBool) -> Result<(), Failure> {
     let patience = patience(args)?;
-    let measures = |(kind, _): &(EngineKind, _)| !matches!(kind, EngineKind::Simulated | EngineKind::Null);
-    if !prepared.engines.iter().any(measures) {
+    if !measures(prepared) {
         return Ok(());
     }
-    let elsewhere = prepared.surroundings.targets.first().and_then(|target| target.elsewhere.clone());
-    let place = elsewhere.or_else(|| Some(prepared.work.first()?.parent()?.to_owned()));
-    let place = place.as_deref().unwrap_or(Path::new("."));
-    let mut busy = Moment::look(place).busy();
+    let place = place(prepared);
+    let (wait_s, mut busy) = of(prepared, &Moment::look(&place));
+    prepared.wait_s = wait_s;
     if busy.is_some() && !patience.is_zero() {
-        busy = waited(args, place, patience, cancelled)?;
+        busy = waited(args, &place, patience, cancelled)?;
     }
     if let Some(why) = busy {
         if !args.quiet {

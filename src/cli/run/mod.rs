@@ -11,6 +11,7 @@ mod prepare;
 mod session;
 mod source;
 mod store_sink;
+mod time_left;
 mod trust;
 mod verdict;
 
@@ -21,6 +22,7 @@ pub use args::Args;
 use more::{Extended, More};
 use prepare::Prepared;
 pub(super) use session::of_this_store;
+pub(super) use time_left::TimeLeft;
 use source::Source;
 
 use crate::cli::Failure;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
+use crate::cli::recipes::hanging;
 use crate::experiment::EngineChoice;
 use crate::launch::Forecast;
 use crate::plan::Writes;
@@ -40,11 +41,16 @@ pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>) -> std::io::R
         Some(ahead) => boots(&mut out, prepared, ahead)?,
         None => 0.0,
     };
+    let (wait_s, busy) = super::busy::outlook(prepared);
+    if let Some(why) = busy {
+        writeln!(out, "\nbusy machine at this moment")?;
+        hanging("  ", &why).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    }
     writeln!(out, "\nlongest time")?;
-    match plan.longest_s() {
+    match plan.longest_s(wait_s) {
         Some(seconds) => {
             let seconds = pretty_duration(seconds + boots_s);
-            writeln!(out, "  {seconds}, layout of files and settling not counted")
+            writeln!(out, "  {seconds}; hooks, and rounds that others disturb, not counted")
         }
         None => writeln!(
             out,

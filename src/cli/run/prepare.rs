@@ -44,6 +44,8 @@ pub(super) struct Prepared {
     pub(super) run: Run,
     /// Facts of the run besides those of the machine: its recipe, and where that is run.
     pub(super) facts: Vec<(&'static str, String)>,
+    /// How long a trial will probably wait for its device, in seconds.
+    pub(super) wait_s: f64,
     /// `--more` has moved the end of the run.
     pub(super) extended: Option<Extended>,
 }
@@ -147,6 +149,7 @@ impl Prepared {
             keep_disturbed,
             run,
             facts,
+            wait_s: 0.0,
             extended: None,
         })
     }
@@ -225,6 +228,7 @@ impl Prepared {
             keep_disturbed,
             run,
             facts,
+            wait_s: 0.0,
             extended: None,
         })
     }

@@ -10,7 +10,7 @@ use signal_hook::flag;
 
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
-use super::{Args, busy, more, verdict};
+use super::{Args, TimeLeft, busy, more, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
@@ -234,7 +234,12 @@ fn trials(
         time_budget: plan.stop.time_budget_s.map(Duration::from_secs_f64),
         disturbance: (!prepared.keep_disturbed).then(crate::host::Limits::default),
     };
-    let mut progress = Progress::new(args.quiet);
+    let boot_s = launcher.forecast().map_or(0.0, |ahead| {
+        f64::from(ahead.guests) * ahead.boot_s / prepared.plan.cells.len().max(1) as f64
+    });
+    let planned_s =
+        plan.longest_trials_s(prepared.wait_s).into_iter().map(|trial_s| Some(trial_s? + boot_s)).collect();
+    let mut progress = Progress::new(args.quiet, TimeLeft::new(planned_s));
     let mut store_sink = StoreSink { store, run: id };
     let options = crate::analyse::Options::default();
     let surroundings = &prepared.surroundings;
