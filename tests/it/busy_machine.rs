@@ -112,8 +112,10 @@ fn a_wait_for_the_device_is_a_time_or_nothing() {
         assert_eq!(refused.status.code(), Some(2));
         assert!(errors(&refused).contains(why), "{}", errors(&refused));
     }
-    sandbox
-        .write("s.toml", "settle = \"0\"\ncommand = [\"true\", \"${n}\"]\n[[factor]]\nname = \"n\"\nlevels = [1, 2]\n");
+    sandbox.write(
+        "s.toml",
+        "settle = \"0\"\ncommand = [\"true\", \"${n}\"]\n[[factor]]\nname = \"n\"\nlevels = [1, 2]\n",
+    );
     sandbox.succeed(&["run", "s.toml", "-q", "--rounds", "1"]);
     assert_eq!(sandbox.export("1").experiment["settle_s"], 0.0);
     sandbox.succeed(&["run", "s.toml", "-q", "--rounds", "1", "--settle", "300ms"]);

@@ -22,8 +22,8 @@ pub use args::Args;
 use more::{Extended, More};
 use prepare::Prepared;
 pub(super) use session::of_this_store;
-pub(super) use time_left::TimeLeft;
 use source::Source;
+pub(super) use time_left::TimeLeft;
 
 use crate::cli::Failure;
 use crate::cli::output::Output;
