@@ -5,7 +5,7 @@
 use super::comparison::RowKey;
 use super::options::Options;
 use super::table::Table;
-use crate::record::Run;
+use crate::record::{Run, deciding_metrics};
 
 /// One row: the same job under the same levels of everything that is not compared.
 pub(super) struct Row {
@@ -128,8 +128,13 @@ fn has_values(table: &Table, cells: &[Option<u32>], metric: u32) -> bool {
 fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row]) {
     let named =
         |row: &Row, name: &str| row.metrics.iter().copied().find(|m| run.metrics[*m as usize].name == name);
+    let asked = options.primary.as_deref().or(run.design.primary.as_deref());
+    let is_metric = |name: &str| run.metrics.iter().any(|metric| metric.name == name);
+    let wishes = asked.map(|text| deciding_metrics(text, is_metric)).unwrap_or_default();
+    let for_all = wishes.iter().find(|(section, _)| section.is_none());
     let wished = |row: &Row| {
-        let name = options.primary.as_ref().or(run.design.primary.as_ref())?;
+        let own = wishes.iter().find(|(section, _)| *section == Some(row.key.job.as_str()));
+        let (_, name) = own.or(for_all)?;
         named(row, name).or_else(|| named(row, &counterpart(name)?))
     };
     let any_job = rows.iter().any(|row| !row.key.job.is_empty());
@@ -141,8 +146,10 @@ fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row
     };
     let first = |row: &Row| measured(row).filter(|_| !(row.key.job.is_empty() && any_job));
     let mut choices: Vec<Option<u32>> = rows.iter().map(wished).collect();
-    if choices.iter().all(Option::is_none) {
-        choices = rows.iter().map(|row| bandwidth(run, table, row)).collect();
+    let nothing_fits = choices.iter().all(Option::is_none);
+    // What is wished for one section leaves the others as they are.
+    for (row, choice) in rows.iter().zip(&mut choices).filter(|_| nothing_fits || for_all.is_none()) {
+        *choice = choice.or_else(|| bandwidth(run, table, row));
     }
     if choices.iter().all(Option::is_none) {
         choices = rows.iter().map(first).collect();
@@ -226,6 +233,21 @@ mod tests {
         let options = Options { primary: some("usr_cpu"), ..Options::default() };
         assert_eq!(primaries(&run, &options)[0].1, some("usr_cpu"));
         assert_eq!(primaries(&run, &options)[1].1, None);
+    }
+
+    #[test]
+    fn a_section_may_have_a_deciding_metric_of_its_own() {
+        let metrics = ["write.bw", "write.lat_ns.p99", "usr_cpu"];
+        let of = |job: &str| metrics.iter().map(|name| metric(job, name)).collect::<Vec<_>>();
+        let mut run = with_metrics([of("wal"), of("checkpoint")].concat());
+        let decide = |run: &Run, primary: Option<&str>| {
+            let options = Options { primary: primary.map(str::to_owned), ..Options::default() };
+            primaries(run, &options).into_iter().map(|(_, name)| name.unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(decide(&run, Some("wal:write.lat_ns.p99")), ["write.lat_ns.p99", "write.bw"]);
+        assert_eq!(decide(&run, Some("checkpoint:usr_cpu,write.lat_ns.p99")), ["write.lat_ns.p99", "usr_cpu"]);
+        run.design.primary = Some("wal:usr_cpu,checkpoint:write.lat_ns.p99".to_owned());
+        assert_eq!(decide(&run, None), ["usr_cpu", "write.lat_ns.p99"]);
     }
 
     #[test]

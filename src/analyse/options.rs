@@ -2,7 +2,7 @@
 //!
 //! Enters: command-line wishes. Leaves: the settings an analysis runs with. It must not know how they were typed.
 
-use crate::record::{FailureRule, Run, StopRule};
+use crate::record::{FailureRule, Run, StopRule, deciding_metrics};
 
 /// Wishes; `None` and empty mean what the run's design says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Options {
     pub delta: Option<f64>,
     /// Family-wise error rate.
     pub alpha: Option<f64>,
-    /// Name of the primary metric.
+    /// Name of the primary metric, or `SECTION:METRIC`, several with commas.
     pub primary: Option<String>,
     /// Name of the factor to compare.
     pub compare: Option<String>,
@@ -45,6 +45,14 @@ pub enum OptionsError {
         /// The label asked for.
         asked: String,
         /// The labels there are.
+        known: String,
+    },
+    /// No such section.
+    #[error("no section of the run is called '{asked}'; it has {known}")]
+    Section {
+        /// The name asked for.
+        asked: String,
+        /// The names there are.
         known: String,
     },
     /// No such metric.
@@ -88,14 +96,17 @@ impl Options {
             let known = list(factor.levels.iter().map(String::as_str));
             return Err(OptionsError::Level { factor: factor.name.clone(), asked: asked.clone(), known });
         }
-        let wanted =
-            self.primary.iter().filter(|asked| run.metrics.iter().all(|metric| metric.name != **asked));
-        let listed = self.metrics.iter().filter(|asked| run.metrics.iter().all(|m| !names(asked, &m.name)));
-        if let Some(asked) = wanted.chain(listed).next() {
-            let known = list(run.metrics.iter().map(|metric| metric.name.as_str()));
-            return Err(OptionsError::Metric { asked: asked.clone(), known });
+        if let Some(primary) = &self.primary {
+            check_deciding(primary, run)?;
         }
-        Ok(())
+        let unknown = |asked: &&String| run.metrics.iter().all(|m| !names(asked, &m.name));
+        match self.metrics.iter().find(unknown) {
+            Some(asked) => {
+                let known = list(run.metrics.iter().map(|metric| metric.name.as_str()));
+                Err(OptionsError::Metric { asked: asked.clone(), known })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Index of the compared factor.
@@ -119,6 +130,23 @@ impl Options {
     pub(super) fn wants(&self, metric: &str) -> bool {
         self.metrics.is_empty() || self.metrics.iter().any(|asked| names(asked, metric))
     }
+}
+
+/// Whether each metric that shall decide was measured, and in the section it is asked of.
+fn check_deciding(primary: &str, run: &Run) -> Result<(), OptionsError> {
+    let is_metric = |name: &str| run.metrics.iter().any(|metric| metric.name == name);
+    for (section, asked) in deciding_metrics(primary, is_metric) {
+        let here = || run.metrics.iter().filter(|m| section.is_none_or(|section| m.job == section));
+        if let Some(section) = section.filter(|_| here().next().is_none()) {
+            let known = list(run.metrics.iter().map(|m| m.job.as_str()).filter(|job| !job.is_empty()));
+            return Err(OptionsError::Section { asked: section.to_owned(), known });
+        }
+        if here().all(|metric| metric.name != asked) {
+            let known = list(here().map(|metric| metric.name.as_str()));
+            return Err(OptionsError::Metric { asked: asked.to_owned(), known });
+        }
+    }
+    Ok(())
 }
 
 /// Whether `asked` is `metric` or a part before one of its dots.
@@ -151,6 +179,9 @@ mod tests {
         let level = with(Options { baseline: Some("2".to_owned()), ..Options::default() }).unwrap_err();
         assert_eq!(level.to_string(), "factor 'direct' has no level '2'; it has 0, 1");
         assert!(with(Options { primary: Some("no".to_owned()), ..Options::default() }).is_err());
+        assert_eq!(with(Options { primary: Some("write.bw,write.iops".to_owned()), ..Options::default() }), Ok(()));
+        let section = with(Options { primary: Some("wal:write.bw".to_owned()), ..Options::default() });
+        assert!(section.unwrap_err().to_string().starts_with("no section of the run is called 'wal'"));
         assert!(with(Options { metrics: vec!["write".to_owned()], ..Options::default() }).is_ok());
         assert!(with(Options { metrics: vec!["wri".to_owned()], ..Options::default() }).is_err());
         assert!(with(Options { delta: Some(0.0), ..Options::default() }).is_err());

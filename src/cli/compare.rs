@@ -9,7 +9,7 @@ use super::fail_if::{FailIf, fail_if};
 use super::output::Output;
 use crate::analyse;
 use crate::import::{self, Clusters, Columns, ImportError, Input, Problem, ValueColumn};
-use crate::record::{FailureRule, Metric, StopRule};
+use crate::record::{FailureRule, Metric, StopRule, deciding_metrics};
 use crate::report::{self, Document, Format};
 use crate::units::parse_ratio;
 
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
     alpha: Option<f64>,
     /// The metric that decides
-    #[arg(long, value_name = "METRIC")]
+    #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
     /// What failed trials mean: their numbers are compared, or each is worse than any value [default: compare]
     #[arg(long, value_name = "RULE")]
@@ -114,6 +114,7 @@ impl Failures {
 /// A [`Failure`]: exit code 2 when an input or option is wrong, 1 when files of a directory cannot be read.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.output.check()?;
+    let format = super::report::format_of(args.format, &args.output)?;
     let options = import::Options {
         columns: columns(args)?,
         baseline: args.baseline.clone(),
@@ -149,7 +150,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let analysis = analyse::analyse(&run, &wishes);
     let report_options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &report_options);
-    super::report::write(&document, args.format, &args.output, args.raw_cells)?;
+    super::report::write(&document, format, &args.output, args.raw_cells)?;
     fail_if(args.fail_if, &analysis)
 }
 
@@ -205,7 +206,12 @@ fn failure(error: &ImportError) -> Failure {
 /// A [`Failure`] with exit code 2 that names the nearest.
 pub(super) fn check_primary(primary: Option<&str>, metrics: &[Metric]) -> Result<(), Failure> {
     let mut names: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
-    let Some(primary) = primary.filter(|primary| !names.contains(primary)) else { return Ok(()) };
+    let wishes = primary.map(|text| deciding_metrics(text, |name| names.contains(&name))).unwrap_or_default();
+    let missing = |(section, name): &&(Option<&str>, &str)| {
+        let here = |metric: &Metric| metric.name == *name && section.is_none_or(|section| metric.job == section);
+        !metrics.iter().any(here)
+    };
+    let Some((_, primary)) = wishes.iter().find(missing).copied() else { return Ok(()) };
     names.sort_unstable();
     names.dedup();
     let by_likeness = |name: &&&str| (strsim::jaro_winkler(primary, name) * 1e6) as u64;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::Failure;
 use super::database::Database;
 use super::output::Output;
 use crate::record::{Run, Status};
@@ -12,9 +13,9 @@ use crate::sys::{csv_cell, terminal::Form};
 pub struct Args {
     /// Number of a stored run, or an exported file
     run: String,
-    /// json keeps everything and can be read back; csv has one line a value
-    #[arg(long, default_value = "json", value_parser = ["json", "csv"])]
-    format: String,
+    /// json keeps everything and can be read back; csv has one line a value [default: by the name behind -o, else json]
+    #[arg(long, value_parser = ["json", "csv"])]
+    format: Option<String>,
     /// csv: cells as they are, also those that a spreadsheet would take for a formula
     #[arg(long)]
     raw_cells: bool,
@@ -30,13 +31,28 @@ pub struct Args {
 /// No such run, or an output that cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.output.check()?;
+    let format = format(args)?;
     let run = args.database.load(&args.run)?;
-    match args.format.as_str() {
+    match format {
         "csv" if args.raw_cells => args.output.write(&csv_text(&run, true)?, Form::Raw)?,
         "csv" => args.output.write(&csv_text(&run, false)?, Form::Plain)?,
         _ => args.output.write(&(serde_json::to_string_pretty(&run)? + "\n"), Form::Json)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// As asked for, by the file's ending, else JSON.
+fn format(args: &Args) -> Result<&str, Failure> {
+    if let Some(format) = &args.format {
+        return Ok(format);
+    }
+    let ending = args.output.file.as_ref().and_then(|file| file.extension());
+    match ending.map(|ending| ending.to_string_lossy().into_owned()).as_deref() {
+        None | Some("json") => Ok("json"),
+        Some("csv") => Ok("csv"),
+        Some(other) => Err(Failure::request(format!("no export has the ending .{other}; write .json or .csv"))
+            .hint("--format json or --format csv says it whatever the file is called; `assay report` writes reports")),
+    }
 }
 
 /// One line a value: the levels, the place in the run, the metric, its unit and the number.

@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
     delta: Option<f64>,
     /// The metric that decides [default: the run's own]
-    #[arg(long, value_name = "METRIC")]
+    #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
     /// The factor whose levels are compared [default: the run's own]
     #[arg(long, value_name = "FACTOR")]
@@ -94,6 +94,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 /// A [`Failure`]: exit code 2 when there is no such run or a wish does not fit it, 1 when the file cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.output.check()?;
+    let format = format_of(args.format, &args.output)?;
     let run = args.database.load_for_report(&args.run)?;
     let wishes = analyse::Options {
         delta: args.delta,
@@ -113,7 +114,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let analysis = judge(&run, &wishes, store.as_ref());
     let options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
     let document = Document::build(&run, &analysis, &options);
-    write(&document, args.format, &args.output, args.raw_cells)?;
+    write(&document, format, &args.output, args.raw_cells)?;
     fail_if(args.fail_if, &analysis)
 }
 
@@ -133,15 +134,34 @@ pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>)
     analysis
 }
 
-/// Writes a document in the format asked for: by name, by the file's ending, else text. Colour only on a terminal.
+/// The format asked for: by name, by the file's ending, else text.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: an ending that stands for no format.
+pub(super) fn format_of(format: Option<Format>, output: &Output) -> Result<Format, Failure> {
+    let Some(file) = output.file.as_ref().filter(|_| format.is_none()) else {
+        return Ok(format.unwrap_or(Format::Text));
+    };
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    match (Format::from_file_name(&name), file.extension()) {
+        (Some(format), _) => Ok(format),
+        (None, None) => Ok(Format::Text),
+        (None, Some(ending)) => Err(Failure::request(format!(
+            "{}: no report format has the ending .{}; write .txt, .html, .md, .json, .csv, .lkml or .mmtests",
+            file.display(),
+            ending.to_string_lossy()
+        ))
+        .hint("--format NAME says it whatever the file is called")),
+    }
+}
+
+/// Writes a document. Colour only on a terminal.
 pub(super) fn write(
     document: &Document<'_>,
-    format: Option<Format>,
+    format: Format,
     output: &Output,
     raw_cells: bool,
 ) -> anyhow::Result<()> {
-    let by_name = output.file.as_ref().and_then(|file| Format::from_file_name(&file.to_string_lossy()));
-    let format = format.or(by_name).unwrap_or(Format::Text);
     let colour = output.file.is_none() && terminal::colours();
     let form = match format {
         Format::Json => Form::Json,

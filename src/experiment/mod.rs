@@ -11,6 +11,7 @@ mod guest_settings;
 mod job_text;
 mod recipe_table;
 mod stop_rule;
+mod target_names;
 mod target_settings;
 mod toml_file;
 mod toml_reader;
@@ -26,9 +27,8 @@ pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
 pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};
 pub use recipe_table::RecipeTable;
-pub use target_settings::{
-    DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TARGET_KEYS, TargetSettings, target_key,
-};
+pub use target_names::{TARGET_KEYS, nearest_target_key, target_key};
+pub use target_settings::{DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TargetSettings};
 pub use tool_settings::{ToolSettings, tool_keys};
 pub use written::CommandLine;
 

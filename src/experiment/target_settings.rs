@@ -9,12 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use super::device_spec::Device;
 use super::guest_settings::{GUEST_KEYS, GuestSettings};
+use super::target_names::{target_key, unknown_target_key};
 use crate::units::parse_bytes;
 
 /// The name, in the directory of a device made for a run, under which the job finds the device.
 pub const DEVICE_LINK: &str = "device";
 /// The name, in the same directory, under which the filesystem on it is mounted.
 pub const MOUNT_POINT: &str = "mnt";
+
+/// XFS is made on nothing smaller. Source: mkfs.xfs(8), `--unsupported`.
+const SMALLEST_XFS: u64 = 300 << 20;
 
 /// A filesystem that assay makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -108,40 +112,6 @@ pub struct TargetSettings {
     pub guest: GuestSettings,
 }
 
-/// Keys that are not `sysfs:PATH`.
-pub const TARGET_KEYS: [&str; 15] = [
-    "device",
-    "fs",
-    "mkfs",
-    "mount",
-    "extsize",
-    "state",
-    "fresh",
-    "scheduler",
-    "nr_requests",
-    "read_ahead",
-    "kernel",
-    "cpus",
-    "memory",
-    "kernel_args",
-    "modules",
-];
-
-/// The name under which a key is known, aliases replaced; `None`: no setting of a target.
-#[must_use]
-pub fn target_key(key: &str) -> Option<String> {
-    let known = TARGET_KEYS.iter().find(|known| **known == key).map(|known| (*known).to_owned());
-    known.or_else(|| match key {
-        "read_ahead_kb" => Some("read_ahead".to_owned()),
-        _ => key.strip_prefix("sysfs:").map(|path| match path.strip_prefix("queue/") {
-            Some("scheduler") => "scheduler".to_owned(),
-            Some("nr_requests") => "nr_requests".to_owned(),
-            Some("read_ahead_kb") => "read_ahead".to_owned(),
-            _ => key.to_owned(),
-        }),
-    })
-}
-
 impl TargetSettings {
     /// Sets one key (a name [`target_key`] knows), over what it was; relative paths are below `base`.
     ///
@@ -149,7 +119,7 @@ impl TargetSettings {
     /// A clause that says what would be right.
     pub fn set(&mut self, key: &str, value: &str, base: &Path) -> Result<(), String> {
         let value = value.trim();
-        let named = target_key(key).ok_or_else(|| format!("no setting of a target is called {key}"))?;
+        let named = target_key(key).ok_or_else(|| unknown_target_key(key))?;
         match named.as_str() {
             "device" => self.device = Some(Device::parse(value, base)?),
             "fs" => {
@@ -292,6 +262,19 @@ impl TargetSettings {
         }
     }
 
+    /// mkfs.xfs refuses smaller devices since xfsprogs 5.19, unless it is told that nobody will use them.
+    fn too_small_for_xfs(&self) -> Option<String> {
+        let Some(Device::Made { kind, bytes, .. }) = &self.device else { return None };
+        let unsupported = self.mkfs.iter().any(|word| word == "--unsupported");
+        let kind = kind.name();
+        (*bytes < SMALLEST_XFS && !unsupported).then(|| {
+            format!(
+                "fs=xfs on {kind} of {} MiB: XFS needs 300 MiB at least; write {kind}:300m or more",
+                bytes >> 20
+            )
+        })
+    }
+
     /// What does not fit together.
     #[must_use]
     pub fn contradictions(&self) -> Vec<String> {
@@ -321,6 +304,7 @@ impl TargetSettings {
             Some(_) if self.device.is_none() => {
                 found.push(format!("fs={fs} needs a device: --target loop:1g, or /dev/X with --destroy"));
             }
+            Some(Filesystem::Xfs) => found.extend(self.too_small_for_xfs()),
             Some(_) => {}
         }
         if self.fresh.is_some() && !self.makes() {
@@ -440,6 +424,10 @@ mod tests {
         let said = |pairs: &[(&str, &str)]| of(pairs).unwrap().contradictions().join("; ");
         assert_eq!(said(&[("fs", "xfs"), ("device", "loop:1g"), ("fresh", "run")]), "");
         assert_eq!(said(&[("fs", "tmpfs"), ("device", "loop:1g")]), "", "a level beside xfs");
+        assert!(said(&[("fs", "xfs"), ("device", "loop:299m")]).contains("XFS needs 300 MiB at least"));
+        assert_eq!(said(&[("fs", "xfs"), ("device", "loop:300m")]), "");
+        assert_eq!(said(&[("fs", "xfs"), ("device", "loop:64m"), ("mkfs", "--unsupported")]), "");
+        assert_eq!(said(&[("fs", "ext4"), ("device", "loop:64m")]), "");
         assert!(said(&[("fs", "xfs")]).contains("needs a device"));
         assert!(said(&[("fs", "xfs"), ("device", "/")]).contains("made on a device"));
         assert!(said(&[("mkfs", "-K")]).contains("no fs"));

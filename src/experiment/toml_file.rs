@@ -10,7 +10,7 @@ use toml::de::DeTable;
 use super::described::{Assignment, EngineChoice, Factor, Level, Simulated};
 use super::errors::Mistake;
 use super::recipe_table;
-use super::target_settings::TARGET_KEYS;
+use super::target_names::TARGET_KEYS;
 use super::toml_reader::{Item, Reader};
 use super::tool_settings::tool_keys;
 use super::vary::{name_kernels, plain_level, split_namespace};

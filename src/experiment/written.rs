@@ -3,13 +3,13 @@
 //! Enters: values of an experiment file or the command line. Leaves: one [`Written`], the command line's values over
 //! the file's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::described::{EngineChoice, Factor, Level, Simulated};
 use super::errors::Mistake;
 use super::recipe_table::RecipeTable;
-use super::target_settings::target_key;
+use super::target_names::{target_key, unknown_target_key};
 use super::vary::{parse_vary, plain_level};
 use crate::workload::Place;
 
@@ -177,6 +177,13 @@ impl Written {
         over(&mut self.after, line.after.as_ref(), "--after");
         over(&mut self.rounds, line.rounds.map(u64::from).as_ref(), "--rounds");
         over(&mut self.max_rounds, line.max_rounds.map(u64::from).as_ref(), "--max-rounds");
+        if let (Some(rounds), Some(most)) = (line.rounds, line.max_rounds) {
+            let message = format!(
+                "--rounds {rounds} asks for exactly so many rounds, --max-rounds {most} for as many as the verdict needs up to that; \
+                 leave one out"
+            );
+            mistakes.push(Mistake { place: flag("--rounds"), message });
+        }
         if line.anytime {
             self.anytime = Some(flag("--anytime"));
         }
@@ -194,7 +201,10 @@ impl Written {
         }
         for text in &line.target {
             let place = flag(&format!("--target {text}"));
-            self.target.push(Placed { value: target_pair(text), place });
+            match target_pair(text) {
+                Ok(value) => self.target.push(Placed { value, place }),
+                Err(message) => mistakes.push(Mistake { place, message }),
+            }
         }
         let from_file = self.factors.len();
         for text in &line.vary {
@@ -245,11 +255,22 @@ impl Placed<Factor> {
 }
 
 /// `fs=xfs` as key and value; anything that names no setting in front is the device.
-fn target_pair(text: &str) -> (String, String) {
-    match text.split_once('=') {
-        Some((key, value)) if target_key(key.trim()).is_some() => (key.trim().to_owned(), value.to_owned()),
-        _ => ("device".to_owned(), text.to_owned()),
+///
+/// # Errors
+/// `filesystem=xfs`: a misspelt setting, which would else be a new file of that name.
+fn target_pair(text: &str) -> Result<(String, String), String> {
+    let device = || Ok(("device".to_owned(), text.to_owned()));
+    let Some((key, value)) = text.split_once('=') else { return device() };
+    let key = key.trim();
+    if target_key(key).is_some() {
+        return Ok((key.to_owned(), value.to_owned()));
     }
+    // `loop:1g:block_size=512` and `./a=b` are devices, and so is a file that is there.
+    let is_word = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    if !is_word || Path::new(text).exists() {
+        return device();
+    }
+    Err(format!("{} (a new file of this name is written ./{text})", unknown_target_key(key)))
 }
 
 /// The levels of the file's factor that `given` names by their labels, with what they set, in the order given; `None`

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::{EngineChoice, Experiment, Namespace, TARGET_KEYS, target_key, tool_keys};
+use crate::experiment::{
+    EngineChoice, Experiment, Namespace, TARGET_KEYS, nearest_target_key, target_key, tool_keys,
+};
 use crate::workload::{JobFile, fio_option, fio_option_names, nearest, variables};
 
 /// Settings of target and launch in this version.
@@ -113,7 +115,10 @@ impl Keys {
             let settings = SETTINGS.iter().chain(&TARGET_KEYS);
             known.extend(settings.map(|name| (*name, "a setting")));
         }
-        let near = nearest(key, known.iter().map(|(name, _)| *name), 3);
+        let mut near = nearest(key, known.iter().map(|(name, _)| *name), 3);
+        if near.is_empty() && namespace != Namespace::Job {
+            near.extend(nearest_target_key(key));
+        }
         let described: Vec<String> = near
             .iter()
             .filter_map(|name| known.iter().find(|(known, _)| known == name))

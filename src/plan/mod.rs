@@ -11,12 +11,16 @@ mod chosen;
 mod deciding;
 mod duration;
 mod error;
+mod metric_names;
 mod order;
 mod outlook;
+mod same_levels;
 
 pub use cell::{CellSpec, SimulatedSpec};
 pub use error::PlanError;
+pub use metric_names::MetricNames;
 pub use outlook::{PlannedFile, Writes};
+pub use same_levels::SameLevels;
 
 use std::path::Path;
 
@@ -102,6 +106,18 @@ impl Plan {
             files_known: outlook.files_known,
             fio: outlook.fio,
             tools: outlook.tools,
+        })
+    }
+
+    /// Pairs of cells that differ in one factor alone, with that factor and its two levels.
+    pub(crate) fn neighbours(&self) -> impl Iterator<Item = (usize, [u32; 2], [&CellSpec; 2])> {
+        let pairs = self.cells.iter().enumerate().flat_map(|(at, one)| {
+            self.cells[at + 1..].iter().map(move |other| [one, other])
+        });
+        pairs.filter_map(|[one, other]| {
+            let mut differ = (0..one.levels.len()).filter(|f| one.levels[*f] != other.levels[*f]);
+            let factor = differ.next().filter(|_| differ.next().is_none())?;
+            Some((factor, [one.levels[factor], other.levels[factor]], [one, other]))
         })
     }
 

@@ -30,6 +30,7 @@ pub use lead_in::LeadIn;
 pub use metric::{Direction, Metric, Sample};
 // Part of a metric's definition, so that those who make samples need no other layer.
 pub use crate::units::{Better, Unit};
+pub use crate::workload::deciding_metrics;
 pub use tool_output::{ToolOutputError, ToolTrial};
 pub use trial::{Outcome, Series, Status, Trial};
 pub use xfs_io::{XfsIoTransfer, is_xfs_io_line, outcomes_from_xfs_io, xfs_io_outcome, xfs_io_transfers};

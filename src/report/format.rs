@@ -57,6 +57,8 @@ impl Format {
             "json" => Some(Format::Json),
             "csv" => Some(Format::Csv),
             "html" | "htm" => Some(Format::Html),
+            "lkml" => Some(Format::Lkml),
+            "mmtests" => Some(Format::Mmtests),
             _ => None,
         }
     }

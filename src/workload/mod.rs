@@ -5,6 +5,7 @@
 //! touches no file but those an `include` names.
 
 mod content;
+mod deciding_metric;
 mod draft;
 mod errors;
 mod fio_effects;
@@ -26,6 +27,7 @@ mod values;
 pub mod variables;
 
 pub use content::{BufferFill, BufferMemory, PatternPart, Redundancy, Verify, VerifyMethod};
+pub use deciding_metric::deciding_metrics;
 pub use errors::{Place, Problem, ProblemKind, WorkloadErrors, list_shortly, shortened};
 pub use fio_effects::{Elsewhere, FioEffects, FioRefusal};
 pub use fio_engines::FioEngine;

@@ -53,6 +53,7 @@ mod process_tree;
 mod published;
 mod published_job;
 mod recipes;
+mod refused_early;
 mod report_program;
 mod resume;
 mod sandbox;

@@ -145,7 +145,8 @@ fn what_mkfs_or_the_kernel_refuses_is_said_once_in_their_words() {
     // An option that is known, with a value that only the device shows to be wrong.
     refuse(&["--vary", "mount=default,dax"], "dax");
     refuse(&["--vary", "nr_requests=128,no"], "nr_requests");
-    refuse(&["--vary", "scheduler=none,noop"], "it takes none");
+    // Before anything is made, where another queue shows which schedulers there are.
+    refused(&sandbox, 2, &[&on_loop[..], &["--vary", "scheduler=none,noop"]].concat(), "scheduler=noop: this kernel has none");
 }
 
 #[test]

@@ -22,7 +22,8 @@ pub struct Args {
     /// A command instead of a job, behind `--`; `${KEY}` in it is replaced by the level of KEY
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
-    /// Vary KEY over levels, the first being the baseline; several make the full cross
+    /// Vary KEY over levels, the first being the baseline; several make the full cross. A level with a comma stands in double
+    /// quotes, and the whole in single ones: --vary 'mount=default,"noatime,nodiratime"'
     #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…")]
     vary: Vec<String>,
     /// The factor whose levels are compared (default: the first)
@@ -73,8 +74,9 @@ pub struct Args {
     /// Wait up to this long for a quiet machine before the first trial, e.g. 10m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) wait_idle: Option<String>,
-    /// The metric that decides, e.g. write.bw or read.clat_ns.p99
-    #[arg(long, value_name = "METRIC")]
+    /// The metric that decides, e.g. write.bw or read.clat_ns.p99; SECTION:METRIC decides for that section of the job only, and
+    /// several are divided by commas
+    #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
     /// Shell command before each trial (ASSAY_DIRECTORY and the variables are set)
     #[arg(long, value_name = "SHELL")]

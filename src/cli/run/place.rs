@@ -7,7 +7,7 @@ use std::io::Write;
 
 use super::prepare::Prepared;
 use super::source::Source;
-use super::{Args, overwrite};
+use super::{Args, early, overwrite};
 use crate::cli::Failure;
 use crate::cli::recipes::{hanging, missing};
 use crate::experiment::RecipeTable;
@@ -18,8 +18,7 @@ use crate::experiment::RecipeTable;
 /// A [`Failure`] with exit code 2; nothing was touched.
 pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure> {
     let Some(recipe) = source.recipe()? else {
-        let prepared = Prepared::new(args, source, args.experiment(source, &[])?)?;
-        return overwrite::check(&prepared).map(|()| prepared);
+        return checked(args, Prepared::new(args, source, args.experiment(source, &[])?)?);
     };
     let mut prepared = chosen(args, source, &recipe)?;
     let name = source.recipe_name().unwrap_or(&prepared.run.name);
@@ -33,6 +32,14 @@ pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure
     Ok(prepared)
 }
 
+/// What may not be overwritten, and mistakes that can be seen already.
+fn checked(args: &Args, mut prepared: Prepared) -> Result<Prepared, Failure> {
+    early::levels(&mut prepared, args.quiet)?;
+    overwrite::check(&prepared)?;
+    early::machine(&prepared)?;
+    Ok(prepared)
+}
+
 fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared, Failure> {
     let choices: &[Vec<String>] = if args.names_a_target() { &[] } else { &recipe.otherwise };
     let none = Vec::new();
@@ -41,7 +48,7 @@ fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared
         // A mistake in the request is one on every target.
         let experiment = args.experiment(source, target)?;
         let ready = missing(&experiment).and_then(|()| Prepared::new(args, source, experiment));
-        match ready.and_then(|prepared| overwrite::check(&prepared).map(|()| prepared)) {
+        match ready.and_then(|prepared| checked(args, prepared)) {
             Err(failure) => refused.push(failure),
             Ok(mut prepared) => {
                 if !choices.is_empty() {

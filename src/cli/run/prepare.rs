@@ -16,7 +16,7 @@ use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{GuestError, Guests, Local, newest_kernel};
-use crate::plan::{CellSpec, Plan, PlanError, Writes};
+use crate::plan::{CellSpec, MetricNames, Plan, PlanError, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
@@ -109,6 +109,7 @@ impl Prepared {
             trust: args.trust,
         };
         let (plan, work, targets) = planned(&experiment, &given)?;
+        known_metric(&experiment, &plan)?;
         let engines = probe(&plan)?;
         let run = Run {
             version: RECORD_VERSION,
@@ -279,6 +280,18 @@ pub(super) fn take_over(store: &Store, prepared: &Prepared, id: i64, session: &s
     }
     store.set_owner(id, "").map_err(|error| wrong(&error))?;
     Err(gone_on(id))
+}
+
+/// Refuses a deciding metric that no trial will report.
+fn known_metric(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
+    let (Some(primary), Some(names)) = (&experiment.primary, MetricNames::of(experiment, &plan.cells)) else {
+        return Ok(());
+    };
+    names.check(primary).map_err(|reason| {
+        Failure::request(format!("primary {primary}: {reason}")).hint(
+            "`assay metrics JOB.fio` lists what a job reports, `assay metrics RUN` what a run has; SECTION:METRIC is one section's",
+        )
+    })
 }
 
 /// Looked up before it is judged what may be overwritten: what comes later is in the way.

@@ -28,10 +28,10 @@ pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Ana
         store.set_notes(id, &notes).map_err(|error| wrong(&error))?;
     }
     let document = Document::build(run, &analysis, &report::Options::default());
-    write(&document, Some(args.format), &Output::default(), false)?;
+    write(&document, args.format, &Output::default(), false)?;
     if let Some(file) = &args.html {
         let output = Output { file: Some(file.clone()), force: args.force };
-        write(&document, Some(Format::Html), &output, false)?;
+        write(&document, Format::Html, &output, false)?;
         writeln!(crate::sys::terminal::err(), "\nreport with pictures: {}", file.display())?;
     } else if run.state == RunState::Finished && !args.quiet {
         let id = run.id.unwrap_or_default();

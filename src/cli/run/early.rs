@@ -1,0 +1,217 @@
+//! Mistakes that can be seen before the first trial: in the plan, and in what this machine has.
+//!
+//! Enters: a prepared run. Leaves: a failure that says what would be right, or warnings, which are also notes of the run.
+//! Nothing is made and nothing is written. A guest is another machine, and is not looked at.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::prepare::Prepared;
+use crate::cli::Failure;
+use crate::experiment::{Device, DeviceKind, EngineChoice, FileState};
+use crate::host::{Driver, device_under, driver};
+use crate::plan::{CellSpec, SameLevels};
+use crate::units::{Unit, format_number};
+use crate::workload::{Job, JobFile, Workload};
+
+/// Kept back for what a filesystem needs besides the files: at most this, and not more than a share of the filesystem.
+const KEPT_BACK_BYTES: u64 = 16 << 20;
+/// That share, and what is kept back of the files' own size, as a divisor.
+const KEPT_BACK_SHARE: u64 = 50;
+
+/// Levels that compare nothing. Pairs that do so in some rows only are warned of.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 for the first factor with such levels.
+pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure> {
+    let hooks = prepared.surroundings.before.is_some() || prepared.surroundings.after.is_some();
+    let same = SameLevels::of(&prepared.plan, hooks);
+    if let Some(reason) = same.refused.into_iter().next() {
+        return Err(Failure::request(reason)
+            .hint("give the job ioengine=io_uring or ioengine=libaio, or vary something else; --aa compares a level with itself"));
+    }
+    same_kernels(prepared)?;
+    for warning in same.warned {
+        if !quiet {
+            let _ = writeln!(crate::sys::terminal::err(), "warning: {warning}");
+        }
+        prepared.run.notes.push(warning);
+    }
+    Ok(())
+}
+
+/// What this machine does not have: schedulers, and room for the files.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 for the first that is missing.
+pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
+    let here = prepared.plan.cells.iter().filter(|cell| cell.target.guest.kernel.is_none());
+    here.filter_map(|cell| scheduler(cell).or_else(|| room(cell))).next().map_or(Ok(()), Err)
+}
+
+/// Two levels whose kernels have the same bytes, whatever their files are called.
+fn same_kernels(prepared: &Prepared) -> Result<(), Failure> {
+    let plan = &prepared.plan;
+    for (factor, levels, [one, other]) in plan.neighbours().filter(|_| !plan.aa) {
+        let machine = |cell: &CellSpec| {
+            let mut target = cell.target.clone();
+            target.guest.kernel = None;
+            target
+        };
+        let (Some(first), Some(second)) = (&one.target.guest.kernel, &other.target.guest.kernel) else { continue };
+        let alike = machine(one) == machine(other) && one.job_text == other.job_text && one.command == other.command;
+        if alike && one.settings == other.settings && one.engine == other.engine && same_file(first, second) {
+            let factor = &plan.factors[factor];
+            let [one, other] = levels.map(|level| &factor.levels[level as usize]);
+            return Err(Failure::request(format!(
+                "{0}={one} and {0}={other} are the same kernel: {1} and {2} have the same contents",
+                factor.name,
+                first.display(),
+                second.display()
+            ))
+            .hint("name two kernels that differ; --aa compares a level with itself"));
+        }
+    }
+    Ok(())
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    let facts = |path: &Path| path.metadata().ok().filter(std::fs::Metadata::is_file);
+    let (Some(first), Some(second)) = (facts(one), facts(other)) else { return false };
+    if (first.dev(), first.ino()) == (second.dev(), second.ino()) {
+        return true;
+    }
+    first.len() == second.len() && same_contents(one, other).unwrap_or(false)
+}
+
+fn same_contents(one: &Path, other: &Path) -> std::io::Result<bool> {
+    let open = |path: &Path| std::fs::File::open(path).map(std::io::BufReader::new);
+    let (mut one, mut other) = (open(one)?, open(other)?);
+    let (mut left, mut right) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let length = one.read(&mut left)?;
+        if length == 0 {
+            return Ok(true);
+        }
+        other.read_exact(&mut right[..length])?;
+        if left[..length] != right[..length] {
+            return Ok(false);
+        }
+    }
+}
+
+/// A scheduler that the queue does not list and that no module offers.
+fn scheduler(cell: &CellSpec) -> Option<Failure> {
+    let wanted = &cell.target.knobs.iter().find(|knob| knob.path == "queue/scheduler")?.value;
+    let listed = match &cell.target.device {
+        Some(Device::Made { kind, .. }) => listed_for(*kind),
+        Some(Device::Block(path) | Device::Directory(path) | Device::File(path)) => listed_at(path),
+        None => listed_at(&cell.directory),
+    }?;
+    let module = |name: &str| driver(name) != Driver::Missing;
+    if listed.contains(wanted) || module(wanted) || module(&format!("{wanted}-iosched")) {
+        return None;
+    }
+    let near = crate::workload::nearest(wanted, listed.iter().map(String::as_str), 1);
+    let near = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    Some(
+        Failure::request(format!(
+            "scheduler={wanted}: this kernel has {} here and no module of that name{near}",
+            listed.join(", ")
+        ))
+        .hint("cat /sys/block/*/queue/scheduler shows what each device can have"),
+    )
+}
+
+/// What a queue that is there can have.
+fn listed_at(path: &Path) -> Option<Vec<String>> {
+    schedulers(&device_under(existing(path)).ok()?.sys)
+}
+
+/// What queues of that kind can have; devices without requests have none to schedule.
+fn listed_for(kind: DeviceKind) -> Option<Vec<String>> {
+    if !matches!(kind, DeviceKind::Loop | DeviceKind::NullBlk | DeviceKind::ScsiDebug) {
+        return None;
+    }
+    let devices = std::fs::read_dir("/sys/block").ok()?.flatten();
+    let lists = devices.filter_map(|device| schedulers(&device.path()));
+    lists.max_by_key(Vec::len).filter(|list| list.len() > 1)
+}
+
+fn schedulers(sys: &Path) -> Option<Vec<String>> {
+    let text = std::fs::read_to_string(sys.join("queue/scheduler")).ok()?;
+    let names = text.split_whitespace().map(|name| name.trim_matches(['[', ']']).to_owned());
+    Some(names.collect::<Vec<_>>()).filter(|names| !names.is_empty())
+}
+
+/// Files that are laid out or written in full, and do not fit.
+fn room(cell: &CellSpec) -> Option<Failure> {
+    if !matches!(cell.engine, EngineChoice::Native | EngineChoice::Bare | EngineChoice::Fio) {
+        return None;
+    }
+    let files = filled(cell)?;
+    let all: u64 = files.values().sum();
+    let (needed, free, place) = match &cell.target.device {
+        Some(device @ Device::Made { bytes, .. }) if cell.target.fs.is_some() => (all, *bytes, device.to_string()),
+        Some(Device::Made { .. } | Device::Block(_)) => return None,
+        _ if cell.target.fs.is_some() => return None,
+        _ => {
+            let place = existing(&cell.directory);
+            let below = files.iter().filter(|(path, _)| on_same_filesystem(path, place));
+            let missing = |(path, bytes): (&PathBuf, &u64)| {
+                bytes.saturating_sub(path.metadata().map_or(0, |found| found.blocks() * 512))
+            };
+            let needed: u64 = below.map(missing).sum();
+            let found = rustix::fs::statvfs(place).ok()?;
+            let free = found.f_bavail * found.f_frsize;
+            let own = KEPT_BACK_BYTES.min(found.f_blocks * found.f_frsize / KEPT_BACK_SHARE);
+            let free = free.saturating_sub(needed / KEPT_BACK_SHARE + own);
+            (needed, free, place.display().to_string())
+        }
+    };
+    if needed <= free {
+        return None;
+    }
+    let [needed, free] = [needed, free].map(|bytes| format_number(&Unit::Bytes, bytes as f64));
+    Some(
+        Failure::request(format!("{}: the job's files take {needed}, and {place} has room for {free}", cell.label))
+            .hint("lower size= or numjobs=, take a larger device, or name another place with --directory"),
+    )
+}
+
+/// Files that hold all their bytes in the end, each with how many.
+fn filled(cell: &CellSpec) -> Option<BTreeMap<PathBuf, u64>> {
+    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
+    let workload = Workload::resolve(&file).ok()?;
+    let written_before = matches!(cell.target.state, Some(FileState::Overwrite | FileState::Allocate));
+    let all = |job: &Job| {
+        let endless = job.runtime.is_some() || job.time_based || job.io_size.is_some();
+        written_before || job.needs_layout() || (job.pattern.mix.writes() && !endless)
+    };
+    let mut files = BTreeMap::new();
+    for instance in workload.instances(&cell.directory) {
+        if all(&workload.jobs[instance.job]) {
+            for region in instance.files {
+                let bytes = region.file_size().unwrap_or(0);
+                let known = files.entry(region.path).or_insert(0);
+                *known = bytes.max(*known);
+            }
+        }
+    }
+    Some(files)
+}
+
+fn on_same_filesystem(path: &Path, place: &Path) -> bool {
+    let device = |path: &Path| existing(path).metadata().ok().filter(|found| found.is_file() || found.is_dir());
+    match (device(path), device(place)) {
+        (Some(one), Some(other)) => one.dev() == other.dev(),
+        _ => false,
+    }
+}
+
+/// The path, or the nearest directory above it that is there.
+fn existing(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"))
+}

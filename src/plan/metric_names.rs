@@ -1,0 +1,317 @@
+//! The metrics that trials will report, as far as the job tells them beforehand.
+//!
+//! Enters: an experiment and its cells. Leaves: sections with names of metrics, and what is wrong with a `--primary` that is
+//! none of them. What engines and observers report is repeated here in names only; a test of the whole program compares
+//! both. Names that end in `_per_…` are taken to be made from the one in front.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::cell::CellSpec;
+use crate::experiment::{EngineChoice, Experiment};
+use crate::workload::{Job, JobFile, Workload, deciding_metrics, nearest};
+
+/// What getrusage(2) counts of a whole trial.
+const OF_TRIAL: [&str; 6] = ["usr_cpu", "sys_cpu", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
+/// What the kernel counts of a device.
+const OF_DEVICE: [&str; 16] = [
+    "dev.read_ios",
+    "dev.read_merges",
+    "dev.read_bytes",
+    "dev.read_time",
+    "dev.write_ios",
+    "dev.write_merges",
+    "dev.write_bytes",
+    "dev.write_time",
+    "dev.discards",
+    "dev.discard_bytes",
+    "dev.busy",
+    "dev.queue_time",
+    "dev.in_flight",
+    "dev.flushes",
+    "dev.flush_time",
+    "dev.flushes_per_op",
+];
+/// What `--observe extents` adds.
+const OF_EXTENTS: [&str; 7] = [
+    "extents.per_file",
+    "extents.max",
+    "extents.owner_changes",
+    "extents.owner_changes_per_mib",
+    "extents.mean_bytes",
+    "extents.count",
+    "extents.files",
+];
+/// What every section reports besides its directions.
+const OF_SECTION: [&str; 8] =
+    ["runtime", "usr_cpu", "sys_cpu", "ctx", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
+const OF_DIRECTION: [&str; 5] = ["bw", "iops", "total_ios", "io_bytes", "runtime"];
+const OF_LATENCY: [&str; 8] = ["mean", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99"];
+/// Of those the ones that fio has where it keeps no percentiles.
+const WITHOUT_PERCENTILES: usize = 2;
+/// fio's options that change which latencies it reports.
+const LATENCY_OPTIONS: [&str; 8] = [
+    "percentile_list",
+    "lat_percentiles",
+    "clat_percentiles",
+    "slat_percentiles",
+    "disable_lat",
+    "disable_clat",
+    "disable_slat",
+    "gtod_reduce",
+];
+/// Names told where none is near.
+const MOST_NAMES: usize = 12;
+
+/// All metrics that can be foreseen; the section of the whole trial is the empty one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricNames {
+    known: Vec<(String, String)>,
+    /// Percentiles and the like are fio's to choose.
+    any_latency: bool,
+}
+
+impl MetricNames {
+    /// Those of all cells together; `None`: some engine's are known only once it has run.
+    #[must_use]
+    pub fn of(experiment: &Experiment, cells: &[CellSpec]) -> Option<MetricNames> {
+        let mut names = MetricNames::default();
+        for cell in cells {
+            names.add_cell(experiment, cell)?;
+        }
+        names.add("", &OF_TRIAL);
+        names.add("", &OF_DEVICE);
+        if experiment.observe.iter().any(|observer| observer == "extents") {
+            names.add("", &OF_EXTENTS);
+        }
+        Some(names)
+    }
+
+    /// Sections with their metrics, in the order they were found.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.known.iter().map(|(section, name)| (section.as_str(), name.as_str()))
+    }
+
+    /// What is wrong with a wish for the deciding metric: a clause that names what there is.
+    ///
+    /// # Errors
+    /// A section or a metric that no trial will report.
+    pub fn check(&self, primary: &str) -> Result<(), String> {
+        let known = |name: &str| self.known.iter().any(|(_, known)| known == name);
+        deciding_metrics(primary, known).into_iter().try_for_each(|(section, name)| self.one(section, name))
+    }
+
+    fn one(&self, section: Option<&str>, name: &str) -> Result<(), String> {
+        let sections: BTreeSet<&str> =
+            self.iter().map(|(section, _)| section).filter(|section| !section.is_empty()).collect();
+        if let Some(asked) = section.filter(|asked| !sections.contains(asked)) {
+            let all: Vec<&str> = sections.iter().copied().collect();
+            let near = nearest(asked, all.iter().copied(), 1).first().map(|near| format!("; did you mean {near}?"));
+            let advice = near.unwrap_or_else(|| match all.is_empty() {
+                true => "; results have no sections here".to_owned(),
+                false => format!("; there are {}", all.join(", ")),
+            });
+            return Err(format!("no section reports as '{asked}'{advice}"));
+        }
+        let here: Vec<&str> = self
+            .iter()
+            .filter(|(of, _)| section.is_none_or(|section| section == *of))
+            .map(|(_, name)| name)
+            .collect();
+        // In rows of the other direction the same metric of that one decides.
+        let other = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
+        let other = other.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")));
+        let derived = name.rsplit_once("_per_").map(|(stem, _)| stem);
+        let has = |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked));
+        if has(name) || other.as_deref().is_some_and(has) || derived.is_some_and(has) {
+            return Ok(());
+        }
+        let of = section.map(|section| format!(" of section {section}")).unwrap_or_default();
+        Err(format!("no metric '{name}'{of}{}", advice(name, &here)))
+    }
+
+    fn add_cell(&mut self, experiment: &Experiment, cell: &CellSpec) -> Option<()> {
+        match cell.engine {
+            EngineChoice::Native | EngineChoice::Null | EngineChoice::Fio => {
+                let text = cell.job_text.as_deref()?;
+                let file = JobFile::parse(text, &cell.job_origin, Path::new("")).ok()?;
+                let workload = Workload::resolve(&file).ok()?;
+                let fio = cell.engine == EngineChoice::Fio;
+                self.any_latency |= fio && LATENCY_OPTIONS.iter().any(|option| text.contains(option));
+                let instances = workload.instances(Path::new("/"));
+                for instance in &instances {
+                    let job = &workload.jobs[instance.job];
+                    // Under group_reporting the first job of the group gives the name.
+                    let first = instances.iter().find(|first| first.report == instance.report);
+                    let named = first.filter(|_| job.group_reporting).map_or(job, |first| &workload.jobs[first.job]);
+                    if instance.clone == 0 {
+                        self.add_job(&named.name, job, fio);
+                    }
+                }
+            }
+            EngineChoice::Command => {
+                self.add("", &["runtime", "max_rss"]);
+                for pattern in &experiment.metrics {
+                    self.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
+                }
+            }
+            EngineChoice::Simulated => {
+                self.add("", &["runtime", "write.bw", "write.iops", "write.total_ios", "write.io_bytes"]);
+                self.add("", &["write.clat_ns.mean", "write.clat_ns.p50", "write.clat_ns.p99"]);
+            }
+            EngineChoice::Bare | EngineChoice::Dbench | EngineChoice::FsMark | EngineChoice::XfsIo => return None,
+        }
+        Some(())
+    }
+
+    fn add_job(&mut self, section: &str, job: &Job, fio: bool) {
+        let mix = job.pattern.mix;
+        let reads = mix.reads() || (mix.writes() && job.verify.is_some());
+        let used = [("read", reads), ("write", mix.writes()), ("trim", mix.trims())];
+        let used: Vec<&str> = used.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect();
+        for direction in &used {
+            self.add_below(section, direction, &OF_DIRECTION);
+            let asynchronous = job.method.is_asynchronous();
+            self.add_below(section, &format!("{direction}.clat_ns"), &OF_LATENCY);
+            // The native engine counts from the time an I/O was due, fio from the issue, without percentiles.
+            let totals = if fio { &OF_LATENCY[..WITHOUT_PERCENTILES] } else { &OF_LATENCY[..] };
+            if fio || asynchronous || job.rate.is_limited() {
+                self.add_below(section, &format!("{direction}.lat_ns"), totals);
+            }
+            if asynchronous {
+                self.add_below(section, &format!("{direction}.slat_ns"), totals);
+            }
+        }
+        if used.len() > 1 {
+            self.add(section, &["bw", "iops"]);
+        }
+        if job.fsync > 0 || job.fdatasync > 0 || job.sync_file_range.is_some() || job.end_fsync {
+            self.add(section, &["sync.total_ios"]);
+            self.add_below(section, "sync.lat_ns", &OF_LATENCY);
+        }
+        self.add(section, &OF_SECTION);
+        if job.latency_target.is_some() {
+            self.add(section, &["latency_depth"]);
+        }
+    }
+
+    fn add_below(&mut self, section: &str, head: &str, names: &[&str]) {
+        names.iter().for_each(|name| self.add(section, &[&format!("{head}.{name}")]));
+    }
+
+    fn add(&mut self, section: &str, names: &[&str]) {
+        for name in names {
+            if !self.iter().any(|known| known == (section, *name)) {
+                self.known.push((section.to_owned(), (*name).to_owned()));
+            }
+        }
+    }
+}
+
+fn is_latency(name: &str) -> bool {
+    let mut parts = name.splitn(3, '.');
+    let direction = parts.next().is_some_and(|part| ["read", "write", "trim"].contains(&part));
+    let kind = parts.next().is_some_and(|part| ["slat_ns", "clat_ns", "lat_ns"].contains(&part));
+    let figure = parts.next().is_some_and(|part| {
+        part == "mean" || part == "max" || part.strip_prefix('p').is_some_and(|p| p.parse::<f64>().is_ok())
+    });
+    direction && kind && figure
+}
+
+/// What was probably meant: the same name below a direction, the nearest in spelling, or the first few there are.
+fn advice(name: &str, here: &[&str]) -> String {
+    let tail = format!(".{name}");
+    let mut near: Vec<&str> = here.iter().copied().filter(|known| known.ends_with(&tail)).collect();
+    near.dedup();
+    near.truncate(3);
+    if near.is_empty() {
+        near = nearest(name, here.iter().copied(), 3);
+    }
+    if near.is_empty() {
+        let likely = |known: &&str| ends_alike(name, known);
+        near = here.iter().copied().filter(likely).take(3).collect();
+    }
+    if !near.is_empty() {
+        return format!("; did you mean {}?", near.join(" or "));
+    }
+    let mut all: Vec<&str> = here.to_vec();
+    all.dedup();
+    let more = if all.len() > MOST_NAMES { format!(" and {} more", all.len() - MOST_NAMES) } else { String::new() };
+    all.truncate(MOST_NAMES);
+    format!("; there are {}{more}", all.join(", "))
+}
+
+/// Whether the last parts agree: `clat.p99` and `write.clat_ns.p99`.
+fn ends_alike(asked: &str, known: &str) -> bool {
+    let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
+    let stem = asked.split('.').find(|part| part.len() > 2 && !["read", "write", "trim"].contains(part));
+    last(asked) == last(known) && stem.is_none_or(|stem| known.contains(stem.trim_end_matches("_ns")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::CommandLine;
+    use crate::plan::Plan;
+
+    const JOB: &str = "[global]\nsize=1m\n[wal]\nrw=write\nfsync=1\nrate=1m\n[scan]\nrw=randread\nioengine=io_uring\n";
+
+    fn names(job: &str, engine: &str) -> Option<MetricNames> {
+        let line = CommandLine { aa: true, engine: Some(engine.to_owned()), ..CommandLine::default() };
+        let experiment = Experiment::from_job(job, "j.fio", Path::new("/"), &line).unwrap();
+        let plan = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap();
+        MetricNames::of(&experiment, &plan.cells)
+    }
+
+    #[test]
+    fn a_job_says_what_it_will_report() {
+        let native = names(JOB, "native").unwrap();
+        for good in [
+            "write.bw",
+            "wal:write.lat_ns.p99",
+            "wal:sync.lat_ns.p99.9",
+            "scan:read.slat_ns.mean",
+            "wal:write.bw,scan:read.clat_ns.p50",
+            "scan:write.bw",
+            "dev.flushes_per_op",
+            "write.total_ios_per_s",
+            "usr_cpu",
+        ] {
+            assert_eq!(native.check(good), Ok(()), "{good}");
+        }
+        for (wrong, words) in [
+            ("write.bww", "no metric 'write.bww'; did you mean write.bw?"),
+            ("bw", "did you mean write.bw or read.bw?"),
+            ("p99.9", "did you mean "),
+            ("write.clat.p99", "did you mean write.clat_ns.p99"),
+            ("trim.bw", "no metric 'trim.bw'; did you mean "),
+            ("wall:write.bw", "no section reports as 'wall'; did you mean wal?"),
+            ("disk:write.bw", "no section reports as 'disk'; there are scan, wal"),
+            ("scan:sync.lat_ns.mean", "no metric 'sync.lat_ns.mean' of section scan"),
+            ("throughput", "there are write.bw, write.iops"),
+        ] {
+            let said = native.check(wrong).unwrap_err();
+            assert!(said.contains(words), "{wrong}: {said}");
+        }
+    }
+
+    #[test]
+    fn fios_percentiles_are_of_the_completion_unless_asked() {
+        let job = "[w]\nsize=1m\nrw=write\n";
+        let fio = names(job, "fio").unwrap();
+        assert_eq!(fio.check("write.clat_ns.p99"), Ok(()));
+        assert!(fio.check("write.lat_ns.p99").is_err() && fio.check("write.lat_ns.mean").is_ok());
+        let asked = names(&format!("{job}lat_percentiles=1\n"), "fio").unwrap();
+        assert_eq!(asked.check("write.lat_ns.p99.5"), Ok(()));
+        assert!(names(job, "native").unwrap().check("write.lat_ns.mean").is_err(), "psync has no lat");
+        assert_eq!(names(job, "bare"), None);
+    }
+
+    #[test]
+    fn a_group_reports_under_its_first_job() {
+        let job = "[global]\nsize=1m\ngroup_reporting\n[a]\nrw=write\n[b]\nrw=read\n";
+        let names = names(job, "native").unwrap();
+        assert_eq!(names.check("a:read.bw"), Ok(()));
+        assert!(names.check("b:read.bw").unwrap_err().contains("no section reports as 'b'"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Levels that are the same trial: an `iodepth` that a synchronous method ignores.
+//!
+//! Enters: a plan. Leaves: sentences. A factor with such levels everywhere is a mistake; where another factor makes a difference
+//! of it, only some rows compare nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{CellSpec, Plan};
+use crate::experiment::EngineChoice;
+use crate::workload::{IoMethod, JobFile, Workload};
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SameLevels {
+    /// Levels that never differ.
+    pub refused: Vec<String>,
+    /// Levels that differ in some rows only.
+    pub warned: Vec<String>,
+}
+
+impl SameLevels {
+    /// Looks at each pair of levels of each factor. Hooks see the levels, and may make a difference of them.
+    #[must_use]
+    pub fn of(plan: &Plan, has_hooks: bool) -> SameLevels {
+        let mut found = SameLevels::default();
+        if plan.aa || has_hooks {
+            return found;
+        }
+        // (factor, levels) → rows, those that are the same, and the first reason.
+        let mut pairs: BTreeMap<(usize, [u32; 2]), (u32, u32, String)> = BTreeMap::new();
+        for (factor, levels, [one, other]) in plan.neighbours() {
+            let pair = pairs.entry((factor, levels)).or_default();
+            pair.0 += 1;
+            if let Some(method) = ignored_depth(one, other) {
+                pair.1 += 1;
+                if pair.2.is_empty() {
+                    method.name().clone_into(&mut pair.2);
+                }
+            }
+        }
+        for ((factor, [one, other]), (rows, same, method)) in pairs {
+            let factor = &plan.factors[factor];
+            let label = |level: u32| &factor.levels[level as usize];
+            let what = format!(
+                "{0}={1} and {0}={2} are the same trial{3}: ioengine={method} has one I/O in flight whatever iodepth says",
+                factor.name,
+                label(one),
+                label(other),
+                if same < rows { " in some rows" } else { "" }
+            );
+            match same {
+                0 => {}
+                _ if same == rows => found.refused.push(what),
+                _ => found.warned.push(what),
+            }
+        }
+        found.refused.truncate(1);
+        found
+    }
+}
+
+/// The method of two cells whose jobs differ only in depths that it ignores.
+fn ignored_depth(one: &CellSpec, other: &CellSpec) -> Option<IoMethod> {
+    let runs_job = matches!(one.engine, EngineChoice::Native | EngineChoice::Fio);
+    let alike = one.engine == other.engine
+        && one.target == other.target
+        && one.directory == other.directory
+        && one.timeout_s == other.timeout_s;
+    if !runs_job || !alike || one.job_text == other.job_text {
+        return None;
+    }
+    let (one, mut other) = (workload(one)?, workload(other)?);
+    if one == other || one.jobs.len() != other.jobs.len() {
+        return None;
+    }
+    let mut method = None;
+    for (known, job) in one.jobs.iter().zip(&mut other.jobs) {
+        if known.method == job.method && !job.method.is_asynchronous() && known.depth != job.depth {
+            job.depth = known.depth;
+            method = method.or(Some(job.method));
+        }
+        job.line = known.line;
+    }
+    method.filter(|_| one == other)
+}
+
+fn workload(cell: &CellSpec) -> Option<Workload> {
+    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
+    Workload::resolve(&file).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{CommandLine, Experiment};
+
+    fn found(job: &str, vary: &[&str]) -> SameLevels {
+        let vary = vary.iter().map(|text| (*text).to_owned()).collect();
+        let line = CommandLine { vary, ..CommandLine::default() };
+        let experiment = Experiment::from_job(job, "j.fio", Path::new("/"), &line).unwrap();
+        SameLevels::of(&Plan::new(&experiment, 1, Path::new("/"), "own").unwrap(), false)
+    }
+
+    const JOB: &str = "[a]\nsize=1m\nrw=write\n";
+
+    #[test]
+    fn a_depth_that_psync_ignores_is_refused() {
+        let same = found(JOB, &["iodepth=1,8,32"]);
+        assert_eq!(
+            same.refused,
+            ["iodepth=1 and iodepth=8 are the same trial: ioengine=psync has one I/O in flight whatever iodepth says"]
+        );
+        assert_eq!(found(&format!("{JOB}ioengine=io_uring\n"), &["iodepth=1,8"]), SameLevels::default());
+        assert_eq!(found(JOB, &["bs=4k,8k"]), SameLevels::default());
+        let mixed = format!("{JOB}[b]\nsize=1m\nioengine=libaio\n");
+        assert_eq!(found(&mixed, &["iodepth=1,8"]), SameLevels::default(), "one section heeds it");
+    }
+
+    #[test]
+    fn rows_that_compare_nothing_are_warned_of() {
+        let same = found(JOB, &["iodepth=1,8", "ioengine=psync,io_uring"]);
+        assert!(same.refused.is_empty(), "{same:?}");
+        assert_eq!(same.warned.len(), 1);
+        assert!(same.warned[0].contains("are the same trial in some rows: ioengine=psync"), "{same:?}");
+    }
+}
