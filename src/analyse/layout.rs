@@ -245,7 +245,10 @@ mod tests {
             primaries(run, &options).into_iter().map(|(_, name)| name.unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(decide(&run, Some("wal:write.lat_ns.p99")), ["write.lat_ns.p99", "write.bw"]);
-        assert_eq!(decide(&run, Some("checkpoint:usr_cpu,write.lat_ns.p99")), ["write.lat_ns.p99", "usr_cpu"]);
+        assert_eq!(
+            decide(&run, Some("checkpoint:usr_cpu,write.lat_ns.p99")),
+            ["write.lat_ns.p99", "usr_cpu"]
+        );
         run.design.primary = Some("wal:usr_cpu,checkpoint:write.lat_ns.p99".to_owned());
         assert_eq!(decide(&run, None), ["usr_cpu", "write.lat_ns.p99"]);
     }

@@ -179,7 +179,10 @@ mod tests {
         let level = with(Options { baseline: Some("2".to_owned()), ..Options::default() }).unwrap_err();
         assert_eq!(level.to_string(), "factor 'direct' has no level '2'; it has 0, 1");
         assert!(with(Options { primary: Some("no".to_owned()), ..Options::default() }).is_err());
-        assert_eq!(with(Options { primary: Some("write.bw,write.iops".to_owned()), ..Options::default() }), Ok(()));
+        assert_eq!(
+            with(Options { primary: Some("write.bw,write.iops".to_owned()), ..Options::default() }),
+            Ok(())
+        );
         let section = with(Options { primary: Some("wal:write.bw".to_owned()), ..Options::default() });
         assert!(section.unwrap_err().to_string().starts_with("no section of the run is called 'wal'"));
         assert!(with(Options { metrics: vec!["write".to_owned()], ..Options::default() }).is_ok());

@@ -83,9 +83,12 @@ mod tests {
 
     #[test]
     fn the_nearest_setting_is_found_also_by_other_names() {
-        for (typed, meant) in
-            [("filesystem", "fs"), ("schedular", "scheduler"), ("Mount", "mount"), ("readahead", "read_ahead")]
-        {
+        for (typed, meant) in [
+            ("filesystem", "fs"),
+            ("schedular", "scheduler"),
+            ("Mount", "mount"),
+            ("readahead", "read_ahead"),
+        ] {
             assert_eq!(nearest_target_key(typed), Some(meant), "{typed}");
         }
         assert_eq!(nearest_target_key("colour_of_the_sky"), None);

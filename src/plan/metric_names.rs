@@ -106,7 +106,8 @@ impl MetricNames {
             self.iter().map(|(section, _)| section).filter(|section| !section.is_empty()).collect();
         if let Some(asked) = section.filter(|asked| !sections.contains(asked)) {
             let all: Vec<&str> = sections.iter().copied().collect();
-            let near = nearest(asked, all.iter().copied(), 1).first().map(|near| format!("; did you mean {near}?"));
+            let near =
+                nearest(asked, all.iter().copied(), 1).first().map(|near| format!("; did you mean {near}?"));
             let advice = near.unwrap_or_else(|| match all.is_empty() {
                 true => "; results have no sections here".to_owned(),
                 false => format!("; there are {}", all.join(", ")),
@@ -143,7 +144,8 @@ impl MetricNames {
                     let job = &workload.jobs[instance.job];
                     // Under group_reporting the first job of the group gives the name.
                     let first = instances.iter().find(|first| first.report == instance.report);
-                    let named = first.filter(|_| job.group_reporting).map_or(job, |first| &workload.jobs[first.job]);
+                    let named =
+                        first.filter(|_| job.group_reporting).map_or(job, |first| &workload.jobs[first.job]);
                     if instance.clone == 0 {
                         self.add_job(&named.name, job, fio);
                     }
@@ -159,7 +161,9 @@ impl MetricNames {
                 self.add("", &["runtime", "write.bw", "write.iops", "write.total_ios", "write.io_bytes"]);
                 self.add("", &["write.clat_ns.mean", "write.clat_ns.p50", "write.clat_ns.p99"]);
             }
-            EngineChoice::Bare | EngineChoice::Dbench | EngineChoice::FsMark | EngineChoice::XfsIo => return None,
+            EngineChoice::Bare | EngineChoice::Dbench | EngineChoice::FsMark | EngineChoice::XfsIo => {
+                return None;
+            }
         }
         Some(())
     }
@@ -236,7 +240,8 @@ fn advice(name: &str, here: &[&str]) -> String {
     }
     let mut all: Vec<&str> = here.to_vec();
     all.dedup();
-    let more = if all.len() > MOST_NAMES { format!(" and {} more", all.len() - MOST_NAMES) } else { String::new() };
+    let more =
+        if all.len() > MOST_NAMES { format!(" and {} more", all.len() - MOST_NAMES) } else { String::new() };
     all.truncate(MOST_NAMES);
     format!("; there are {}{more}", all.join(", "))
 }
@@ -254,7 +259,8 @@ mod tests {
     use crate::experiment::CommandLine;
     use crate::plan::Plan;
 
-    const JOB: &str = "[global]\nsize=1m\n[wal]\nrw=write\nfsync=1\nrate=1m\n[scan]\nrw=randread\nioengine=io_uring\n";
+    const JOB: &str =
+        "[global]\nsize=1m\n[wal]\nrw=write\nfsync=1\nrate=1m\n[scan]\nrw=randread\nioengine=io_uring\n";
 
     fn names(job: &str, engine: &str) -> Option<MetricNames> {
         let line = CommandLine { aa: true, engine: Some(engine.to_owned()), ..CommandLine::default() };

@@ -111,9 +111,11 @@ impl Plan {
 
     /// Pairs of cells that differ in one factor alone, with that factor and its two levels.
     pub(crate) fn neighbours(&self) -> impl Iterator<Item = (usize, [u32; 2], [&CellSpec; 2])> {
-        let pairs = self.cells.iter().enumerate().flat_map(|(at, one)| {
-            self.cells[at + 1..].iter().map(move |other| [one, other])
-        });
+        let pairs = self
+            .cells
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| self.cells[at + 1..].iter().map(move |other| [one, other]));
         pairs.filter_map(|[one, other]| {
             let mut differ = (0..one.levels.len()).filter(|f| one.levels[*f] != other.levels[*f]);
             let factor = differ.next().filter(|_| differ.next().is_none())?;

@@ -109,7 +109,9 @@ mod tests {
         let same = found(JOB, &["iodepth=1,8,32"]);
         assert_eq!(
             same.refused,
-            ["iodepth=1 and iodepth=8 are the same trial: ioengine=psync has one I/O in flight whatever iodepth says"]
+            [
+                "iodepth=1 and iodepth=8 are the same trial: ioengine=psync has one I/O in flight whatever iodepth says"
+            ]
         );
         assert_eq!(found(&format!("{JOB}ioengine=io_uring\n"), &["iodepth=1,8"]), SameLevels::default());
         assert_eq!(found(JOB, &["bs=4k,8k"]), SameLevels::default());

@@ -529,7 +529,12 @@ fn a_full_disk_is_named_with_the_bytes_that_are_missing() {
     // Without a runtime the whole size is written in any case, and it is refused before the first trial.
     sandbox.write("job.fio", "[w]\nrw=write\nsize=4m\n");
     let arguments = ["run", "job.fio", "--vary", "bs=4k,8k", "-d", "small", "--plan"];
-    demand(&sandbox, &mut sandbox.assay(&arguments), 2, &["the job's files take 4", "has room for", "hint: lower size="]);
+    demand(
+        &sandbox,
+        &mut sandbox.assay(&arguments),
+        2,
+        &["the job's files take 4", "has room for", "hint: lower size="],
+    );
     sandbox.write("job.fio", "[w]\nrw=write\nsize=4m\nruntime=60\n");
     for engine in ["native", "fio"] {
         if engine == "fio" && !available("fio") {

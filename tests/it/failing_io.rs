@@ -107,7 +107,8 @@ fn filesystems_that_are_full_read_only_or_without_a_feature() {
     let small = ["-t", "tmpfs", "-o", "size=2m,nr_inodes=16", "none"];
     let Some(tmpfs) = Mounted::new(&sandbox, "small", &small) else { return };
     let here = ["-d", "small"];
-    let size = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\n";
+    // Without a runtime all of it would be written in any case, and it would be refused before the first trial.
+    let size = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\nruntime=60\n";
     let words = ["no space for", "small/assay-", "w.0.0", "bytes are missing"];
     Case { job: size, good: "64k", bad: "8m", options: &here, words: &words, ..PLAIN }.fails(&sandbox);
     // Another fills it while the job runs.

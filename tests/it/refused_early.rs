@@ -39,14 +39,19 @@ fn planned(sandbox: &Sandbox, arguments: &[&str]) -> Output {
 fn a_misspelt_setting_of_a_target_is_no_file() {
     let sandbox = bench(JOB);
     let refuse = |target: &str, words: &[&str]| refused(&sandbox, &["job.fio", "--aa", "-t", target], words);
-    refuse("filesystem=xfs", &["no setting of a target is called filesystem; did you mean fs?", "./filesystem=xfs"]);
+    refuse(
+        "filesystem=xfs",
+        &["no setting of a target is called filesystem; did you mean fs?", "./filesystem=xfs"],
+    );
     refuse("schedular=none", &["no setting of a target is called schedular; did you mean scheduler?"]);
     refuse("colour=red", &["no setting of a target is called colour; there are device, fs,"]);
     refused(&sandbox, &["job.fio", "--vary", "filesystem=xfs,ext4"], &["did you mean fs (a setting)?"]);
     for file in ["./a=b", "a=c"] {
         sandbox.write("a=c", "");
-        let said = String::from_utf8_lossy(&planned(&sandbox, &["job.fio", "--aa", "-t", file, "--destroy", file]).stdout)
-            .into_owned();
+        let said = String::from_utf8_lossy(
+            &planned(&sandbox, &["job.fio", "--aa", "-t", file, "--destroy", file]).stdout,
+        )
+        .into_owned();
         assert!(said.contains(file.trim_start_matches("./")), "{said}");
     }
 }
@@ -81,7 +86,8 @@ fn every_reported_metric_was_foreseen() {
         let sandbox = bench(job);
         sandbox.succeed(&["run", "job.fio", "--aa", "--rounds", "1", "-q", "--engine", engine]);
         for metric in sandbox.export("1").metrics {
-            let name = if metric.job.is_empty() { metric.name } else { format!("{}:{}", metric.job, metric.name) };
+            let name =
+                if metric.job.is_empty() { metric.name } else { format!("{}:{}", metric.job, metric.name) };
             planned(&sandbox, &["job.fio", "--aa", "--engine", engine, "--primary", &name]);
         }
     }
@@ -91,14 +97,19 @@ fn every_reported_metric_was_foreseen() {
 fn a_section_may_have_its_own_deciding_metric() {
     let sandbox = bench(TWO);
     let primary = ["--primary", "wal:sync.lat_ns.mean"];
-    sandbox.succeed(&[&["run", "job.fio", "--vary", "bs=4k,8k", "--rounds", "4", "-q"][..], &primary].concat());
+    sandbox
+        .succeed(&[&["run", "job.fio", "--vary", "bs=4k,8k", "--rounds", "4", "-q"][..], &primary].concat());
     let report = sandbox.succeed(&["report", "1"]);
     assert!(report.contains("sync.lat_ns.mean") && report.contains("read.bw"), "{report}");
     let other = sandbox.succeed(&["report", "1", "--primary", "scan:read.iops"]);
     assert!(other.contains("read.iops") && other.contains("write.bw"), "{other}");
     let wrong = sandbox.run(&["report", "1", "--primary", "scann:read.bw"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(errors(&wrong).contains("no section of the run is called 'scann'; it has wal, scan"), "{}", errors(&wrong));
+    assert!(
+        errors(&wrong).contains("no section of the run is called 'scann'; it has wal, scan"),
+        "{}",
+        errors(&wrong)
+    );
 }
 
 #[test]
@@ -118,16 +129,28 @@ fn a_scheduler_that_the_kernel_lacks_is_refused() {
 fn xfs_below_its_smallest_size_is_refused() {
     let sandbox = bench(JOB);
     let target = ["job.fio", "--aa", "-t", "fs=xfs", "-t"];
-    refused(&sandbox, &[&target[..], &["loop:64m"]].concat(), &["loop of 64 MiB: XFS needs 300 MiB at least; write loop:300m"]);
+    refused(
+        &sandbox,
+        &[&target[..], &["loop:64m"]].concat(),
+        &["loop of 64 MiB: XFS needs 300 MiB at least; write loop:300m"],
+    );
 }
 
 #[test]
 fn a_depth_that_the_method_ignores_is_refused_or_warned_of() {
     let sandbox = bench(JOB);
-    let words = ["iodepth=1 and iodepth=8 are the same trial", "ioengine=psync has one I/O in flight", "ioengine=io_uring"];
+    let words = [
+        "iodepth=1 and iodepth=8 are the same trial",
+        "ioengine=psync has one I/O in flight",
+        "ioengine=io_uring",
+    ];
     refused(&sandbox, &["job.fio", "--vary", "iodepth=1,8"], &words);
     let mixed = planned(&sandbox, &["job.fio", "--vary", "iodepth=1,8", "--vary", "ioengine=psync,io_uring"]);
-    assert!(errors(&mixed).contains("warning: iodepth=1 and iodepth=8 are the same trial in some rows"), "{}", errors(&mixed));
+    assert!(
+        errors(&mixed).contains("warning: iodepth=1 and iodepth=8 are the same trial in some rows"),
+        "{}",
+        errors(&mixed)
+    );
 }
 
 #[test]
@@ -138,14 +161,22 @@ fn two_names_of_one_kernel_are_refused() {
     std::os::unix::fs::symlink("vmlinuz-a", sandbox.path().join("vmlinuz-c")).unwrap();
     for other in ["vmlinuz-b", "vmlinuz-c"] {
         let vary = format!("kernel=vmlinuz-a,{other}");
-        refused(&sandbox, &["job.fio", "--vary", &vary], &["are the same kernel: ", "have the same contents", "--aa"]);
+        refused(
+            &sandbox,
+            &["job.fio", "--vary", &vary],
+            &["are the same kernel: ", "have the same contents", "--aa"],
+        );
     }
 }
 
 #[test]
 fn files_larger_than_the_room_are_refused() {
     let sandbox = bench("[w]\nrw=randread\nbs=4k\nsize=4096t\n");
-    refused(&sandbox, &["job.fio", "--vary", "bs=4k,8k"], &["the job's files take", "has room for", "lower size="]);
+    refused(
+        &sandbox,
+        &["job.fio", "--vary", "bs=4k,8k"],
+        &["the job's files take", "has room for", "lower size="],
+    );
     sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=64m\n");
     let target = ["job.fio", "--aa", "-t", "fs=ext4", "-t", "loop:32m"];
     refused(&sandbox, &target, &["the job's files take 64", "loop:32m has room for 32"]);
@@ -163,7 +194,11 @@ fn an_ending_that_is_no_format_is_refused() {
     let sandbox = bench(JOB);
     sandbox.write("s.toml", "job_text = \"[w]\\nsize=1m\\n\"\nengine = \"simulated\"\n[stop]\nrounds = 4\n");
     sandbox.succeed(&["run", "s.toml", "--aa", "-q"]);
-    for arguments in [&["report", "1", "-o", "r.pdf"][..], &["compare", "1", "1", "-o", "r.xlsx"], &["export", "1", "-o", "r.xml"]] {
+    for arguments in [
+        &["report", "1", "-o", "r.pdf"][..],
+        &["compare", "1", "1", "-o", "r.xlsx"],
+        &["export", "1", "-o", "r.xml"],
+    ] {
         let output = sandbox.run(arguments);
         let said = errors(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}\n{said}");
@@ -183,12 +218,13 @@ fn a_level_with_a_comma_survives_the_shell() {
     let help = sandbox.succeed(&["run", "--help"]);
     let form = r#"'mount=default,"noatime,nodiratime"'"#;
     assert!(help.replace("\n          ", " ").contains(form), "{help}");
-    for (form, other) in [(form, "mount=noatime,nodiratime"), (r"'mount=default,noatime\,nodiratime'", "mount=noatime,nodiratime")] {
-        let line = format!(
-            "{} run job.fio -t tmpfs:1m --vary {form} --plan 2>&1",
-            env!("CARGO_BIN_EXE_assay")
-        )
-        .replace("-t tmpfs:1m", "-t fs=tmpfs");
+    for (form, other) in [
+        (form, "mount=noatime,nodiratime"),
+        (r"'mount=default,noatime\,nodiratime'", "mount=noatime,nodiratime"),
+    ] {
+        let line =
+            format!("{} run job.fio -t tmpfs:1m --vary {form} --plan 2>&1", env!("CARGO_BIN_EXE_assay"))
+                .replace("-t tmpfs:1m", "-t fs=tmpfs");
         let output = sandbox.command("sh").args(["-c", &line]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let needs_root = said.contains("needs root");

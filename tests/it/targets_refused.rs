@@ -146,7 +146,12 @@ fn what_mkfs_or_the_kernel_refuses_is_said_once_in_their_words() {
     refuse(&["--vary", "mount=default,dax"], "dax");
     refuse(&["--vary", "nr_requests=128,no"], "nr_requests");
     // Before anything is made, where another queue shows which schedulers there are.
-    refused(&sandbox, 2, &[&on_loop[..], &["--vary", "scheduler=none,noop"]].concat(), "scheduler=noop: this kernel has none");
+    refused(
+        &sandbox,
+        2,
+        &[&on_loop[..], &["--vary", "scheduler=none,noop"]].concat(),
+        "scheduler=noop: this kernel has none",
+    );
 }
 
 #[test]

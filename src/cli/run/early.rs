@@ -48,7 +48,9 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
 /// A [`Failure`] with exit code 2 for the first that is missing.
 pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
     let here = prepared.plan.cells.iter().filter(|cell| cell.target.guest.kernel.is_none());
-    here.filter_map(|cell| scheduler(cell).or_else(|| room(cell))).next().map_or(Ok(()), Err)
+    // A hook may mount something, or make room.
+    let hook = prepared.surroundings.before.is_some();
+    here.filter_map(|cell| scheduler(cell).or_else(|| room(cell).filter(|_| !hook))).next().map_or(Ok(()), Err)
 }
 
 /// Two levels whose kernels have the same bytes, whatever their files are called.
@@ -60,8 +62,11 @@ fn same_kernels(prepared: &Prepared) -> Result<(), Failure> {
             target.guest.kernel = None;
             target
         };
-        let (Some(first), Some(second)) = (&one.target.guest.kernel, &other.target.guest.kernel) else { continue };
-        let alike = machine(one) == machine(other) && one.job_text == other.job_text && one.command == other.command;
+        let (Some(first), Some(second)) = (&one.target.guest.kernel, &other.target.guest.kernel) else {
+            continue;
+        };
+        let alike =
+            machine(one) == machine(other) && one.job_text == other.job_text && one.command == other.command;
         if alike && one.settings == other.settings && one.engine == other.engine && same_file(first, second) {
             let factor = &plan.factors[factor];
             let [one, other] = levels.map(|level| &factor.levels[level as usize]);
@@ -154,7 +159,9 @@ fn room(cell: &CellSpec) -> Option<Failure> {
     let files = filled(cell)?;
     let all: u64 = files.values().sum();
     let (needed, free, place) = match &cell.target.device {
-        Some(device @ Device::Made { bytes, .. }) if cell.target.fs.is_some() => (all, *bytes, device.to_string()),
+        Some(device @ Device::Made { bytes, .. }) if cell.target.fs.is_some() => {
+            (all, *bytes, device.to_string())
+        }
         Some(Device::Made { .. } | Device::Block(_)) => return None,
         _ if cell.target.fs.is_some() => return None,
         _ => {
@@ -164,7 +171,8 @@ fn room(cell: &CellSpec) -> Option<Failure> {
                 bytes.saturating_sub(path.metadata().map_or(0, |found| found.blocks() * 512))
             };
             let needed: u64 = below.map(missing).sum();
-            let found = rustix::fs::statvfs(place).ok()?;
+            // ramfs and the like know no limit.
+            let found = rustix::fs::statvfs(place).ok().filter(|found| found.f_blocks > 0)?;
             let free = found.f_bavail * found.f_frsize;
             let own = KEPT_BACK_BYTES.min(found.f_blocks * found.f_frsize / KEPT_BACK_SHARE);
             let free = free.saturating_sub(needed / KEPT_BACK_SHARE + own);
@@ -176,8 +184,11 @@ fn room(cell: &CellSpec) -> Option<Failure> {
     }
     let [needed, free] = [needed, free].map(|bytes| format_number(&Unit::Bytes, bytes as f64));
     Some(
-        Failure::request(format!("{}: the job's files take {needed}, and {place} has room for {free}", cell.label))
-            .hint("lower size= or numjobs=, take a larger device, or name another place with --directory"),
+        Failure::request(format!(
+            "{}: the job's files take {needed}, and {place} has room for {free}",
+            cell.label
+        ))
+        .hint("lower size= or numjobs=, take a larger device, or name another place with --directory"),
     )
 }
 
@@ -204,7 +215,8 @@ fn filled(cell: &CellSpec) -> Option<BTreeMap<PathBuf, u64>> {
 }
 
 fn on_same_filesystem(path: &Path, place: &Path) -> bool {
-    let device = |path: &Path| existing(path).metadata().ok().filter(|found| found.is_file() || found.is_dir());
+    let device =
+        |path: &Path| existing(path).metadata().ok().filter(|found| found.is_file() || found.is_dir());
     match (device(path), device(place)) {
         (Some(one), Some(other)) => one.dev() == other.dev(),
         _ => false,
