@@ -25,7 +25,7 @@ use crate::units::parse_ratio;
   assay compare t.csv --arm kernel --value s --cluster boot   boots are judged, not trials
   assay compare 3 7                                       two stored runs")]
 pub struct Args {
-    /// BASELINE CANDIDATE…: each a file, a directory, a quoted glob, a stored run's number, or label=one of these
+    /// BASELINE CANDIDATE…: each a file, a directory, a quoted glob, a stored run's number or name, latest, or label=one of these
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<String>,
     /// The arm the others are compared with [default: the first]
@@ -182,7 +182,8 @@ fn cluster(text: &str) -> Result<Clusters, std::convert::Infallible> {
 /// A stored run's number, or files.
 fn input(spec: &str, database: &Database) -> Result<Input, Failure> {
     let (label, rest) = import::split_label(spec);
-    if import::run_number(rest).is_some() {
+    let is_word = !rest.contains(['/', '*', '?', '[']) && !std::path::Path::new(rest).exists();
+    if import::run_number(rest).is_some() || (is_word && database.has_run(rest)) {
         let label = label.map_or_else(|| format!("run {rest}"), str::to_owned);
         return Ok(Input::Run { label, run: Box::new(database.load(rest)?) });
     }
@@ -208,7 +209,8 @@ pub(super) fn check_primary(primary: Option<&str>, metrics: &[Metric]) -> Result
     let mut names: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
     let wishes = primary.map(|text| deciding_metrics(text, |name| names.contains(&name))).unwrap_or_default();
     let missing = |(section, name): &&(Option<&str>, &str)| {
-        let here = |metric: &Metric| metric.name == *name && section.is_none_or(|section| metric.job == section);
+        let here =
+            |metric: &Metric| metric.name == *name && section.is_none_or(|section| metric.job == section);
         !metrics.iter().any(here)
     };
     let Some((_, primary)) = wishes.iter().find(missing).copied() else { return Ok(()) };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::Failure;
+use super::{Failure, named_run};
 use crate::record::Run;
 use crate::store::{Store, StoreError};
 
@@ -48,7 +48,7 @@ impl Database {
         Store::open_existing(&self.db).map_err(|error| wrong(&error))
     }
 
-    /// The run of that number, or the one in that exported file.
+    /// The run of that number or name, the latest, or the one in that exported file.
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2: no such run, not an export.
@@ -69,15 +69,34 @@ impl Database {
         name: &str,
         load: impl Fn(&Store, i64) -> Result<Run, StoreError>,
     ) -> Result<Run, Failure> {
-        if let Ok(id) = name.parse::<i64>()
-            && !Path::new(name).exists()
-        {
-            return load(&self.read()?, id).map_err(|error| wrong(&error));
+        if !Path::new(name).exists() && (name.parse::<i64>().is_ok() || self.may_be_a_name(name)) {
+            let store = self.read()?;
+            return load(&store, named_run::number(&store, name)?).map_err(|error| wrong(&error));
         }
         crate::import::load_export(Path::new(name)).map_err(|error| {
-            Failure::request(error)
-                .hint("give the number of a stored run (`assay list`) or a file of `assay export`")
+            Failure::request(error).hint(
+                "give the number or name of a stored run (`assay list`), latest, or a file of `assay export`",
+            )
         })
+    }
+
+    /// No file's name: a word, or what a run of the store is called.
+    fn may_be_a_name(&self, name: &str) -> bool {
+        let word = !name.contains(['/', '.']);
+        (word && self.db.exists()) || self.has_run(name)
+    }
+
+    /// Whether the store is there and has a run of that name.
+    pub(super) fn has_run(&self, name: &str) -> bool {
+        self.db.exists() && self.read().is_ok_and(|store| named_run::is_name(&store, name))
+    }
+
+    /// The number of the run that a word means.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: no such run, or several.
+    pub(super) fn number(&self, store: &Store, name: &str) -> Result<i64, Failure> {
+        named_run::number(store, name)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::sys::{csv_cell, terminal::Form};
 /// Options of `assay export`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Number of a stored run, or an exported file
+    /// Number or name of a stored run, `latest`, or an exported file
     run: String,
     /// json keeps everything and can be read back; csv has one line a value [default: by the name behind -o, else json]
     #[arg(long, value_parser = ["json", "csv"])]

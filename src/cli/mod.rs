@@ -10,7 +10,10 @@ pub mod export;
 mod fail_if;
 mod failure;
 pub mod generate;
+pub mod help;
 pub mod list;
+pub mod metrics;
+mod named_run;
 pub mod output;
 mod own_file;
 pub mod progress;
@@ -33,6 +36,7 @@ pub use failure::Failure;
 #[command(
     name = "assay",
     version,
+    disable_help_subcommand = true,
     about = "An A/B laboratory for the Linux storage path: is this change faster or slower, by how much, is it real, and why",
     after_help = "Examples:\n  assay run randwrite.fio --vary direct=0,1\n  assay run bdev-mix --quick\n  assay compare before/ after/\n  \
                   assay report 7 --format html -o report.html\n\n\
@@ -57,17 +61,21 @@ enum Command {
     List(list::Args),
     /// Show one run: design, trials, failures, facts of the host
     Show(show::Args),
+    /// List the metrics of a run, or those that a job will report
+    Metrics(metrics::Args),
     /// Write a run with every trial as JSON or CSV
     Export(export::Args),
     /// Say what makes this machine unfit to measure on, and the command that mends it
     Doctor(doctor::Args),
     /// Remove what a killed run has left behind
     Cleanup(cleanup::Args),
-    /// Reprint the simulation table of docs/METHODOLOGY.md from the shipped code
+    /// Reprint the simulation table of `assay help methodology` from the shipped code
     #[command(hide = true)]
     Simulate(simulate::Args),
     /// Write the man page or shell completions
     Generate(generate::Args),
+    /// Explain a subcommand or a topic: jobs, targets, methodology …
+    Help(help::Args),
     /// Execute one trial: a request on standard input, a reply on standard output
     #[command(hide = true)]
     Agent,
@@ -101,11 +109,13 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Report(args) => report::run(&args),
         Command::List(args) => list::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Cleanup(args) => cleanup::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Help(args) => help::run(&args),
         Command::Agent => {
             crate::launch::serve().map(|()| ExitCode::SUCCESS).map_err(|error| Failure::tool(error).into())
         }

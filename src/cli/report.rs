@@ -38,7 +38,7 @@ const SAME_HOST: [&str; 10] = [
   assay report 7 --format lkml --hide-below 5    tables for a mailing list
   assay report run.json --format markdown        a run that `assay export` wrote")]
 pub struct Args {
-    /// Number of a stored run, or an exported file
+    /// Number or name of a stored run, `latest`, or an exported file
     #[arg(value_name = "RUN|FILE")]
     run: String,
     /// text, lkml, mmtests, markdown, html, json or csv [default: by the name behind -o, else text]

@@ -11,7 +11,7 @@ use crate::units::{format_number, pretty_duration};
 /// Options of `assay show`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Number of a stored run, or an exported file
+    /// Number or name of a stored run, `latest`, or an exported file
     run: String,
     /// Every value of every trial
     #[arg(long)]

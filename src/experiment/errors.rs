@@ -36,7 +36,7 @@ impl ExperimentErrors {
         if mistakes.is_empty() {
             return Ok(());
         }
-        let hint = "docs/jobs.md describes experiment files; `assay run --help` the flags".to_owned();
+        let hint = "`assay help jobs` describes experiment files, `assay run --help` the flags".to_owned();
         Err(ExperimentErrors { mistakes, hint })
     }
 }

@@ -91,10 +91,16 @@ pub(super) fn resolve(experiment: &Experiment, base: &Path, own: &str) -> Result
     // A level that cannot be is skipped beside others; where nothing else is left it is a mistake.
     let impossible: Vec<String> = cells.iter().filter_map(|cell| cell.target.impossible()).collect();
     if let Some(reason) = impossible.first().filter(|_| impossible.len() == cells.len()) {
-        return Err(PlanError { problems: vec![reason.clone()], hint: "docs/targets.md".to_owned() });
+        return Err(PlanError {
+            problems: vec![reason.clone()],
+            hint: "`assay help targets` says what fits together".to_owned(),
+        });
     }
     match shared_devices(&cells) {
-        Some(problem) => Err(PlanError { problems: vec![problem], hint: "docs/targets.md".to_owned() }),
+        Some(problem) => Err(PlanError {
+            problems: vec![problem],
+            hint: "`assay help targets` says what fits together".to_owned(),
+        }),
         None => Ok(cells),
     }
 }
@@ -133,7 +139,7 @@ fn bind_all(
     if problems.is_empty() {
         return Ok(bound);
     }
-    Err(PlanError { problems, hint: "docs/jobs.md lists what can be varied".to_owned() })
+    Err(PlanError { problems, hint: "`assay help jobs` lists what can be varied".to_owned() })
 }
 
 /// Level indices of every factor for every cell; under `--aa` the baseline twice.
@@ -386,7 +392,7 @@ impl Problems {
             1 => format!("{message} (with {})", cells[0]),
             more => format!("{message} (with {} and {} more)", cells[0], more - 1),
         };
-        let hint = self.hint.unwrap_or_else(|| "docs/jobs.md lists what can be varied".to_owned());
+        let hint = self.hint.unwrap_or_else(|| "`assay help jobs` lists what can be varied".to_owned());
         Err(PlanError { problems: self.found.into_iter().map(said).collect(), hint })
     }
 }

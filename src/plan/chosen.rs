@@ -9,9 +9,9 @@ use super::bind::Bound;
 use crate::experiment::{EngineChoice, Experiment, TargetSettings, ToolSettings};
 use crate::workload::JobFile;
 
-const TARGET_HINT: &str = "docs/targets.md lists what can be made and how it is written";
+const TARGET_HINT: &str = "`assay help targets` lists what can be made and how it is written";
 
-pub(super) const TOOL_HINT: &str = "docs/tools.md lists the settings of dbench, fs_mark and xfs_io";
+pub(super) const TOOL_HINT: &str = "`assay help tools` lists the settings of dbench, fs_mark and xfs_io";
 
 /// The experiment's own values, with those of levels over them.
 pub(super) struct Chosen {

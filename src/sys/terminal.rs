@@ -125,6 +125,16 @@ pub fn err() -> Edge<std::io::Stderr> {
     Edge { stream: std::io::stderr(), form: Form::Plain }
 }
 
+/// Columns of the terminal on standard output; 80 where there is none, and at most 100, which can still be read.
+#[must_use]
+pub fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    match size.map(|size| usize::from(size.ws_col)) {
+        Ok(columns) if columns > 0 => columns.clamp(40, 100),
+        _ => 80,
+    }
+}
+
 /// Whether colours reach a reader on standard output: a terminal or a wish (NO_COLOR, CLICOLOR_FORCE).
 #[must_use]
 pub fn colours() -> bool {

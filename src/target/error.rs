@@ -82,7 +82,7 @@ impl TargetError {
             reason,
             command: String::new(),
             output: String::new(),
-            hint: "docs/targets.md says where the kernel documents what each setting takes".to_owned(),
+            hint: "`assay help targets` says where the kernel documents what each setting takes".to_owned(),
         }
     }
 

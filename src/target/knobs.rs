@@ -33,12 +33,12 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
     if path.exists() {
         return Err(TargetError::unavailable(
             format!("{} is no setting of the kernel", path.display()),
-            "a setting is a file below /sys or /proc/sys; docs/targets.md",
+            "a setting is a file below /sys or /proc/sys; `assay help targets`",
         ));
     }
     Err(TargetError::unavailable(
         format!("there is no {}", path.display()),
-        "ls /sys/block/*/queue/ shows what can be set; docs/targets.md",
+        "ls /sys/block/*/queue/ shows what can be set; `assay help targets`",
     ))
 }
 

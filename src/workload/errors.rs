@@ -82,9 +82,9 @@ impl WorkloadErrors {
         } else if only(ProblemKind::UnsetVariable) {
             "give it with --vary NAME=VALUE,VALUE or in the environment"
         } else if self.problems.iter().any(|problem| problem.kind == ProblemKind::UnknownOption) {
-            "`fio --cmdhelp` lists the options; docs/jobs.md those of the native engine"
+            "`fio --cmdhelp` lists the options, `assay help jobs` those of the native engine"
         } else {
-            "docs/jobs.md describes job files"
+            "`assay help jobs` describes job files"
         }
     }
 }

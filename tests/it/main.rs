@@ -30,6 +30,7 @@ mod failing_arm;
 mod failing_case;
 mod failing_io;
 mod file_life;
+mod finding_out;
 mod fixtures;
 mod golden;
 mod guests;

@@ -10,8 +10,24 @@ use crate::cli::fail_if::FailIf;
 use crate::experiment::{CommandLine, EngineChoice, Experiment, ExperimentErrors, target_key, tool_keys};
 use crate::report::Format;
 
+const EXAMPLES: &str = "Examples:
+  assay run randwrite.fio --vary direct=0,1                     one thing varied: a verdict
+  assay run job.fio -t loop:1g --vary fs=xfs,ext4               two filesystems, made anew for each trial
+  assay run job.fio --vary kernel=a.deb,b.deb -t virtio_blk:1g  two kernels, booted in a virtual machine
+  assay run --vary n=1,8 --metric 'tps=tps = ([0-9.]+):/s' -- pgbench -c '${n}' -T 10
+
+Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the other):
+  a ${KEY} in the job, the command or a hook
+  an option of fio, set in every section: bs, iodepth, rw, ioengine, numjobs …
+  a setting of dbench, fs_mark or xfs_io: clients, threads … (assay help tools)
+  a setting: directory, engine, device, fs, mkfs, mount, extsize, state, fresh, scheduler, nr_requests, read_ahead,
+  sysfs:queue/NAME; of a guest kernel, cpus, memory, kernel_args, modules (assay help targets, assay help kernels)
+
+Metrics for --primary: `assay metrics JOB.fio` lists what a job reports, `assay metrics RUN` what a run has.";
+
 /// What `assay run` understands.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// A fio job file, an experiment file (.toml), or a recipe: `assay recipes` lists them
     #[arg(value_name = "JOB|EXPERIMENT|RECIPE")]
@@ -96,16 +112,16 @@ pub struct Args {
     /// Only say what would be run, written, erased, and how long it can take
     #[arg(long)]
     pub(super) plan: bool,
-    /// Go on with a run that was stopped or killed
+    /// Go on with a run that was stopped or killed: its number, its name, or latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
         "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "aa", "plan",
         "seed", "quick"])]
-    pub(super) resume: Option<i64>,
+    pub(super) resume: Option<String>,
     /// N more rounds of a finished run that was made with --anytime
     #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory",
         "target", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
         "metric", "observe", "aa", "plan", "seed", "quick", "resume"])]
-    pub(super) more: Vec<i64>,
+    pub(super) more: Vec<String>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,

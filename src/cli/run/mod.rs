@@ -37,9 +37,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_html(args)?;
     arguments_can_be_kept()?;
     busy::patience(args)?;
-    let more = More::asked(args)?;
-    if let Some(id) = args.resume.or(more.map(|more| more.run)) {
+    if args.resume.is_some() || !args.more.is_empty() {
         let mut store = args.database.open_existing()?;
+        let more = More::asked(args, &store)?;
+        let id = match (more, &args.resume) {
+            (Some(more), _) => more.run,
+            (None, name) => args.database.number(&store, name.as_deref().unwrap_or_default())?,
+        };
         let mut prepared = Prepared::again(args, &store, id)?;
         let ours = trust::is_ours(&store, &prepared.run)?;
         if let Some(more) = more {
@@ -71,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let part = source.recipe_name().filter(|_| several);
         let prepared = place::prepared(args, &source);
         let prepared = prepared.map_err(|failure| match part {
-            Some(part) if failure.hint_text().is_none_or(|hint| hint.contains("docs/")) => {
+            Some(part) if failure.hint_text().is_none_or(|hint| hint.contains("`assay help ")) => {
                 failure.of(part).hint(format!(
                     "`assay run {part}` is one of the recipe's runs by itself, with settings of its own"
                 ))

@@ -1,6 +1,6 @@
 //! `assay run --more N RUN`: rounds added to a finished run whose interval holds at any number of looks.
 //!
-//! Enters: the two numbers, the stored run. Leaves: a prepared run that ends N rounds later than it did, and the same in
+//! Enters: how many rounds, the stored run. Leaves: a prepared run that ends N rounds later than it did, and the same in
 //! the store, sealed anew where its seal was right. How it goes on is the way of `--resume`.
 
 use super::Args;
@@ -34,15 +34,15 @@ impl More {
     /// From the command line; `None`: not asked for.
     ///
     /// # Errors
-    /// A [`Failure`] with exit code 2: no such number of rounds.
-    pub(super) fn asked(args: &Args) -> Result<Option<More>, Failure> {
-        let [rounds, run] = args.more[..] else { return Ok(None) };
-        let possible = u32::try_from(rounds).ok().filter(|rounds| (1..=MOST_ROUNDS).contains(rounds));
+    /// A [`Failure`] with exit code 2: no such number of rounds, no such run.
+    pub(super) fn asked(args: &Args, store: &Store) -> Result<Option<More>, Failure> {
+        let [rounds, run] = &args.more[..] else { return Ok(None) };
+        let possible = rounds.parse::<u32>().ok().filter(|rounds| (1..=MOST_ROUNDS).contains(rounds));
         let rounds = possible.ok_or_else(|| {
             Failure::request(format!("--more is {rounds} rounds; write 1 to {MOST_ROUNDS}"))
                 .hint("--more N RUN: first the number of rounds, then that of the run")
         })?;
-        Ok(Some(More { rounds, run }))
+        Ok(Some(More { rounds, run: args.database.number(store, run)? }))
     }
 }
 

@@ -1,0 +1,106 @@
+//! `assay metrics`: the metrics of a run, or those that a job will report.
+//!
+//! Enters: a run, or a job or experiment file. Leaves: a line a metric with its section, unit and good direction, as
+//! `--primary` and `--metrics` take them.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::Failure;
+use super::database::Database;
+use crate::experiment::{CommandLine, Experiment};
+use crate::plan::{MetricNames, Plan};
+use crate::record::{Metric, Sample};
+use crate::units::{Better, Unit};
+
+/// Options of `assay metrics`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  assay metrics latest                    what the newest run has measured
+  assay metrics job.fio                   what a job will report
+  assay metrics job.fio --engine fio      the same through real fio
+  assay run job.fio --vary bs=4k,8k --primary wal:write.lat_ns.p99")]
+pub struct Args {
+    /// Number or name of a stored run, `latest`, an exported file; or a job or experiment file
+    #[arg(value_name = "RUN|JOB")]
+    run: String,
+    /// The engine that would run the job
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// Prints the list.
+///
+/// # Errors
+/// No such run or file, or a job whose metrics only a run shows.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let path = Path::new(&args.run);
+    let is_job = path.is_file() && path.extension().is_none_or(|ending| ending != "json");
+    let metrics = if is_job || args.engine.is_some() {
+        of_job(path, args.engine.as_ref())?
+    } else {
+        args.database.load_for_report(&args.run)?.metrics
+    };
+    let mut out = crate::sys::terminal::out();
+    let wide = |text: fn(&Metric) -> &str, least: usize| {
+        metrics.iter().map(|metric| text(metric).chars().count()).max().unwrap_or(0).max(least)
+    };
+    let (section, name) = (wide(section_of, 7), wide(|metric| &metric.name, 6));
+    let unit = wide(|metric| metric.unit.symbol(), 4);
+    writeln!(out, "{:<section$}  {:<name$}  {:<unit$}  better", "section", "metric", "unit")?;
+    for metric in &metrics {
+        let better = match metric.better {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+        };
+        let line = format!(
+            "{:<section$}  {:<name$}  {:<unit$}  {better}",
+            section_of(metric),
+            metric.name,
+            metric.unit.symbol()
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A dash for what is counted of the whole trial.
+fn section_of(metric: &Metric) -> &str {
+    if metric.job.is_empty() { "-" } else { &metric.job }
+}
+
+/// What the job's trials will report, whatever is varied.
+fn of_job(file: &Path, engine: Option<&String>) -> Result<Vec<Metric>, Failure> {
+    let line = CommandLine { aa: true, engine: engine.cloned(), ..CommandLine::default() };
+    let experiment =
+        Experiment::load(file, &line).map_err(|errors| Failure::request(&errors).hint(&errors.hint))?;
+    let plan = Plan::new(&experiment, 0, Path::new("/"), "metrics")
+        .map_err(|error| Failure::request(&error).hint(&error.hint))?;
+    let names = MetricNames::of(&experiment, &plan.cells).ok_or_else(|| {
+        Failure::request(format!(
+            "the metrics of engine {} are known only from a run",
+            experiment.engine.name()
+        ))
+        .hint("run it with --rounds 1, then `assay metrics latest`")
+    })?;
+    Ok(names.iter().map(|(section, name)| Sample::new(section, name, unit_of(name), 0.0).metric).collect())
+}
+
+/// The unit that a metric of assay's own has.
+fn unit_of(name: &str) -> Unit {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    match last {
+        _ if name.contains("_ns.") => Unit::Nanoseconds,
+        "bw" => Unit::BytesPerSecond,
+        "iops" => Unit::PerSecond,
+        "runtime" | "usr_cpu" | "sys_cpu" | "busy" | "read_time" | "write_time" | "queue_time"
+        | "flush_time" => Unit::Seconds,
+        "owner_changes_per_mib" => Unit::Other("/MiB".to_owned()),
+        "max_rss" => Unit::Bytes,
+        other if other.ends_with("_bytes") => Unit::Bytes,
+        _ => Unit::Count,
+    }
+}

@@ -1,0 +1,57 @@
+//! Which stored run somebody means: by its number, by `latest`, or by the name of its experiment.
+//!
+//! Enters: a store and the word. Leaves: the run's number. A name that several runs have is refused with all of them.
+
+use super::Failure;
+use super::database::wrong;
+use crate::store::{RunSummary, Store};
+use crate::workload::nearest;
+
+/// The run that began last.
+const LATEST: &str = "latest";
+/// Runs listed in a message.
+const MOST_LISTED: usize = 10;
+
+/// The number of the run that `name` means. That it exists is known unless it was given by its number.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: no such run, or several.
+pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
+    if let Ok(id) = name.parse::<i64>() {
+        return Ok(id);
+    }
+    let runs = store.list().map_err(|error| wrong(&error))?;
+    let named: Vec<&RunSummary> = runs.iter().filter(|run| run.name == name).collect();
+    match named[..] {
+        [one] => Ok(one.id),
+        [] if name == LATEST => match runs.iter().map(|run| run.id).max() {
+            Some(id) => Ok(id),
+            None => Err(Failure::request("there is no run in the store yet, so none is the latest")
+                .hint("`assay run` makes one; --db FILE names another store")),
+        },
+        [] => {
+            let near = nearest(name, runs.iter().map(|run| run.name.as_str()), 1);
+            let near = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            Err(Failure::request(format!("no run is called '{name}'{near}")).hint(
+                "`assay list` shows the runs; RUN is a number, a name, latest, or a file of `assay export`",
+            ))
+        }
+        _ => {
+            let listed: Vec<String> =
+                named.iter().rev().take(MOST_LISTED).map(|run| run.id.to_string()).collect();
+            let more = named.len().saturating_sub(MOST_LISTED);
+            let more = if more > 0 { format!(" and {more} older ones") } else { String::new() };
+            Err(Failure::request(format!(
+                "{} runs are called '{name}': {}{more}",
+                named.len(),
+                listed.join(", ")
+            ))
+            .hint("give the number of one of them; `assay list` shows when each began"))
+        }
+    }
+}
+
+/// Whether the store has a run of that name, `latest` being one of any store.
+pub(super) fn is_name(store: &Store, name: &str) -> bool {
+    name == LATEST || store.list().is_ok_and(|runs| runs.iter().any(|run| run.name == name))
+}
