@@ -9,6 +9,7 @@ mod busy;
 mod cgroup;
 mod descendants;
 mod device;
+mod direct_io;
 pub mod doctor;
 
 mod interference;
@@ -33,6 +34,7 @@ pub use descendants::{
     that_hang, unnoticed_death,
 };
 pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
+pub use direct_io::{FALLS_BACK, direct_io_tried};
 pub use interference::{Disturbance, Interference, Limits};
 pub use knob::{is_setting, read_knob, write_knob};
 pub use mark::{MARK_VARIABLE, inherit_run_mark, kill_marked, run_mark};

@@ -1,13 +1,12 @@
 //! Facts of the place that will be written: filesystem, mount, room, direct I/O, and the device and queue below.
 
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statvfs, statx};
+use rustix::fs::statvfs;
 
 use super::device::device_under_in;
+use super::direct_io::direct_io;
 use super::mount::mount_of;
 use super::roots::Roots;
 use crate::record::HostFacts;
@@ -39,7 +38,7 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
         }
         room(&path, &mut facts);
     }
-    facts.set("o_direct", direct_io(&path, meta.is_dir()));
+    facts.set("o_direct", direct_io(&path));
     match device_under_in(roots, &path) {
         Ok(device) => device.add(&mut facts),
         Err(reason) => facts.set("device.none", reason.rsplit(" is on ").next().unwrap_or_default()),
@@ -58,42 +57,6 @@ fn room(path: &Path, facts: &mut HostFacts) {
         let percent = 100.0 * used as f64 / (used + fs.f_bavail) as f64;
         facts.set("now.fs.used_percent", format!("{percent:.1}"));
     }
-}
-
-/// `yes`, with the alignments when the kernel tells them, `no`, or `unknown` with the reason. It is tried, on a file
-/// without a name that is gone when it is closed.
-fn direct_io(path: &Path, is_directory: bool) -> String {
-    let mode = Mode::RUSR | Mode::WUSR;
-    let opened = if is_directory {
-        openat(CWD, path, OFlags::TMPFILE | OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, mode)
-            .map(File::from)
-    } else {
-        // A FIFO would wait for its other end.
-        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        openat(CWD, path, flags, mode).map(File::from)
-    };
-    let opened = match opened {
-        // No files without a name here (or no direct I/O, in the same words): with a name, then.
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) if is_directory => named_direct(path),
-        other => other,
-    };
-    match opened {
-        Ok(file) => match statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
-            Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && stat.stx_dio_offset_align > 0 => {
-                format!("yes (memory {}, offset {})", stat.stx_dio_mem_align, stat.stx_dio_offset_align)
-            }
-            _ => "yes".to_owned(),
-        },
-        Err(rustix::io::Errno::INVAL) => "no".to_owned(),
-        Err(error) => format!("unknown ({})", std::io::Error::from(error)),
-    }
-}
-
-fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
-    let errno =
-        |error: std::io::Error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-    let file = tempfile::NamedTempFile::new_in(directory).map_err(errno)?;
-    openat(CWD, file.path(), OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()).map(File::from)
 }
 
 #[cfg(test)]

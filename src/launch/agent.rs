@@ -102,11 +102,10 @@ fn nothing_yet() -> Reply {
 /// Makes the target once to see that it can be made; what lasts longer than a trial stays for the first one.
 fn rehearse(request: &Request) -> Reply {
     let reply = nothing_yet();
-    let answer = match unhung(&reply, || target::rehearse(&request.target).map_err(not_ready)) {
-        Ok(()) => Answer::Done(Outcome::default()),
-        Err(failed) => failed,
-    };
-    Reply { answer, ..reply }
+    match unhung(&reply, || target::rehearse(&request.target).map_err(not_ready)) {
+        Ok(facts) => Reply { answer: Answer::Done(Outcome::default()), facts, ..reply },
+        Err(answer) => Reply { answer, ..reply },
+    }
 }
 
 /// Does what no time limit is for; but nobody may wait for I/O for ever there either.

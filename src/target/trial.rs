@@ -85,24 +85,27 @@ pub fn engine_ended(ready: &mut Ready) -> Result<(), TargetError> {
     ready.journal.as_mut().map_or(Ok(()), Journal::read_again)
 }
 
-/// Makes what is to be made, sets what is to be set, and puts back what is for a trial alone.
+/// Makes what is to be made, sets what is to be set, and puts back what is for a trial alone. Leaves whether files there are
+/// written past the page cache (the fact `o_direct`).
 ///
 /// # Errors
 /// As [`prepare`], and what could not be put back.
-pub fn rehearse(spec: &TargetSpec) -> Result<(), TargetError> {
+pub fn rehearse(spec: &TargetSpec) -> Result<HostFacts, TargetError> {
     let mut spec = spec.clone();
-    let Some(setup) = &mut spec.setup else { return Ok(()) };
+    let mut facts = HostFacts::default();
+    let Some(setup) = &mut spec.setup else { return Ok(facts) };
     // Filling a whole device shows nothing and takes long.
     if setup.settings.fresh.unwrap_or_default() == Fresh::Trial {
         setup.settings.state = None;
     }
     let ready = match &spec.setup {
         // Its trials are skipped; that is no reason to end the others' run.
-        Some(setup) if setup.settings.impossible().is_some() => return Ok(()),
+        Some(setup) if setup.settings.impossible().is_some() => return Ok(facts),
         Some(setup) => set_up(&spec, setup)?,
         None => Ready::default(),
     };
-    put_back(&spec, ready).0.into_iter().next().map_or(Ok(()), Err)
+    facts.set("o_direct", crate::host::direct_io_tried(&spec.watched()));
+    put_back(&spec, ready).0.into_iter().next().map_or(Ok(facts), Err)
 }
 
 fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::sandbox::{Sandbox, errors};
-use crate::target_bench::can_make;
+use crate::target_bench::{can_make, fact};
 use crate::tools::{available, skipped};
 
 const JOB: &str = "[w]\nrw=write\nbs=4k\nsize=64k\n";
@@ -230,4 +230,26 @@ fn a_level_with_a_comma_survives_the_shell() {
         let needs_root = said.contains("needs root");
         assert!(needs_root || (said.contains("cells (2)") && said.contains(other)), "{line}\n{said}");
     }
+}
+
+/// ext4 with data=journal takes O_DIRECT and buffers.
+#[test]
+fn direct_io_that_is_none_is_said_before_the_first_trial() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = bench("[w]\nrw=write\nbs=4k\nsize=256k\ndirect=1\n");
+    let target = ["-t", "loop:64m", "-t", "fs=ext4", "--vary", "mount=default,data=journal"];
+    let output = sandbox.run(&[&["run", "job.fio", "--rounds", "1"][..], &target].concat());
+    let said = errors(&output);
+    assert!(output.status.success(), "{said}");
+    let warning = "mount=data=journal: direct=1 falls back to the page cache";
+    let (early, _) = said.split_once("round 1").unwrap_or((said.as_str(), ""));
+    assert!(
+        early.contains(&format!("warning: {warning}")) && !said.contains("mount=default: direct=1"),
+        "{said}"
+    );
+    assert_eq!(fact(&sandbox, "1", 1, "o_direct"), "falls back to the page cache");
+    assert!(fact(&sandbox, "1", 0, "o_direct").starts_with("yes"));
+    assert!(sandbox.export("1").notes.iter().any(|note| note.starts_with(warning)));
 }

@@ -2,6 +2,7 @@
 
 mod args;
 mod busy;
+mod buffered;
 mod early;
 mod foreseen;
 mod more;

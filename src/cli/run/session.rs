@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use signal_hook::flag;
 
+use super::buffered::Buffered;
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
 use super::{Args, TimeLeft, busy, more, verdict};
@@ -225,7 +226,7 @@ fn trials(
             super::plan_text::guests(&ahead)
         )?;
     }
-    if !rehearsed(&mut launcher, prepared, cancelled)? {
+    if !rehearsed(&mut launcher, prepared, args.quiet, cancelled)? {
         return Ok(Ending::Interrupted);
     }
     let plan = &prepared.plan;
@@ -266,23 +267,36 @@ fn trials(
 /// False: interrupted.
 fn rehearsed(
     launcher: &mut dyn Launcher,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
+    quiet: bool,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<bool> {
-    let mut seen = Vec::new();
+    // Targets that were made, each with what direct I/O is there.
+    let mut seen: Vec<(Option<target::Setup>, String)> = Vec::new();
+    let mut buffered = Buffered::default();
     for (cell, spec) in prepared.plan.cells.iter().enumerate() {
         let asked = crate::run::request(&prepared.plan, &prepared.surroundings, cell, 0);
-        if asked.target.setup.is_none() || seen.contains(&asked.target.setup) {
+        if asked.target.setup.is_none() {
+            buffered.look(spec, &asked.target.watched());
             continue;
         }
-        seen.push(asked.target.setup.clone());
+        if let Some((_, o_direct)) = seen.iter().find(|(setup, _)| *setup == asked.target.setup) {
+            buffered.told(spec, o_direct);
+            continue;
+        }
+        let setup = asked.target.setup.clone();
         let asked = Request { rehearsal: true, before: None, after: None, ..asked };
         let reply = match launcher.launch(&asked, cancelled) {
             Err(LaunchError::Cancelled { .. }) => return Ok(false),
             other => other.map_err(Failure::tool)?,
         };
         let (reason, output) = match reply.answer {
-            Answer::Done(_) => continue,
+            Answer::Done(_) => {
+                let o_direct = reply.facts.get("o_direct").unwrap_or_default().to_owned();
+                buffered.told(spec, &o_direct);
+                seen.push((setup, o_direct));
+                continue;
+            }
             Answer::Failed { reason, output, .. } => (reason, output),
             Answer::Unsupported { reason } => (reason, String::new()),
         };
@@ -301,6 +315,14 @@ fn rehearsed(
         let failure = Failure::tool(message);
         return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
     }
+    let note = buffered.note().filter(|note| !prepared.run.notes.contains(note));
+    if let Some(note) = &note
+        && !quiet
+    {
+        use std::io::Write;
+        let _ = writeln!(crate::sys::terminal::err(), "warning: {note}");
+    }
+    prepared.run.notes.extend(note);
     Ok(true)
 }
 

@@ -1,5 +1,6 @@
 //! Rules on the place that will be written: filesystem, mount, device, queue.
 
+use super::super::FALLS_BACK;
 use super::{Finding, Rule, Severity, number, write_command};
 use crate::record::HostFacts;
 use crate::units::{Unit, format_number};
@@ -59,13 +60,19 @@ fn io_limit(facts: &HostFacts) -> Option<Finding> {
 }
 
 fn direct_io(facts: &HostFacts) -> Option<Finding> {
-    if facts.get("o_direct")? != "no" {
-        return None;
-    }
-    let effect =
-        "Jobs with direct=1 fail here; jobs with direct=0 measure the page cache as well as the device.";
+    let (fact, effect) = match facts.get("o_direct")? {
+        "no" => (
+            "files here cannot be opened with O_DIRECT",
+            "Jobs with direct=1 fail here; jobs with direct=0 measure the page cache as well as the device.",
+        ),
+        FALLS_BACK => (
+            "files here are opened with O_DIRECT, but use the page cache all the same",
+            "Jobs with direct=1 measure the page cache as well as the device, as with direct=0.",
+        ),
+        _ => return None,
+    };
     Some(
-        Finding::new("direct-io", Severity::Warning, "files here cannot be opened with O_DIRECT", effect)
+        Finding::new("direct-io", Severity::Warning, fact, effect)
             .mend("findmnt --real -t ext4,xfs,btrfs,f2fs"),
     )
 }

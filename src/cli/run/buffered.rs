@@ -1,0 +1,58 @@
+//! Jobs that ask for direct I/O where the filesystem uses the page cache all the same.
+//!
+//! Enters: cells, and what was found out about their places. Leaves: one sentence, for the terminal before the first trial and
+//! for the run's notes.
+
+use std::path::Path;
+
+use crate::experiment::EngineChoice;
+use crate::host::{FALLS_BACK, direct_io_tried};
+use crate::plan::CellSpec;
+use crate::workload::{JobFile, Workload};
+
+/// The cells that were found so far.
+#[derive(Debug, Default)]
+pub(super) struct Buffered {
+    /// Labels of cells whose direct I/O is none.
+    labels: Vec<String>,
+}
+
+impl Buffered {
+    /// Tries it in a place of this machine.
+    pub(super) fn look(&mut self, cell: &CellSpec, place: &Path) {
+        if asks_for_direct(cell) {
+            let there = place.ancestors().find(|place| place.exists()).unwrap_or(place);
+            self.told(cell, &direct_io_tried(there));
+        }
+    }
+
+    /// Takes what was found where the target was made.
+    pub(super) fn told(&mut self, cell: &CellSpec, o_direct: &str) {
+        if o_direct == FALLS_BACK && asks_for_direct(cell) {
+            self.labels.push(cell.label.clone());
+        }
+    }
+
+    /// What a reader has to know, if anything.
+    pub(super) fn note(&self) -> Option<String> {
+        let first = self.labels.first()?;
+        let others = match self.labels.len() - 1 {
+            0 => String::new(),
+            1 => " and one other".to_owned(),
+            more => format!(" and {more} others"),
+        };
+        Some(format!(
+            "{first}{others}: direct=1 {FALLS_BACK}: this filesystem takes O_DIRECT and buffers all the same, so that the cache is \
+             measured (ext4 does so with data=journal)"
+        ))
+    }
+}
+
+fn asks_for_direct(cell: &CellSpec) -> bool {
+    let does_io = matches!(cell.engine, EngineChoice::Native | EngineChoice::Bare | EngineChoice::Fio);
+    let workload = || {
+        let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
+        Workload::resolve(&file).ok()
+    };
+    does_io && workload().is_some_and(|workload| workload.jobs.iter().any(|job| job.direct))
+}

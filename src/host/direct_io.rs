@@ -1,0 +1,121 @@
+//! Whether files of a place can be read and written past the page cache, and really are.
+//!
+//! Enters: a directory, file or device. Leaves: the fact `o_direct`. A filesystem may take O_DIRECT and use the page cache all the
+//! same (ext4 with data=journal, or with encryption): the kernel says so by an alignment of 0 in statx(2), and a block written to a
+//! file without a name is found in the cache by cachestat(2). The file is gone when it is closed.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+
+/// What the fact says where O_DIRECT is taken and the page cache is used.
+pub const FALLS_BACK: &str = "falls back to the page cache";
+/// Aligned for every device: a page.
+const BLOCK: usize = 4096;
+
+/// A block whose address is a multiple of its size.
+#[repr(C, align(4096))]
+struct Block([u8; BLOCK]);
+
+/// `yes`, with the alignments when the kernel tells them, `no`, [`FALLS_BACK`], or `unknown` with the reason. A file is opened;
+/// nothing is written, so that it may be asked before any trial.
+#[must_use]
+pub(super) fn direct_io(path: &Path) -> String {
+    found(path, false)
+}
+
+/// The same, where in a directory a block is written, too: it finds what the kernel does not say.
+#[must_use]
+pub fn direct_io_tried(path: &Path) -> String {
+    found(path, true)
+}
+
+fn found(path: &Path, writes: bool) -> String {
+    let is_directory = path.is_dir();
+    let mode = Mode::RUSR | Mode::WUSR;
+    let opened = if is_directory {
+        openat(CWD, path, OFlags::TMPFILE | OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, mode)
+            .map(File::from)
+    } else {
+        // A FIFO would wait for its other end.
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        openat(CWD, path, flags, mode).map(File::from)
+    };
+    let opened = match opened {
+        // No files without a name here (or no direct I/O, in the same words): with a name, then.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) if is_directory => named_direct(path),
+        other => other,
+    };
+    let file = match opened {
+        Ok(file) => file,
+        Err(rustix::io::Errno::INVAL) => return "no".to_owned(),
+        Err(error) => return format!("unknown ({})", std::io::Error::from(error)),
+    };
+    if writes && is_directory && is_cached_after_a_write(&file) {
+        return FALLS_BACK.to_owned();
+    }
+    match statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 => "yes".to_owned(),
+        Ok(stat) if stat.stx_dio_offset_align > 0 => {
+            format!("yes (memory {}, offset {})", stat.stx_dio_mem_align, stat.stx_dio_offset_align)
+        }
+        Ok(_) => FALLS_BACK.to_owned(),
+        Err(_) => "yes".to_owned(),
+    }
+}
+
+fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
+    let errno =
+        |error: std::io::Error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+    let file = tempfile::NamedTempFile::new_in(directory).map_err(errno)?;
+    openat(CWD, file.path(), OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()).map(File::from)
+}
+
+/// Whether a block that was written lies in the page cache. Where it cannot be written, or the kernel (before 6.5) cannot tell: no.
+fn is_cached_after_a_write(mut file: &File) -> bool {
+    let block = Block([0; BLOCK]);
+    file.write_all(&block.0).is_ok() && cached_pages(file).is_some_and(|pages| pages > 0)
+}
+
+/// Pages of the first block that the cache holds.
+#[expect(unsafe_code, reason = "cachestat(2) is in no library here")]
+fn cached_pages(file: &File) -> Option<u64> {
+    let range = [0_u64, BLOCK as u64];
+    // nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted.
+    let mut found = [0_u64; 5];
+    // SAFETY: the pointers are to arrays of the lengths that cachestat(2) reads and writes, and both outlive the call.
+    let result =
+        unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), found.as_mut_ptr(), 0_u32) };
+    (result == 0).then_some(found[0])
+}
+
+/// The same number on every architecture. Source: include/uapi/asm-generic/unistd.h of Linux 6.5.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_through_the_cache_is_seen_there() {
+        let file = tempfile::tempfile().unwrap();
+        match cached_pages(&file) {
+            None => eprintln!("SKIPPED: this kernel has no cachestat(2)"),
+            Some(pages) => {
+                assert_eq!(pages, 0);
+                assert!(is_cached_after_a_write(&file));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_stays_of_the_trial() {
+        let directory = tempfile::tempdir().unwrap();
+        let found = direct_io_tried(directory.path());
+        assert!(["yes", "no", "unknown", FALLS_BACK].iter().any(|word| found.starts_with(word)), "{found}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}
