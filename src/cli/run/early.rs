@@ -47,10 +47,10 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
 /// # Errors
 /// A [`Failure`] with exit code 2 for the first that is missing.
 pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
-    let here = prepared.plan.cells.iter().filter(|cell| cell.target.guest.kernel.is_none());
+    let mut here = prepared.plan.cells.iter().filter(|cell| cell.target.guest.kernel.is_none());
     // A hook may mount something, or make room.
     let hook = prepared.surroundings.before.is_some();
-    here.filter_map(|cell| scheduler(cell).or_else(|| room(cell).filter(|_| !hook))).next().map_or(Ok(()), Err)
+    here.find_map(|cell| scheduler(cell).or_else(|| room(cell).filter(|_| !hook))).map_or(Ok(()), Err)
 }
 
 /// Two levels whose kernels have the same bytes, whatever their files are called.
@@ -158,9 +158,9 @@ fn room(cell: &CellSpec) -> Option<Failure> {
     }
     let files = filled(cell)?;
     let all: u64 = files.values().sum();
-    let (needed, free, place) = match &cell.target.device {
+    let (needed, kept_back, free, place) = match &cell.target.device {
         Some(device @ Device::Made { bytes, .. }) if cell.target.fs.is_some() => {
-            (all, *bytes, device.to_string())
+            (all, 0, *bytes, device.to_string())
         }
         Some(Device::Made { .. } | Device::Block(_)) => return None,
         _ if cell.target.fs.is_some() => return None,
@@ -175,11 +175,10 @@ fn room(cell: &CellSpec) -> Option<Failure> {
             let found = rustix::fs::statvfs(place).ok().filter(|found| found.f_blocks > 0)?;
             let free = found.f_bavail * found.f_frsize;
             let own = KEPT_BACK_BYTES.min(found.f_blocks * found.f_frsize / KEPT_BACK_SHARE);
-            let free = free.saturating_sub(needed / KEPT_BACK_SHARE + own);
-            (needed, free, place.display().to_string())
+            (needed, needed / KEPT_BACK_SHARE + own, free, place.display().to_string())
         }
     };
-    if needed <= free {
+    if needed.saturating_add(kept_back) <= free {
         return None;
     }
     let [needed, free] = [needed, free].map(|bytes| format_number(&Unit::Bytes, bytes as f64));
