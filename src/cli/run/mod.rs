@@ -1,8 +1,8 @@
 //! `assay run`: experiment → plan → trials → verdict.
 
 mod args;
-mod busy;
 mod buffered;
+mod busy;
 mod early;
 mod foreseen;
 mod more;
