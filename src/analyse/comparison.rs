@@ -322,6 +322,10 @@ pub struct Comparison {
     /// Effect and interval in the metric's unit, where values ≤ 0 have no ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Interval>,
+    /// `effect` as it would be if this were the only comparison that decides; `None`: it is, or it does not decide. It does not
+    /// hold together with those of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Interval>,
     /// The estimate, as ratio − 1, corrected for an early stop with a claim; interval and verdict do not use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrected: Option<f64>,

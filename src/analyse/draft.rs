@@ -119,6 +119,7 @@ impl Setting<'_> {
             n: 0,
             effect: None,
             difference: None,
+            alone: None,
             corrected: None,
             mean_change: super::comparison::Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN },
             p: None,

@@ -4,6 +4,7 @@
 //! can be judged again with no device at hand; it must not know how a trial was executed or how a report looks.
 
 mod afterwards;
+mod alone;
 mod anytime;
 mod carry_over;
 mod clustered;
@@ -72,14 +73,15 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let (family, rule) = (layout.family(), options.failures(run));
     let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory, rule, clusters };
     let fixed = FixedRounds::of(run);
-    let judged = |case: &Case| {
+    let draft = |setting: &Setting, case: &Case| {
         let cells: Vec<u32> = [case.row.cells[0], case.row.cells[case.arm]].into_iter().flatten().collect();
-        let mut draft = compare(&setting, case);
+        let mut draft = compare(setting, case);
         draft.not_before_the_last(fixed.as_ref().and_then(|rounds| rounds.so_far(&cells)));
         draft
     };
-    let drafts = cases.iter().map(judged).collect();
+    let drafts = cases.iter().map(|case| draft(&setting, case)).collect();
     let mut comparisons = verdict::judge(drafts, &stop);
+    alone::fill(&mut comparisons, &cases, &setting, draft);
     afterwards::mark_chosen_primaries(&mut comparisons, run, options, &table);
     afterwards::mark_early_stop(&mut comparisons);
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);

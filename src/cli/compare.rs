@@ -81,6 +81,9 @@ pub struct Args {
     /// List every metric, also those without a clear difference
     #[arg(long)]
     all_metrics: bool,
+    /// Everything: other metrics, all notes, and the interval of each row alone where several decide
+    #[arg(long, short)]
+    verbose: bool,
     /// Leave out files of a directory or glob that cannot be read, naming them
     #[arg(long)]
     skip_unreadable: bool,
@@ -148,7 +151,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )
     })?;
     let analysis = analyse::analyse(&run, &wishes);
-    let report_options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
+    let format = args.output.format(args.format);
+    let report_options = report::Options {
+        hide_below_pct: args.hide_below,
+        all_metrics: args.all_metrics,
+        detail: super::report::detail(args.verbose, format),
+        ..report::Options::default()
+    };
     let document = Document::build(&run, &analysis, &report_options);
     super::report::write(&document, format, &args.output, args.raw_cells)?;
     fail_if(args.fail_if, &analysis)

@@ -9,7 +9,7 @@ use super::fail_if::{FailIf, fail_if};
 use super::output::Output;
 use crate::analyse::{self, Analysis, NoiseFloor};
 use crate::record::{Run, Source};
-use crate::report::{self, Document, Format, RenderOptions};
+use crate::report::{self, Detail, Document, Format, RenderOptions};
 use crate::store::{RunSummary, Store};
 use crate::sys::terminal::{self, Form};
 use crate::units::parse_ratio;
@@ -70,6 +70,9 @@ pub struct Args {
     /// List every metric, also those without a clear difference
     #[arg(long)]
     all_metrics: bool,
+    /// Everything: other metrics, all notes, the host's facts, the job, and the interval of each row alone where several decide
+    #[arg(long, short)]
+    verbose: bool,
     /// What failed trials mean: their numbers are compared, or each is worse than any value [default: the run's own]
     #[arg(long, value_name = "RULE")]
     failures: Option<Failures>,
@@ -112,7 +115,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // A report of a file needs no store; where there is one, it may know the noise floor.
     let store = args.database.db.exists().then(|| args.database.read().ok()).flatten();
     let analysis = judge(&run, &wishes, store.as_ref());
-    let options = report::Options { hide_below_pct: args.hide_below, all_metrics: args.all_metrics };
+    let format = args.output.format(args.format);
+    let options = report::Options {
+        hide_below_pct: args.hide_below,
+        all_metrics: args.all_metrics,
+        detail: detail(args.verbose, format),
+        named_metrics: !args.metrics.is_empty(),
+    };
     let document = Document::build(&run, &analysis, &options);
     write(&document, format, &args.output, args.raw_cells)?;
     fail_if(args.fail_if, &analysis)
@@ -155,7 +164,16 @@ pub(super) fn format_of(format: Option<Format>, output: &Output) -> Result<Forma
     }
 }
 
-/// Writes a document. Colour only on a terminal.
+/// How much a report in a format says: text fits one screen, unless everything is asked for.
+pub(super) fn detail(verbose: bool, format: Format) -> Detail {
+    match format {
+        _ if verbose => Detail::All,
+        Format::Text => Detail::Screen,
+        _ => Detail::Page,
+    }
+}
+
+/// Writes a document in a format. Colour only on a terminal.
 pub(super) fn write(
     document: &Document<'_>,
     format: Format,

@@ -6,8 +6,9 @@
 use jiff::Timestamp;
 
 use super::failures::{Failure, failures};
-use super::footnotes::{Footnotes, caveat_text};
-use super::format::Options;
+use super::footnotes::{Footnotes, caveat_text, told_from};
+use super::format::{Detail, Options};
+use super::left_out;
 use super::noise_words::noise;
 use super::table::{self, Table};
 use super::trial_notes::trial_notes;
@@ -64,12 +65,14 @@ pub struct Document<'a> {
     pub headlines: Vec<Sentence>,
     /// Tables of the metrics that decide.
     pub tables: Vec<Table>,
+    /// Beside the tables the interval of each row alone, where several rows share α and all is told.
+    pub alone: Vec<Table>,
     /// Tables of metrics that the experiment wants shown besides, without a verdict.
     pub beside: Vec<Table>,
     /// Tables of the metrics that only accompany.
     pub exploratory: Vec<Table>,
-    /// Exploratory comparisons left out because they show no clear difference.
-    pub exploratory_hidden: usize,
+    /// Which exploratory comparisons no table shows, in sentences.
+    pub left_out: Vec<String>,
     /// Footnotes, number 1 first.
     pub footnotes: Vec<String>,
     /// What must be known of the whole: interrupted, drift, unpaired, notes of the run.
@@ -92,7 +95,7 @@ impl<'a> Document<'a> {
     pub fn build(run: &'a Run, analysis: &'a Analysis, options: &Options) -> Document<'a> {
         let names = Names::new(run, &analysis.factor);
         let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
-        let mut footnotes = Footnotes::besides(common_caveats(&primary));
+        let mut footnotes = Footnotes::besides(common_caveats(&primary), options.detail);
         let verdicts: Vec<Sentence> = primary
             .iter()
             .map(|c| Sentence {
@@ -103,10 +106,18 @@ impl<'a> Document<'a> {
             })
             .collect();
         let headlines = headlines(&primary, &verdicts);
-        let tables = group(&primary, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
-            .iter()
-            .filter_map(|rows| table::primary(rows, &names, &mut footnotes))
-            .collect();
+        let tables: Vec<Table> =
+            group(&primary, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
+                .iter()
+                .filter_map(|rows| table::primary(rows, &names, &mut footnotes))
+                .collect();
+        let alone = match options.detail {
+            Detail::All => group(&primary, |c| (c.candidate.arm.as_str(), &c.metric.name))
+                .iter()
+                .filter_map(|rows| table::alone(rows, &names))
+                .collect(),
+            Detail::Screen | Detail::Page => Vec::new(),
+        };
         let (beside, others) = beside(run, analysis);
         let beside = group(&beside, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
             .iter()
@@ -114,6 +125,8 @@ impl<'a> Document<'a> {
             .collect();
         let (shown, hidden): (Vec<&Comparison>, Vec<&Comparison>) =
             others.into_iter().partition(|c| options.all_metrics || table::stands_out(c));
+        let listed = options.detail > Detail::Screen || options.all_metrics || options.named_metrics;
+        let (shown, clear) = if listed { (shown, Vec::new()) } else { (Vec::new(), shown) };
         let exploratory = group(&shown, |c| (c.candidate.arm.as_str(), &c.row))
             .iter()
             .filter_map(|rows| table::exploratory(rows, &names, &mut footnotes))
@@ -128,15 +141,12 @@ impl<'a> Document<'a> {
             headlines,
             verdicts,
             tables,
+            alone,
             beside,
             exploratory,
-            // What was not measured shows nothing, clear or not.
-            exploratory_hidden: hidden
-                .iter()
-                .filter(|c| !matches!(c.verdict, Verdict::NotMeasured(_)))
-                .count(),
+            left_out: left_out::sentences(&clear, &hidden),
             footnotes: footnotes.into_texts(),
-            notes: notes(run, analysis, &common_caveats(&primary), &names),
+            notes: notes(run, analysis, &common_caveats(&primary), options.detail, &names),
             noise: noise(run, analysis.noise_floor.as_ref()),
             differences: &analysis.differences,
             host: host(run),
@@ -155,12 +165,6 @@ impl<'a> Document<'a> {
     #[must_use]
     pub fn so_far(&self) -> &'static str {
         if self.analysis.so_far().is_some() { " so far" } else { "" }
-    }
-
-    /// What the comparisons lack that are left out.
-    #[must_use]
-    pub fn left_out_for(&self) -> &'static str {
-        if self.so_far().is_empty() { "clear difference" } else { "verdict so far" }
     }
 
     /// The label of a row, empty when there is one only.
@@ -354,7 +358,13 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
     Some(format!("{} comparisons: {}", primary.len(), parts.join(", ")))
 }
 
-fn notes(run: &Run, analysis: &Analysis, common: &[&Caveat], names: &Names<'_>) -> Vec<String> {
+fn notes(
+    run: &Run,
+    analysis: &Analysis,
+    common: &[&Caveat],
+    detail: Detail,
+    names: &Names<'_>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(unfinished(run, analysis));
     let emulated = |facts: &crate::record::HostFacts| {
@@ -373,6 +383,7 @@ fn notes(run: &Run, analysis: &Analysis, common: &[&Caveat], names: &Names<'_>) 
         );
     }
     let caveats = analysis.caveats.iter().chain(common.iter().copied());
+    let caveats = caveats.filter(|caveat| told_from(caveat) <= detail);
     notes.extend(caveats.map(|caveat| caveat_text(caveat, None, names)));
     notes.extend(run.notes.iter().cloned());
     // The emulated processor is told above, for all trials.

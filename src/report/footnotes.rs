@@ -4,6 +4,7 @@
 //! by analyse; nothing is judged here.
 
 use super::clusters;
+use super::format::Detail;
 use super::words::{NBSP, Names, interval, p_equals, percent, plain_percent, step_size};
 use crate::analyse::{Caveat, Comparison, Interval};
 
@@ -11,12 +12,13 @@ use crate::analyse::{Caveat, Comparison, Interval};
 pub(super) struct Footnotes<'c> {
     texts: Vec<String>,
     told: Vec<&'c Caveat>,
+    detail: Detail,
 }
 
 impl<'c> Footnotes<'c> {
     /// No footnotes yet; those of the caveats in `told` will not be made, because they stand elsewhere.
-    pub(super) fn besides(told: Vec<&'c Caveat>) -> Self {
-        Footnotes { texts: Vec::new(), told }
+    pub(super) fn besides(told: Vec<&'c Caveat>, detail: Detail) -> Self {
+        Footnotes { texts: Vec::new(), told, detail }
     }
 
     /// The number (from 1) of a footnote, new or used before.
@@ -33,7 +35,7 @@ impl<'c> Footnotes<'c> {
         let mut numbers: Vec<usize> = comparison
             .caveats
             .iter()
-            .filter(|caveat| !self.told.contains(caveat))
+            .filter(|caveat| !self.told.contains(caveat) && told_from(caveat) <= self.detail)
             .map(|caveat| caveat_text(caveat, Some(comparison), names))
             .collect::<Vec<String>>()
             .into_iter()
@@ -47,6 +49,29 @@ impl<'c> Footnotes<'c> {
     /// The texts, number 1 first.
     pub(super) fn into_texts(self) -> Vec<String> {
         self.texts
+    }
+}
+
+/// p from which on something is only estimated, and has not shown itself.
+const SHOWS: f64 = 0.05;
+
+/// The least detail of a report that tells a caveat: on one screen is what may make the verdict wrong.
+pub(super) fn told_from(caveat: &Caveat) -> Detail {
+    match caveat {
+        Caveat::OrderEffect { p, .. } | Caveat::CarryOver { p, lead_in: true, .. } if *p >= SHOWS => {
+            Detail::All
+        }
+        Caveat::StoppedEarly
+        | Caveat::AfterEarlyStop
+        | Caveat::BaselineDrift { .. }
+        | Caveat::CarryOver { lead_in: true, .. }
+        | Caveat::LargeSampleApproximation
+        | Caveat::ClusterVariance { .. }
+        | Caveat::Interleaved
+        | Caveat::Steps { refused: false, .. }
+        | Caveat::FailedTrials { .. }
+        | Caveat::Family { .. } => Detail::Page,
+        _ => Detail::Screen,
     }
 }
 
@@ -127,7 +152,7 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
 /// A caveat about the order of trials and what changed over time; nothing for others.
 fn over_time(caveat: &Caveat, names: &Names<'_>) -> String {
     match caveat {
-        Caveat::OrderEffect { effect, p } if *p < 0.05 => format!(
+        Caveat::OrderEffect { effect, p } if *p < SHOWS => format!(
             "the place within a round matters: a later trial reads {}{NBSP}% ({}); the random order keeps it out of the \
              difference, and where it shows it does not widen the interval",
             percent(*effect, 1),
@@ -183,7 +208,7 @@ fn carry_over(arm: &str, effect: Interval, p: f64, lead_in: bool) -> String {
         percent(effect.low, 1),
         percent(effect.high, 1)
     );
-    match (p < 0.05, lead_in) {
+    match (p < SHOWS, lead_in) {
         (true, true) => format!(
             "a trial leaves something behind: after {arm} the next one reads {size} ({}); the trial that leads into each \
              round, which is not judged, keeps it out of the difference",

@@ -86,6 +86,18 @@ impl FromStr for Format {
     }
 }
 
+/// How much a document says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// What fits one screen: the verdict, the numbers that decide, and what may make them wrong.
+    Screen,
+    /// All that is known, without what has not shown itself.
+    #[default]
+    Page,
+    /// All, with the interval of each row alone.
+    All,
+}
+
 /// What a document shall contain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
@@ -93,6 +105,10 @@ pub struct Options {
     pub hide_below_pct: Option<f64>,
     /// List every exploratory metric, also those without a clear difference.
     pub all_metrics: bool,
+    /// How much is said.
+    pub detail: Detail,
+    /// The reader named metrics: their tables are shown on one screen, too.
+    pub named_metrics: bool,
 }
 
 /// How a document is written down.

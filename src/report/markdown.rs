@@ -21,13 +21,13 @@ pub(super) fn render(document: &Document<'_>) -> String {
     if document.verdicts.is_empty() {
         out.push_str("Nothing to compare: no trial has a value of the metric that decides.\n");
     }
-    for item in document.tables.iter().chain(&document.beside).chain(&document.exploratory) {
+    for item in
+        document.tables.iter().chain(&document.alone).chain(&document.beside).chain(&document.exploratory)
+    {
         table(&mut out, item);
     }
-    if document.exploratory_hidden > 0 {
-        let n = super::document::count(document.exploratory_hidden as u64, "other comparison");
-        let lacking = document.left_out_for();
-        out.push_str(&format!("\n{n} without a {lacking} left out (`--all-metrics`).\n"));
+    for sentence in &document.left_out {
+        out.push_str(&format!("\n{}.\n", escape(sentence)));
     }
     list(&mut out, "Notes", document.notes.iter().chain(&document.noise).map(|note| escape(note)));
     list(&mut out, "Arms differ in what no factor declares", differences(document));

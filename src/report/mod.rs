@@ -15,6 +15,7 @@ mod html;
 mod html_text;
 mod json;
 mod layout;
+mod left_out;
 mod lkml;
 mod markdown;
 mod mmtests;
@@ -22,6 +23,7 @@ mod noise_words;
 mod page;
 mod picture;
 mod raw_words;
+mod screen;
 mod table;
 mod text;
 mod trial_notes;
@@ -29,7 +31,7 @@ mod words;
 
 pub use document::{Document, Repeat, Sentence};
 pub use failures::Failure;
-pub use format::{Format, Options, RenderOptions, UnknownFormat};
+pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};
 pub use table::{Table, TableRow};
 pub use words::Tone;
 

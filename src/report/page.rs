@@ -41,6 +41,9 @@ const TOLD_FACTS: [&str; 22] = [
     "o_direct",
 ];
 
+/// What heads the facts in which arms differ and that no factor declares.
+pub(super) const UNDECLARED: &str = "arms differ in what no factor declares";
+
 /// A width, and whether colour and letters beyond ASCII may be used.
 pub(super) struct Page {
     /// Most columns of a line.
@@ -134,20 +137,13 @@ impl Page {
         }
     }
 
-    /// How many exploratory comparisons were left out.
+    /// Which exploratory comparisons were left out.
     pub(super) fn hidden(&self, out: &mut String, document: &Document<'_>) {
-        let n = document.exploratory_hidden;
-        if n > 0 {
+        if !document.left_out.is_empty() {
             out.push('\n');
-            let others = super::document::count(n as u64, "other comparison");
-            let show = match (document.so_far(), n) {
-                ("", 1) => "shows",
-                ("", _) => "show",
-                (_, 1) => "has",
-                _ => "have",
-            };
-            let text = format!("{others} {show} no {}; --all-metrics lists them", document.left_out_for());
-            self.words(out, &text, "", "");
+        }
+        for sentence in &document.left_out {
+            self.words(out, sentence, "", "");
         }
     }
 
@@ -172,7 +168,8 @@ impl Page {
         }
     }
 
-    fn list<'t>(&self, out: &mut String, head: &str, items: impl Iterator<Item = &'t str>) {
+    /// A heading with items behind dashes; nothing where there are none.
+    pub(super) fn list<'t>(&self, out: &mut String, head: &str, items: impl Iterator<Item = &'t str>) {
         let mut items = items.peekable();
         if items.peek().is_none() {
             return;
@@ -184,7 +181,13 @@ impl Page {
     }
 
     fn differences(&self, out: &mut String, document: &Document<'_>) {
-        let lines: Vec<String> = document
+        let lines = self.difference_lines(document);
+        self.list(out, UNDECLARED, lines.iter().map(String::as_str));
+    }
+
+    /// Each fact in which arms differ undeclared, with its values.
+    pub(super) fn difference_lines(&self, document: &Document<'_>) -> Vec<String> {
+        document
             .differences
             .iter()
             .map(|difference| {
@@ -195,8 +198,7 @@ impl Page {
                     .collect();
                 format!("{}: {}", difference.fact, arms.join("; "))
             })
-            .collect();
-        self.list(out, "arms differ in what no factor declares", lines.iter().map(String::as_str));
+            .collect()
     }
 
     fn failures(&self, out: &mut String, document: &Document<'_>) {
@@ -225,7 +227,8 @@ impl Page {
         }
     }
 
-    fn repeat(&self, out: &mut String, document: &Document<'_>) {
+    /// The command line that repeats the run, behind its heading.
+    pub(super) fn command(&self, out: &mut String, document: &Document<'_>) {
         let repeat = &document.repeat;
         if repeat.command.is_empty() && repeat.job.is_none() {
             return;
@@ -233,7 +236,11 @@ impl Page {
         let seed = repeat.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
         self.heading(out, &format!("to repeat it{seed}"));
         out.push_str(&fold_command(&self.letters(&repeat.command), self.columns, "  "));
-        let Some(job) = &repeat.job else { return };
+    }
+
+    fn repeat(&self, out: &mut String, document: &Document<'_>) {
+        self.command(out, document);
+        let Some(job) = &document.repeat.job else { return };
         let lines: Vec<&str> = job.lines().collect();
         self.words(out, "with this job:", "  ", "  ");
         self.lines(out, &lines[..lines.len().min(MOST_JOB_LINES)].join("\n"), "    ");

@@ -119,6 +119,29 @@ pub(super) fn primary(
     Some(Table { caption, labels, columns, rows })
 }
 
+/// The interval of each row as the only one that decides, beside the one that holds together with the others; `None` where one row
+/// decides, which has one interval.
+pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Table> {
+    let first = comparisons.iter().find(|c| c.alone.is_some())?;
+    let labels = label_heads(comparisons);
+    let rows = comparisons
+        .iter()
+        .map(|c| TableRow {
+            labels: labels_of(&c.row, labels.len()),
+            cells: vec![interval(c.effect), interval(c.alone)],
+            tone: Tone::Unclear,
+            notes: Vec::new(),
+        })
+        .collect();
+    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let caption = format!(
+        "{}: intervals in percent of {cand} against {base}: with the other rows, as judged, and of each row alone, which do not \
+         hold together",
+        first.metric.name
+    );
+    Some(Table { caption, labels, columns: ["interval", "alone"].map(str::to_owned).to_vec(), rows })
+}
+
 /// A table of one metric that accompanies: values and their change, no verdict.
 pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Table> {
     let first = comparisons.first()?;

@@ -193,6 +193,7 @@ pub(crate) fn comparison(
         n,
         effect,
         difference: None,
+        alone: None,
         corrected: None,
         mean_change: Interval { estimate: change, low: change - half, high: change + half },
         p: None,

@@ -2,7 +2,7 @@
 
 use assay::analyse::{Analysis, Caveat, Interval, Role};
 use assay::record::Run;
-use assay::report::{Document, Format, Options, RenderOptions, render, render_with};
+use assay::report::{Detail, Document, Format, Options, RenderOptions, render, render_with};
 
 use crate::fixtures;
 
@@ -25,6 +25,12 @@ fn golden(name: &str, actual: &str) {
     assert_eq!(wanted.len(), actual.len(), "{name} is longer or shorter; UPDATE_GOLDEN=1 accepts it");
 }
 
+/// What a format says unless told otherwise: text fits one screen.
+fn usual(format: Format) -> Options {
+    let detail = if format == Format::Text { Detail::Screen } else { Detail::Page };
+    Options { detail, ..Options::default() }
+}
+
 fn ending(format: Format) -> &'static str {
     match format {
         Format::Text => "txt",
@@ -41,9 +47,9 @@ fn ending(format: Format) -> &'static str {
 fn a_measured_run_in_every_format() {
     let fixture = fixtures::measured();
     for format in Format::ALL {
-        golden(&format!("measured.{}", ending(format)), &report(&fixture, format, &Options::default()));
+        golden(&format!("measured.{}", ending(format)), &report(&fixture, format, &usual(format)));
     }
-    let all = Options { all_metrics: true, ..Options::default() };
+    let all = Options { all_metrics: true, detail: Detail::All, ..Options::default() };
     golden("measured-all.txt", &report(&fixture, Format::Text, &all));
 }
 
@@ -52,14 +58,14 @@ fn the_published_studies() {
     let hide = Options { hide_below_pct: Some(5.0), ..Options::default() };
     golden("bdev.lkml", &report(&fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.3+"), Format::Lkml, &hide));
     golden("dbench.mmtests", &report(&fixtures::dbench(), Format::Mmtests, &Options::default()));
-    golden("dbench.txt", &report(&fixtures::dbench(), Format::Text, &Options::default()));
+    golden("dbench.txt", &report(&fixtures::dbench(), Format::Text, &usual(Format::Text)));
     golden("dbench.lkml", &report(&fixtures::dbench(), Format::Lkml, &Options::default()));
 }
 
 #[test]
 fn a_nasty_run_in_every_format() {
     let fixture = fixtures::nasty();
-    let all = Options { all_metrics: true, hide_below_pct: Some(1.0) };
+    let all = Options { all_metrics: true, hide_below_pct: Some(1.0), ..Options::default() };
     for format in Format::ALL {
         golden(&format!("nasty.{}", ending(format)), &report(&fixture, format, &all));
     }
@@ -102,8 +108,8 @@ fn text_keeps_80_columns_and_lkml_72_of_ascii() {
         fixtures::dbench(),
         fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.4+"),
     ] {
-        for all_metrics in [false, true] {
-            let options = Options { all_metrics, hide_below_pct: None };
+        for detail in [Detail::Screen, Detail::Page, Detail::All] {
+            let options = Options { all_metrics: detail == Detail::All, detail, ..Options::default() };
             for line in report(&fixture, Format::Text, &options).lines() {
                 assert!(line.chars().count() <= 80, "over 80 columns: {line}");
                 assert!(!line.chars().any(char::is_control), "control character: {line:?}");

@@ -46,6 +46,7 @@ mod limits;
 mod loop_device;
 mod native_engine;
 mod noise_floor;
+mod one_screen;
 mod open_loop;
 mod oracles;
 mod overwrite;

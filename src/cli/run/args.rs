@@ -151,6 +151,13 @@ pub struct Args {
     /// (by however little), or undecided
     #[arg(long, value_name = "VERDICT")]
     pub(super) fail_if: Option<FailIf>,
+    /// List every metric in the report, also those without a clear difference
+    #[arg(long)]
+    pub(super) all_metrics: bool,
+    /// A report with everything: other metrics, all notes, the host's facts, the job, and the interval of each row alone where
+    /// several decide
+    #[arg(long)]
+    pub(super) verbose: bool,
     /// No progress, only failures and the report
     #[arg(long, short)]
     pub(super) quiet: bool,

@@ -10,7 +10,7 @@ use crate::cli::compare::check_primary;
 use crate::cli::database::wrong;
 use crate::cli::fail_if::{fail_if, not_comparable};
 use crate::cli::output::Output;
-use crate::cli::report::{judge, write};
+use crate::cli::report::{detail, judge, write};
 use crate::record::{FailureKind, FailureRule, Run, RunState, SoFar, Status, Trial};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
@@ -20,18 +20,25 @@ use crate::store::Store;
 /// # Errors
 /// An output that cannot be written.
 pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Analysis> {
-    let analysis = judge(run, &analyse::Options::default(), Some(store));
+    let wishes = analyse::Options { all_metrics: args.all_metrics, ..analyse::Options::default() };
+    let analysis = judge(run, &wishes, Some(store));
     if let (Some(SoFar { rounds, of }), Some(id)) = (analysis.so_far(), run.id) {
         // Whoever reads the verdict later shall know that figures were seen before it.
         let look = format!("looked at before its end, after {rounds} of {of} rounds");
         let notes: Vec<String> = run.notes.iter().cloned().chain([look]).collect();
         store.set_notes(id, &notes).map_err(|error| wrong(&error))?;
     }
-    let document = Document::build(run, &analysis, &report::Options::default());
-    write(&document, args.format, &Output::default(), false)?;
+    let report = |format: Format, output: &Output| {
+        let options = report::Options {
+            all_metrics: args.all_metrics,
+            detail: detail(args.verbose, format),
+            ..report::Options::default()
+        };
+        write(&Document::build(run, &analysis, &options), format, output, false)
+    };
+    report(args.format, &Output::default())?;
     if let Some(file) = &args.html {
-        let output = Output { file: Some(file.clone()), force: args.force };
-        write(&document, Format::Html, &output, false)?;
+        report(Format::Html, &Output { file: Some(file.clone()), force: args.force })?;
         writeln!(crate::sys::terminal::err(), "\nreport with pictures: {}", file.display())?;
     } else if run.state == RunState::Finished && !args.quiet {
         let id = run.id.unwrap_or_default();

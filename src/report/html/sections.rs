@@ -76,7 +76,7 @@ pub(super) fn tables(out: &mut String, document: &Document<'_>) {
         "<p class=\"muted\">change: of the typical trial (Hodges–Lehmann), with its interval; mean: ratio of the mean \
          values.</p>\n",
     );
-    for item in &document.beside {
+    for item in document.alone.iter().chain(&document.beside) {
         table(out, item);
     }
     out.push_str("</section>\n");
@@ -121,7 +121,7 @@ fn table(out: &mut String, table: &Table) {
 
 /// The tables of the metrics that only accompany, folded when there are many.
 pub(super) fn exploratory(out: &mut String, document: &Document<'_>) {
-    if document.exploratory.is_empty() && document.exploratory_hidden == 0 {
+    if document.exploratory.is_empty() && document.left_out.is_empty() {
         return;
     }
     out.push_str(&format!("<section>\n<h2>Other metrics{}</h2>\n", document.so_far()));
@@ -138,12 +138,8 @@ pub(super) fn exploratory(out: &mut String, document: &Document<'_>) {
         }
         out.push_str("</details>\n");
     }
-    if document.exploratory_hidden > 0 {
-        let n = super::super::document::count(document.exploratory_hidden as u64, "other comparison");
-        out.push_str(&format!(
-            "<p class=\"muted\">{n} without a {} left out; <code>--all-metrics</code> lists them.</p>\n",
-            document.left_out_for()
-        ));
+    for sentence in &document.left_out {
+        out.push_str(&format!("<p class=\"muted\">{}.</p>\n", escape(sentence)));
     }
     out.push_str("</section>\n");
 }

@@ -1,0 +1,57 @@
+//! What the tables leave out, in words that the left-out rows bear out.
+//!
+//! Enters: the exploratory comparisons that no table shows. Leaves: sentences with how many there are of each kind, and the option
+//! that lists them. It must not know which format prints them.
+
+use super::document::count;
+use super::words::{NBSP, percent, shown_change};
+use crate::analyse::{Comparison, Verdict};
+
+/// Metrics named of those that differ clearly.
+const MOST_NAMED: usize = 4;
+
+/// The sentences. `clear` differ clearly and have no room, `others` are not worth a line.
+pub(super) fn sentences(clear: &[&Comparison], others: &[&Comparison]) -> Vec<String> {
+    clear_ones(clear).into_iter().chain(other_ones(others)).collect()
+}
+
+fn clear_ones(clear: &[&Comparison]) -> Option<String> {
+    let first = clear.first()?;
+    let n = clear.len();
+    let differ = if n == 1 { "differs" } else { "differ" };
+    if clear.iter().any(|c| (&c.row, &c.candidate.arm) != (&first.row, &first.candidate.arm)) {
+        let others = count(n as u64, "other comparison");
+        return Some(format!("{others} {differ} clearly; --verbose lists them"));
+    }
+    let change = |c: &&Comparison| format!("{} {}{NBSP}%", c.metric.name, percent(shown_change(c), 1));
+    let mut named: Vec<String> = clear.iter().take(MOST_NAMED).map(change).collect();
+    named.extend((n > MOST_NAMED).then(|| format!("{} more", n - MOST_NAMED)));
+    let others = count(n as u64, "other metric");
+    Some(format!("{others} {differ} clearly: {}; --verbose lists them", named.join(", ")))
+}
+
+fn other_ones(others: &[&Comparison]) -> Option<String> {
+    // What was not measured shows nothing, clear or not.
+    let measured: Vec<&Verdict> =
+        others.iter().map(|c| &c.verdict).filter(|v| !matches!(v, Verdict::NotMeasured(_))).collect();
+    let number = |of: fn(&Verdict) -> bool| measured.iter().filter(|verdict| of(verdict)).count();
+    let so_far = number(|v| matches!(v, Verdict::SoFar { .. }));
+    let below = number(|v| matches!(v, Verdict::NoDifference { real_but_below_delta: true }));
+    let unjudged = number(|v| matches!(v, Verdict::NotComparable | Verdict::TooFew { .. }));
+    let unclear = measured.len() - so_far - below - unjudged;
+    let kinds = [
+        (unclear, ["shows no clear difference", "show no clear difference"]),
+        (below, ["shows a real difference below δ", "show a real difference below δ"]),
+        (so_far, ["has no verdict so far", "have no verdict so far"]),
+        (unjudged, ["cannot be judged", "cannot be judged"]),
+    ];
+    let mut parts: Vec<String> = Vec::new();
+    for (n, [one, many]) in kinds.into_iter().filter(|(n, _)| *n > 0) {
+        let what = if n == 1 { one } else { many };
+        parts.push(match parts.is_empty() {
+            true => format!("{} {what}", count(n as u64, "other comparison")),
+            false => format!("{n}{NBSP}{what}"),
+        });
+    }
+    (!parts.is_empty()).then(|| format!("{}; --all-metrics lists them", parts.join(", ")))
+}
