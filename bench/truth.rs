@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use assay::stats::binomial;
-use noise::{Kind, Noise};
+use noise::{Kind, Noise, OTHER_SEEDS};
 
 const CV: f64 = 0.02;
 /// None, just above δ, and one that is to be found.
@@ -27,8 +27,6 @@ const KINDS: [Kind; 6] =
 const BESIDE: usize = 4;
 /// False claims, percent, that are promised at most.
 const PROMISED: f64 = 6.0;
-/// The first seed of noise.
-const NOISE_SEEDS: usize = 1_000_000;
 /// The arms that ran so far in this run, a byte a trial.
 const ARMS: &str = "arms";
 
@@ -180,8 +178,7 @@ fn one(
     seed: usize,
 ) -> Result<Said, Box<dyn std::error::Error>> {
     let place = tempfile::tempdir_in(memory())?;
-    // Not the seed of the order.
-    let noise = (seed + NOISE_SEEDS).to_string();
+    let noise = (seed as u64 + OTHER_SEEDS).to_string();
     let number = Kind::ALL.iter().position(|known| *known == kind).unwrap_or(0);
     let output = Command::new(assay)
         .current_dir(place.path())

@@ -151,7 +151,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )
     })?;
     let analysis = analyse::analyse(&run, &wishes);
-    let format = args.output.format(args.format);
     let report_options = report::Options {
         hide_below_pct: args.hide_below,
         all_metrics: args.all_metrics,

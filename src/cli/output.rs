@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Failure, own_file};
-use crate::report::Format;
 use crate::sys::laid_link;
 use crate::sys::regular_file::{Kind, is_unnamed_pipe};
 use crate::sys::terminal::{Form, err, harmless, out_as};
@@ -37,13 +36,6 @@ impl Output {
     /// A [`Failure`] with exit code 2; nothing was touched.
     pub fn check(&self) -> Result<(), Failure> {
         self.file.as_deref().map_or(Ok(()), |file| place(file, self.force).map(drop))
-    }
-
-    /// The format asked for: by name, by the file's ending, else text.
-    #[must_use]
-    pub fn format(&self, named: Option<Format>) -> Format {
-        let by_file = || Format::from_file_name(&self.file.as_ref()?.to_string_lossy());
-        named.or_else(by_file).unwrap_or(Format::Text)
     }
 
     /// Writes the text there, or to standard output.

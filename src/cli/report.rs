@@ -115,7 +115,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // A report of a file needs no store; where there is one, it may know the noise floor.
     let store = args.database.db.exists().then(|| args.database.read().ok()).flatten();
     let analysis = judge(&run, &wishes, store.as_ref());
-    let format = args.output.format(args.format);
     let options = report::Options {
         hide_below_pct: args.hide_below,
         all_metrics: args.all_metrics,

@@ -184,8 +184,8 @@ mod tests {
         let page = plain(text, 30, |name| ["targets", "jobs"].contains(&name));
         assert_eq!(
             page,
-            "Jobs\n----\n\nSee targets (`assay help\ntargets`) or `assay help\njobs`, all of it.\n\n- one item that is long\n  \
-             enough\n\nkey / what\n  `bs`\n    block size\n\n    a  = 1\n\n    assay run\n"
+            "Jobs\n----\n\nSee targets (`assay help\ntargets`) or `assay help\njobs`, all of it.\n\n- one item that is long enough\n\n\
+             key / what\n  `bs`\n    block size\n\n    a  = 1\n\n    assay run\n"
         );
     }
 }

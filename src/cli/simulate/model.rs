@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::noise::{Kind, Noise};
+use super::noise::{Kind, Noise, OTHER_SEEDS};
 use crate::analyse::{self, Caveat, Options, Role, Verdict};
 use crate::experiment::{CommandLine, Experiment};
 use crate::plan::Plan;
@@ -70,7 +70,7 @@ impl Model<'_> {
 
     /// The run after `rounds` rounds. All its rows are measured in one order and share one noise.
     pub(super) fn run(&self, seed: u64, rounds: u32) -> Run {
-        let mut noise = Noise::new(self.kind, self.cv, seed);
+        let mut noise = Noise::new(self.kind, self.cv, seed.wrapping_add(OTHER_SEEDS));
         let mut run = empty_run(self.plan, seed);
         run.design.stop = self.stop;
         let plan = Plan { seed, ..self.plan.clone() };

@@ -74,8 +74,8 @@ impl Kind {
 }
 
 const RHO: f64 = 0.95;
-/// The random numbers of noise: none of those that draw the order of a run of the same seed.
-const STREAM: u64 = 1 << 42;
+/// Added to the seed of a run for its noise, whose random numbers are none of those that draw its order.
+pub(super) const OTHER_SEEDS: u64 = 1_000_000;
 const STALL_CHANCE: f64 = 0.05;
 
 /// The noise of successive trials.
@@ -96,7 +96,6 @@ pub(super) struct Noise {
 impl Noise {
     pub(super) fn new(kind: Kind, cv: f64, seed: u64) -> Noise {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(STREAM);
         let steepest = if kind == Kind::Drift { 9.0 } else { 3.0 };
         let trend_per_trial = rng.random_range(-steepest..steepest) * cv / 20.0;
         let drift = normal(&mut rng);
