@@ -173,7 +173,8 @@ fn every_format_tells_the_method_the_note_and_the_variances() {
     std::fs::write(&path, table(Layout { effect: 0.1, ..FIVE }, 3, "boot")).unwrap();
     let line = ["compare", path.to_str().unwrap(), "--arm", "kernel", "--value", "kb_s:higher"];
     for format in ["text", "markdown", "html", "json", "lkml", "mmtests", "csv"] {
-        let out = squeezed(&ok(&[&line[..], &["--format", format]].concat()).replace("&#39;", "'"));
+        let words = ["--format", format, "--verbose"];
+        let out = squeezed(&ok(&[&line[..], &words[..]].concat()).replace("&#39;", "'"));
         for words in [
             "judged by boots, not by trials: Mann-Whitney U of one mean a boot",
             "standard deviations: between boots ",

@@ -392,7 +392,7 @@ fn clat_agrees(method: &str) {
         "[paced]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nrate_iops=2000\ntime_based\nruntime=400ms\nioengine={method}\n"
     );
     sandbox.write("paced.fio", &job);
-    let arguments = ["run", "paced.fio", "--vary", "engine=native,fio", "--rounds", "6"];
+    let arguments = ["run", "paced.fio", "--vary", "engine=native,fio", "--rounds", "6", "--verbose"];
     let report = sandbox.succeed(&arguments);
     let run = sandbox.export("1");
     // What the two do not mean by the same name does not decide between them, and that is said.

@@ -14,7 +14,7 @@ fn two_filesystems_on_a_loop_device_are_compared_and_gone() {
     }
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
-    let vary = ["--vary", "fs=ext4,tmpfs", "--target", "loop:32m", "--rounds", "1"];
+    let vary = ["--vary", "fs=ext4,tmpfs", "--target", "loop:32m", "--rounds", "1", "--verbose"];
     let report = succeed(&sandbox, &[&["run", "job.fio", "-q"][..], &vary].concat());
     assert!(report.contains("fs.type ext4 | tmpfs"), "{report}");
     let fact = |cell: u32, name: &str| fact(&sandbox, "1", cell, name);

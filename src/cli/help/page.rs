@@ -134,10 +134,14 @@ fn inline(text: &str, is_topic: &impl Fn(&str) -> bool) -> String {
     let mut rest = text;
     while let Some((at, end, label, target)) = link(rest) {
         out.push_str(&rest[..at]);
-        out.push_str(label);
         let name = topic(target);
+        // A file's name says nothing to who has no files.
+        if !(is_topic(&name) && label.ends_with(".md")) {
+            out.push_str(label);
+        }
         if is_topic(&name) {
-            out.push_str(&format!(" (`assay help {name}`)"));
+            let command = format!("`assay help {name}`");
+            out.push_str(&if label.ends_with(".md") { command } else { format!(" ({command})") });
         } else if target.starts_with("http") {
             out.push_str(&format!(" ({target})"));
         }
@@ -179,12 +183,12 @@ mod tests {
 
     #[test]
     fn a_page_is_folded_and_names_topics() {
-        let text = "# Jobs\n\nSee [targets](targets.md) or docs/jobs.md, **all** of\nit.\n\n- one item that is long\n  enough\n\n\
+        let text = "# Jobs\n\nSee [targets](targets.md), [jobs.md](jobs.md) or docs/jobs.md, **all** of\nit.\n\n- one item that is long\n  enough\n\n\
                     | key | what |\n|---|---|\n| `bs` | block size |\n\n```toml\na  = 1\n```\n\n    assay run\n";
         let page = plain(text, 30, |name| ["targets", "jobs"].contains(&name));
         assert_eq!(
             page,
-            "Jobs\n----\n\nSee targets (`assay help\ntargets`) or `assay help\njobs`, all of it.\n\n- one item that is long enough\n\n\
+            "Jobs\n----\n\nSee targets (`assay help\ntargets`), `assay help jobs`\nor `assay help jobs`, all of\nit.\n\n- one item that is long enough\n\n\
              key / what\n  `bs`\n    block size\n\n    a  = 1\n\n    assay run\n"
         );
     }

@@ -178,7 +178,7 @@ fn room(cell: &CellSpec) -> Option<Failure> {
             (needed, needed / KEPT_BACK_SHARE + own, free, place.display().to_string())
         }
     };
-    if needed.saturating_add(kept_back) <= free {
+    if needed == 0 || needed.saturating_add(kept_back) <= free {
         return None;
     }
     let [needed, free] = [needed, free].map(|bytes| format_number(&Unit::Bytes, bytes as f64));
