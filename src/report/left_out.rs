@@ -20,13 +20,13 @@ fn clear_ones(clear: &[&Comparison]) -> Option<String> {
     let n = clear.len();
     let differ = if n == 1 { "differs" } else { "differ" };
     if clear.iter().any(|c| (&c.row, &c.candidate.arm) != (&first.row, &first.candidate.arm)) {
-        let others = count(n as u64, "other comparison");
+        let others = count(n as u64, "exploratory comparison");
         return Some(format!("{others} {differ} clearly; --verbose lists them"));
     }
     let change = |c: &&Comparison| format!("{} {}{NBSP}%", c.metric.name, percent(shown_change(c), 1));
     let mut named: Vec<String> = clear.iter().take(MOST_NAMED).map(change).collect();
     named.extend((n > MOST_NAMED).then(|| format!("{} more", n - MOST_NAMED)));
-    let others = count(n as u64, "other metric");
+    let others = count(n as u64, "exploratory metric");
     Some(format!("{others} {differ} clearly: {}; --verbose lists them", named.join(", ")))
 }
 

@@ -29,7 +29,7 @@ fn one_pair_fits_one_screen() {
     assert!(screen.lines().count() <= 40, "{} lines:\n{screen}", screen.lines().count());
     assert!(screen.contains("--verbose adds: "), "{screen}");
     assert!(screen.contains("the typical trial and the mean time disagree"), "{screen}");
-    assert!(screen.contains("other metrics differ clearly: write.clat_ns.p99 +155.9 %"), "{screen}");
+    assert!(screen.contains("exploratory metrics differ clearly: write.clat_ns.p99 +155.9 %"), "{screen}");
     for (what, words) in [
         ("the host", "cpu.model AMD EPYC"),
         ("other metrics", "(medians; exploratory)"),
