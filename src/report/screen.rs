@@ -12,10 +12,10 @@ const SCREEN: usize = 40;
 /// Lines of what `--verbose` adds, with the empty one above.
 const LAST_LINES: usize = 4;
 /// What notes, differences and failures may take: first as much as is read willingly, then what one pair leaves of a screen.
-const ROOMS: [Room; 2] =
-    [Room { letters: 400, notes: 8, others: 4 }, Room { letters: 150, notes: 4, others: 2 }];
-/// Lines of the command that repeats the run.
-const MOST_COMMAND: usize = 3;
+const ROOMS: [Room; 2] = [
+    Room { letters: 400, notes: 8, others: 4, command: 12 },
+    Room { letters: 150, notes: 4, others: 2, command: 3 },
+];
 
 /// The parts that a full screen goes without, the first one first. Footnotes stay, because their marks do.
 const DISPENSABLE: [usize; 4] = [4, 1, 3, 2];
@@ -29,6 +29,8 @@ struct Room {
     notes: usize,
     /// Differences, and failures.
     others: usize,
+    /// Lines of the command that repeats the run.
+    command: usize,
 }
 
 /// A part of the report, and what it is called where it is left out.
@@ -70,7 +72,7 @@ fn below(page: &Page, document: &Document<'_>, room: Room) -> (Vec<Part>, Vec<St
         notes(page, document, room, &mut more),
         differences(page, document, room, &mut more),
         failures(page, document, room, &mut more),
-        part("the command that repeats it", |text| command(page, text, document)),
+        command(page, document, room, &mut more),
     ];
     more.extend(document.repeat.job.is_some().then(|| "the job".to_owned()));
     more.extend((!document.host.is_empty()).then(|| "the host's facts".to_owned()));
@@ -124,12 +126,14 @@ fn failures(page: &Page, document: &Document<'_>, room: Room, more: &mut Vec<Str
     })
 }
 
-fn command(page: &Page, out: &mut String, document: &Document<'_>) {
-    let mut text = String::new();
-    page.command(&mut text, document);
-    if text.lines().count() <= MOST_COMMAND + 2 {
-        out.push_str(&text);
+fn command(page: &Page, document: &Document<'_>, room: Room, more: &mut Vec<String>) -> Part {
+    let mut part = part("the command that repeats it", |text| page.command(text, document));
+    // With its heading and the empty line above.
+    if part.text.lines().count() > room.command + 2 {
+        part.text.clear();
+        more.push(std::mem::take(&mut part.called));
     }
+    part
 }
 
 /// The beginning of a text: its first clauses, or its first words where the first clause is long.
