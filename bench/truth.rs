@@ -1,7 +1,7 @@
 //! The noise table through the real runner: runs of `assay run` whose program prints a made-up time, and how often their verdicts
 //! are wrong.
 //!
-//! Enters: `table ASSAY RUNS`, or `trial KIND SEED EFFECT ARM` for one trial of such a run, which assay starts. Leaves: one
+//! Enters: `table ASSAY RUNS DIRECTORY`, or `trial KIND SEED EFFECT ARM` for one trial of such a run, which assay starts. Leaves: one
 //! Markdown table on standard output; exit code 1 when a promise is broken beyond chance. The noise is that of `assay simulate`;
 //! everything else is the shipped program: its order, its lead-ins, its stopping, its report.
 
@@ -35,8 +35,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["trial", kind, seed, effect, arm] => trial(kind, seed, effect, arm),
-        ["table", assay, runs] => table(Path::new(assay), runs),
-        _ => Err("usage: truth table ASSAY RUNS".into()),
+        ["table", assay, runs, directory] => table(Path::new(assay), runs, Path::new(directory)),
+        _ => Err("usage: truth table ASSAY RUNS DIRECTORY".into()),
     };
     done.unwrap_or_else(|error| {
         eprintln!("truth: {error}");
@@ -64,10 +64,10 @@ fn trial(kind: &str, seed: &str, effect: &str, arm: &str) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(assay: &Path, runs: &str) -> Done {
+fn table(assay: &Path, runs: &str, directory: &Path) -> Done {
     let runs: usize = runs.parse()?;
     let assay = std::fs::canonicalize(assay)?;
-    let me = std::env::current_exe()?;
+    let parts = Parts { assay, me: std::env::current_exe()?, directory: directory.to_owned() };
     println!(
         "| noise, CV 2 %, {runs} runs each | false claims % | false \"no difference\" % at 1.02·δ | right claims % at 5 % | \
          coverage % at 5 % | mean rounds at 0/5 % |\n|---|---|---|---|---|---|"
@@ -75,7 +75,7 @@ fn table(assay: &Path, runs: &str) -> Done {
     let mut broken = Vec::new();
     for kind in KINDS {
         let begun = std::time::Instant::now();
-        let of = |effect| series(&assay, &me, kind, effect, runs);
+        let of = |effect| series(&parts, kind, effect, runs);
         let [none, above, found] = [of(EFFECTS[0])?, of(EFFECTS[1])?, of(EFFECTS[2])?];
         let wrong = Share::of(&none, |said| said.claims());
         let equal = Share::of(&above, |said| said.verdict == "no_difference");
@@ -136,10 +136,17 @@ impl Said {
     }
 }
 
+/// What every run needs.
+struct Parts {
+    assay: PathBuf,
+    me: PathBuf,
+    /// In memory, where there is no device whose rest has to be waited for.
+    directory: PathBuf,
+}
+
 /// Runs of one kind and effect, some beside each other.
 fn series(
-    assay: &Path,
-    me: &Path,
+    parts: &Parts,
     kind: Kind,
     effect: f64,
     runs: usize,
@@ -152,7 +159,7 @@ fn series(
             if seed >= runs {
                 return Ok(said);
             }
-            said.push(one(assay, me, kind, effect, seed).map_err(|error| format!("run {seed}: {error}"))?);
+            said.push(one(parts, kind, effect, seed).map_err(|error| format!("run {seed}: {error}"))?);
         }
     };
     let done: Vec<Result<Vec<Said>, String>> = std::thread::scope(|scope| {
@@ -169,24 +176,18 @@ fn series(
     Ok(all)
 }
 
-/// One run in a directory of its own in memory, where there is no device whose rest has to be waited for.
-fn one(
-    assay: &Path,
-    me: &Path,
-    kind: Kind,
-    effect: f64,
-    seed: usize,
-) -> Result<Said, Box<dyn std::error::Error>> {
-    let place = tempfile::tempdir_in(memory())?;
+/// One run in a directory of its own.
+fn one(parts: &Parts, kind: Kind, effect: f64, seed: usize) -> Result<Said, Box<dyn std::error::Error>> {
+    let place = tempfile::tempdir_in(&parts.directory)?;
     let noise = (seed as u64 + OTHER_SEEDS).to_string();
     let number = Kind::ALL.iter().position(|known| *known == kind).unwrap_or(0);
-    let output = Command::new(assay)
+    let output = Command::new(&parts.assay)
         .current_dir(place.path())
         .env("ASSAY_STATE_DIR", place.path().join("state"))
         .args(["run", "-q", "--db", "truth.db", "--format", "json", "--keep-disturbed"])
         .args(["--seed", &seed.to_string(), "--vary", "arm=A,B", "--primary", "time"])
         .args(["--metric", "time=time ([0-9.]+):s:lower", "--"])
-        .arg(me)
+        .arg(&parts.me)
         .args(["trial", &number.to_string(), &noise, &effect.to_string(), "${arm}"])
         .output()?;
     if !output.status.success() {
@@ -207,9 +208,4 @@ fn one(
         high: bound("high").unwrap_or(f64::INFINITY),
         rounds: decides["n"].as_f64().ok_or("no number of rounds")?,
     })
-}
-
-fn memory() -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }

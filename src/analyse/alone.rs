@@ -51,7 +51,7 @@ mod tests {
 
     /// (effect, alone) of the first comparison that decides.
     fn first(run: &Run) -> (Interval, Option<Interval>) {
-        let analysis = analyse(run, &Options::default());
+        let analysis = analyse(run, &Options { alone: true, ..Options::default() });
         let found = analysis.comparisons.into_iter().find(|c| c.role == Role::Primary).unwrap();
         (found.effect.unwrap(), found.alone)
     }

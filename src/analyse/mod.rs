@@ -81,7 +81,9 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     };
     let drafts = cases.iter().map(|case| draft(&setting, case)).collect();
     let mut comparisons = verdict::judge(drafts, &stop);
-    alone::fill(&mut comparisons, &cases, &setting, draft);
+    if options.alone {
+        alone::fill(&mut comparisons, &cases, &setting, draft);
+    }
     afterwards::mark_chosen_primaries(&mut comparisons, run, options, &table);
     afterwards::mark_early_stop(&mut comparisons);
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);

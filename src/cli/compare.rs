@@ -141,6 +141,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         delta: args.delta,
         alpha: args.alpha,
         all_metrics: args.all_metrics,
+        alone: true,
         failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()
     };

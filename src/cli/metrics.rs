@@ -12,6 +12,7 @@ use super::database::Database;
 use crate::experiment::{CommandLine, Experiment};
 use crate::plan::{MetricNames, Plan};
 use crate::record::{Metric, Sample};
+use crate::sys::terminal::visible_line;
 use crate::units::{Better, Unit};
 
 /// Options of `assay metrics`.
@@ -39,11 +40,16 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = Path::new(&args.run);
     let is_job = path.is_file() && path.extension().is_none_or(|ending| ending != "json");
-    let metrics = if is_job || args.engine.is_some() {
+    let mut metrics = if is_job || args.engine.is_some() {
         of_job(path, args.engine.as_ref())?
     } else {
         args.database.load_for_report(&args.run)?.metrics
     };
+    // A name out of a store of somebody else's is no second line of the table.
+    for metric in &mut metrics {
+        metric.job = visible_line(&metric.job).into_owned();
+        metric.name = visible_line(&metric.name).into_owned();
+    }
     let mut out = crate::sys::terminal::out();
     let wide = |text: fn(&Metric) -> &str, least: usize| {
         metrics.iter().map(|metric| text(metric).chars().count()).max().unwrap_or(0).max(least)

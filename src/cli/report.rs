@@ -106,6 +106,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         baseline: args.baseline.clone(),
         metrics: args.metrics.clone(),
         all_metrics: args.all_metrics,
+        alone: true,
         failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()
     };

@@ -100,7 +100,14 @@ fn the_program_explains_itself() {
         targets.starts_with("Targets: what a trial writes to\n---") && targets.contains("    mount"),
         "{targets}"
     );
-    assert!(!targets.contains("docs/") && !targets.contains(".md"), "{targets}");
+    let topics = all.split("Topics, for `assay help TOPIC`:").nth(1).unwrap();
+    let topics: Vec<&str> =
+        topics.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    assert!(topics.len() >= 10 && topics.contains(&"jobs"), "{topics:?}");
+    for topic in topics {
+        let page = sandbox.succeed(&["help", topic]);
+        assert!(!page.contains("docs/") && page.lines().count() > 5, "{topic}: {page}");
+    }
     assert!(sandbox.succeed(&["help", "report"]).contains("assay report 7 -o report.html"));
     let wrong = sandbox.run(&["help", "tragets"]);
     assert_eq!(wrong.status.code(), Some(2));

@@ -15,9 +15,9 @@ pub(super) fn plain(text: &str, columns: usize, is_topic: impl Fn(&str) -> bool)
             page.flush();
             fenced = !fenced;
         } else if fenced {
-            page.line(&format!("    {line}"));
+            page.line(&format!("    {}", without_files(line, &is_topic)));
         } else if line.starts_with("    ") && page.paragraph.is_empty() {
-            page.line(line);
+            page.line(&without_files(line, &is_topic));
         } else if line.trim().is_empty() {
             page.flush();
             page.blank();
@@ -148,19 +148,33 @@ fn inline(text: &str, is_topic: &impl Fn(&str) -> bool) -> String {
         rest = &rest[end..];
     }
     out.push_str(rest);
-    let mut words: Vec<String> = out.split(' ').map(str::to_owned).collect();
-    for word in &mut words {
-        let Some(at) = word.find("docs/").filter(|_| word.contains(".md")) else { continue };
-        let end = word.find(".md").unwrap_or(at) + 3;
-        let name = topic(&word[at..end]);
-        if is_topic(&name) {
-            *word = word.replace(&format!("`{}`", &word[at..end]), &word[at..end]);
-            let end = word.find(".md").unwrap_or(at) + 3;
-            let at = word.find("docs/").unwrap_or(0);
-            word.replace_range(at..end, &format!("`assay help {name}`"));
+    without_files(&out, is_topic).replace("**", "")
+}
+
+/// With the topic in the place of each `docs/NAME.md` that is one.
+fn without_files(text: &str, is_topic: &impl Fn(&str) -> bool) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("docs/") {
+        let end = rest[at..].find(".md").map(|end| at + end + ".md".len());
+        let name = end.map(|end| topic(&rest[at..end])).filter(|name| is_topic(name));
+        let (before, quoted) = match rest[..at].strip_suffix('`') {
+            Some(before) if name.is_some() => (before, true),
+            _ => (&rest[..at], false),
+        };
+        out.push_str(before);
+        match (name, end) {
+            (Some(name), Some(end)) => {
+                out.push_str(&format!("`assay help {name}`"));
+                rest = rest[end..].strip_prefix('`').filter(|_| quoted).unwrap_or(&rest[end..]);
+            }
+            _ => {
+                out.push_str("docs/");
+                rest = &rest[at + "docs/".len()..];
+            }
         }
     }
-    words.join(" ").replace("**", "")
+    out + rest
 }
 
 /// `jobs` of `docs/jobs.md#files`.
@@ -184,12 +198,12 @@ mod tests {
     #[test]
     fn a_page_is_folded_and_names_topics() {
         let text = "# Jobs\n\nSee [targets](targets.md), [jobs.md](jobs.md) or docs/jobs.md, **all** of\nit.\n\n- one item that is long\n  enough\n\n\
-                    | key | what |\n|---|---|\n| `bs` | block size |\n\n```toml\na  = 1\n```\n\n    assay run\n";
+                    | key | what |\n|---|---|\n| `bs` | block size |\n\n```toml\na  = 1 # `docs/jobs.md`\n```\n\n    assay run\n";
         let page = plain(text, 30, |name| ["targets", "jobs"].contains(&name));
         assert_eq!(
             page,
             "Jobs\n----\n\nSee targets (`assay help\ntargets`), `assay help jobs`\nor `assay help jobs`, all of\nit.\n\n- one item that is long enough\n\n\
-             key / what\n  `bs`\n    block size\n\n    a  = 1\n\n    assay run\n"
+             key / what\n  `bs`\n    block size\n\n    a  = 1 # `assay help jobs`\n\n    assay run\n"
         );
     }
 }

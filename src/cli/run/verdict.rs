@@ -20,7 +20,8 @@ use crate::store::Store;
 /// # Errors
 /// An output that cannot be written.
 pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Analysis> {
-    let wishes = analyse::Options { all_metrics: args.all_metrics, ..analyse::Options::default() };
+    let wishes =
+        analyse::Options { all_metrics: args.all_metrics, alone: true, ..analyse::Options::default() };
     let analysis = judge(run, &wishes, Some(store));
     if let (Some(SoFar { rounds, of }), Some(id)) = (analysis.so_far(), run.id) {
         // Whoever reads the verdict later shall know that figures were seen before it.
