@@ -59,11 +59,7 @@ pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreE
 /// # Errors
 /// [`StoreError::Newer`]; [`StoreError::NotAStore`]: a number that assay never had.
 pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
-    let number = |name: &str| -> Result<i64, StoreError> {
-        let read = connection.pragma_query_value(None, name, |row| row.get(0));
-        read.map_err(|source| problem(path, source))
-    };
-    let (found, id) = (number("user_version")?, number("application_id")?);
+    let (found, id) = marks(connection).map_err(|source| problem(path, source))?;
     // An empty file has neither; that nothing is in it is checked with its schema.
     if id != i64::from(APPLICATION_ID) && (id != 0 || found != 0) {
         return Err(refused(path, "another program's database"));
@@ -75,6 +71,16 @@ pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, Store
         return Err(refused(path, &format!("its schema is {found}")));
     }
     Ok(found)
+}
+
+/// The two numbers that tell whose a file is, of one moment: between one read and the next another process may have made the
+/// store.
+fn marks(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
+    let of_one_moment = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
+    let marks = (number("user_version")?, number("application_id")?);
+    of_one_moment.map_or(Ok(()), Transaction::finish)?;
+    Ok(marks)
 }
 
 /// Refuses anything in the schema that assay did not make.
@@ -199,6 +205,37 @@ mod tests {
         assert_eq!(bare("CREATE TABLE t (\n  a TEXT, -- JSON: 'x'\n b)"), bare("CREATE TABLE t (a TEXT,b)"));
         assert_ne!(bare("CREATE TABLE t (a TEXT NOT NULL)"), bare("CREATE TABLE t (a TEXTNOT NULL)"));
         assert_ne!(bare("CREATE TABLE t (a DEFAULT '-- x')"), bare("CREATE TABLE t (a DEFAULT '--x')"));
+    }
+
+    #[test]
+    fn a_store_that_is_made_meanwhile_is_seen_before_or_after() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("assay.db");
+        let writer = Connection::open(&path).unwrap();
+        writer.execute_batch("PRAGMA synchronous = OFF").unwrap();
+        let marked = |version: i64, id: i32| {
+            format!("BEGIN IMMEDIATE; PRAGMA application_id = {id}; PRAGMA user_version = {version}; COMMIT")
+        };
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (path, done) = (&path, &done);
+            let reader = scope.spawn(move || {
+                let connection = Connection::open(path).unwrap();
+                connection.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+                let mut seen = std::collections::BTreeSet::new();
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    seen.insert(version(&connection, path).unwrap());
+                }
+                seen
+            });
+            writer.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+            for _ in 0..300 {
+                writer.execute_batch(&marked(VERSION, APPLICATION_ID as i32)).unwrap();
+                writer.execute_batch(&marked(0, 0)).unwrap();
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(reader.join().unwrap().is_subset(&[0, VERSION].into()));
+        });
     }
 
     #[test]

@@ -14,7 +14,8 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     let sandbox = Sandbox::new();
     sandbox.write("s.toml", EXPERIMENT);
     let run = |more: &[&str]| {
-        let arguments = [&["run", "s.toml", "--quiet", "--seed", "7"], more].concat();
+        // A busy machine has more to say than fits one screen.
+        let arguments = [&["run", "s.toml", "--quiet", "--seed", "7", "--verbose"], more].concat();
         sandbox.succeed(&arguments).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(run(&[]).contains("noise floor unknown"), "nothing is known yet");
@@ -42,7 +43,8 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     let counted =
         format!("{claims} of 1 A/A run claimed a difference (at most 5 % should; binomial p = {p})");
     assert!(later.contains(&counted) && of_itself.contains(&counted), "{later}");
-    let report = sandbox.succeed(&["report", "1"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let report =
+        sandbox.succeed(&["report", "1", "--verbose"]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(report.contains("noise floor (A/A run 2)"), "also of runs before it: {report}");
     let spread = format!("spreads by {:.2} %", floor.s_d * 100.0);
     assert!(later.contains(&spread), "{spread}: {later}");
@@ -52,7 +54,7 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     assert!(pooled.contains("2 A/A runs together"), "{pooled}");
     // Another job is not measured by it.
     sandbox.write("other.toml", &EXPERIMENT.replace("size=1m", "size=2m"));
-    let other = sandbox.succeed(&["run", "other.toml", "--quiet"]);
+    let other = sandbox.succeed(&["run", "other.toml", "--quiet", "--verbose"]);
     assert!(other.contains("noise floor unknown"), "{other}");
 }
 

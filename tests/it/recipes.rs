@@ -176,7 +176,8 @@ fn bdev_mix_runs_its_six_groups() {
     let place = run.facts[0].get("recipe.place").unwrap().to_owned();
     assert!(said.contains(&place), "{said}: {place}");
     assert_eq!(run.facts[0].get("recipe"), Some("bdev-mix --quick"));
-    let report = sandbox.succeed(&["report", "1"]);
+    // A busy machine has more to say than fits one screen.
+    let report = sandbox.succeed(&["report", "1", "--verbose"]);
     assert!(report.contains(&format!("runs on {place}")), "{report}");
     assert!(!report.contains("arms differ in what no factor declares"), "{report}");
     assert_eq!(run.command_line[1..3], ["run".to_owned(), "--seed".to_owned()]);
@@ -206,7 +207,7 @@ fn journal_flush_counts_the_flushes_of_its_arms() {
     // XFS with its barriers in one trial, ext4 without in the other.
     assert!(with.iter().any(|n| *n > 10.0) && with.contains(&0.0), "{with:?}");
     assert_eq!(without, [0.0, 0.0]);
-    let report = sandbox.succeed(&["report", "1"]);
+    let report = sandbox.succeed(&["report", "1", "--verbose"]);
     for shown in ["beside: lat_ns.max in ", "beside: dev.flushes", "beside: dev.flushes_per_op"] {
         assert!(report.contains(shown), "{shown}: {report}");
     }
