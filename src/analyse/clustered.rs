@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::comparison::{Caveat, Interval, Method, Role, Verdict};
-use super::draft::{Case, Draft, EXPLORATORY_Q, Setting, interval_level};
+use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::paired::look_once;
 use super::scale::Scale;
 use super::steps::Steps;
@@ -113,10 +113,11 @@ pub(super) fn compare(setting: &Setting, case: &Case, clusters: &Clusters) -> Dr
             Role::Primary => (setting.stop.alpha, setting.family),
             Role::Exploratory => (EXPLORATORY_Q, setting.exploratory),
         };
+        let outside = setting.outside(case.role);
         if paired {
-            judge_pairs(&mut draft, &placed, level, comparisons);
+            judge_pairs(&mut draft, &placed, level, comparisons, outside);
         } else {
-            judge_means(&mut draft, &placed, level, comparisons);
+            judge_means(&mut draft, &placed, level, comparisons, outside);
         }
     } else {
         draft.comparison.verdict = Verdict::TooFew { n };
@@ -147,11 +148,10 @@ fn mean_change(arms: &Arms, paired: bool) -> Interval {
 }
 
 /// One difference a cluster, judged as a round's is when there is one look.
-fn judge_pairs(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize) {
+fn judge_pairs(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize, outside: f64) {
     let differences: Vec<f64> = logs.both().into_iter().map(|(base, cand)| mean(cand) - mean(base)).collect();
     draft.spread = stddev(&differences);
-    let role = draft.comparison.role;
-    look_once(draft, &Crossover::of_unknown_order(&differences), level, comparisons, role);
+    look_once(draft, &Crossover::of_unknown_order(&differences), level, comparisons, outside);
     draft.comparison.method = match draft.comparison.method {
         Method::FixedSignedRank => Method::ClusterSignedRank,
         Method::FixedT => Method::ClusterT,
@@ -160,10 +160,9 @@ fn judge_pairs(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize) {
 }
 
 /// One mean a cluster.
-fn judge_means(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize) {
+fn judge_means(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize, outside: f64) {
     let (base, cand) = (means(&logs.baseline), means(&logs.candidate));
     draft.spread = (variance(&base) + variance(&cand)).sqrt();
-    let outside = interval_level(draft.comparison.role, level, comparisons);
     let Some(judged) = cluster_means::judge(&base, &cand, outside, level, comparisons) else { return };
     draft.comparison.method = if judged.by_rank { Method::ClusterMannWhitney } else { Method::ClusterWelch };
     draft.comparison.p = Some(judged.p);

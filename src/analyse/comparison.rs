@@ -292,6 +292,8 @@ pub enum Caveat {
     UnequalFailures,
     /// Failed trials are in the comparison as worse than any value (`--failures worst`).
     FailuresAsWorst,
+    /// Too few repeats for an interval that holds together with those of the other comparisons.
+    NoIntervalTogether,
     /// Rows that share one family: α/m each, or Holm.
     Family {
         /// How many rows share α.

@@ -17,12 +17,6 @@ use crate::stats::Estimate;
 /// α of exploratory metrics: q of Benjamini–Hochberg, and their intervals' error.
 pub(super) const EXPLORATORY_Q: f64 = 0.05;
 
-/// What the interval of one of several comparisons leaves out: of those that decide its share of α, so that all of them hold
-/// together; of others the whole level.
-pub(super) fn interval_level(role: Role, level: f64, comparisons: usize) -> f64 {
-    if role == Role::Primary { level / comparisons.max(1) as f64 } else { level }
-}
-
 /// A comparison whose verdict is open, or settled before any test could run.
 pub(super) struct Draft {
     pub comparison: Comparison,
@@ -41,7 +35,8 @@ pub(super) struct Draft {
     pub share: f64,
     /// The estimate corrected for an early stop, on the scale.
     pub corrected: f64,
-    /// The interval leaves out all of the level, not its share: it does not hold together with those of the other comparisons.
+    /// The interval leaves out all of the level, not its share: it does not hold together with those of the other comparisons, and
+    /// is not printed unless a difference is claimed.
     pub alone: bool,
     /// The verdict needs no judge: too few, not measured.
     pub settled: bool,
@@ -68,6 +63,10 @@ pub(super) struct Setting<'a> {
     pub family: usize,
     /// Exploratory comparisons, which share q.
     pub exploratory: usize,
+    /// What the interval of an exploratory metric leaves out. With R claims among m it is q·R/m, so that at most a share q of the
+    /// claimed ones is expected to miss the truth, and an interval excludes 0 exactly where a difference is claimed
+    /// (Benjamini & Yekutieli 2005, J. Am. Stat. Assoc. 100:71).
+    pub exploratory_outside: f64,
     /// What failed trials mean.
     pub rule: FailureRule,
     /// Which imported trials belong together.
@@ -84,6 +83,15 @@ pub(super) struct Case<'a> {
 }
 
 impl Setting<'_> {
+    /// What the interval of one of several comparisons leaves out: of those that decide its share of α, so that all of them hold
+    /// together.
+    pub(super) fn outside(&self, role: Role) -> f64 {
+        match role {
+            Role::Primary => self.stop.alpha / self.family.max(1) as f64,
+            Role::Exploratory => self.exploratory_outside,
+        }
+    }
+
     /// The columns of baseline and candidate. Values of trials that failed before they worked stay only where both arms failed
     /// equally often.
     pub(super) fn columns(&self, case: &Case) -> (Cow<'_, [Point]>, Cow<'_, [Point]>) {
@@ -130,7 +138,7 @@ impl Setting<'_> {
         };
         let steps = Steps::default();
         let share = match case.role {
-            Role::Primary => self.stop.alpha / self.family.max(1) as f64,
+            Role::Primary => self.outside(Role::Primary),
             Role::Exploratory => EXPLORATORY_Q / self.exploratory.max(1) as f64,
         };
         Draft {

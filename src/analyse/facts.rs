@@ -13,6 +13,9 @@ use crate::record::{HostFacts, Run};
 /// Facts of the moment (load, free space) differ between any two looks; `host` gives them this prefix.
 const MOMENTARY: &str = "now.";
 
+/// Share of a number by which the kernel's own rounding moves it.
+const ROUNDED: f64 = 0.001;
+
 pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<FactDifference> {
     let mut seen: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); layout.arms.len()];
     let mut trials = vec![0_usize; layout.arms.len()];
@@ -38,7 +41,8 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
         let values: Vec<&BTreeSet<&str>> =
             by_arm.iter().map(|facts| facts.get(name).unwrap_or(&none)).collect();
         let volatile = values.iter().zip(&trials).any(|(values, n)| values.len() > 2.max(n / 3));
-        if volatile || values.windows(2).all(|pair| pair[0] == pair[1]) {
+        let all = values.iter().flat_map(|values| values.iter().copied());
+        if volatile || flicker(all) || values.windows(2).all(|pair| pair[0] == pair[1]) {
             continue;
         }
         let joined = |values: &BTreeSet<&str>| values.iter().copied().collect::<Vec<_>>().join(" | ");
@@ -46,6 +50,13 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
         found.push(FactDifference { fact: name.to_owned(), values });
     }
     found
+}
+
+/// Whether whole numbers differ by so little that the kernel has rounded them: `dirty_expire_centisecs` reads 2999 or 3000.
+fn flicker<'v>(values: impl Iterator<Item = &'v str>) -> bool {
+    let Ok(numbers) = values.map(str::parse::<u64>).collect::<Result<Vec<u64>, _>>() else { return false };
+    let (Some(least), Some(most)) = (numbers.iter().min(), numbers.iter().max()) else { return false };
+    (most - least) as f64 <= ROUNDED * *most as f64
 }
 
 /// The arm of every cell.
@@ -121,6 +132,14 @@ mod tests {
         }
         for (factor, fact) in [("requests", "sysfs.queue/nr_requests"), ("scheduler", "device.size")] {
             assert!(!follows(factor, fact), "{factor}: {fact}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_rounds_is_no_difference() {
+        assert!(flicker(["2999", "3000"].into_iter()), "dirty_expire_centisecs");
+        for values in [["2", "3"], ["128", "256"], ["6.12", "6.121"], ["none", "3000"]] {
+            assert!(!flicker(values.into_iter()), "{values:?}");
         }
     }
 

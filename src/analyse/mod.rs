@@ -22,6 +22,8 @@ mod layout;
 #[cfg(test)]
 mod made_up;
 mod noise_floor;
+#[cfg(test)]
+mod one_story_tests;
 mod options;
 mod order;
 mod paired;
@@ -48,7 +50,7 @@ pub use progress::{Progress, decided, progress};
 
 use std::collections::BTreeMap;
 
-use draft::{Case, Draft, Setting, Worst};
+use draft::{Case, Draft, EXPLORATORY_Q, Setting, Worst};
 use layout::{Layout, Row};
 use table::Table;
 
@@ -71,7 +73,17 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let clusters = clustered::Clusters::of(run);
     let clusters = clusters.as_ref();
     let (family, rule) = (layout.family(), options.failures(run));
-    let setting = Setting { run, table: &table, layout: &layout, stop, family, exploratory, rule, clusters };
+    let setting = Setting {
+        run,
+        table: &table,
+        layout: &layout,
+        stop,
+        family,
+        exploratory,
+        exploratory_outside: EXPLORATORY_Q,
+        rule,
+        clusters,
+    };
     let fixed = FixedRounds::of(run);
     let draft = |setting: &Setting, case: &Case| {
         let cells: Vec<u32> = [case.row.cells[0], case.row.cells[case.arm]].into_iter().flatten().collect();
@@ -79,7 +91,15 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         draft.not_before_the_last(fixed.as_ref().and_then(|rounds| rounds.so_far(&cells)));
         draft
     };
-    let drafts = cases.iter().map(|case| draft(&setting, case)).collect();
+    let mut drafts: Vec<Draft> = cases.iter().map(|case| draft(&setting, case)).collect();
+    // How wide exploratory intervals are depends on how many differences are claimed, which depends on p alone.
+    let setting = Setting { exploratory_outside: verdict::exploratory_outside(&drafts), ..setting };
+    if setting.exploratory_outside < EXPLORATORY_Q {
+        for (known, case) in drafts.iter_mut().zip(&cases).filter(|(_, case)| case.role == Role::Exploratory)
+        {
+            *known = draft(&setting, case);
+        }
+    }
     let mut comparisons = verdict::judge(drafts, &stop);
     if options.alone {
         alone::fill(&mut comparisons, &cases, &setting, draft);

@@ -4,7 +4,7 @@
 //! against 5 %.
 
 use super::comparison::{NoiseFloor, Role, Verdict};
-use super::draft::{Case, Setting};
+use super::draft::{Case, EXPLORATORY_Q, Setting};
 use super::layout::Layout;
 use super::options::Options;
 use super::paired::log_ratios;
@@ -72,6 +72,7 @@ fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
         stop,
         family: layout.family(),
         exploratory: 0,
+        exploratory_outside: EXPLORATORY_Q,
         rule: options.failures(aa_run),
         clusters: None,
     };

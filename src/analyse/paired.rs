@@ -7,7 +7,7 @@
 use super::anytime;
 use super::carry_over;
 use super::comparison::{Caveat, Method, Role, Verdict};
-use super::draft::{Case, Draft, EXPLORATORY_Q, Setting, interval_level};
+use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::drift;
 use super::failing::is_beyond;
 use super::scale::Scale;
@@ -71,7 +71,7 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
             Role::Primary => (setting.stop.alpha, setting.family),
             Role::Exploratory => (EXPLORATORY_Q, setting.exploratory),
         };
-        look_once(&mut draft, &rounds, level, comparisons, case.role);
+        look_once(&mut draft, &rounds, level, comparisons, setting.outside(case.role));
     }
     match (case.role, scale) {
         (Role::Primary, Scale::Log) => draft.comparison.caveats.extend(drift::caveats(&pairs, &worked)),
@@ -159,12 +159,10 @@ fn by_rank(n: usize, level: f64, comparisons: usize) -> bool {
 }
 
 /// One look: signed rank, or Student's t where ranks cannot resolve the level. t has no value for a failed trial: with one among
-/// the differences ranks decide, whether they can claim anything or not. The interval of one that decides holds together with
-/// those of all others that do: each leaves out its share of α.
-pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, comparisons: usize, role: Role) {
+/// the differences ranks decide, whether they can claim anything or not. The interval leaves `outside` out.
+pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, comparisons: usize, outside: f64) {
     let differences = rounds.differences();
     let n = differences.len();
-    let share = interval_level(role, level, comparisons);
     let Some(walsh) = Walsh::new(differences) else { return };
     if by_rank(n, level, comparisons) || differences.iter().copied().any(is_beyond) {
         draft.comparison.method = Method::FixedSignedRank;
@@ -175,12 +173,12 @@ pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, compa
         if signed_rank::precision(n) == Precision::Normal {
             draft.comparison.caveats.push(Caveat::LargeSampleApproximation);
         }
-        if let Some(interval) = signed_rank::critical(n, share).and_then(|k| rounds.interval(k)) {
+        if let Some(interval) = signed_rank::critical(n, outside).and_then(|k| rounds.interval(k)) {
             draft.theta = interval.estimate;
             let lean = tied.map_or(interval.estimate, |test| test.lean);
-            draft.set_effect(p.map_or(interval, |p| ties::follow(interval, p, share, lean)));
+            draft.set_effect(p.map_or(interval, |p| ties::follow(interval, p, outside, lean)));
         }
-    } else if let Some(test) = student_t::paired(rounds.differences(), share) {
+    } else if let Some(test) = student_t::paired(rounds.differences(), outside) {
         draft.comparison.method = Method::FixedT;
         draft.comparison.p = Some(test.p);
         // The interval is around the mean; the estimate is Hodges and Lehmann's at every n.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::comparison::Role;
-use super::draft::{Case, Setting};
+use super::draft::{Case, EXPLORATORY_Q, Setting};
 use super::failing::what_stands;
 use super::layout::Layout;
 use super::options::Options;
@@ -58,8 +58,17 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     }
     let rule = options.failures(run);
     let family = layout.family();
-    let setting =
-        Setting { run, table: &table, layout: &layout, stop, family, exploratory: 0, rule, clusters: None };
+    let setting = Setting {
+        run,
+        table: &table,
+        layout: &layout,
+        stop,
+        family,
+        exploratory: 0,
+        exploratory_outside: EXPLORATORY_Q,
+        rule,
+        clusters: None,
+    };
     let is_decided = |case: &Case| {
         let Some(found) = latest_verdict(&setting, case) else { return false };
         let failures = setting.failures(case).filter(|counts| counts.are_unequal());

@@ -3,7 +3,7 @@
 //! Enters: a [`Case`]. Leaves: a [`Draft`]. Also here: what timestamps tell about the order of imported trials.
 
 use super::comparison::{Caveat, Method, Role};
-use super::draft::{Case, Draft, EXPLORATORY_Q, Setting, interval_level};
+use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::failing::worst_log;
 use super::scale::Scale;
 use super::steps::Steps;
@@ -34,7 +34,7 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     let placed = |values: &[f64]| values.iter().map(|value| scale.place(*value)).collect::<Vec<_>>();
     let (mut base, mut cand) = (placed(&base), placed(&cand));
     let level = if case.role == Role::Primary { setting.stop.alpha } else { EXPLORATORY_Q };
-    let share = interval_level(case.role, level, setting.family);
+    let share = setting.outside(case.role);
     draft.comparison.method = Method::MannWhitney;
     draft.spread = (descriptive::variance(&base) + descriptive::variance(&cand)).sqrt();
     let better = draft.comparison.metric.better;

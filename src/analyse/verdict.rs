@@ -26,6 +26,16 @@ pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> 
     drafts.into_iter().map(|draft| conclude(draft, stop, primary)).collect()
 }
 
+/// What intervals of exploratory metrics leave out: q·R/m of m metrics with R claims, and of one where there is none.
+pub(super) fn exploratory_outside(drafts: &[Draft]) -> f64 {
+    let open = drafts.iter().filter(|d| d.comparison.role == Role::Exploratory && !d.settled);
+    let p: Vec<f64> = open
+        .filter_map(|draft| if draft.so_far.is_some() { Some(1.0) } else { draft.comparison.p })
+        .collect();
+    let claims = benjamini_hochberg::adjust(&p).into_iter().filter(|p| *p <= EXPLORATORY_Q).count();
+    EXPLORATORY_Q * claims.max(1) as f64 / p.len().max(1) as f64
+}
+
 fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
     let mut open: Vec<&mut Draft> = drafts
         .iter_mut()
@@ -60,6 +70,15 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
     // Its interval leaves out its share of α; among rows that have no p a step of Holm's would be given all of it.
     let by_interval = sequential || comparison.method == Method::CarryOverAdjusted;
     let claim_allowed = by_interval || comparison.p_adjusted.is_some_and(|p| p <= level);
+    if comparison.method == Method::CarryOverAdjusted {
+        // p is judged as its interval is: by its share of α.
+        comparison.p_adjusted = comparison.p.map(|p| (p * level / draft.share).min(1.0));
+    }
+    if draft.alone && !claim_allowed {
+        // One that excludes 0 would tell another story than the verdict.
+        (comparison.effect, comparison.difference) = (None, None);
+        comparison.caveats.push(Caveat::NoIntervalTogether);
+    }
     let delta = draft.scale.delta(stop.delta);
     if claim_allowed && !by_interval && comparison.role == Role::Primary {
         let claimed = draft.log.map(one_sided);
@@ -81,7 +100,15 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         let with_worst =
             || worst.log.and_then(|log| verdict(log, steps, delta, allowed, comparison.metric.better));
         match what_stands(&counts, stop.alpha, comparison.verdict.clone(), with_worst) {
-            Some(verdict) => comparison.verdict = verdict,
+            Some(verdict) if verdict != comparison.verdict => {
+                // The interval is as weak as the verdict.
+                let both = draft.log.zip(worst.log).map(|(log, worst)| hull(log, steps.widen(worst)));
+                comparison.effect = both.and_then(|log| draft.scale.share(log)).or(comparison.effect);
+                comparison.difference =
+                    both.and_then(|log| draft.scale.in_unit(log)).or(comparison.difference);
+                comparison.verdict = verdict;
+            }
+            Some(_) => {}
             None => return not_comparable(comparison),
         }
     }
@@ -103,6 +130,17 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
     }
     comparison.caveats.extend(mean_disagrees(&comparison, stop.delta));
     comparison
+}
+
+/// An interval with the end nearest to 0 of another one on the same side of it, or with both where they hold 0.
+fn hull(log: Estimate, other: Estimate) -> Estimate {
+    match log.estimate > 0.0 {
+        _ if !other.excludes(0.0) => {
+            Estimate { low: log.low.min(other.low), high: log.high.max(other.high), ..log }
+        }
+        true => Estimate { low: log.low.min(other.low), ..log },
+        false => Estimate { high: log.high.max(other.high), ..log },
+    }
 }
 
 /// What worked is no fair sample of an arm: its interval would mislead like a verdict.

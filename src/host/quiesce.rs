@@ -65,9 +65,7 @@ impl Quiet {
         }
         if let Idle::Busy { device, ios, waited_ms } = &self.idle {
             let waited = pretty_duration(*waited_ms as f64 / 1e3);
-            notes.push(format!(
-                "{device} did not come to rest before the trial: {ios} foreign I/Os in {waited}"
-            ));
+            notes.push(format!("{device} did not come to rest before the trial: {ios} I/Os in {waited}"));
         }
         notes
     }

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::counts::merged;
 use super::failures::{Failure, failures};
 use super::footnotes::{Footnotes, caveat_text, told_from};
 use super::format::{Detail, Options};
@@ -385,7 +386,7 @@ fn notes(
     let caveats = analysis.caveats.iter().chain(common.iter().copied());
     let caveats = caveats.filter(|caveat| told_from(caveat) <= detail);
     notes.extend(caveats.map(|caveat| caveat_text(caveat, None, names)));
-    notes.extend(run.notes.iter().cloned());
+    notes.extend(merged(run.notes.iter().map(String::as_str)));
     // The emulated processor is told above, for all trials.
     notes.extend(trial_notes(run, names, |text| text.starts_with("run in an emulated processor")));
     let mut seen: Vec<String> = Vec::new();

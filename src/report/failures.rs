@@ -15,7 +15,8 @@ pub struct Failure {
     /// What came of the next attempt at the same trials: `failed` (otherwise than at first), `done`, `skipped`; `None`
     /// when there was none, or when it failed alike and is told in its place.
     pub then: Option<&'static str>,
-    /// The cell, `direct=1, bs=4k`; of several skipped for one reason, the levels they share.
+    /// The cell, `direct=1, bs=4k`; of several that ended for one reason their number and the levels they share, of skipped ones the
+    /// latter.
     pub cell: String,
     /// How many trials.
     pub count: usize,
@@ -53,8 +54,8 @@ const MOST_KINDS: usize = 20;
 /// Rounds named for each.
 const MOST_ROUNDS: usize = 10;
 
-/// All trials of a run without values that count, grouped by cell and reason; skipped ones by reason alone, for what cannot
-/// be is rarely one cell's affair. Of two attempts at a trial the second one counts; the first is told when it failed
+/// All trials of a run without values that count, grouped by reason: what cannot be, or what is thrown out,
+/// is rarely one cell's affair. Of two attempts at a trial the second one counts; the first is told when it failed
 /// otherwise, or when the second did not.
 pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
     let mut groups: Vec<(BTreeSet<u32>, Failure)> = Vec::new();
@@ -81,14 +82,13 @@ pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
             (Status::Done, Some(rule)) => ("left out", None, rule, "", ""),
             (Status::Done, None) => continue,
         };
-        let known = groups.iter_mut().find(|(cells, group)| {
-            let alike = group.what == what && group.then == then && group.reason == *reason;
-            alike && (what == "skipped" || cells.contains(&trial.cell))
-        });
+        let known = groups
+            .iter_mut()
+            .find(|(_, group)| group.what == what && group.then == then && group.reason == *reason);
         if let Some((cells, group)) = known {
             group.count += 1;
-            let again = cells.insert(trial.cell) && group.rounds.contains(&(trial.round + 1));
-            if group.rounds.len() < MOST_ROUNDS && !again {
+            cells.insert(trial.cell);
+            if group.rounds.len() < MOST_ROUNDS && !group.rounds.contains(&(trial.round + 1)) {
                 group.rounds.push(trial.round + 1);
             }
         } else if groups.len() < MOST_KINDS {
@@ -107,7 +107,15 @@ pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
             untold += 1;
         }
     }
-    let told = |(cells, failure)| Failure { cell: shared_levels(run, &cells, names), ..failure };
+    let told = |(cells, failure): (BTreeSet<u32>, Failure)| {
+        let shared = shared_levels(run, &cells, names);
+        let cell = match cells.len() {
+            2.. if failure.what != "skipped" && shared.is_empty() => format!("{} cells", cells.len()),
+            2.. if failure.what != "skipped" => format!("{} cells of {shared}", cells.len()),
+            _ => shared,
+        };
+        Failure { cell, ..failure }
+    };
     let mut failures: Vec<Failure> = groups.into_iter().map(told).collect();
     if untold > 0
         && let Some(last) = failures.last_mut()

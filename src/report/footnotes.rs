@@ -4,13 +4,14 @@
 //! by analyse; nothing is judged here.
 
 use super::clusters;
+use super::counts::Counted;
 use super::format::Detail;
 use super::words::{NBSP, Names, interval, p_equals, percent, plain_percent, step_size};
 use crate::analyse::{Caveat, Comparison, Interval};
 
 /// Footnotes in the order of their first use.
 pub(super) struct Footnotes<'c> {
-    texts: Vec<String>,
+    texts: Vec<Counted>,
     told: Vec<&'c Caveat>,
     detail: Detail,
 }
@@ -21,12 +22,12 @@ impl<'c> Footnotes<'c> {
         Footnotes { texts: Vec::new(), told, detail }
     }
 
-    /// The number (from 1) of a footnote, new or used before.
-    fn number(&mut self, text: String) -> usize {
-        if let Some(at) = self.texts.iter().position(|known| *known == text) {
+    /// The number (from 1) of a footnote, new or used before, also with another count.
+    fn number(&mut self, text: &str) -> usize {
+        if let Some(at) = self.texts.iter_mut().position(|known| known.takes(text)) {
             return at + 1;
         }
-        self.texts.push(text);
+        self.texts.push(Counted::new(text));
         self.texts.len()
     }
 
@@ -39,7 +40,7 @@ impl<'c> Footnotes<'c> {
             .map(|caveat| caveat_text(caveat, Some(comparison), names))
             .collect::<Vec<String>>()
             .into_iter()
-            .map(|text| self.number(text))
+            .map(|text| self.number(&text))
             .collect();
         numbers.sort_unstable();
         numbers.dedup();
@@ -48,7 +49,7 @@ impl<'c> Footnotes<'c> {
 
     /// The texts, number 1 first.
     pub(super) fn into_texts(self) -> Vec<String> {
-        self.texts
+        self.texts.iter().map(Counted::text).collect()
     }
 }
 
@@ -128,11 +129,8 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         Caveat::LargeSampleApproximation => {
             "too many values for the exact distribution: normal approximation, corrected for ties".to_owned()
         }
-        Caveat::ExcludedRounds { count: 1, rule } => {
-            format!("1 round left out by a rule fixed beforehand: {rule}")
-        }
         Caveat::ExcludedRounds { count, rule } => {
-            format!("{count} rounds left out by a rule fixed beforehand: {rule}")
+            format!("rounds left out by a rule fixed beforehand: {count} ({rule})")
         }
         Caveat::FailedTrials { count: 1 } => "1 trial failed and is not in the values".to_owned(),
         Caveat::FailedTrials { count } => format!("{count} trials failed and are not in the values"),
@@ -143,6 +141,7 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         Caveat::FailuresAsWorst => {
             "failed trials are in the change and its interval as worse than any value, not in the means".to_owned()
         }
+        Caveat::NoIntervalTogether => "too few repeats for an interval that holds together with those of the other comparisons".to_owned(),
         Caveat::Family { m } => {
             format!("{m} comparisons share one error rate: each was judged the more strictly for it")
         }

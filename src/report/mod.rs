@@ -4,6 +4,7 @@
 //! analyse's), nor know where the text goes.
 
 mod clusters;
+mod counts;
 mod csv;
 mod document;
 mod failures;

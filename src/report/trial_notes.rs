@@ -2,6 +2,7 @@
 //!
 //! Enters: a [`Run`]. Leaves: sentences. It must not know what any of them means.
 
+use super::counts::Counted;
 use super::document::count;
 use super::words::Names;
 use crate::record::{Run, Trial};
@@ -18,15 +19,23 @@ pub(super) fn trial_notes(run: &Run, names: &Names<'_>, told: impl Fn(&str) -> b
             texts.push(text);
         }
     }
-    let mut notes: Vec<String> = texts
+    // What differs in a count is one text, which holds wherever one of them does.
+    let mut groups: Vec<(Counted, Vec<&str>)> = Vec::new();
+    for text in texts {
+        match groups.iter_mut().find_map(|(known, members)| known.takes(text).then_some(members)) {
+            Some(members) => members.push(text),
+            None => groups.push((Counted::new(text), vec![text])),
+        }
+    }
+    let mut notes: Vec<String> = groups
         .iter()
         .take(MOST)
-        .map(|text| {
-            let place = place(run, &trials, names, text);
-            if place.is_empty() { (*text).to_owned() } else { format!("{text} ({place})") }
+        .map(|(text, members)| {
+            let (text, place) = (text.text(), place(run, &trials, names, members));
+            if place.is_empty() { text } else { format!("{text} ({place})") }
         })
         .collect();
-    if let Some(more) = texts.len().checked_sub(MOST).filter(|more| *more > 0) {
+    if let Some(more) = groups.len().checked_sub(MOST).filter(|more| *more > 0) {
         let list = run.id.map_or_else(|| "assay show".to_owned(), |id| format!("assay show {id}"));
         notes.push(format!("{} of single trials; {list} lists them", count(more as u64, "other note")));
     }
@@ -34,8 +43,8 @@ pub(super) fn trial_notes(run: &Run, names: &Names<'_>, told: impl Fn(&str) -> b
 }
 
 /// Where a text holds: nothing when in all trials, an arm when in all of its trials and no others, else how many.
-fn place(run: &Run, trials: &[&Trial], names: &Names<'_>, text: &str) -> String {
-    let has = |trial: &Trial| trial.notes.iter().any(|note| note == text);
+fn place(run: &Run, trials: &[&Trial], names: &Names<'_>, texts: &[&str]) -> String {
+    let has = |trial: &Trial| trial.notes.iter().any(|note| texts.contains(&note.as_str()));
     let bearing = trials.iter().filter(|trial| has(trial)).count();
     if bearing == trials.len() {
         return String::new();
@@ -89,8 +98,14 @@ mod tests {
     }
 
     #[test]
+    fn notes_that_differ_in_a_count_are_one() {
+        let notes = noted([&["sda: 12 I/Os"], &["sda: 40 I/Os"], &["sda: 7 I/Os"], &[]]);
+        assert_eq!(notes, ["sda: 7 to 40 I/Os (3 of 4\u{a0}trials)"]);
+    }
+
+    #[test]
     fn many_are_counted() {
-        let many: Vec<String> = (0..10).map(|n| format!("note {n}")).collect();
+        let many: Vec<String> = (0..10).map(|n| format!("note n{n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let notes = noted([&many, &[], &[], &[]]);
         assert_eq!(notes.len(), 9);

@@ -137,7 +137,17 @@ pub(super) fn interval(effect: Option<Interval>) -> String {
     match effect {
         Some(i) if i.low.is_finite() || i.high.is_finite() => {
             let decimals = effect_decimals(effect);
-            format!("[{},{NBSP}{}]", percent(i.low, decimals), percent(i.high, decimals))
+            let end = |end: f64| match percent(end, decimals) {
+                // An end that is beside 0 must not read like one that holds it.
+                zero if zero.chars().all(|c| matches!(c, '0' | '.')) && i.low > 0.0 && end == i.low => {
+                    format!(">{zero}")
+                }
+                zero if zero.chars().all(|c| matches!(c, '0' | '.')) && i.high < 0.0 && end == i.high => {
+                    format!("<{zero}")
+                }
+                other => other,
+            };
+            format!("[{},{NBSP}{}]", end(i.low), end(i.high))
         }
         _ => String::new(),
     }
@@ -409,9 +419,20 @@ pub(super) fn step_size(step: f64) -> String {
     if step.is_finite() { plain_percent(step) } else { format!("more than 100{NBSP}%") }
 }
 
+/// More rounds than this are not run on a machine that somebody waits for.
+const MOST_ROUNDS: u32 = 1_000;
+
 /// What an undecided row would probably take.
 fn needed(claim: Option<u32>, none: Option<u32>, what: &str, below: &str) -> String {
     match (claim, none) {
+        (None, None) => String::new(),
+        _ if claim.into_iter().chain(none).all(|rounds| rounds > MOST_ROUNDS) => format!(
+            "; not on this machine: it is too noisy to tell them apart, or to show that they do not differ beyond {below}, in \
+             {MOST_ROUNDS} {what}"
+        ),
+        (Some(c), Some(n)) if n > MOST_ROUNDS => {
+            format!("; about {c} {what} would probably show this difference")
+        }
         (Some(c), Some(n)) if n < c => {
             format!("; about {n} {what} would probably show that nothing differs beyond {below}")
         }
@@ -422,7 +443,6 @@ fn needed(claim: Option<u32>, none: Option<u32>, what: &str, below: &str) -> Str
         (None, Some(n)) => {
             format!("; about {n} {what} would probably show that nothing differs beyond {below}")
         }
-        (None, None) => String::new(),
     }
 }
 
@@ -464,6 +484,25 @@ mod tests {
         assert_eq!(plain_percent(0.005), "0.5\u{a0}%");
         assert_eq!(plain_percent(0.0), "0\u{a0}%");
         assert_eq!(plain_percent(0.10), "10\u{a0}%");
+    }
+
+    #[test]
+    fn an_end_beside_zero_does_not_read_like_zero() {
+        let of = |low, high| interval(Some(Interval { estimate: f64::midpoint(low, high), low, high }));
+        assert_eq!(of(1e-9, 0.03), "[>0.0,\u{a0}+3.0]", "a difference is claimed");
+        assert_eq!(of(-0.03, -1e-9), "[−3.0,\u{a0}<0.0]");
+        assert_eq!(of(-1e-9, 0.03), "[0.0,\u{a0}+3.0]", "it holds 0");
+        assert_eq!(of(0.001, 0.03), "[+0.1,\u{a0}+3.0]");
+    }
+
+    #[test]
+    fn more_than_a_thousand_rounds_are_not_named() {
+        let needed = |claim, none| needed(claim, none, "rounds", "2 %");
+        assert!(needed(Some(13_749), None).starts_with("; not on this machine: "));
+        assert!(needed(Some(13_749), Some(1_001)).contains("in 1000 rounds"));
+        assert_eq!(needed(Some(40), Some(9_000)), "; about 40 rounds would probably show this difference");
+        assert!(needed(Some(5_000), Some(90)).starts_with("; about 90 rounds"));
+        assert_eq!(needed(None, None), "");
     }
 
     #[test]

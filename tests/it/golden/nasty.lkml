@@ -14,17 +14,17 @@ engine command - assay 0.1.0 - delta 2 %
     kernel_image_under_test=? [31m|*_`x`_*| against
     kernel_image_under_test=<script>alert(1)</script>:
     a.metric.whose.name.goes.on.and.on.and.on.ms 0.0 %, 3 repeats each
-    (3 of the 4 that an interval needs) [1] [3]
+    (3 of the 4 that an interval needs) [1] [2]
   mode=a, job a job with blanks: too few repeats to judge
     kernel_image_under_test=-1 against
     kernel_image_under_test=<script>alert(1)</script>:
     a.metric.whose.name.goes.on.and.on.and.on.ms -200.0 %, 3 repeats
-    each (3 of the 4 that an interval needs) [1] [4]
+    each (3 of the 4 that an interval needs) [1] [2]
   mode=a, job a job with blanks: too few repeats to judge
     kernel_image_under_test=zero against
     kernel_image_under_test=<script>alert(1)</script>:
     a.metric.whose.name.goes.on.and.on.and.on.ms -100.0 %, 3 repeats
-    each (3 of the 4 that an interval needs) [1] [5]
+    each (3 of the 4 that an interval needs) [1] [2]
   4 comparisons have too few repeats for a verdict (2 of the 4 that an
     interval needs); the tables have what there is
 
@@ -79,26 +79,9 @@ mode=the-row~b with blanks           0.00           0.00           0.00
 mode=a, job ~b with blanks           0.00           0.00
 mode=the-row~b with blanks           0.00           0.00
 
-[1] needs at least 4 repeats for an interval, has 3: change of the mean
-    only
-[2] 0 rounds left out by a rule fixed beforehand: steal over 5 %
-[3] 1 round left out by a rule fixed beforehand: steal over 5 %
-[4] 2 rounds left out by a rule fixed beforehand: steal over 5 %
-[5] 3 rounds left out by a rule fixed beforehand: steal over 5 %
-[6] needs at least 4 repeats for an interval, has 2: change of the mean
-    only
-[7] 4 rounds left out by a rule fixed beforehand: steal over 5 %
-[8] 5 rounds left out by a rule fixed beforehand: steal over 5 %
-[9] 6 rounds left out by a rule fixed beforehand: steal over 5 %
-[10] 7 rounds left out by a rule fixed beforehand: steal over 5 %
-[11] 8 rounds left out by a rule fixed beforehand: steal over 5 %
-[12] 9 rounds left out by a rule fixed beforehand: steal over 5 %
-[13] 10 rounds left out by a rule fixed beforehand: steal over 5 %
-[14] 11 rounds left out by a rule fixed beforehand: steal over 5 %
-[15] 12 rounds left out by a rule fixed beforehand: steal over 5 %
-[16] 13 rounds left out by a rule fixed beforehand: steal over 5 %
-[17] 14 rounds left out by a rule fixed beforehand: steal over 5 %
-[18] 15 rounds left out by a rule fixed beforehand: steal over 5 %
+[1] needs at least 4 repeats for an interval, has 2 to 3: change of the
+    mean only
+[2] rounds left out by a rule fixed beforehand: 0 to 15 (steal over 5 %)
 
 notes
 - this run was interrupted: the verdict so far
