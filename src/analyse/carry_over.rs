@@ -122,7 +122,7 @@ fn change(setting: &Setting, row: &Row, lead_in: &LeadIn) -> Option<f64> {
 /// What the differences of all rows show where no trial leads into a round.
 fn from_differences(setting: &Setting, arm: usize) -> Option<Line> {
     let lines = setting.layout.rows.iter().filter_map(|row| {
-        let case = Case { row, metric: row.primary?, role: super::Role::Primary, arm };
+        let case = Case::deciding(row, row.primary?, (0, arm));
         let (baseline, candidate) = setting.columns(&case);
         let pairs = pairs(&baseline, &candidate);
         over_z(setting, &pairs, &super::paired::log_ratios(&pairs)?, arm, 0.05)

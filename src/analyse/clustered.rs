@@ -94,7 +94,7 @@ pub(super) fn compare(setting: &Setting, case: &Case, clusters: &Clusters) -> Dr
         return draft.not_measured(reason);
     }
     let arms = Arms {
-        baseline: clusters.split(case.row.cells[0], &baseline),
+        baseline: clusters.split(case.row.cells[case.base], &baseline),
         candidate: clusters.split(case.row.cells[case.arm], &candidate),
     };
     let both = arms.both().len();

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ranking::Ranking;
 use crate::record::{Direction, LatencyKind, Metric, SoFar};
 use crate::units::Better;
 
@@ -410,8 +411,12 @@ pub struct Analysis {
     pub delta: f64,
     /// Rounds that count.
     pub rounds: u32,
-    /// All comparisons: rows in the design's order, within a row candidates, primary first.
+    /// All comparisons: rows in the design's order, within a row candidates, primary first; of all pairs those without the
+    /// baseline stand last.
     pub comparisons: Vec<Comparison>,
+    /// Rows with three or more arms: their order, as far as it is proven.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rankings: Vec<Ranking>,
     /// Latency curves.
     pub curves: Vec<QuantileCurve>,
     /// Facts in which arms differ undeclared.

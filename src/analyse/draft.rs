@@ -78,8 +78,22 @@ pub(super) struct Case<'a> {
     pub row: &'a Row,
     pub metric: u32,
     pub role: Role,
+    /// The arm it is compared with: the baseline, or of all pairs another one.
+    pub base: usize,
     /// The candidate's arm.
     pub arm: usize,
+}
+
+impl<'a> Case<'a> {
+    /// A row's deciding metric, of these two arms.
+    pub(super) fn deciding(row: &'a Row, metric: u32, (base, arm): (usize, usize)) -> Case<'a> {
+        Case { row, metric, role: Role::Primary, base, arm }
+    }
+
+    /// The cells of both arms.
+    pub(super) fn cells(&self) -> [Option<u32>; 2] {
+        [self.row.cells[self.base], self.row.cells[self.arm]]
+    }
 }
 
 impl Setting<'_> {
@@ -108,7 +122,7 @@ impl Setting<'_> {
             let failed = self.table.failed_rounds(cell);
             Cow::Owned(all.iter().filter(|point| !failed.contains(&point.round)).copied().collect())
         };
-        (column(0), column(case.arm))
+        (column(case.base), column(case.arm))
     }
 
     /// A draft without effect: both arms in figures, nothing judged.
@@ -120,7 +134,7 @@ impl Setting<'_> {
         let comparison = Comparison {
             row: RowKey { levels: case.row.key.levels.clone(), job: case.row.key.job.clone() },
             role: case.role,
-            baseline: summarise(&arms[0], &baseline, threshold),
+            baseline: summarise(&arms[case.base], &baseline, threshold),
             candidate: summarise(&arms[case.arm], &candidate, threshold),
             metric,
             method: Method::ChangeOnly,

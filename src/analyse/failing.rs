@@ -91,7 +91,8 @@ impl<'a> Setting<'a> {
 
     /// Failed trials of both arms of a case; `None`: none.
     pub(super) fn failures(&self, case: &Case) -> Option<FailureCounts> {
-        let cells = [case.row.cells[0]?, case.row.cells[case.arm]?];
+        let [Some(first), Some(second)] = case.cells() else { return None };
+        let cells = [first, second];
         let failed = cells.map(|cell| self.table.failed_rounds(cell));
         if failed.iter().all(|rounds| rounds.is_empty()) {
             return None;
@@ -151,7 +152,7 @@ impl<'a> Setting<'a> {
         differences: &[f64],
     ) -> Vec<f64> {
         let mut all: BTreeMap<u32, f64> = rounds.zip(differences.iter().copied()).collect();
-        if let (Some(first), Some(second)) = (case.row.cells[0], case.row.cells[case.arm]) {
+        if let [Some(first), Some(second)] = case.cells() {
             let worst = worst_log(self.run.metrics[case.metric as usize].better);
             let (base, cand) = (self.table.failed_rounds(first), self.table.failed_rounds(second));
             for round in self.tried_by_both([first, second]) {

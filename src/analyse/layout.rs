@@ -72,12 +72,6 @@ impl Layout {
     pub(super) fn arm_of(&self, cell: u32) -> Option<usize> {
         self.rows.iter().find_map(|row| row.cells.iter().position(|known| *known == Some(cell)))
     }
-
-    /// Comparisons that decide: rows with a primary metric × their candidates.
-    pub(super) fn family(&self) -> usize {
-        let deciding = self.rows.iter().filter(|row| row.primary.is_some());
-        deciding.map(|row| self.candidates(row).len()).sum()
-    }
 }
 
 /// Jobs in the order of their first metric.
@@ -270,6 +264,6 @@ mod tests {
             [[Some(1), Some(0)], [Some(3), Some(2)]]
         );
         assert_eq!(layout.rows[1].key.levels, [("bs".to_owned(), "1m".to_owned())]);
-        assert_eq!(layout.family(), 2);
+        assert_eq!(layout.family(false), 2);
     }
 }

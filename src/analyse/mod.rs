@@ -27,8 +27,12 @@ mod one_story_tests;
 mod options;
 mod order;
 mod paired;
+mod pairs;
 mod progress;
 mod quantile_guard;
+mod ranking;
+#[cfg(test)]
+mod ranking_tests;
 mod scale;
 mod settling;
 mod steps;
@@ -47,6 +51,7 @@ pub use comparison::{
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
 pub use options::{Options, OptionsError};
 pub use progress::{Progress, decided, progress};
+pub use ranking::{Place, Ranking};
 
 use std::collections::BTreeMap;
 
@@ -66,13 +71,12 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let table = Table::new(run);
     let layout = Layout::new(run, options, &table);
     let stop = options.stop(run);
-    let arms =
-        layout.rows.iter().flat_map(|row| layout.candidates(row).into_iter().map(move |arm| (row, arm)));
-    let cases: Vec<Case> = arms.flat_map(|(row, arm)| cases(run, options, row, arm, &table)).collect();
+    let cases: Vec<Case> =
+        layout.rows.iter().flat_map(|row| cases(run, options, &layout, row, &table)).collect();
     let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
     let clusters = clustered::Clusters::of(run);
     let clusters = clusters.as_ref();
-    let (family, rule) = (layout.family(), options.failures(run));
+    let (family, rule) = (layout.family(options.all_pairs), options.failures(run));
     let setting = Setting {
         run,
         table: &table,
@@ -86,7 +90,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     };
     let fixed = FixedRounds::of(run);
     let draft = |setting: &Setting, case: &Case| {
-        let cells: Vec<u32> = [case.row.cells[0], case.row.cells[case.arm]].into_iter().flatten().collect();
+        let cells: Vec<u32> = case.cells().into_iter().flatten().collect();
         let mut draft = compare(setting, case);
         draft.not_before_the_last(fixed.as_ref().and_then(|rounds| rounds.so_far(&cells)));
         draft
@@ -114,6 +118,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         factor: layout.factor.clone(),
         delta: stop.delta,
         rounds,
+        rankings: ranking::rankings(&comparisons, &layout.arms, options.all_pairs),
         comparisons,
         curves: curves::curves(&layout, &table),
         differences: facts::differences(run, &layout, &table),
@@ -122,23 +127,30 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     }
 }
 
-/// The comparisons of one row and candidate: the primary metric first.
-fn cases<'a>(
-    run: &'a Run,
-    options: &'a Options,
-    row: &'a Row,
-    arm: usize,
-    table: &'a Table,
-) -> impl Iterator<Item = Case<'a>> {
-    let primary = row.primary.map(|metric| Case { row, metric, role: Role::Primary, arm });
-    let others = row.metrics.iter().copied().filter(move |metric| {
+/// The comparisons of one row: those with the baseline by candidate, the primary metric first; of other pairs that metric alone.
+fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table: &Table) -> Vec<Case<'a>> {
+    let others = row.metrics.iter().copied().filter(|metric| {
         Some(*metric) != row.primary
             && options.wants(&run.metrics[*metric as usize].name)
             && (options.all_metrics
                 || run.design.shows(&run.metrics[*metric as usize].name)
                 || varies(table, row, *metric))
     });
-    primary.into_iter().chain(others.map(move |metric| Case { row, metric, role: Role::Exploratory, arm }))
+    let others: Vec<u32> = others.collect();
+    let mut cases = Vec::new();
+    for (base, arm) in layout.pairs(row, options.all_pairs) {
+        cases.extend(row.primary.map(|metric| Case::deciding(row, metric, (base, arm))));
+        if base == 0 {
+            cases.extend(others.iter().map(|metric| Case {
+                row,
+                metric: *metric,
+                role: Role::Exploratory,
+                base,
+                arm,
+            }));
+        }
+    }
+    cases
 }
 
 /// Whether a metric ever changed in a row: a count fixed by the job tells nothing.
@@ -221,7 +233,7 @@ fn order_caveat(setting: &Setting) -> Option<Caveat> {
     for row in &setting.layout.rows {
         let Some(metric) = row.primary else { continue };
         for arm in setting.layout.candidates(row) {
-            let (baseline, candidate) = setting.columns(&Case { row, metric, role: Role::Primary, arm });
+            let (baseline, candidate) = setting.columns(&Case::deciding(row, metric, (0, arm)));
             if !baseline.is_empty() && !candidate.is_empty() {
                 known.push(unpaired::order_known(&baseline, &candidate));
             }

@@ -70,14 +70,14 @@ fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
         table: &table,
         layout: &layout,
         stop,
-        family: layout.family(),
+        family: layout.family(false),
         exploratory: 0,
         exploratory_outside: EXPLORATORY_Q,
         rule: options.failures(aa_run),
         clusters: None,
     };
     let row = layout.rows.iter().find(|row| row.primary.is_some())?;
-    let case = Case { row, metric: row.primary?, role: Role::Primary, arm: 1 };
+    let case = Case::deciding(row, row.primary?, (0, 1));
     if layout.arms.len() < 2 {
         return None;
     }

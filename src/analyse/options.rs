@@ -22,6 +22,8 @@ pub struct Options {
     pub metrics: Vec<String>,
     /// Also metrics whose value never changed in the run.
     pub all_metrics: bool,
+    /// Compare every pair of arms, not each with the baseline only; all of them share α.
+    pub all_pairs: bool,
     /// Also the interval of each deciding row as if it were the only one; it takes as long again.
     pub alone: bool,
     /// What failed trials mean.

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use super::comparison::Role;
 use super::draft::{Case, EXPLORATORY_Q, Setting};
 use super::failing::what_stands;
 use super::layout::Layout;
@@ -52,12 +51,12 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     let rounds = begun - excluded as u32;
     let table = Table::new(run);
     let layout = Layout::new(run, options, &table);
-    let of = layout.family() as u32;
+    let of = layout.family(false) as u32;
     if let Some(limit) = stop.rounds {
         return Progress { rounds, limit, decided: 0, of };
     }
     let rule = options.failures(run);
-    let family = layout.family();
+    let family = layout.family(false);
     let setting = Setting {
         run,
         table: &table,
@@ -83,7 +82,7 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     let mut decided = 0;
     for row in &layout.rows {
         for arm in layout.candidates(row) {
-            let case = row.primary.map(|metric| Case { row, metric, role: Role::Primary, arm });
+            let case = row.primary.map(|metric| Case::deciding(row, metric, (0, arm)));
             decided += u32::from(case.as_ref().is_some_and(is_decided));
         }
     }

@@ -35,7 +35,7 @@ fn counted_operations(setting: &Setting, case: &Case) -> Option<u64> {
     let name = format!("{}.total_ios", metric.name.split('.').next()?);
     let of = |m: &u32| setting.run.metrics[*m as usize].name == name;
     let count = case.row.metrics.iter().copied().find(of)?;
-    let cells = [case.row.cells[0], case.row.cells[case.arm]];
+    let cells = case.cells();
     let values = cells.into_iter().flatten().flat_map(|cell| setting.table.column(cell, count));
     values.map(|point| point.value as u64).min()
 }
@@ -46,7 +46,7 @@ fn histogram_operations(setting: &Setting, case: &Case) -> Option<u64> {
     let (source, _) = metric.name.rsplit_once(".p")?;
     // `write.clat_ns.p99` without its quantile; `.p99.9` has one dot more.
     let source = source.split(".p").next()?;
-    let cells = [case.row.cells[0], case.row.cells[case.arm]];
+    let cells = case.cells();
     let count = |trial: &&Trial| {
         let own = trial.histograms.iter().find(|h| {
             let named = format!("{}.{}", h.direction.name(), h.kind.name());

@@ -16,7 +16,7 @@ const NOTABLE_SHARE: f64 = 0.5;
 
 pub(super) fn caveat(setting: &Setting, case: &Case) -> Option<Caveat> {
     let metric = &setting.run.metrics[case.metric as usize];
-    let cells = [case.row.cells[0], case.row.cells[case.arm]];
+    let cells = case.cells();
     let own = |series: &&Series| {
         series.job == metric.job && series.name == metric.name && series.values.len() >= SHORTEST
     };

@@ -31,6 +31,9 @@ pub struct Args {
     /// The arm the others are compared with [default: the first]
     #[arg(long, value_name = "LABEL")]
     baseline: Option<String>,
+    /// Compare every pair of arms, not each with the first only: more comparisons share alpha, and each is judged more strictly
+    #[arg(long)]
+    all_pairs: bool,
     /// Tables: the column that names the arm
     #[arg(long, value_name = "COL", conflicts_with = "arm_columns")]
     arm: Option<String>,
@@ -76,7 +79,7 @@ pub struct Args {
     failures: Option<Failures>,
     /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
     /// (by however little), or undecided
-    #[arg(long, value_name = "VERDICT")]
+    #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs")]
     fail_if: Option<FailIf>,
     /// List every metric, also those without a clear difference
     #[arg(long)]
@@ -141,6 +144,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         delta: args.delta,
         alpha: args.alpha,
         all_metrics: args.all_metrics,
+        all_pairs: args.all_pairs,
         alone: true,
         failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()

@@ -64,6 +64,9 @@ pub struct Args {
     /// The level the others are compared with [default: the first]
     #[arg(long, value_name = "LEVEL")]
     baseline: Option<String>,
+    /// Compare every pair of levels, not each with the baseline only: more comparisons share alpha, and each is judged more strictly
+    #[arg(long)]
+    all_pairs: bool,
     /// Besides the deciding metric only these, and those below them: write.clat_ns takes write.clat_ns.p99
     #[arg(long, value_name = "METRIC,…", value_delimiter = ',')]
     metrics: Vec<String>,
@@ -78,7 +81,7 @@ pub struct Args {
     failures: Option<Failures>,
     /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
     /// (by however little), or undecided
-    #[arg(long, value_name = "VERDICT")]
+    #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs")]
     fail_if: Option<FailIf>,
     #[command(flatten)]
     database: Database,
@@ -106,6 +109,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         baseline: args.baseline.clone(),
         metrics: args.metrics.clone(),
         all_metrics: args.all_metrics,
+        all_pairs: args.all_pairs,
         alone: true,
         failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()

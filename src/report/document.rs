@@ -11,6 +11,7 @@ use super::footnotes::{Footnotes, caveat_text, told_from};
 use super::format::{Detail, Options};
 use super::left_out;
 use super::noise_words::noise;
+use super::ranking::{self, RankingList};
 use super::table::{self, Table};
 use super::trial_notes::trial_notes;
 use super::words::{
@@ -64,6 +65,8 @@ pub struct Document<'a> {
     pub verdicts: Vec<Sentence>,
     /// The same, but comparisons that could not be judged for one reason told together.
     pub headlines: Vec<Sentence>,
+    /// The order of three or more arms, as far as it is proven.
+    pub rankings: Vec<RankingList>,
     /// Tables of the metrics that decide.
     pub tables: Vec<Table>,
     /// Beside the tables the interval of each row alone, where several rows share α and all is told.
@@ -107,13 +110,12 @@ impl<'a> Document<'a> {
             })
             .collect();
         let headlines = headlines(&primary, &verdicts);
-        let tables: Vec<Table> =
-            group(&primary, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
-                .iter()
-                .filter_map(|rows| table::primary(rows, &names, &mut footnotes))
-                .collect();
+        let tables: Vec<Table> = group(&primary, |c| (arms_of(c), &c.metric.name, &c.metric.unit))
+            .iter()
+            .filter_map(|rows| table::primary(rows, &names, &mut footnotes))
+            .collect();
         let alone = match options.detail {
-            Detail::All => group(&primary, |c| (c.candidate.arm.as_str(), &c.metric.name))
+            Detail::All => group(&primary, |c| (arms_of(c), &c.metric.name))
                 .iter()
                 .filter_map(|rows| table::alone(rows, &names))
                 .collect(),
@@ -141,6 +143,7 @@ impl<'a> Document<'a> {
             tally: tally(&primary).filter(|_| headlines.len() > 1),
             headlines,
             verdicts,
+            rankings: ranking::lists(run, analysis, &names),
             tables,
             alone,
             beside,
@@ -250,6 +253,11 @@ fn beside<'c>(run: &Run, analysis: &'c Analysis) -> (Vec<&'c Comparison>, Vec<&'
 /// Comparisons of one role.
 pub(super) fn of_role(analysis: &Analysis, role: Role) -> impl Iterator<Item = &Comparison> {
     analysis.comparisons.iter().filter(move |c| c.role == role)
+}
+
+/// The two arms of a comparison.
+fn arms_of(comparison: &Comparison) -> [&str; 2] {
+    [&comparison.baseline.arm, &comparison.candidate.arm]
 }
 
 /// Comparisons with the same key together, keys in the order of their first use.

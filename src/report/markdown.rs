@@ -21,6 +21,10 @@ pub(super) fn render(document: &Document<'_>) -> String {
     if document.verdicts.is_empty() {
         out.push_str("Nothing to compare: no trial has a value of the metric that decides.\n");
     }
+    for ranking in &document.rankings {
+        out.push_str(&format!("\n{}:\n\n", escape(&ranking.caption)));
+        ranking.lines.iter().for_each(|line| out.push_str(&format!("- {}\n", escape(line))));
+    }
     for item in
         document.tables.iter().chain(&document.alone).chain(&document.beside).chain(&document.exploratory)
     {

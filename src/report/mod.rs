@@ -23,6 +23,7 @@ mod mmtests;
 mod noise_words;
 mod page;
 mod picture;
+mod ranking;
 mod raw_words;
 mod screen;
 mod table;
@@ -33,6 +34,7 @@ mod words;
 pub use document::{Document, Repeat, Sentence};
 pub use failures::Failure;
 pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};
+pub use ranking::RankingList;
 pub use table::{Table, TableRow};
 pub use words::Tone;
 

@@ -137,6 +137,16 @@ impl Page {
         }
     }
 
+    /// The order of three or more arms, one line a row.
+    pub(super) fn rankings(&self, out: &mut String, document: &Document<'_>) {
+        for ranking in &document.rankings {
+            self.heading(out, &ranking.caption);
+            for line in &ranking.lines {
+                self.words(out, line, "  ", "    ");
+            }
+        }
+    }
+
     /// Which exploratory comparisons were left out.
     pub(super) fn hidden(&self, out: &mut String, document: &Document<'_>) {
         if !document.left_out.is_empty() {

@@ -14,6 +14,7 @@ pub(super) fn render(document: &Document<'_>, columns: usize, colour: bool) -> S
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");
     page.verdicts(&mut out, document);
+    page.rankings(&mut out, document);
     let tables = document.tables.iter().chain(&document.alone).chain(&document.beside);
     for table in tables.chain(&document.exploratory) {
         page.heading(&mut out, &table.caption);

@@ -62,6 +62,11 @@ impl<'a> Names<'a> {
         Names { factor, bare: bare || run.aa, aa: run.aa }
     }
 
+    /// What varies, where arms are called after it.
+    pub(super) fn factor(&self) -> Option<String> {
+        (!self.bare).then(|| one_line(self.factor))
+    }
+
     /// `direct=1`, or the label alone.
     pub(super) fn arm(&self, label: &str) -> String {
         let label = one_line(label);

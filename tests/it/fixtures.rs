@@ -254,6 +254,7 @@ pub(crate) fn analysis_of(run: &Run, primary: &str) -> Analysis {
         delta: 0.02,
         rounds: run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0),
         comparisons,
+        rankings: Vec::new(),
         curves: Vec::new(),
         differences: Vec::new(),
         noise_floor: None,

@@ -54,6 +54,7 @@ mod placement;
 mod process_tree;
 mod published;
 mod published_job;
+mod ranking;
 mod recipes;
 mod refused_early;
 mod report_program;

@@ -88,10 +88,15 @@ fn section(
 /// All effects on one axis.
 pub(super) fn forest(out: &mut String, document: &Document<'_>) {
     let several = document.analysis.arms.len() > 2;
+    let all_pairs = of_role(document.analysis, Role::Primary).any(|c| !is_with_first(document, c));
     let rows: Vec<(&Comparison, String)> = of_role(document.analysis, Role::Primary)
         .map(|c| {
             let row = short_row_label(&c.row);
-            let arm = if several { one_line(&c.candidate.arm) } else { document.arm(&c.candidate.arm) };
+            let arm = match (several, all_pairs) {
+                (_, true) => one_line(&format!("{} against {}", c.candidate.arm, c.baseline.arm)),
+                (true, false) => one_line(&c.candidate.arm),
+                (false, false) => document.arm(&c.candidate.arm),
+            };
             let label = match (row.is_empty(), several) {
                 (true, _) => arm,
                 (false, true) => format!("{row} · {arm}"),
@@ -104,9 +109,15 @@ pub(super) fn forest(out: &mut String, document: &Document<'_>) {
     section(out, document, "Effects", picture.as_slice(), true, 0);
 }
 
-/// The primary comparisons, those of one row and metric together.
+/// Whether it is a comparison with the first arm; only of all pairs some are not.
+fn is_with_first(document: &Document<'_>, comparison: &Comparison) -> bool {
+    document.analysis.arms.first() == Some(&comparison.baseline.arm)
+}
+
+/// The primary comparisons with the first arm, those of one row and metric together.
 fn rows<'a>(document: &Document<'a>) -> Vec<Vec<&'a Comparison>> {
-    let primary: Vec<&Comparison> = of_role(document.analysis, Role::Primary).collect();
+    let primary: Vec<&Comparison> =
+        of_role(document.analysis, Role::Primary).filter(|c| is_with_first(document, c)).collect();
     group(&primary, |c| (&c.row, &c.metric.name))
 }
 

@@ -14,6 +14,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
     let mut out = String::with_capacity(64 * 1024);
     head(&mut out, document);
     sections::verdicts(&mut out, document);
+    sections::rankings(&mut out, document);
     sections::differences(&mut out, document);
     sections::tables(&mut out, document);
     figures::forest(&mut out, document);

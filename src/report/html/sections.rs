@@ -46,6 +46,20 @@ pub(super) fn verdicts(out: &mut String, document: &Document<'_>) {
     out.push_str("</ul>\n</section>\n");
 }
 
+/// The order of three or more arms, one item a row.
+pub(super) fn rankings(out: &mut String, document: &Document<'_>) {
+    for ranking in &document.rankings {
+        out.push_str(&format!(
+            "<section aria-label=\"ranking\">\n<p class=\"muted\">{}</p>\n<ul class=\"ranking\">\n",
+            escape(&ranking.caption)
+        ));
+        for line in &ranking.lines {
+            out.push_str(&format!("<li>{}</li>\n", escape(line)));
+        }
+        out.push_str("</ul>\n</section>\n");
+    }
+}
+
 /// What differs between arms although nobody declared it: it may be the cause, so it stands before the numbers.
 pub(super) fn differences(out: &mut String, document: &Document<'_>) {
     if document.differences.is_empty() {

@@ -1,0 +1,141 @@
+//! Rankings in words: `1st none, mq-deadline (not told apart); 3rd bfq`.
+//!
+//! Enters: rankings. Leaves: lists of sentences, one list for each metric that decides. It must not order anything itself.
+
+use super::layout::one_line;
+use super::words::{Names, row_label};
+use crate::analyse::{Analysis, Place, Ranking};
+use crate::record::Run;
+
+/// The rankings by one metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankingList {
+    /// What is ranked, by what, and from which comparisons.
+    pub caption: String,
+    /// One sentence a row.
+    pub lines: Vec<String>,
+}
+
+/// The rankings of a run, those by one metric together.
+pub(super) fn lists(run: &Run, analysis: &Analysis, names: &Names<'_>) -> Vec<RankingList> {
+    let mut lists: Vec<RankingList> = Vec::new();
+    for ranking in &analysis.rankings {
+        let caption = caption(run, analysis, ranking, names);
+        let line = line(ranking);
+        match lists.iter_mut().find(|list| list.caption == caption) {
+            Some(list) => list.lines.push(line),
+            None => lists.push(RankingList { caption, lines: vec![line] }),
+        }
+    }
+    lists
+}
+
+fn caption(run: &Run, analysis: &Analysis, ranking: &Ranking, names: &Names<'_>) -> String {
+    let of = names.factor().map(|factor| format!(" of {factor}")).unwrap_or_default();
+    let head = format!("ranking{of} by {}, the best first", ranking.metric);
+    if ranking.all_pairs {
+        return format!("{head}; every pair was compared");
+    }
+    let baseline = analysis.arms.first().map(|arm| one_line(arm)).unwrap_or_default();
+    let how = match run.id {
+        Some(id) => format!("`assay report {id} --all-pairs`"),
+        None => "--all-pairs".to_owned(),
+    };
+    format!("{head}; each was compared with {baseline} only, {how} compares every pair")
+}
+
+fn line(ranking: &Ranking) -> String {
+    let row = row_label(&ranking.row);
+    let prefix = if row.is_empty() { String::new() } else { format!("{row}: ") };
+    let mut places: Vec<String> =
+        ranking.places.chunk_by(|a, b| a.place == b.place).map(|tied| place(tied, ranking)).collect();
+    if !ranking.unjudged.is_empty() {
+        places.push(format!("not judged: {}", list(&ranking.unjudged)));
+    }
+    format!("{prefix}{}", places.join("; "))
+}
+
+/// The arms of one place. From whom of an earlier place one is not told apart is said behind it.
+fn place(tied: &[Place], ranking: &Ranking) -> String {
+    let shared = tied.len() > 1;
+    let mut arms: Vec<String> = Vec::new();
+    let mut open: Vec<String> = Vec::new();
+    for one in tied {
+        arms.push(one.arm.clone());
+        let before = ranking.places.iter().filter(|other| other.place < one.place);
+        let earlier: Vec<String> = before
+            .map(|other| other.arm.clone())
+            .filter(|arm| one.not_told_apart_from.contains(arm))
+            .collect();
+        if !earlier.is_empty() {
+            let who = if shared {
+                format!("{} also not from", one_line(&one.arm))
+            } else {
+                "not told apart from".to_owned()
+            };
+            open.push(format!("{who} {}", list(&earlier)));
+        }
+    }
+    if shared {
+        open.insert(0, "not told apart".to_owned());
+    }
+    let open = if open.is_empty() { String::new() } else { format!(" ({})", open.join("; ")) };
+    format!("{} {}{open}", ordinal(tied.first().map_or(0, |one| one.place)), list(&arms))
+}
+
+fn list(arms: &[String]) -> String {
+    arms.iter().map(|arm| one_line(arm)).collect::<Vec<_>>().join(", ")
+}
+
+/// `1st`, `2nd`, `11th`.
+fn ordinal(n: u32) -> String {
+    let ending = match (n % 10, n % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{n}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::RowKey;
+
+    fn sentence(places: &[(u32, &str, &[&str])]) -> String {
+        let place = |(place, arm, open): &(u32, &str, &[&str])| Place {
+            place: *place,
+            arm: (*arm).to_owned(),
+            not_told_apart_from: open.iter().map(|arm| (*arm).to_owned()).collect(),
+        };
+        line(&Ranking {
+            row: RowKey { levels: Vec::new(), job: String::new() },
+            metric: "write.bw".to_owned(),
+            all_pairs: true,
+            places: places.iter().map(place).collect(),
+            unjudged: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn arms_with_one_place_stand_together() {
+        let tied = [(1, "none", &["mq-deadline"][..]), (1, "mq-deadline", &["none"]), (3, "bfq", &[])];
+        assert_eq!(sentence(&tied), "1st none, mq-deadline (not told apart); 3rd bfq");
+    }
+
+    #[test]
+    fn who_is_not_told_apart_from_a_better_place_is_named() {
+        let one = [(1, "b", &["a", "c"][..]), (1, "c", &["b"]), (2, "a", &["b"])];
+        assert_eq!(sentence(&one), "1st b, c (not told apart); 2nd a (not told apart from b)");
+        let two = [(1, "a", &["c"][..]), (2, "b", &["c"]), (2, "c", &["a", "b"])];
+        assert_eq!(sentence(&two), "1st a; 2nd b, c (not told apart; c also not from a)");
+    }
+
+    #[test]
+    fn places_are_counted_as_people_do() {
+        let counted: Vec<String> = [1, 2, 3, 4, 11, 12, 13, 21, 102, 111].map(ordinal).to_vec();
+        assert_eq!(counted, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th"]);
+    }
+}
