@@ -1,9 +1,10 @@
 //! The metric that decides when nobody names one and the bandwidth would say nothing.
 //!
-//! Enters: the cells. Leaves: a metric's name, or none, where analyse takes the bandwidth. A job with a rate moves what its
-//! rate says, whatever the storage does: what differs is how long an I/O takes. `lat_ns` counts from the time an I/O was
-//! due, and its mean, unlike a quantile, needs no least number of I/Os. fio's begins only at the issue, and is another
-//! quantity under the same name: where any cell is fio's, `clat_ns` decides, which both begin there. A job that reads back what it wrote is there for
+//! Enters: the cells. Leaves: a metric's name, one for each section with a pace, or none, where analyse takes the bandwidth. A section
+//! with a rate or pauses (`rate`, `rate_iops`, `thinktime`) moves what its pace says, whatever the storage does: what differs is how long
+//! an I/O takes. `lat_ns` counts from the time an I/O was due, and its mean, unlike a quantile, needs no least number of I/Os. fio's
+//! begins only at the issue, and is another quantity under the same name: where any cell is fio's, `clat_ns` decides, which both begin
+//! there, as it does where pauses alone make the pace: then no I/O is due. A job that reads back what it wrote is there for
 //! the writes: bandwidth of both together would mix the two.
 
 use std::path::Path;
@@ -14,22 +15,66 @@ use crate::workload::{Job, JobFile, Workload};
 
 /// For all cells together.
 pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
-    let jobs: Vec<Job> = cells.iter().flat_map(jobs).collect();
-    if jobs.is_empty() {
+    let sections: Vec<(String, Job)> = cells.iter().flat_map(sections).collect();
+    if sections.is_empty() {
         return None;
     }
-    let writes = |job: &Job| job.pattern.mix.writes();
-    if jobs.iter().all(|job| job.rate.is_limited() && !job.pattern.mix.trims()) {
-        let direction = if jobs.iter().any(writes) { "write" } else { "read" };
-        let fio = cells.iter().any(|cell| cell.engine == EngineChoice::Fio);
-        return Some(format!("{direction}.{}.mean", if fio { "clat_ns" } else { "lat_ns" }));
+    let fio = cells.iter().any(|cell| cell.engine == EngineChoice::Fio);
+    let measured = !(fio && cells.iter().any(has_no_latency));
+    let all: Vec<&Job> = sections.iter().map(|(_, job)| job).collect();
+    if let Some(metric) = latency(&all, fio).filter(|_| measured) {
+        return Some(metric);
+    }
+    let by_section = wishes(&sections, fio);
+    if measured && !by_section.is_empty() {
+        return Some(by_section.join(","));
     }
     let reads_back = |job: &Job| writes(job) && !job.pattern.mix.reads() && job.verify.is_some();
-    jobs.iter().all(reads_back).then(|| "write.bw".to_owned())
+    all.into_iter().all(reads_back).then(|| "write.bw".to_owned())
 }
 
-/// The jobs of a cell; none where the engine has no job, or its job only a meaning to fio.
-fn jobs(cell: &CellSpec) -> Vec<Job> {
+/// Whether fio is told to measure no latency.
+fn has_no_latency(cell: &CellSpec) -> bool {
+    cell.job_text
+        .as_ref()
+        .is_some_and(|text| ["gtod_reduce", "disable_clat"].iter().any(|option| text.contains(option)))
+}
+
+fn writes(job: &Job) -> bool {
+    job.pattern.mix.writes()
+}
+
+/// The latency that decides for these jobs, where each of them has a pace in every cell; `None`: not so.
+fn latency(jobs: &[&Job], fio: bool) -> Option<String> {
+    let pauses = |job: &Job| !job.thinktime.pause.is_zero();
+    let has_pace = |job: &&Job| (job.rate.is_limited() || pauses(job)) && !job.pattern.mix.trims();
+    if !jobs.iter().all(has_pace) {
+        return None;
+    }
+    let direction = if jobs.iter().any(|job| writes(job)) { "write" } else { "read" };
+    let due = jobs.iter().all(|job| job.rate.is_limited()) && !fio;
+    Some(format!("{direction}.{}.mean", if due { "lat_ns" } else { "clat_ns" }))
+}
+
+/// `SECTION:METRIC` for each section that has a pace beside others that have none.
+fn wishes(sections: &[(String, Job)], fio: bool) -> Vec<String> {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut found = Vec::new();
+    for (name, _) in sections {
+        // A comma would end the name.
+        if seen.contains(&name.as_str()) || name.contains(',') {
+            continue;
+        }
+        seen.push(name);
+        let own: Vec<&Job> = sections.iter().filter(|(other, _)| other == name).map(|(_, job)| job).collect();
+        found.extend(latency(&own, fio).map(|metric| format!("{name}:{metric}")));
+    }
+    found
+}
+
+/// The jobs of a cell with the names they report as: under `group_reporting` that of the first of the group. None where the engine
+/// has no job, or its job only a meaning to fio.
+fn sections(cell: &CellSpec) -> Vec<(String, Job)> {
     // The others have no latency from the due time, or none at all.
     let (true, Some(text)) =
         (matches!(cell.engine, EngineChoice::Native | EngineChoice::Fio), &cell.job_text)
@@ -37,7 +82,15 @@ fn jobs(cell: &CellSpec) -> Vec<Job> {
         return Vec::new();
     };
     let file = JobFile::parse(text, &cell.job_origin, Path::new(""));
-    file.and_then(|file| file.substitute(&cell.variables))
-        .and_then(|file| Workload::resolve(&file))
-        .map_or_else(|_| Vec::new(), |workload| workload.jobs)
+    let workload =
+        file.and_then(|file| file.substitute(&cell.variables)).and_then(|file| Workload::resolve(&file));
+    let Ok(workload) = workload else { return Vec::new() };
+    let instances = workload.instances(Path::new("/"));
+    let named = |at: usize| {
+        let job = &workload.jobs[instances[at].job];
+        let first = instances.iter().find(|first| first.report == instances[at].report);
+        let named = first.filter(|_| job.group_reporting).map_or(job, |first| &workload.jobs[first.job]);
+        (named.name.clone(), job.clone())
+    };
+    (0..instances.len()).filter(|at| instances[*at].clone == 0).map(named).collect()
 }

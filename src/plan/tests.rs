@@ -259,7 +259,22 @@ fn what_a_rate_fixes_does_not_decide() {
     // fio's lat_ns is another quantity.
     assert_eq!(decides(paced, &["engine=native,fio"]).as_deref(), Some("write.clat_ns.mean"));
     assert_eq!(decides(paced, &["engine=fio", "bs=4k,8k"]).as_deref(), Some("write.clat_ns.mean"));
-    assert_eq!(decides("[a]\nrw=write\nsize=1m\n[b]\nrate=1m\nrw=write\nsize=1m\n", &["bs=4k,8k"]), None);
+    assert_eq!(
+        decides(&format!("{paced}gtod_reduce=1\n"), &["engine=fio", "bs=4k,8k"]),
+        None,
+        "it measures none"
+    );
+    // By section: bandwidth decides for the others.
+    let two = "[checkpoint]\nrw=write\nsize=1m\n[wal]\nrw=read\nsize=1m\n";
+    let beside = |paced: &str| decides(&format!("{two}{paced}\n"), &["bs=4k,8k"]);
+    assert_eq!(beside("rate=1m").as_deref(), Some("wal:read.lat_ns.mean"));
+    assert_eq!(beside("rate_iops=50").as_deref(), Some("wal:read.lat_ns.mean"));
+    assert_eq!(beside("thinktime=2ms").as_deref(), Some("wal:read.clat_ns.mean"), "nothing is due");
+    assert_eq!(beside(""), None);
+    assert_eq!(beside("rate=1m\nstonewall\ngroup_reporting").as_deref(), Some("wal:read.lat_ns.mean"));
+    let grouped = two.replace("rw=write", "group_reporting\nrw=write") + "group_reporting\nrate=1m\n";
+    assert_eq!(decides(&grouped, &["bs=4k,8k"]), None, "they report together");
+    assert_eq!(decides(&format!("{two}rate=${{R}}\n"), &["R=0,1m"]), None, "not in all cells");
     assert_eq!(
         decides("[a]\nrw=write\nsize=1m\nverify=crc32c\n", &["bs=4k,8k"]).as_deref(),
         Some("write.bw")
