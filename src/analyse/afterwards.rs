@@ -22,7 +22,7 @@ pub(super) fn mark_chosen_primaries(
     let own = Layout::new(run, &Options { primary: None, ..options.clone() }, table);
     let own_of = |row: &RowKey| {
         let metric = own.rows.iter().find(|known| known.key == *row)?.primary?;
-        Some(run.metrics[metric as usize].name.clone())
+        Some(table.metrics()[metric as usize].name.clone())
     };
     for comparison in comparisons.iter_mut().filter(|c| c.role == Role::Primary) {
         let instead_of = own_of(&comparison.row);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ranking::Ranking;
+use super::unlisted::Unlisted;
 use crate::record::{Direction, LatencyKind, Metric, SoFar};
 use crate::units::Better;
 
@@ -329,6 +330,9 @@ pub struct Comparison {
     /// hold together with those of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Interval>,
+    /// Why it needs no line of its own in reports; of those that accompany only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<Unlisted>,
     /// The estimate, as ratio − 1, corrected for an early stop with a claim; interval and verdict do not use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrected: Option<f64>,

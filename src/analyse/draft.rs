@@ -128,7 +128,7 @@ impl Setting<'_> {
     /// A draft without effect: both arms in figures, nothing judged.
     pub(super) fn start(&self, case: &Case) -> Draft {
         let (baseline, candidate) = self.columns(case);
-        let metric = self.run.metrics[case.metric as usize].clone();
+        let metric = self.table.metrics()[case.metric as usize].clone();
         let arms = &self.layout.arms;
         let threshold = stall_threshold(&baseline, &candidate, metric.better);
         let comparison = Comparison {
@@ -142,6 +142,7 @@ impl Setting<'_> {
             effect: None,
             difference: None,
             alone: None,
+            unlisted: None,
             corrected: None,
             mean_change: super::comparison::Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN },
             p: None,

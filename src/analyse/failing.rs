@@ -153,7 +153,7 @@ impl<'a> Setting<'a> {
     ) -> Vec<f64> {
         let mut all: BTreeMap<u32, f64> = rounds.zip(differences.iter().copied()).collect();
         if let [Some(first), Some(second)] = case.cells() {
-            let worst = worst_log(self.run.metrics[case.metric as usize].better);
+            let worst = worst_log(self.table.metrics()[case.metric as usize].better);
             let (base, cand) = (self.table.failed_rounds(first), self.table.failed_rounds(second));
             for round in self.tried_by_both([first, second]) {
                 match (base.contains(&round), cand.contains(&round)) {

@@ -41,8 +41,8 @@ impl Layout {
         for (key, cells) in combinations(run, compare, &levels) {
             let start = rows.len();
             for job in &jobs {
-                let metrics: Vec<u32> = (0..run.metrics.len() as u32)
-                    .filter(|m| run.metrics[*m as usize].job == *job && has_values(table, &cells, *m))
+                let metrics: Vec<u32> = (0..table.metrics().len() as u32)
+                    .filter(|m| table.metrics()[*m as usize].job == *job && has_values(table, &cells, *m))
                     .collect();
                 if !metrics.is_empty() {
                     let key = RowKey { levels: key.clone(), job: job.clone() };
@@ -120,10 +120,11 @@ fn has_values(table: &Table, cells: &[Option<u32>], metric: u32) -> bool {
 /// that is not 0.
 /// Among rows of the same levels, those of named jobs decide; the row of the whole trial only when no job can.
 fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row]) {
-    let named =
-        |row: &Row, name: &str| row.metrics.iter().copied().find(|m| run.metrics[*m as usize].name == name);
+    let named = |row: &Row, name: &str| {
+        row.metrics.iter().copied().find(|m| table.metrics()[*m as usize].name == name)
+    };
     let asked = options.primary.as_deref().or(run.design.primary.as_deref());
-    let is_metric = |name: &str| run.metrics.iter().any(|metric| metric.name == name);
+    let is_metric = |name: &str| table.metrics().iter().any(|metric| metric.name == name);
     let wishes = asked.map(|text| deciding_metrics(text, is_metric)).unwrap_or_default();
     let for_all = wishes.iter().find(|(section, _)| section.is_none());
     let wished = |row: &Row| {
@@ -143,7 +144,7 @@ fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row
     let nothing_fits = choices.iter().all(Option::is_none);
     // What is wished for one section leaves the others as they are.
     for (row, choice) in rows.iter().zip(&mut choices).filter(|_| nothing_fits || for_all.is_none()) {
-        *choice = choice.or_else(|| bandwidth(run, table, row));
+        *choice = choice.or_else(|| bandwidth(table, row));
     }
     if choices.iter().all(Option::is_none) {
         choices = rows.iter().map(first).collect();
@@ -162,11 +163,11 @@ fn counterpart(name: &str) -> Option<String> {
 }
 
 /// The bandwidth that stands for a row: of writes, of reads, or of both together.
-fn bandwidth(run: &Run, table: &Table, row: &Row) -> Option<u32> {
+fn bandwidth(table: &Table, row: &Row) -> Option<u32> {
     let moving = |name: &str| {
         row.metrics.iter().copied().find(|m| {
             let has = |cell: &u32| table.column(*cell, *m).iter().any(|point| point.value > 0.0);
-            run.metrics[*m as usize].name == name && row.cells.iter().flatten().any(has)
+            table.metrics()[*m as usize].name == name && row.cells.iter().flatten().any(has)
         })
     };
     match (moving("write.bw"), moving("read.bw")) {

@@ -28,6 +28,7 @@ mod options;
 mod order;
 mod paired;
 mod pairs;
+mod per_operation;
 mod progress;
 mod quantile_guard;
 mod ranking;
@@ -41,6 +42,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod ties;
+mod unlisted;
+#[cfg(test)]
+mod unlisted_tests;
 mod unpaired;
 mod verdict;
 
@@ -50,8 +54,10 @@ pub use comparison::{
 };
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
 pub use options::{Options, OptionsError};
+pub use per_operation::metrics_of;
 pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
+pub use unlisted::Unlisted;
 
 use std::collections::BTreeMap;
 
@@ -110,6 +116,10 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     }
     afterwards::mark_chosen_primaries(&mut comparisons, run, options, &table);
     afterwards::mark_early_stop(&mut comparisons);
+    // Metrics that the reader named are listed whatever they say.
+    if options.metrics.is_empty() {
+        unlisted::mark(&mut comparisons, &cases, &table, stop.delta);
+    }
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
     let rounds = primary.clone().chain(&comparisons).map(|c| c.n).max().unwrap_or(0) as u32;
     let caveats = whole_run_caveats(&setting);
@@ -131,9 +141,9 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
 fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table: &Table) -> Vec<Case<'a>> {
     let others = row.metrics.iter().copied().filter(|metric| {
         Some(*metric) != row.primary
-            && options.wants(&run.metrics[*metric as usize].name)
+            && options.wants(&table.metrics()[*metric as usize].name)
             && (options.all_metrics
-                || run.design.shows(&run.metrics[*metric as usize].name)
+                || run.design.shows(&table.metrics()[*metric as usize].name)
                 || varies(table, row, *metric))
     });
     let others: Vec<u32> = others.collect();

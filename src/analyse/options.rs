@@ -2,6 +2,7 @@
 //!
 //! Enters: command-line wishes. Leaves: the settings an analysis runs with. It must not know how they were typed.
 
+use super::per_operation::metrics_of;
 use crate::record::{FailureRule, Run, StopRule, deciding_metrics};
 
 /// Wishes; `None` and empty mean what the run's design says.
@@ -103,10 +104,11 @@ impl Options {
         if let Some(primary) = &self.primary {
             check_deciding(primary, run)?;
         }
-        let unknown = |asked: &&String| run.metrics.iter().all(|m| !names(asked, &m.name));
+        let metrics = metrics_of(run);
+        let unknown = |asked: &&String| metrics.iter().all(|m| !names(asked, &m.name));
         match self.metrics.iter().find(unknown) {
             Some(asked) => {
-                let known = list(run.metrics.iter().map(|metric| metric.name.as_str()));
+                let known = list(metrics.iter().map(|metric| metric.name.as_str()));
                 Err(OptionsError::Metric { asked: asked.clone(), known })
             }
             None => Ok(()),
@@ -138,11 +140,12 @@ impl Options {
 
 /// Whether each metric that shall decide was measured, and in the section it is asked of.
 fn check_deciding(primary: &str, run: &Run) -> Result<(), OptionsError> {
-    let is_metric = |name: &str| run.metrics.iter().any(|metric| metric.name == name);
+    let metrics = metrics_of(run);
+    let is_metric = |name: &str| metrics.iter().any(|metric| metric.name == name);
     for (section, asked) in deciding_metrics(primary, is_metric) {
-        let here = || run.metrics.iter().filter(|m| section.is_none_or(|section| m.job == section));
+        let here = || metrics.iter().filter(|m| section.is_none_or(|section| m.job == section));
         if let Some(section) = section.filter(|_| here().next().is_none()) {
-            let known = list(run.metrics.iter().map(|m| m.job.as_str()).filter(|job| !job.is_empty()));
+            let known = list(metrics.iter().map(|m| m.job.as_str()).filter(|job| !job.is_empty()));
             return Err(OptionsError::Section { asked: section.to_owned(), known });
         }
         if here().all(|metric| metric.name != asked) {

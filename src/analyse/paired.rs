@@ -117,7 +117,7 @@ pub(super) fn latest_verdict(setting: &Setting, case: &Case) -> Option<Verdict> 
     };
     let delta = setting.stop.delta;
     let steps = Steps::on(scale, &baseline, &candidate, delta);
-    verdict(interval, steps, scale.delta(delta), true, setting.run.metrics[case.metric as usize].better)
+    verdict(interval, steps, scale.delta(delta), true, setting.table.metrics()[case.metric as usize].better)
 }
 
 /// A look. Student's t has no value for a failed trial: none of its looks has one among its differences.

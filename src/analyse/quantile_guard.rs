@@ -23,7 +23,7 @@ fn needed(q: f64) -> u64 {
 /// The caveat when the smallest trial of either arm had too few operations. Where no count is known, nothing is
 /// refused.
 pub(super) fn refusal(setting: &Setting, case: &Case) -> Option<Caveat> {
-    let metric = &setting.run.metrics[case.metric as usize];
+    let metric = &setting.table.metrics()[case.metric as usize];
     let needed = needed(quantile_of(&metric.name)?);
     let had = counted_operations(setting, case).or_else(|| histogram_operations(setting, case))?;
     (had < needed).then(|| Caveat::QuantileRefused { metric: metric.name.clone(), needed, had })
@@ -31,9 +31,9 @@ pub(super) fn refusal(setting: &Setting, case: &Case) -> Option<Caveat> {
 
 /// The smallest `<dir>.total_ios` of both arms.
 fn counted_operations(setting: &Setting, case: &Case) -> Option<u64> {
-    let metric = &setting.run.metrics[case.metric as usize];
+    let metric = &setting.table.metrics()[case.metric as usize];
     let name = format!("{}.total_ios", metric.name.split('.').next()?);
-    let of = |m: &u32| setting.run.metrics[*m as usize].name == name;
+    let of = |m: &u32| setting.table.metrics()[*m as usize].name == name;
     let count = case.row.metrics.iter().copied().find(of)?;
     let cells = case.cells();
     let values = cells.into_iter().flatten().flat_map(|cell| setting.table.column(cell, count));
@@ -42,7 +42,7 @@ fn counted_operations(setting: &Setting, case: &Case) -> Option<u64> {
 
 /// The smallest count of the histograms the quantile came from.
 fn histogram_operations(setting: &Setting, case: &Case) -> Option<u64> {
-    let metric = &setting.run.metrics[case.metric as usize];
+    let metric = &setting.table.metrics()[case.metric as usize];
     let (source, _) = metric.name.rsplit_once(".p")?;
     // `write.clat_ns.p99` without its quantile; `.p99.9` has one dot more.
     let source = source.split(".p").next()?;

@@ -15,7 +15,7 @@ const SHORTEST: usize = 50;
 const NOTABLE_SHARE: f64 = 0.5;
 
 pub(super) fn caveat(setting: &Setting, case: &Case) -> Option<Caveat> {
-    let metric = &setting.run.metrics[case.metric as usize];
+    let metric = &setting.table.metrics()[case.metric as usize];
     let cells = case.cells();
     let own = |series: &&Series| {
         series.job == metric.job && series.name == metric.name && series.values.len() >= SHORTEST

@@ -1,13 +1,14 @@
 //! Trials → columns: the values of one metric in one cell, by round.
 //!
 //! Enters: a [`Run`]. Leaves: a [`Table`]. Of several attempts at one cell of one round the last counts; trials
-//! that failed or whose round was thrown out give no values.
+//! that failed or whose round was thrown out give no values. Behind the run's own metrics stand those made of them.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 use super::order::Order;
-use crate::record::{Run, Status, Trial};
+use super::per_operation::forms;
+use crate::record::{Metric, Run, Status, Trial};
 
 /// The rounds of a cell that the run does not have.
 const NO_ROUNDS: &BTreeSet<u32> = &BTreeSet::new();
@@ -23,7 +24,8 @@ pub(super) struct Point {
 
 /// All values of a run, by cell and metric.
 pub(super) struct Table<'a> {
-    run: &'a Run,
+    /// The run's metrics, then those made of them.
+    metrics: Vec<Metric>,
     /// `columns[cell * metrics + metric]`, each by ascending round.
     columns: Vec<Vec<Point>>,
     /// The attempts that count for their cell and round, in trial order, failed ones included.
@@ -39,17 +41,24 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     pub(super) fn new(run: &'a Run) -> Table<'a> {
         let latest = latest_attempts(run);
-        let metrics = run.metrics.len();
+        let forms = forms(run);
+        let all: Vec<Metric> =
+            run.metrics.iter().chain(forms.iter().map(|form| &form.metric)).cloned().collect();
+        let metrics = all.len();
         let mut columns: Vec<Vec<Point>> = vec![Vec::new(); run.cells.len() * metrics];
         for trial in latest.iter().filter(|trial| trial.counts()) {
-            for (metric, value) in &trial.values {
-                let place = trial.cell as usize * metrics + *metric as usize;
+            let own: HashMap<u32, f64> =
+                if forms.is_empty() { HashMap::new() } else { trial.values.iter().copied().collect() };
+            let made = (run.metrics.len() as u32..).zip(&forms);
+            let made = made.filter_map(|(metric, form)| Some((metric, form.value(&own)?)));
+            for (metric, value) in trial.values.iter().copied().chain(made) {
+                let place = trial.cell as usize * metrics + metric as usize;
                 if let Some(column) = columns.get_mut(place).filter(|_| value.is_finite()) {
                     column.push(Point {
                         round: trial.round,
                         position: trial.position,
                         started_unix_ns: trial.started_unix_ns,
-                        value: *value,
+                        value,
                     });
                 }
             }
@@ -77,12 +86,17 @@ impl<'a> Table<'a> {
                 tried[trial.cell as usize].insert(trial.round);
             }
         }
-        Table { run, columns, latest, failed, tried, order: OnceCell::new() }
+        Table { metrics: all, columns, latest, failed, tried, order: OnceCell::new() }
+    }
+
+    /// The run's metrics, then those made of them.
+    pub(super) fn metrics(&self) -> &[Metric] {
+        &self.metrics
     }
 
     /// The values of one metric in one cell, by round.
     pub(super) fn column(&self, cell: u32, metric: u32) -> &[Point] {
-        self.columns.get(cell as usize * self.run.metrics.len() + metric as usize).map_or(&[], Vec::as_slice)
+        self.columns.get(cell as usize * self.metrics.len() + metric as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Rounds in which an attempt at the cell failed by itself, whatever came of the next one, unless the next one belongs to a resumed

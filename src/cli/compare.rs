@@ -149,7 +149,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()
     };
-    check_primary(args.primary.as_deref(), &run.metrics)?;
+    check_primary(args.primary.as_deref(), &analyse::metrics_of(&run))?;
     wishes.check(&run).map_err(|error| {
         Failure::request(error).hint(
             "--delta 2% is the smallest difference that matters, --alpha 5% the chance of a false claim",

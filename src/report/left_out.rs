@@ -32,8 +32,9 @@ fn clear_ones(clear: &[&Comparison]) -> Option<String> {
 
 fn other_ones(others: &[&Comparison]) -> Option<String> {
     // What was not measured shows nothing, clear or not.
-    let measured: Vec<&Verdict> =
-        others.iter().map(|c| &c.verdict).filter(|v| !matches!(v, Verdict::NotMeasured(_))).collect();
+    let measured = others.iter().filter(|c| !matches!(c.verdict, Verdict::NotMeasured(_)));
+    let (own, unlisted): (Vec<&Comparison>, Vec<&Comparison>) = measured.partition(|c| c.unlisted.is_none());
+    let measured: Vec<&Verdict> = own.iter().map(|c| &c.verdict).collect();
     let number = |of: fn(&Verdict) -> bool| measured.iter().filter(|verdict| of(verdict)).count();
     let so_far = number(|v| matches!(v, Verdict::SoFar { .. }));
     let below = number(|v| matches!(v, Verdict::NoDifference { real_but_below_delta: true }));
@@ -44,6 +45,11 @@ fn other_ones(others: &[&Comparison]) -> Option<String> {
         (below, ["shows a real difference below δ", "show a real difference below δ"]),
         (so_far, ["has no verdict so far", "have no verdict so far"]),
         (unjudged, ["cannot be judged", "cannot be judged"]),
+        // Beside others it is not worth a line.
+        (
+            unlisted.len() * usize::from(own.is_empty()),
+            ["says nothing of its own", "say nothing of their own"],
+        ),
     ];
     let mut parts: Vec<String> = Vec::new();
     for (n, [one, many]) in kinds.into_iter().filter(|(n, _)| *n > 0) {

@@ -234,7 +234,8 @@ pub(super) fn exploratory(
     })
 }
 
-/// Whether an exploratory metric is worth a line without `--all-metrics`: it differs clearly.
+/// Whether an exploratory metric is worth a line without `--all-metrics`: it differs clearly, and says something of its own.
 pub(super) fn stands_out(comparison: &Comparison) -> bool {
-    matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. })
+    comparison.unlisted.is_none()
+        && matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. })
 }

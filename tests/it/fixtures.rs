@@ -194,6 +194,7 @@ pub(crate) fn comparison(
         effect,
         difference: None,
         alone: None,
+        unlisted: None,
         corrected: None,
         mean_change: Interval { estimate: change, low: change - half, high: change + half },
         p: None,

@@ -74,3 +74,4 @@ mod tools;
 mod torture;
 mod verify;
 mod waiting;
+mod what_is_compared;

@@ -60,7 +60,7 @@ pub(super) fn primary_is_known(run: &Run) -> Result<(), Failure> {
     if run.metrics.is_empty() || !run.trials.iter().any(|trial| trial.status == Status::Done) {
         return Ok(());
     }
-    check_primary(run.design.primary.as_deref(), &run.metrics)
+    check_primary(run.design.primary.as_deref(), &analyse::metrics_of(run))
 }
 
 /// 1 when a trial failed for good, 3 when `--fail-if` holds, 1 when arms are not comparable, else 0.

@@ -1,0 +1,46 @@
+//! What decides a section of a job, and which metrics a report lists.
+
+use crate::sandbox::Sandbox;
+
+const DATABASE: &str = "[global]\nsize=256k\nbs=4k\nruntime=100ms\ntime_based\n[wal]\nrw=write\nrate_iops=200\n\
+                        [checkpoint]\nrw=randwrite\n";
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_section_with_a_rate_is_judged_by_its_latency() {
+    let sandbox = Sandbox::new();
+    let job = sandbox.write("db.fio", DATABASE);
+    let job = job.to_str().unwrap();
+    let report =
+        words(&sandbox.succeed(&["run", "-q", "--vary", "ioengine=sync,psync", "--rounds", "4", job]));
+    assert!(report.contains("write.lat_ns.mean in "), "{report}");
+    assert!(report.contains("write.bw in "), "{report}");
+    let run = sandbox.export("1");
+    assert_eq!(run.design.primary.as_deref(), Some("wal:write.lat_ns.mean"));
+}
+
+#[test]
+fn what_counts_work_is_compared_for_each_operation() {
+    let sandbox = Sandbox::new();
+    let job = sandbox.write("db.fio", DATABASE);
+    let job = job.to_str().unwrap();
+    sandbox.succeed(&["run", "-q", "--vary", "ioengine=sync,psync", "--rounds", "4", job]);
+    let unlisted = |section: &str, name: &str| {
+        let json = sandbox.succeed(&["report", "1", "--format", "json"]);
+        let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let comparisons = report["analysis"]["comparisons"].as_array().unwrap().clone();
+        let found =
+            comparisons.into_iter().find(|c| c["metric"]["job"] == section && c["metric"]["name"] == name);
+        found.unwrap_or_else(|| panic!("no {section}:{name}"))["unlisted"].clone()
+    };
+    assert_eq!(unlisted("checkpoint", "write.iops")["same_as"]["metric"], "write.bw");
+    assert_eq!(unlisted("", "usr_cpu")["form"]["metric"], "usr_cpu_per_op");
+    assert!(unlisted("", "usr_cpu_per_op").is_null());
+    let all = sandbox.succeed(&["report", "1", "--all-metrics"]);
+    assert!(all.contains("usr_cpu_per_op") && all.contains("write.iops"), "{all}");
+    let chosen = sandbox.succeed(&["report", "1", "--primary", "usr_cpu_per_op"]);
+    assert!(words(&chosen).contains("judged by usr_cpu_per_op, chosen after the run"), "{chosen}");
+}
