@@ -6,15 +6,18 @@
 //!
 //! ```text
 //! units, stats, sys → nothing         workload → units, sys          record → units, workload
-//! experiment → units, workload, sys   plan → experiment, workload    host → record, units, sys
-//! target → host, experiment, sys      engine → workload, record, units
-//! observe → record, host              launch → engine, observe, target, record, host, sys
-//! run → plan, launch, host, record
-//! store → record                      import → record, units, sys    analyse → record, stats, units
-//! report → analyse, record, units, sys                               cli → all
+//! catalog → record, units, workload   experiment → catalog, units, workload, sys
+//! plan → experiment, catalog, workload                               host → record, units, sys
+//! target → host, experiment, sys      engine → catalog, workload, record, units
+//! observe → record, host              launch → engine, catalog, observe, target, record, host, sys
+//! run → plan, launch, catalog, host, record
+//! store → record                      import → catalog, record, units, sys
+//! analyse → record, stats, units      report → analyse, record, units, sys
+//! cli → all
 //! ```
 
 pub mod analyse;
+pub mod catalog;
 pub mod cli;
 pub mod engine;
 pub mod experiment;

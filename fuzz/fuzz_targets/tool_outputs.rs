@@ -2,7 +2,7 @@
 //! negative.
 #![no_main]
 
-use assay::record::{
+use assay::catalog::{
     ToolTrial, outcomes_from_dbench, outcomes_from_fs_mark, outcomes_from_xfs_io, xfs_io_outcome, xfs_io_transfers,
 };
 use libfuzzer_sys::fuzz_target;

@@ -2,14 +2,15 @@
 //!
 //! Enters: [`Task::settings`]: `clients` (1), `time` in seconds (10), `loadfile`, `sync`, `sync_dir`, `fsync`, `xattr`,
 //! `rate` in MB/s, `clients_per_process`. Leaves: throughput, latencies over all and of each operation, and what the whole
-//! command used. It must not know how dbench prints them (that is record's).
+//! command used. It must not know how dbench prints them (that is the catalog's).
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::tool::{find_tool, is_set, program, run, run_until, setting, unsupported};
-use super::{Engine, EngineError, Probe, Task};
-use crate::record::{Outcome, outcomes_from_dbench};
+use super::{Engine, EngineError, EngineKind, Probe, Task};
+use crate::catalog::outcomes_from_dbench;
+use crate::record::Outcome;
 
 /// Where packages put the description of the load.
 const LOADFILES: [&str; 5] = [
@@ -37,7 +38,7 @@ impl Engine for Dbench {
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
-        let tool = find_tool("dbench", "dbench", std::env::var_os("PATH").as_deref())?;
+        let tool = find_tool(EngineKind::Dbench, std::env::var_os("PATH").as_deref())?;
         let loadfile = loadfile(task)?;
         let program = program(&tool, arguments(task, &loadfile), Some(&task.directory), task.timeout_s);
         let (trials, usage) = run_until("dbench", &program, |line| client_missing(line, clients(task)))?
@@ -73,7 +74,7 @@ fn clients(task: &Task) -> u64 {
 }
 
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
-    let tool = find_tool("dbench", "dbench", path)?;
+    let tool = find_tool(EngineKind::Dbench, path)?;
     let program = program(&tool, vec!["--help".to_owned()], None, Some(10.0));
     let said = run("dbench --help", &program)?.output;
     let version = said.lines().find_map(|line| line.strip_prefix("dbench version "));

@@ -5,7 +5,7 @@
 //! 0 to 6 (1: fsync before close), `directory_per_thread`, `subdirectories`, `per_directory`, `write_size`, `name_length`,
 //! `random_name`, `keep`; `phases` (`create,chown,unlink`), `phase_sync` (1). Leaves: files a second, the times of each
 //! system call, what the whole command used, and for each phase its time and what the device did. It must not know how
-//! fs_mark prints them (that is record's).
+//! fs_mark prints them (that is the catalog's).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,8 +16,9 @@ use super::child::Program;
 use super::file_changes::{Change, Files, Stopped};
 use super::phase::{Begun, Phase};
 use super::tool::{find_tool, is_set, program, run, setting, unsupported};
-use super::{Engine, EngineError, Probe, Task};
-use crate::record::{Outcome, Sample, Unit, outcomes_from_fs_mark};
+use super::{Engine, EngineError, EngineKind, Probe, Task};
+use crate::catalog::outcomes_from_fs_mark;
+use crate::record::{Outcome, Sample, Unit};
 
 /// Where the files go, below the trial's directory: fs_mark writes its log beside it.
 const FILES: &str = "fs_mark";
@@ -32,7 +33,7 @@ impl Engine for FsMark {
     }
 
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
-        let tool = find_tool("fs_mark", "fsmark", std::env::var_os("PATH").as_deref())?;
+        let tool = find_tool(EngineKind::FsMark, std::env::var_os("PATH").as_deref())?;
         let program = program(&tool, arguments(task), Some(&task.directory), task.timeout_s);
         match setting(task, "phases") {
             Some(phases) => run_phases(task, &program, phases),
@@ -118,7 +119,7 @@ fn directories(task: &Task) -> Vec<String> {
 
 /// fs_mark tells its version only when it works: it writes one empty file.
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
-    let tool = find_tool("fs_mark", "fsmark", path)?;
+    let tool = find_tool(EngineKind::FsMark, path)?;
     let place = match tempfile::tempdir() {
         Ok(place) => place,
         Err(error) => return unsupported(format!("no temporary directory to try fs_mark in: {error}")),

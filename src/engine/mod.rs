@@ -20,49 +20,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::catalog::EngineKind;
 use crate::record::{FailureKind, Outcome, Sample};
-
-/// Which engine, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineKind {
-    /// Deterministic made-up values, no I/O.
-    Simulated,
-    /// The native engine's loop without any I/O.
-    Null,
-    /// assay's own.
-    Native,
-    /// The bare system calls of a job: the limit of what an engine can reach.
-    Bare,
-    /// fio as a child process.
-    Fio,
-    /// Any command.
-    Command,
-    /// dbench as a child process.
-    Dbench,
-    /// fs_mark as a child process.
-    FsMark,
-    /// xfs_io as a child process.
-    XfsIo,
-}
-
-impl EngineKind {
-    /// The name as people write it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            EngineKind::Simulated => "simulated",
-            EngineKind::Null => "null",
-            EngineKind::Native => "native",
-            EngineKind::Bare => "bare",
-            EngineKind::Fio => "fio",
-            EngineKind::Command => "command",
-            EngineKind::Dbench => "dbench",
-            EngineKind::FsMark => "fs_mark",
-            EngineKind::XfsIo => "xfs_io",
-        }
-    }
-}
 
 /// What an engine is asked to do in one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,7 +38,7 @@ pub struct Task {
     pub command: Vec<String>,
     /// What the command engine reads from the output.
     pub patterns: Vec<MetricPattern>,
-    /// What dbench, fs_mark or xfs_io is asked to do: settings by name; sizes are bytes, times seconds, truth values 0 or 1.
+    /// What an engine with settings of its own is asked to do: settings by name; sizes are bytes, times seconds, truth values 0 or 1.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
     /// The file with the counters of the device below `directory` (`/sys/block/X/stat`), for engines that measure parts of a
@@ -199,7 +158,7 @@ pub trait Engine {
     fn run(&self, task: &Task) -> Result<Outcome, EngineError>;
 }
 
-/// The engine of that kind.
+/// The engine of that kind. There is no wildcard, so that the compiler asks for each engine in the table of kinds.
 #[must_use]
 pub fn of(kind: EngineKind) -> Box<dyn Engine> {
     match kind {
@@ -212,5 +171,38 @@ pub fn of(kind: EngineKind) -> Box<dyn Engine> {
         EngineKind::Dbench => Box::new(dbench::Dbench),
         EngineKind::FsMark => Box::new(fs_mark::FsMark),
         EngineKind::XfsIo => Box::new(xfs_io::XfsIo),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_engine_says_its_version_or_how_to_get_it() {
+        for kind in EngineKind::ALL {
+            let package =
+                kind.descriptor().program.map(|program| format!("apt-get install {}", program.package));
+            match (of(*kind).probe(), package) {
+                (Ok(probe), package) => {
+                    assert!(!probe.version.is_empty());
+                    assert_eq!(probe.path.is_some(), package.is_some(), "{}", kind.name());
+                }
+                (Err(error), Some(package)) => assert!(error.to_string().contains(&package), "{error}"),
+                (Err(error), None) => panic!("{}: {error}", kind.name()),
+            }
+        }
+    }
+
+    #[test]
+    fn each_setting_is_known_to_its_engine() {
+        for kind in EngineKind::with_settings() {
+            let file = format!("{}/src/engine/{}.rs", env!("CARGO_MANIFEST_DIR"), kind.name());
+            let source = std::fs::read_to_string(&file).unwrap();
+            let program = source.split("#[cfg(test)]").next().unwrap();
+            for key in kind.setting_names() {
+                assert!(program.contains(&format!("\"{key}\"")), "{file}: {key}");
+            }
+        }
     }
 }

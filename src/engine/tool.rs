@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use super::child::Program;
 use super::guard::Report;
 use super::{EngineError, Task};
-use crate::record::{FailureKind, Sample, ToolOutputError, Unit};
+use crate::catalog::{EngineKind, ToolOutputError};
+use crate::record::{FailureKind, Sample, Unit};
 
 /// More output than this is no result of a benchmark.
 const MOST_BYTES: usize = 64 << 20;
@@ -28,11 +29,22 @@ pub(super) fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> 
     })
 }
 
+/// Where the program of an engine is, on `path` or among the system's programs.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] that names the Debian package.
+pub(super) fn find_tool(engine: EngineKind, path: Option<&OsStr>) -> Result<PathBuf, EngineError> {
+    match engine.descriptor().program {
+        Some(program) => find_in(program.name, program.package, path),
+        None => unsupported(format!("engine {} has no program", engine.name())),
+    }
+}
+
 /// Where a tool is, on `path` or among the system's programs.
 ///
 /// # Errors
 /// [`EngineError::Unsupported`] that names the Debian package.
-pub(super) fn find_tool(name: &str, package: &str, path: Option<&OsStr>) -> Result<PathBuf, EngineError> {
+fn find_in(name: &str, package: &str, path: Option<&OsStr>) -> Result<PathBuf, EngineError> {
     let found = find_program(name, path).or_else(|| find_program(name, Some(OsStr::new(SYSTEM_PATH))));
     found.map_or_else(
         || {
@@ -182,7 +194,7 @@ mod tests {
     #[test]
     fn a_missing_tool_names_its_package() {
         let nowhere = tempfile::tempdir().unwrap();
-        match find_tool("assay-no-such-tool", "some-package", Some(nowhere.path().as_os_str())) {
+        match find_in("assay-no-such-tool", "some-package", Some(nowhere.path().as_os_str())) {
             Err(EngineError::Unsupported { reason }) => {
                 assert!(reason.contains("apt-get install some-package"), "{reason}");
             }

@@ -3,14 +3,15 @@
 //! Enters: [`Task::settings`]: `commands` and `prepare`, a command a line; `file`, in the trial's directory or absolute
 //! ("file"); `direct`, `sync`. `prepare` is run before the observers start, without `direct` and `sync`. Leaves: what was
 //! read and written a second, and what the whole command used: its `runtime` holds the syncs, which xfs_io does not time.
-//! It must not know how xfs_io prints its results (that is record's).
+//! It must not know how xfs_io prints its results (that is the catalog's).
 
 use std::ffi::OsStr;
 
 use super::child::Program;
 use super::tool::{Ran, find_tool, is_set, program, run, setting, unsupported};
-use super::{Engine, EngineError, Probe, Task};
-use crate::record::{Outcome, XfsIoTransfer, xfs_io_outcome, xfs_io_transfers};
+use super::{Engine, EngineError, EngineKind, Probe, Task};
+use crate::catalog::{XfsIoTransfer, xfs_io_outcome, xfs_io_transfers};
+use crate::record::Outcome;
 
 /// The xfs_io engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +40,7 @@ impl Engine for XfsIo {
 }
 
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
-    let tool = find_tool("xfs_io", "xfsprogs", path)?;
+    let tool = find_tool(EngineKind::XfsIo, path)?;
     let program = program(&tool, vec!["-V".to_owned()], None, Some(10.0));
     let said = run("xfs_io -V", &program)?.output;
     match said.lines().find_map(|line| line.strip_prefix("xfs_io version ")) {
@@ -52,7 +53,7 @@ fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
 }
 
 fn run_script(task: &Task, commands: &str, flags: &[&str]) -> Result<Outcome, EngineError> {
-    let tool = find_tool("xfs_io", "xfsprogs", std::env::var_os("PATH").as_deref())?;
+    let tool = find_tool(EngineKind::XfsIo, std::env::var_os("PATH").as_deref())?;
     let program = program(&tool, arguments(task, commands, flags), Some(&task.directory), task.timeout_s);
     let ran = run("xfs_io", &program)?;
     if let Some(reason) = trouble(commands, &ran.output) {

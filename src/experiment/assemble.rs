@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::described::{EngineChoice, Experiment, Factor, OBSERVERS, Simulated, headlines};
+use super::described::{Experiment, Factor, OBSERVERS, Simulated, headlines};
 use super::errors::{ExperimentErrors, Mistake};
 use super::job_text::{read_job, read_text};
 use super::target_settings::TargetSettings;
 use super::toml_file;
-use super::tool_settings::{TOOLS, ToolSettings};
+use super::tool_settings::ToolSettings;
 use super::written::{CommandLine, Placed, Written, WrittenJob, flag};
+use crate::catalog::{EngineKind, Runs};
 use crate::workload::{Place, nearest};
 
 impl Experiment {
@@ -125,7 +126,7 @@ fn assemble(
         after: values(written.after),
         observe,
         metrics: written.metrics.into_iter().map(|text| text.value).collect(),
-        simulated: if engine == EngineChoice::Simulated {
+        simulated: if engine == EngineKind::Simulated {
             simulated.or_else(|| Some(Simulated::default()))
         } else {
             simulated
@@ -172,45 +173,44 @@ impl Check<'_> {
         Place { origin: Arc::from(self.origin), line: 0 }
     }
 
-    fn engine(&mut self, written: &Written, has_job: bool, tools: &ToolSettings) -> EngineChoice {
+    fn engine(&mut self, written: &Written, has_job: bool, tools: &ToolSettings) -> EngineKind {
         let has_command = written.command.as_ref().is_some_and(|command| !command.value.is_empty());
-        let usual = match TOOLS.into_iter().find(|tool| tools.has(*tool)) {
-            _ if has_job => EngineChoice::Native,
-            _ if has_command => EngineChoice::Command,
+        let usual = match EngineKind::with_settings().find(|tool| tools.has(*tool)) {
+            _ if has_job => EngineKind::Native,
+            _ if has_command => EngineKind::Command,
             Some(tool) => tool,
-            None => EngineChoice::Native,
+            None => EngineKind::Native,
         };
         let engine = match &written.engine {
             None => usual,
-            Some(name) => EngineChoice::named(&name.value).unwrap_or_else(|| {
-                let names = EngineChoice::ALL.map(EngineChoice::name);
-                let near =
-                    nearest(&name.value, names, 1).first().map(|near| format!("; did you mean {near}?"));
+            Some(name) => EngineKind::named(&name.value).unwrap_or_else(|| {
+                let names = EngineKind::names();
+                let near = nearest(&name.value, names.iter().copied(), 1)
+                    .first()
+                    .map(|near| format!("; did you mean {near}?"));
                 let advice = near.unwrap_or_else(|| format!("; write one of {}", names.join(", ")));
                 self.mistake(&name.place, format!("no engine '{}'{advice}", name.value));
                 usual
             }),
         };
         let place = written.engine.as_ref().map_or_else(|| self.whole(), |name| name.place.clone());
-        match engine {
-            EngineChoice::Command if !has_command => {
+        match engine.descriptor().runs {
+            Runs::Command if !has_command => {
                 self.mistake(&place, "engine command needs a command: command = [\"prog\", ...] or -- prog");
             }
-            EngineChoice::Native | EngineChoice::Null | EngineChoice::Bare | EngineChoice::Fio
-                if !has_job =>
-            {
+            Runs::Job if !has_job => {
                 self.mistake(
                     &place,
                     format!("engine {} needs a job; write job = \"FILE.fio\"", engine.name()),
                 );
             }
-            _ if TOOLS.contains(&engine) && has_job => {
+            Runs::Settings if has_job => {
                 self.mistake(&place, format!("engine {} runs no job; take the job out", engine.name()));
             }
-            EngineChoice::Command if has_job => {
+            Runs::Command if has_job => {
                 self.mistake(&place, "both a job and the command engine are given; keep one");
             }
-            _ if has_command && engine != EngineChoice::Command => {
+            runs if has_command && runs != Runs::Command => {
                 self.mistake(&place, format!("a command is given, but engine {} runs none", engine.name()));
             }
             _ => {}
@@ -315,10 +315,10 @@ impl Check<'_> {
         at.unwrap_or(0)
     }
 
-    fn metrics(&mut self, written: &Written, engine: EngineChoice) {
+    fn metrics(&mut self, written: &Written, engine: EngineKind) {
         let mut names = BTreeSet::new();
         for metric in &written.metrics {
-            if engine != EngineChoice::Command {
+            if engine.descriptor().runs != Runs::Command {
                 let message =
                     "metrics are read from a command's output; the other engines measure by themselves";
                 self.mistake(&metric.place, message);

@@ -8,67 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::target_settings::TargetSettings;
 use super::tool_settings::ToolSettings;
-
-/// Which engine runs the trials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineChoice {
-    /// assay's own.
-    Native,
-    /// assay's own without I/O.
-    Null,
-    /// The bare system calls of a job: the limit of what an engine can reach.
-    Bare,
-    /// fio as a child process.
-    Fio,
-    /// Any command.
-    Command,
-    /// dbench as a child process.
-    Dbench,
-    /// fs_mark as a child process.
-    FsMark,
-    /// xfs_io as a child process.
-    XfsIo,
-    /// Made-up values.
-    Simulated,
-}
-
-impl EngineChoice {
-    /// All, with their names.
-    pub const ALL: [EngineChoice; 9] = [
-        EngineChoice::Native,
-        EngineChoice::Null,
-        EngineChoice::Bare,
-        EngineChoice::Fio,
-        EngineChoice::Command,
-        EngineChoice::Dbench,
-        EngineChoice::FsMark,
-        EngineChoice::XfsIo,
-        EngineChoice::Simulated,
-    ];
-
-    /// The name as written.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            EngineChoice::Native => "native",
-            EngineChoice::Null => "null",
-            EngineChoice::Bare => "bare",
-            EngineChoice::Fio => "fio",
-            EngineChoice::Command => "command",
-            EngineChoice::Dbench => "dbench",
-            EngineChoice::FsMark => "fs_mark",
-            EngineChoice::XfsIo => "xfs_io",
-            EngineChoice::Simulated => "simulated",
-        }
-    }
-
-    /// The engine of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<EngineChoice> {
-        EngineChoice::ALL.into_iter().find(|engine| engine.name() == name)
-    }
-}
+use crate::catalog::EngineKind;
 
 /// What can be watched besides what always is; the names are those of `observe`.
 pub const OBSERVERS: [&str; 1] = ["extents"];
@@ -198,7 +138,7 @@ pub struct Experiment {
     /// argv of the command engine, variables not replaced.
     pub command: Vec<String>,
     /// Which engine.
-    pub engine: EngineChoice,
+    pub engine: EngineKind,
     /// Where files go that the job does not place itself; absolute. `None`: a directory made for the run.
     pub directory: Option<PathBuf>,
     /// What the trials work on, where no level says otherwise.
@@ -226,7 +166,7 @@ pub struct Experiment {
     pub metrics: Vec<String>,
     /// What the simulated engine makes up.
     pub simulated: Option<Simulated>,
-    /// What dbench, fs_mark and xfs_io are asked to do, where no level says otherwise.
+    /// What engines with settings of their own are asked to do, where no level says otherwise.
     #[serde(default)]
     pub tools: ToolSettings,
     /// Most seconds a trial may take.

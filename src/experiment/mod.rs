@@ -18,10 +18,9 @@ mod toml_reader;
 mod tool_settings;
 mod vary;
 mod written;
-mod xfs_io_script;
 
 pub use described::{
-    Assignment, EngineChoice, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated, StopRule,
+    Assignment, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated, StopRule,
 };
 pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
@@ -29,7 +28,7 @@ pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};
 pub use recipe_table::RecipeTable;
 pub use target_names::{TARGET_KEYS, nearest_target_key, target_key};
 pub use target_settings::{DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TargetSettings};
-pub use tool_settings::{ToolSettings, tool_keys};
+pub use tool_settings::ToolSettings;
 pub use written::CommandLine;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::catalog::EngineKind;
 
 const FULL: &str = r#"
 name = "direct-vs-buffered"
@@ -57,7 +58,7 @@ fn set(key: &str, value: &str, namespace: Namespace) -> Assignment {
 #[test]
 fn a_full_file_is_read() {
     let experiment = toml(FULL).unwrap();
-    assert_eq!(experiment.engine, EngineChoice::Native);
+    assert_eq!(experiment.engine, EngineKind::Native);
     assert_eq!((experiment.compare, experiment.primary.as_deref()), (1, Some("write.bw")));
     assert_eq!(
         experiment.factors[0].levels[0],
@@ -94,7 +95,7 @@ fn a_command_is_an_experiment() {
     let line = CommandLine { vary: vec!["clients=1,8".to_owned()], ..CommandLine::default() };
     let argv = ["prog".to_owned(), "${clients}".to_owned()];
     let experiment = Experiment::from_command(&argv, &line).unwrap();
-    assert_eq!((experiment.engine, experiment.name.as_str()), (EngineChoice::Command, "prog"));
+    assert_eq!((experiment.engine, experiment.name.as_str()), (EngineKind::Command, "prog"));
     assert_eq!(experiment.command, argv);
     assert_eq!(experiment.job, None);
 }
@@ -112,7 +113,7 @@ fn the_command_line_lies_over_the_file() {
     let names: Vec<&str> = experiment.factors.iter().map(|factor| factor.name.as_str()).collect();
     assert_eq!(names, ["bs", "cache", "iodepth"]);
     assert_eq!(experiment.factors[0].levels.len(), 3);
-    assert_eq!((experiment.compare, experiment.engine), (0, EngineChoice::Fio));
+    assert_eq!((experiment.compare, experiment.engine), (0, EngineKind::Fio));
     assert_eq!(experiment.stop.rounds, Some(7));
 }
 

@@ -7,17 +7,17 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::described::{Assignment, EngineChoice, Factor, Level, Simulated};
+use super::described::{Assignment, Factor, Level, Simulated};
 use super::errors::Mistake;
 use super::recipe_table;
 use super::target_names::TARGET_KEYS;
 use super::toml_reader::{Item, Reader};
-use super::tool_settings::tool_keys;
 use super::vary::{name_kernels, plain_level, split_namespace};
 use super::written::{Placed, Written, WrittenJob};
+use crate::catalog::EngineKind;
 use crate::units::{Better, Unit};
 
-const TOP: &[&str] = &[
+const KEYS: &[&str] = &[
     "name",
     "job",
     "job_text",
@@ -38,16 +38,10 @@ const TOP: &[&str] = &[
     "factor",
     "metric",
     "simulated",
-    "dbench",
-    "fs_mark",
-    "xfs_io",
     "variables",
-    // The small size, a file of its own within the file; and what is said to people.
-    "quick",
-    "recipe",
 ];
-/// What `[quick]` may hold: all but the last two.
-const QUICK: &[&str] = TOP.split_at(TOP.len() - 2).0;
+/// What `[quick]` may not hold: the small size, a file of its own within the file; and what is said to people.
+const TOP_ONLY: [&str; 2] = ["quick", "recipe"];
 const STOP: &[&str] = &["max_rounds", "rounds", "delta", "alpha", "exact", "anytime", "time_budget"];
 const FACTOR: &[&str] = &["name", "levels", "level"];
 const LEVEL: &[&str] = &["label", "set"];
@@ -73,12 +67,19 @@ pub(super) fn read(text: &str, origin: &str, base_dir: &Path) -> Result<Written,
         match key {
             "quick" => file.quick(item),
             "recipe" => file.written.recipe = recipe_table::read(&reader, item),
-            _ => file.entry(key, &at, item, "", TOP),
+            _ => file.entry(key, &at, item, ""),
         }
     }
     let written = file.written;
     let mistakes = reader.into_mistakes();
     if mistakes.is_empty() { Ok(written) } else { Err(mistakes) }
+}
+
+/// The keys of the file, or of `[quick]` within it.
+fn known_keys(within: &str) -> Vec<&'static str> {
+    let tools = EngineKind::with_settings().map(EngineKind::name);
+    let top_only = TOP_ONLY.into_iter().filter(|_| within.is_empty());
+    KEYS.iter().copied().chain(tools).chain(top_only).collect()
 }
 
 struct File<'r> {
@@ -89,7 +90,7 @@ struct File<'r> {
 
 impl File<'_> {
     /// A key of the file, or of the table `within` it.
-    fn entry(&mut self, key: &str, at: &Range<usize>, item: &Item<'_>, within: &str, known: &[&str]) {
+    fn entry(&mut self, key: &str, at: &Range<usize>, item: &Item<'_>, within: &str) {
         match key {
             "target" => self.target(item),
             "stop" => self.stop(item),
@@ -97,12 +98,12 @@ impl File<'_> {
             "metric" => self.metrics(item),
             "simulated" => self.simulated(item),
             "variables" => self.variables(item),
-            "dbench" => self.tool(EngineChoice::Dbench, item),
-            "fs_mark" => self.tool(EngineChoice::FsMark, item),
-            "xfs_io" => self.tool(EngineChoice::XfsIo, item),
             _ => {
-                if !self.plain(key, item) {
-                    self.reader.unknown_key(key, at, within, known);
+                let with_settings = EngineKind::with_settings().find(|engine| engine.name() == key);
+                if let Some(engine) = with_settings {
+                    self.tool(engine, item);
+                } else if !self.plain(key, item) {
+                    self.reader.unknown_key(key, at, within, &known_keys(within));
                 }
             }
         }
@@ -113,7 +114,7 @@ impl File<'_> {
         let Some(table) = self.reader.table("quick", item) else { return };
         let mut quick = File { reader: self.reader, base_dir: self.base_dir, written: Written::default() };
         for (key, at, item) in self.reader.entries(table) {
-            quick.entry(key, &at, item, "[quick]", QUICK);
+            quick.entry(key, &at, item, "[quick]");
         }
         self.written.quick = Some(Box::new(quick.written));
     }
@@ -196,11 +197,11 @@ impl File<'_> {
         }
     }
 
-    /// `[dbench]`, `[fs_mark]` or `[xfs_io]`: texts, numbers, truth values, and lists of commands.
-    fn tool(&mut self, engine: EngineChoice, item: &Item<'_>) {
+    /// `[dbench]` and its like: texts, numbers, truth values, and lists of commands.
+    fn tool(&mut self, engine: EngineKind, item: &Item<'_>) {
         let name = engine.name();
         let Some(table) = self.reader.table(name, item) else { return };
-        let keys = tool_keys(engine);
+        let keys = engine.setting_names();
         for (key, at, item) in self.reader.entries(table) {
             if !keys.contains(&key) {
                 self.reader.unknown_key(key, &at, &format!("[{name}]"), &keys);

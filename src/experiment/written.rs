@@ -6,11 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::described::{EngineChoice, Factor, Level, Simulated};
+use super::described::{Factor, Level, Simulated};
 use super::errors::Mistake;
 use super::recipe_table::RecipeTable;
 use super::target_names::{target_key, unknown_target_key};
 use super::vary::{parse_vary, plain_level};
+use crate::catalog::EngineKind;
 use crate::workload::Place;
 
 /// What the command line says; absent values leave the experiment file's or the defaults.
@@ -112,7 +113,7 @@ pub(super) struct Written {
     pub(super) observe: Vec<Placed<String>>,
     pub(super) simulated: Option<Placed<Simulated>>,
     /// Settings of the tools: engine, key, value.
-    pub(super) tools: Vec<Placed<(EngineChoice, String, String)>>,
+    pub(super) tools: Vec<Placed<(EngineKind, String, String)>>,
     pub(super) aa: bool,
     /// What takes the place of all this with `--quick`.
     pub(super) quick: Option<Box<Written>>,

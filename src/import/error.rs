@@ -1,5 +1,6 @@
 //! What is wrong with an imported file, where, and what would help.
 
+use crate::catalog::tool_names;
 use crate::record::FioJsonError;
 use crate::sys::regular_file::Kind;
 
@@ -63,7 +64,7 @@ pub enum Problem {
     /// fio's JSON, damaged.
     #[error("fio JSON: {0}")]
     Fio(#[source] FioJsonError),
-    /// What dbench, fs_mark or xfs_io printed, cut or without a result.
+    /// What a tool printed, cut or without a result.
     #[error("{0}")]
     Tool(String),
     /// Other JSON, damaged or not as its tool writes it.
@@ -231,7 +232,11 @@ impl ImportError {
                 "split it, or cut it down to what is compared"
             }
             Problem::NotText { .. } | Problem::UnknownFormat { .. } => {
-                "readable are fio JSON and json+, one number a line, Go benchmark text, hyperfine JSON, what dbench, fs_mark and xfs_io print, assay exports, and CSV with --arm, --row and --value"
+                return Some(format!(
+                    "readable are fio JSON and json+, one number a line, Go benchmark text, hyperfine JSON, what {} print, \
+                     assay exports, and CSV with --arm, --row and --value",
+                    tool_names()
+                ));
             }
             Problem::Fio(error) => error.hint(),
             Problem::Tool(_) => "run the tool again, or leave the file out",

@@ -11,7 +11,7 @@ use super::observation::Batch;
 use super::recognise::{Format, recognise, text};
 use super::source::Side;
 use super::{assay_csv, assay_export, csv_table, fio, go_benchmark, hyperfine, numbers, tool_output};
-use crate::record::{Run, outcomes_from_dbench, outcomes_from_fs_mark, outcomes_from_xfs_io};
+use crate::record::Run;
 use crate::sys::regular_file::{self, Kind, Unfit};
 
 /// Most bytes of one file.
@@ -59,7 +59,7 @@ fn most_bytes(format: Format) -> u64 {
         Format::AssayJson | Format::AssayCsv => MOST_BYTES,
         Format::FioJson | Format::Hyperfine => 64 << 20,
         Format::GoBenchmark | Format::Numbers | Format::Csv => 24 << 20,
-        Format::Dbench | Format::FsMark | Format::XfsIo => 4 << 20,
+        Format::Tool(_) => 4 << 20,
     }
 }
 
@@ -84,9 +84,7 @@ pub(super) fn read_into(
         Format::Hyperfine => hyperfine::read(text, origin, side, context.sides == 1, batch)?,
         Format::GoBenchmark => go_benchmark::read(text, origin, side, batch)?,
         Format::Numbers => numbers::read(text, origin, side, context.columns.values.first(), batch)?,
-        Format::Dbench => tool_output::read(outcomes_from_dbench(text), origin, side, batch)?,
-        Format::FsMark => tool_output::read(outcomes_from_fs_mark(text), origin, side, batch)?,
-        Format::XfsIo => tool_output::read(outcomes_from_xfs_io(text), origin, side, batch)?,
+        Format::Tool(engine) => tool_output::read(engine, text, origin, side, batch)?,
         Format::Csv => csv_table::read(text, origin, (side, context.sides), context.columns, batch)?,
     }
     Ok(format)

@@ -1,7 +1,7 @@
 //! Which tool wrote a text, by its content; names and endings are not looked at.
 
 use super::error::{ImportError, Problem};
-use crate::record::{is_dbench_line, is_fs_mark_line, is_xfs_io_line};
+use crate::catalog::EngineKind;
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,12 +18,8 @@ pub enum Format {
     GoBenchmark,
     /// One number a line, as ministat reads it.
     Numbers,
-    /// What dbench prints.
-    Dbench,
-    /// What fs_mark prints.
-    FsMark,
-    /// What xfs_io prints.
-    XfsIo,
+    /// What the program of an engine prints.
+    Tool(EngineKind),
     /// A table with a header.
     Csv,
 }
@@ -39,9 +35,7 @@ impl Format {
             Format::Hyperfine => "hyperfine json",
             Format::GoBenchmark => "go benchmark text",
             Format::Numbers => "numbers",
-            Format::Dbench => "dbench output",
-            Format::FsMark => "fs_mark output",
-            Format::XfsIo => "xfs_io output",
+            Format::Tool(engine) => engine.descriptor().output.map_or(engine.name(), |output| output.format),
             Format::Csv => "csv",
         }
     }
@@ -117,13 +111,9 @@ fn json_format(text: &str) -> Option<Format> {
 
 /// By a line that only that tool prints.
 fn tool_format(line: &str) -> Option<Format> {
-    if is_dbench_line(line) {
-        Some(Format::Dbench)
-    } else if is_fs_mark_line(line) {
-        Some(Format::FsMark)
-    } else {
-        is_xfs_io_line(line).then_some(Format::XfsIo)
-    }
+    let prints =
+        |engine: &&EngineKind| engine.descriptor().output.is_some_and(|output| (output.is_line)(line));
+    EngineKind::ALL.iter().find(prints).map(|engine| Format::Tool(*engine))
 }
 
 /// `BenchmarkName-8  100  123 ns/op`.
@@ -153,9 +143,9 @@ mod tests {
     #[test]
     fn content_decides() {
         let cases: [(&str, Format); 12] = [
-            ("dbench version 4.00 - Copyright\n", Format::Dbench),
-            ("# fs_mark\n\nFSUse%  Count  Size  Files/sec\n", Format::FsMark),
-            ("+ xfs_io\nwrote 1/1 bytes at offset 0\n", Format::XfsIo),
+            ("dbench version 4.00 - Copyright\n", Format::Tool(EngineKind::Dbench)),
+            ("# fs_mark\n\nFSUse%  Count  Size  Files/sec\n", Format::Tool(EngineKind::FsMark)),
+            ("+ xfs_io\nwrote 1/1 bytes at offset 0\n", Format::Tool(EngineKind::XfsIo)),
             ("trial,round,position,attempt,status,bs,job,metric,unit,value\n", Format::AssayCsv),
             ("note: x\n{\n \"fio version\" : \"fio-3.33\"", Format::FioJson),
             ("fio: warning {\"jobname\": 1}", Format::FioJson),

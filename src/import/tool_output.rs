@@ -1,18 +1,24 @@
-//! What dbench, fs_mark and xfs_io print: one observation a run of the tool. What it says it was asked for (clients,
+//! What the programs of engines print: one observation a run of the tool. What it says it was asked for (clients,
 //! threads, size) is a row, so that different loads are never taken for repeats; its version is a fact.
 
-use crate::record::{HostFacts, ToolOutputError, ToolTrial};
+use crate::catalog::EngineKind;
+use crate::record::HostFacts;
 
 use super::error::{ImportError, Problem};
 use super::observation::{Batch, Observation};
 
 pub(super) fn read(
-    trials: Result<Vec<ToolTrial>, ToolOutputError>,
+    engine: EngineKind,
+    text: &str,
     origin: &str,
     side: usize,
     batch: &mut Batch,
 ) -> Result<(), ImportError> {
-    let trials = trials.map_err(|error| ImportError {
+    let Some(output) = engine.descriptor().output else {
+        let looks_like = format!("engine {} prints nothing that is read", engine.name());
+        return Err(ImportError::new(origin, Problem::UnknownFormat { looks_like }));
+    };
+    let trials = (output.read)(text).map_err(|error| ImportError {
         origin: origin.to_owned(),
         line: error.line,
         problem: Problem::Tool(error.message),

@@ -13,7 +13,8 @@ use super::last_duty::{STARTS, die_in_order, last_duty};
 use super::stall::Rings;
 use super::time_limit::{Limit, TimeLimit};
 use super::{Answer, PROTOCOL, Reply, Request, local, with_hint};
-use crate::engine::{self, Engine, EngineError, EngineKind, Task};
+use crate::catalog::{EngineKind, LimitedBy, Runs};
+use crate::engine::{self, Engine, EngineError, Task};
 use crate::host::{end_children, own_children};
 use crate::observe::{self, Observer};
 use crate::record::{FailureKind, HostFacts, Outcome, Sample};
@@ -207,13 +208,15 @@ fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
 
 /// What the engine's run may not pass.
 fn limit_of(engine: EngineKind, timeout_s: Option<f64>) -> Limit {
-    match (timeout_s, engine) {
-        (Some(seconds), EngineKind::Native | EngineKind::Null | EngineKind::Bare) => Limit::Seconds(seconds),
-        (Some(seconds), EngineKind::Command) => Limit::EnginesOwn(seconds, Rings::Anything),
-        (Some(seconds), _) => Limit::EnginesOwn(seconds, Rings::OnlyIo),
-        // Any program may have a ring for what is no I/O on storage, and be idle.
-        (None, EngineKind::Command) => Limit::Waits(Rings::Anything),
-        (None, _) => Limit::Waits(Rings::OnlyIo),
+    // Any program may have a ring for what is no I/O on storage, and be idle.
+    let rings = |limited_by| match limited_by {
+        LimitedBy::EngineOfAnyProgram => Rings::Anything,
+        LimitedBy::Agent | LimitedBy::Engine => Rings::OnlyIo,
+    };
+    match (timeout_s, engine.descriptor().limited_by) {
+        (Some(seconds), LimitedBy::Agent) => Limit::Seconds(seconds),
+        (Some(seconds), other) => Limit::EnginesOwn(seconds, rings(other)),
+        (None, limited_by) => Limit::Waits(rings(limited_by)),
     }
 }
 
@@ -289,7 +292,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
         stopped_for = limit.end();
         let mut outcome = outcome?;
         observe::stop_all(&mut observers, &mut outcome);
-        if request.engine != EngineKind::Command {
+        if request.engine.descriptor().runs != Runs::Command {
             observe::add_flushes_per_operation(&mut outcome);
         }
         Ok(outcome)
@@ -319,8 +322,8 @@ mod tests {
     #[test]
     fn every_engine_has_a_limit() {
         assert_eq!(limit_of(EngineKind::Native, Some(2.0)), Limit::Seconds(2.0));
-        // Their programs they end themselves; what fs_mark's phases do is done by the agent.
-        assert_eq!(limit_of(EngineKind::FsMark, Some(2.0)), Limit::EnginesOwn(2.0, Rings::OnlyIo));
+        // Their programs they end themselves.
+        assert_eq!(limit_of(EngineKind::Dbench, Some(2.0)), Limit::EnginesOwn(2.0, Rings::OnlyIo));
         assert_eq!(limit_of(EngineKind::Command, Some(2.0)), Limit::EnginesOwn(2.0, Rings::Anything));
         assert_eq!(limit_of(EngineKind::Fio, None), Limit::Waits(Rings::OnlyIo));
         assert_eq!(limit_of(EngineKind::Command, None), Limit::Waits(Rings::Anything));

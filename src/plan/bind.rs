@@ -4,9 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::{
-    EngineChoice, Experiment, Namespace, TARGET_KEYS, nearest_target_key, target_key, tool_keys,
-};
+use crate::catalog::EngineKind;
+use crate::experiment::{Experiment, Namespace, TARGET_KEYS, nearest_target_key, target_key};
 use crate::workload::{JobFile, fio_option, fio_option_names, nearest, variables};
 
 /// Settings of target and launch in this version.
@@ -25,8 +24,8 @@ pub(super) enum Bound {
     Engine,
     /// A setting of the target, by its name without aliases.
     Target(String),
-    /// A setting of dbench, fs_mark or xfs_io.
-    Tool(&'static str, &'static str),
+    /// A setting of an engine.
+    Tool(EngineKind, &'static str),
 }
 
 /// Everything a key can name.
@@ -34,7 +33,7 @@ pub(super) struct Keys {
     variables: BTreeSet<String>,
     has_job: bool,
     /// The engine unless a level says another: its settings need no prefix.
-    engine: EngineChoice,
+    engine: EngineKind,
     /// Neither job nor command: the simulated engine takes any key.
     takes_anything: bool,
 }
@@ -48,7 +47,7 @@ impl Keys {
             variables::collect(text, &mut names);
         }
         let takes_anything =
-            job.is_none() && experiment.command.is_empty() && experiment.engine == EngineChoice::Simulated;
+            job.is_none() && experiment.command.is_empty() && experiment.engine == EngineKind::Simulated;
         Keys { variables: names, has_job: job.is_some(), engine: experiment.engine, takes_anything }
     }
 
@@ -92,11 +91,11 @@ impl Keys {
     /// `dbench.clients`, or `clients` where dbench is the engine.
     fn tool(&self, key: &str) -> Option<Bound> {
         let (engine, key) = match key.split_once('.') {
-            Some((engine, key)) => (EngineChoice::named(engine)?, key),
+            Some((engine, key)) => (EngineKind::named(engine)?, key),
             None => (self.engine, key),
         };
-        let known = tool_keys(engine).into_iter().find(|known| *known == key)?;
-        Some(Bound::Tool(engine.name(), known))
+        let known = engine.setting_names().into_iter().find(|known| *known == key)?;
+        Some(Bound::Tool(engine, known))
     }
 
     fn unknown(&self, namespace: Namespace, key: &str) -> String {
@@ -108,7 +107,9 @@ impl Keys {
         let mut known: Vec<(&str, &str)> = Vec::new();
         if namespace != Namespace::Target {
             known.extend(self.variables.iter().map(|name| (name.as_str(), "a variable")));
-            known.extend(tool_keys(self.engine).into_iter().map(|name| (name, "a setting of the engine")));
+            known.extend(
+                self.engine.setting_names().into_iter().map(|name| (name, "a setting of the engine")),
+            );
             known.extend(fio_option_names().filter(|_| self.has_job).map(|name| (name, "a fio option")));
         }
         if namespace != Namespace::Job {

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use super::MOST_CELLS;
 use super::bind::{Bound, Keys};
 use super::cell_target::{Place, shared_devices};
-use super::chosen::{Chosen, TOOL_HINT};
+use super::chosen::{Chosen, tool_hint};
 use super::error::PlanError;
 use super::outlook::{laid_out_bytes, longest_trial_s};
-use crate::experiment::TargetSettings;
-use crate::experiment::{EngineChoice, Experiment, Level, ToolSettings, tool_keys};
+use crate::catalog::{EngineKind, Runs};
+use crate::experiment::{Experiment, Level, TargetSettings, ToolSettings};
 use crate::workload::{JobFile, Workload, WorkloadErrors, variables};
 
 /// What the simulated engine makes up for a cell.
@@ -38,7 +38,7 @@ pub struct CellSpec {
     /// `factor=label` of every factor, for messages; under `--aa` A or A'.
     pub label: String,
     /// Which engine.
-    pub engine: EngineChoice,
+    pub engine: EngineKind,
     /// Where files go that the job does not place itself: a directory of assay's own, or the filesystem made for it.
     pub directory: PathBuf,
     /// The directory of assay's own that is made before the first trial and removed after the last; `directory` or above.
@@ -55,7 +55,7 @@ pub struct CellSpec {
     pub command: Vec<String>,
     /// For the environment of command and hooks: constants, variables, and every factor whose name can be one.
     pub variables: Vec<(String, String)>,
-    /// What dbench, fs_mark or xfs_io is asked to do: settings by name, in base units.
+    /// What an engine with settings of its own is asked to do: settings by name, in base units.
     pub settings: Vec<(String, String)>,
     /// What the simulated engine makes up.
     pub simulated: Option<SimulatedSpec>,
@@ -202,11 +202,10 @@ impl Maker<'_> {
             return Err(problems);
         }
         let simulated = self.simulated(engine);
-        let runtime_s = match engine {
-            EngineChoice::Simulated => simulated.map(|cell| cell.sleep_ms as f64 / 1e3),
-            EngineChoice::Command => None,
-            EngineChoice::Dbench => Some(dbench_time_s(&settings)),
-            _ => workload.as_ref().and_then(|workload| longest_trial_s(workload, &directory)),
+        let runtime_s = match engine.descriptor().settings {
+            _ if simulated.is_some() => simulated.map(|cell| cell.sleep_ms as f64 / 1e3),
+            Some(own) => (own.lasts_s)(&settings),
+            None => workload.as_ref().and_then(|workload| longest_trial_s(workload, &directory)),
         };
         let laid_out_bytes = workload.as_ref().map_or(0, |workload| laid_out_bytes(workload, &directory));
         let timeout_s = experiment.trial_timeout_s;
@@ -252,11 +251,12 @@ impl Maker<'_> {
     fn check_job(
         &self,
         job: &JobFile,
-        engine: EngineChoice,
+        engine: EngineKind,
         problems: &mut Vec<(String, Option<String>)>,
     ) -> Option<Workload> {
-        match (engine, Workload::resolve(job)) {
-            (EngineChoice::Native | EngineChoice::Null | EngineChoice::Bare, Err(errors)) => {
+        let ours = engine.descriptor().in_process && engine.descriptor().runs == Runs::Job;
+        match Workload::resolve(job) {
+            Err(errors) if ours => {
                 let hint = errors.hint().to_owned();
                 problems.extend(
                     errors
@@ -266,34 +266,32 @@ impl Maker<'_> {
                 );
                 None
             }
-            (_, resolved) => resolved.ok(),
+            resolved => resolved.ok(),
         }
     }
 
-    /// What a tool is asked to do; dbench and fs_mark make directories, which takes a filesystem.
+    /// What a tool is asked to do; one that does not work on a single file makes directories, which takes a filesystem.
     fn settings(
         &self,
-        engine: EngineChoice,
+        engine: EngineKind,
         tools: &ToolSettings,
         place: &Place,
         values: &[(String, String)],
         problems: &mut Vec<(String, Option<String>)>,
     ) -> Vec<(String, String)> {
-        if tool_keys(engine).is_empty() {
-            return Vec::new();
-        }
-        let hint = Some(TOOL_HINT.to_owned());
+        let Some(own) = engine.descriptor().settings else { return Vec::new() };
+        let hint = Some(tool_hint());
         match (&place.file, tools.for_engine(engine, |text| replaced(text, values))) {
             (_, Err(wrong)) => {
                 problems.extend(wrong.into_iter().map(|message| (message, hint.clone())));
                 Vec::new()
             }
-            (Some(file), Ok(mut settings)) if engine == EngineChoice::XfsIo => {
-                settings.retain(|(key, _)| key != "file");
-                settings.push(("file".to_owned(), file.to_string_lossy().into_owned()));
-                settings
-            }
-            (Some(_), Ok(_)) => {
+            (Some(device), Ok(mut settings)) => {
+                if let Some(file) = own.file {
+                    settings.retain(|(key, _)| key != file);
+                    settings.push((file.to_owned(), device.to_string_lossy().into_owned()));
+                    return settings;
+                }
                 let message =
                     format!("{} makes directories, and the target has no filesystem", engine.name());
                 problems.push((message, Some("give the device a filesystem: fs=xfs".to_owned())));
@@ -303,14 +301,14 @@ impl Maker<'_> {
         }
     }
 
-    fn simulated(&self, engine: EngineChoice) -> Option<SimulatedSpec> {
+    fn simulated(&self, engine: EngineKind) -> Option<SimulatedSpec> {
         let spec = self.experiment.simulated.clone().unwrap_or_default();
         let effect_of = |(f, _, level): (usize, usize, &Level)| {
             let key = format!("{}={}", self.experiment.factors[f].name, level.label);
             spec.effects.iter().find(|(name, _)| *name == key).map_or(0.0, |(_, effect)| *effect)
         };
         let effect = self.levels().map(effect_of).fold(1.0, |product, effect| product * (1.0 + effect)) - 1.0;
-        (engine == EngineChoice::Simulated).then_some(SimulatedSpec {
+        (engine == EngineKind::Simulated).then_some(SimulatedSpec {
             bw: spec.bw,
             effect,
             cv: spec.cv,
@@ -341,12 +339,6 @@ impl Maker<'_> {
         };
         self.levels().map(named).collect::<Vec<_>>().join(" ")
     }
-}
-
-/// dbench's time limit; ten seconds unless said otherwise, as its engine has it.
-fn dbench_time_s(settings: &[(String, String)]) -> f64 {
-    let said = settings.iter().find(|(key, _)| key == "time").and_then(|(_, value)| value.parse().ok());
-    said.unwrap_or(10.0)
 }
 
 fn described(errors: &WorkloadErrors) -> (String, Option<String>) {

@@ -6,17 +6,21 @@
 use std::path::{Path, PathBuf};
 
 use super::bind::Bound;
-use crate::experiment::{EngineChoice, Experiment, TargetSettings, ToolSettings};
+use crate::catalog::{EngineKind, Runs, tool_names};
+use crate::experiment::{Experiment, TargetSettings, ToolSettings};
 use crate::workload::JobFile;
 
 const TARGET_HINT: &str = "`assay help targets` lists what can be made and how it is written";
 
-pub(super) const TOOL_HINT: &str = "`assay help tools` lists the settings of dbench, fs_mark and xfs_io";
+/// Where the settings of engines are described.
+pub(super) fn tool_hint() -> String {
+    format!("`assay help tools` lists the settings of {}", tool_names())
+}
 
 /// The experiment's own values, with those of levels over them.
 pub(super) struct Chosen {
     pub(super) job: Option<JobFile>,
-    pub(super) engine: EngineChoice,
+    pub(super) engine: EngineKind,
     pub(super) directory: PathBuf,
     pub(super) target: TargetSettings,
     pub(super) tools: ToolSettings,
@@ -59,17 +63,16 @@ impl Chosen {
             }
             Bound::Tool(engine, key) => {
                 let here = std::path::absolute(".").unwrap_or_default();
-                let engine = EngineChoice::named(engine).unwrap_or(experiment.engine);
-                let set = self.tools.set(engine, key, value, &here);
-                self.problems.extend(set.err().map(|message| (message, Some(TOOL_HINT.to_owned()))));
+                let set = self.tools.set(*engine, key, value, &here);
+                self.problems.extend(set.err().map(|message| (message, Some(tool_hint()))));
             }
-            Bound::Engine => match EngineChoice::named(value) {
+            Bound::Engine => match EngineKind::named(value) {
                 Some(named) if has_what_it_runs(experiment, named) => self.engine = named,
                 Some(_) => {
                     self.problems.push((format!("engine={value}: the experiment has nothing it runs"), None));
                 }
                 None => {
-                    let names = EngineChoice::ALL.map(EngineChoice::name).join(", ");
+                    let names = EngineKind::names().join(", ");
                     self.problems
                         .push((format!("engine={value}: no such engine; write one of {names}"), None));
                 }
@@ -87,13 +90,11 @@ impl Chosen {
     }
 }
 
-fn has_what_it_runs(experiment: &Experiment, engine: EngineChoice) -> bool {
-    match engine {
-        EngineChoice::Native | EngineChoice::Null | EngineChoice::Bare | EngineChoice::Fio => {
-            experiment.job.is_some()
-        }
-        EngineChoice::Command => !experiment.command.is_empty(),
-        EngineChoice::Dbench | EngineChoice::FsMark | EngineChoice::XfsIo => experiment.job.is_none(),
-        EngineChoice::Simulated => true,
+fn has_what_it_runs(experiment: &Experiment, engine: EngineKind) -> bool {
+    match engine.descriptor().runs {
+        Runs::Job => experiment.job.is_some(),
+        Runs::Command => !experiment.command.is_empty(),
+        Runs::Settings => experiment.job.is_none(),
+        Runs::Anything => true,
     }
 }

@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use super::cell::CellSpec;
-use crate::experiment::EngineChoice;
+use crate::catalog::EngineKind;
 use crate::workload::{Job, JobFile, Workload};
 
 /// For all cells together.
@@ -19,7 +19,7 @@ pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
     if sections.is_empty() {
         return None;
     }
-    let fio = cells.iter().any(|cell| cell.engine == EngineChoice::Fio);
+    let fio = cells.iter().any(|cell| cell.engine == EngineKind::Fio);
     let measured = !(fio && cells.iter().any(has_no_latency));
     let all: Vec<&Job> = sections.iter().map(|(_, job)| job).collect();
     if let Some(metric) = latency(&all, fio).filter(|_| measured) {
@@ -76,8 +76,7 @@ fn wishes(sections: &[(String, Job)], fio: bool) -> Vec<String> {
 /// has no job, or its job only a meaning to fio.
 fn sections(cell: &CellSpec) -> Vec<(String, Job)> {
     // The others have no latency from the due time, or none at all.
-    let (true, Some(text)) =
-        (matches!(cell.engine, EngineChoice::Native | EngineChoice::Fio), &cell.job_text)
+    let (true, Some(text)) = (matches!(cell.engine, EngineKind::Native | EngineKind::Fio), &cell.job_text)
     else {
         return Vec::new();
     };

@@ -5,7 +5,7 @@
 
 use super::Plan;
 use super::cell::CellSpec;
-use crate::experiment::EngineChoice;
+use crate::catalog::{EngineKind, Reaches};
 
 /// A fresh agent, facts of the host, sync and 50 ms of rest.
 const TRIAL_S: f64 = 0.2;
@@ -24,8 +24,8 @@ impl Plan {
     #[must_use]
     pub fn longest_trials_s(&self, wait_s: f64) -> Vec<Option<f64>> {
         let besides = |cell: &CellSpec| match cell.engine {
-            EngineChoice::Simulated | EngineChoice::Null => TRIAL_S,
-            EngineChoice::Fio => TRIAL_S + FIO_S + wait_s,
+            engine if engine.descriptor().reaches == Reaches::Nothing => TRIAL_S,
+            EngineKind::Fio => TRIAL_S + FIO_S + wait_s,
             _ => TRIAL_S + wait_s,
         };
         let makes = |cell: &CellSpec| if cell.target.makes() { TARGET_S } else { 0.0 };

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::cell::CellSpec;
-use crate::experiment::{EngineChoice, Experiment};
+use crate::catalog::{EngineKind, Runs};
+use crate::experiment::Experiment;
 use crate::workload::{Job, JobFile, Workload, deciding_metrics, nearest};
 
 /// What getrusage(2) counts of a whole trial.
@@ -132,12 +133,14 @@ impl MetricNames {
     }
 
     fn add_cell(&mut self, experiment: &Experiment, cell: &CellSpec) -> Option<()> {
-        match cell.engine {
-            EngineChoice::Native | EngineChoice::Null | EngineChoice::Fio => {
+        match cell.engine.descriptor().runs {
+            // It counts nothing but what it was asked for.
+            Runs::Job if cell.engine == EngineKind::Bare => return None,
+            Runs::Job => {
                 let text = cell.job_text.as_deref()?;
                 let file = JobFile::parse(text, &cell.job_origin, Path::new("")).ok()?;
                 let workload = Workload::resolve(&file).ok()?;
-                let fio = cell.engine == EngineChoice::Fio;
+                let fio = cell.engine == EngineKind::Fio;
                 self.any_latency |= fio && LATENCY_OPTIONS.iter().any(|option| text.contains(option));
                 let instances = workload.instances(Path::new("/"));
                 for instance in &instances {
@@ -151,19 +154,18 @@ impl MetricNames {
                     }
                 }
             }
-            EngineChoice::Command => {
+            Runs::Command => {
                 self.add("", &["runtime", "max_rss"]);
                 for pattern in &experiment.metrics {
                     self.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
                 }
             }
-            EngineChoice::Simulated => {
+            Runs::Anything => {
                 self.add("", &["runtime", "write.bw", "write.iops", "write.total_ios", "write.io_bytes"]);
                 self.add("", &["write.clat_ns.mean", "write.clat_ns.p50", "write.clat_ns.p99"]);
             }
-            EngineChoice::Bare | EngineChoice::Dbench | EngineChoice::FsMark | EngineChoice::XfsIo => {
-                return None;
-            }
+            // What a tool prints is read only after it has run.
+            Runs::Settings => return None,
         }
         Some(())
     }

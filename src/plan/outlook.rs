@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::cell::CellSpec;
-use crate::experiment::{EngineChoice, Experiment};
+use crate::catalog::{EngineKind, Reaches};
+use crate::experiment::Experiment;
 use crate::workload::{FioEffects, FioRefusal, IoMethod, JobFile, Workload};
 
 /// What the trials do to a file.
@@ -51,22 +52,19 @@ impl Outlook {
             tools.insert("sh".to_owned());
         }
         for cell in cells {
-            match cell.engine {
-                EngineChoice::Simulated | EngineChoice::Null => continue,
-                EngineChoice::Command => {
+            let engine = cell.engine.descriptor();
+            if engine.reaches != Reaches::Nothing {
+                tools.extend(engine.program.map(|program| program.name.to_owned()));
+            }
+            match engine.reaches {
+                // All that a tool writes lies in the directory that is made for it.
+                Reaches::Nothing | Reaches::OwnDirectory => continue,
+                Reaches::Anything => {
                     tools.extend(cell.command.first().cloned());
                     files_known = false;
                     continue;
                 }
-                EngineChoice::Fio => {
-                    tools.insert("fio".to_owned());
-                }
-                EngineChoice::Dbench | EngineChoice::FsMark | EngineChoice::XfsIo => {
-                    // All they write lies in the directory that is made for it.
-                    tools.insert(cell.engine.name().to_owned());
-                    continue;
-                }
-                EngineChoice::Native | EngineChoice::Bare => {}
+                Reaches::JobFiles => {}
             }
             let workload = workload_of(cell);
             let mut known: Files = BTreeMap::new();
@@ -74,7 +72,7 @@ impl Outlook {
                 Some(workload) => collect_files(workload, &cell.directory, &mut known),
                 None => files_known = false,
             }
-            if cell.engine == EngineChoice::Fio {
+            if cell.engine == EngineKind::Fio {
                 let effects = effects_of(cell);
                 let understood = workload.is_some();
                 fio.merge(if understood { effects.beyond(|path| known.contains_key(path)) } else { effects });

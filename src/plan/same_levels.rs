@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{CellSpec, Plan};
-use crate::experiment::EngineChoice;
+use crate::catalog::Reaches;
 use crate::workload::{IoMethod, JobFile, Workload};
 
 /// What was found.
@@ -62,7 +62,7 @@ impl SameLevels {
 
 /// The method of two cells whose jobs differ only in depths that it ignores.
 fn ignored_depth(one: &CellSpec, other: &CellSpec) -> Option<IoMethod> {
-    let runs_job = matches!(one.engine, EngineChoice::Native | EngineChoice::Fio);
+    let runs_job = one.engine.descriptor().reaches == Reaches::JobFiles;
     let alike = one.engine == other.engine
         && one.target == other.target
         && one.directory == other.directory

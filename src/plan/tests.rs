@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::experiment::{CommandLine, EngineChoice};
+use crate::catalog::EngineKind;
+use crate::experiment::CommandLine;
 
 const JOB: &str = "[global]\nrw=write\nsize=${SIZE}\n[a]\nbs=4k\n[b]\nbs=8k\nstonewall\n";
 
@@ -239,7 +240,7 @@ fn simulated_effects_multiply() {
     for (effect, expected) in effects.iter().zip([0.0, -0.5, 0.1, -0.45]) {
         assert!((effect - expected).abs() < 1e-12, "{effects:?}");
     }
-    assert_eq!(plan.cells[0].engine, EngineChoice::Simulated);
+    assert_eq!(plan.cells[0].engine, EngineKind::Simulated);
     assert_eq!(plan.cells[0].longest_s, Some(0.005));
 }
 

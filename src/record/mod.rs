@@ -3,37 +3,29 @@
 //! Enters: outcomes of trials, or other tools' results. Leaves: a [`Run`] that analyse and report can read
 //! with no device at hand. It must not know statistics, the terminal or SQLite.
 
-mod dbench;
 mod design;
 mod facts;
 mod failure_kind;
 mod fio_json;
 mod fixed_rounds;
-mod fs_mark;
 mod histogram;
 mod lead_in;
 mod metric;
 mod rows;
-mod tool_output;
 mod trial;
-mod xfs_io;
 
-pub use dbench::{is_dbench_line, outcomes_from_dbench};
 pub use design::{Cell, Design, Factor, FailureRule, Order, StopRule};
 pub use facts::HostFacts;
 pub use failure_kind::FailureKind;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};
 pub use fixed_rounds::{FixedRounds, SoFar};
-pub use fs_mark::{is_fs_mark_line, outcomes_from_fs_mark};
 pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};
 pub use lead_in::LeadIn;
 pub use metric::{Direction, Metric, Sample};
 // Part of a metric's definition, so that those who make samples need no other layer.
 pub use crate::units::{Better, Unit};
 pub use crate::workload::deciding_metrics;
-pub use tool_output::{ToolOutputError, ToolTrial};
 pub use trial::{Outcome, Series, Status, Trial};
-pub use xfs_io::{XfsIoTransfer, is_xfs_io_line, outcomes_from_xfs_io, xfs_io_outcome, xfs_io_transfers};
 
 use std::collections::HashMap;
 

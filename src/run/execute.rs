@@ -8,8 +8,9 @@ use super::disturbed::{disturbed_rows, is_half_excluded};
 use super::event::{Event, Sink, SinkError};
 use super::remaining::Remaining;
 use super::settle::settle_ms;
+use crate::catalog::{EngineKind, Reaches};
 use crate::host::Limits as DisturbanceLimits;
-use crate::launch::{Answer, EngineKind, LaunchError, Launcher, Reply, Request};
+use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
 use crate::record::{FailureKind, LeadIn, Outcome, Run, RunState, Status, Trial};
 
 /// Rules fixed before the first trial; none of them can see an outcome.
@@ -348,12 +349,12 @@ fn now_unix_ns() -> u64 {
 
 /// What may disturb an engine: one without I/O no disk, a program that may read from anywhere only the processor.
 fn limits_for(engine: EngineKind, limits: DisturbanceLimits) -> Option<DisturbanceLimits> {
-    match engine {
-        EngineKind::Simulated | EngineKind::Null => None,
-        EngineKind::Command | EngineKind::Dbench | EngineKind::FsMark | EngineKind::XfsIo => {
+    match engine.descriptor().reaches {
+        Reaches::Nothing => None,
+        Reaches::OwnDirectory | Reaches::Anything => {
             Some(DisturbanceLimits { foreign_read_bytes: u64::MAX, ..limits })
         }
-        EngineKind::Native | EngineKind::Bare | EngineKind::Fio => Some(limits),
+        Reaches::JobFiles => Some(limits),
     }
 }
 

@@ -14,4 +14,4 @@ mod settle;
 pub use design::{cells, design};
 pub use event::{Event, Sink, SinkError};
 pub use execute::{Ending, Execution, Limits, RunError};
-pub use request::{Surroundings, engine, request};
+pub use request::{Surroundings, request};

@@ -1,6 +1,6 @@
 //! From a planned cell to what the agent is asked.
 
-use crate::launch::{EngineKind, PROTOCOL, Request, SimulatedCell, TargetSpec, Task};
+use crate::launch::{PROTOCOL, Request, SimulatedCell, TargetSpec, Task};
 use crate::plan::{CellSpec, Plan};
 
 /// What the agent needs besides the cell.
@@ -41,30 +41,13 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
     };
     Request {
         protocol: PROTOCOL,
-        engine: engine(spec),
+        engine: spec.engine,
         task,
         target,
         rehearsal: false,
         observe: surroundings.observe.clone(),
         before: surroundings.before.clone(),
         after: surroundings.after.clone(),
-    }
-}
-
-/// The engine of a cell, as the agent names it.
-#[must_use]
-pub fn engine(spec: &CellSpec) -> EngineKind {
-    // `experiment` and `engine` are on different branches of the layers; their names are the same.
-    match spec.engine.name() {
-        "null" => EngineKind::Null,
-        "bare" => EngineKind::Bare,
-        "fio" => EngineKind::Fio,
-        "command" => EngineKind::Command,
-        "dbench" => EngineKind::Dbench,
-        "fs_mark" => EngineKind::FsMark,
-        "xfs_io" => EngineKind::XfsIo,
-        "simulated" => EngineKind::Simulated,
-        _ => EngineKind::Native,
     }
 }
 

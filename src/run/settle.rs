@@ -2,7 +2,7 @@
 //!
 //! Enters: the run so far. Leaves: milliseconds. A command of 30 ms must not wait two seconds for a device that others keep busy.
 
-use crate::launch::EngineKind;
+use crate::catalog::EngineKind;
 use crate::record::Run;
 
 /// Times the longest trial so far.

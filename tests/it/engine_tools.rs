@@ -1,11 +1,9 @@
 //! dbench, fs_mark and xfs_io as engines: the real tools through the real program (`make test` installs them), and the
 //! readers of what they print under random damage.
 
+use assay::catalog::{outcomes_from_dbench, outcomes_from_fs_mark, outcomes_from_xfs_io, xfs_io_transfers};
 use assay::engine::{self, EngineKind};
-use assay::experiment::{EngineChoice, tool_keys};
-use assay::record::{
-    Run, Status, outcomes_from_dbench, outcomes_from_fs_mark, outcomes_from_xfs_io, xfs_io_transfers,
-};
+use assay::record::{Run, Status};
 use proptest::prelude::*;
 
 use crate::sandbox::{Sandbox, errors};
@@ -317,20 +315,6 @@ fn a_missing_tool_is_refused_with_its_package() {
     let output = sandbox.assay(&line).env("PATH", sandbox.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(errors(&output).contains("apt-get install dbench"), "{}", errors(&output));
-}
-
-#[test]
-fn every_setting_of_an_experiment_is_known_to_its_engine() {
-    for (choice, source) in [
-        (EngineChoice::Dbench, include_str!("../../src/engine/dbench.rs")),
-        (EngineChoice::FsMark, include_str!("../../src/engine/fs_mark.rs")),
-        (EngineChoice::XfsIo, include_str!("../../src/engine/xfs_io.rs")),
-    ] {
-        let program = source.split("#[cfg(test)]").next().unwrap();
-        for key in tool_keys(choice) {
-            assert!(program.contains(&format!("\"{key}\"")), "{}: {key}", choice.name());
-        }
-    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Enters: an experiment. Leaves: its needs in words, and all of them that are missing in one message.
 
 use crate::cli::Failure;
-use crate::experiment::{Device, EngineChoice, Experiment, Filesystem, TargetSettings};
+use crate::experiment::{Device, Experiment, Filesystem, TargetSettings};
 use crate::host::{find_system_program, may_administer};
 use crate::launch::newest_kernel;
 
@@ -35,13 +35,8 @@ fn all(experiment: &Experiment) -> Vec<Need> {
             }
         }
     }
-    let engine = match experiment.engine {
-        EngineChoice::Dbench => Some(Need::Program("dbench", "dbench")),
-        EngineChoice::FsMark => Some(Need::Program("fs_mark", "fsmark")),
-        EngineChoice::XfsIo => Some(Need::Program("xfs_io", "xfsprogs")),
-        EngineChoice::Fio => Some(Need::Program("fio", "fio")),
-        _ => None,
-    };
+    let engine = experiment.engine.descriptor().program;
+    let engine = engine.map(|program| Need::Program(program.name, program.package));
     found.extend(engine.filter(|need| !found.contains(need)));
     found
 }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::source::Source;
+use crate::catalog::{EngineKind, Runs};
 use crate::cli::Failure;
 use crate::cli::compare::Failures;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
-use crate::experiment::{CommandLine, EngineChoice, Experiment, ExperimentErrors, target_key, tool_keys};
+use crate::experiment::{CommandLine, Experiment, ExperimentErrors, target_key};
 use crate::report::Format;
 
 const EXAMPLES: &str = "Examples:
@@ -45,8 +46,7 @@ pub struct Args {
     /// The factor whose levels are compared (default: the first)
     #[arg(long, value_name = "FACTOR")]
     compare: Option<String>,
-    /// What does the I/O: native, fio, bare, null, command, dbench, fs_mark, xfs_io or simulated
-    #[arg(long, value_name = "ENGINE")]
+    #[arg(long, value_name = "ENGINE", help = engines())]
     engine: Option<String>,
     /// Where files go that the job does not place itself (default: here)
     #[arg(long, short = 'd', value_name = "DIR")]
@@ -205,8 +205,8 @@ impl Args {
 
     /// Whether the engine is one that runs by settings alone.
     fn needs_no_file(&self) -> bool {
-        let engine = self.engine.as_deref().and_then(EngineChoice::named);
-        engine.is_some_and(|engine| !tool_keys(engine).is_empty())
+        let engine = self.engine.as_deref().and_then(EngineKind::named);
+        engine.is_some_and(|engine| engine.descriptor().runs == Runs::Settings)
     }
 
     fn command_line(&self) -> CommandLine {
@@ -263,6 +263,13 @@ impl Args {
         };
         self.target.iter().any(places) || self.vary.iter().any(varies)
     }
+}
+
+/// The help of `--engine`, from the table of engines.
+fn engines() -> String {
+    let names = EngineKind::names();
+    let (last, others) = names.split_last().map_or(("", &names[..]), |(last, others)| (*last, others));
+    format!("What does the I/O: {} or {last}", others.join(", "))
 }
 
 pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {

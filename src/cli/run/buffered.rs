@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::experiment::EngineChoice;
+use crate::catalog::Reaches;
 use crate::host::{FALLS_BACK, direct_io_tried};
 use crate::plan::CellSpec;
 use crate::workload::{JobFile, Workload};
@@ -49,7 +49,7 @@ impl Buffered {
 }
 
 fn asks_for_direct(cell: &CellSpec) -> bool {
-    let does_io = matches!(cell.engine, EngineChoice::Native | EngineChoice::Bare | EngineChoice::Fio);
+    let does_io = cell.engine.descriptor().reaches == Reaches::JobFiles;
     let workload = || {
         let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
         Workload::resolve(&file).ok()

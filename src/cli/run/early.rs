@@ -9,8 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
+use crate::catalog::Reaches;
 use crate::cli::Failure;
-use crate::experiment::{Device, DeviceKind, EngineChoice, FileState};
+use crate::experiment::{Device, DeviceKind, FileState};
 use crate::host::{Driver, device_under, driver};
 use crate::plan::{CellSpec, SameLevels};
 use crate::units::{Unit, format_number};
@@ -153,7 +154,7 @@ fn schedulers(sys: &Path) -> Option<Vec<String>> {
 
 /// Files that are laid out or written in full, and do not fit.
 fn room(cell: &CellSpec) -> Option<Failure> {
-    if !matches!(cell.engine, EngineChoice::Native | EngineChoice::Bare | EngineChoice::Fio) {
+    if cell.engine.descriptor().reaches != Reaches::JobFiles {
         return None;
     }
     let files = filled(cell)?;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
+use crate::catalog::Runs;
 use crate::cli::recipes::hanging;
-use crate::experiment::EngineChoice;
 use crate::launch::Forecast;
 use crate::plan::Writes;
 use crate::record::StopRule;
@@ -205,7 +205,7 @@ pub(super) fn commands(prepared: &Prepared) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let surroundings = &prepared.surroundings;
     lines.extend(surroundings.before.iter().map(|hook| format!("{hook}  (before each trial)")));
-    for cell in prepared.plan.cells.iter().filter(|cell| cell.engine == EngineChoice::Command) {
+    for cell in prepared.plan.cells.iter().filter(|cell| cell.engine.descriptor().runs == Runs::Command) {
         let line = shlex::try_join(cell.command.iter().map(String::as_str)).unwrap_or_default();
         if !lines.contains(&line) {
             lines.push(line);

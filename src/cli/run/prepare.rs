@@ -421,7 +421,7 @@ fn wrong_plan(error: &PlanError) -> Failure {
 fn probe(plan: &Plan) -> Result<Vec<(EngineKind, Probe)>, Failure> {
     let mut engines: Vec<(EngineKind, Probe)> = Vec::new();
     for cell in &plan.cells {
-        let kind = crate::run::engine(cell);
+        let kind = cell.engine;
         if engines.iter().any(|(known, _)| *known == kind) {
             continue;
         }

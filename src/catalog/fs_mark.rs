@@ -1,4 +1,4 @@
-//! fs_mark's output as outcomes: files a second, and the time of each system call where it was run with `-v`.
+//! fs_mark: its settings, and its output as outcomes: files a second, and the time of each system call where it was run with `-v`.
 //!
 //! Enters: the text fs_mark printed, once or several times one after another. Leaves: one [`ToolTrial`] a run: its loops
 //! (`-L`) are one trial, since each finds the filesystem as the one before has left it. It must not know who ran it.
@@ -6,15 +6,72 @@
 //! Meanings: fs_mark 3.3, README. All times are microseconds; a call that is not made is printed, and left out here, as
 //! three zeros. `Files/sec` counts the time of the calls and of the program itself, unlinking left out.
 
+use super::engine_kind::{EngineDescriptor, Output, Settings, tool};
+use super::program::Program;
+use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, sample};
-use super::{Outcome, Unit};
+use crate::record::{Outcome, Unit};
+
+/// The row of the table.
+pub(super) const FS_MARK: EngineDescriptor = tool(
+    Program { name: "fs_mark", package: "fsmark" },
+    Settings { known: SETTINGS, together, file: None, lasts_s: |_| None },
+    Output { format: "fs_mark output", is_line, read: outcomes_from_fs_mark },
+);
+
+// The limits are those of fs_mark.h (MAX_FILES, MAX_THREADS, MAX_IO_BUFFER_SIZE) and of its ints.
+const SETTINGS: &[Setting] = &[
+    Setting::new("files", Value::Whole(1, 1_000_000)),
+    Setting::new("size", Value::Size(0, i32::MAX as u64)),
+    Setting::new("threads", Value::Whole(1, 64)),
+    Setting::new("directory_per_thread", Value::Truth),
+    Setting::new("loops", Value::Whole(1, 1_000_000)),
+    Setting::new("sync", Value::Whole(0, 6)),
+    Setting::new("subdirectories", Value::Whole(2, 1_000_000)),
+    Setting::new("per_directory", Value::Whole(1, 1_000_000)),
+    Setting::new("write_size", Value::Size(1, 1 << 20)),
+    Setting::new("name_length", Value::Whole(1, 255)),
+    Setting::new("random_name", Value::Whole(0, 255)),
+    Setting::new("keep", Value::Truth),
+    Setting::new("phases", Value::Own(phases)),
+    Setting::new("phase_sync", Value::Truth),
+];
+/// What can be done to the files, in the order in which it makes sense.
+const PHASES: [&str; 3] = ["create", "chown", "unlink"];
+
+/// Phases divided by commas, in their order; files that are not there cannot be changed.
+fn phases(text: &str) -> Result<String, String> {
+    let words: Vec<&str> =
+        text.split([',', '+', '\n']).map(str::trim).filter(|word| !word.is_empty()).collect();
+    let places: Option<Vec<usize>> =
+        words.iter().map(|word| PHASES.iter().position(|phase| phase == word)).collect();
+    match places {
+        Some(places) if places.first() == Some(&0) && places.is_sorted_by(|a, b| a < b) => {
+            Ok(words.join(","))
+        }
+        _ => {
+            Err(format!("'{}' is not create, then chown, unlink or both, divided by commas", words.join(",")))
+        }
+    }
+}
+
+fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
+    if has("phases") && has("keep") {
+        Some("fs_mark.keep: phases decide what becomes of the files; take keep out")
+    } else if has("phase_sync") && !has("phases") {
+        Some("fs_mark.phase_sync: there are no phases; add phases = \"create,chown,unlink\"")
+    } else if has("per_directory") && !has("subdirectories") {
+        Some("fs_mark.per_directory: there are no subdirectories; add e.g. subdirectories = 10")
+    } else {
+        None
+    }
+}
 
 /// Nanoseconds a microsecond.
 const US: f64 = 1e3;
 
 /// Whether a line is one that only fs_mark prints.
-#[must_use]
-pub fn is_fs_mark_line(line: &str) -> bool {
+fn is_line(line: &str) -> bool {
     line.starts_with("FSUse%") && line.contains("Files/sec")
 }
 
@@ -33,7 +90,7 @@ pub fn outcomes_from_fs_mark(text: &str) -> Result<Vec<ToolTrial>, ToolOutputErr
                 comments = Comments::default();
             }
             comments.line(comment.trim());
-        } else if is_fs_mark_line(line) {
+        } else if is_line(line) {
             if let Some(done) = reading.take() {
                 trials.push(done.trial()?);
             }
@@ -225,6 +282,35 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phases_are_named_in_the_order_they_run() {
+        for (text, read) in
+            [("create, chown ,unlink", "create,chown,unlink"), ("create\nunlink", "create,unlink")]
+        {
+            assert_eq!(phases(text).as_deref(), Ok(read));
+        }
+        for (text, words) in [
+            ("chown,unlink", "'chown,unlink' is not create, then"),
+            ("create,unlink,chown", "is not create, then"),
+            ("create,stat", "is not create, then"),
+        ] {
+            let message = phases(text).unwrap_err();
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn settings_that_need_another_say_so() {
+        for (set, words) in [
+            (&["phase_sync"][..], "there are no phases"),
+            (&["per_directory"], "there are no subdirectories"),
+            (&["phases", "keep"], "take keep out"),
+        ] {
+            assert!(together(&|key| set.contains(&key)).unwrap().contains(words), "{set:?}");
+        }
+        assert_eq!(together(&|key| ["phases", "phase_sync"].contains(&key)), None);
+    }
 
     fn read(name: &str) -> String {
         let path = format!("{}/tests/data/fs_mark/{name}", env!("CARGO_MANIFEST_DIR"));

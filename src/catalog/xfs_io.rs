@@ -1,4 +1,4 @@
-//! xfs_io's output as outcomes: bytes and operations a second of what it read and wrote.
+//! xfs_io: its settings, and its output as outcomes: bytes and operations a second of what it read and wrote.
 //!
 //! Enters: the text of one or more invocations of xfs_io, with what bash's `time` printed behind it. Leaves: one
 //! [`ToolTrial`] an invocation. It must not know who ran xfs_io.
@@ -7,8 +7,32 @@
 //! rates. The counts are exact; time comes from whichever of time and `ops/sec` is printed with more digits. Commands
 //! without such lines (fsync, sync, falloc …) are part of the whole command's run time only.
 
+use super::engine_kind::{EngineDescriptor, Output, Settings, tool};
+use super::program::Program;
+use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
-use super::{Outcome, Unit};
+use super::xfs_io_script;
+use crate::record::{Outcome, Unit};
+
+/// The row of the table.
+pub(super) const XFS_IO: EngineDescriptor = tool(
+    Program { name: "xfs_io", package: "xfsprogs" },
+    Settings { known: SETTINGS, together, file: Some("file"), lasts_s: |_| None },
+    Output { format: "xfs_io output", is_line, read: outcomes_from_xfs_io },
+);
+
+const SETTINGS: &[Setting] = &[
+    // A line each; `;` divides them in a level.
+    Setting::new("commands", Value::Own(xfs_io_script::read)),
+    Setting::new("prepare", Value::Own(xfs_io_script::read)),
+    Setting::new("file", Value::Name),
+    Setting::new("direct", Value::Truth),
+    Setting::new("sync", Value::Truth),
+];
+
+fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
+    (!has("commands")).then_some("engine xfs_io needs [xfs_io] commands = [\"pwrite 0 64m\", \"fsync\"]")
+}
 
 /// One command's result.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +52,7 @@ pub struct XfsIoTransfer {
 }
 
 /// Whether a line is one that only xfs_io prints.
-#[must_use]
-pub fn is_xfs_io_line(line: &str) -> bool {
+fn is_line(line: &str) -> bool {
     first_line(line).is_some()
 }
 

@@ -1,8 +1,8 @@
-//! What the printed results of dbench, fs_mark and xfs_io have in common, for their engines and for imports alike.
+//! What the printed results of tools have in common, for their engines and for imports alike.
 //!
 //! Enters: nothing. Leaves: [`ToolTrial`] and [`ToolOutputError`]. It must not know who ran the tool or why.
 
-use super::{Metric, Outcome, Sample, Unit};
+use crate::record::{Metric, Outcome, Sample, Unit};
 use crate::units::Better;
 
 /// One invocation of a tool, as its output tells it.
@@ -10,8 +10,8 @@ use crate::units::Better;
 pub struct ToolTrial {
     /// The version it says it has, e.g. `4.00`; empty when it says none.
     pub version: String,
-    /// What it says it was asked for and what makes results incomparable when it differs, as (name, value): clients of
-    /// dbench, threads and size of fs_mark.
+    /// What it says it was asked for and what makes results incomparable when it differs, as (name, value), e.g. clients of
+    /// dbench.
     pub settings: Vec<(String, String)>,
     /// Its values.
     pub outcome: Outcome,

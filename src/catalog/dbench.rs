@@ -1,4 +1,5 @@
-//! dbench's output as outcomes: throughput, and count, average and maximum latency of each operation and of all.
+//! dbench: its settings, and its output as outcomes: throughput, and count, average and maximum latency of each operation
+//! and of all.
 //!
 //! Enters: the text dbench printed, once or several times one after another. Leaves: one [`ToolTrial`] a run. It must
 //! not know who ran dbench.
@@ -7,15 +8,43 @@
 //! three digits, so an average below 0.5 µs is printed, and kept, as 0. `max_latency` is the longest of any operation
 //! after the warm-up; the table counts the warm-up, too.
 
+use super::engine_kind::{EngineDescriptor, Output, Settings, tool};
+use super::program::Program;
+use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
-use super::{Outcome, Series, Unit};
+use crate::record::{Outcome, Series, Unit};
+
+/// The row of the table.
+pub(super) const DBENCH: EngineDescriptor = tool(
+    Program { name: "dbench", package: "dbench" },
+    Settings { known: SETTINGS, together: |_| None, file: None, lasts_s: time_s },
+    Output { format: "dbench output", is_line, read: outcomes_from_dbench },
+);
+
+const SETTINGS: &[Setting] = &[
+    Setting::new("clients", Value::Whole(1, 100_000)),
+    // One second counts nothing: dbench's first report comes after it.
+    Setting::new("time", Value::Seconds(2, 1_000_000)),
+    Setting::new("loadfile", Value::File),
+    Setting::new("sync", Value::Truth),
+    Setting::new("sync_dir", Value::Truth),
+    Setting::new("fsync", Value::Truth),
+    Setting::new("xattr", Value::Truth),
+    Setting::new("rate", Value::Number),
+    Setting::new("clients_per_process", Value::Whole(1, 100_000)),
+];
+
+/// The time limit; ten seconds unless said otherwise, as the engine has it.
+fn time_s(settings: &[(String, String)]) -> Option<f64> {
+    let said = settings.iter().find(|(key, _)| key == "time").and_then(|(_, value)| value.parse().ok());
+    said.or(Some(10.0))
+}
 
 /// Nanoseconds a millisecond.
 const MS: f64 = 1e6;
 
 /// Whether a line is one that only dbench prints.
-#[must_use]
-pub fn is_dbench_line(line: &str) -> bool {
+fn is_line(line: &str) -> bool {
     line.starts_with("dbench version ") || (line.starts_with("Throughput ") && line.contains(" MB/sec"))
 }
 
