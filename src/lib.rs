@@ -8,7 +8,7 @@
 //! units, stats, sys → nothing         workload → units, sys          record → units, workload
 //! catalog → record, units, workload   experiment → catalog, units, workload, sys
 //! plan → experiment, catalog, workload                               host → record, units, sys
-//! target → host, experiment, sys      engine → catalog, workload, record, units
+//! target → host, experiment, catalog, sys                            engine → catalog, workload, record, units, sys
 //! observe → record, host              launch → engine, catalog, observe, target, record, host, sys
 //! run → plan, launch, catalog, host, record
 //! store → record                      import → catalog, record, units, sys

@@ -1,11 +1,13 @@
-//! What there is to choose from: one table of engines. A row says all that other layers ask about an engine, so that a new
-//! one is its file here (settings, and the parser of what its program prints), its file in `engine`, and a line in the table.
+//! What there is to choose from: a table of engines and one of filesystems. A row says all that other layers ask about an
+//! engine, so that a new one is its file here (settings, and the parser of what its program prints), its file in `engine`, and
+//! a line in the table. A new filesystem is a row.
 //!
 //! Enters: names as written, and text that tools printed. Leaves: [`EngineKind`] with its [`EngineDescriptor`], values of
 //! settings in base units, results as [`ToolTrial`]. It must not know cells, targets or how an engine runs.
 
 mod dbench;
 mod engine_kind;
+mod filesystem;
 mod fs_mark;
 mod program;
 mod setting;
@@ -17,6 +19,7 @@ pub use dbench::outcomes_from_dbench;
 pub use engine_kind::{
     EngineDescriptor, EngineKind, LimitedBy, Output, Reaches, Runs, Settings, Together, tool_names,
 };
+pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
 pub use program::Program;
 pub use setting::{Setting, Value};

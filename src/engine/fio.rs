@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::child::{self, End, Program};
-use super::tool::{find_program, unsupported};
+use super::tool::unsupported;
 use super::{Engine, EngineError, Probe, Task, native};
 use crate::record::{FailureKind, FioTrial, Outcome, outcome_from_fio_json};
+use crate::sys::program::find_in;
 
 /// The oldest fio whose JSON this was checked against.
 const OLDEST: (u32, u32) = (3, 33);
@@ -48,7 +49,7 @@ impl Engine for Fio {
 }
 
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
-    let Some(fio) = find_program("fio", path) else {
+    let Some(fio) = find_in("fio", path) else {
         return unsupported(
             "fio is not on PATH; install it (Debian, Ubuntu: apt-get install fio), version 3.33 or newer"
                 .to_owned(),

@@ -10,47 +10,38 @@ use std::time::{Duration, Instant};
 
 use super::Task;
 use crate::record::{Sample, Unit};
+use crate::sys::block_stat::DeviceCounters;
 use crate::units::Better;
 
-/// `/sys/block/X/stat`: completed writes, sectors of 512 bytes written, flushes (Documentation/block/stat.rst).
+/// What the device did in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counters {
+struct Done {
     write_ios: u64,
     write_bytes: u64,
     /// `None` before Linux 5.5.
     flushes: Option<u64>,
 }
 
-impl Counters {
-    fn read(file: &Path) -> Option<Counters> {
-        Counters::parse(&std::fs::read_to_string(file).ok()?)
-    }
-
-    fn parse(stat: &str) -> Option<Counters> {
-        let fields: Vec<u64> = stat.split_whitespace().map_while(|field| field.parse().ok()).collect();
-        let field = |index: usize| fields.get(index).copied();
-        Some(Counters {
-            write_ios: field(4)?,
-            write_bytes: field(6)?.saturating_mul(512),
-            flushes: field(15),
-        })
-    }
-
+impl Done {
     /// What was added since `before`; the kernel's counters may start over.
-    fn since(&self, before: &Counters) -> Counters {
-        Counters {
-            write_ios: self.write_ios.wrapping_sub(before.write_ios),
-            write_bytes: self.write_bytes.wrapping_sub(before.write_bytes),
-            flushes: self.flushes.zip(before.flushes).map(|(now, then)| now.wrapping_sub(then)),
+    fn between(before: &DeviceCounters, after: &DeviceCounters) -> Done {
+        Done {
+            write_ios: after.write_ios.wrapping_sub(before.write_ios),
+            write_bytes: after.write_bytes.wrapping_sub(before.write_bytes),
+            flushes: after.flushes.zip(before.flushes).map(|(now, then)| now.wrapping_sub(then)),
         }
     }
+}
+
+fn counters(file: &Path) -> Option<DeviceCounters> {
+    DeviceCounters::parse(&std::fs::read_to_string(file).ok()?)
 }
 
 /// A phase that runs.
 pub(super) struct Begun<'t> {
     at: Instant,
     device_stat: Option<&'t Path>,
-    before: Option<Counters>,
+    before: Option<DeviceCounters>,
 }
 
 /// A phase that has ended.
@@ -59,7 +50,7 @@ pub(super) struct Phase {
     name: &'static str,
     pub(super) runtime_s: f64,
     pub(super) operations: u64,
-    device: Option<Counters>,
+    device: Option<Done>,
     /// Of single operations; `None` where they were not timed.
     pub(super) latencies: Option<Latencies>,
 }
@@ -100,7 +91,7 @@ impl<'t> Begun<'t> {
     pub(super) fn now(task: &'t Task) -> Begun<'t> {
         let device_stat = task.device_stat.as_deref();
         // The clock last: reading the counters is no part of the phase.
-        Begun { device_stat, before: device_stat.and_then(Counters::read), at: Instant::now() }
+        Begun { device_stat, before: device_stat.and_then(counters), at: Instant::now() }
     }
 
     /// Ends it, with what is dirty written back where `sync` is a file of the filesystem. `worked_s` is how long the work took
@@ -119,8 +110,8 @@ impl<'t> Begun<'t> {
         let syncing = Instant::now();
         sync.map_or(Ok(()), |file| rustix::fs::syncfs(file).map_err(io::Error::from))?;
         let synced_s = sync.map_or(0.0, |_| syncing.elapsed().as_secs_f64());
-        let after = self.device_stat.and_then(Counters::read);
-        let device = after.zip(self.before).map(|(after, before)| after.since(&before));
+        let after = self.device_stat.and_then(counters);
+        let device = after.zip(self.before).map(|(after, before)| Done::between(&before, &after));
         Ok(Phase { name, runtime_s: worked_s + synced_s, operations, device, latencies: None })
     }
 }
@@ -193,8 +184,8 @@ mod tests {
 
     #[test]
     fn what_the_kernel_does_not_count_is_left_out() {
-        assert_eq!(Counters::parse("1 2 3 4 5 6"), None);
-        assert_eq!(Counters::parse("1 2 3 4 5 6 7 8").unwrap().flushes, None);
+        assert_eq!(DeviceCounters::parse("1 2 3 4 5 6"), None);
+        assert_eq!(DeviceCounters::parse("1 2 3 4 5 6 7 8 9 10 11").unwrap().flushes, None);
         let phase = Begun::now(&Task::default()).end("create", 1, None, None).unwrap();
         assert!(phase.samples().iter().all(|s| !s.metric.name.starts_with("dev.")));
     }

@@ -4,7 +4,6 @@
 //! must not know what a tool's output means.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::child::Program;
@@ -12,21 +11,12 @@ use super::guard::Report;
 use super::{EngineError, Task};
 use crate::catalog::{EngineKind, ToolOutputError};
 use crate::record::{FailureKind, Sample, Unit};
+use crate::sys::program::find_system_in;
 
 /// More output than this is no result of a benchmark.
 const MOST_BYTES: usize = 64 << 20;
-/// Where Debian keeps what ordinary users do not have on their PATH.
-const SYSTEM_PATH: &str = "/usr/sbin:/sbin:/usr/local/sbin";
-
 pub(super) fn unsupported<T>(reason: String) -> Result<T, EngineError> {
     Err(EngineError::Unsupported { reason })
-}
-
-/// The first executable of that name in the directories of `path`.
-pub(super) fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    std::env::split_paths(path?).map(|directory| directory.join(name)).find(|file| {
-        file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    })
 }
 
 /// Where the program of an engine is, on `path` or among the system's programs.
@@ -45,8 +35,7 @@ pub(super) fn find_tool(engine: EngineKind, path: Option<&OsStr>) -> Result<Path
 /// # Errors
 /// [`EngineError::Unsupported`] that names the Debian package.
 fn find_in(name: &str, package: &str, path: Option<&OsStr>) -> Result<PathBuf, EngineError> {
-    let found = find_program(name, path).or_else(|| find_program(name, Some(OsStr::new(SYSTEM_PATH))));
-    found.map_or_else(
+    find_system_in(name, path).map_or_else(
         || {
             unsupported(format!(
                 "{name} is not on PATH; install it (Debian, Ubuntu: apt-get install {package})"

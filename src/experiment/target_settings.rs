@@ -10,49 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::device_spec::Device;
 use super::guest_settings::{GUEST_KEYS, GuestSettings};
 use super::target_names::{target_key, unknown_target_key};
+pub use crate::catalog::Filesystem;
 use crate::units::parse_bytes;
 
 /// The name, in the directory of a device made for a run, under which the job finds the device.
 pub const DEVICE_LINK: &str = "device";
 /// The name, in the same directory, under which the filesystem on it is mounted.
 pub const MOUNT_POINT: &str = "mnt";
-
-/// XFS is made on nothing smaller. Source: mkfs.xfs(8), `--unsupported`.
-const SMALLEST_XFS: u64 = 300 << 20;
-
-/// A filesystem that assay makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Filesystem {
-    /// XFS.
-    Xfs,
-    /// ext4.
-    Ext4,
-    /// btrfs.
-    Btrfs,
-    /// f2fs.
-    F2fs,
-    /// Memory; it has no device.
-    Tmpfs,
-}
-
-impl Filesystem {
-    /// All.
-    pub const ALL: [Filesystem; 5] =
-        [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Btrfs, Filesystem::F2fs, Filesystem::Tmpfs];
-
-    /// The kernel's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Filesystem::Xfs => "xfs",
-            Filesystem::Ext4 => "ext4",
-            Filesystem::Btrfs => "btrfs",
-            Filesystem::F2fs => "f2fs",
-            Filesystem::Tmpfs => "tmpfs",
-        }
-    }
-}
 
 /// How often devices and filesystems are made anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -123,15 +87,12 @@ impl TargetSettings {
         match named.as_str() {
             "device" => self.device = Some(Device::parse(value, base)?),
             "fs" => {
-                let names = Filesystem::ALL.map(Filesystem::name);
-                let found = Filesystem::ALL.into_iter().find(|fs| fs.name() == value);
-                self.fs =
-                    match value {
-                        "none" => None,
-                        _ => Some(found.ok_or_else(|| {
-                            format!("fs={value}: write one of {}, or none", names.join(", "))
-                        })?),
-                    };
+                self.fs = match value {
+                    "none" => None,
+                    _ => Some(Filesystem::named(value).ok_or_else(|| {
+                        format!("fs={value}: write one of {}, or none", Filesystem::names().join(", "))
+                    })?),
+                };
             }
             "mkfs" => {
                 let words =
@@ -194,6 +155,12 @@ impl TargetSettings {
         self.fs.is_some() || matches!(self.device, Some(Device::Block(_) | Device::Made { .. }))
     }
 
+    /// Whether its filesystem lies in memory: a device would not be used.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.fs.is_some_and(Filesystem::is_in_memory)
+    }
+
     /// What is made: everything but the knobs and the files' state, which are set for each trial, and the machine.
     #[must_use]
     pub fn stack(&self) -> TargetSettings {
@@ -212,7 +179,7 @@ impl TargetSettings {
     #[must_use]
     pub fn described(&self) -> Vec<String> {
         let mut lines = self.guest.described();
-        let device = self.device.as_ref().filter(|_| self.fs != Some(Filesystem::Tmpfs));
+        let device = self.device.as_ref().filter(|_| !self.is_in_memory());
         let fresh = match self.fresh.unwrap_or_default() {
             Fresh::Trial => "for each trial",
             Fresh::Round => "for each round",
@@ -241,8 +208,9 @@ impl TargetSettings {
     /// What no machine can do, so that trials of it are skipped with this reason; other levels may go on.
     #[must_use]
     pub fn impossible(&self) -> Option<String> {
-        let fs = self.fs.filter(|fs| *fs != Filesystem::Xfs)?;
-        self.extsize.map(|_| format!("{} has no extent-size hint, only XFS has one", fs.name()))
+        let fs = self.fs.filter(|fs| !fs.descriptor().has_extent_size_hint)?;
+        let others = Filesystem::with_extent_size_hints().join(" and ");
+        self.extsize.map(|_| format!("{} has no extent-size hint, only {others} has one", fs.name()))
     }
 
     /// A guest has none of the host's files and devices; the host has none of a guest's.
@@ -262,15 +230,18 @@ impl TargetSettings {
         }
     }
 
-    /// mkfs.xfs refuses smaller devices since xfsprogs 5.19, unless it is told that nobody will use them.
-    fn too_small_for_xfs(&self) -> Option<String> {
+    /// A device on which mkfs would not make this filesystem, unless it is told to.
+    fn too_small_for(&self, fs: Filesystem) -> Option<String> {
         let Some(Device::Made { kind, bytes, .. }) = &self.device else { return None };
-        let unsupported = self.mkfs.iter().any(|word| word == "--unsupported");
-        let kind = kind.name();
-        (*bytes < SMALLEST_XFS && !unsupported).then(|| {
+        let smallest = fs.mkfs()?.smallest?;
+        let lifted = self.mkfs.iter().any(|word| word == smallest.unless);
+        let (row, kind, least) = (fs.descriptor(), kind.name(), smallest.bytes >> 20);
+        (*bytes < smallest.bytes && !lifted).then(|| {
             format!(
-                "fs=xfs on {kind} of {} MiB: XFS needs 300 MiB at least; write {kind}:300m or more",
-                bytes >> 20
+                "fs={} on {kind} of {} MiB: {} needs {least} MiB at least; write {kind}:{least}m or more",
+                row.name,
+                bytes >> 20,
+                row.title
             )
         })
     }
@@ -291,21 +262,20 @@ impl TargetSettings {
                     .to_owned(),
             ),
             None => {}
-            Some(Filesystem::Tmpfs) if !self.mkfs.is_empty() => {
-                found.push("tmpfs has no mkfs; its size and the like are mount options".to_owned());
+            Some(_) if self.is_in_memory() && !self.mkfs.is_empty() => {
+                found.push(format!("{fs} has no mkfs; its size and the like are mount options"));
             }
-            Some(Filesystem::Tmpfs) if matches!(self.device, Some(Device::Block(_))) => {
-                found.push("tmpfs lies in memory and would not use the device; name no device".to_owned());
+            Some(_) if self.is_in_memory() && matches!(self.device, Some(Device::Block(_))) => {
+                found.push(format!("{fs} lies in memory and would not use the device; name no device"));
             }
             Some(_) if path_only => found.push(format!(
                 "fs={fs} is made on a device, not in a file or directory; write e.g. --target loop:1g"
             )),
-            Some(Filesystem::Tmpfs) => {}
+            Some(_) if self.is_in_memory() => {}
             Some(_) if self.device.is_none() => {
                 found.push(format!("fs={fs} needs a device: --target loop:1g, or /dev/X with --destroy"));
             }
-            Some(Filesystem::Xfs) => found.extend(self.too_small_for_xfs()),
-            Some(_) => {}
+            Some(fs) => found.extend(self.too_small_for(fs)),
         }
         if self.fresh.is_some() && !self.makes() {
             found.push("fresh is given, but no device and no filesystem is made".to_owned());

@@ -17,12 +17,10 @@ mod kernel;
 mod knob;
 mod mark;
 mod memory;
-mod mount;
 mod mounts_below;
 mod offers;
 mod out_of_memory;
 mod place;
-mod process;
 mod processor;
 mod quiesce;
 mod roots;
@@ -39,12 +37,9 @@ pub use interference::{Disturbance, Interference, Limits};
 pub use knob::{is_setting, read_knob, write_knob};
 pub use mark::{MARK_VARIABLE, inherit_run_mark, kill_marked, run_mark};
 pub use mounts_below::{mounted_at, mounts_below, point_of, users_of};
-pub use offers::{
-    Driver, boot_id, driver, find_system_program, has_filesystem, may_administer, missing_driver,
-};
+pub use offers::{Driver, boot_id, driver, has_filesystem, may_administer, missing_driver};
 pub use out_of_memory::oom_kills;
 pub use place::{path_facts, path_facts_in};
-pub use process::find_program;
 pub use quiesce::{Idle, PageCache, Quiet, quiesce};
 pub use roots::Roots;
 pub use run_group::RunGroup;

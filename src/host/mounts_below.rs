@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use super::mount::{Mount, mounts};
 use super::roots::Roots;
+use crate::sys::mountinfo::{Mount, mounts};
 
 /// Mount points at or below a directory (absolute, without links), in the order they were mounted.
 #[must_use]
 pub fn mounts_below(directory: &Path) -> Vec<PathBuf> {
-    mounts(&Roots::default())
+    mounts(&Roots::default().mountinfo())
         .into_iter()
         .map(|mount| mount.point)
         .filter(|at| at.starts_with(directory))
@@ -21,7 +21,7 @@ pub fn mounts_below(directory: &Path) -> Vec<PathBuf> {
 /// numbers out again, so that both together make one mount known.
 #[must_use]
 pub fn mounted_at(point: &Path) -> Option<(u64, String)> {
-    let last = mounts(&Roots::default()).into_iter().rfind(|mount| mount.point == point)?;
+    let last = mounts(&Roots::default().mountinfo()).into_iter().rfind(|mount| mount.point == point)?;
     Some((last.id, described(&last)))
 }
 
@@ -40,7 +40,7 @@ fn described(mount: &Mount) -> String {
 #[must_use]
 pub fn point_of(mount: &(u64, String)) -> Option<PathBuf> {
     let same = |known: &Mount| known.id == mount.0 && described(known) == mount.1;
-    mounts(&Roots::default()).into_iter().find(same).map(|mount| mount.point)
+    mounts(&Roots::default().mountinfo()).into_iter().find(same).map(|mount| mount.point)
 }
 
 /// Processes with a working directory, root or open file at or below a path, as `PID NAME`; at most five.

@@ -1,6 +1,6 @@
 //! What the running kernel has or could load: filesystems, modules; what this process may do.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::roots::{Roots, text};
 
@@ -75,13 +75,6 @@ pub fn may_administer() -> bool {
 #[must_use]
 pub fn boot_id() -> String {
     Roots::default().proc("sys/kernel/random/boot_id").unwrap_or_default()
-}
-
-/// A program of the system administrator: on `PATH`, or where Debian keeps those.
-#[must_use]
-pub fn find_system_program(name: &str) -> Option<PathBuf> {
-    let usual = ["/usr/sbin", "/sbin", "/usr/local/sbin"].map(|directory| format!("{directory}/{name}"));
-    super::find_program(name).or_else(|| usual.iter().find_map(|path| super::find_program(path)))
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use rustix::fs::statvfs;
 
 use super::device::device_under_in;
 use super::direct_io::direct_io;
-use super::mount::mount_of;
 use super::roots::Roots;
 use crate::record::HostFacts;
+use crate::sys::mountinfo::mount_of;
 
 /// Facts of the filesystem and the device under `path`, which must exist: `fs.*`, `mount.*`, `device.*`, `queue.*`,
 /// `o_direct`, and `now.fs.*` for the room left. A path that cannot be looked at has the one fact `path.error`.
@@ -31,7 +31,7 @@ pub fn path_facts_in(roots: &Roots, path: &Path) -> HostFacts {
     };
     let is_device = meta.file_type().is_block_device();
     if !is_device {
-        if let Some(mount) = mount_of(roots, &path) {
+        if let Some(mount) = mount_of(&roots.mountinfo(), &path) {
             facts.set("fs.type", mount.kind);
             facts.set("mount.source", mount.source);
             facts.set("mount.options", mount.options);

@@ -30,6 +30,11 @@ impl Roots {
         text(&self.proc.join(path))
     }
 
+    /// The table of mounts; empty where there is none.
+    pub(super) fn mountinfo(&self) -> String {
+        self.proc("self/mountinfo").unwrap_or_default()
+    }
+
     /// The trimmed text of a file below `/sys`.
     pub(super) fn sys(&self, path: &str) -> Option<String> {
         text(&self.sys.join(path))

@@ -9,29 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::error::TargetError;
-use crate::experiment::Filesystem;
+use crate::catalog::{Filesystem, Program};
 
 /// Bytes at either end that carry every signature assay looks for.
 const ENDS: u64 = 1 << 20;
 /// btrfs keeps a second superblock here.
 const BTRFS_MIRROR: u64 = 64 << 20;
 
-/// (filesystem, program, Debian package, offset of the identity in the superblock).
-const TOOLS: [(Filesystem, &str, &str, u64); 4] = [
-    (Filesystem::Xfs, "mkfs.xfs", "xfsprogs", 32),
-    (Filesystem::Ext4, "mkfs.ext4", "e2fsprogs", 0x468),
-    (Filesystem::Btrfs, "mkfs.btrfs", "btrfs-progs", 0x1_0020),
-    (Filesystem::F2fs, "mkfs.f2fs", "f2fs-tools", 0x46c),
-];
-
-fn tool(fs: Filesystem) -> Option<(&'static str, &'static str, u64)> {
-    TOOLS.iter().find(|(known, ..)| *known == fs).map(|(_, program, package, at)| (*program, *package, *at))
-}
-
 /// Whether the program is here.
 pub(super) fn obstacle(fs: Filesystem) -> Option<TargetError> {
-    let (program, package, _) = tool(fs)?;
-    crate::host::find_system_program(program).is_none().then(|| {
+    let Program { name: program, package } = fs.mkfs()?.program;
+    crate::sys::find_system_program(program).is_none().then(|| {
         TargetError::unavailable(
             format!("there is no {program} to make {} with", fs.name()),
             format!("install {package} (Debian, Ubuntu: apt-get install {package})"),
@@ -45,8 +33,9 @@ pub(super) fn make(
     arguments: &[String],
     device: &Path,
 ) -> Result<(String, String), TargetError> {
-    let Some((name, ..)) = tool(fs) else { return Ok((String::new(), String::new())) };
-    let program = crate::host::find_system_program(name).unwrap_or_else(|| PathBuf::from(name));
+    let Some(mkfs) = fs.mkfs() else { return Ok((String::new(), String::new())) };
+    let name = mkfs.program.name;
+    let program = crate::sys::find_system_program(name).unwrap_or_else(|| PathBuf::from(name));
     let shown = device.to_string_lossy();
     let words = std::iter::once(name).chain(arguments.iter().map(String::as_str)).chain([shown.as_ref()]);
     let command = shlex::try_join(words).unwrap_or_default();
@@ -97,7 +86,7 @@ fn version(program: &Path) -> String {
 
 /// The identity the filesystem on a device gave itself, as hexadecimal digits.
 pub(super) fn identity(fs: Filesystem, device: &Path) -> Option<String> {
-    let (_, _, offset) = tool(fs)?;
+    let offset = fs.mkfs()?.identity_at;
     let mut file = File::open(device).ok()?;
     let mut bytes = [0_u8; 16];
     file.seek(SeekFrom::Start(offset)).ok()?;

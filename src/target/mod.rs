@@ -53,6 +53,6 @@ pub use spec::{Setup, TargetSpec};
 pub use trial::{Ready, check_files, engine_begins, engine_ended, facts, prepare, rehearse, release};
 
 // What others do to the machine is seen by `host`; launchers reach it through the target they disturb.
-pub use crate::host::{Disturbance, Interference, find_program, find_system_program};
+pub use crate::host::{Disturbance, Interference};
 // Launchers make a machine for what a target asks.
-pub use crate::experiment::{Device, DeviceKind, Filesystem, GuestSettings, TargetSettings};
+pub use crate::experiment::{Device, DeviceKind, GuestSettings, TargetSettings};

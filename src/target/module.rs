@@ -75,7 +75,7 @@ fn users(name: &str) -> u64 {
 }
 
 fn run(words: &[String]) -> Result<(), TargetError> {
-    let Some(program) = crate::host::find_system_program("modprobe") else {
+    let Some(program) = crate::sys::find_system_program("modprobe") else {
         return Err(TargetError::unavailable(
             "there is no modprobe to load a module with",
             "install kmod (Debian: apt-get install kmod)",

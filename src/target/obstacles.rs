@@ -47,7 +47,7 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
     }
     // What is on a device that is still to be made is seen when it is there.
     let known = match &settings.device {
-        _ if settings.fs == Some(Filesystem::Tmpfs) => None,
+        _ if settings.is_in_memory() => None,
         Some(Device::Made { .. }) => None,
         Some(Device::Block(path)) => Some(path.as_path()),
         Some(Device::File(path)) => path.parent(),
@@ -79,7 +79,7 @@ pub fn offered(below: &Path) -> Vec<(&'static str, Option<String>)> {
         (fs.name(), missing.or_else(|| mkfs::obstacle(fs).map(|missing| missing.to_string())))
     };
     let here = DeviceKind::ALL.into_iter().filter(|kind| !kind.only_in_guests());
-    here.map(of_kind).chain(Filesystem::ALL.into_iter().map(of_fs)).collect()
+    here.map(of_kind).chain(Filesystem::ALL.iter().copied().map(of_fs)).collect()
 }
 
 /// All that a guest has was made for it.
@@ -105,7 +105,7 @@ fn room(bytes: u64, below: &Path) -> Option<TargetError> {
 fn device(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> Option<TargetError> {
     let device = settings.device.as_ref()?;
     let Device::Made { kind, bytes, options } = device else { return None };
-    if settings.fs == Some(Filesystem::Tmpfs) {
+    if settings.is_in_memory() {
         return None;
     }
     match kind {

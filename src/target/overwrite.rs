@@ -7,6 +7,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use crate::sys::mountinfo::mounts;
+
 /// Why a path is not written to.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
@@ -148,15 +150,11 @@ fn user_of(real: &Path, major: u32, minor: u32) -> Option<String> {
             numbers.push((number.trim().to_owned(), entry.path()));
         }
     }
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = mounts(&std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default());
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     for (number, directory) in &numbers {
-        let mounted = mounts.lines().find_map(|line| {
-            let mut fields = line.split(' ').skip(2);
-            (fields.next() == Some(number)).then(|| fields.nth(1).unwrap_or("?").to_owned())
-        });
-        if let Some(at) = mounted {
-            return Some(format!("mounted at {at}"));
+        if let Some(mount) = mounts.iter().find(|mount| mount.device == *number) {
+            return Some(format!("mounted at {}", mount.point.display()));
         }
         let mut holders = std::fs::read_dir(directory.join("holders")).into_iter().flatten().flatten();
         if let Some(holder) = holders.next() {
@@ -275,10 +273,9 @@ mod tests {
     #[test]
     fn the_root_device_is_in_use() {
         // Whatever is mounted at / may have no device of its own (overlay); then there is nothing to check.
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        for line in mounts.lines() {
-            let fields: Vec<&str> = line.split(' ').collect();
-            let (major, minor) = fields[2].split_once(':').unwrap();
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        for mount in mounts(&table) {
+            let (major, minor) = mount.device.split_once(':').unwrap();
             let (major, minor) = (major.parse().unwrap(), minor.parse().unwrap());
             assert!(
                 user_of(Path::new("/nonexistent"), major, minor).is_some_and(|by| by.contains("mounted at"))

@@ -53,7 +53,8 @@ impl Builder<'_> {
         }
         let (mut facts, mut notes) = (Facts::new(), Vec::new());
         let device = match (&self.settings.device, self.settings.fs) {
-            (None, _) | (Some(_), Some(Filesystem::Tmpfs)) => None,
+            (None, _) => None,
+            (Some(_), Some(fs)) if fs.is_in_memory() => None,
             (Some(device), _) => {
                 facts.insert("target.device".to_owned(), device.to_string());
                 Some(self.device(device, &mut notes)?)
@@ -187,13 +188,15 @@ impl Builder<'_> {
     }
 }
 
-/// tmpfs beside filesystems on a device of a size is as large as that.
+/// A filesystem in memory, beside others on a device of a size, is as large as that.
 pub(super) fn mount_options(settings: &TargetSettings) -> Vec<String> {
     let mut options = settings.mount.clone();
-    if let (Some(Filesystem::Tmpfs), Some(Device::Made { bytes, .. })) = (settings.fs, &settings.device)
-        && !options.iter().any(|option| option.starts_with("size=") || option.starts_with("nr_blocks="))
+    let sized_by = settings.fs.map_or(&[][..], |fs| fs.descriptor().sized_by);
+    let says_it = |option: &String| sized_by.iter().any(|name| option.split('=').next() == Some(*name));
+    if let (Some(name), Some(Device::Made { bytes, .. })) = (sized_by.first(), &settings.device)
+        && !options.iter().any(says_it)
     {
-        options.push(format!("size={bytes}"));
+        options.push(format!("{name}={bytes}"));
     }
     options
 }

@@ -173,7 +173,7 @@ fn a_kernel_that_does_not_come_up_is_told_before_the_first_trial() {
 fn a_guest_that_the_emulator_made_die_is_booted_again() {
     use std::os::unix::fs::PermissionsExt;
     let Some((kernels, _alone)) = kernels() else { return };
-    let real = assay::host::find_system_program("qemu-system-x86_64").unwrap();
+    let real = assay::sys::find_system_program("qemu-system-x86_64").unwrap();
     for (deaths, succeeds) in [(1, true), (9, false)] {
         let sandbox = Sandbox::new();
         // What a kernel that died so has put on its console, and the end of the machine.

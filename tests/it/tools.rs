@@ -52,7 +52,7 @@ pub(crate) fn available(tool: &str) -> bool {
 
 /// Whether a program of the system's administrator is here.
 pub(crate) fn installed(tool: &str) -> bool {
-    let found = assay::host::find_system_program(tool).is_some();
+    let found = assay::sys::find_system_program(tool).is_some();
     if !found {
         skipped(&format!("{tool} is missing (scripts/packages.sh installs it)"));
     }

@@ -2,10 +2,12 @@
 //!
 //! Enters: an experiment. Leaves: its needs in words, and all of them that are missing in one message.
 
+use crate::catalog::Program;
 use crate::cli::Failure;
-use crate::experiment::{Device, Experiment, Filesystem, TargetSettings};
-use crate::host::{find_system_program, may_administer};
+use crate::experiment::{Device, Experiment, TargetSettings};
+use crate::host::may_administer;
 use crate::launch::newest_kernel;
+use crate::sys::find_system_program;
 
 /// How to get a kernel where there is none.
 pub(in crate::cli) const KERNEL_HINT: &str = "fetch Debian's, which installs nothing: \
@@ -20,8 +22,8 @@ enum Need {
     Root,
     /// A kernel to boot.
     Kernel,
-    /// A program and Debian's package of it.
-    Program(&'static str, &'static str),
+    /// A program.
+    Program(Program),
     /// A device or filesystem of the running kernel.
     Offered(&'static str),
 }
@@ -35,8 +37,7 @@ fn all(experiment: &Experiment) -> Vec<Need> {
             }
         }
     }
-    let engine = experiment.engine.descriptor().program;
-    let engine = engine.map(|program| Need::Program(program.name, program.package));
+    let engine = experiment.engine.descriptor().program.map(Need::Program);
     found.extend(engine.filter(|need| !found.contains(need)));
     found
 }
@@ -45,9 +46,10 @@ fn of_target(target: &TargetSettings) -> Vec<Need> {
     let guest = target.guest.kernel.is_some();
     let mut needs = Vec::new();
     if guest {
-        needs.extend([Need::Program("qemu-system-x86_64", "qemu-system-x86"), Need::Kernel]);
+        let emulator = Program { name: "qemu-system-x86_64", package: "qemu-system-x86" };
+        needs.extend([Need::Program(emulator), Need::Kernel]);
         // Debian's modules are packed with it.
-        needs.push(Need::Program("xz", "xz-utils"));
+        needs.push(Need::Program(Program { name: "xz", package: "xz-utils" }));
     } else if target.makes() || !target.knobs.is_empty() {
         needs.push(Need::Root);
     }
@@ -58,13 +60,7 @@ fn of_target(target: &TargetSettings) -> Vec<Need> {
         if !guest {
             needs.push(Need::Offered(fs.name()));
         }
-        needs.extend(match fs {
-            Filesystem::Xfs => Some(Need::Program("mkfs.xfs", "xfsprogs")),
-            Filesystem::Ext4 => Some(Need::Program("mkfs.ext4", "e2fsprogs")),
-            Filesystem::Btrfs => Some(Need::Program("mkfs.btrfs", "btrfs-progs")),
-            Filesystem::F2fs => Some(Need::Program("mkfs.f2fs", "f2fs-tools")),
-            Filesystem::Tmpfs => None,
-        });
+        needs.extend(fs.mkfs().map(|mkfs| Need::Program(mkfs.program)));
     }
     needs
 }
@@ -76,7 +72,7 @@ pub(super) fn needs(experiment: &Experiment) -> String {
         match need {
             Need::Root => words.push("root".to_owned()),
             Need::Kernel => words.push("a kernel to boot in a guest (`make kernels`; no root)".to_owned()),
-            Need::Program(_, package) if !packages.contains(&package) => packages.push(package),
+            Need::Program(Program { package, .. }) if !packages.contains(&package) => packages.push(package),
             Need::Program(..) => {}
             Need::Offered(name) => offered.push(name),
         }
@@ -107,7 +103,7 @@ pub(in crate::cli) fn missing(experiment: &Experiment) -> Result<(), Failure> {
                 missing.push("no kernel is found to boot".to_owned());
                 hints.push(KERNEL_HINT.to_owned());
             }
-            Need::Program(name, package) if find_system_program(name).is_none() => {
+            Need::Program(Program { name, package }) if find_system_program(name).is_none() => {
                 missing.push(format!("there is no {name} (package {package})"));
                 packages.push(package);
             }

@@ -231,7 +231,7 @@ fn tools(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         writeln!(out, "  engine {}: {}{path}", kind.name(), probe.version)?;
     }
     for tool in &prepared.plan.tools {
-        let found = crate::host::find_program(tool);
+        let found = crate::sys::find_program(tool);
         let place = found.map_or_else(|| "not found".to_owned(), |path| path.display().to_string());
         writeln!(out, "  {tool}: {place}")?;
     }

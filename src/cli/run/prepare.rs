@@ -58,7 +58,7 @@ impl Prepared {
     pub(super) fn tools_are_here(&self) -> Result<(), Failure> {
         // An engine's own probe has looked for its tool, also where Debian keeps those of the administrator.
         let probed = |tool: &str| self.engines.iter().any(|(kind, _)| kind.name() == tool);
-        let missing = |tool: &&String| !probed(tool) && crate::host::find_program(tool).is_none();
+        let missing = |tool: &&String| !probed(tool) && crate::sys::find_program(tool).is_none();
         match self.plan.tools.iter().find(missing) {
             Some(tool) => Err(Failure::request(format!("there is no program '{tool}'"))
                 .hint("give its path, or install it; a program without a slash is looked up on PATH")),

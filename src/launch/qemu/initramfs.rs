@@ -135,11 +135,7 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     let line = String::from_utf8_lossy(first.strip_prefix(b"#!")?).into_owned();
     let mut words = line.split_whitespace();
     let named = words.next()?;
-    if named.ends_with("/env") {
-        words.next().and_then(crate::target::find_program)
-    } else {
-        Some(named.into())
-    }
+    if named.ends_with("/env") { words.next().and_then(crate::sys::find_program) } else { Some(named.into()) }
 }
 
 fn kept(bytes: &[u8]) -> Result<PathBuf, GuestError> {

@@ -39,7 +39,7 @@ pub(super) struct Machine<'m> {
 /// # Errors
 /// It is not.
 pub(super) fn emulator() -> Result<PathBuf, GuestError> {
-    crate::target::find_system_program(EMULATOR).ok_or_else(|| GuestError::NoProgram {
+    crate::sys::find_system_program(EMULATOR).ok_or_else(|| GuestError::NoProgram {
         program: EMULATOR.to_owned(),
         purpose: "boot a kernel".to_owned(),
         hint: "install it (Debian, Ubuntu: apt-get install qemu-system-x86)".to_owned(),

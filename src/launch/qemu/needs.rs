@@ -9,9 +9,8 @@ use super::error::GuestError;
 use super::modules::Need;
 use crate::engine;
 use crate::launch::Request;
-use crate::sys::regular_file;
-use crate::target::find_system_program;
-use crate::target::{Device, DeviceKind, Filesystem, GuestSettings, TargetSettings};
+use crate::sys::{find_system_program, regular_file};
+use crate::target::{Device, DeviceKind, GuestSettings, TargetSettings};
 
 /// More bytes of files than this do not go into a guest's memory beside all else.
 const MOST_COPIED: u64 = 256 << 20;
@@ -61,9 +60,7 @@ fn set_aside(bytes: u64) -> u64 {
 /// want it in other sizes are run in other guests.
 pub(super) fn wanted_pmem(settings: &TargetSettings) -> Option<u64> {
     match &settings.device {
-        Some(Device::Made { kind: DeviceKind::Pmem, bytes, .. })
-            if settings.fs != Some(Filesystem::Tmpfs) =>
-        {
+        Some(Device::Made { kind: DeviceKind::Pmem, bytes, .. }) if !settings.is_in_memory() => {
             Some(set_aside(*bytes))
         }
         _ => None,
@@ -87,9 +84,8 @@ impl Needs {
         if let Some(setup) = &request.target.setup {
             self.target(&setup.settings)?;
         }
-        // Engines that are programs bear their program's name.
-        let engine = serde_json::to_value(request.engine).unwrap_or_default();
-        self.programs.extend(engine.as_str().and_then(find_system_program));
+        let engine = request.engine.descriptor().program;
+        self.programs.extend(engine.and_then(|program| find_system_program(program.name)));
         // What it cannot say now it says in its trial.
         for path in engine::of(request.engine).reads(&request.task).unwrap_or_default() {
             self.copied(path)?;
@@ -107,33 +103,16 @@ impl Needs {
     }
 
     fn target(&mut self, settings: &TargetSettings) -> Result<(), GuestError> {
-        if let Some(fs) = settings.fs {
-            let (drivers, tool, package): (&[&str], &str, &str) = match fs {
-                Filesystem::Xfs => (&["crc32c_generic", "crc32c_intel"], "mkfs.xfs", "xfsprogs"),
-                Filesystem::Ext4 => (&["crc32c_generic", "crc32c_intel"], "mkfs.ext4", "e2fsprogs"),
-                Filesystem::Btrfs => (
-                    &[
-                        "crc32c_generic",
-                        "crc32c_intel",
-                        "xxhash_generic",
-                        "sha256_generic",
-                        "blake2b_generic",
-                    ],
-                    "mkfs.btrfs",
-                    "btrfs-progs",
-                ),
-                Filesystem::F2fs => (&["crc32_generic", "crc32_pclmul"], "mkfs.f2fs", "f2fs-tools"),
-                Filesystem::Tmpfs => (&[], "", ""),
-            };
-            if !tool.is_empty() {
-                self.driver(fs.name(), Need::Must);
-                drivers.iter().for_each(|name| self.driver(name, Need::May));
-                self.program(
-                    tool,
-                    &format!("make {} in the guest", fs.name()),
-                    &format!("install {package}"),
-                )?;
-            }
+        if let Some(fs) = settings.fs
+            && let Some(mkfs) = fs.mkfs()
+        {
+            self.driver(fs.name(), Need::Must);
+            fs.descriptor().guest_modules.iter().for_each(|name| self.driver(name, Need::May));
+            self.program(
+                mkfs.program.name,
+                &format!("make {} in the guest", fs.name()),
+                &format!("install {}", mkfs.program.package),
+            )?;
         }
         for knob in settings.knobs.iter().filter(|knob| knob.path == "queue/scheduler") {
             match knob.value.as_str() {
@@ -145,7 +124,7 @@ impl Needs {
         }
         match (&settings.device, settings.fs) {
             // It is as large as the device, and is made instead of that.
-            (Some(Device::Made { bytes, .. }), Some(Filesystem::Tmpfs)) => {
+            (Some(Device::Made { bytes, .. }), Some(fs)) if fs.is_in_memory() => {
                 self.memory_bytes = self.memory_bytes.max(*bytes);
             }
             (Some(device), fs) => self.device(device, fs.is_some()),

@@ -317,7 +317,7 @@ fn a_killed_mkfs_is_a_failed_trial_and_leaves_no_device() {
     // As if out of memory: the first mkfs of a trial kills itself, after the rehearsal's.
     let tools = sandbox.path().join("tools");
     std::fs::create_dir(&tools).unwrap();
-    let real = assay::host::find_system_program("mkfs.ext4").unwrap();
+    let real = assay::sys::find_system_program("mkfs.ext4").unwrap();
     let count = sandbox.path().join("count");
     let script = format!(
         "#!/bin/sh\n[ \"$1\" = -V ] && exec {real} \"$@\"\necho >>{count}\n[ $(wc -l <{count}) = 2 ] && kill -9 $$\nexec {real} \"$@\"\n",

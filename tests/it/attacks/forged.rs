@@ -69,7 +69,7 @@ fn case(action: &str, sandbox: &Sandbox) -> Option<Case> {
             if !installed("mkfs.ext4") {
                 return None;
             }
-            let mkfs = assay::host::find_system_program("mkfs.ext4").unwrap();
+            let mkfs = assay::sys::find_system_program("mkfs.ext4").unwrap();
             let made = std::process::Command::new(mkfs).arg("-q").arg(&device.path).status().unwrap();
             assert!(made.success());
             let (path, before) = (device.path.clone(), sum(&device.path));

@@ -1,34 +1,37 @@
-//! Which mount a path is on, from `/proc/self/mountinfo` (proc(5)).
+//! Mounts, from `/proc/self/mountinfo` (proc(5)).
+//!
+//! Enters: the text of that file. Leaves: the mounts in it, or the one that holds a path.
 
 use std::path::{Path, PathBuf};
 
-use super::roots::Roots;
-
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mount {
+pub struct Mount {
     /// The kernel's number for it.
-    pub(super) id: u64,
+    pub id: u64,
+    /// The device it shows, as `major:minor`.
+    pub device: String,
     /// Where it is mounted.
-    pub(super) point: PathBuf,
+    pub point: PathBuf,
     /// Options of the mount and of the filesystem, each once, sorted.
-    pub(super) options: String,
+    pub options: String,
     /// Type, e.g. `ext4`.
-    pub(super) kind: String,
+    pub kind: String,
     /// Source, e.g. `/dev/sda1`.
-    pub(super) source: String,
+    pub source: String,
 }
 
-/// All mounts, in the order they were made.
-pub(super) fn mounts(roots: &Roots) -> Vec<Mount> {
-    let table = roots.proc("self/mountinfo").unwrap_or_default();
+/// All mounts in the table, in the order they were made.
+#[must_use]
+pub fn mounts(table: &str) -> Vec<Mount> {
     table.lines().filter_map(parse).collect()
 }
 
 /// The mount that holds an absolute path: the longest mount point that contains it, the last of several.
-pub(super) fn mount_of(roots: &Roots, path: &Path) -> Option<Mount> {
+#[must_use]
+pub fn mount_of(table: &str, path: &Path) -> Option<Mount> {
     let mut best: Option<Mount> = None;
-    for mount in mounts(roots) {
+    for mount in mounts(table) {
         let deeper = best.as_ref().is_none_or(|b| mount.point.as_os_str().len() >= b.point.as_os_str().len());
         if path.starts_with(&mount.point) && deeper {
             best = Some(mount);
@@ -41,7 +44,8 @@ fn parse(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ');
     let id = left.next()?.parse().ok()?;
-    let mut left = left.skip(3);
+    let device = left.nth(1)?.to_owned();
+    let mut left = left.skip(1);
     let (point, own) = (left.next()?, left.next()?);
     let mut right = right.split(' ');
     let (kind, source) = (right.next()?.to_owned(), unescape(right.next()?));
@@ -49,7 +53,8 @@ fn parse(line: &str) -> Option<Mount> {
     options.retain(|option| !option.is_empty());
     options.sort_unstable();
     options.dedup();
-    Some(Mount { id, point: PathBuf::from(unescape(point)), options: options.join(","), kind, source })
+    let point = PathBuf::from(unescape(point));
+    Some(Mount { id, device, point, options: options.join(","), kind, source })
 }
 
 /// `\040` and other octal escapes for blanks.
@@ -81,17 +86,15 @@ mod tests {
 
     #[test]
     fn the_deepest_and_last_mount_counts() {
-        let root = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
         let table = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,discard\n\
                      23 22 8:2 / /mnt/my\\040disk rw,noatime - xfs /dev/sdb rw,noquota\n\
                      24 22 8:3 / /mnt/my\\040disk rw - btrfs /dev/sdc rw\n\
                      25 22 8:4 / /mnt/m rw - vfat /dev/sdd rw\n";
-        std::fs::write(root.path().join("proc/self/mountinfo"), table).unwrap();
-        let roots = Roots::under(root.path());
-        let at = |path: &str| mount_of(&roots, Path::new(path)).unwrap();
+        let at = |path: &str| mount_of(table, Path::new(path)).unwrap();
         assert_eq!(at("/mnt/my disk/file").kind, "btrfs");
         assert_eq!(at("/mnt/my").source, "/dev/sda1");
         assert_eq!(at("/x").options, "discard,relatime,rw");
+        assert_eq!(at("/x").device, "8:1");
+        assert_eq!((at("/mnt/my disk").id, at("/mnt/my disk").device.as_str()), (24, "8:3"));
     }
 }

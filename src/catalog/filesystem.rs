@@ -1,0 +1,189 @@
+//! The table of filesystems that assay makes: one row says what experiment, target, guests and recipes ask about one.
+//!
+//! Enters: a name. Leaves: a [`Filesystem`] and its [`FilesystemDescriptor`]. What the running kernel has is not known here.
+
+use serde::{Deserialize, Serialize};
+
+use super::program::Program;
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct FilesystemDescriptor {
+    /// The kernel's name.
+    pub name: &'static str,
+    /// What sentences call it.
+    pub title: &'static str,
+    /// How it is made on a device; `None`: it lies in memory, has no device and needs no mkfs.
+    pub mkfs: Option<Mkfs>,
+    /// Mount options that say how large it is, where it has no device: `NAME=BYTES` of the first is assay's own choice.
+    pub sized_by: &'static [&'static str],
+    /// Modules that a guest's kernel may need beside the one of its name.
+    pub guest_modules: &'static [&'static str],
+    /// Whether it knows extent-size hints (`FS_XFLAG_EXTSIZE` of ioctl_xfs_fsgetxattr(2)).
+    pub has_extent_size_hint: bool,
+}
+
+/// How a filesystem is made and known again.
+#[derive(Clone, Copy, Debug)]
+pub struct Mkfs {
+    /// The program.
+    pub program: Program,
+    /// Where the 16 bytes of its identity lie on the device.
+    pub identity_at: u64,
+    /// The smallest device it takes; `None`: not known.
+    pub smallest: Option<Smallest>,
+}
+
+/// The smallest device that a filesystem is made on.
+#[derive(Clone, Copy, Debug)]
+pub struct Smallest {
+    /// Its bytes.
+    pub bytes: u64,
+    /// The option of mkfs that lifts the limit.
+    pub unless: &'static str,
+}
+
+/// A filesystem on a device, with nothing special.
+const ON_A_DEVICE: FilesystemDescriptor = FilesystemDescriptor {
+    name: "",
+    title: "",
+    mkfs: None,
+    sized_by: &[],
+    guest_modules: &[],
+    has_extent_size_hint: false,
+};
+
+/// mkfs.xfs refuses smaller devices since xfsprogs 5.19. Source: mkfs.xfs(8), `--unsupported`.
+const SMALLEST_XFS: Smallest = Smallest { bytes: 300 << 20, unless: "--unsupported" };
+
+const fn mkfs(name: &'static str, package: &'static str, identity_at: u64) -> Mkfs {
+    Mkfs { program: Program { name, package }, identity_at, smallest: None }
+}
+
+/// Makes the enum, the list of all and the descriptor of each from one row a filesystem.
+macro_rules! filesystems {
+    ($($(#[$doc:meta])+ $kind:ident = $descriptor:expr,)+) => {
+        /// A filesystem that assay makes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Filesystem {
+            $($(#[$doc])+ $kind,)+
+        }
+
+        impl Filesystem {
+            /// All of them.
+            pub const ALL: &[Filesystem] = &[$(Filesystem::$kind),+];
+
+            /// What there is to say about it.
+            #[must_use]
+            pub const fn descriptor(self) -> &'static FilesystemDescriptor {
+                match self {
+                    $(Filesystem::$kind => { const DESCRIPTOR: FilesystemDescriptor = $descriptor; &DESCRIPTOR })+
+                }
+            }
+        }
+    };
+}
+
+filesystems! {
+    /// XFS.
+    Xfs = FilesystemDescriptor {
+        name: "xfs",
+        title: "XFS",
+        mkfs: Some(Mkfs { smallest: Some(SMALLEST_XFS), ..mkfs("mkfs.xfs", "xfsprogs", 32) }),
+        guest_modules: &["crc32c_generic", "crc32c_intel"],
+        has_extent_size_hint: true,
+        ..ON_A_DEVICE
+    },
+    /// ext4.
+    Ext4 = FilesystemDescriptor {
+        name: "ext4",
+        title: "ext4",
+        mkfs: Some(mkfs("mkfs.ext4", "e2fsprogs", 0x468)),
+        guest_modules: &["crc32c_generic", "crc32c_intel"],
+        ..ON_A_DEVICE
+    },
+    /// btrfs.
+    Btrfs = FilesystemDescriptor {
+        name: "btrfs",
+        title: "btrfs",
+        mkfs: Some(mkfs("mkfs.btrfs", "btrfs-progs", 0x1_0020)),
+        guest_modules: &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"],
+        ..ON_A_DEVICE
+    },
+    /// f2fs.
+    F2fs = FilesystemDescriptor {
+        name: "f2fs",
+        title: "f2fs",
+        mkfs: Some(mkfs("mkfs.f2fs", "f2fs-tools", 0x46c)),
+        guest_modules: &["crc32_generic", "crc32_pclmul"],
+        ..ON_A_DEVICE
+    },
+    /// Memory; it has no device.
+    Tmpfs = FilesystemDescriptor {
+        name: "tmpfs",
+        title: "tmpfs",
+        sized_by: &["size", "nr_blocks"],
+        ..ON_A_DEVICE
+    },
+}
+
+impl Filesystem {
+    /// The kernel's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.descriptor().name
+    }
+
+    /// The filesystem of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Filesystem> {
+        Filesystem::ALL.iter().copied().find(|fs| fs.name() == name)
+    }
+
+    /// The names of all, in the order of the table.
+    #[must_use]
+    pub fn names() -> Vec<&'static str> {
+        Filesystem::ALL.iter().map(|fs| fs.name()).collect()
+    }
+
+    /// The program that makes it, and how it is known again; `None`: it lies in memory.
+    #[must_use]
+    pub const fn mkfs(self) -> Option<Mkfs> {
+        self.descriptor().mkfs
+    }
+
+    /// Whether it lies in memory, so that a device would not be used.
+    #[must_use]
+    pub const fn is_in_memory(self) -> bool {
+        self.mkfs().is_none()
+    }
+
+    /// Those that know extent-size hints, in words.
+    #[must_use]
+    pub fn with_extent_size_hints() -> Vec<&'static str> {
+        let knows = |fs: &&Filesystem| fs.descriptor().has_extent_size_hint;
+        Filesystem::ALL.iter().filter(knows).map(|fs| fs.descriptor().title).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_means_itself_and_is_complete() {
+        for fs in Filesystem::ALL {
+            assert_eq!(Filesystem::named(fs.name()), Some(*fs));
+            assert_eq!(serde_json::to_value(fs).unwrap(), fs.name());
+            let row = fs.descriptor();
+            assert!(row.title.eq_ignore_ascii_case(row.name), "{}", row.name);
+            assert_eq!(row.sized_by.is_empty(), row.mkfs.is_some(), "{}: memory needs a size", row.name);
+            if let Some(mkfs) = row.mkfs {
+                assert_eq!(mkfs.program.name, format!("mkfs.{}", row.name));
+                assert!(!mkfs.program.package.is_empty() && mkfs.identity_at > 0, "{}", row.name);
+            }
+        }
+        assert_eq!(Filesystem::named("none"), None);
+    }
+}
