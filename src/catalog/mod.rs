@@ -1,4 +1,4 @@
-//! What there is to choose from: a table of engines and one of filesystems. A row says all that other layers ask about an
+//! What there is to choose from: a table of engines, one of filesystems and one of launchers. A row says all that other layers ask about an
 //! engine, so that a new one is its file here (settings, and the parser of what its program prints), its file in `engine`, and
 //! a line in the table. A new filesystem is a row.
 //!
@@ -9,6 +9,7 @@ mod dbench;
 mod engine_kind;
 mod filesystem;
 mod fs_mark;
+mod launcher_kind;
 mod program;
 mod setting;
 mod tool_output;
@@ -21,6 +22,7 @@ pub use engine_kind::{
 };
 pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
+pub use launcher_kind::{LauncherDescriptor, LauncherKind};
 pub use program::Program;
 pub use setting::{Setting, Value};
 pub use tool_output::{ToolOutputError, ToolTrial};

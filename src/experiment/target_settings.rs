@@ -11,6 +11,7 @@ use super::device_spec::Device;
 use super::guest_settings::{GUEST_KEYS, GuestSettings};
 use super::target_names::{target_key, unknown_target_key};
 pub use crate::catalog::Filesystem;
+use crate::catalog::LauncherKind;
 use crate::units::parse_bytes;
 
 /// The name, in the directory of a device made for a run, under which the job finds the device.
@@ -155,6 +156,18 @@ impl TargetSettings {
         self.fs.is_some() || matches!(self.device, Some(Device::Block(_) | Device::Made { .. }))
     }
 
+    /// Where trials on it run.
+    #[must_use]
+    pub fn launcher(&self) -> LauncherKind {
+        if self.guest.kernel.is_some() { LauncherKind::Guests } else { LauncherKind::Local }
+    }
+
+    /// Whether that is another machine, on which nothing of this one is.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.launcher().descriptor().elsewhere
+    }
+
     /// Whether its filesystem lies in memory: a device would not be used.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
@@ -183,7 +196,9 @@ impl TargetSettings {
         let fresh = match self.fresh.unwrap_or_default() {
             Fresh::Trial => "for each trial",
             Fresh::Round => "for each round",
-            Fresh::Run if self.guest.kernel.is_some() => "for each round: a guest lasts no longer",
+            Fresh::Run if self.launcher().descriptor().made_for_the_run => {
+                "for each round: a guest lasts no longer"
+            }
             Fresh::Run => "once",
         };
         match (self.fs, device) {
@@ -215,14 +230,14 @@ impl TargetSettings {
 
     /// A guest has none of the host's files and devices; the host has none of a guest's.
     fn guest_and_device(&self) -> Option<String> {
-        match (&self.guest.kernel, &self.device) {
-            (Some(_), Some(Device::File(path) | Device::Block(path) | Device::Directory(path))) => {
+        match (self.is_elsewhere(), &self.device) {
+            (true, Some(Device::File(path) | Device::Block(path) | Device::Directory(path))) => {
                 Some(format!(
                     "{} is this machine's, and a guest does not have it; write e.g. --target virtio_blk:1g",
                     path.display()
                 ))
             }
-            (None, Some(Device::Made { kind, .. })) if kind.only_in_guests() => Some(format!(
+            (false, Some(Device::Made { kind, .. })) if kind.only_in_guests() => Some(format!(
                 "{} is a disk of guests; give a kernel to boot one: --target kernel=FILE",
                 kind.name()
             )),

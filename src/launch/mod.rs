@@ -6,6 +6,7 @@
 mod agent;
 mod descendants;
 mod endings;
+mod everywhere;
 mod last_duty;
 mod local;
 mod qemu;
@@ -20,9 +21,11 @@ pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
 pub use endings::{as_it_was_sent, ending_signals, reserved_signals_are_sigterm, signal_name};
+pub use everywhere::everywhere;
 pub use local::{Local, adopt_orphans};
+use qemu::Guests;
 pub use qemu::{
-    Forecast, GuestError, GuestOffer, Guests, guest_part, guests_offered, newest_kernel, remove_private_cache,
+    Forecast, GuestError, GuestOffer, guest_part, guests_offered, newest_kernel, remove_private_cache,
 };
 
 /// Version of request and reply; an agent refuses another one.
@@ -141,8 +144,39 @@ impl LaunchError {
     }
 }
 
+/// Why a launcher cannot run what was asked of it, before any trial.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unready {
+    /// A clause: what is missing.
+    pub reason: String,
+    /// What helps; empty where nothing is known.
+    pub hint: String,
+}
+
 /// Starts trials somewhere.
 pub trait Launcher {
+    /// Learns what a cell will need; called for each before the first trial.
+    ///
+    /// # Errors
+    /// Something it needs is not on this machine.
+    fn expect(&mut self, _request: &Request) -> Result<(), Unready> {
+        Ok(())
+    }
+
+    /// Whether all that was expected can be had, with room in `place`; called once, after [`Launcher::expect`].
+    ///
+    /// # Errors
+    /// The first thing that is missing.
+    fn check(&mut self, _place: &std::path::Path) -> Result<(), Unready> {
+        Ok(())
+    }
+
+    /// What starting its machines will cost; `None`: it starts none.
+    fn forecast(&self) -> Option<Forecast> {
+        None
+    }
+
     /// Runs one trial to its end; `cancelled` ends it early with everything of it stopped.
     ///
     /// # Errors

@@ -82,9 +82,9 @@ pub fn offered(below: &Path) -> Vec<(&'static str, Option<String>)> {
     here.map(of_kind).chain(Filesystem::ALL.iter().copied().map(of_fs)).collect()
 }
 
-/// All that a guest has was made for it.
+/// All that a machine made for the run has was made for it.
 pub(super) fn taken<'n>(settings: &TargetSettings, named: &'n [PathBuf]) -> Taken<'n> {
-    if settings.guest.kernel.is_some() { Taken::Any } else { Taken::Named(named) }
+    if settings.launcher().descriptor().made_for_the_run { Taken::Any } else { Taken::Named(named) }
 }
 
 /// The file behind a loop device has holes, but the job may fill them all.

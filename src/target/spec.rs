@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::identity::ClaimedDevice;
+use crate::catalog::LauncherKind;
 use crate::experiment::{DEVICE_LINK, TargetSettings};
 
 /// Where a trial works.
@@ -50,6 +51,12 @@ impl TargetSpec {
     #[must_use]
     pub fn watched(&self) -> PathBuf {
         self.device().or_else(|| self.elsewhere.clone()).unwrap_or_else(|| self.directory.clone())
+    }
+
+    /// Where the trial runs.
+    #[must_use]
+    pub fn launcher(&self) -> LauncherKind {
+        self.setup.as_ref().map_or(LauncherKind::Local, |setup| setup.settings.launcher())
     }
 
     /// The directory of assay's own whose record says what is made.

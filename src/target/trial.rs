@@ -168,8 +168,8 @@ fn stand(
     if let Some(Device::Block(path)) = &setup.settings.device {
         named.push(path.clone());
     }
-    if setup.settings.guest.kernel.is_some() {
-        // All that a guest has was made for it.
+    if setup.settings.launcher().descriptor().made_for_the_run {
+        // All that it has was made for it.
         named.extend(second_device::all(&setup.settings));
     }
     obstacle(&setup.settings, &named, work)?;

@@ -43,21 +43,21 @@ fn all(experiment: &Experiment) -> Vec<Need> {
 }
 
 fn of_target(target: &TargetSettings) -> Vec<Need> {
-    let guest = target.guest.kernel.is_some();
+    let launcher = target.launcher().descriptor();
     let mut needs = Vec::new();
-    if guest {
-        let emulator = Program { name: "qemu-system-x86_64", package: "qemu-system-x86" };
-        needs.extend([Need::Program(emulator), Need::Kernel]);
-        // Debian's modules are packed with it.
-        needs.push(Need::Program(Program { name: "xz", package: "xz-utils" }));
-    } else if target.makes() || !target.knobs.is_empty() {
+    needs.extend(launcher.programs.iter().copied().map(Need::Program));
+    if target.guest.kernel.is_some() {
+        needs.push(Need::Kernel);
+    }
+    // Elsewhere there are other rights, devices and filesystems.
+    if !launcher.elsewhere && (target.makes() || !target.knobs.is_empty()) {
         needs.push(Need::Root);
     }
-    if let (false, Some(Device::Made { kind, .. })) = (guest, &target.device) {
+    if let (false, Some(Device::Made { kind, .. })) = (launcher.elsewhere, &target.device) {
         needs.push(Need::Offered(kind.name()));
     }
     if let Some(fs) = target.fs {
-        if !guest {
+        if !launcher.elsewhere {
             needs.push(Need::Offered(fs.name()));
         }
         needs.extend(fs.mkfs().map(|mkfs| Need::Program(mkfs.program)));

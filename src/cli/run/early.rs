@@ -48,7 +48,7 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
 /// # Errors
 /// A [`Failure`] with exit code 2 for the first that is missing.
 pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
-    let mut here = prepared.plan.cells.iter().filter(|cell| cell.target.guest.kernel.is_none());
+    let mut here = prepared.plan.cells.iter().filter(|cell| !cell.target.is_elsewhere());
     // A hook may mount something, or make room.
     let hook = prepared.surroundings.before.is_some();
     here.find_map(|cell| scheduler(cell).or_else(|| room(cell).filter(|_| !hook))).map_or(Ok(()), Err)

@@ -15,8 +15,7 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     // (reason, the first cell, how many others)
     let mut found: Vec<(String, &str, u32)> = Vec::new();
     for (number, cell) in prepared.plan.cells.iter().enumerate() {
-        // A guest is another machine.
-        if cell.target.guest.kernel.is_some() {
+        if cell.target.is_elsewhere() {
             continue;
         }
         let request = crate::run::request(&prepared.plan, &prepared.surroundings, number, 0);

@@ -17,8 +17,7 @@ use crate::workload::FioEffects;
 pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     let destroy = &prepared.destroy;
     targets(prepared)?;
-    let in_guests = prepared.plan.cells.iter().filter(|cell| cell.target.guest.kernel.is_some()).count();
-    if in_guests > 0 {
+    if prepared.plan.cells.iter().any(|cell| cell.target.is_elsewhere()) {
         let works = |path: &Path| prepared.plan.cells.iter().any(|cell| path.starts_with(&cell.work));
         if let Some(file) = prepared.plan.files.iter().find(|file| !works(&file.path)) {
             return Err(Failure::request(format!(
@@ -53,8 +52,8 @@ fn targets(prepared: &Prepared) -> Result<(), Failure> {
             continue;
         }
         seen.push(&cell.target);
-        // A guest has devices, filesystems and privileges of its own.
-        if cell.target.guest.kernel.is_some() {
+        // Another machine has devices, filesystems and privileges of its own.
+        if cell.target.is_elsewhere() {
             continue;
         }
         let below = cell.work.parent().unwrap_or(Path::new("."));

@@ -15,7 +15,7 @@ use crate::cli::recipes::KERNEL_HINT;
 use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
-use crate::launch::{GuestError, Guests, Local, newest_kernel};
+use crate::launch::{Launcher, Unready, everywhere, newest_kernel};
 use crate::plan::{CellSpec, MetricNames, Plan, PlanError, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
@@ -66,26 +66,24 @@ impl Prepared {
         }
     }
 
-    /// What runs the trials: here, and in the guests they ask for.
+    /// What runs the trials, here or wherever their targets are.
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2: emulator, kernel, module or program of a guest is missing.
-    pub(super) fn launcher(&self) -> Result<Guests, Failure> {
-        let local =
-            Local::new().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
-        let mut guests = Guests::new(local);
-        let failed = |error: GuestError| {
-            let hint = error.hint();
-            let failure = Failure::request(error);
+    pub(super) fn launcher(&self) -> Result<Box<dyn Launcher>, Failure> {
+        let mut launcher =
+            everywhere().map_err(|error| Failure::tool(format!("cannot find my own program: {error}")))?;
+        let failed = |Unready { reason, hint }| {
+            let failure = Failure::request(reason);
             if hint.is_empty() { failure } else { failure.hint(hint) }
         };
         for cell in 0..self.plan.cells.len() {
             let asked = crate::run::request(&self.plan, &self.surroundings, cell, 0);
-            guests.expect(&asked).map_err(failed)?;
+            launcher.expect(&asked).map_err(failed)?;
         }
         let place = self.work.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
-        guests.check(place).map_err(failed)?;
-        Ok(guests)
+        launcher.check(place).map_err(failed)?;
+        Ok(launcher)
     }
 
     /// From the command line.
@@ -342,8 +340,8 @@ fn planned(
         settle_ms: experiment.settle_s.map(|seconds| (seconds * 1e3).round() as u64),
         elsewhere: elsewhere(cell),
         setup: setup(cell, given.destroy),
-        // A guest has devices of its own.
-        claimed: if cell.target.guest.kernel.is_some() { Vec::new() } else { given.claimed.to_vec() },
+        // Another machine has devices of its own.
+        claimed: if cell.target.is_elsewhere() { Vec::new() } else { given.claimed.to_vec() },
     };
     let targets: Vec<TargetSpec> = plan.cells.iter().map(target).collect();
     let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.work.clone()).collect();
@@ -358,14 +356,12 @@ fn planned(
 
 /// What is made and set for a cell, if anything is.
 fn setup(cell: &CellSpec, destroy: &[PathBuf]) -> Option<Setup> {
-    (cell.target.makes() || !cell.target.knobs.is_empty() || cell.target.guest.kernel.is_some()).then(|| {
-        Setup {
-            work: cell.work.clone(),
-            stack: cell.stack.clone(),
-            settings: cell.target.clone(),
-            named: destroy.to_vec(),
-            epoch: String::new(),
-        }
+    (cell.target.makes() || !cell.target.knobs.is_empty() || cell.target.is_elsewhere()).then(|| Setup {
+        work: cell.work.clone(),
+        stack: cell.stack.clone(),
+        settings: cell.target.clone(),
+        named: destroy.to_vec(),
+        epoch: String::new(),
     })
 }
 

@@ -226,7 +226,7 @@ fn trials(
             super::plan_text::guests(&ahead)
         )?;
     }
-    if !rehearsed(&mut launcher, prepared, args.quiet, cancelled)? {
+    if !rehearsed(launcher.as_mut(), prepared, args.quiet, cancelled)? {
         return Ok(Ending::Interrupted);
     }
     let plan = &prepared.plan;
@@ -251,7 +251,7 @@ fn trials(
         order: &|round| plan.order(round),
         lead_in: &|round| plan.lead_in(round),
         request: &|cell, round| crate::run::request(plan, surroundings, cell, round),
-        launcher: &mut launcher,
+        launcher: launcher.as_mut(),
         sinks: vec![&mut store_sink, &mut progress],
         decided: &mut |run| {
             verdict::primary_is_known(run).is_err() || (!all && crate::analyse::decided(run, &options))

@@ -1,7 +1,7 @@
 //! Trials in guests: each kernel booted in a virtual machine, once for each round and arm, and the same agent in it.
 //!
 //! Enters: the requests of all cells, then one trial's after the other. Leaves: replies whose facts are the guest's, with what the
-//! guest was run by. Trials without a kernel are run here. It must not know plans, factors or stores.
+//! guest was run by. It must not know plans, factors or stores.
 
 mod accelerator;
 mod cache;
@@ -30,7 +30,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{Answer, LaunchError, Launcher, Local, Reply, Request, with_hint};
+use super::{Answer, LaunchError, Launcher, Reply, Request, Unready, with_hint};
+use crate::catalog::LauncherKind;
 use crate::record::HostFacts;
 use crate::target::{Disturbance, GuestSettings, Interference};
 
@@ -65,9 +66,8 @@ struct Kind {
     booted_again: bool,
 }
 
-/// Runs each trial where its settings say: in a guest, or here.
-pub struct Guests {
-    local: Local,
+/// Runs trials whose settings name a kernel.
+pub(super) struct Guests {
     kinds: Vec<Kind>,
     booted: u32,
     /// All guests of a run are run by the same, or arms would differ by it.
@@ -80,17 +80,13 @@ pub struct Guests {
 
 impl Guests {
     /// No guest is known yet.
-    #[must_use]
-    pub fn new(local: Local) -> Guests {
+    pub(super) fn new() -> Guests {
         let accelerator = Accelerator::likely();
-        Guests { local, kinds: Vec::new(), booted: 0, accelerator, settled: false, decompressed: None }
+        Guests { kinds: Vec::new(), booted: 0, accelerator, settled: false, decompressed: None }
     }
 
-    /// Learns what a cell needs of its guest; a cell without a kernel needs nothing.
-    ///
-    /// # Errors
-    /// A program it needs is not on this machine; a file it names cannot be copied.
-    pub fn expect(&mut self, request: &Request) -> Result<(), GuestError> {
+    /// Learns what a cell needs of its guest.
+    fn learn(&mut self, request: &Request) -> Result<(), GuestError> {
         let Some((settings, pmem)) = guest_of(request) else { return Ok(()) };
         let fits =
             |kind: &Kind| kind.holds(settings, pmem) || (kind.settings == *settings && kind.pmem.is_none());
@@ -115,23 +111,15 @@ impl Guests {
         kind.needs.add(request)
     }
 
-    /// Whether all the guests can be had: emulator, kernels, modules, room for them and, in `place`, for their disks.
-    ///
-    /// # Errors
-    /// The first thing that is missing. Only the cache was touched.
-    pub fn check(&mut self, place: &Path) -> Result<(), GuestError> {
+    /// Whether all the guests can be had: emulator, kernels, modules, room for them and, in `place`, for their disks. Only the
+    /// cache is touched.
+    fn can_be_had(&mut self, place: &Path) -> Result<(), GuestError> {
         for kind in &mut self.kinds {
             machine::emulator()?;
             let kernel = kind.kernel()?.clone();
             ModuleSet::of(&kernel, &kind.needs.drivers)?;
         }
         room::check(self.kinds.iter().map(|kind| (&kind.settings, &kind.needs)), room::Free::now(place))
-    }
-
-    /// What booting them will cost; `None`: there are none.
-    #[must_use]
-    pub fn forecast(&self) -> Option<Forecast> {
-        (!self.kinds.is_empty()).then(|| offer::forecast(self.kinds.len() as u32))
     }
 
     /// A guest of this kind: the running one, or one booted now.
@@ -207,7 +195,7 @@ impl Guests {
 /// The settings of the guest a request asks for, and the persistent memory it wants there.
 fn guest_of(request: &Request) -> Option<(&GuestSettings, Option<u64>)> {
     let settings = &request.target.setup.as_ref()?.settings;
-    settings.guest.kernel.is_some().then(|| (&settings.guest, wanted_pmem(settings)))
+    (settings.launcher() == LauncherKind::Guests).then(|| (&settings.guest, wanted_pmem(settings)))
 }
 
 impl Kind {
@@ -289,9 +277,30 @@ impl Kind {
     }
 }
 
+impl From<GuestError> for Unready {
+    fn from(error: GuestError) -> Unready {
+        Unready { reason: error.to_string(), hint: error.hint() }
+    }
+}
+
 impl Launcher for Guests {
+    fn expect(&mut self, request: &Request) -> Result<(), Unready> {
+        Ok(self.learn(request)?)
+    }
+
+    fn check(&mut self, place: &Path) -> Result<(), Unready> {
+        Ok(self.can_be_had(place)?)
+    }
+
+    /// Each kind of guest is booted once a round.
+    fn forecast(&self) -> Option<Forecast> {
+        (!self.kinds.is_empty()).then(|| offer::forecast(self.kinds.len() as u32))
+    }
+
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
-        let Some((settings, pmem)) = guest_of(request) else { return self.local.launch(request, cancelled) };
+        let Some((settings, pmem)) = guest_of(request) else {
+            return Ok(Reply::failed("a guest is asked for without a kernel", String::new()));
+        };
         let Some(at) = self.kinds.iter().position(|kind| kind.holds(settings, pmem)) else {
             return Ok(Reply::failed("a guest is asked for that was not expected", String::new()));
         };
@@ -366,7 +375,7 @@ mod tests {
                 after: None,
             }
         };
-        let mut guests = Guests::new(Local::new().unwrap());
+        let mut guests = Guests::new();
         let devices = ["ram:64m", "pmem:128m", "pmem:1g", "nvme:64m", "pmem:100m", "pmem:1g"];
         devices.iter().for_each(|device| guests.expect(&asked(device)).unwrap());
         let of = |device: &str| {

@@ -1,0 +1,64 @@
+//! All launchers as one: each trial runs where the settings of its target say.
+//!
+//! Enters: the requests of all cells, then one trial's after the other. Leaves: their replies. It must not know how any of the
+//! launchers works.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use super::{Forecast, Guests, LaunchError, Launcher, Local, Reply, Request, Unready};
+use crate::catalog::LauncherKind;
+
+/// The launchers, in the order of [`LauncherKind::ALL`].
+struct Everywhere {
+    launchers: Vec<(LauncherKind, Box<dyn Launcher>)>,
+}
+
+/// Runs each trial where its target is.
+///
+/// # Errors
+/// The system's words when the program that is running now cannot be found.
+pub fn everywhere() -> std::io::Result<Box<dyn Launcher>> {
+    let launchers = LauncherKind::ALL.into_iter().map(|kind| of(kind).map(|launcher| (kind, launcher)));
+    Ok(Box::new(Everywhere { launchers: launchers.collect::<std::io::Result<_>>()? }))
+}
+
+/// The launcher of that kind. There is no wildcard, so that the compiler asks for each in the table of kinds.
+fn of(kind: LauncherKind) -> std::io::Result<Box<dyn Launcher>> {
+    match kind {
+        LauncherKind::Local => Ok(Box::new(Local::new()?)),
+        LauncherKind::Guests => Ok(Box::new(Guests::new())),
+    }
+}
+
+impl Everywhere {
+    fn wanted(&mut self, request: &Request) -> Option<&mut Box<dyn Launcher>> {
+        let its = request.target.launcher();
+        self.launchers.iter_mut().find(|(kind, _)| *kind == its).map(|(_, launcher)| launcher)
+    }
+}
+
+impl Launcher for Everywhere {
+    fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
+        match self.wanted(request) {
+            Some(launcher) => launcher.launch(request, cancelled),
+            None => Ok(Reply::failed("no launcher knows where this trial is to run", String::new())),
+        }
+    }
+
+    fn expect(&mut self, request: &Request) -> Result<(), Unready> {
+        self.wanted(request).map_or(Ok(()), |launcher| launcher.expect(request))
+    }
+
+    fn check(&mut self, place: &Path) -> Result<(), Unready> {
+        self.launchers.iter_mut().try_for_each(|(_, launcher)| launcher.check(place))
+    }
+
+    fn forecast(&self) -> Option<Forecast> {
+        self.launchers.iter().find_map(|(_, launcher)| launcher.forecast())
+    }
+
+    fn round_ends(&mut self) {
+        self.launchers.iter_mut().for_each(|(_, launcher)| launcher.round_ends());
+    }
+}
