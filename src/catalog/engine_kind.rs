@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::program::Program;
 use super::setting::Setting;
+use super::table::table;
 use super::tool_output::{ToolOutputError, ToolTrial};
 use super::{dbench, fs_mark, xfs_io};
 
@@ -121,69 +122,49 @@ pub(super) const fn tool(program: Program, settings: Settings, output: Output) -
     }
 }
 
-/// Makes the enum, the list of all and the descriptor of each from one line an engine.
-macro_rules! engines {
-    ($($(#[$doc:meta])+ $kind:ident = $descriptor:expr,)+) => {
-        /// Which engine runs the trials.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum EngineKind {
-            $($(#[$doc])+ $kind,)+
-        }
-
-        impl EngineKind {
-            /// All of them.
-            pub const ALL: &[EngineKind] = &[$(EngineKind::$kind),+];
-
-            /// What there is to say about it.
-            #[must_use]
-            pub const fn descriptor(self) -> &'static EngineDescriptor {
-                match self {
-                    $(EngineKind::$kind => { const DESCRIPTOR: EngineDescriptor = $descriptor; &DESCRIPTOR })+
-                }
-            }
-        }
-    };
-}
-
-engines! {
-    /// assay's own.
-    Native = OWN,
-    /// assay's own without I/O.
-    Null = EngineDescriptor { name: "null", reaches: Reaches::Nothing, ..OWN },
-    /// The bare system calls of a job: the limit of what an engine can reach.
-    Bare = EngineDescriptor { name: "bare", ..OWN },
-    /// fio as a child process.
-    Fio = EngineDescriptor {
-        name: "fio",
-        in_process: false,
-        program: Some(Program { name: "fio", package: "fio" }),
-        limited_by: LimitedBy::Engine,
-        ..OWN
-    },
-    /// Any command.
-    Command = EngineDescriptor {
-        name: "command",
-        runs: Runs::Command,
-        in_process: false,
-        reaches: Reaches::Anything,
-        limited_by: LimitedBy::EngineOfAnyProgram,
-        ..OWN
-    },
-    /// dbench as a child process.
-    Dbench = dbench::DBENCH,
-    /// fs_mark as a child process.
-    FsMark = fs_mark::FS_MARK,
-    /// xfs_io as a child process.
-    XfsIo = xfs_io::XFS_IO,
-    /// Made-up values.
-    Simulated = EngineDescriptor {
-        name: "simulated",
-        runs: Runs::Anything,
-        reaches: Reaches::Nothing,
-        limited_by: LimitedBy::Engine,
-        ..OWN
-    },
+table! {
+    /// Which engine runs the trials.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    EngineKind of EngineDescriptor {
+        /// assay's own.
+        Native = OWN,
+        /// assay's own without I/O.
+        Null = EngineDescriptor { name: "null", reaches: Reaches::Nothing, ..OWN },
+        /// The bare system calls of a job: the limit of what an engine can reach.
+        Bare = EngineDescriptor { name: "bare", ..OWN },
+        /// fio as a child process.
+        Fio = EngineDescriptor {
+            name: "fio",
+            in_process: false,
+            program: Some(Program { name: "fio", package: "fio" }),
+            limited_by: LimitedBy::Engine,
+            ..OWN
+        },
+        /// Any command.
+        Command = EngineDescriptor {
+            name: "command",
+            runs: Runs::Command,
+            in_process: false,
+            reaches: Reaches::Anything,
+            limited_by: LimitedBy::EngineOfAnyProgram,
+            ..OWN
+        },
+        /// dbench as a child process.
+        Dbench = dbench::DBENCH,
+        /// fs_mark as a child process.
+        FsMark = fs_mark::FS_MARK,
+        /// xfs_io as a child process.
+        XfsIo = xfs_io::XFS_IO,
+        /// Made-up values.
+        Simulated = EngineDescriptor {
+            name: "simulated",
+            runs: Runs::Anything,
+            reaches: Reaches::Nothing,
+            limited_by: LimitedBy::Engine,
+            ..OWN
+        },
+    }
 }
 
 impl EngineKind {

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::program::Program;
+use super::table::table;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -60,72 +61,52 @@ const fn mkfs(name: &'static str, package: &'static str, identity_at: u64) -> Mk
     Mkfs { program: Program { name, package }, identity_at, smallest: None }
 }
 
-/// Makes the enum, the list of all and the descriptor of each from one row a filesystem.
-macro_rules! filesystems {
-    ($($(#[$doc:meta])+ $kind:ident = $descriptor:expr,)+) => {
-        /// A filesystem that assay makes.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum Filesystem {
-            $($(#[$doc])+ $kind,)+
-        }
-
-        impl Filesystem {
-            /// All of them.
-            pub const ALL: &[Filesystem] = &[$(Filesystem::$kind),+];
-
-            /// What there is to say about it.
-            #[must_use]
-            pub const fn descriptor(self) -> &'static FilesystemDescriptor {
-                match self {
-                    $(Filesystem::$kind => { const DESCRIPTOR: FilesystemDescriptor = $descriptor; &DESCRIPTOR })+
-                }
-            }
-        }
-    };
-}
-
-filesystems! {
-    /// XFS.
-    Xfs = FilesystemDescriptor {
-        name: "xfs",
-        title: "XFS",
-        mkfs: Some(Mkfs { smallest: Some(SMALLEST_XFS), ..mkfs("mkfs.xfs", "xfsprogs", 32) }),
-        guest_modules: &["crc32c_generic", "crc32c_intel"],
-        has_extent_size_hint: true,
-        ..ON_A_DEVICE
-    },
-    /// ext4.
-    Ext4 = FilesystemDescriptor {
-        name: "ext4",
-        title: "ext4",
-        mkfs: Some(mkfs("mkfs.ext4", "e2fsprogs", 0x468)),
-        guest_modules: &["crc32c_generic", "crc32c_intel"],
-        ..ON_A_DEVICE
-    },
-    /// btrfs.
-    Btrfs = FilesystemDescriptor {
-        name: "btrfs",
-        title: "btrfs",
-        mkfs: Some(mkfs("mkfs.btrfs", "btrfs-progs", 0x1_0020)),
-        guest_modules: &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"],
-        ..ON_A_DEVICE
-    },
-    /// f2fs.
-    F2fs = FilesystemDescriptor {
-        name: "f2fs",
-        title: "f2fs",
-        mkfs: Some(mkfs("mkfs.f2fs", "f2fs-tools", 0x46c)),
-        guest_modules: &["crc32_generic", "crc32_pclmul"],
-        ..ON_A_DEVICE
-    },
-    /// Memory; it has no device.
-    Tmpfs = FilesystemDescriptor {
-        name: "tmpfs",
-        title: "tmpfs",
-        sized_by: &["size", "nr_blocks"],
-        ..ON_A_DEVICE
-    },
+table! {
+    /// A filesystem that assay makes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    Filesystem of FilesystemDescriptor {
+        /// XFS.
+        Xfs = FilesystemDescriptor {
+            name: "xfs",
+            title: "XFS",
+            mkfs: Some(Mkfs { smallest: Some(SMALLEST_XFS), ..mkfs("mkfs.xfs", "xfsprogs", 32) }),
+            guest_modules: &["crc32c_generic", "crc32c_intel"],
+            has_extent_size_hint: true,
+            ..ON_A_DEVICE
+        },
+        /// ext4.
+        Ext4 = FilesystemDescriptor {
+            name: "ext4",
+            title: "ext4",
+            mkfs: Some(mkfs("mkfs.ext4", "e2fsprogs", 0x468)),
+            guest_modules: &["crc32c_generic", "crc32c_intel"],
+            ..ON_A_DEVICE
+        },
+        /// btrfs.
+        Btrfs = FilesystemDescriptor {
+            name: "btrfs",
+            title: "btrfs",
+            mkfs: Some(mkfs("mkfs.btrfs", "btrfs-progs", 0x1_0020)),
+            guest_modules: &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"],
+            ..ON_A_DEVICE
+        },
+        /// f2fs.
+        F2fs = FilesystemDescriptor {
+            name: "f2fs",
+            title: "f2fs",
+            mkfs: Some(mkfs("mkfs.f2fs", "f2fs-tools", 0x46c)),
+            guest_modules: &["crc32_generic", "crc32_pclmul"],
+            ..ON_A_DEVICE
+        },
+        /// Memory; it has no device.
+        Tmpfs = FilesystemDescriptor {
+            name: "tmpfs",
+            title: "tmpfs",
+            sized_by: &["size", "nr_blocks"],
+            ..ON_A_DEVICE
+        },
+    }
 }
 
 impl Filesystem {

@@ -12,6 +12,7 @@ mod fs_mark;
 mod launcher_kind;
 mod program;
 mod setting;
+mod table;
 mod tool_output;
 mod xfs_io;
 mod xfs_io_script;

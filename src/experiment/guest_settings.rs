@@ -95,17 +95,24 @@ impl GuestSettings {
         Ok(())
     }
 
+    /// Whether one of [`GUEST_KEYS`] is set.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        match key {
+            "kernel" => self.kernel.is_some(),
+            "cpus" => self.cpus.is_some(),
+            "memory" => self.memory.is_some(),
+            "kernel_args" => !self.arguments.is_empty(),
+            "modules" => !self.modules.is_empty(),
+            _ => false,
+        }
+    }
+
     /// What is set although no guest is started.
     #[must_use]
     pub fn contradictions(&self) -> Vec<String> {
-        let set = [
-            ("cpus", self.cpus.is_some()),
-            ("memory", self.memory.is_some()),
-            ("kernel_args", !self.arguments.is_empty()),
-            ("modules", !self.modules.is_empty()),
-        ];
-        let idle = set.into_iter().filter(|(_, set)| *set && self.kernel.is_none());
-        idle.map(|(key, _)| format!("{key} is a guest's, and no kernel is given to boot one")).collect()
+        let idle = GUEST_KEYS.into_iter().filter(|key| self.has(key) && !self.has("kernel"));
+        idle.map(|key| format!("{key} is a guest's, and no kernel is given to boot one")).collect()
     }
 
     /// In words, a line each; empty without a guest.
@@ -150,5 +157,14 @@ mod tests {
         assert_eq!(guest.described()[1..], ["memory = 512 MiB", "kernel_args = mitigations=off nosmt"]);
         guest.set("kernel", "host", directory.path()).unwrap();
         assert_eq!(guest.contradictions().len(), 2, "memory and arguments of no guest");
+        assert_eq!(GUEST_KEYS.map(|key| guest.has(key)), [false, false, true, true, false]);
+    }
+
+    #[test]
+    fn what_asks_for_a_launcher_is_a_setting() {
+        for kind in crate::catalog::LauncherKind::ALL {
+            let key = kind.descriptor().asked_by;
+            assert!(key.is_none_or(|key| GUEST_KEYS.contains(&key)), "{key:?}");
+        }
     }
 }

@@ -159,7 +159,7 @@ impl TargetSettings {
     /// Where trials on it run.
     #[must_use]
     pub fn launcher(&self) -> LauncherKind {
-        if self.guest.kernel.is_some() { LauncherKind::Guests } else { LauncherKind::Local }
+        LauncherKind::of(&|key| self.guest.has(key))
     }
 
     /// Whether that is another machine, on which nothing of this one is.

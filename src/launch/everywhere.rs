@@ -19,7 +19,7 @@ struct Everywhere {
 /// # Errors
 /// The system's words when the program that is running now cannot be found.
 pub fn everywhere() -> std::io::Result<Box<dyn Launcher>> {
-    let launchers = LauncherKind::ALL.into_iter().map(|kind| of(kind).map(|launcher| (kind, launcher)));
+    let launchers = LauncherKind::ALL.iter().map(|kind| of(*kind).map(|launcher| (*kind, launcher)));
     Ok(Box::new(Everywhere { launchers: launchers.collect::<std::io::Result<_>>()? }))
 }
 
@@ -60,5 +60,50 @@ impl Launcher for Everywhere {
 
     fn round_ends(&mut self) {
         self.launchers.iter_mut().for_each(|(_, launcher)| launcher.round_ends());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::{Answer, EngineKind, PROTOCOL, Setup, TargetSpec, Task};
+
+    /// Says where it was launched, and nothing else.
+    struct Named(LauncherKind);
+
+    impl Launcher for Named {
+        fn launch(&mut self, _: &Request, _: &AtomicBool) -> Result<Reply, LaunchError> {
+            Ok(Reply::failed(format!("{:?}", self.0), String::new()))
+        }
+    }
+
+    #[test]
+    fn a_trial_runs_where_its_target_says() {
+        let named = |kind: &LauncherKind| (*kind, Box::new(Named(*kind)) as Box<dyn Launcher>);
+        let mut all = Everywhere { launchers: LauncherKind::ALL.iter().map(named).collect() };
+        let mut place = |setup: Option<Setup>| {
+            let request = Request {
+                protocol: PROTOCOL,
+                engine: EngineKind::Null,
+                task: Task::default(),
+                target: TargetSpec { setup, ..TargetSpec::default() },
+                rehearsal: false,
+                observe: Vec::new(),
+                before: None,
+                after: None,
+            };
+            match all.launch(&request, &AtomicBool::new(false)).map(|reply| reply.answer) {
+                Ok(Answer::Failed { reason, .. }) => reason,
+                other => format!("{other:?}"),
+            }
+        };
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("vmlinuz"), "x").unwrap();
+        let mut booted = Setup::default();
+        booted.settings.set("kernel", "vmlinuz", directory.path()).unwrap();
+        assert_eq!(
+            [None, Some(Setup::default()), Some(booted)].map(&mut place),
+            ["Local", "Local", "Guests"]
+        );
     }
 }
