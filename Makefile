@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu zstd
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench published stress torture fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench published stress torture rooms fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -82,6 +82,11 @@ torture:
 	@scripts/packages.sh $(TESTED)
 	$(CARGO) build --quiet
 	ASSAY_TORTURE=$${ASSAY_TORTURE:-200} $(CARGO) test --test it torture:: -- --nocapture
+
+## A dummy engine, filesystem and launcher (tests/rooms), built into a copy of this tree and used; compiles all again
+rooms:
+	@scripts/packages.sh compiler
+	CARGO="$(CARGO)" scripts/rooms.sh
 
 ## Fuzz the job parser, the TOML reader and every importer, 60 s each
 fuzz:

@@ -59,6 +59,7 @@ mod recipes;
 mod refused_early;
 mod report_program;
 mod resume;
+mod rooms;
 mod sandbox;
 mod spoiled;
 mod stolen_time;
