@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rooms: a dummy engine, filesystem and launcher, each a patch of at most two files (tests/rooms), are built into a copy of this tree
-# and used. Prints what each was seen to do; exit 1 when one of them is not there.
+# Rooms: a dummy engine, filesystem, launcher and observer, each a patch of at most two files (tests/rooms), are built into a copy of
+# this tree and used. Prints what each was seen to do; exit 1 when one of them is not there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -45,4 +45,6 @@ shows 'filesystem: too small a device is refused' 'DummyFS needs 32 MiB at least
 shows 'filesystem: what this machine lacks is named' 'dummyfs' run job.fio --aa -t fs=dummyfs -t device=loop:64m
 : > vmlinuz
 shows 'launcher: runs the trials that ask for it' 'moved' run job.fio --aa -t kernel=vmlinuz
+shows 'observer: reports beside the engine' 'dummy.seen' \
+    run --engine dummy --vary bytes=1k,2k --observe dummy --primary dummy.seen
 exit "$failed"

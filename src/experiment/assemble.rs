@@ -274,7 +274,7 @@ impl Check<'_> {
             }
         }
         let wanted = |name: &&str| written.observe.iter().any(|asked| asked.value == *name);
-        OBSERVERS.into_iter().filter(wanted).map(str::to_owned).collect()
+        OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect()
     }
 
     /// Values with a `${NAME}` in them are looked at in the plan.

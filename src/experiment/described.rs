@@ -11,7 +11,7 @@ use super::tool_settings::ToolSettings;
 use crate::catalog::EngineKind;
 
 /// What can be watched besides what always is; the names are those of `observe`.
-pub const OBSERVERS: [&str; 1] = ["extents"];
+pub const OBSERVERS: &[&str] = &["extents"];
 
 /// The metrics that stand for an observer in reports.
 pub(super) fn headlines(observer: &str) -> &'static [&'static str] {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Observer;
 use crate::host::{BlockDevice, DeviceCounters, device_under};
-use crate::record::{Sample, Unit};
+use crate::record::{Outcome, Sample, Unit};
 
 /// The file with the counters of the device that holds `path` or that `path` is; `None`: there is no such device, or its
 /// counters stand still.
@@ -22,7 +22,6 @@ pub fn device_stat(path: &Path) -> Option<PathBuf> {
 pub struct DeviceObserver {
     device: Result<BlockDevice, String>,
     before: Option<DeviceCounters>,
-    lost: bool,
     /// Whether it counted anything but flushes when the trial began.
     counting: bool,
 }
@@ -31,7 +30,7 @@ impl DeviceObserver {
     /// The observer of the device that holds `path` or that `path` is.
     #[must_use]
     pub fn under(path: &Path) -> DeviceObserver {
-        DeviceObserver { device: device_under(path), before: None, lost: false, counting: true }
+        DeviceObserver { device: device_under(path), before: None, counting: true }
     }
 }
 
@@ -44,34 +43,21 @@ impl Observer for DeviceObserver {
     /// `dev.{read,write}_{ios,merges,bytes,time}`, `dev.discards`, `dev.discard_bytes`, `dev.flushes`, `dev.flush_time`,
     /// `dev.busy`, `dev.queue_time` (times in s), and `dev.in_flight` as it is at the end. With `queue/iostats` at 0 only those
     /// of flushes, which the kernel counts in any case: the others would be zeros that nobody measured.
-    fn stop(&mut self) -> Vec<Sample> {
-        let Ok(device) = &self.device else { return Vec::new() };
-        match (self.before, device.counters()) {
-            (Some(before), Some(after)) => {
-                let mut samples = differences(&before, &after);
-                samples.retain(|sample| self.counting || sample.metric.name.starts_with("dev.flush"));
-                samples
-            }
-            _ => {
-                self.lost = true;
-                Vec::new()
-            }
-        }
-    }
-
-    fn notes(&self) -> Vec<String> {
-        match &self.device {
-            Err(reason) => vec![format!("no device counters: {reason}")],
-            Ok(device) if self.lost => {
-                vec![format!("no device counters: {} has none, or went away", device.name)]
-            }
-            Ok(device) if !self.counting => vec![format!(
+    fn stop(&mut self) -> Result<Outcome, String> {
+        let device = self.device.as_ref().map_err(|reason| format!("no device counters: {reason}"))?;
+        let (Some(before), Some(after)) = (self.before, device.counters()) else {
+            return Err(format!("no device counters: {} has none, or went away", device.name));
+        };
+        let mut seen = Outcome { samples: differences(&before, &after), ..Outcome::default() };
+        if !self.counting {
+            seen.samples.retain(|sample| sample.metric.name.starts_with("dev.flush"));
+            seen.notes.push(format!(
                 "queue/iostats is 0: {} counts flushes and nothing else, so there is no other dev.* here, and whether it was \
                  at rest before the trial is not known",
                 device.name
-            )],
-            Ok(_) => Vec::new(),
+            ));
         }
+        Ok(seen)
     }
 }
 
@@ -114,7 +100,7 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         std::fs::write(sys.path().join("stat"), stat).unwrap();
         let device = Ok(BlockDevice { name: "fake".to_owned(), sys: sys.path().to_owned() });
-        (sys, DeviceObserver { device, before: None, lost: false, counting: true })
+        (sys, DeviceObserver { device, before: None, counting: true })
     }
 
     #[test]
@@ -122,7 +108,7 @@ mod tests {
         let (sys, mut observer) = fake("10 1 16 5 20 2 32 7 3 1000 12 4 0 64 9 6 8");
         observer.start();
         std::fs::write(sys.path().join("stat"), "11 1 24 9 25 2 72 8 2 1500 20 5 0 72 9 9 2008").unwrap();
-        let samples = observer.stop();
+        let Outcome { samples, notes, .. } = observer.stop().unwrap();
         let value = |name: &str| samples.iter().find(|s| s.metric.name == name).unwrap().value;
         for (name, expected) in [
             ("dev.read_ios", 1.0),
@@ -137,7 +123,7 @@ mod tests {
         ] {
             assert_eq!(value(name), expected, "{name}");
         }
-        assert_eq!(observer.notes(), Vec::<String>::new());
+        assert_eq!(notes, Vec::<String>::new());
     }
 
     #[test]
@@ -147,16 +133,17 @@ mod tests {
         std::fs::write(sys.path().join("queue/iostats"), "0\n").unwrap();
         observer.start();
         std::fs::write(sys.path().join("stat"), "10 1 16 5 20 2 32 7 3 1000 12 4 0 64 9 9 2008").unwrap();
-        let names: Vec<String> = observer.stop().into_iter().map(|sample| sample.metric.name).collect();
+        let seen = observer.stop().unwrap();
+        let names: Vec<String> = seen.samples.into_iter().map(|sample| sample.metric.name).collect();
         assert_eq!(names, ["dev.flushes", "dev.flush_time"]);
-        assert!(observer.notes()[0].starts_with("queue/iostats is 0: fake counts flushes and nothing else"));
+        assert!(seen.notes[0].starts_with("queue/iostats is 0: fake counts flushes and nothing else"));
     }
 
     #[test]
     fn an_old_kernels_device_has_no_flushes() {
         let (_sys, mut observer) = fake("10 1 16 5 20 2 32 7 3 1000 12");
         observer.start();
-        let samples = observer.stop();
+        let samples = observer.stop().unwrap().samples;
         assert_eq!(samples.len(), 13);
         assert!(samples.iter().all(|s| s.metric.name != "dev.flushes"));
     }
@@ -165,12 +152,11 @@ mod tests {
     fn why_there_are_no_counters_is_said() {
         let mut none = DeviceObserver::under(Path::new("/proc"));
         none.start();
-        assert_eq!(none.stop(), Vec::new());
-        assert!(none.notes()[0].contains("/proc is on proc"), "{:?}", none.notes());
+        let reason = none.stop().unwrap_err();
+        assert!(reason.contains("/proc is on proc"), "{reason}");
         let (sys, mut gone) = fake("1 2 3 4 5 6 7 8 9 10 11");
         gone.start();
         drop(sys);
-        assert_eq!(gone.stop(), Vec::new());
-        assert!(gone.notes()[0].contains("went away"));
+        assert!(gone.stop().unwrap_err().contains("went away"));
     }
 }

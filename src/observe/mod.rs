@@ -1,7 +1,7 @@
 //! What is watched while a trial runs: one file an observer.
 //!
-//! Enters: the path that will be written. Leaves: samples named as in design, e.g. `dev.flushes`. An observer reads
-//! counters before and after; it must not touch the device, nor know the engine. Those that are asked for by name come behind
+//! Enters: the path that will be written. Leaves: samples, e.g. `dev.flushes`, histograms and series, or the reason why there are
+//! none. An observer reads counters before and after; it must not touch the device, nor know the engine. Those that are asked for by name come behind
 //! the standard ones and may look at files when the trial has ended.
 
 mod device_counters;
@@ -24,12 +24,10 @@ pub trait Observer {
     fn start(&mut self);
 
     /// Takes them again; the samples are the differences. Called once, after [`Observer::start`].
-    fn stop(&mut self) -> Vec<Sample>;
-
-    /// What a reader must know, e.g. why there are no samples.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
+    ///
+    /// # Errors
+    /// Why it saw nothing, as a note for the reader; the trial counts all the same.
+    fn stop(&mut self) -> Result<Outcome, String>;
 }
 
 /// The observers of every trial on `path`: resource use of the process and its children, and the device's counters.
@@ -60,15 +58,28 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
 /// name stays: it knows better which process did the work.
 pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
     for observer in observers {
-        for sample in observer.stop() {
-            let same = |known: &Sample| {
-                known.metric.job == sample.metric.job && known.metric.name == sample.metric.name
-            };
-            if !outcome.samples.iter().any(same) {
-                outcome.samples.push(sample);
-            }
+        match observer.stop() {
+            Ok(seen) => add(seen, outcome),
+            Err(reason) => outcome.notes.push(reason),
         }
-        outcome.notes.extend(observer.notes());
+    }
+}
+
+fn add(seen: Outcome, outcome: &mut Outcome) {
+    let name = |sample: &Sample| (sample.metric.job.clone(), sample.metric.name.clone());
+    add_missing(seen.samples, &mut outcome.samples, name);
+    add_missing(seen.histograms, &mut outcome.histograms, |histogram| {
+        (histogram.job.clone(), histogram.direction, histogram.kind)
+    });
+    add_missing(seen.series, &mut outcome.series, |series| (series.job.clone(), series.name.clone()));
+    outcome.notes.extend(seen.notes);
+}
+
+fn add_missing<T, N: PartialEq>(seen: Vec<T>, known: &mut Vec<T>, name: impl Fn(&T) -> N) {
+    for value in seen {
+        if !known.iter().any(|known| name(known) == name(&value)) {
+            known.push(value);
+        }
     }
 }
 
@@ -77,7 +88,41 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::record::Unit;
+    use crate::record::{Direction, LatencyHistogram, LatencyKind, Series, Unit};
+
+    struct Fixed(Result<Outcome, String>);
+
+    impl Observer for Fixed {
+        fn start(&mut self) {}
+
+        fn stop(&mut self) -> Result<Outcome, String> {
+            self.0.clone()
+        }
+    }
+
+    #[test]
+    fn all_that_was_seen_is_added_and_a_reason_is_a_note() {
+        let seen = |hdr: u8, value: f64| {
+            let (job, name) = (String::new(), "fill".to_owned());
+            let (direction, kind) = (Direction::Read, LatencyKind::Lat);
+            Outcome {
+                histograms: vec![LatencyHistogram { job: job.clone(), direction, kind, hdr: vec![hdr] }],
+                series: vec![Series { job, name, interval_s: 1.0, values: vec![value] }],
+                ..Outcome::default()
+            }
+        };
+        let fixed: [Result<Outcome, String>; 3] =
+            [Err("no counters: gone".to_owned()), Ok(seen(2, 2.0)), Ok(Outcome::default())];
+        let mut observers: Vec<Box<dyn Observer>> =
+            fixed.into_iter().map(|seen| Box::new(Fixed(seen)) as Box<dyn Observer>).collect();
+        let mut outcome = Outcome::default();
+        stop_all(&mut observers, &mut outcome);
+        let expected = Outcome { notes: vec!["no counters: gone".to_owned()], ..seen(2, 2.0) };
+        assert_eq!(outcome, expected);
+        let mut engines = seen(1, 1.0);
+        stop_all(&mut observers[1..], &mut engines);
+        assert_eq!(engines, seen(1, 1.0), "the engine's stay");
+    }
 
     #[test]
     fn a_synced_write_is_seen_and_the_engines_values_stay() {

@@ -1,7 +1,7 @@
 //! Resource use of this process and of its ended children: processor time, context switches, page faults (getrusage(2)).
 
 use super::Observer;
-use crate::record::{Sample, Unit};
+use crate::record::{Outcome, Sample, Unit};
 
 /// Watches resource use from its start to its stop.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,18 +48,19 @@ impl Observer for RusageObserver {
     }
 
     /// `usr_cpu`, `sys_cpu` (s), `ctx.voluntary`, `ctx.involuntary`, and fio's `majf`, `minf`.
-    fn stop(&mut self) -> Vec<Sample> {
+    fn stop(&mut self) -> Result<Outcome, String> {
         let (before, now) = (self.before, Usage::now());
         let seconds = |name: &str, us: i64| Sample::new("", name, Unit::Seconds, us as f64 / 1e6);
         let count = |name: &str, count: i64| Sample::new("", name, Unit::Count, count as f64);
-        vec![
+        let samples = vec![
             seconds("usr_cpu", now.usr_us - before.usr_us),
             seconds("sys_cpu", now.sys_us - before.sys_us),
             count("ctx.voluntary", now.voluntary - before.voluntary),
             count("ctx.involuntary", now.involuntary - before.involuntary),
             count("majf", now.major_faults - before.major_faults),
             count("minf", now.minor_faults - before.minor_faults),
-        ]
+        ];
+        Ok(Outcome { samples, ..Outcome::default() })
     }
 }
 
@@ -73,7 +74,7 @@ mod tests {
         observer.start();
         let script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 0.01";
         assert!(std::process::Command::new("sh").args(["-c", script]).status().unwrap().success());
-        let samples = observer.stop();
+        let samples = observer.stop().unwrap().samples;
         let value = |name: &str| samples.iter().find(|s| s.metric.name == name).unwrap().value;
         assert!(value("usr_cpu") + value("sys_cpu") > 0.02, "{samples:?}");
         assert!(value("ctx.voluntary") >= 1.0 && value("minf") >= 1.0, "{samples:?}");

@@ -1,4 +1,4 @@
-//! What a new engine, filesystem or launcher costs: the patches of tests/rooms each add a dummy one, in at most two
+//! What a new engine, filesystem, launcher or observer costs: the patches of tests/rooms each add a dummy one, in at most two
 //! files, and fit this tree. `make rooms` builds and uses them.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ fn replaced(patch: &str) -> BTreeMap<&str, Vec<String>> {
 #[test]
 fn a_new_room_takes_two_files_at_most() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for room in ["engine", "filesystem", "launcher"] {
+    for room in ["engine", "filesystem", "launcher", "observer"] {
         let patch = format!("tests/rooms/{room}.patch");
         let text = std::fs::read_to_string(root.join(&patch)).unwrap();
         let files = replaced(&text);

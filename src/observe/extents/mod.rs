@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Observer;
-use crate::record::{Better, Metric, Sample, Unit};
+use crate::record::{Better, Metric, Outcome, Sample, Unit};
 use arrangement::{Arrangement, FileMap};
 
 /// Looks at the extents of every file of a trial.
@@ -20,14 +20,13 @@ use arrangement::{Arrangement, FileMap};
 pub struct ExtentsObserver {
     directory: PathBuf,
     elsewhere: Vec<PathBuf>,
-    notes: Vec<String>,
 }
 
 impl ExtentsObserver {
     /// The observer of all files below `directory`, and of those in `elsewhere`.
     #[must_use]
     pub fn of(directory: &Path, elsewhere: Vec<PathBuf>) -> ExtentsObserver {
-        ExtentsObserver { directory: directory.to_owned(), elsewhere, notes: Vec::new() }
+        ExtentsObserver { directory: directory.to_owned(), elsewhere }
     }
 
     /// Every file once, however many names lead to it.
@@ -92,31 +91,20 @@ impl Observer for ExtentsObserver {
 
     /// `extents.files`, `.count`, `.per_file` (mean), `.max` (of one file), `.mean_bytes`, `.owner_changes` and
     /// `.owner_changes_per_mib`; nothing where a file's extents cannot be told.
-    fn stop(&mut self) -> Vec<Sample> {
-        let (maps, unplaced) = match self.maps() {
-            Ok(found) => found,
-            Err(why) => {
-                // One number over some of the files would look like that of all.
-                self.notes.push(format!("no extents: {why}"));
-                return Vec::new();
+    fn stop(&mut self) -> Result<Outcome, String> {
+        // One number over some of the files would look like that of all.
+        let (maps, unplaced) = self.maps().map_err(|why| format!("no extents: {why}"))?;
+        let not_counted = (unplaced > 0).then(|| {
+            format!("{unplaced} extents have no place of their own on the device (data in the inode) and are not counted")
+        });
+        let (samples, nothing) = match Arrangement::of(&maps) {
+            Some(arrangement) => (samples(&arrangement), None),
+            None => {
+                (Vec::new(), Some(format!("no extents: no file with data in {}", self.directory.display())))
             }
         };
-        if unplaced > 0 {
-            self.notes.push(format!(
-                "{unplaced} extents have no place of their own on the device (data in the inode) and are not counted"
-            ));
-        }
-        match Arrangement::of(&maps) {
-            Some(arrangement) => samples(&arrangement),
-            None => {
-                self.notes.push(format!("no extents: no file with data in {}", self.directory.display()));
-                Vec::new()
-            }
-        }
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
+        let notes = not_counted.into_iter().chain(nothing).collect();
+        Ok(Outcome { samples, notes, ..Outcome::default() })
     }
 }
 
@@ -154,9 +142,8 @@ mod tests {
         std::fs::write(directory.path().join("f"), "x").unwrap();
         let mut observer = ExtentsObserver::of(directory.path(), Vec::new());
         observer.start();
-        assert_eq!(observer.stop(), Vec::new());
-        let notes = observer.notes().join("\n");
-        assert!(notes.starts_with("no extents: ") && notes.contains("FIEMAP"), "{notes}");
+        let reason = observer.stop().unwrap_err();
+        assert!(reason.starts_with("no extents: ") && reason.contains("FIEMAP"), "{reason}");
     }
 
     #[test]
@@ -165,12 +152,9 @@ mod tests {
         std::fs::write(directory.path().join(".assay-work"), "not the trial's").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", directory.path().join("link")).unwrap();
         let mut observer = ExtentsObserver::of(directory.path(), vec!["/no/such/file".into()]);
-        assert_eq!(observer.stop(), Vec::new());
-        assert!(
-            observer.notes()[0].starts_with("no extents: no file with data in "),
-            "{:?}",
-            observer.notes()
-        );
+        let seen = observer.stop().unwrap();
+        assert_eq!(seen.samples, Vec::new());
+        assert!(seen.notes[0].starts_with("no extents: no file with data in "), "{:?}", seen.notes);
     }
 
     #[test]
@@ -190,23 +174,25 @@ mod tests {
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&outside, &link).unwrap();
         let mut observer = ExtentsObserver::of(&inside, vec![link, outside]);
-        let samples = observer.stop();
+        let seen = observer.stop();
         // One that is there and cannot be opened: a number over the others would not be that of all.
         let endless = directory.path().join("endless");
         std::os::unix::fs::symlink(&endless, &endless).unwrap();
         let mut blind = ExtentsObserver::of(&inside, vec![endless]);
-        assert_eq!(blind.stop(), Vec::new());
+        let reason = blind.stop().unwrap_err();
+        let samples = match seen {
+            Ok(seen) => seen.samples,
+            Err(reason) => {
+                assert!(reason.contains("FIEMAP"), "{reason}");
+                eprintln!("SKIPPED: the filesystem of the build has no FIEMAP");
+                return;
+            }
+        };
         let value =
             |name: &str| samples.iter().find(|s| s.metric.name == format!("extents.{name}")).unwrap().value;
-        if samples.is_empty() {
-            assert!(observer.notes().join("\n").contains("FIEMAP"), "{:?}", observer.notes());
-            eprintln!("SKIPPED: the filesystem of the build has no FIEMAP");
-            return;
-        }
         // Written back by the look itself, so that none of it is still without a place.
         assert_eq!((value("files"), value("count") * value("mean_bytes")), (2.0, 16384.0));
         assert!(value("owner_changes") >= 1.0);
-        let notes = blind.notes().join("\n");
-        assert!(notes.starts_with("no extents: ") && notes.contains("endless: "), "{notes}");
+        assert!(reason.starts_with("no extents: ") && reason.contains("endless: "), "{reason}");
     }
 }
