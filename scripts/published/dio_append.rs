@@ -49,43 +49,39 @@ fn ours(runs: &[&Run]) -> Found<String> {
     let run = runs[0];
     let mut rows = Vec::new();
     for write in levels(run, "write") {
-        for block in levels(run, "block") {
-            for fs in levels(run, "fs") {
-                for allocation in levels(run, "allocation") {
-                    let at =
-                        [("write", write.as_str()), ("block", block), ("fs", fs), ("allocation", allocation)];
-                    let rate = median(&of(run, &at, "write.bw")) / 1024.0;
-                    if !rate.is_finite() {
-                        continue;
-                    }
-                    let layout = ["extents.per_file", "extents.owner_changes_per_mib"];
-                    let mut row = [write, block, fs, allocation].map(String::clone).to_vec();
-                    row.push(shown(rate));
-                    row.extend(layout.map(|metric| shown(median(&of(run, &at, metric)))));
-                    rows.push(row);
+        for fs in levels(run, "fs") {
+            for allocation in levels(run, "allocation") {
+                let at = [("write", write.as_str()), ("fs", fs), ("allocation", allocation)];
+                let rate = median(&of(run, &at, "write.bw")) / 1024.0;
+                if !rate.is_finite() {
+                    continue;
                 }
+                let layout = ["extents.per_file", "extents.owner_changes_per_mib"];
+                let mut row = [write, fs, allocation].map(String::clone).to_vec();
+                row.push(shown(rate));
+                row.extend(layout.map(|metric| shown(median(&of(run, &at, metric)))));
+                rows.push(row);
             }
         }
     }
-    let heads = ["write", "block", "fs", "allocation", "KB/s", "extents a file", "owner changes a MiB"];
-    Ok(table(&heads, 4, &rows))
+    let heads = ["write", "fs", "allocation", "KB/s", "extents a file", "owner changes a MiB"];
+    Ok(table(&heads, 3, &rows))
 }
 
 fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
     let (run, all) = (runs[0], records(TABLE));
-    let block = levels(run, "block").first().ok_or("no block size")?;
+    let write = levels(run, "write").first().ok_or("no row")?;
     let published =
         |variant| mean(&all, &[("write", "append"), ("io_size", "4K"), ("variant", variant)], "kb_s");
     let mut found = Vec::new();
     for fs in levels(run, "fs") {
-        let at = |allocation: &'static str| {
-            [("write", "append"), ("block", block.as_str()), ("fs", fs), ("allocation", allocation)]
-        };
+        let at =
+            |allocation: &'static str| [("write", write.as_str()), ("fs", fs), ("allocation", allocation)];
         let figures = |metric: &str| -> Found<_> {
             ratio(&of(run, &at("fallocate"), metric), &of(run, &at("plain"), metric))
         };
         found.push(Shape {
-            says: format!("{fs}: appends of {block} gain where each file's blocks are kept together, KB/s of fallocate / plain"),
+            says: format!("{fs}: {write} gains where each file's blocks are kept together, KB/s of fallocate / plain"),
             claim: Claim::Above(1.0),
             published: published("serialize all") / published("serialize none"),
             here: figures("write.bw")?,

@@ -20,13 +20,15 @@ pub(super) fn mark_chosen_primaries(
         return;
     }
     let own = Layout::new(run, &Options { primary: None, ..options.clone() }, table);
-    let own_of = |row: &RowKey| {
-        let metric = own.rows.iter().find(|known| known.key == *row)?.primary?;
-        Some(table.metrics()[metric as usize].name.clone())
+    let own_of = |row: &RowKey| -> Vec<String> {
+        let row = own.rows.iter().find(|known| known.key == *row);
+        let metrics = row.map_or(&[][..], |row| &row.primaries);
+        metrics.iter().map(|metric| table.metrics()[*metric as usize].name.clone()).collect()
     };
     for comparison in comparisons.iter_mut().filter(|c| c.role == Role::Primary) {
-        let instead_of = own_of(&comparison.row);
-        if instead_of.as_ref() != Some(&comparison.metric.name) {
+        let own = own_of(&comparison.row);
+        if !own.contains(&comparison.metric.name) {
+            let instead_of = (!own.is_empty()).then(|| own.join(","));
             comparison.caveats.push(Caveat::ChosenAfterwards { instead_of });
         }
     }

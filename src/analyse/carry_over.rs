@@ -109,7 +109,7 @@ fn from_lead_ins(setting: &Setting, arm: usize) -> Option<Line> {
 
 /// ln(first measured trial/lead-in) of the row's primary metric.
 fn change(setting: &Setting, row: &Row, lead_in: &LeadIn) -> Option<f64> {
-    let metric = row.primary?;
+    let metric = row.primary()?;
     row.cells.iter().flatten().find(|cell| **cell == lead_in.cell)?;
     let (_, led) = lead_in.values.iter().find(|(index, _)| *index == metric)?;
     let column = setting.table.column(lead_in.cell, metric);
@@ -122,7 +122,7 @@ fn change(setting: &Setting, row: &Row, lead_in: &LeadIn) -> Option<f64> {
 /// What the differences of all rows show where no trial leads into a round.
 fn from_differences(setting: &Setting, arm: usize) -> Option<Line> {
     let lines = setting.layout.rows.iter().filter_map(|row| {
-        let case = Case::deciding(row, row.primary?, (0, arm));
+        let case = Case::deciding(row, row.primary()?, (0, arm));
         let (baseline, candidate) = setting.columns(&case);
         let pairs = pairs(&baseline, &candidate);
         over_z(setting, &pairs, &super::paired::log_ratios(&pairs)?, arm, 0.05)

@@ -81,12 +81,14 @@ fn collect<'r>(run: &'r Run, indices: &BTreeSet<u32>) -> BTreeMap<&'r str, BTree
     facts
 }
 
-/// Whether a factor varies what the fact tells: its name is one of the fact's dotted parts (`kernel` explains
+/// Whether a factor varies what the fact tells: its name, or a key that its levels set, is one of the fact's dotted parts (`kernel` explains
 /// `kernel.release`, `scheduler` explains `queue.scheduler`), or its last part is (`sysfs:/sys/…/scheduler`).
 fn declared(run: &Run, fact: &str) -> bool {
-    run.design.factors.iter().any(|factor| {
-        let last = factor.name.rsplit(['.', ':', '/']).next().unwrap_or(&factor.name);
-        fact.split('.').any(|part| part == last || part == factor.name) || follows(last, fact)
+    let names =
+        run.design.factors.iter().flat_map(|factor| std::iter::once(&factor.name).chain(&factor.sets));
+    names.into_iter().any(|name| {
+        let last = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
+        fact.split('.').any(|part| part == last || part == name) || follows(last, fact)
     })
 }
 
@@ -141,6 +143,15 @@ mod tests {
         for values in [["2", "3"], ["128", "256"], ["6.12", "6.121"], ["none", "3000"]] {
             assert!(!flicker(values.into_iter()), "{values:?}");
         }
+    }
+
+    #[test]
+    fn what_the_levels_set_is_declared_whatever_the_factor_is_called() {
+        let mut run = run_of(&Made::default(), 4);
+        run.design.factors[0].name = "cache".to_owned();
+        assert!(!declared(&run, "sysfs.queue/write_cache"));
+        run.design.factors[0].sets = vec!["sysfs:queue/write_cache".to_owned()];
+        assert!(declared(&run, "sysfs.queue/write_cache") && !declared(&run, "sysfs.queue/nr_requests"));
     }
 
     #[test]

@@ -14,8 +14,15 @@ pub(super) struct Row {
     pub cells: Vec<Option<u32>>,
     /// Indices of the row's metrics, in definition order.
     pub metrics: Vec<u32>,
-    /// The one that decides.
-    pub primary: Option<u32>,
+    /// Those that decide, in the order in which they were asked for.
+    pub primaries: Vec<u32>,
+}
+
+impl Row {
+    /// The metric that speaks for the row where one must: the first that decides.
+    pub(super) fn primary(&self) -> Option<u32> {
+        self.primaries.first().copied()
+    }
 }
 
 /// Arms and rows.
@@ -46,13 +53,13 @@ impl Layout {
                     .collect();
                 if !metrics.is_empty() {
                     let key = RowKey { levels: key.clone(), job: job.clone() };
-                    rows.push(Row { key, cells: cells.clone(), metrics, primary: None });
+                    rows.push(Row { key, cells: cells.clone(), metrics, primaries: Vec::new() });
                 }
             }
             if rows.len() == start && !run.cells.is_empty() {
                 // Nothing was measured here; the row is kept so that a report can say so.
                 let key = RowKey { levels: key, job: String::new() };
-                rows.push(Row { key, cells, metrics: Vec::new(), primary: None });
+                rows.push(Row { key, cells, metrics: Vec::new(), primaries: Vec::new() });
             }
             choose_primaries(run, options, table, &mut rows[start..]);
         }
@@ -115,23 +122,17 @@ fn has_values(table: &Table, cells: &[Option<u32>], metric: u32) -> bool {
     cells.iter().flatten().any(|cell| !table.column(*cell, metric).is_empty())
 }
 
-/// Sets each row's primary metric: the one wished or designed, in rows of the other direction its counterpart
-/// (`read.bw` for `write.bw`); where no row has it, the bandwidth; where no row has that, the first metric with a value
+/// Sets each row's primary metrics: those wished or designed, in rows of the other direction their counterparts
+/// (`read.bw` for `write.bw`); where no row has one, the bandwidth; where no row has that, the first metric with a value
 /// that is not 0.
-/// Among rows of the same levels, those of named jobs decide; the row of the whole trial only when no job can.
+/// Among rows of the same levels, those of named jobs decide; the row of the whole trial only when no job can, or by a
+/// metric that was asked for and that no job has.
 fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row]) {
-    let named = |row: &Row, name: &str| {
-        row.metrics.iter().copied().find(|m| table.metrics()[*m as usize].name == name)
-    };
     let asked = options.primary.as_deref().or(run.design.primary.as_deref());
     let is_metric = |name: &str| table.metrics().iter().any(|metric| metric.name == name);
     let wishes = asked.map(|text| deciding_metrics(text, is_metric)).unwrap_or_default();
-    let for_all = wishes.iter().find(|(section, _)| section.is_none());
-    let wished = |row: &Row| {
-        let own = wishes.iter().find(|(section, _)| *section == Some(row.key.job.as_str()));
-        let (_, name) = own.or(for_all)?;
-        named(row, name).or_else(|| named(row, &counterpart(name)?))
-    };
+    let for_all = wishes.iter().any(|(section, _)| section.is_none());
+    let wished = wished_in(table, &wishes, rows);
     let any_job = rows.iter().any(|row| !row.key.job.is_empty());
     // A read column is 0 in the row of a job that only writes: the first metric that measured something decides.
     let measured = |row: &Row| {
@@ -140,20 +141,52 @@ fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row
         all.clone().find(|m| row.cells.iter().flatten().any(|cell| moved(cell, *m))).or(all.clone().next())
     };
     let first = |row: &Row| measured(row).filter(|_| !(row.key.job.is_empty() && any_job));
-    let mut choices: Vec<Option<u32>> = rows.iter().map(wished).collect();
-    let nothing_fits = choices.iter().all(Option::is_none);
+    let nothing_fits = wished.iter().all(Vec::is_empty);
     // What is wished for one section leaves the others as they are.
-    for (row, choice) in rows.iter().zip(&mut choices).filter(|_| nothing_fits || for_all.is_none()) {
-        *choice = choice.or_else(|| bandwidth(table, row));
+    let mut usual: Vec<Option<u32>> = match nothing_fits || !for_all {
+        true => rows.iter().map(|row| bandwidth(table, row)).collect(),
+        false => vec![None; rows.len()],
+    };
+    if nothing_fits && usual.iter().all(Option::is_none) {
+        usual = rows.iter().map(first).collect();
     }
-    if choices.iter().all(Option::is_none) {
-        choices = rows.iter().map(first).collect();
-    }
+    let chosen: Vec<(bool, Vec<u32>)> = wished
+        .into_iter()
+        .zip(usual)
+        .map(|(wished, usual)| {
+            (!wished.is_empty(), if wished.is_empty() { Vec::from_iter(usual) } else { wished })
+        })
+        .collect();
     let jobs_decide =
-        rows.iter().zip(&choices).any(|(row, choice)| choice.is_some() && !row.key.job.is_empty());
-    for (row, choice) in rows.iter_mut().zip(choices) {
-        row.primary = choice.filter(|_| !(row.key.job.is_empty() && jobs_decide));
+        rows.iter().zip(&chosen).any(|(row, (_, metrics))| !metrics.is_empty() && !row.key.job.is_empty());
+    for (row, (asked_for, metrics)) in rows.iter_mut().zip(chosen) {
+        let speaks = !row.key.job.is_empty() || !jobs_decide || asked_for;
+        row.primaries = if speaks { metrics } else { Vec::new() };
     }
+}
+
+/// The metrics of each row that were asked for: of its own section, else those of every section. What a named job has, the row of
+/// the whole trial leaves to it.
+fn wished_in(table: &Table, wishes: &[(Option<&str>, &str)], rows: &[Row]) -> Vec<Vec<u32>> {
+    let named = |row: &Row, name: &str| {
+        row.metrics.iter().copied().find(|m| table.metrics()[*m as usize].name == name)
+    };
+    let has = |row: &Row, name: &str| named(row, name).or_else(|| named(row, &counterpart(name)?));
+    let a_job_has = |name: &str| rows.iter().any(|row| !row.key.job.is_empty() && has(row, name).is_some());
+    let wished = |row: &Row| {
+        let is_own = |section: &Option<&str>| *section == Some(row.key.job.as_str());
+        let own = wishes.iter().any(|(section, _)| is_own(section));
+        let mut metrics = Vec::new();
+        for (section, name) in wishes {
+            let meant = if own { is_own(section) } else { section.is_none() };
+            if !meant || row.key.job.is_empty() && a_job_has(name) {
+                continue;
+            }
+            metrics.extend(has(row, name).filter(|metric| !metrics.contains(metric)));
+        }
+        metrics
+    };
+    rows.iter().map(wished).collect()
 }
 
 /// The same metric of the other direction.
@@ -200,7 +233,7 @@ mod tests {
     fn primaries(run: &Run, options: &Options) -> Vec<(String, Option<String>)> {
         let table = Table::new(run);
         let layout = Layout::new(run, options, &table);
-        let name = |row: &Row| row.primary.map(|m| run.metrics[m as usize].name.clone());
+        let name = |row: &Row| row.primary().map(|m| run.metrics[m as usize].name.clone());
         layout.rows.iter().map(|row| (row.key.job.clone(), name(row))).collect()
     }
 
@@ -249,11 +282,28 @@ mod tests {
     }
 
     #[test]
+    fn several_metrics_may_decide_a_row_and_those_of_the_whole_trial_beside_jobs() {
+        let of = |job: &str, names: &[&str]| names.iter().map(|name| metric(job, name)).collect::<Vec<_>>();
+        let run = with_metrics([of("", &["bw", "dev.flushes"]), of("w", &["write.bw", "usr_cpu"])].concat());
+        let decide = |primary: &str| {
+            let options = Options { primary: Some(primary.to_owned()), ..Options::default() };
+            let layout = Layout::new(&run, &options, &Table::new(&run));
+            let name = |metric: &u32| run.metrics[*metric as usize].name.clone();
+            let rows = layout.rows.iter();
+            let rows: Vec<String> =
+                rows.map(|row| row.primaries.iter().map(name).collect::<Vec<_>>().join("+")).collect();
+            (rows.join(" | "), layout.family(false))
+        };
+        assert_eq!(decide("write.bw,dev.flushes"), ("dev.flushes | write.bw".to_owned(), 2));
+        assert_eq!(decide("usr_cpu,write.bw,usr_cpu"), (" | usr_cpu+write.bw".to_owned(), 2));
+        assert_eq!(decide("w:usr_cpu"), (" | usr_cpu".to_owned(), 1));
+        assert_eq!(decide("dev.flushes"), ("dev.flushes | ".to_owned(), 1));
+    }
+
+    #[test]
     fn rows_are_the_other_factors_and_the_baseline_comes_first() {
         let mut run = run_of(&Made::default(), 4);
-        run.design
-            .factors
-            .push(Factor { name: "bs".to_owned(), levels: vec!["4k".to_owned(), "1m".to_owned()] });
+        run.design.factors.push(Factor::new("bs", vec!["4k".to_owned(), "1m".to_owned()]));
         run.cells = [[0, 0], [1, 0], [0, 1], [1, 1]].map(|levels| Cell { levels: levels.to_vec() }).to_vec();
         run.trials.iter_mut().for_each(|trial| trial.cell += 2 * (trial.round % 2));
         let table = Table::new(&run);

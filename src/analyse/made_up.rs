@@ -62,7 +62,7 @@ pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
         job_text: None,
         experiment: serde_json::Value::Null,
         design: Design {
-            factors: vec![Factor { name: "direct".to_owned(), levels }],
+            factors: vec![Factor::new("direct", levels)],
             compare: 0,
             paired: made.paired,
             primary: made.paired.then(|| "write.bw".to_owned()),

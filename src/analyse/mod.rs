@@ -137,10 +137,10 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     }
 }
 
-/// The comparisons of one row: those with the baseline by candidate, the primary metric first; of other pairs that metric alone.
+/// The comparisons of one row: those with the baseline by candidate, the primary metrics first; of other pairs those metrics alone.
 fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table: &Table) -> Vec<Case<'a>> {
     let others = row.metrics.iter().copied().filter(|metric| {
-        Some(*metric) != row.primary
+        !row.primaries.contains(metric)
             && options.wants(&table.metrics()[*metric as usize].name)
             && (options.all_metrics
                 || run.design.shows(&table.metrics()[*metric as usize].name)
@@ -149,7 +149,7 @@ fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table:
     let others: Vec<u32> = others.collect();
     let mut cases = Vec::new();
     for (base, arm) in layout.pairs(row, options.all_pairs) {
-        cases.extend(row.primary.map(|metric| Case::deciding(row, metric, (base, arm))));
+        cases.extend(row.primaries.iter().map(|metric| Case::deciding(row, *metric, (base, arm))));
         if base == 0 {
             cases.extend(others.iter().map(|metric| Case {
                 row,
@@ -241,7 +241,7 @@ fn whole_run_caveats(setting: &Setting) -> Vec<Caveat> {
 fn order_caveat(setting: &Setting) -> Option<Caveat> {
     let mut known = Vec::new();
     for row in &setting.layout.rows {
-        let Some(metric) = row.primary else { continue };
+        let Some(metric) = row.primary() else { continue };
         for arm in setting.layout.candidates(row) {
             let (baseline, candidate) = setting.columns(&Case::deciding(row, metric, (0, arm)));
             if !baseline.is_empty() && !candidate.is_empty() {

@@ -76,8 +76,8 @@ fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
         rule: options.failures(aa_run),
         clusters: None,
     };
-    let row = layout.rows.iter().find(|row| row.primary.is_some())?;
-    let case = Case::deciding(row, row.primary?, (0, 1));
+    let row = layout.rows.iter().find(|row| row.primary().is_some())?;
+    let case = Case::deciding(row, row.primary()?, (0, 1));
     if layout.arms.len() < 2 {
         return None;
     }

@@ -18,10 +18,10 @@ impl Layout {
         pairs
     }
 
-    /// Comparisons that decide: rows with a primary metric × their pairs. They share α.
+    /// Comparisons that decide: the primary metrics of each row × its pairs. They share α.
     pub(super) fn family(&self, all_pairs: bool) -> usize {
-        let deciding = self.rows.iter().filter(|row| row.primary.is_some());
-        deciding.map(|row| self.pairs(row, all_pairs).len()).sum()
+        let deciding = self.rows.iter().filter(|row| !row.primaries.is_empty());
+        deciding.map(|row| row.primaries.len() * self.pairs(row, all_pairs).len()).sum()
     }
 }
 
@@ -37,7 +37,7 @@ mod tests {
             key: key.clone(),
             cells: cells.to_vec(),
             metrics: vec![0],
-            primary: Some(0),
+            primaries: vec![0],
         };
         let arms = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
         let rows = vec![row([Some(0), Some(1), Some(2), Some(3)]), row([Some(4), Some(5), None, Some(6)])];

@@ -82,8 +82,8 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     let mut decided = 0;
     for row in &layout.rows {
         for arm in layout.candidates(row) {
-            let case = row.primary.map(|metric| Case::deciding(row, metric, (0, arm)));
-            decided += u32::from(case.as_ref().is_some_and(is_decided));
+            let cases = row.primaries.iter().map(|metric| Case::deciding(row, *metric, (0, arm)));
+            decided += cases.filter(is_decided).count() as u32;
         }
     }
     Progress { rounds, limit: stop.max_rounds, decided, of }

@@ -13,7 +13,7 @@ use super::comparison::{Comparison, Role, RowKey, Verdict};
 /// Fewer arms have no ranking: the verdict is one.
 const FEWEST_ARMS: usize = 3;
 
-/// The arms of one row in the order that is proven.
+/// The arms of one row in the order that is proven, by one metric that decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
     /// The row.
@@ -43,7 +43,8 @@ pub struct Place {
 pub(super) fn rankings(comparisons: &[Comparison], arms: &[String], all_pairs: bool) -> Vec<Ranking> {
     let mut rows: Vec<Vec<&Comparison>> = Vec::new();
     for comparison in comparisons.iter().filter(|c| c.role == Role::Primary) {
-        match rows.iter_mut().find(|known| known[0].row == comparison.row) {
+        let same = |known: &Comparison| known.row == comparison.row && known.metric == comparison.metric;
+        match rows.iter_mut().find(|known| same(known[0])) {
             Some(row) => row.push(comparison),
             None => rows.push(vec![comparison]),
         }

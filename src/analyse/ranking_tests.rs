@@ -13,7 +13,7 @@ fn run(effects: &[f64], rounds: u32, stop: StopRule, seed: u64) -> Run {
     let mut run = run_of(&Made { stop, ..Made::default() }, rounds);
     let arms = effects.len() as u32;
     let levels = (0..arms).map(|arm| char::from(b'a' + arm as u8).to_string()).collect();
-    run.design.factors = vec![Factor { name: "scheduler".to_owned(), levels }];
+    run.design.factors = vec![Factor::new("scheduler", levels)];
     run.cells = (0..arms).map(|level| Cell { levels: vec![level] }).collect();
     run.metrics.truncate(1);
     let pattern = run.trials[0].clone();

@@ -102,7 +102,7 @@ impl Names<'_> {
         let (direction, _) = amount(self.name(self.case.metric))?;
         let alike = |metric: &u32| amount(self.name(*metric)).is_some_and(|(other, _)| other == direction);
         let before = self.case.row.metrics.iter().copied().take_while(|metric| *metric != self.case.metric);
-        let mut earlier = self.case.row.primary.into_iter().chain(before).filter(alike);
+        let mut earlier = self.case.row.primaries.iter().copied().chain(before).filter(alike);
         let other = earlier.find(|metric| self.are_proportional(*metric, self.case.metric))?;
         Some(Unlisted::SameAs { metric: self.name(other).to_owned() })
     }

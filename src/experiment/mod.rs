@@ -26,6 +26,7 @@ pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
 pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};
 pub use recipe_table::RecipeTable;
+pub use stop_rule::MAX_ROUNDS;
 pub use target_names::{TARGET_KEYS, nearest_target_key, target_key};
 pub use target_settings::{DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TargetSettings};
 pub use tool_settings::ToolSettings;

@@ -8,7 +8,7 @@ use super::written::{Placed, Written};
 use crate::units::{parse_duration_s, parse_ratio};
 
 /// The sequential boundary is computed up to here.
-const MAX_ROUNDS: u64 = 120;
+pub const MAX_ROUNDS: u64 = 120;
 /// No trial and no run takes longer: a year.
 const LONGEST_S: f64 = 365.0 * 86_400.0;
 /// Nobody waits longer than this before each trial.

@@ -77,10 +77,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
 }
 
 fn empty(names: &[&str], origin: &str) -> Run {
-    let factors = names
-        .iter()
-        .map(|name| Factor { name: csv_cell::read(name).into_owned(), levels: Vec::new() })
-        .collect();
+    let factors = names.iter().map(|name| Factor::new(csv_cell::read(name), Vec::new())).collect();
     Run {
         version: RECORD_VERSION,
         id: None,

@@ -150,14 +150,13 @@ fn arms(batch: &Batch, frame: &Frame) -> Result<Vec<String>, ImportError> {
 
 /// The arm first, then the rows' factors, levels in the order met.
 fn factors(batch: &Batch, arms: Vec<String>) -> Vec<Factor> {
-    let mut factors =
-        vec![Factor { name: batch.factor.clone().unwrap_or_else(|| "arm".to_owned()), levels: arms }];
+    let mut factors = vec![Factor::new(batch.factor.clone().unwrap_or_else(|| "arm".to_owned()), arms)];
     let mut seen: Vec<HashSet<&str>> = vec![HashSet::new()];
     for observation in &batch.observations {
         for (name, level) in &observation.rows {
             let at = factors.iter().skip(1).position(|factor| factor.name == *name).map_or_else(
                 || {
-                    factors.push(Factor { name: name.clone(), levels: Vec::new() });
+                    factors.push(Factor::new(name.clone(), Vec::new()));
                     seen.push(HashSet::new());
                     factors.len() - 1
                 },

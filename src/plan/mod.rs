@@ -34,6 +34,8 @@ pub struct PlannedFactor {
     pub name: String,
     /// Labels, the baseline first.
     pub levels: Vec<String>,
+    /// The keys that its levels set, where they are others than its name.
+    pub sets: Vec<String>,
 }
 
 /// All that will be run.
@@ -82,11 +84,13 @@ impl Plan {
         let cells = cell::resolve(experiment, base, own)?;
         let outlook = outlook::Outlook::of(experiment, &cells);
         let factors = if experiment.aa {
-            vec![PlannedFactor { name: "a/a".to_owned(), levels: vec!["A".to_owned(), "A'".to_owned()] }]
+            let levels = vec!["A".to_owned(), "A'".to_owned()];
+            vec![PlannedFactor { name: "a/a".to_owned(), levels, sets: Vec::new() }]
         } else {
             let labels = |factor: &crate::experiment::Factor| PlannedFactor {
                 name: factor.name.clone(),
                 levels: factor.levels.iter().map(|level| level.label.clone()).collect(),
+                sets: set_besides_its_name(factor),
             };
             experiment.factors.iter().map(labels).collect()
         };
@@ -155,6 +159,19 @@ impl Plan {
     pub fn trials_at_most(&self) -> u64 {
         u64::from(self.rounds_at_most()) * self.cells.len() as u64
     }
+}
+
+/// The keys that a factor's levels set; none where they only set what it is called.
+fn set_besides_its_name(factor: &crate::experiment::Factor) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for assignment in factor.levels.iter().flat_map(|level| &level.set) {
+        let is_its_name =
+            factor.name == assignment.key || factor.name.ends_with(&format!(".{}", assignment.key));
+        if !is_its_name && !keys.contains(&assignment.key) {
+            keys.push(assignment.key.clone());
+        }
+    }
+    keys
 }
 
 /// Whether a trial leads into each round: not where it was declined, where nothing will be judged, and where the cells have

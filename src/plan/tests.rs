@@ -184,7 +184,10 @@ fn a_command_takes_variables_and_leaves_the_shells_own() {
 fn a_a_runs_the_baseline_twice() {
     let line = CommandLine { aa: true, ..vary(&["direct=1,0"]) };
     let plan = Plan::new(&experiment(JOB, &line), 1, Path::new("/"), "own").unwrap();
-    assert_eq!(plan.factors, [PlannedFactor { name: "a/a".into(), levels: vec!["A".into(), "A'".into()] }]);
+    assert_eq!(
+        plan.factors,
+        [PlannedFactor { name: "a/a".into(), levels: vec!["A".into(), "A'".into()], sets: Vec::new() }]
+    );
     assert_eq!(plan.cells[0].job_text, plan.cells[1].job_text);
     assert!(text(&plan, 1).contains("direct=1"));
     assert_eq!((plan.cells[1].levels.as_slice(), plan.cells[1].label.as_str()), (&[1][..], "A'"));

@@ -9,6 +9,17 @@ pub struct Factor {
     pub name: String,
     /// Labels of its levels; the first is the baseline when the factor is compared.
     pub levels: Vec<String>,
+    /// The keys that its levels set, where they are others than its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<String>,
+}
+
+impl Factor {
+    /// A factor whose name is what it sets.
+    #[must_use]
+    pub fn new(name: impl Into<String>, levels: Vec<String>) -> Factor {
+        Factor { name: name.into(), levels, sets: Vec::new() }
+    }
 }
 
 /// One combination of levels.

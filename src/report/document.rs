@@ -10,6 +10,7 @@ use super::failures::{Failure, failures};
 use super::footnotes::{Footnotes, caveat_text, told_from};
 use super::format::{Detail, Options};
 use super::left_out;
+use super::manner::is_speed;
 use super::noise_words::noise;
 use super::ranking::{self, RankingList};
 use super::table::{self, Table};
@@ -362,8 +363,18 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
     for comparison in primary {
         counts[counted_as(&comparison.verdict)] += 1;
     }
-    let parts: Vec<String> =
-        counts.iter().zip(COUNTED).filter(|(n, _)| **n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    // Of what is counted there is fewer or more: together with others it is better or worse.
+    let speeds = primary.iter().all(|c| is_speed(&c.metric));
+    let word = |word: &str| match speeds {
+        true => word.to_owned(),
+        false => word.replace("faster", "better").replace("slower", "worse"),
+    };
+    let parts: Vec<String> = counts
+        .iter()
+        .zip(COUNTED)
+        .filter(|(n, _)| **n > 0)
+        .map(|(n, counted)| format!("{n} {}", word(counted)))
+        .collect();
     Some(format!("{} comparisons: {}", primary.len(), parts.join(", ")))
 }
 

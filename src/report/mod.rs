@@ -18,6 +18,7 @@ mod json;
 mod layout;
 mod left_out;
 mod lkml;
+mod manner;
 mod markdown;
 mod mmtests;
 mod noise_words;

@@ -4,6 +4,7 @@
 
 use super::clusters;
 use super::layout::{one_line, width};
+use super::manner::manner;
 use super::raw_words::raw_change;
 use crate::analyse::{Caveat, Comparison, Interval, Method, Role, RowKey, Verdict};
 use crate::record::{Run, Source};
@@ -200,10 +201,10 @@ pub(super) fn shown_change(comparison: &Comparison) -> f64 {
 /// The judgement in at most 14 characters.
 pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
     match (&comparison.verdict, comparison.role) {
-        (Verdict::Faster { beyond_delta: true }, Role::Primary) => "faster by > δ",
-        (Verdict::Faster { beyond_delta: false }, Role::Primary) => "faster, < δ?",
-        (Verdict::Slower { beyond_delta: true }, Role::Primary) => "slower by > δ",
-        (Verdict::Slower { beyond_delta: false }, Role::Primary) => "slower, < δ?",
+        (Verdict::Faster { beyond_delta: true }, Role::Primary) => manner(&comparison.metric, true).beyond,
+        (Verdict::Faster { beyond_delta: false }, Role::Primary) => manner(&comparison.metric, true).maybe,
+        (Verdict::Slower { beyond_delta: true }, Role::Primary) => manner(&comparison.metric, false).beyond,
+        (Verdict::Slower { beyond_delta: false }, Role::Primary) => manner(&comparison.metric, false).maybe,
         (Verdict::Faster { beyond_delta: true }, Role::Exploratory) => "better by > δ",
         (Verdict::Faster { beyond_delta: false }, Role::Exploratory) => "better, < δ?",
         (Verdict::Slower { beyond_delta: true }, Role::Exploratory) => "worse by > δ",
@@ -373,13 +374,20 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             format!("{prefix}no difference beyond {below} between {cand} and {base}: {change}, {evidence}")
         }
         Verdict::Faster { .. } | Verdict::Slower { .. } | Verdict::NoDifference { .. } => {
-            let how = if comparison.is_better() == Some(true) { "faster" } else { "slower" };
+            let how = manner(&comparison.metric, comparison.is_better() == Some(true));
             let by = match comparison.verdict {
                 Verdict::NoDifference { .. } => format!(", but by less than {below} (real but below δ)"),
                 _ if is_beyond_delta(&comparison.verdict) => format!(" by more than {below}"),
                 _ => format!(", maybe by less than {below}"),
             };
-            format!("{prefix}{cand} is {how} than {base}{by}: {change}, {evidence}")
+            let word = how.word;
+            match how.amount {
+                None => format!("{prefix}{cand} is {word} than {base}{by}: {change}, {evidence}"),
+                Some(verb) => {
+                    let change = change.strip_prefix(metric.as_str()).unwrap_or(&change).trim_start();
+                    format!("{prefix}{cand} {verb} {word} {metric} than {base}{by}: {change}, {evidence}")
+                }
+            }
         }
         Verdict::NotComparable => format!("{prefix}{cand} is not comparable with {base}"),
         // More rounds would show nothing: the two are the same.

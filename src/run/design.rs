@@ -12,6 +12,7 @@ pub fn design(plan: &Plan) -> Design {
     let factor = |factor: &crate::plan::PlannedFactor| Factor {
         name: factor.name.clone(),
         levels: factor.levels.clone(),
+        sets: factor.sets.clone(),
     };
     let stop = plan.stop;
     Design {

@@ -1,4 +1,4 @@
-//! What `--primary` says: one metric for all sections, or one for each section that is named.
+//! What `--primary` says: metrics for all sections, or for each section that is named. Where there are several for one, each decides.
 //!
 //! Enters: `write.bw`, `wal:write.lat_ns.p99` or several of these with commas. Leaves: sections with metrics. Whether they
 //! exist is not known here.

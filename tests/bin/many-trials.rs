@@ -64,9 +64,8 @@ fn outcome(seed: u64) -> Result<Outcome, Box<dyn std::error::Error>> {
 }
 
 fn empty(rounds: u32) -> Run {
-    let factor = |name: &str, levels: u32| Factor {
-        name: name.to_owned(),
-        levels: (0..levels).map(|level| format!("{name}{level}")).collect(),
+    let factor = |name: &str, levels: u32| {
+        Factor::new(name, (0..levels).map(|level| format!("{name}{level}")).collect())
     };
     Run {
         version: RECORD_VERSION,

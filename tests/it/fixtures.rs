@@ -40,9 +40,8 @@ pub(crate) fn metric(job: &str, name: &str, unit: Unit, better: Better) -> Metri
 pub(crate) fn empty_run(name: &str, factors: &[(&str, &[&str])], source: Source) -> Run {
     let factors: Vec<Factor> = factors
         .iter()
-        .map(|(name, levels)| Factor {
-            name: (*name).to_owned(),
-            levels: levels.iter().map(|&level| level.to_owned()).collect(),
+        .map(|(name, levels)| {
+            Factor::new((*name).to_owned(), levels.iter().map(|&level| level.to_owned()).collect())
         })
         .collect();
     let mut cells = vec![Cell { levels: Vec::new() }];

@@ -43,7 +43,7 @@ fn run(rounds: u32) -> Run {
         job_text: Some("[j]\nrw=read\n".to_owned()),
         experiment: serde_json::json!({"name": "stored"}),
         design: Design {
-            factors: vec![Factor { name: "direct".to_owned(), levels: vec!["0".to_owned(), "1".to_owned()] }],
+            factors: vec![Factor::new("direct".to_owned(), vec!["0".to_owned(), "1".to_owned()])],
             compare: 0,
             paired: true,
             primary: Some("write.bw".to_owned()),

@@ -90,8 +90,8 @@ pub struct Args {
     /// Wait up to this long for a quiet machine before the first trial, e.g. 10m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) wait_idle: Option<String>,
-    /// The metric that decides, e.g. write.bw or read.clat_ns.p99; SECTION:METRIC decides for that section of the job only, and
-    /// several are divided by commas
+    /// The metric that decides, e.g. write.bw or read.clat_ns.p99; several with commas decide each; SECTION:METRIC decides for that
+    /// section of the job only
     #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
     /// Shell command before each trial (ASSAY_DIRECTORY and the variables are set)

@@ -10,6 +10,7 @@ mod overwrite;
 mod place;
 mod plan_text;
 mod prepare;
+mod reach;
 mod session;
 mod source;
 mod store_sink;

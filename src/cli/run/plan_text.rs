@@ -116,6 +116,9 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         delta * 100.0,
         alpha * 100.0
     )?;
+    if let Some(shows) = &prepared.shows {
+        hanging("  ", shows).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    }
     if plan.stop.anytime {
         writeln!(
             out,

@@ -9,6 +9,7 @@ use clap::Parser;
 
 use super::Args;
 use super::more::{self, Extended};
+use super::reach::Reach;
 use super::source::Source;
 use crate::cli::database::wrong;
 use crate::cli::recipes::KERNEL_HINT;
@@ -44,6 +45,8 @@ pub(super) struct Prepared {
     pub(super) run: Run,
     /// Facts of the run besides those of the machine: its recipe, and where that is run.
     pub(super) facts: Vec<(&'static str, String)>,
+    /// What its rounds will probably show, in words; `None`: nothing to be told, or not a new run.
+    pub(super) shows: Option<String>,
     /// How long a trial will probably wait for its device, in seconds.
     pub(super) wait_s: f64,
     /// `--more` has moved the end of the run.
@@ -131,6 +134,9 @@ impl Prepared {
             lead_ins: Vec::new(),
             notes: Vec::new(),
         };
+        let reach = Reach::of(&experiment, &plan);
+        reach.check(&run.design.stop)?;
+        let shows = reach.words(&plan, &run.design.stop);
         let surroundings = surroundings(&experiment, targets)?;
         let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
         let facts = Vec::new();
@@ -148,6 +154,7 @@ impl Prepared {
             keep_disturbed,
             run,
             facts,
+            shows,
             wait_s: 0.0,
             extended: None,
         })
@@ -227,6 +234,7 @@ impl Prepared {
             keep_disturbed,
             run,
             facts,
+            shows: None,
             wait_s: 0.0,
             extended: None,
         })

@@ -166,10 +166,8 @@ fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
 fn empty_run(plan: &Plan, seed: u64) -> Run {
     let runtime =
         Metric { job: String::new(), name: "runtime".to_owned(), unit: Unit::Seconds, better: Better::Lower };
-    let factor = |factor: &crate::plan::PlannedFactor| Factor {
-        name: factor.name.clone(),
-        levels: factor.levels.clone(),
-    };
+    let factor =
+        |factor: &crate::plan::PlannedFactor| Factor::new(factor.name.clone(), factor.levels.clone());
     Run {
         version: RECORD_VERSION,
         id: None,

@@ -8,7 +8,9 @@ use super::axis::round_ticks;
 use super::canvas::{Area, Drawn, anchored, draw, fitting, line, px};
 use super::palette::{AXIS, BAND, GRID, INK, MUTED, PAPER, TONES};
 use crate::analyse::Comparison;
+use crate::record::Metric;
 use crate::report::layout::shorten;
+use crate::report::manner::manner;
 use crate::report::words::{effect_decimals, interval, percent, plain_percent, shown_change, so_far, tone};
 use crate::units::Better;
 
@@ -36,13 +38,14 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> O
     let first = drawn.first()?;
     let frame = Frame::around(&drawn, delta);
     let height = TOP + ROW * drawn.len() as f64 + BOTTOM;
-    let same_direction = drawn.iter().all(|(c, _)| c.metric.better == first.0.metric.better);
+    let alike = |metric: &Metric| (metric.better, manner(metric, true).word, manner(metric, false).word);
+    let same_words = drawn.iter().all(|(c, _)| alike(&c.metric) == alike(&first.0.metric));
     let so_far = so_far(drawn.iter().map(|(c, _)| *c));
-    let sides = same_direction.then_some(match first.0.metric.better {
+    let sides = same_words.then(|| match alike(&first.0.metric) {
         // Which of them is faster is not said before the last round.
-        _ if !so_far.is_empty() => ("← less", "more →"),
-        Better::Higher => ("← slower", "faster →"),
-        Better::Lower => ("← faster", "slower →"),
+        _ if !so_far.is_empty() => ("← less".to_owned(), "more →".to_owned()),
+        (Better::Higher, good, bad) => (format!("← {bad}"), format!("{good} →")),
+        (Better::Lower, good, bad) => (format!("← {good}"), format!("{bad} →")),
     });
     let title = format!("Effects with their intervals{so_far}");
     let words: Vec<String> = drawn
@@ -51,7 +54,12 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> O
         .collect();
     let label = format!("{title}: {}", words.join("; "));
     let svg = draw((WIDTH, height), &title, &label, |area| {
-        frame.paint_axis(area, height, delta, sides)?;
+        frame.paint_axis(
+            area,
+            height,
+            delta,
+            sides.as_ref().map(|(left, right)| (left.as_str(), right.as_str())),
+        )?;
         for (at, (comparison, label)) in drawn.iter().enumerate() {
             frame.paint_row(area, TOP + ROW * (at as f64 + 0.5), comparison, label)?;
         }
