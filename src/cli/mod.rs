@@ -16,6 +16,7 @@ pub mod metrics;
 mod named_run;
 pub mod output;
 mod own_file;
+mod pictures;
 pub mod progress;
 pub mod recipes;
 pub mod report;

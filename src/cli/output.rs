@@ -51,9 +51,21 @@ impl Output {
             Place::Null => Ok(()),
             Place::Pipe(pipe) => Ok(all(pipe, &harmless(text, form))?),
             Place::Fifo => Ok(all(with_reader(file)?, &harmless(text, form))?),
-            Place::New => Ok(put(file, &harmless(text, form), false)?),
-            Place::Instead => Ok(put(file, &harmless(text, form), true)?),
+            Place::New => Ok(put(file, harmless(text, form).as_bytes(), false)?),
+            Place::Instead => Ok(put(file, harmless(text, form).as_bytes(), true)?),
         }
+    }
+}
+
+/// Writes a file of a report that is more than one text, under the same rules.
+///
+/// # Errors
+/// A [`Failure`] naming the file.
+pub(super) fn write_file(file: &Path, content: &[u8], force: bool) -> Result<(), Failure> {
+    match place(file, force)? {
+        Place::New => put(file, content, false),
+        Place::Instead => put(file, content, true),
+        _ => Err(refused(file, "it is no regular file")),
     }
 }
 
@@ -211,14 +223,14 @@ fn in_words(error: &std::io::Error) -> std::io::Error {
 }
 
 /// Makes the file whole beside its place, then gives it its name.
-fn put(file: &Path, text: &str, instead: bool) -> Result<(), Failure> {
+fn put(file: &Path, content: &[u8], instead: bool) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         let reason = in_words(&error);
         Failure::tool(format!("cannot write {}: {reason}", file.display())).hint(HINT)
     };
     let mut temporary = tempfile::NamedTempFile::new_in(directory_of(file)).map_err(failed)?;
-    temporary.as_file_mut().write_all(text.as_bytes()).map_err(failed)?;
-    own_file::mark(temporary.as_file(), text);
+    temporary.as_file_mut().write_all(content).map_err(failed)?;
+    own_file::mark(temporary.as_file(), content);
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     temporary.as_file().set_permissions(readable).map_err(failed)?;
     // What has come there since nothing was there stays.
@@ -251,7 +263,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("report");
         std::fs::write(&file, "precious").unwrap();
-        assert!(put(&file, "text", false).is_err());
+        assert!(put(&file, b"text", false).is_err());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
     }
 }

@@ -19,10 +19,10 @@ const ATTRIBUTE: &str = "user.assay.report";
 /// Bytes in which a file must show that it is assay's.
 const HEAD: u64 = 4096;
 
-/// Marks a file that holds this text; where that cannot be, it is not marked.
-pub(super) fn mark(file: &File, text: &str) {
+/// Marks a file that holds this; where that cannot be, it is not marked.
+pub(super) fn mark(file: &File, content: &[u8]) {
     let mut hasher = XxHash64::with_seed(0);
-    hasher.write(text.as_bytes());
+    hasher.write(content);
     let digest = format!("{:016x}", hasher.finish());
     let _ = rustix::fs::fsetxattr(file, ATTRIBUTE, digest.as_bytes(), rustix::fs::XattrFlags::empty());
 }
@@ -63,6 +63,7 @@ fn digest(file: &mut File) -> std::io::Result<String> {
 fn is_known(head: &str) -> bool {
     let first = head.lines().next().unwrap_or_default();
     head.starts_with("<!DOCTYPE html>") && head.contains(GENERATOR)
+        || head.starts_with("<svg ") && head.contains("<!-- made by assay -->")
         || head.starts_with("{\"format\":\"assay-report\"")
         || head.starts_with("{\n  \"version\": ") && head.contains("\n  \"assay_version\": \"")
         || first.starts_with("trial,round,position,attempt,status,")
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(why_not(&path), None, "empty");
         std::fs::write(&path, "text").unwrap();
         assert_eq!(why_not(&path), Some("assay did not write it"));
-        mark(&File::open(&path).unwrap(), "text");
+        mark(&File::open(&path).unwrap(), b"text");
         let file = File::open(&path).unwrap();
         if rustix::fs::fgetxattr(&file, ATTRIBUTE, &mut [0_u8; 16]).is_ok() {
             assert_eq!(why_not(&path), None);

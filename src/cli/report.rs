@@ -1,5 +1,6 @@
 //! `assay report`: a stored run, or an exported one, judged again and written in any format.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Failure;
@@ -7,6 +8,7 @@ use super::compare::Failures;
 use super::database::Database;
 use super::fail_if::{FailIf, fail_if};
 use super::output::Output;
+use super::pictures;
 use crate::analyse::{self, Analysis, NoiseFloor};
 use crate::record::{Run, Source};
 use crate::report::{self, Detail, Document, Format, RenderOptions};
@@ -83,6 +85,9 @@ pub struct Args {
     /// (by however little), or undecided
     #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs")]
     fail_if: Option<FailIf>,
+    /// Write every picture as SVG and PNG into DIR, which is made where it is missing
+    #[arg(long, value_name = "DIR")]
+    pictures: Option<PathBuf>,
     #[command(flatten)]
     database: Database,
 }
@@ -127,6 +132,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         named_metrics: !args.metrics.is_empty(),
     };
     let document = Document::build(&run, &analysis, &options);
+    if let Some(directory) = &args.pictures {
+        pictures::write(&document, directory, args.output.force)?;
+    }
     write(&document, format, &args.output, args.raw_cells)?;
     fail_if(args.fail_if, &analysis)
 }

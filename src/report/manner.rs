@@ -33,14 +33,21 @@ const MORE: Manner =
 pub(super) fn manner(metric: &Metric, good: bool) -> Manner {
     let up = good == (metric.better == Better::Higher);
     match (&metric.unit, up) {
-        (Unit::Count, false) => FEWER,
+        (Unit::Count, false) if is_counted(&metric.name) => FEWER,
+        (Unit::Count, true) if is_counted(&metric.name) => MORE,
         (Unit::Bytes, false) => LESS,
-        (Unit::Count | Unit::Bytes, true) => MORE,
+        (Unit::Bytes, true) => MORE,
         (Unit::Seconds, false) if is_processor_time(&metric.name) => Manner { amount: Some("uses"), ..LESS },
         (Unit::Seconds, true) if is_processor_time(&metric.name) => Manner { amount: Some("uses"), ..MORE },
         _ if good => FASTER,
         _ => SLOWER,
     }
+}
+
+/// Whether assay or fio counts it. What a number without a unit is that somebody else named, nobody knows.
+fn is_counted(name: &str) -> bool {
+    const HEADS: [&str; 5] = ["dev.", "extents.", "ctx", "majf", "minf"];
+    HEADS.iter().any(|head| name.starts_with(head)) || name.ends_with("total_ios") || name.contains("_per_")
 }
 
 fn is_processor_time(name: &str) -> bool {
@@ -67,6 +74,7 @@ mod tests {
         assert_eq!(word("runtime", Unit::Seconds, false), ("slower", None));
         assert_eq!(word("dev.flushes_per_op", Unit::Count, true), ("fewer", Some("has")));
         assert_eq!(word("write.total_ios", Unit::Count, true), ("more", Some("has")));
+        assert_eq!(word("points", Unit::Count, false), ("slower", None), "an imported one");
         assert_eq!(word("dev.write_bytes", Unit::Bytes, true), ("less", Some("has")));
         assert_eq!(word("sys_cpu", Unit::Seconds, false), ("more", Some("uses")));
     }

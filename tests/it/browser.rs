@@ -138,6 +138,8 @@ const INSPECT: &str = r#"<script>
 const faults = [];
 for (const svg of document.querySelectorAll('svg')) {
   const frame = svg.getBoundingClientRect();
+  // The other form of a picture, for wider or narrower pages; or one that is folded away.
+  if (frame.width === 0) continue;
   const texts = [...svg.querySelectorAll('text')].map(t => ({ text: t.textContent.trim(), box: t.getBoundingClientRect(),
     size: parseFloat(getComputedStyle(t).fontSize) * frame.width / svg.viewBox.baseVal.width })).filter(t => t.text);
   for (const t of texts) {
@@ -176,5 +178,46 @@ fn no_label_is_clipped_overlapping_or_tiny() {
             let faults = dom.split("data-faults=\"").nth(1).unwrap().split('"').next().unwrap();
             assert_eq!(faults, "0:", "{name} at {width} pixels");
         }
+    }
+}
+
+/// Looks into the report in frames as wide as a phone and as a desktop.
+const FRAMES: &str = r#"<!DOCTYPE html><body>
+<iframe id="phone" src="report.html" style="width:390px;height:800px;border:0"></iframe>
+<iframe id="desktop" src="report.html" style="width:1280px;height:800px;border:0"></iframe>
+<script>onload = () => {
+  const page = name => document.getElementById(name).contentDocument;
+  const faults = [], phone = page('phone');
+  if (phone.scrollingElement.scrollWidth > 390) faults.push('page wider than the phone');
+  let seen = 0;
+  for (const part of phone.querySelectorAll('ul.verdicts li > span, table:not(.facts) th, table:not(.facts) td, .narrow svg')) {
+    const box = part.getBoundingClientRect();
+    if (box.width === 0 || part.closest('thead')) continue;
+    seen += 1;
+    if (box.left < 0 || box.right > 390 || part.scrollWidth > part.clientWidth + 1 && part.tagName === 'TD')
+      faults.push('not whole: ' + part.textContent.trim().slice(0, 40));
+  }
+  const zero = [...phone.querySelectorAll('.narrow svg text')].some(t => t.textContent.trim() === '0 %' && t.getBoundingClientRect().width > 0);
+  if (!zero) faults.push('no zero line');
+  document.body.setAttribute('data-seen', [page('desktop').documentElement.scrollHeight, seen, faults.join(' | ')].join(':'));
+}</script></body>"#;
+
+#[test]
+fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
+    let Some(browser) = chromium() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let frames = dir.path().join("frames.html");
+    std::fs::write(&frames, FRAMES).unwrap();
+    for (name, fixture) in [("measured", fixtures::measured()), ("12 rows", fixtures::dbench())] {
+        std::fs::write(dir.path().join("report.html"), page(&fixture)).unwrap();
+        let output =
+            browse(&browser, &frames, (1800, 1000), false, &["--allow-file-access-from-files", "--dump-dom"]);
+        let dom = String::from_utf8(output.stdout).unwrap();
+        let seen = dom.split("data-seen=\"").nth(1).unwrap().split('"').next().unwrap();
+        let parts: Vec<&str> = seen.splitn(3, ':').collect();
+        assert_eq!(parts[2], "", "{name}");
+        let (height, looked_at) = (parts[0].parse::<u32>().unwrap(), parts[1].parse::<u32>().unwrap());
+        assert!(height <= 5000, "{name}: {height} pixels");
+        assert!(looked_at > 20, "{name}: {looked_at}");
     }
 }

@@ -206,7 +206,8 @@ fn a_phase_counts_the_flushes_that_the_write_cache_is_asked_for() {
     for ((_, whole), ((_, create), (_, unlink))) in
         values(&run, "dev.flushes").iter().zip(create.iter().zip(&unlink))
     {
-        assert_eq!(*whole, create + unlink);
+        // ext4 commits its journal every five seconds, also between the phases.
+        assert!((0.0..=2.0).contains(&(whole - create - unlink)), "{whole} {create} {unlink}");
         assert!(unlink <= create);
     }
     for ((_, per_op), (_, whole)) in

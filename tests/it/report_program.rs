@@ -155,3 +155,50 @@ fn what_came_of_another_attempt_is_a_field_of_its_own() {
     assert!(text.contains("1 trial of n=2 failed at first, and not when tried again"), "{text}");
     assert!(text.contains("1 trial of n=3 failed at first, and then otherwise"), "{text}");
 }
+
+#[test]
+fn pictures_are_files_of_their_own_and_replace_only_what_assay_wrote() {
+    let directory = with_run();
+    let pictures = directory.path().join("pictures");
+    let output = report(directory.path(), &["run.json", "--pictures", "pictures"]);
+    let said = text(&output.stderr);
+    // Words in a PNG need a font; an SVG has them as text.
+    if said.contains("no font is installed") {
+        return crate::tools::skipped("there is no font (apt-get install fonts-dejavu-core)");
+    }
+    assert!(output.status.success(), "{said}");
+    let mut names: Vec<String> = std::fs::read_dir(&pictures)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert!(said.contains(&format!("{} pictures, each as SVG and PNG: pictures", names.len() / 2)), "{said}");
+    assert!(
+        names.contains(&"effects.svg".to_owned()) && names.contains(&"effects.png".to_owned()),
+        "{names:?}"
+    );
+    for name in &names {
+        let file = pictures.join(name);
+        if name.ends_with(".svg") {
+            let svg = std::fs::read_to_string(&file).unwrap();
+            let sentinel = ["#0101", "#0102", "#0103"].iter().any(|colour| svg.contains(colour));
+            assert!(svg.starts_with("<svg xmlns=") && !sentinel, "{name}");
+        } else {
+            let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&file).unwrap()));
+            let mut reader = decoder.read_info().unwrap();
+            let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+            reader.next_frame(&mut pixels).unwrap();
+            let inked = pixels.chunks(4).filter(|pixel| *pixel != &pixels[..4]).count();
+            assert!(inked * 200 > pixels.len() / 4, "{name}: {inked} of {} pixels", pixels.len() / 4);
+        }
+    }
+    // Once more replaces them; a file of somebody else stays.
+    assert!(report(directory.path(), &["run.json", "--pictures", "pictures"]).status.success());
+    std::fs::write(pictures.join("effects.svg"), "mine").unwrap();
+    let refused = report(directory.path(), &["run.json", "--pictures", "pictures"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert_eq!(std::fs::read_to_string(pictures.join("effects.svg")).unwrap(), "mine");
+    std::fs::write(directory.path().join("file"), "mine").unwrap();
+    let refused = report(directory.path(), &["run.json", "--pictures", "file"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+}

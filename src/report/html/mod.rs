@@ -17,10 +17,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
     sections::rankings(&mut out, document);
     sections::differences(&mut out, document);
     sections::tables(&mut out, document);
-    figures::forest(&mut out, document);
-    figures::trials(&mut out, document);
-    figures::quantiles(&mut out, document);
-    figures::series(&mut out, document);
+    figures::all(&mut out, document);
     sections::exploratory(&mut out, document);
     sections::notes(&mut out, document);
     sections::failures(&mut out, document);

@@ -6,6 +6,9 @@ use super::super::page::fact_text;
 use super::super::table::Table;
 use super::super::words::Tone;
 
+/// Tables of what does not decide that are there before anything is unfolded.
+const MOST_UNFOLDED: usize = 2;
+
 /// Footnote marks as links.
 fn marks(notes: &[usize]) -> String {
     let links: Vec<String> =
@@ -113,11 +116,12 @@ fn table(out: &mut String, table: &Table) {
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         out.push_str("<tr>");
-        for label in &row.labels {
-            out.push_str(&format!("<th scope=\"row\">{}</th>", escape(label)));
+        // On a phone the heads stand before the cells.
+        for (label, head) in row.labels.iter().zip(&table.labels) {
+            out.push_str(&format!("<th scope=\"row\" data-head=\"{}\">{}</th>", escape(head), escape(label)));
         }
-        for (at, cell) in row.cells.iter().enumerate() {
-            if table.columns.get(at).is_some_and(|head| head == "verdict") {
+        for (cell, head) in row.cells.iter().zip(&table.columns) {
+            if head == "verdict" {
                 let tone = row.tone.name();
                 out.push_str(&format!(
                     "<td class=\"verdict {tone}\">{}{}</td>",
@@ -125,7 +129,7 @@ fn table(out: &mut String, table: &Table) {
                     marks(&row.notes)
                 ));
             } else {
-                out.push_str(&format!("<td>{}</td>", escape(cell)));
+                out.push_str(&format!("<td data-head=\"{}\">{}</td>", escape(head), escape(cell)));
             }
         }
         out.push_str("</tr>\n");
@@ -144,7 +148,7 @@ pub(super) fn exploratory(out: &mut String, document: &Document<'_>) {
     } else {
         "<p class=\"muted\">Exploratory: none decides.</p>\n"
     });
-    let open = if document.exploratory.len() <= 6 { " open" } else { "" };
+    let open = if document.exploratory.len() <= MOST_UNFOLDED { " open" } else { "" };
     if !document.exploratory.is_empty() {
         out.push_str(&format!("<details{open}><summary>Metrics shown</summary>\n"));
         for item in &document.exploratory {
@@ -225,7 +229,10 @@ pub(super) fn host(out: &mut String, document: &Document<'_>) {
     if document.host.is_empty() {
         return;
     }
-    out.push_str("<section>\n<h2>Host</h2>\n<div class=\"scroll\"><table class=\"facts\">\n<tbody>\n");
+    let facts = super::super::document::count(document.host.len() as u64, "fact");
+    out.push_str(&format!(
+        "<section>\n<h2>Host</h2>\n<details><summary>{facts}</summary>\n<div class=\"scroll\"><table class=\"facts\">\n<tbody>\n"
+    ));
     for (name, value) in &document.host {
         let difference = document.differences.iter().find(|difference| difference.fact == *name);
         let (class, text) = match difference {
@@ -245,7 +252,7 @@ pub(super) fn host(out: &mut String, document: &Document<'_>) {
             escape(&text)
         ));
     }
-    out.push_str("</tbody>\n</table></div>\n</section>\n");
+    out.push_str("</tbody>\n</table></div>\n</details>\n</section>\n");
 }
 
 /// What made this page.

@@ -14,11 +14,8 @@ use crate::report::manner::manner;
 use crate::report::words::{effect_decimals, interval, percent, plain_percent, shown_change, so_far, tone};
 use crate::units::Better;
 
-const WIDTH: f64 = 920.0;
-const ROW: f64 = 30.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
-const VALUES: f64 = 190.0;
 const SIZE: f64 = 13.0;
 /// Rows drawn at most.
 const MOST: usize = 60;
@@ -28,16 +25,58 @@ const FAR: [f64; 21] = [
     5e3, 1e4, 3e4, 1e5, 1e6,
 ];
 
+/// Where the words of a row stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::report) enum Form {
+    /// The label at the left of the bar and the figures at its right.
+    Wide,
+    /// Both above the bar, for a page as narrow as a phone.
+    Narrow,
+}
+
+impl Form {
+    fn width(self) -> f64 {
+        match self {
+            Form::Wide => 920.0,
+            Form::Narrow => 350.0,
+        }
+    }
+
+    /// Height of a row.
+    fn row(self) -> f64 {
+        match self {
+            Form::Wide => 30.0,
+            Form::Narrow => 46.0,
+        }
+    }
+
+    /// Room for the figures.
+    fn values(self) -> f64 {
+        match self {
+            Form::Wide => 190.0,
+            Form::Narrow => 160.0,
+        }
+    }
+
+    /// How far above the bar's own line the words stand.
+    fn words_above(self) -> f64 {
+        match self {
+            Form::Wide => 0.0,
+            Form::Narrow => 18.0,
+        }
+    }
+}
+
 /// The effects of these comparisons, each behind its label; `None` when no effect is a number.
-pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> Option<Picture> {
+pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form: Form) -> Option<Picture> {
     let drawn: Vec<&(&Comparison, String)> = rows
         .iter()
         .filter(|(c, _)| shown_change(c) > -1.0 && shown_change(c).is_finite())
         .take(MOST)
         .collect();
     let first = drawn.first()?;
-    let frame = Frame::around(&drawn, delta);
-    let height = TOP + ROW * drawn.len() as f64 + BOTTOM;
+    let frame = Frame::around(&drawn, delta, form);
+    let height = TOP + form.row() * drawn.len() as f64 + BOTTOM;
     let alike = |metric: &Metric| (metric.better, manner(metric, true).word, manner(metric, false).word);
     let same_words = drawn.iter().all(|(c, _)| alike(&c.metric) == alike(&first.0.metric));
     let so_far = so_far(drawn.iter().map(|(c, _)| *c));
@@ -53,7 +92,7 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> O
         .map(|(c, label)| format!("{label} {} percent {}", percent(shown_change(c), 1), interval(c.effect)))
         .collect();
     let label = format!("{title}: {}", words.join("; "));
-    let svg = draw((WIDTH, height), &title, &label, |area| {
+    let svg = draw((form.width(), height), &title, &label, |area| {
         frame.paint_axis(
             area,
             height,
@@ -61,7 +100,8 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> O
             sides.as_ref().map(|(left, right)| (left.as_str(), right.as_str())),
         )?;
         for (at, (comparison, label)) in drawn.iter().enumerate() {
-            frame.paint_row(area, TOP + ROW * (at as f64 + 0.5), comparison, label)?;
+            let middle = TOP + form.row() * (at as f64 + 0.5) + form.words_above() / 2.0;
+            frame.paint_row(area, middle, comparison, label)?;
         }
         Ok(())
     });
@@ -80,11 +120,12 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64) -> O
         caption.push_str(&format!(" {} of {} comparisons are drawn.", drawn.len(), rows.len()));
     }
     // The section's heading already says what it is.
-    Some(Picture { title: String::new(), caption, arms: Vec::new(), svg })
+    Some(Picture { title: String::new(), caption, arms: Vec::new(), svg, narrow: None })
 }
 
 /// Where effects go: the logarithm of the ratio, so that halving is as far as doubling.
 struct Frame {
+    form: Form,
     left: f64,
     right: f64,
     low: f64,
@@ -92,9 +133,14 @@ struct Frame {
 }
 
 impl Frame {
-    fn around(rows: &[&(&Comparison, String)], delta: f64) -> Frame {
+    fn around(rows: &[&(&Comparison, String)], delta: f64, form: Form) -> Frame {
         let longest = rows.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
-        let left = (longest as f64 * SIZE * 0.56 + 16.0).clamp(60.0, 330.0);
+        let (left, right) = match form {
+            Form::Wide => {
+                ((longest as f64 * SIZE * 0.56 + 16.0).clamp(60.0, 330.0), form.width() - form.values())
+            }
+            Form::Narrow => (4.0, form.width() - 4.0),
+        };
         let log = |ratio: f64| ratio.max(-0.9999).ln_1p();
         // An interval without an end must not squeeze all others: ends count up to four times the estimate's way.
         let estimates = rows.iter().map(|(c, _)| log(shown_change(c)));
@@ -105,7 +151,7 @@ impl Frame {
             .chain([-log(delta) * 1.6, log(delta) * 1.6]);
         let (low, high) = all.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
         let pad = (high - low) * 0.06;
-        Frame { left, right: WIDTH - VALUES, low: low - pad, high: high + pad }
+        Frame { form, left, right, low: low - pad, high: high + pad }
     }
 
     fn x(&self, ratio: f64) -> i32 {
@@ -157,9 +203,13 @@ impl Frame {
 
     fn paint_row(&self, area: &Area<'_>, y: f64, comparison: &Comparison, label: &str) -> Drawn {
         let colour = TONES[tone(&comparison.verdict) as usize];
-        let y = px(y);
-        let short = shorten(label, fitting(self.left - 16.0, SIZE).max(8));
-        area.draw(&Text::new(short, (0, y), anchored(SIZE, INK, HPos::Left)))?;
+        let (y, words) = (px(y), px(y - self.form.words_above()));
+        let room = match self.form {
+            Form::Wide => self.left - 16.0,
+            Form::Narrow => self.form.width() - self.form.values(),
+        };
+        let short = shorten(label, fitting(room, SIZE).max(8));
+        area.draw(&Text::new(short, (0, words), anchored(SIZE, INK, HPos::Left)))?;
         let change = shown_change(comparison);
         let dot = (self.x(change), y);
         let mut value = format!("{} %", percent(change, effect_decimals(comparison.effect)));
@@ -175,7 +225,7 @@ impl Frame {
             area.draw(&Circle::new(dot, px(5.0), PAPER.filled()))?;
             area.draw(&Circle::new(dot, px(4.5), line(colour, 1.5)))?;
         }
-        area.draw(&Text::new(value, (px(WIDTH), y), anchored(SIZE, INK, HPos::Right)))?;
+        area.draw(&Text::new(value, (px(self.form.width()), words), anchored(SIZE, INK, HPos::Right)))?;
         Ok(())
     }
 }

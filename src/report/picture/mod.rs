@@ -9,12 +9,15 @@ mod forest;
 mod palette;
 mod quantiles;
 mod series;
+mod standalone;
 mod trials;
 
-pub(super) use forest::forest;
+pub(super) use forest::{Form, forest};
 pub(super) use palette::{arm_class, style_sheet};
 pub(super) use quantiles::quantiles;
 pub(super) use series::{ArmSeries, series};
+pub(super) use standalone::document;
+pub use standalone::png;
 pub(super) use trials::{Arm, trials};
 
 /// A picture with the words that belong to it.
@@ -28,4 +31,6 @@ pub(super) struct Picture {
     pub(super) arms: Vec<usize>,
     /// The `<svg>` element.
     pub(super) svg: String,
+    /// The same for a page as narrow as a phone.
+    pub(super) narrow: Option<String>,
 }

@@ -18,6 +18,12 @@ pub(super) const PAPER: RGBColor = RGBColor(1, 1, 6);
 pub(super) const TONES: [RGBColor; 4] =
     [RGBColor(1, 2, 0), RGBColor(1, 2, 1), RGBColor(1, 2, 2), RGBColor(1, 2, 3)];
 
+/// The page's names of the tones.
+const TONE_NAMES: [&str; 4] = ["better", "worse", "same", "unclear"];
+/// The page's names of the others.
+const NAMED: [(RGBColor, &str); 6] =
+    [(INK, "ink"), (MUTED, "muted"), (GRID, "grid"), (AXIS, "axis"), (BAND, "band"), (PAPER, "paper")];
+
 /// Colours of arms; further arms begin again at the first candidate's.
 const ARMS: usize = 7;
 
@@ -44,12 +50,10 @@ pub(in crate::report) fn style_sheet() -> String {
             "svg [fill=\"{hex}\"]{{fill:var(--{property})}}svg [stroke=\"{hex}\"]{{stroke:var(--{property})}}\n"
         ));
     };
-    let named =
-        [(INK, "ink"), (MUTED, "muted"), (GRID, "grid"), (AXIS, "axis"), (BAND, "band"), (PAPER, "paper")];
-    for (colour, property) in named {
+    for (colour, property) in NAMED {
         rule(colour, property);
     }
-    for (colour, property) in TONES.into_iter().zip(["better", "worse", "same", "unclear"]) {
+    for (colour, property) in TONES.into_iter().zip(TONE_NAMES) {
         rule(colour, property);
     }
     for index in 0..ARMS {
@@ -58,9 +62,46 @@ pub(in crate::report) fn style_sheet() -> String {
     rules
 }
 
+/// A drawing in the page's light colours, for files that have no style sheet.
+pub(super) fn in_light(svg: &str) -> String {
+    let mut coloured = svg.to_owned();
+    let mut give = |colour: RGBColor, property: &str| {
+        let hex = format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
+        coloured = coloured.replace(&hex, light(property));
+    };
+    for (colour, property) in NAMED {
+        give(colour, property);
+    }
+    for (colour, property) in TONES.into_iter().zip(TONE_NAMES) {
+        give(colour, property);
+    }
+    for index in 0..ARMS {
+        give(arm(index), &arm_class(index));
+    }
+    coloured
+}
+
+/// The first value that the page gives a custom property: that of light pages.
+fn light(property: &str) -> &'static str {
+    let page = include_str!("../html/page.css");
+    let value = page.split_once(&format!("--{property}: ")).map(|(_, rest)| rest);
+    value.and_then(|rest| rest.split(';').next()).unwrap_or("#000000")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_have_the_colours_of_the_light_page() {
+        assert_eq!((light("ink"), light("better"), light("arm0")), ("#1c1f24", "#12704a", "#6a7282"));
+        let all = TONE_NAMES.into_iter().chain(NAMED.map(|(_, name)| name));
+        assert!(all.chain(["arm6"]).all(|name| light(name) != "#000000"));
+        assert_eq!(
+            in_light("<a fill=\"#010101\" stroke=\"#010300\"/>"),
+            "<a fill=\"#1c1f24\" stroke=\"#6a7282\"/>"
+        );
+    }
 
     #[test]
     fn every_arm_has_a_colour_and_only_the_baseline_its_own() {

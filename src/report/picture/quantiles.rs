@@ -37,7 +37,7 @@ pub(in crate::report) fn quantiles(curves: &[(usize, &QuantileCurve)], row: &str
         "Latency at each quantile, all trials of an arm together; a curve ends where fewer than ten \
                    operations are left. For the eye only: verdicts come from trials."
             .to_owned();
-    Some(Picture { title, caption, arms: curves.iter().map(|(arm, _)| *arm).collect(), svg })
+    Some(Picture { title, caption, arms: curves.iter().map(|(arm, _)| *arm).collect(), svg, narrow: None })
 }
 
 fn describe(curve: &QuantileCurve) -> String {

@@ -57,7 +57,7 @@ pub(in crate::report) fn series(
     let svg =
         draw((WIDTH, HEIGHT), &title, &label, |area| paint(area, &lines, (low.max(0.0), high), end, &scale));
     let caption = "Over the seconds of a trial: each thin line a trial, bold their mean.".to_owned();
-    Some(Picture { title, caption, arms: arms.iter().map(|arm| arm.index).collect(), svg })
+    Some(Picture { title, caption, arms: arms.iter().map(|arm| arm.index).collect(), svg, narrow: None })
 }
 
 /// (seconds, value) in the middle of each interval, neighbours averaged when there are too many.

@@ -72,7 +72,7 @@ pub(in crate::report) fn trials(
             " {drawn} of {total} trials are drawn, evenly chosen, with each arm's extremes."
         ));
     }
-    Some(Picture { title, caption, arms: arms.iter().map(|arm| arm.index).collect(), svg })
+    Some(Picture { title, caption, arms: arms.iter().map(|arm| arm.index).collect(), svg, narrow: None })
 }
 
 /// A trial in the units of the axes.
