@@ -16,7 +16,7 @@ leave() {
 trap leave EXIT
 [ "$(id -u)" = 0 ] || { echo "make bench needs root: it makes zram devices and a tmpfs" >&2; exit 1; }
 
-for experiment in null psync-tmpfs psync-zram uring-zram libaio-read libaio-write start; do
+for experiment in null psync-tmpfs psync-zram uring-warm uring-zram uring-disk libaio-read libaio-write start; do
     echo "bench: $experiment" >&2
     "$assay" run "bench/$experiment.toml" --db "$work/bench.db" ${ROUNDS:+--rounds "$ROUNDS"} > "$work/$experiment.txt" || {
         cat "$work/$experiment.txt" >&2

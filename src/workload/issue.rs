@@ -53,13 +53,12 @@ pub struct Depth {
     pub iodepth: u32,
     /// `iodepth` as written, also where the method has one I/O in flight whatever it says.
     pub asked: u32,
-    /// `iodepth_batch`: I/Os submitted in one go (fio's 0 is already replaced by `iodepth`); `None`, when it is not set:
-    /// as many as are ready, so that the kernel is entered once for them.
-    pub submit: Option<u32>,
+    /// `iodepth_batch`: I/Os submitted in one go (fio's 0 is already replaced by `iodepth`).
+    pub submit: u32,
     /// `iodepth_batch_complete_min`: I/Os waited for when events are reaped; 0 only polls.
     pub complete_min: u32,
-    /// `iodepth_batch_complete_max`: most I/Os reaped in one go; `None`, when neither is set: all that are there.
-    pub complete_max: Option<u32>,
+    /// `iodepth_batch_complete_max`: most I/Os reaped in one go, at least `complete_min` and 1.
+    pub complete_max: u32,
     /// `iodepth_low`: once full, no submission until so few are in flight (fio's 0 is already replaced by `iodepth`).
     pub low: u32,
 }
@@ -71,10 +70,10 @@ pub struct MethodOptions {
     pub polled: bool,
     /// `hipri_percentage`: of pvsync2's I/Os; 100 by default.
     pub polled_percent: u8,
-    /// `fixedbufs`: buffers are registered with the ring; `None`, when it is not set: where the kernel lets them be.
-    pub fixed_buffers: Option<bool>,
-    /// `registerfiles`: files are registered with the ring; `None`, when it is not set: they are.
-    pub registered_files: Option<bool>,
+    /// `fixedbufs`: buffers are registered with the ring.
+    pub fixed_buffers: bool,
+    /// `registerfiles`: files are registered with the ring.
+    pub registered_files: bool,
     /// `sqthread_poll`: a kernel thread takes submissions.
     pub submission_thread: bool,
     /// `sqthread_poll_cpu`: where it runs.

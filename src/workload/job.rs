@@ -248,6 +248,8 @@ pub struct Job {
     pub fadvise_hint: bool,
     /// `invalidate`: drop a file's cached pages before the job starts.
     pub invalidate: bool,
+    /// `pre_read`: read the files into the page cache before the job starts.
+    pub pre_read: bool,
     /// `runtime`; `None`: until the amount of I/O is done.
     pub runtime: Option<Duration>,
     /// `time_based`: start over until the runtime is up.

@@ -70,14 +70,13 @@ fn kilobase_holds_for_the_whole_job() {
 fn depth_is_corrected_as_fio_does() {
     let batches = "iodepth=1024\niodepth_batch=32\niodepth_batch_complete=1\n";
     let depth = job(&format!("ioengine=libaio\n{batches}")).depth;
-    assert_eq!(
-        (depth.iodepth, depth.submit, depth.complete_min, depth.complete_max),
-        (1024, Some(32), 1, Some(1))
-    );
+    assert_eq!((depth.iodepth, depth.submit, depth.complete_min, depth.complete_max), (1024, 32, 1, 1));
     assert_eq!(depth.low, 1024);
     assert_eq!(job("iodepth=32").depth.iodepth, 1);
-    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch=99").depth.submit, Some(4));
-    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch_complete_max=3").depth.complete_max, Some(3));
+    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch=99").depth.submit, 4);
+    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch=0").depth.submit, 4);
+    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch_complete_max=3").depth.complete_max, 3);
+    assert_eq!(job("ioengine=io_uring\niodepth=4\niodepth_batch_complete_min=2").depth.complete_max, 2);
 }
 
 #[test]

@@ -53,7 +53,6 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("lockfile", &["none"]),
     ("max_latency", &["0"]),
     ("nice", &["0"]),
-    ("pre_read", &["0"]),
     ("random_generator", &["tausworthe"]),
     ("rate_ignore_thinktime", &["0"]),
     ("rw_sequencer", &["sequential"]),
@@ -87,7 +86,7 @@ mod tests {
     #[test]
     fn only_defaults_pass() {
         assert!(is_tolerated("description", Some("x")));
-        assert!(is_tolerated("pre_read", Some("0")) && !is_tolerated("pre_read", Some("1")));
+        assert!(is_tolerated("max_latency", Some("0")) && !is_tolerated("max_latency", Some("1")));
         assert!(!is_tolerated("unlink", Some("1")) && !is_tolerated("write_bw_log", Some("x")));
         assert!(!is_tolerated("exitall", None));
     }

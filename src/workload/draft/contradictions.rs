@@ -39,6 +39,11 @@ pub(super) fn contradictions(job: &Job) -> Vec<(ProblemKind, String)> {
             "the native engine makes no directories from a job's name; set filename=".to_owned(),
         );
     }
+    if job.pre_read && job.direct {
+        // fio's trial fails with EIO: it reads into a buffer that direct I/O does not take.
+        let message = "pre_read=1 fills the page cache, which direct=1 goes past; leave one of them out";
+        add(ProblemKind::Inconsistent, message.to_owned());
+    }
     if job.file_append && job.size.is_none() {
         add(
             ProblemKind::Inconsistent,

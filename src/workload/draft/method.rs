@@ -68,8 +68,8 @@ fn is_set(name: &str, options: &MethodOptions) -> bool {
     match name {
         "hipri" => options.polled,
         "hipri_percentage" => options.polled_percent != 100,
-        "fixedbufs" => options.fixed_buffers == Some(true),
-        "registerfiles" => options.registered_files == Some(true),
+        "fixedbufs" => options.fixed_buffers,
+        "registerfiles" => options.registered_files,
         "sqthread_poll" => options.submission_thread,
         "sqthread_poll_cpu" => options.submission_cpu.is_some(),
         "nonvectored" => options.vectored,

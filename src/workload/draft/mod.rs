@@ -150,13 +150,9 @@ impl Draft {
         Some(match name {
             "ioengine" => io_method(text).map(|method| job.method = method),
             "iodepth" => count(1).map(|value| depth.iodepth = value),
-            "iodepth_batch" => count(0).map(|value| depth.submit = Some(value)),
-            "iodepth_batch_complete_min" => count(0).map(|value| {
-                depth.complete_min = value;
-                // fio: no more than that, unless more is asked for.
-                depth.complete_max.get_or_insert(0);
-            }),
-            "iodepth_batch_complete_max" => count(0).map(|value| depth.complete_max = Some(value)),
+            "iodepth_batch" => count(0).map(|value| depth.submit = value),
+            "iodepth_batch_complete_min" => count(0).map(|value| depth.complete_min = value),
+            "iodepth_batch_complete_max" => count(0).map(|value| depth.complete_max = value),
             "iodepth_low" => count(0).map(|value| depth.low = value),
             "sync" => choose(
                 text,
@@ -206,13 +202,10 @@ impl Draft {
         if name == "refill_buffers" {
             return Some(on.map(|on| self.refill = Some(on)));
         }
-        match name {
-            "fixedbufs" => return Some(on.map(|on| options.fixed_buffers = Some(on))),
-            "registerfiles" => return Some(on.map(|on| options.registered_files = Some(on))),
-            _ => {}
-        }
         let (switch, negated) = match name {
             "hipri" => (&mut options.polled, false),
+            "fixedbufs" => (&mut options.fixed_buffers, false),
+            "registerfiles" => (&mut options.registered_files, false),
             "sqthread_poll" => (&mut options.submission_thread, false),
             "nowait" => (&mut options.no_wait, false),
             "fsync_on_close" => (&mut job.fsync_on_close, false),
@@ -227,6 +220,7 @@ impl Draft {
             "end_fsync" => (&mut job.end_fsync, false),
             "overwrite" => (&mut job.overwrite, false),
             "invalidate" => (&mut job.invalidate, false),
+            "pre_read" => (&mut job.pre_read, false),
             "fadvise_hint" => (&mut job.fadvise_hint, false),
             "group_reporting" => (&mut job.group_reporting, false),
             "stonewall" => (&mut job.stonewall, false),
@@ -259,6 +253,8 @@ impl Draft {
             self.job.nrfiles = self.job.filenames.len() as u32;
         }
         self.job.depth = self.job.depth.limited(self.job.method);
+        // As in fio: what is read beforehand is not dropped again.
+        self.job.invalidate &= !self.job.pre_read;
         self.job.seed = match (self.randseed, self.randrepeat) {
             (Some(seed), _) => SeedRule::Repeat(seed),
             (None, true) => SeedRule::Repeat(FIO_SEED),
@@ -295,9 +291,9 @@ impl Depth {
         Depth {
             iodepth,
             asked: self.iodepth,
-            submit: self.submit.map(within),
+            submit: within(self.submit),
             complete_min,
-            complete_max: self.complete_max.map(|most| most.clamp(complete_min.max(1), iodepth)),
+            complete_max: self.complete_max.clamp(complete_min.max(1), iodepth),
             low: within(self.low),
         }
     }

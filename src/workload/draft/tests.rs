@@ -7,6 +7,7 @@ use super::*;
 use crate::workload::JobFile;
 use crate::workload::content::{PatternPart, VerifyMethod};
 use crate::workload::fio_options::fio_option;
+use crate::workload::issue::MethodOptions;
 use crate::workload::job::CpuPolicy;
 use crate::workload::pace::{RateLimit, RateProcess};
 use crate::workload::placement::{BlockShare, Distribution};
@@ -122,17 +123,40 @@ fn methods_have_options_of_their_own() {
     let options =
         job("ioengine=io_uring\nhipri\nfixedbufs=1\nsqthread_poll\nsqthread_poll_cpu=1\nnonvectored=0")
             .method_options;
-    assert!(
-        options.polled
-            && options.fixed_buffers == Some(true)
-            && options.submission_thread
-            && options.vectored
-    );
+    assert!(options.polled && options.fixed_buffers && options.submission_thread && options.vectored);
     assert_eq!((options.submission_cpu, options.polled_percent), (Some(1), 100));
     assert!(job("ioengine=libaio\nnowait=1").method_options.no_wait);
     assert!(made("ioengine=psync\nhipri=0").is_ok());
     refused("ioengine=psync\nhipri", "hipri is an option of ioengine=io_uring, pvsync2, not of psync");
     refused("ioengine=libaio\nfixedbufs", "fixedbufs is an option of ioengine=io_uring, not of libaio");
+}
+
+#[test]
+fn a_method_does_nothing_that_the_job_does_not_ask_for() {
+    let plain = MethodOptions { polled_percent: 100, ..MethodOptions::default() };
+    for method in ["io_uring", "libaio"] {
+        let job = job(&format!("ioengine={method}\niodepth=32"));
+        assert_eq!(job.method_options, plain, "{method}");
+        let depth = Depth { iodepth: 32, asked: 32, submit: 1, complete_min: 1, complete_max: 1, low: 32 };
+        assert_eq!(job.depth, depth, "{method}");
+    }
+    assert!(!plain.fixed_buffers && !plain.registered_files && !plain.submission_thread);
+}
+
+#[test]
+fn what_is_read_beforehand_stays_in_the_cache() {
+    let of = |settings: &str| {
+        let job = job(settings);
+        (job.pre_read, job.invalidate)
+    };
+    assert_eq!(of(""), (false, true));
+    assert_eq!(of("invalidate=0"), (false, false));
+    assert_eq!(of("pre_read=0"), (false, true));
+    // fio clears it, too, whichever stands first.
+    assert_eq!(of("pre_read=1"), (true, false));
+    assert_eq!(of("pre_read=1\ninvalidate=1"), (true, false));
+    refused("pre_read=1\ndirect=1", "pre_read=1 fills the page cache");
+    refused("pre_read=2", "pre_read");
 }
 
 #[test]

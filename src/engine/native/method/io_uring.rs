@@ -11,8 +11,7 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::{opcode, types};
 use rustix::io::Errno;
 
-use super::patience::{EARNED_NS, Patience};
-use super::ring::{errno_of, make, registered};
+use super::ring::{errno_of, make};
 use super::{ALARM, Asynchronous, Completion, Operation, Transfer};
 use crate::engine::native::buffers::Buffers;
 use crate::workload::{Job, MethodOptions};
@@ -21,14 +20,11 @@ use crate::workload::{Job, MethodOptions};
 pub(in super::super) struct IoUring {
     ring: io_uring::IoUring,
     options: MethodOptions,
-    fixed_buffers: bool,
-    registered_files: bool,
     /// One a slot, for registered buffers and for READV and WRITEV.
     vectors: Vec<libc::iovec>,
     queued: u32,
     /// Transfers pushed whose completions were not yet taken.
     outstanding: usize,
-    patience: Patience,
     alarm: Alarm,
     /// Read by the kernel when it takes the alarm from the queue.
     alarm_time: Box<types::Timespec>,
@@ -64,55 +60,31 @@ impl IoUring {
             })
             .collect();
         let submitter = ring.submitter();
-        let wanted = options.fixed_buffers.or(options.vectored.then_some(false));
-        let fixed_buffers = registered(wanted, || {
+        if options.fixed_buffers {
             #[expect(unsafe_code, reason = "the kernel keeps the addresses")]
             // SAFETY: every slot has a buffer of that length, and the buffers outlive the ring.
-            unsafe {
-                submitter.register_buffers(&vectors)
-            }
-        })?;
-        let numbers: Vec<_> = files.iter().map(AsRawFd::as_raw_fd).collect();
-        let registered_files = registered(options.registered_files, || submitter.register_files(&numbers))?;
+            let registered = unsafe { submitter.register_buffers(&vectors) };
+            registered.map_err(|error| errno_of(&error))?;
+        }
+        if options.registered_files {
+            let numbers: Vec<_> = files.iter().map(AsRawFd::as_raw_fd).collect();
+            submitter.register_files(&numbers).map_err(|error| errno_of(&error))?;
+        }
         Ok(IoUring {
             ring,
             options,
-            fixed_buffers,
-            registered_files,
             vectors,
             queued: 0,
             outstanding: 0,
-            patience: Patience::new(),
             alarm: Alarm::None,
             alarm_time: Box::default(),
         })
     }
 
-    /// What it did that the job did not ask for.
-    pub(in super::super) fn note(&self) -> Option<String> {
-        let done = [
-            (self.fixed_buffers && self.options.fixed_buffers.is_none(), "buffers (fixedbufs=0 does not)"),
-            (
-                self.registered_files && self.options.registered_files.is_none(),
-                "files (registerfiles=0 does not)",
-            ),
-        ];
-        let mut told: Vec<String> = Vec::new();
-        let done: Vec<&str> = done.iter().filter_map(|(done, what)| done.then_some(*what)).collect();
-        if !done.is_empty() {
-            told.push(format!("registers {}", done.join(" and ")));
-        }
-        if self.vectors.len() > 1 {
-            told.push("without iodepth_batch submits all that is ready at once (fio: one by one)".to_owned());
-            told.push(format!("looks for completions, up to {EARNED_NS} ns an I/O, before it sleeps"));
-        }
-        (!told.is_empty()).then(|| format!("io_uring {}", told.join("; ")))
-    }
-
     fn entry(&mut self, transfer: &Transfer<'_>, buffers: &Buffers) -> Result<Entry, Errno> {
         let Transfer { slot, length, offset, .. } = *transfer;
         let options = self.options;
-        let file = match self.registered_files {
+        let file = match options.registered_files {
             true => types::Fd(transfer.number as i32),
             false => types::Fd(transfer.file.as_raw_fd()),
         };
@@ -122,7 +94,7 @@ impl IoUring {
             self.vectors[slot].iov_len = length as usize;
         }
         let vector = &raw const self.vectors[slot];
-        let entry = match (transfer.operation, self.fixed_buffers, options.vectored) {
+        let entry = match (transfer.operation, options.fixed_buffers, options.vectored) {
             (Operation::Read, true, _) => {
                 opcode::ReadFixed::new(file, address, length, index).offset(offset).rw_flags(flags).build()
             }
@@ -146,7 +118,7 @@ impl IoUring {
             (Operation::Trim | Operation::SyncRange, ..) => return Err(Errno::NOSYS),
         };
         let mut flags = Flags::empty();
-        flags.set(Flags::FIXED_FILE, self.registered_files);
+        flags.set(Flags::FIXED_FILE, options.registered_files);
         self.queued = self.queued.wrapping_add(1);
         flags.set(Flags::ASYNC, options.force_async > 0 && self.queued.is_multiple_of(options.force_async));
         Ok(entry.flags(flags).user_data(slot as u64))
@@ -201,25 +173,12 @@ impl IoUring {
         unless_interrupted(result)
     }
 
-    /// Looks before a sleep, within bounds, whether the kernel has completions to post once it is entered. With one in
-    /// flight the sleep is part of what is measured.
-    fn look(&mut self) {
-        // A single issuer is one that completions are deferred to (`ring::make`).
-        if self.outstanding < 2 || self.options.polled || !self.ring.params().is_setup_single_issuer() {
-            return;
-        }
-        // One for all looks: each anew would write to the memory that the kernel tells by.
-        let submission = self.ring.submission();
-        self.patience.look(|| submission.taskrun());
-    }
-
     fn enter(&self, min: usize) -> Result<(), Errno> {
         unless_interrupted(self.ring.submitter().submit_and_wait(min))
     }
 }
 
 impl Asynchronous for IoUring {
-    const SUBMITS_ALL: bool = true;
     // A queued discard came with Linux 6.12; fio waits for it, too.
     const IN_PLACE: &'static [Operation] = &[Operation::Trim, Operation::SyncRange];
 
@@ -263,11 +222,7 @@ impl Asynchronous for IoUring {
             let unseen = taken == 0 && !entered && (self.options.polled || self.ring.submission().taskrun());
             if missing == 0 && !unseen {
                 self.outstanding -= taken;
-                self.patience.earn(taken);
                 return Ok(());
-            }
-            if missing > 0 && !entered {
-                self.look();
             }
             self.enter(missing)?;
             entered = true;
@@ -362,6 +317,23 @@ mod tests {
             assert!(buffers.slice(0, 4096).iter().all(|byte| *byte == 7), "{options:?}");
             late.join().unwrap();
         }
+    }
+
+    /// Files and buffers that the kernel has registered with the ring.
+    fn registered(options: &str) -> (u32, u32) {
+        let files = [File::open("/dev/zero").unwrap()];
+        let buffers = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
+        let ring = IoUring::new(&job(options), 2, &files, &buffers).unwrap();
+        let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", ring.ring.as_raw_fd())).unwrap();
+        let count = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        (count("UserFiles:").unwrap(), count("UserBufs:").unwrap())
+    }
+
+    #[test]
+    fn only_what_the_job_asks_for_is_registered() {
+        assert_eq!(registered("iodepth=2"), (0, 0));
+        assert_eq!(registered("iodepth=2\nregisterfiles=1"), (1, 0));
+        assert_eq!(registered("iodepth=2\nfixedbufs=1\nregisterfiles=0"), (0, 2));
     }
 
     #[test]

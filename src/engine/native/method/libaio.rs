@@ -97,10 +97,6 @@ impl Libaio {
 }
 
 impl Asynchronous for Libaio {
-    // As fio's libaio.
-    // io_submit does all the work of what does not wait, buffered reads above all: a large batch would hold up those
-    // that are done.
-    const SUBMITS_ALL: bool = false;
     const IN_PLACE: &'static [Operation] =
         &[Operation::Fsync, Operation::Fdatasync, Operation::SyncRange, Operation::Trim];
 

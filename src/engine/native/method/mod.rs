@@ -7,7 +7,6 @@ mod libaio;
 mod mapping_fault;
 mod mmap;
 mod null;
-mod patience;
 mod psync;
 mod pvsync;
 mod pvsync2;
@@ -96,8 +95,6 @@ impl<M: Synchronous> Synchronous for &mut M {
 /// waits for at least `min` and takes at most `max` completions. An error here is the method's own; that of a
 /// transfer is in its [`Completion`].
 pub(super) trait Asynchronous {
-    /// Whether all that is ready is handed over at once when `iodepth_batch` is not set; else one by one, as in fio.
-    const SUBMITS_ALL: bool;
     /// Operations it cannot have in flight: they are made with [`synchronous_other`], one at a time.
     const IN_PLACE: &'static [Operation];
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno>;

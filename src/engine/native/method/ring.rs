@@ -9,19 +9,6 @@ use crate::workload::MethodOptions;
 /// How long a submission thread spins for more before it sleeps: the kernel's default, which fio uses.
 const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
 
-/// Registers when it is wanted; when nothing is said, only where the kernel lets it be done.
-pub(super) fn registered(
-    wanted: Option<bool>,
-    register: impl FnOnce() -> std::io::Result<()>,
-) -> Result<bool, Errno> {
-    match (wanted, wanted.unwrap_or(true).then(register)) {
-        (_, None) => Ok(false),
-        (_, Some(Ok(()))) => Ok(true),
-        (None, Some(Err(_))) => Ok(false),
-        (Some(_), Some(Err(error))) => Err(errno_of(&error)),
-    }
-}
-
 /// A ring with room for `depth` transfers.
 pub(super) fn make(options: MethodOptions, depth: u32) -> std::io::Result<io_uring::IoUring> {
     let entries = depth.max(1).next_power_of_two();
