@@ -95,6 +95,16 @@ impl GuestSettings {
         Ok(())
     }
 
+    /// The most memory that the kernel is told to use, with the argument that says so: `mem=48M`. Forms with `@` set no limit.
+    #[must_use]
+    pub fn memory_limit(&self) -> Option<(&str, u64)> {
+        let limits = self.arguments.iter().filter_map(|word| {
+            let bytes = parse_bytes(word.strip_prefix("mem=")?, 1024).ok()?;
+            Some((word.as_str(), bytes))
+        });
+        limits.min_by_key(|(_, bytes)| *bytes)
+    }
+
     /// Whether one of [`GUEST_KEYS`] is set.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {

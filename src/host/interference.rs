@@ -187,6 +187,14 @@ fn own_read_bytes() -> u64 {
     (blocks(libc::RUSAGE_SELF) + blocks(libc::RUSAGE_CHILDREN)) * 512
 }
 
+/// The same of this machine, for trials that run in a guest of it.
+#[must_use]
+pub fn moment() -> HostFacts {
+    let mut facts = HostFacts::default();
+    add(&Roots::default(), &mut facts);
+    facts
+}
+
 /// The facts of the moment: `now.load1`, `now.psi.*`, `now.steal_percent` (since boot).
 pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
     if let Some(load) = roots.proc("loadavg").as_deref().and_then(|text| text.split(' ').next()) {

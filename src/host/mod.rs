@@ -33,7 +33,7 @@ pub use descendants::{
 };
 pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
 pub use direct_io::{FALLS_BACK, direct_io_tried};
-pub use interference::{Disturbance, Interference, Limits};
+pub use interference::{Disturbance, Interference, Limits, moment};
 pub use knob::{is_setting, read_knob, write_knob};
 pub use mark::{MARK_VARIABLE, inherit_run_mark, kill_marked, run_mark};
 pub use mounts_below::{mounted_at, mounts_below, point_of, users_of};

@@ -3,7 +3,7 @@
 //! Enters: a table of strings. Leaves: lines. Labels that leave no room for the values are shortened in the middle,
 //! or, when too little would be left of them, put on lines of their own; values that do not fit even so are listed.
 
-use super::layout::{left, right, shorten, width, wrap};
+use super::layout::{left, right, shorten, told_apart, width, wrap};
 use super::page::Page;
 use super::table::{Table, TableRow};
 
@@ -61,7 +61,7 @@ impl Grid {
 
 /// The table's lines.
 pub(super) fn table(table: &Table, page: &Page) -> String {
-    let heads: Vec<String> = table.columns.iter().map(|head| shorten(head, MOST_HEAD)).collect();
+    let heads = told_apart(&table.columns.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), MOST_HEAD);
     let Some(last) = heads.last() else { return String::new() };
     let grid = Grid::measure(table, &heads, page);
     if grid.listed {

@@ -8,7 +8,8 @@ use crate::record::HostFacts;
 
 /// More values of one fact than this are a measurement, not a setting.
 const MOST_VALUES: usize = 4;
-/// Facts of the moment are told as they were when the run began.
+/// Facts of the moment are told as they were when the run began; those that the run did not have then (of guests, and of the
+/// machine under them) as the range over its trials.
 const MOMENTARY: &str = "now.";
 /// Which recipe it is, and where that is run.
 const RECIPE: &str = "recipe";
@@ -31,7 +32,7 @@ pub(super) fn host_facts<'f>(all: &'f [HostFacts], used: &[u32]) -> Vec<(&'f str
         }
         let momentary = name.starts_with(MOMENTARY);
         let value = match values.as_slice() {
-            _ if momentary => at_start.map(str::to_owned),
+            values if momentary => at_start.map(str::to_owned).or_else(|| range(values)),
             [] if of_trials.is_empty() => at_start.map(str::to_owned),
             // A choice made for all trials.
             [] if name.starts_with(RECIPE) => at_start.map(str::to_owned),
@@ -43,6 +44,15 @@ pub(super) fn host_facts<'f>(all: &'f [HostFacts], used: &[u32]) -> Vec<(&'f str
         told.extend(value.map(|value| (name, value)));
     }
     told
+}
+
+/// `0.42–3.1`: of what only trials know at their moment, the least and the most; `None`: these are no numbers.
+fn range(values: &[&str]) -> Option<String> {
+    let mut numbers: Vec<(f64, &str)> =
+        values.iter().map(|text| Some((text.parse().ok()?, *text))).collect::<Option<_>>()?;
+    numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (least, most) = (numbers.first()?.1, numbers.last()?.1);
+    Some(if least == most { least.to_owned() } else { format!("{least}–{most}") })
 }
 
 #[cfg(test)]
@@ -68,6 +78,8 @@ mod tests {
             told.join(" ")
         };
         assert_eq!(told(&[1, 2, 1]), "cpu.count=2 fs.type=xfs | btrfs now.load1=0");
+        assert_eq!(range(&["3.1", "0.42", "10"]).as_deref(), Some("0.42–10"));
+        assert_eq!((range(&["2"]).as_deref(), range(&["loop1", "1"])), (Some("2"), None));
         assert_eq!(told(&[]), "cpu.count=2 device.model=Disk fs.type=ext4 now.load1=0", "nothing ran yet");
         assert_eq!(host_facts(&[], &[]), Vec::new());
     }

@@ -34,6 +34,56 @@ pub(super) fn shorten(text: &str, columns: usize) -> String {
     short
 }
 
+/// Texts shortened to `columns` so that they still differ. Where the middle of several is what differs, as with kernels in long
+/// paths, what those have in common at both ends gives way instead, up to the next mark between words.
+pub(super) fn told_apart(texts: &[&str], columns: usize) -> Vec<String> {
+    let distinct = |names: &[String]| names.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let each = |texts: &[String]| texts.iter().map(|text| shorten(text, columns)).collect::<Vec<_>>();
+    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+    let plain = each(&texts);
+    if distinct(&plain) == distinct(&texts) {
+        return plain;
+    }
+    let wide = texts.iter().filter(|text| width(text) > columns);
+    let (head, tail) = alike(&wide.map(|text| text.chars().collect()).collect::<Vec<_>>());
+    let cut = |text: &String| {
+        if width(text) <= columns {
+            return text.clone();
+        }
+        let letters: Vec<char> = text.chars().collect();
+        let mark = |there: bool| if there { "…" } else { "" };
+        let middle: String = letters[head..letters.len() - tail].iter().collect();
+        format!("{}{middle}{}", mark(head > 0), mark(tail > 0))
+    };
+    let cut: Vec<String> = texts.iter().map(cut).collect();
+    let short = each(&cut);
+    if distinct(&short) == distinct(&cut) {
+        return short;
+    }
+    cut.iter().map(|text| beginning(text, columns)).collect()
+}
+
+/// How many letters all texts have in common at their beginning and, of the rest, at their end, both up to a mark between words.
+fn alike(texts: &[Vec<char>]) -> (usize, usize) {
+    let Some((first, others)) = texts.split_first() else { return (0, 0) };
+    let shortest = texts.iter().map(Vec::len).min().unwrap_or(0);
+    let is_mark = |letter: &char| "/-_=,: ".contains(*letter);
+    let same = |at: &dyn Fn(&[char]) -> char| others.iter().all(|other| at(other) == at(first));
+    let begin = (0..shortest).take_while(|at| same(&|text| text[*at])).count();
+    let end = (1..=shortest - begin).take_while(|back| same(&|text| text[text.len() - back])).count();
+    let head = first[..begin].iter().rposition(is_mark).map_or(0, |at| at + 1);
+    let tail = first[first.len() - end..].iter().position(is_mark).map_or(0, |at| end - at);
+    (head, tail)
+}
+
+/// The first `columns` of a text, with a mark where more follows.
+fn beginning(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// Words wrapped to `columns`; the first line starts with `first`, the others with `rest`. A word that is wider
 /// than a line is broken. Control characters, line ends among them, count as blanks.
 pub(super) fn wrap(text: &str, columns: usize, first: &str, rest: &str) -> String {
@@ -199,6 +249,28 @@ mod tests {
         assert_eq!(width(&shorten("kernel=vmlinuz-6.12.0-rc5", 12)), 12);
         assert_eq!(shorten("short", 12), "short");
         assert_eq!(shorten("ab", 1), "a");
+    }
+
+    #[test]
+    fn names_with_a_long_common_part_are_told_apart() {
+        let apart = |texts: &[&str], columns| told_apart(texts, columns).join(" ");
+        let images = ["/k/boot/vmlinuz-6.1.0-56-amd64", "/k/boot/vmlinuz-6.12.117+deb12-amd64", "effect"];
+        assert_eq!(apart(&images, 12), "…6.1.0-56… …6.12…deb12… effect");
+        let trees = ["/builds/mainline/arch/x86/boot/bzImage", "/builds/patched/arch/x86/boot/bzImage"];
+        assert_eq!(apart(&trees, 12), "…mainline… …patched…");
+        let packages = [
+            "linux-image-6.1.0-56-amd64_6.1.176-1_amd64.deb",
+            "linux-image-6.1.0-57-amd64_6.1.177-1_amd64.deb",
+        ];
+        assert_eq!(apart(&packages, 12), "…56-a…1.176… …57-a…1.177…");
+        // Those that differ without that, one alone, two that are the same, and one that begins as another ends.
+        assert_eq!(apart(&["kernel=vmlinuz-6.1", "kernel=vmlinuz-6.12"], 12), "kerne…uz-6.1 kerne…z-6.12");
+        assert_eq!(apart(&images[1..], 12), format!("{} effect", shorten(images[1], 12)));
+        assert_eq!(apart(&[images[0]; 2], 12), [shorten(images[0], 12), shorten(images[0], 12)].join(" "));
+        for texts in [["a-b-a-b-a-b", "a-b-a-b-a-b-a-b"], ["ü/ü/ü/x", "ü/ü/ü/y"]] {
+            let both = told_apart(&texts, 6);
+            assert!(both[0] != both[1] && both.iter().all(|text| width(text) <= 6), "{both:?}");
+        }
     }
 
     #[test]

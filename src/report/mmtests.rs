@@ -4,7 +4,7 @@
 //! gain over the first column in `(   0.00%)`, or `*   8.81%*` where it is significant.
 
 use super::document::{Document, group, shown};
-use super::layout::{left, printable, right, shorten, width, wrap};
+use super::layout::{left, printable, right, shorten, told_apart, width, wrap};
 use super::page::Page;
 use super::words::{direction, is_beyond_delta, so_far, unit_words};
 use crate::analyse::{ArmSummary, Comparison, Role};
@@ -134,12 +134,16 @@ fn gain_cell(comparison: &Comparison, mean_of: MeanOf) -> String {
 /// first dash (as mmtests splits `5.9-vanilla`).
 fn headers(document: &Document<'_>, label: usize, cell: usize, page: &Page) -> String {
     let (mut first, mut second) = (" ".repeat(label), " ".repeat(label));
-    for arm in &document.analysis.arms {
-        let full = document.arm(arm);
-        let (above, below) =
-            full.split_once('=').or_else(|| full.split_once('-')).unwrap_or((&document.run.name, &full));
+    let arms: Vec<String> = document.analysis.arms.iter().map(|arm| document.arm(arm)).collect();
+    let parts = |full: &'_ str| {
+        let cut = full.split_once('=').or_else(|| full.split_once('-'));
+        cut.map_or((document.run.name.clone(), full.to_owned()), |(a, b)| (a.to_owned(), b.to_owned()))
+    };
+    let (above, below): (Vec<String>, Vec<String>) = arms.iter().map(|full| parts(full)).unzip();
+    let below = told_apart(&below.iter().map(String::as_str).collect::<Vec<_>>(), cell - 1);
+    for (above, below) in above.iter().zip(&below) {
         first.push_str(&right(&shorten(above, cell - 1), cell));
-        second.push_str(&right(&shorten(below, cell - 1), cell));
+        second.push_str(&right(below, cell));
     }
     page.letters(&format!("{}\n{}\n", first.trim_end(), second.trim_end())).into_owned()
 }

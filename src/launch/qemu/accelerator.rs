@@ -3,6 +3,7 @@
 //! Enters: `/dev/kvm`, marks in the cache. Leaves: an [`Accelerator`]; marks. A mark holds until this machine is started again.
 
 use super::cache;
+use super::error::GuestError;
 use crate::sys::regular_file;
 
 /// What executes a guest's instructions.
@@ -114,11 +115,57 @@ pub(super) fn fallback(what: &str, remembered: bool) -> String {
     )
 }
 
-/// That a guest is booted another time, in words: nothing was measured in the one that died, but it is no secret.
-pub(super) const BOOTED_AGAIN: &str = "assay: the guest's kernel died of int3, as under qemu's tcg it may without a\n  \
-                                       fault of its own: it is booted again";
-/// The same as a note of what was then measured.
-pub(super) const BOOTED_AGAIN_NOTE: &str = "an earlier boot of this round died of int3, as under qemu's tcg it may, before anything was measured in it";
+/// What an emulated kernel may die of without a fault of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mishap {
+    /// [`GuestError::ran_into_a_breakpoint`].
+    Breakpoint,
+    /// [`GuestError::missed_its_timer`].
+    Timer,
+}
+
+impl Mishap {
+    /// Which of them a guest died of.
+    pub(super) fn of(error: &GuestError) -> Option<Mishap> {
+        if error.ran_into_a_breakpoint() {
+            return Some(Mishap::Breakpoint);
+        }
+        error.missed_its_timer().then_some(Mishap::Timer)
+    }
+
+    /// How often a guest that died so is booted anew for one trial.
+    pub(super) fn boots_again(self) -> u32 {
+        match self {
+            Mishap::Breakpoint => 3,
+            // A kernel that misses it twice probably always does.
+            Mishap::Timer => 1,
+        }
+    }
+
+    /// What the kernel died of.
+    fn cause(self) -> &'static str {
+        match self {
+            Mishap::Breakpoint => "int3",
+            Mishap::Timer => "a missing timer",
+        }
+    }
+
+    /// Says that a guest is booted another time. Nothing was measured in the one that died.
+    pub(super) fn booted_again(self) -> String {
+        let cause = self.cause();
+        format!(
+            "assay: the guest's kernel died of {cause}, as under qemu's tcg it may without a\n  fault of its own: it is booted again"
+        )
+    }
+
+    /// The same as a note of what was then measured.
+    pub(super) fn note(self) -> String {
+        let cause = self.cause();
+        format!(
+            "an earlier boot of this round died of {cause}, as under qemu's tcg it may, before anything was measured in it"
+        )
+    }
+}
 
 /// A guest under KVM did not come up.
 pub(super) fn remember_that_kvm_does_not_run() {

@@ -117,6 +117,13 @@ impl GuestError {
         matches!(self, GuestError::Dead { console, .. } if console.contains("int3: 0000 [#"))
     }
 
+    /// Whether the kernel found no timer that ticks (`check_timer`, arch/x86/kernel/apic/io_apic.c, and its like). It counts ticks
+    /// over a short time of its own clock, in which an interpreter on a busy host may deliver none.
+    pub(super) fn missed_its_timer(&self) -> bool {
+        let of_timer = |line: &str| line.contains("Kernel panic - not syncing") && line.contains("timer");
+        matches!(self, GuestError::Dead { console, came_up: false, .. } if console.lines().any(of_timer))
+    }
+
     /// What helps; may be empty.
     #[must_use]
     pub fn hint(&self) -> String {
@@ -137,6 +144,9 @@ impl GuestError {
             }
             GuestError::Dead { .. } if self.ran_into_a_breakpoint() => {
                 "under qemu's tcg several processors may be why: cpus=1 shows whether it is the kernel".to_owned()
+            }
+            GuestError::Dead { .. } if self.missed_its_timer() => {
+                "under qemu's tcg a busy host may be why; kernel_args=no_timer_check leaves the check out".to_owned()
             }
             GuestError::Dead { came_up: false, .. } => {
                 "kernel_args=loglevel=7 makes its console tell more; the kernel needs virtio_pci and virtio_console"
@@ -168,6 +178,20 @@ mod tests {
         {
             assert!(!dead(console).ran_into_a_breakpoint(), "{console}");
             assert!(dead(console).hint().contains("loglevel=7"));
+        }
+    }
+
+    #[test]
+    fn a_timer_panic_is_told_from_other_panics() {
+        for cause in [
+            "IO-APIC + timer doesn't work!  Boot with apic=debug",
+            "timer doesn't work through Interrupt-remapped IO-APIC",
+        ] {
+            let error = dead(&format!("[ 0.3] Kernel panic - not syncing: {cause}"));
+            assert!(error.missed_its_timer() && error.hint().contains("no_timer_check"), "{cause}");
+        }
+        for console in ["[ 0.3] ..TIMER: vector=0x30 timer", "[ 1.0] Kernel panic - not syncing: VFS"] {
+            assert!(!dead(console).missed_its_timer(), "{console}");
         }
     }
 }

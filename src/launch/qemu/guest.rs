@@ -157,7 +157,9 @@ impl Guest {
             words.push_str(if words.is_empty() { "" } else { "\n" });
             words.push_str(&full);
         }
-        GuestError::Dead { what: what.to_owned(), came_up: self.boot_s > 0.0, mute, console: words }
+        let panic = panic_of(&console).map(|panic| format!(": {panic}")).unwrap_or_default();
+        let what = format!("{what}{panic}");
+        GuestError::Dead { what, came_up: self.boot_s > 0.0, mute, console: words }
     }
 
     /// Whether its kernel has put anything on the console.
@@ -204,8 +206,10 @@ const TELLING: [&str; 9] = [
     "hung task",
     "blocked for more",
 ];
-/// So many telling lines that are not among the last are told before those.
+/// So many telling lines that are not among the last are told before those, and the panic however many there are.
 const MOST_TELLING: usize = 5;
+/// What a kernel says when it gives up. Another one, `---[ end Kernel panic`, only closes it.
+const PANIC: &str = "Kernel panic - not syncing";
 
 /// The last lines of a console from a byte on, and the telling ones before, without what moves a terminal's cursor.
 fn last_words(console: &Path, from: usize) -> String {
@@ -217,8 +221,13 @@ fn last_words(console: &Path, from: usize) -> String {
     let lines: Vec<String> = text.lines().map(plain).filter(|line| !line.is_empty()).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST_LINES));
     let telling = before.iter().filter(|line| TELLING.iter().any(|word| line.contains(word)));
-    let first = telling.take(MOST_TELLING).map(String::as_str);
-    first.chain(last.iter().map(String::as_str)).collect::<Vec<_>>().join("\n")
+    let first = telling.enumerate().filter(|(at, line)| *at < MOST_TELLING || line.contains(PANIC));
+    first.map(|(_, line)| line).chain(last).map(String::as_str).collect::<Vec<_>>().join("\n")
+}
+
+/// The first panic among the last words, without its time: `Kernel panic - not syncing: VFS: Unable to mount root fs`.
+fn panic_of(words: &str) -> Option<&str> {
+    words.lines().find_map(|line| Some(line[line.find(PANIC)?..].trim_end_matches([' ', ']', '-'])))
 }
 
 fn silence() -> Duration {
@@ -244,5 +253,19 @@ mod tests {
         assert!(words.starts_with("[ 0.1] BUG: kernel NULL pointer\n"), "{words:?}");
         assert_eq!(last_words(&path, 1 << 20), "");
         assert_eq!(last_words(Path::new("/nowhere"), 0), "");
+    }
+
+    #[test]
+    fn a_panic_is_told_behind_many_other_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("console");
+        let mut text = "[ 0.1] BUG: sleeping function called\n".repeat(9);
+        text.push_str("[ 0.2] Kernel panic - not syncing: IO-APIC + timer doesn't work!\n");
+        text.extend((0..30).map(|n| format!("[ {n}.0] register\n")));
+        std::fs::write(&path, text).unwrap();
+        let words = last_words(&path, 0);
+        assert_eq!(words.lines().count(), MOST_TELLING + 1 + LAST_LINES, "{words}");
+        assert_eq!(panic_of(&words), Some("Kernel panic - not syncing: IO-APIC + timer doesn't work!"));
+        assert_eq!(panic_of("[ 1.0] ---[ end Kernel panic ]---"), None);
     }
 }

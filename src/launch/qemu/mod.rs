@@ -35,7 +35,7 @@ use crate::catalog::LauncherKind;
 use crate::record::HostFacts;
 use crate::target::{Disturbance, GuestSettings, Interference};
 
-use accelerator::Accelerator;
+use accelerator::{Accelerator, Mishap};
 pub use cache::remove_private_cache;
 pub use error::GuestError;
 use guest::{Ended, Guest};
@@ -50,9 +50,6 @@ pub use offer::{Forecast, GuestOffer, guests_offered};
 /// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
 const ALLOWANCE: Duration = Duration::from_secs(630);
 
-/// How often a guest is booted anew that died before anything was measured in it, where the emulator may be why.
-const BOOTS_AGAIN: u32 = 3;
-
 /// A kind of guest: all trials with the same settings share it, as far as they want the same persistent memory.
 struct Kind {
     settings: GuestSettings,
@@ -62,8 +59,8 @@ struct Kind {
     kernel: Option<KernelImage>,
     initramfs: Option<PathBuf>,
     running: Option<Guest>,
-    /// In this round one died before anything was measured in it, and the emulator may be why.
-    booted_again: bool,
+    /// What the last one that died in this round died of, where nothing was measured in it and the emulator may be why.
+    booted_again: Option<Mishap>,
 }
 
 /// Runs trials whose settings name a kernel.
@@ -101,7 +98,7 @@ impl Guests {
                     kernel: None,
                     initramfs: None,
                     running: None,
-                    booted_again: false,
+                    booted_again: None,
                 });
                 self.kinds.len() - 1
             }
@@ -144,10 +141,10 @@ impl Guests {
         }
     }
 
-    /// Whether a guest died of what an emulated one may die of by no fault of its kernel's, before anything was measured in it.
-    fn may_be_booted_again(&self, error: &GuestError, rehearsal: bool) -> bool {
+    /// What a guest died of, if an emulated one may die of it without a fault of its kernel, before anything was measured in it.
+    fn mishap(&self, error: &GuestError, rehearsal: bool) -> Option<Mishap> {
         let measured = matches!(error, GuestError::Dead { came_up: true, .. }) && !rehearsal;
-        self.accelerator == Accelerator::Tcg && error.ran_into_a_breakpoint() && !measured
+        Mishap::of(error).filter(|_| self.accelerator == Accelerator::Tcg && !measured)
     }
 
     /// A request answered in a guest of this kind, which runs on for the next one.
@@ -248,6 +245,10 @@ impl Kind {
             facts.set("guest.image", guest.image);
             facts.set("guest.memory", format!("{} MiB", machine::memory(&self.settings, &self.needs) >> 20));
             facts.set("now.guest.boot_s", format!("{:.1}", guest.boot_s));
+            // The guest's own load says nothing of who else uses the machine under it.
+            for (name, value) in crate::host::moment().0 {
+                facts.set(name.replacen("now.", "now.host.", 1), value);
+            }
             if let Some(config) = self.kernel.as_ref().and_then(|kernel| kernel.config.as_deref()) {
                 facts.set("kernel.config_digest", config);
             }
@@ -259,9 +260,7 @@ impl Kind {
                         "run in an emulated processor (qemu's tcg): times are no measurement of the hardware";
                     outcome.notes.insert(0, note.to_owned());
                 }
-                if self.booted_again {
-                    outcome.notes.push(accelerator::BOOTED_AGAIN_NOTE.to_owned());
-                }
+                outcome.notes.extend(self.booted_again.map(Mishap::note));
                 outcome.notes.extend(guest.missing.iter().map(|message| format!("in the guest: {message}")));
             }
             Answer::Failed { output, .. } => {
@@ -305,29 +304,29 @@ impl Launcher for Guests {
             return Ok(Reply::failed("a guest is asked for that was not expected", String::new()));
         };
         let directory = request.target.setup.as_ref().map_or(&request.target.directory, |setup| &setup.work);
-        for _ in 0..BOOTS_AGAIN {
-            match self.asked(at, request, directory, cancelled) {
+        let mut boots = 0;
+        loop {
+            let error = match self.asked(at, request, directory, cancelled) {
+                Err(Ended::Dead(error)) => error,
+                other => return other.or_else(of_ended),
+            };
+            let Some(mishap) = self.mishap(&error, request.rehearsal) else {
+                return of_ended(Ended::Dead(error));
+            };
+            if boots >= mishap.boots_again() {
                 // A trial that was lost so is a failed one, and may be tried again as such.
-                Err(Ended::Dead(error)) if self.may_be_booted_again(&error, request.rehearsal) => {
-                    let _ = writeln!(crate::sys::terminal::err(), "{}", accelerator::BOOTED_AGAIN);
-                    self.kinds[at].booted_again = true;
-                }
-                Err(ended) => return of_ended(ended),
-                Ok(reply) => return Ok(reply),
+                return of_ended(Ended::Dead(error)).map(Reply::caused_outside);
             }
-        }
-        match self.asked(at, request, directory, cancelled) {
-            Err(Ended::Dead(error)) if self.may_be_booted_again(&error, request.rehearsal) => {
-                of_ended(Ended::Dead(error)).map(Reply::caused_outside)
-            }
-            other => other.or_else(of_ended),
+            let _ = writeln!(crate::sys::terminal::err(), "{}", mishap.booted_again());
+            self.kinds[at].booted_again = Some(mishap);
+            boots += 1;
         }
     }
 
     /// The next round boots anew, so that what one boot happens to be like is not taken for the kernel.
     fn round_ends(&mut self) {
         for kind in &mut self.kinds {
-            (kind.running, kind.booted_again) = (None, false);
+            (kind.running, kind.booted_again) = (None, None);
         }
     }
 }

@@ -101,6 +101,16 @@ pub(super) fn check<'g>(
 /// Whether a guest's own memory, where it is set, holds its devices.
 fn inside(settings: &GuestSettings, needs: &Needs) -> Result<(), GuestError> {
     let least = (OWN + needs.memory_bytes).next_multiple_of(MIB);
+    // Such a kernel dies before it has a console, and would be waited for.
+    if let Some((word, _)) = settings.memory_limit().filter(|(_, bytes)| *bytes < least) {
+        return Err(GuestError::NoRoom {
+            what: format!(
+                "kernel_args={word}: too little memory for a guest, which needs {} MiB",
+                least / MIB
+            ),
+            hint: format!("mem={}M is enough; memory=SIZE makes a guest with less", least / MIB),
+        });
+    }
     match settings.memory {
         Some(memory) if memory < least => Err(GuestError::NoRoom {
             what: format!(
@@ -155,6 +165,22 @@ mod tests {
         assert_eq!(said(&[(&large, &full)], 1024, 9000), Ok(()));
         assert!(said(&[(&large, &full)], 1023, 9000).unwrap_err().contains("about 1024 MiB of memory"));
         assert!(said(&both, 2052, 599).unwrap_err().contains("may take 600 MiB, and 599 are free"));
+    }
+
+    #[test]
+    fn a_kernel_that_may_use_too_little_is_refused() {
+        let said = |words: &str, needs: &Needs| {
+            let arguments = words.split(' ').map(str::to_owned).collect();
+            let settings = GuestSettings { arguments, ..GuestSettings::default() };
+            inside(&settings, needs).map_err(|error| error.to_string())
+        };
+        let (none, ram) = (Needs::default(), Needs { memory_bytes: 300 * MIB, ..Needs::default() });
+        let message = said("nosmt mem=48M", &none).unwrap_err();
+        assert_eq!(message, "kernel_args=mem=48M: too little memory for a guest, which needs 192 MiB");
+        assert_eq!(said("mem=192m", &none), Ok(()));
+        assert!(said("mem=256M", &ram).unwrap_err().ends_with("needs 492 MiB"));
+        // Another argument, and what only the kernel reads.
+        assert_eq!(said("memtest=4 mem=nopentium mem=4M@1G", &none), Ok(()));
     }
 
     #[test]

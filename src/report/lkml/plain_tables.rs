@@ -1,7 +1,7 @@
 //! The same three tables for results of any shape: a line a row, a column an arm.
 
 use super::super::document::{Document, group, shown};
-use super::super::layout::{ascii, left, right, shorten, width};
+use super::super::layout::{ascii, left, right, shorten, told_apart, width};
 use super::super::page::Page;
 use super::super::words::{direction, row_label, unit_words};
 use super::{difference_heading, difference_pct};
@@ -80,10 +80,11 @@ impl Table<'_> {
     ) {
         let label = self.labels.iter().map(|l| width(l)).fold(0, usize::max).min(LABEL);
         let fit = ((page.columns - label) / (VALUE + 1)).max(1);
-        for block in arms.chunks(fit) {
+        let heads = told_apart(&arms.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), VALUE);
+        for (block, heads) in arms.chunks(fit).zip(heads.chunks(fit)) {
             let mut head = " ".repeat(label);
-            for (_, name) in block {
-                head.push_str(&right(&ascii_short(name, VALUE), VALUE + 1));
+            for name in heads {
+                head.push_str(&right(&name.replace('…', "~"), VALUE + 1));
             }
             out.push_str(head.trim_end());
             out.push('\n');
