@@ -11,12 +11,23 @@ use super::identity::DeviceIdentity;
 use super::journal::Journal;
 use super::made::Made;
 use super::setting_pair;
-use crate::experiment::Knob;
+use crate::experiment::{Filesystem, Knob, TargetSettings};
 use crate::host::BlockDevice;
+
+/// Stands for the name of the filesystem's device in paths below `/sys/fs`, as the kernel numbers the devices that it makes.
+const DEVICE: &str = "DEVICE";
+
+/// Whether a setting belongs to a filesystem that is made for the trial: it is there from the mount on.
+pub(super) fn comes_with_the_mount(knob: &Knob, settings: &TargetSettings) -> bool {
+    let below = knob.path.strip_prefix("/sys/fs/").and_then(|path| path.split('/').next());
+    below.is_some() && below == settings.fs.map(Filesystem::name)
+}
 
 /// Where a setting is: absolute, or below the device's directory in sysfs.
 pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError> {
-    let path = if knob.path.starts_with('/') {
+    let of_mount =
+        knob.path.strip_prefix("/sys/fs/").is_some_and(|path| path.split('/').any(|part| part == DEVICE));
+    let path = if knob.path.starts_with('/') && !of_mount {
         PathBuf::from(&knob.path)
     } else {
         let device = crate::host::device_under(watched).map_err(|reason| {
@@ -25,7 +36,12 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
                 "a setting of a queue needs a block device below: --target loop:1g, --destroy /dev/X",
             )
         })?;
-        device.sys.join(&knob.path)
+        if of_mount {
+            let part = |part| if part == DEVICE { device.name.as_str() } else { part };
+            PathBuf::from(knob.path.split('/').map(part).collect::<Vec<_>>().join("/"))
+        } else {
+            device.sys.join(&knob.path)
+        }
     };
     if crate::host::is_setting(&path) {
         return Ok(path);
@@ -38,7 +54,7 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
     }
     Err(TargetError::unavailable(
         format!("there is no {}", path.display()),
-        "ls /sys/block/*/queue/ shows what can be set; `assay help targets`",
+        "ls /sys/block/*/queue/ /sys/fs/*/*/ shows what can be set; `assay help targets`",
     ))
 }
 

@@ -58,7 +58,7 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
     settings
         .knobs
         .iter()
-        .filter(|knob| judged(&knob.path))
+        .filter(|knob| judged(&knob.path) && !knobs::comes_with_the_mount(knob, settings))
         .try_for_each(|knob| knobs::place(knob, known.unwrap_or(below)).map(drop))
 }
 

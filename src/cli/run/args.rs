@@ -249,17 +249,17 @@ impl Args {
         args
     }
 
-    /// Whether the command line says itself on what or where to run.
+    /// Whether the command line says itself on what or where to run. A filesystem can be made on any device.
     pub(super) fn names_a_target(&self) -> bool {
         let setting =
             |text: &str, key: &str| text.strip_prefix(key).is_some_and(|rest| rest.starts_with('='));
         let places = |text: &String| {
             let key = text.split_once('=').map(|(key, _)| key.trim()).and_then(target_key);
-            key.is_none_or(|key| matches!(key.as_str(), "device" | "kernel" | "fs"))
+            key.is_none_or(|key| matches!(key.as_str(), "device" | "kernel"))
         };
         let varies = |text: &String| {
             let text = text.strip_prefix("target.").unwrap_or(text);
-            ["device", "kernel", "fs"].iter().any(|key| setting(text, key))
+            ["device", "kernel"].iter().any(|key| setting(text, key))
         };
         self.target.iter().any(places) || self.vary.iter().any(varies)
     }

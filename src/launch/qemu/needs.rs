@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::GuestError;
 use super::modules::Need;
+use crate::catalog::Filesystem;
 use crate::engine;
 use crate::launch::Request;
 use crate::sys::{find_system_program, regular_file};
@@ -72,7 +73,12 @@ impl Needs {
     pub(super) fn of(settings: &GuestSettings) -> Needs {
         let mut needs = Needs::default();
         needs.at_start(&["virtio_pci", "virtio_console"]);
-        settings.modules.iter().for_each(|name| needs.at_start(&[name]));
+        for name in &settings.modules {
+            // A filesystem's module asks the kernel for these as it is loaded.
+            let others = Filesystem::named(name).map_or(&[][..], |fs| fs.descriptor().guest_modules);
+            others.iter().for_each(|other| needs.driver(other, Need::May));
+            needs.at_start(&[name]);
+        }
         needs
     }
 
