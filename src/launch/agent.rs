@@ -1,18 +1,14 @@
 //! The other end: one request on standard input, one reply, a line, on standard output, nothing else.
 
 use std::io::{Read, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 
-use rustix::process::Signal;
-
 use super::descendants::cannot_be_ended;
-use super::endings::signal_name;
+use super::hook::{self, Given};
 use super::last_duty::{STARTS, die_in_order, last_duty};
 use super::stall::Rings;
 use super::time_limit::{Limit, TimeLimit};
-use super::{Answer, PROTOCOL, Reply, Request, local, with_hint};
+use super::{Answer, PROTOCOL, Reply, Request, with_hint};
 use crate::catalog::{EngineKind, LimitedBy, Runs};
 use crate::engine::{self, Engine, EngineError, Task};
 use crate::host::{end_children, own_children};
@@ -56,13 +52,13 @@ fn execute(request: &Request) -> Reply {
     // First of all: it calibrates its clock while the facts are looked up.
     let engine = engine::of(request.engine);
     let prepared = unhung(&reply, || {
-        prepare(request).map(|ready| {
+        prepare(request).map(|(ready, given)| {
             let facts = target::facts(&request.target, &ready);
-            (ready, facts)
+            (ready, given, facts)
         })
     });
     match prepared {
-        Ok((mut ready, facts)) => {
+        Ok((mut ready, mut given, facts)) => {
             reply.facts = facts;
             let watch = target::Interference::look(&request.target.watched());
             if request.engine == EngineKind::Fio {
@@ -75,21 +71,38 @@ fn execute(request: &Request) -> Reply {
             reply.disturbance = Some(watch.since());
             let mut notes = std::mem::take(&mut ready.notes);
             let after = unhung(&reply, || {
-                let after = request.after.as_ref().map_or(Ok(()), |script| hook("after", script, request));
+                let after = hooked("after", request.after.as_ref(), request);
                 notes.extend(target::release(&request.target, ready));
                 after
             });
             match after {
-                Err(failed) if matches!(reply.answer, Answer::Done(_)) => reply.answer = failed,
-                _ => {}
+                Ok(after) => given.add(after),
+                Err(failed) => reply.answer = also_failed(reply.answer, failed),
             }
             if let Answer::Done(outcome) = &mut reply.answer {
                 outcome.notes.splice(0..0, notes);
+                given.join(outcome);
             }
         }
         Err(failed) => reply.answer = failed,
     }
     reply
+}
+
+/// The answer of a trial after which its hook failed: that, or the trial's own failure with the hook's words behind it.
+fn also_failed(trial: Answer, hook: Answer) -> Answer {
+    match (trial, hook) {
+        (
+            Answer::Failed { kind, reason, command, output, so_far },
+            Answer::Failed { reason: hooks, output: words, .. },
+        ) => {
+            let line = |text: &str| if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            let output = format!("{output}{}{hooks}\n{words}", line(&output));
+            Answer::Failed { kind, reason, command, output, so_far }
+        }
+        (Answer::Done(_), hook) => hook,
+        (trial, _) => trial,
+    }
 }
 
 fn nothing_yet() -> Reply {
@@ -120,19 +133,27 @@ fn unhung<T>(so_far: &Reply, work: impl FnOnce() -> Result<T, Answer>) -> Result
 }
 
 /// The same state before each trial; then the hook.
-fn prepare(request: &Request) -> Result<target::Ready, Answer> {
+fn prepare(request: &Request) -> Result<(target::Ready, Given), Answer> {
     let mut ready =
         target::prepare(&request.target).map_err(|error| lost(not_ready(error), &request.target))?;
-    let before = request.before.as_ref().map_or(Ok(()), |script| {
-        hook("before", script, request)?;
-        target::check_files(&mut ready).map_err(not_ready)
+    let before = hooked("before", request.before.as_ref(), request).and_then(|given| {
+        // Only a hook may have changed them.
+        let looked = request.before.as_ref().map_or(Ok(()), |_| target::check_files(&mut ready));
+        looked.map(|()| given).map_err(not_ready)
     });
-    if let Err(failed) = before {
-        // What cannot be put back now is tried again by the next trial, and at the end by the parent.
-        let _ = target::release(&request.target, ready);
-        return Err(failed);
+    match before {
+        Ok(given) => Ok((ready, given)),
+        Err(failed) => {
+            // What cannot be put back now is tried again by the next trial, and at the end by the parent.
+            let _ = target::release(&request.target, ready);
+            Err(failed)
+        }
     }
-    Ok(ready)
+}
+
+/// Runs a hook where there is one.
+fn hooked(which: &str, script: Option<&String>, request: &Request) -> Result<Given, Answer> {
+    script.map_or(Ok(Given::default()), |script| hook::run(which, script, request))
 }
 
 fn not_ready(error: TargetError) -> Answer {
@@ -156,53 +177,6 @@ fn lost(answer: Answer, target: &target::TargetSpec) -> Answer {
     match answer {
         Answer::Unsupported { reason } if !impossible => stopped(reason, Vec::new()),
         other => other,
-    }
-}
-
-fn hook(which: &str, script: &str, request: &Request) -> Result<(), Answer> {
-    let failed = |reason: String, output: String| Answer::Failed {
-        kind: FailureKind::Passing,
-        reason,
-        command: format!("sh -c {}", shlex::try_quote(script).unwrap_or_default()),
-        output,
-        so_far: Vec::new(),
-    };
-    let before = own_children();
-    let mut command = Command::new("sh");
-    command
-        .arg("-c")
-        .arg(script)
-        .envs(request.task.variables.iter().cloned())
-        .env("ASSAY_DIRECTORY", &request.target.directory)
-        .envs(request.target.device().map(|device| ("ASSAY_DEVICE", device)))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    local::dies_with_its_parent(&mut command, Signal::KILL);
-    let started = {
-        let _may = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
-        command.spawn()
-    };
-    let mut shell =
-        started.map_err(|e| failed(format!("cannot start the {which} hook: {e}"), String::new()))?;
-    let output = local::chunks(shell.stdout.take());
-    let errors = local::chunks(shell.stderr.take());
-    let status =
-        shell.wait().map_err(|e| failed(format!("cannot wait for the {which} hook: {e}"), String::new()))?;
-    if status.signal().is_some() {
-        // Nobody waits any more for what it was doing.
-        end_children(&before);
-    }
-    // What it has left in the background may hold its output open, and is waited for.
-    let words: Vec<u8> = output.iter().chain(errors.iter()).flatten().collect();
-    let words = String::from_utf8_lossy(&words).into_owned();
-    match status.signal() {
-        None if status.success() => Ok(()),
-        None => Err(failed(format!("the {which} hook failed: {status}"), words)),
-        Some(signal) => {
-            let by = signal_name(signal);
-            Err(failed(format!("the shell of the {which} hook was ended by {by}"), words))
-        }
     }
 }
 

@@ -7,6 +7,7 @@ mod agent;
 mod descendants;
 mod endings;
 mod everywhere;
+mod hook;
 mod last_duty;
 mod local;
 mod qemu;

@@ -33,6 +33,8 @@ const OF_DEVICE: [&str; 16] = [
     "dev.flush_time",
     "dev.flushes_per_op",
 ];
+/// What the names of metrics begin with that hooks report.
+const OF_HOOKS: &str = "hook.";
 /// What `--observe extents` adds.
 const OF_EXTENTS: [&str; 7] = [
     "extents.per_file",
@@ -70,13 +72,16 @@ pub struct MetricNames {
     known: Vec<(String, String)>,
     /// Percentiles and the like are fio's to choose.
     any_latency: bool,
+    /// Hooks may report what they like, as [`OF_HOOKS`].
+    hooks: bool,
 }
 
 impl MetricNames {
     /// Those of all cells together; `None`: some engine's are known only once it has run.
     #[must_use]
     pub fn of(experiment: &Experiment, cells: &[CellSpec]) -> Option<MetricNames> {
-        let mut names = MetricNames::default();
+        let hooks = experiment.before.is_some() || experiment.after.is_some();
+        let mut names = MetricNames { hooks, ..MetricNames::default() };
         for cell in cells {
             names.add_cell(experiment, cell)?;
         }
@@ -103,6 +108,9 @@ impl MetricNames {
     }
 
     fn one(&self, section: Option<&str>, name: &str) -> Result<(), String> {
+        if self.hooks && section.is_none() && name.starts_with(OF_HOOKS) {
+            return Ok(());
+        }
         let sections: BTreeSet<&str> =
             self.iter().map(|(section, _)| section).filter(|section| !section.is_empty()).collect();
         if let Some(asked) = section.filter(|asked| !sections.contains(asked)) {

@@ -1,0 +1,115 @@
+//! Metrics that hooks give back, here and in guests; settings that come with a mount.
+
+use assay::record::{Status, Unit};
+
+use crate::guests::{kernels, nothing_left, run};
+use crate::sandbox::{Sandbox, errors};
+use crate::target_bench::{JOB, can_make, fact, left_behind, succeed};
+
+#[test]
+fn hooks_give_metrics_back_and_nonsense_is_a_note() {
+    let sandbox = Sandbox::new();
+    let before = "test ! -s $ASSAY_METRICS; echo size=3MiB >> $ASSAY_METRICS";
+    let after = "printf 'lag=%s.5ms\\nnonsense\\n' $n > $ASSAY_METRICS";
+    let words = ["run", "-q", "--vary", "n=1,2", "--rounds", "2", "--primary", "hook.lag"];
+    let hooks = ["--before", before, "--after", after, "--", "true", "${n}"];
+    let output = run(&sandbox, &[&words[..], &hooks].concat());
+    assert!(output.status.success(), "{}", errors(&output));
+    nothing_left(&sandbox);
+    let run = sandbox.export("1");
+    assert_eq!(run.trials.len(), 4);
+    for trial in &run.trials {
+        assert_eq!(trial.status, Status::Done);
+        let value = |name: &str| {
+            let at = run.metrics.iter().position(|metric| metric.name == name).unwrap();
+            let value = trial.values.iter().find(|(metric, _)| *metric as usize == at).unwrap().1;
+            (value, run.metrics[at].unit.clone())
+        };
+        assert_eq!(value("hook.size"), ((3 << 20) as f64, Unit::Bytes));
+        assert_eq!(value("hook.lag"), (1.5e6 + 1e6 * f64::from(trial.cell), Unit::Nanoseconds));
+        let note =
+            "line 2 of the after hook's ASSAY_METRICS gives no metric: write NAME=VALUE[UNIT]: nonsense";
+        assert!(trial.notes.iter().any(|found| found == note), "{:?}", trial.notes);
+    }
+}
+
+#[test]
+fn a_failed_hook_keeps_its_words_behind_the_trials_own() {
+    let sandbox = Sandbox::new();
+    let words = ["run", "-q", "--vary", "n=1,2", "--rounds", "1", "--after"];
+    let after = "echo x=1 > $ASSAY_METRICS; echo the after hook speaks; exit 3";
+    let output = run(&sandbox, &[&words[..], &[after, "--", "sh", "-c", "exit ${n}"]].concat());
+    let run = sandbox.export("1");
+    assert!(!run.trials.is_empty(), "{}", errors(&output));
+    for trial in &run.trials {
+        let Status::Failed { reason, output, .. } = &trial.status else { panic!("{:?}", trial.status) };
+        assert!(!reason.contains("hook"), "{reason}");
+        assert!(output.contains("the after hook failed: ") && output.contains("hook speaks"), "{output}");
+    }
+}
+
+#[test]
+fn a_setting_of_a_filesystem_holds_after_its_mount() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let path = "/sys/fs/xfs/DEVICE/error/metadata/EIO/max_retries";
+    let vary = format!("sysfs:{path}=5,7");
+    let words = ["run", "job.fio", "-q", "-t", "loop:400m", "-t", "fs=xfs", "--vary", &vary, "--rounds", "1"];
+    succeed(&sandbox, &words);
+    let set = |cell: u32| fact(&sandbox, "1", cell, &format!("sysfs.{path}"));
+    assert_eq!([set(0), set(1)], ["5", "7"]);
+    assert_eq!(left_behind(&sandbox, 0).len(), 0);
+    // Of a filesystem that is not made it has to be there already.
+    let other = "sysfs:/sys/fs/ext4/no_such_device/x=5,7";
+    let words = ["run", "job.fio", "-q", "-t", "loop:400m", "-t", "fs=xfs", "--vary", other, "--rounds", "1"];
+    let output = run(&sandbox, &words);
+    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+    assert!(errors(&output).contains("there is no /sys/fs/ext4/no_such_device/x"), "{}", errors(&output));
+}
+
+#[test]
+fn guests_have_their_modules_settings_and_hooks() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", crate::guests::JOB);
+    let kernel = format!("kernel={}", kernels[1]);
+    let vary = "sysfs:/sys/fs/xfs/vda/error/metadata/EIO/max_retries=5,7";
+    let words =
+        ["run", "job.fio", "-q", "-t", &kernel, "-t", "virtio_blk:400m", "-t", "fs=xfs", "--vary", vary];
+    let after = "echo retries=$(cat /sys/fs/xfs/vda/error/metadata/EIO/max_retries) > $ASSAY_METRICS";
+    let output = run(&sandbox, &[&words[..], &["--rounds", "1", "--after", after]].concat());
+    assert!(output.status.success(), "{}", errors(&output));
+    let run_of = |id: &str| sandbox.export(id);
+    let first = run_of("1");
+    let at = first.metrics.iter().position(|metric| metric.name == "hook.retries").unwrap();
+    for trial in &first.trials {
+        let value = trial.values.iter().find(|(metric, _)| *metric as usize == at).unwrap().1;
+        assert_eq!(value, [5.0, 7.0][trial.cell as usize]);
+        let facts = &first.facts[trial.facts.unwrap() as usize];
+        assert!(facts.get("now.host.load1").is_some(), "{facts:?}");
+    }
+    // A filesystem's module that nothing else asks for.
+    let words =
+        ["run", "-q", "-t", &kernel, "-t", "modules=xfs", "--vary", "n=1,2", "--rounds", "1", "--", "sh"];
+    let output = run(&sandbox, &[&words[..], &["-c", "grep -qw xfs /proc/filesystems && : ${n}"]].concat());
+    assert!(output.status.success(), "{}", errors(&output));
+    let second = run_of("2");
+    assert!(second.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", second.trials);
+    assert!(second.trials.iter().all(|t| !t.notes.iter().any(|note| note.contains("cannot be loaded"))));
+    nothing_left(&sandbox);
+}
+
+#[test]
+fn a_recipe_with_another_filesystem_falls_back_all_the_same() {
+    let sandbox = Sandbox::new();
+    for (setting, falls_back) in [("fs=ext4", true), ("device=ram:400m", false)] {
+        let output = run(&sandbox, &["run", "dio-scaling", "--quick", "--plan", "-t", setting]);
+        let said = errors(&output);
+        // Where none of the places can be had it says what keeps each.
+        let chose = said.contains("runs on ") || said.contains("none of its targets can be had here");
+        assert_eq!(chose, falls_back, "{setting}: {said}");
+    }
+}
