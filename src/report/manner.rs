@@ -33,8 +33,8 @@ const MORE: Manner =
 pub(super) fn manner(metric: &Metric, good: bool) -> Manner {
     let up = good == (metric.better == Better::Higher);
     match (&metric.unit, up) {
-        (Unit::Count, false) if is_counted(&metric.name) => FEWER,
-        (Unit::Count, true) if is_counted(&metric.name) => MORE,
+        (Unit::Count | Unit::Other(_), false) if is_counted(&metric.name) => FEWER,
+        (Unit::Count | Unit::Other(_), true) if is_counted(&metric.name) => MORE,
         (Unit::Bytes, false) => LESS,
         (Unit::Bytes, true) => MORE,
         (Unit::Seconds, false) if is_processor_time(&metric.name) => Manner { amount: Some("uses"), ..LESS },
@@ -74,6 +74,8 @@ mod tests {
         assert_eq!(word("runtime", Unit::Seconds, false), ("slower", None));
         assert_eq!(word("dev.flushes_per_op", Unit::Count, true), ("fewer", Some("has")));
         assert_eq!(word("write.total_ios", Unit::Count, true), ("more", Some("has")));
+        let each_mib = Unit::Other("/MiB".to_owned());
+        assert_eq!(word("extents.owner_changes_per_mib", each_mib, true), ("fewer", Some("has")));
         assert_eq!(word("points", Unit::Count, false), ("slower", None), "an imported one");
         assert_eq!(word("dev.write_bytes", Unit::Bytes, true), ("less", Some("has")));
         assert_eq!(word("sys_cpu", Unit::Seconds, false), ("more", Some("uses")));

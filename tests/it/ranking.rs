@@ -2,12 +2,15 @@
 
 use crate::sandbox::Sandbox;
 
-/// A run of four levels of which two are alike.
+/// A run of four levels of which two are alike. They are called schedulers and set a number that nobody uses: no test changes a
+/// setting of the disk that others are on.
 fn four_levels() -> Sandbox {
     let sandbox = Sandbox::new();
     let toml = "engine = \"simulated\"\n[simulated]\nbw = 1e8\ncv = 0.01\nsleep_ms = 0\n\
                 effects = { \"scheduler=mq-deadline\" = 0.3, \"scheduler=kyber\" = 0.6, \"scheduler=bfq\" = -0.2 }\n\
-                [[factor]]\nname = \"scheduler\"\nlevels = [\"none\", \"mq-deadline\", \"kyber\", \"bfq\"]\n";
+                [[factor]]\nname = \"scheduler\"\n\
+                level = [{ label = \"none\", set = { numjobs = 1 } }, { label = \"mq-deadline\", set = { numjobs = 2 } },\n\
+                { label = \"kyber\", set = { numjobs = 3 } }, { label = \"bfq\", set = { numjobs = 4 } }]\n";
     std::fs::write(sandbox.path().join("four.toml"), toml).unwrap();
     sandbox.succeed(&["run", "-q", "--rounds", "10", "--seed", "5", "four.toml"]);
     sandbox
