@@ -13,14 +13,11 @@ demo:
 	@$(CARGO) build --release --quiet
 	@scripts/demo.sh
 
-# Most tests wait for something.
-test: export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(nproc))))
 ## Everything a change must pass; missing packages are installed first
 test:
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh || [ -z "$$CI" ]
-	$(CARGO) build --quiet
-	$(CARGO) test
+	CARGO="$(CARGO)" scripts/test.sh
 
 ## Debian's 6.1 and 6.12 kernels as packages in target/kernels, for tests that boot them; nothing is installed
 kernels:

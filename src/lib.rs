@@ -1,7 +1,7 @@
 //! `assay`: an A/B laboratory for the Linux storage path.
 //!
 //! Data goes one way: experiment → plan → run (launch → engine + observers on a target) → record →
-//! store → analyse → explain → report. `run` prints nothing and knows no statistics; `analyse` reads
+//! store → analyse → report. `run` prints nothing and knows no statistics; `analyse` reads
 //! records only. The layers and the only edges allowed between them (checked by `tests/it/layers.rs`):
 //!
 //! ```text

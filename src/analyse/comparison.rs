@@ -396,7 +396,7 @@ pub struct NoiseFloor {
     pub half_width: f64,
     /// Smallest effect N_max rounds would show, 3.8·s_D/√N_max, as ratio − 1.
     pub smallest_effect: f64,
-    /// A/A runs in the store and how many of them claimed a difference.
+    /// A/A runs that were looked at (the latest twenty of the store) and how many of them claimed a difference.
     pub aa_runs: u32,
     /// How many of them claimed a difference.
     pub aa_claims: u32,

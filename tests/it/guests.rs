@@ -3,12 +3,13 @@
 //! These need qemu and two kernel packages in target/kernels (`make kernels`); where that is missing they say so, and fail in CI.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use assay::record::{Run, Status};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::{Sandbox, errors, failure};
@@ -17,11 +18,9 @@ use crate::tools;
 pub(crate) const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=4m\nend_fsync=1\n";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Emulated guests take a processor each: one test at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// The 6.1 and the 6.12 package, and the right to boot them.
-pub(crate) fn kernels() -> Option<([String; 2], MutexGuard<'static, ()>)> {
+/// The 6.1 and the 6.12 package, and the right to boot them: emulated guests take a processor each, so no two tests have it
+/// at a time, of whatever process.
+pub(crate) fn kernels() -> Option<([String; 2], File)> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/kernels");
     let of = |series: &str| -> Option<String> {
         let entries = std::fs::read_dir(&place).ok()?.flatten();
@@ -37,8 +36,8 @@ pub(crate) fn kernels() -> Option<([String; 2], MutexGuard<'static, ()>)> {
         tools::skipped("target/kernels has no two kernels; `make kernels` fetches them");
     }
     let (old, new) = both.filter(|_| tools::available("qemu-system-x86_64"))?;
-    // A test that failed in a guest does not keep the others from trying.
-    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let alone = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("one-guest.lock")).unwrap();
+    flock(&alone, FlockOperation::LockExclusive).unwrap();
     Some(([old, new], alone))
 }
 

@@ -102,7 +102,7 @@ fn iostats(facts: &HostFacts) -> Option<Finding> {
     }
     let file = format!("/sys/block/{}/queue/iostats", facts.get("device")?);
     let effect =
-        "The kernel does not count the device's I/O: dev.* metrics stay 0, and foreign I/O is not seen.";
+        "The kernel counts nothing but flushes of this device: there are no other dev.* metrics, and foreign I/O is not seen.";
     Some(
         Finding::new("iostats", Severity::Warning, "the device's counters are off", effect)
             .mend(write_command("1", &file))

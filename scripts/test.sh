@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# All tests. Those of guests wait for one emulated machine at a time and leave half of this one idle, so they run beside
+# all others, in a process of their own, and their results come last.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+# Most tests wait for something.
+threads=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
+
+$cargo test --no-run --quiet || exit
+mkdir -p target/tmp
+printed=$(mktemp target/tmp/guests-XXXXXX)
+# In a group of its own, which is ended with its programs when the rest of this script is.
+set -m
+RUST_TEST_THREADS=2 $cargo test --test it -- guests > "$printed" 2>&1 &
+guests=$!
+set +m
+leave() {
+    kill -- "-$guests" 2> /dev/null && wait "$guests"
+    rm -f "$printed"
+}
+trap leave EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+failed=0
+RUST_TEST_THREADS=$threads $cargo test --lib --bins --examples || failed=1
+RUST_TEST_THREADS=$threads $cargo test --test it -- --skip guests || failed=1
+[ -z "$(jobs -rp)" ] || echo "waiting for the tests of guests"
+wait "$guests" || failed=1
+cat "$printed"
+exit $failed
