@@ -24,7 +24,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 failed=0
-RUST_TEST_THREADS=$threads $cargo test --lib --bins --examples || failed=1
+RUST_TEST_THREADS=$threads $cargo test --lib --bins --example published || failed=1
 RUST_TEST_THREADS=$threads $cargo test --test it -- --skip guests || failed=1
 [ -z "$(jobs -rp)" ] || echo "waiting for the tests of guests"
 wait "$guests" || failed=1
