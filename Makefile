@@ -46,7 +46,7 @@ aa: build
 ## The noise table again, from 5,400 real runs of a program whose noise is known: half an hour (TRUTH_RUNS: runs a figure)
 truth: build
 	$(CARGO) build --release --quiet --example truth
-	work=$$(mktemp -d -p /dev/shm) && trap 'rm -rf "$$work"' EXIT && \
+	work=$$(mktemp -d -p "$$([ -d /dev/shm ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")") && trap 'rm -rf "$$work"' EXIT && \
 	    target/release/examples/truth table $(ASSAY) $${TRUTH_RUNS:-300} "$$work"
 
 ## 10,000 fio files compared, 100,000 stored trials reported: time and memory

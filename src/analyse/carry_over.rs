@@ -78,6 +78,10 @@ pub(super) fn caveats(setting: &Setting) -> Vec<Caveat> {
             from_differences(setting, arm)?
         };
         let effect = as_ratio(line.slope);
+        // Values that never vary leave nothing behind, and that is no news.
+        if line.slope_p >= 1.0 {
+            return None;
+        }
         let (arm, lead_in) = (setting.layout.arms[arm].clone(), setting.run.design.lead_in);
         Some(Caveat::CarryOver { arm, effect, p: line.slope_p, lead_in })
     })

@@ -11,7 +11,7 @@ use super::comparison::{Caveat, Interval, Method, Role, Verdict};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::paired::look_once;
 use super::scale::Scale;
-use super::steps::Steps;
+use super::steps::steps;
 use super::summary::{mean_change_paired, mean_change_unpaired};
 use super::table::Point;
 use crate::record::{HostFacts, Run};
@@ -106,7 +106,7 @@ pub(super) fn compare(setting: &Setting, case: &Case, clusters: &Clusters) -> Dr
     draft.comparison.n = n;
     draft.comparison.mean_change = mean_change(&arms, paired);
     let scale = Scale::of(baseline.iter(), candidate.iter());
-    draft.set_scale(scale, Steps::on(scale, &baseline, &candidate, setting.stop.delta));
+    draft.set_scale(scale, steps(setting, case, scale, &baseline, &candidate));
     let placed = arms.on(scale);
     if n >= FEWEST_ROUNDS {
         let (level, comparisons) = match case.role {

@@ -6,7 +6,7 @@ use super::comparison::{Caveat, Method, Role};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::failing::worst_log;
 use super::scale::Scale;
-use super::steps::Steps;
+use super::steps::steps;
 use super::summary::mean_change_unpaired;
 use super::table::Point;
 use super::ties;
@@ -27,7 +27,7 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     draft.comparison.n = n;
     draft.comparison.mean_change = mean_change_unpaired(&base, &cand);
     let scale = Scale::of(baseline.iter(), candidate.iter());
-    draft.set_scale(scale, Steps::on(scale, &baseline, &candidate, setting.stop.delta));
+    draft.set_scale(scale, steps(setting, case, scale, &baseline, &candidate));
     if n < FEWEST_ROUNDS {
         return draft.too_few(n);
     }

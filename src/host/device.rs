@@ -18,16 +18,21 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// The device with these numbers.
+    /// The device with these numbers, or the partition.
     fn by_number(roots: &Roots, device: u64) -> Option<BlockDevice> {
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        let link = roots.sys.join(format!("dev/block/{major}:{minor}"));
-        let mut sys = link.canonicalize().ok()?;
-        if sys.join("partition").exists() {
-            sys.pop();
-        }
+        let sys = roots.sys.join(format!("dev/block/{major}:{minor}")).canonicalize().ok()?;
         let name = sys.file_name()?.to_string_lossy().into_owned();
         Some(BlockDevice { name, sys })
+    }
+
+    /// The disk that a partition is part of; any other device is itself.
+    #[must_use]
+    pub fn whole(mut self) -> BlockDevice {
+        if self.sys.join("partition").exists() && self.sys.pop() {
+            self.name = self.sys.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        self
     }
 
     /// Its counters now; `None` when it is gone.
@@ -136,6 +141,18 @@ pub fn device_under(path: &Path) -> Result<BlockDevice, String> {
 /// # Errors
 /// As [`device_under`].
 pub fn device_under_in(roots: &Roots, path: &Path) -> Result<BlockDevice, String> {
+    device_or_part_under_in(roots, path).map(BlockDevice::whole)
+}
+
+/// The same, but a partition stays one: `/sys/fs` has its name.
+///
+/// # Errors
+/// As [`device_under`].
+pub fn device_or_part_under(path: &Path) -> Result<BlockDevice, String> {
+    device_or_part_under_in(&Roots::default(), path)
+}
+
+fn device_or_part_under_in(roots: &Roots, path: &Path) -> Result<BlockDevice, String> {
     let shown = path.display();
     let meta = path.metadata().map_err(|error| format!("cannot look at {shown}: {error}"))?;
     let number = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
@@ -171,6 +188,22 @@ mod tests {
         let old = DeviceCounters::parse("1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!((old.queue_ms, old.discards, old.flushes), (11, 0, None));
         assert_eq!(DeviceCounters::parse("1 2 3"), None);
+    }
+
+    #[test]
+    fn a_partition_keeps_its_name_until_the_disk_is_asked_for() {
+        let sys = tempfile::tempdir().unwrap();
+        let part = sys.path().join("devices/sdb/sdb1");
+        std::fs::create_dir_all(&part).unwrap();
+        std::fs::write(part.join("partition"), "1\n").unwrap();
+        let number = sys.path().metadata().unwrap().dev();
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        std::fs::create_dir_all(sys.path().join("dev/block")).unwrap();
+        std::os::unix::fs::symlink(&part, sys.path().join(format!("dev/block/{major}:{minor}"))).unwrap();
+        let roots = Roots { sys: sys.path().to_owned(), ..Roots::default() };
+        let found = device_or_part_under_in(&roots, sys.path()).unwrap();
+        assert_eq!((found.name.clone(), found.whole().name), ("sdb1".to_owned(), "sdb".to_owned()));
+        assert_eq!(device_under_in(&roots, sys.path()).unwrap().name, "sdb");
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn found(path: &Path, writes: bool) -> String {
         Err(rustix::io::Errno::INVAL) => return "no".to_owned(),
         Err(error) => return format!("unknown ({})", std::io::Error::from(error)),
     };
-    if writes && is_directory && is_cached_after_a_write(&file) {
+    if is_in_memory(&file) || (writes && is_directory && is_cached_after_a_write(&file)) {
         return FALLS_BACK.to_owned();
     }
     match statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
@@ -65,6 +65,12 @@ fn found(path: &Path, writes: bool) -> String {
         Ok(_) => FALLS_BACK.to_owned(),
         Err(_) => "yes".to_owned(),
     }
+}
+
+/// Whether its filesystem is the page cache and nothing else; tmpfs takes O_DIRECT since Linux 6.6.
+fn is_in_memory(file: &File) -> bool {
+    let kinds = [libc::TMPFS_MAGIC, 0x8584_58f6];
+    rustix::fs::fstatfs(file).is_ok_and(|found| kinds.contains(&found.f_type))
 }
 
 fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
@@ -109,6 +115,17 @@ mod tests {
                 assert!(is_cached_after_a_write(&file));
             }
         }
+    }
+
+    #[test]
+    fn a_filesystem_in_memory_has_no_direct_io() {
+        let kind = Path::new("/dev/shm").is_dir().then(|| rustix::fs::statfs("/dev/shm").unwrap().f_type);
+        if kind != Some(libc::TMPFS_MAGIC) {
+            return eprintln!("SKIPPED: /dev/shm is no tmpfs here");
+        }
+        // Before 6.6 the open itself fails.
+        let found = [direct_io(Path::new("/dev/shm")), direct_io_tried(Path::new("/dev/shm"))];
+        assert!(found == [FALLS_BACK, FALLS_BACK] || found == ["no", "no"], "{found:?}");
     }
 
     #[test]

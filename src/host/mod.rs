@@ -31,7 +31,7 @@ pub use descendants::{
     children, descendants, end_children, kill_descendants, own_children, reaped, signal_descendants,
     that_hang, unnoticed_death,
 };
-pub use device::{BlockDevice, DeviceCounters, device_under, device_under_in};
+pub use device::{BlockDevice, DeviceCounters, device_or_part_under, device_under, device_under_in};
 pub use direct_io::{FALLS_BACK, direct_io_tried};
 pub use interference::{Disturbance, Interference, Limits, moment};
 pub use knob::{is_setting, read_knob, write_knob};

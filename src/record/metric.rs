@@ -44,6 +44,20 @@ pub struct Metric {
     pub better: Better,
 }
 
+impl Metric {
+    /// Whether the kernel or an engine counts it one by one: such a value is exact, with no rounding in it.
+    #[must_use]
+    pub fn is_exact_count(&self) -> bool {
+        const HEADS: [&str; 5] = ["dev.", "extents.", "ctx", "majf", "minf"];
+        const TAILS: [&str; 2] = ["total_ios", "io_bytes"];
+        let forms = ["_per_op", "_per_byte"].into_iter().find_map(|form| self.name.strip_suffix(form));
+        let name = forms.unwrap_or(&self.name);
+        let named =
+            HEADS.iter().any(|head| name.starts_with(head)) || TAILS.iter().any(|tail| name.ends_with(tail));
+        named && matches!(self.unit, Unit::Count | Unit::Bytes | Unit::Other(_))
+    }
+}
+
 /// One measured value with its definition, as an agent or an importer delivers it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -73,5 +87,14 @@ mod tests {
         let better = |name: &str| Sample::new("", name, Unit::Count, 1.0).metric.better;
         assert_eq!((better("read.total_ios"), better("write.io_bytes")), (Better::Higher, Better::Higher));
         assert_eq!(better("ctx"), Better::Lower);
+    }
+
+    #[test]
+    fn counts_are_exact_and_times_and_what_others_name_are_not() {
+        let exact = |name: &str, unit: Unit| Sample::new("", name, unit, 1.0).metric.is_exact_count();
+        assert!(exact("write.total_ios", Unit::Count) && exact("dev.flushes_per_op", Unit::Count));
+        assert!(exact("dev.write_bytes", Unit::Bytes) && exact("extents.file", Unit::Count));
+        assert!(!exact("dev.busy", Unit::Seconds) && !exact("write.bw", Unit::BytesPerSecond));
+        assert!(!exact("hook.tps", Unit::Count) && !exact("usr_cpu_per_op", Unit::Seconds));
     }
 }

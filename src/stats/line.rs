@@ -21,7 +21,11 @@ pub struct Line {
     pub residual: f64,
 }
 
-/// The line through the points, with intervals at two-sided `alpha`; `None` for fewer than four points or one x only.
+/// Share of the largest y below which a difference is rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// The line through the points, with intervals at two-sided `alpha`; `None` for fewer than four points or one x only. Where the
+/// points lie on the line (counts that never vary do), p is 1 for an estimate of 0 and 0 for any other.
 #[must_use]
 pub fn through(x: &[f64], y: &[f64], alpha: f64) -> Option<Line> {
     let n = x.len().min(y.len());
@@ -45,11 +49,17 @@ pub fn through(x: &[f64], y: &[f64], alpha: f64) -> Option<Line> {
     };
     let slope_error = (variance / spread).sqrt();
     let intercept_error = (variance * (1.0 / n as f64 + mean_x * mean_x / spread)).sqrt();
+    let rounding = ROUNDING * y.iter().fold(0.0, |largest: f64, y| largest.max(y.abs()));
+    let on_the_line = variance.sqrt() <= rounding;
+    let p = |estimate: f64, error: f64, rounding: f64| match on_the_line {
+        true => f64::from(u8::from(estimate.abs() <= rounding)),
+        false => student_t::two_sided((estimate / error).abs(), df),
+    };
     Some(Line {
         intercept: around(intercept, intercept_error),
         slope: around(slope, slope_error),
-        intercept_p: student_t::two_sided((intercept / intercept_error).abs(), df),
-        slope_p: student_t::two_sided((slope / slope_error).abs(), df),
+        intercept_p: p(intercept, intercept_error, rounding),
+        slope_p: p(slope, slope_error, rounding / (spread / n as f64).sqrt()),
         residual: variance.sqrt(),
     })
 }
@@ -73,6 +83,18 @@ mod tests {
         near(line.slope.high - line.slope.estimate, 2.262_157 * 0.117_906, 1e-5);
         near(line.intercept.estimate - line.intercept.low, 2.262_157 * 1.124_747, 1e-5);
         near(line.residual, 1.236_603, 1e-5);
+    }
+
+    #[test]
+    fn points_on_a_line_are_certain_or_nothing() {
+        let x = [-1.0, 0.0, 1.0, 0.0, -1.0, 1.0, 0.0];
+        for level in [0.0, std::f64::consts::LN_2, -0.1] {
+            let flat = through(&x, &[level; 7], 0.05).unwrap();
+            assert!((flat.slope_p - 1.0).abs() < 1e-12, "{flat:?}");
+            assert!((flat.intercept_p - f64::from(u8::from(level == 0.0))).abs() < 1e-12, "{flat:?}");
+        }
+        let steep = through(&x, &x.map(|x| 0.1 + 0.3 * x), 0.05).unwrap();
+        assert!(steep.slope_p < 1e-12 && steep.intercept_p < 1e-12, "{steep:?}");
     }
 
     #[test]

@@ -22,11 +22,11 @@ pub struct TTest {
     pub p: f64,
 }
 
-/// P(|T| > t) with `df` degrees of freedom.
+/// P(|T| > t) with `df` degrees of freedom; 1 for a t that is not a number, which shows nothing.
 #[must_use]
 pub fn two_sided(t: f64, df: f64) -> f64 {
-    if t.is_infinite() {
-        return 0.0;
+    if t.is_infinite() || t.is_nan() {
+        return f64::from(u8::from(t.is_nan()));
     }
     beta_reg(df / 2.0, 0.5, df / (df + t * t))
 }

@@ -21,6 +21,13 @@ pub struct Mount {
     pub source: String,
 }
 
+/// The table of this process's mounts. Names in it need not be UTF-8, and one such name hides no other mount.
+#[must_use]
+pub fn table() -> String {
+    let bytes = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// All mounts in the table, in the order they were made.
 #[must_use]
 pub fn mounts(table: &str) -> Vec<Mount> {

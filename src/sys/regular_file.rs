@@ -75,7 +75,11 @@ impl std::fmt::Display for Kind {
 }
 
 fn size(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
 }
 
 /// Opens a regular file, or a pipe that has no name, for reading. Links are followed.
@@ -169,6 +173,9 @@ mod tests {
         std::fs::write(&sparse, "text").unwrap();
         assert_eq!(read(&sparse, 4).unwrap(), b"text");
         assert!(matches!(read(&sparse, 3), Err(Unfit::TooLarge { limit_bytes: 3 })));
+        let words = |limit_bytes| Unfit::TooLarge { limit_bytes }.to_string();
+        assert_eq!(words(3), "is larger than 3 bytes, the most that is read");
+        assert_eq!(words(64 << 10), "is larger than 64 KiB, the most that is read");
         std::fs::write(&sparse, b"\xff").unwrap();
         assert!(matches!(read_text(&sparse, 4), Err(Unfit::NotText)));
         let (reader, writer) = std::io::pipe().unwrap();

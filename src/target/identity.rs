@@ -103,12 +103,16 @@ impl DeviceIdentity {
 
     /// The kernel's number of the disk whose directory in sysfs holds `path`.
     pub(super) fn sequence_of_setting(path: &Path) -> Option<u64> {
-        // Below /sys/fs the disk is known by its name alone: `/sys/fs/xfs/vda/error`.
-        let named =
-            || Some(Path::new("/sys/class/block").join(path.strip_prefix("/sys/fs").ok()?.iter().nth(1)?));
-        let above = path.ancestors().find(|part| part.join("diskseq").exists()).map(Path::to_owned);
-        let disk = above.or_else(named)?;
-        std::fs::read_to_string(disk.join("diskseq")).ok()?.trim().parse().ok()
+        let disk_above = |path: &Path| {
+            path.ancestors().map(|part| part.join("diskseq")).find(|sequence| sequence.exists())
+        };
+        // Below /sys/fs the disk is known by its name alone, or by that of its partition: `/sys/fs/xfs/vda1/error`.
+        let named = || {
+            let name = path.strip_prefix("/sys/fs").ok()?.iter().nth(1)?;
+            disk_above(&Path::new("/sys/class/block").join(name).canonicalize().ok()?)
+        };
+        let sequence = disk_above(path).or_else(named)?;
+        std::fs::read_to_string(sequence).ok()?.trim().parse().ok()
     }
 }
 

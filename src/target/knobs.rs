@@ -30,7 +30,7 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
     let path = if knob.path.starts_with('/') && !of_mount {
         PathBuf::from(&knob.path)
     } else {
-        let device = crate::host::device_under(watched).map_err(|reason| {
+        let device = crate::host::device_or_part_under(watched).map_err(|reason| {
             TargetError::unavailable(
                 format!("{} cannot be set: {reason}", knob.path),
                 "a setting of a queue needs a block device below: --target loop:1g, --destroy /dev/X",
@@ -40,7 +40,7 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
             let part = |part| if part == DEVICE { device.name.as_str() } else { part };
             PathBuf::from(knob.path.split('/').map(part).collect::<Vec<_>>().join("/"))
         } else {
-            device.sys.join(&knob.path)
+            device.whole().sys.join(&knob.path)
         }
     };
     if crate::host::is_setting(&path) {

@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use crate::sys::mountinfo::mounts;
+use crate::sys::mountinfo::{self, mounts};
 
 /// Why a path is not written to.
 #[derive(Debug, thiserror::Error)]
@@ -150,7 +150,7 @@ fn user_of(real: &Path, major: u32, minor: u32) -> Option<String> {
             numbers.push((number.trim().to_owned(), entry.path()));
         }
     }
-    let mounts = mounts(&std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default());
+    let mounts = mounts(&mountinfo::table());
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     for (number, directory) in &numbers {
         if let Some(mount) = mounts.iter().find(|mount| mount.device == *number) {
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn the_root_device_is_in_use() {
         // Whatever is mounted at / may have no device of its own (overlay); then there is nothing to check.
-        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let table = mountinfo::table();
         for mount in mounts(&table) {
             let (major, minor) = mount.device.split_once(':').unwrap();
             let (major, minor) = (major.parse().unwrap(), minor.parse().unwrap());

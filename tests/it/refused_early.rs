@@ -1,6 +1,5 @@
 //! Mistakes that are seen before the first trial, also by `--plan`: exit code 2, what is wrong, what to do, nothing touched.
 
-use std::path::Path;
 use std::process::Output;
 
 use crate::sandbox::{Sandbox, errors};
@@ -114,14 +113,20 @@ fn a_section_may_have_its_own_deciding_metric() {
 
 #[test]
 fn a_scheduler_that_the_kernel_lacks_is_refused() {
-    if !can_make() || !Path::new("/sys/block/loop0/queue/scheduler").exists() {
+    let blocks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let mut loops = blocks.filter(|entry| entry.file_name().to_string_lossy().starts_with("loop"));
+    let offered = loops.find_map(|entry| std::fs::read_to_string(entry.path().join("queue/scheduler")).ok());
+    let Some(offered) = offered.filter(|_| can_make()) else {
         return skipped("no loop device has a scheduler here");
-    }
+    };
+    let there = offered.split_whitespace().map(|name| name.trim_matches(['[', ']']));
+    let there = there.max_by_key(|name| name.len()).unwrap();
+    let misspelt = &there[..there.len() - 1];
     let sandbox = bench(JOB);
     refused(
         &sandbox,
-        &["job.fio", "-t", "loop:64m", "--vary", "scheduler=none,mq-deadlin"],
-        &["scheduler=mq-deadlin: this kernel has", "did you mean mq-deadline?"],
+        &["job.fio", "-t", "loop:64m", "--vary", &format!("scheduler=none,{misspelt}")],
+        &[&format!("scheduler={misspelt}: this kernel has"), &format!("did you mean {there}?")],
     );
 }
 

@@ -44,3 +44,17 @@ fn what_counts_work_is_compared_for_each_operation() {
     let chosen = sandbox.succeed(&["report", "1", "--primary", "usr_cpu_per_op"]);
     assert!(words(&chosen).contains("judged by usr_cpu_per_op, chosen after the run"), "{chosen}");
 }
+
+/// Counts that are the same in every trial of an arm have no spread at all.
+#[test]
+fn a_count_that_never_varies_decides() {
+    let sandbox = Sandbox::new();
+    let job = sandbox.write("w.fio", "[w]\nrw=write\nbs=4k\nsize=256k\n");
+    for lead_in in [&[][..], &["--no-lead-in"]] {
+        let wanted = ["--vary", "bs=4k,8k", "--rounds", "10", "--primary", "write.total_ios"];
+        let run = [&["run", "-q"], &wanted[..], lead_in, &[job.to_str().unwrap()]].concat();
+        let report = words(&sandbox.succeed(&run));
+        assert!(report.contains("−50.00 % [−50.00, −50.00]"), "{report}");
+        assert!(!report.contains("leaves behind"), "{report}");
+    }
+}

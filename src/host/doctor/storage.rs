@@ -101,8 +101,7 @@ fn iostats(facts: &HostFacts) -> Option<Finding> {
         return None;
     }
     let file = format!("/sys/block/{}/queue/iostats", facts.get("device")?);
-    let effect =
-        "The kernel counts nothing but flushes of this device: there are no other dev.* metrics, and foreign I/O is not seen.";
+    let effect = "The kernel counts nothing but flushes of this device: there are no other dev.* metrics, and foreign I/O is not seen.";
     Some(
         Finding::new("iostats", Severity::Warning, "the device's counters are off", effect)
             .mend(write_command("1", &file))
