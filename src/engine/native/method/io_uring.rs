@@ -143,7 +143,7 @@ impl IoUring {
     #[cold]
     fn wait_for_room(&self) -> Result<(), Errno> {
         // Wakes the thread, should it sleep.
-        self.enter(0)?;
+        self.wait_for(0)?;
         unless_interrupted(self.ring.submitter().squeue_wait())
     }
 
@@ -153,28 +153,31 @@ impl IoUring {
         let kept = if self.options.submission_thread { 0 } else { self.ring.submission().len() };
         let mut done = Vec::new();
         while self.outstanding > kept {
-            self.reap(0, usize::MAX, &mut done)?;
-            if self.outstanding > kept && self.options.submission_thread {
-                self.enter(1)?;
-            } else if self.outstanding > kept {
-                self.enter_without_submitting()?;
-            }
+            self.reap(1, usize::MAX, &mut done)?;
             done.clear();
         }
         Ok(())
     }
 
-    fn enter_without_submitting(&self) -> Result<(), Errno> {
+    /// Hands over so many entries and waits for `min` completions: the one call for both, with the flag that fio 3.33 sets in
+    /// all of them. Without it the kernel would not post, while it takes new entries, what has ended meanwhile.
+    #[inline]
+    fn enter(&self, entries: usize, min: usize) -> std::io::Result<usize> {
         /// `IORING_ENTER_GETEVENTS` of linux/io_uring.h.
         const GET_EVENTS: u32 = 1;
-        #[expect(unsafe_code, reason = "the library has no safe call that waits and submits nothing")]
-        // SAFETY: no argument is passed, and nothing is submitted.
-        let result = unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 1, GET_EVENTS, None) };
-        unless_interrupted(result)
+        #[expect(unsafe_code, reason = "the library's safe call sets the flag only where it waits")]
+        // SAFETY: no argument is passed. What an entry points to is valid until its completion is reaped: see `push`.
+        unsafe {
+            self.ring.submitter().enter::<libc::sigset_t>(entries as u32, min as u32, GET_EVENTS, None)
+        }
     }
 
-    fn enter(&self, min: usize) -> Result<(), Errno> {
-        unless_interrupted(self.ring.submitter().submit_and_wait(min))
+    /// Waits for `min` completions and hands nothing over; a submission thread is woken, should it sleep.
+    fn wait_for(&self, min: usize) -> Result<(), Errno> {
+        unless_interrupted(match self.options.submission_thread {
+            true => self.ring.submitter().submit_and_wait(min),
+            false => self.enter(0, min),
+        })
     }
 }
 
@@ -190,12 +193,17 @@ impl Asynchronous for IoUring {
     }
 
     fn submit(&mut self) -> Result<(), Errno> {
+        if self.options.submission_thread {
+            return unless_interrupted(self.ring.submit());
+        }
         loop {
-            match self.ring.submit() {
-                Ok(_) if self.options.submission_thread || self.ring.submission().is_empty() => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(errno_of(&error)),
+            let queued = self.ring.submission().len();
+            if queued == 0 {
+                return Ok(());
+            }
+            match self.enter(queued, 0) {
+                Ok(taken) if taken == queued => return Ok(()),
+                taken => unless_interrupted(taken)?,
             }
         }
     }
@@ -219,12 +227,11 @@ impl Asynchronous for IoUring {
             let taken = done.len() - before;
             let missing = min.saturating_sub(taken);
             // A look alone does not show what the kernel posts only when it is entered.
-            let unseen = taken == 0 && !entered && (self.options.polled || self.ring.submission().taskrun());
-            if missing == 0 && !unseen {
+            if missing == 0 && (taken > 0 || entered) {
                 self.outstanding -= taken;
                 return Ok(());
             }
-            self.enter(missing)?;
+            self.wait_for(missing)?;
             entered = true;
         }
     }
@@ -259,7 +266,7 @@ impl Asynchronous for IoUring {
         let before = done.len();
         self.reap(0, usize::MAX, done)?;
         while done.len() == before && self.alarm_is_set() {
-            self.enter(usize::from(self.alarm == Alarm::Queued))?;
+            self.wait_for(usize::from(self.alarm == Alarm::Queued))?;
             self.reap(0, usize::MAX, done)?;
         }
         Ok(())
@@ -317,6 +324,23 @@ mod tests {
             assert!(buffers.slice(0, 4096).iter().all(|byte| *byte == 7), "{options:?}");
             late.join().unwrap();
         }
+    }
+
+    #[test]
+    fn a_submission_also_posts_what_has_ended_meanwhile() {
+        let (first, second) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+        let files = [first.0, second.0].map(|reader| File::from(std::os::fd::OwnedFd::from(reader)));
+        let mut buffers = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
+        let mut ring = IoUring::new(&job(""), 2, &files, &buffers).unwrap();
+        ring.queue(&read_of(0, &files[0]), &mut buffers).unwrap();
+        ring.submit().unwrap();
+        for mut writer in [first.1, second.1] {
+            writer.write_all(&[7; 4096]).unwrap();
+        }
+        // Nobody waits for the first, which has ended now; the second ends as it is submitted.
+        ring.queue(&read_of(1, &files[1]), &mut buffers).unwrap();
+        ring.submit().unwrap();
+        assert_eq!(ring.ring.completion().len(), 2);
     }
 
     /// Files and buffers that the kernel has registered with the ring.

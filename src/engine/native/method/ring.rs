@@ -23,9 +23,10 @@ pub(super) fn make(options: MethodOptions, depth: u32) -> std::io::Result<io_uri
         }
         return builder.build(entries);
     }
-    // As fio: completions interrupt nobody who is not waiting for them. Kernels before 6.1 lack it.
+    // As fio: completions interrupt nobody who is not waiting for them, and are posted when the ring is entered. Kernels before
+    // 6.1 lack it.
     let mut deferred = builder.clone();
-    deferred.setup_coop_taskrun().setup_taskrun_flag().setup_single_issuer().setup_defer_taskrun();
+    deferred.setup_coop_taskrun().setup_single_issuer().setup_defer_taskrun();
     deferred.build(entries).or_else(|error| match error.raw_os_error() {
         Some(libc::EINVAL) => builder.build(entries),
         _ => Err(error),
