@@ -3,9 +3,9 @@ CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
 # What the tests need.
-TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu zstd
+TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench published stress torture rooms fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions published stress torture rooms fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -56,9 +56,16 @@ scale: build
 
 ## The native engine against fio and against bare system calls, in interleaved rounds; needs root. Writes docs/performance.md
 bench: build
-	@scripts/packages.sh fio procps
-	$(CARGO) build --release --quiet --example bench-table
+	@scripts/packages.sh fio procps valgrind
+	$(CARGO) build --release --quiet --example bench-table --example bench-instructions
 	scripts/bench.sh
+
+## Count the instructions an I/O of each loop anew, for bench/instructions.txt
+instructions: build
+	@scripts/packages.sh fio valgrind
+	$(CARGO) build --release --quiet --example bench-instructions
+	UPDATE_INSTRUCTIONS=1 target/release/examples/bench-instructions $(ASSAY)
+	UPDATE_INSTRUCTIONS=1 $(CARGO) test --quiet --test it -- instructions::the_null_loop
 
 ## The recipes beside the studies they come from; needs root, 10 minutes (FULL=1: hours). Writes docs/published.md
 published: build

@@ -1,130 +1,60 @@
-//! Prints docs/performance.md: what `make bench` measured, as one table of ratios within rounds.
+//! Prints what `make bench` measured, and writes it into docs/performance.md.
 //!
-//! Enters: the store with the runs of bench/*.toml, and lines `memory ENGINE BYTES` on standard input. Leaves: Markdown
-//! on standard output; exit code 1 when a target is missed. It measures nothing.
+//! Enters: the store with the runs of bench/*.toml, and on standard input lines `memory ENGINE BYTES` and
+//! `instructions LOOP NATIVE FIO STORED MOST`. Leaves: the rows on standard output, 80 columns wide; with a third argument, the
+//! page, this processor's chapter is written anew, and everything must have been measured. Exit code 1 when a
+//! promise is not kept. It measures nothing.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a table")]
+
+mod cases;
+mod counted;
+mod figures;
+mod page;
+mod promise;
+mod row;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use assay::record::{Run, Trial};
-use assay::stats::signed_rank;
-use assay::stats::walsh::Walsh;
+use assay::record::Run;
 use assay::store::Store;
 
-/// A figure of one trial, if the trial has it.
-type Figure = fn(&Run, &Trial) -> Option<f64>;
+use cases::{CASES, Case, Pair};
+use figures::{ByRound, elapsed_ms, iops, mean, median, of_level, of_means, user_ns, within_rounds};
+use promise::{Ratio, Verdict};
+use row::Row;
 
-/// One line of the table: a figure of one level over that of another.
-struct Line {
-    run: &'static str,
-    what: &'static str,
-    figure: Figure,
-    level: &'static str,
-    over: &'static str,
-    bound: Bound,
-    kind: Kind,
-}
+/// The longest that a trial of one I/O may take.
+const START_MS: f64 = 20.0;
 
-/// How rounds become one figure, and what it counts.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// I/Os a second: medians, and the ratios within rounds.
-    Rate,
-    /// Nanoseconds of processor time: means, and their ratio. It is counted in ticks of some milliseconds, of which one
-    /// trial has too few.
-    Time,
-}
+const INTRODUCTION: &str = "\
+# What the native engine costs
 
-/// What was promised.
-#[derive(Clone, Copy)]
-enum Bound {
-    AtLeast(f64),
-    AtMost(f64),
-    None,
-}
+`make bench` writes this page: assay measures itself with the experiment files of bench/, whose factor is the engine. Each processor
+that was measured has a chapter; a run replaces only that of its own processor.
 
-const LINES: &[Line] = &[
-    line("null", "null, 1 job: I/Os a second", iops, "native", "fio", Bound::AtLeast(5.0)),
-    line(
-        "psync-tmpfs",
-        "psync 4 KiB randread, cached file of a tmpfs",
-        iops,
-        "native",
-        "bare",
-        Bound::AtLeast(0.97),
-    ),
-    line("psync-tmpfs", "the same", iops, "fio", "bare", Bound::None),
-    line("psync-zram", "psync O_DIRECT 4 KiB randread, zram", iops, "native", "bare", Bound::AtLeast(0.97)),
-    line("psync-zram", "the same", iops, "fio", "bare", Bound::None),
-    line(
-        "uring-warm",
-        "io_uring, depth 32, cached file, plain options",
-        iops,
-        "native",
-        "fio",
-        Bound::AtLeast(1.3),
-    ),
-    line("uring-warm", "both at their fastest", iops, "native tuned", "fio tuned", Bound::AtLeast(1.15)),
-    line(
-        "uring-zram",
-        "io_uring, depth 32, zram, plain options",
-        iops,
-        "native",
-        "fio",
-        Bound::AtLeast(0.98),
-    ),
-    line("uring-zram", "both at their fastest", iops, "native tuned", "fio tuned", Bound::AtLeast(0.98)),
-    line(
-        "uring-disk",
-        "io_uring, depth 32, a disk, plain options",
-        iops,
-        "native",
-        "fio",
-        Bound::AtLeast(0.98),
-    ),
-    line("uring-disk", "both at their fastest", iops, "native tuned", "fio tuned", Bound::AtLeast(0.98)),
-    line(
-        "libaio-read",
-        "libaio, depth 1024, batch 32, 2 jobs, zram, randread",
-        iops,
-        "native",
-        "fio",
-        Bound::AtLeast(0.98),
-    ),
-    line("libaio-write", "the same, randwrite", iops, "native", "fio", Bound::AtLeast(0.98)),
-    line("null", "user CPU an I/O: null", user_ns, "native", "fio", Bound::AtMost(0.5)),
-    line("psync-tmpfs", "user CPU an I/O: psync, tmpfs", user_ns, "native", "fio", Bound::AtMost(0.5)),
-    line("psync-zram", "user CPU an I/O: psync, zram", user_ns, "native", "fio", Bound::AtMost(0.5)),
-    line("uring-warm", "user CPU an I/O: io_uring, plain", user_ns, "native", "fio", Bound::AtMost(0.5)),
-    line(
-        "uring-warm",
-        "user CPU an I/O: io_uring, tuned",
-        user_ns,
-        "native tuned",
-        "fio tuned",
-        Bound::AtMost(0.5),
-    ),
-    line("libaio-read", "user CPU an I/O: libaio, randread", user_ns, "native", "fio", Bound::AtMost(0.5)),
-    line("libaio-write", "user CPU an I/O: libaio, randwrite", user_ns, "native", "fio", Bound::AtMost(0.5)),
-];
+A ratio of I/Os a second is the median of the ratios within rounds (Hodges–Lehmann) with its signed-rank interval. The other
+ratios are of means (user time), of medians (memory, whole trials) or of counts (instructions) and have no interval. I/Os are
+random reads of 4 KiB where a row says nothing else. All engines record the latency of every I/O, except `bare`, which is the
+system call in a loop that counts nothing.
 
-const fn line(
-    run: &'static str,
-    what: &'static str,
-    figure: Figure,
-    level: &'static str,
-    over: &'static str,
-    bound: Bound,
-) -> Line {
-    let kind = if matches!(bound, Bound::AtMost(_)) { Kind::Time } else { Kind::Rate };
-    Line { run, what, figure, level, over, bound, kind }
-}
+An option that a job does not set means to the native engine what it means to fio. `native` and `fio` run the plain job: each I/O
+is submitted as it is queued, completions are reaped one by one, nothing is registered. `native tuned` and `fio tuned` run what a
+job can ask for: batches of 32 (8 where a disk answers), and with io_uring registered files and buffers. `bursts` are
+batches of 32 beside a disk: as deep as the queue, so that the disk waits for the next one.
+
+Where I/Os end while they are submitted (a cached file) the engine must be faster than fio. Where they wait for a device it must not
+be in the way: within 2 % of fio, or faster. That is a test of equivalence. The whole interval must lie above 0.98; a row is
+undecided where it lies on both sides.
+
+Instructions are those of user space, counted by callgrind, so that no noise of the machine moves them. They may be 10 % above the
+count that bench/instructions.txt has of this architecture.
+";
 
 fn main() -> ExitCode {
-    match print() {
+    match report() {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -134,190 +64,119 @@ fn main() -> ExitCode {
     }
 }
 
-fn print() -> Result<bool, Box<dyn std::error::Error>> {
+fn report() -> Result<bool, Box<dyn std::error::Error>> {
+    let usage = "usage: bench-table STORE COMMIT [PAGE] < counted";
     let mut arguments = std::env::args().skip(1);
-    let store = arguments.next().ok_or("usage: bench-table STORE COMMIT < memory")?;
-    let commit = arguments.next().ok_or("usage: bench-table STORE COMMIT < memory")?;
-    let reader = Store::open_existing(Path::new(&store))?;
+    let (store, commit) = (arguments.next().ok_or(usage)?, arguments.next().ok_or(usage)?);
+    let page = arguments.next();
+    let counted = std::io::read_to_string(std::io::stdin())?;
+    let runs = runs(&store)?;
+    let mut rows = Vec::new();
+    for case in CASES {
+        match runs.get(case.run) {
+            Some(run) => rows.extend(rows_of(case, run)?),
+            None if page.is_none() => {}
+            None => return Err(format!("the store has no run of {}.toml", case.run).into()),
+        }
+    }
+    rows.extend(runs.get("start").map(start));
+    rows.extend(counted::memory(&counted)?);
+    rows.extend(counted::instructions(&counted)?);
+    for row in &rows {
+        print!("{}", row.text());
+    }
+    if let (Some(page), Some(run)) = (page, runs.values().next()) {
+        let former = std::fs::read_to_string(&page).unwrap_or_default();
+        let processor = processor(run);
+        let chapter = chapter(&runs, run, &commit, &processor, &rows);
+        std::fs::write(&page, page::with_chapter(&former, INTRODUCTION, &processor, &chapter))?;
+    }
+    Ok(rows.iter().all(|row| matches!(row.verdict, Verdict::Kept | Verdict::NotPromised)))
+}
+
+/// The runs of a store by name.
+fn runs(store: &str) -> Result<BTreeMap<String, Run>, Box<dyn std::error::Error>> {
     let mut runs = BTreeMap::new();
+    if !Path::new(store).exists() {
+        // Only memory or instructions were counted.
+        return Ok(runs);
+    }
+    let reader = Store::open_existing(Path::new(store))?;
     for summary in reader.list()? {
         let run = reader.load_run(summary.id)?;
         runs.insert(run.name.clone(), run);
     }
-    heading(runs.values().next().ok_or("the store has no run")?, &commit);
-    let mut kept = true;
-    println!("| case | level | figure | over | figure | ratio | 95 % interval | promised | |");
-    println!("|---|---|---:|---|---:|---:|---|---|---|");
-    for line in LINES {
-        let run = runs.get(line.run).ok_or_else(|| format!("the store has no run of {}.toml", line.run))?;
-        kept &= ratio(run, line).ok_or_else(|| format!("{}: no round has both levels", line.what))?;
+    Ok(runs)
+}
+
+/// Rates first, then user time.
+fn rows_of(case: &Case, run: &Run) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::new();
+    for pair in case.rates {
+        let [level, over] = [pair.level, pair.over].map(|level| of_level(run, level, iops));
+        let ratio = within_rounds(&level, &over)
+            .ok_or_else(|| format!("{}: no round has both {} and {}", case.run, pair.level, pair.over))?;
+        let typical = |figures: ByRound| per_second(median(figures.into_values()));
+        rows.push(row(case.what.to_owned(), pair, [typical(level), typical(over)], ratio));
     }
-    kept &= start(runs.get("start").ok_or("the store has no run of start.toml")?);
-    kept &= memory(&std::io::read_to_string(std::io::stdin())?)?;
-    closing(&runs);
-    Ok(kept)
-}
-
-fn heading(run: &Run, commit: &str) {
-    println!("# What the native engine costs\n");
-    println!(
-        "`make bench` writes this page: assay measures itself with the experiment files of bench/, whose factor is the"
-    );
-    println!(
-        "engine. A ratio is the median of the ratios within rounds (Hodges–Lehmann) with its signed-rank interval; all"
-    );
-    println!(
-        "engines record the latency of every I/O, but `bare`, which is the system call in a loop with no bookkeeping."
-    );
-    println!(
-        "An option that a job does not set means what it means to fio: \"plain\" submits each I/O as it is queued, reaps one by one"
-    );
-    println!(
-        "and registers nothing; \"fastest\" is what a job can ask for: registered files and buffers, batches of 32.\n"
-    );
-    println!("Commit {commit}, assay {}, {}.", run.assay_version, day(run.started_unix_ns));
-    let facts = run.facts.first();
-    for key in ["cpu.model", "cpu.count", "virt", "kernel.release"] {
-        println!("- {key}: {}", facts.and_then(|facts| facts.get(key)).unwrap_or("unknown"));
+    for pair in case.user_times {
+        // One trial has too few of the ticks of some milliseconds in which it is counted.
+        let [level, over] = [pair.level, pair.over].map(|level| of_level(run, level, user_ns));
+        let ns = |figures: &ByRound| format!("{:.1} ns", mean(figures));
+        let figures = [ns(&level), ns(&over)];
+        rows.push(row(format!("{}, user time an I/O", case.what), pair, figures, of_means(&level, &over)));
     }
-    println!();
+    Ok(rows)
 }
 
-/// Prints one line; whether the promise was kept.
-fn ratio(run: &Run, line: &Line) -> Option<bool> {
-    let level = figures(run, line.level, line.figure);
-    let over = figures(run, line.over, line.figure);
-    let typical = match line.kind {
-        Kind::Rate => |figures: &BTreeMap<u32, f64>| per_second(median(figures.values().copied())),
-        Kind::Time => |figures: &BTreeMap<u32, f64>| format!("{:.1} ns", mean(figures)),
-    };
-    let (ratio, interval) = match line.kind {
-        Kind::Rate => paired(&level, &over)?,
-        Kind::Time => (mean(&level) / mean(&over), "all rounds together".to_owned()),
-    };
-    let (promised, kept) = judged(line.bound, ratio);
-    println!(
-        "| {} | {} | {} | {} | {} | **{ratio:.3}** | {interval} | {promised} | {} |",
-        line.what,
-        line.level,
-        typical(&level),
-        line.over,
-        typical(&over),
-        verdict(line.bound, kept),
-    );
-    Some(kept)
-}
-
-/// The ratio within rounds and its interval.
-fn paired(level: &BTreeMap<u32, f64>, over: &BTreeMap<u32, f64>) -> Option<(f64, String)> {
-    let logs: Vec<f64> =
-        level.iter().filter_map(|(round, value)| Some((value / over.get(round)?).ln())).collect();
-    let walsh = Walsh::new(&logs)?;
-    let interval = signed_rank::critical(logs.len(), 0.05).and_then(|k| walsh.interval(k));
-    let interval = interval.map_or("—".to_owned(), |e| format!("{:.3} – {:.3}", e.low.exp(), e.high.exp()));
-    Some((walsh.hodges_lehmann().exp(), interval))
-}
-
-fn mean(values: &BTreeMap<u32, f64>) -> f64 {
-    values.values().sum::<f64>() / values.len() as f64
-}
-
-fn judged(bound: Bound, value: f64) -> (String, bool) {
-    match bound {
-        Bound::AtLeast(least) => (format!("≥ {least}"), value >= least),
-        Bound::AtMost(most) => (format!("≤ {most}"), value <= most),
-        Bound::None => (String::new(), true),
+fn row(case: String, pair: &Pair, [figure, other]: [String; 2], ratio: Ratio) -> Row {
+    Row {
+        case,
+        level: (pair.level, figure),
+        over: (pair.over, other),
+        promised: pair.promise.words(),
+        verdict: pair.promise.judge(&ratio),
+        ratio,
     }
-}
-
-/// In words; nothing where nothing was promised.
-fn verdict(bound: Bound, kept: bool) -> &'static str {
-    match (bound, kept) {
-        (Bound::None, _) => "",
-        (_, true) => "kept",
-        (_, false) => "MISSED",
-    }
-}
-
-/// The figure of one level, a round.
-fn figures(run: &Run, level: &str, figure: Figure) -> BTreeMap<u32, f64> {
-    let is_level = |trial: &&Trial| {
-        let number = run.cells.get(trial.cell as usize).map(|cell| cell.levels[run.design.compare] as usize);
-        let levels = &run.design.factors[run.design.compare].levels;
-        number.is_some_and(|number| levels[number] == level)
-    };
-    let counted = run.trials.iter().filter(|trial| trial.counts()).filter(is_level);
-    counted.filter_map(|trial| Some((trial.round, figure(run, trial)?))).collect()
-}
-
-fn value(run: &Run, trial: &Trial, name: &str) -> Option<f64> {
-    let index = run.metrics.iter().position(|metric| metric.name == name)?;
-    trial.value(index as u32)
-}
-
-/// I/Os a second.
-fn iops(run: &Run, trial: &Trial) -> Option<f64> {
-    value(run, trial, "read.iops").or_else(|| value(run, trial, "write.iops"))
-}
-
-/// Nanoseconds of user time an I/O.
-fn user_ns(run: &Run, trial: &Trial) -> Option<f64> {
-    let ios = value(run, trial, "read.total_ios").or_else(|| value(run, trial, "write.total_ios"))?;
-    Some(value(run, trial, "usr_cpu")? * 1e9 / ios)
 }
 
 /// A trial of one I/O takes at least as long as its start.
-fn start(run: &Run) -> bool {
-    let whole = |level| median(figures(run, level, |_, trial| Some(trial.elapsed_s * 1e3)).into_values());
-    let (native, fio) = (whole("native"), whole("fio"));
-    let kept = native <= 20.0;
-    println!(
-        "| a whole trial of one I/O, which begins with its start (ms) | native | {native:.1} | fio | {fio:.1} | {:.3} | | ≤ 20 ms | {} |",
-        native / fio,
-        verdict(Bound::AtMost(20.0), kept)
-    );
-    kept
-}
-
-fn memory(lines: &str) -> Result<bool, String> {
-    let of = |engine: &str| {
-        let words = |line: &str| line.strip_prefix(&format!("memory {engine} ")).map(str::to_owned);
-        let bytes: Vec<f64> =
-            lines.lines().filter_map(words).filter_map(|bytes| bytes.trim().parse().ok()).collect();
-        if bytes.is_empty() { Err(format!("no line `memory {engine} BYTES`")) } else { Ok(median(bytes)) }
-    };
-    let (native, fio) = (of("native")? / 1048576.0, of("fio")? / 1048576.0);
-    let (promised, kept) = judged(Bound::AtMost(1.0), native / fio);
-    println!(
-        "| memory of 16 jobs with 1024 I/Os in flight each (MiB, PSS) | native | {native:.1} | fio | {fio:.1} | **{:.3}** | | {promised} | {} |",
-        native / fio,
-        verdict(Bound::AtMost(1.0), kept)
-    );
-    Ok(kept)
-}
-
-fn closing(runs: &BTreeMap<String, Run>) {
-    println!(
-        "\nEngines: {}. Figures of I/Os a second are medians of all rounds; figures of user CPU, and their ratios, are means.",
-        runs.values().map(|run| run.engine.as_str()).max_by_key(|e| e.len()).unwrap_or("")
-    );
-}
-
-fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[n / 2],
-        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+fn start(run: &Run) -> Row {
+    let [native, fio] = ["native", "fio"].map(|level| median(of_level(run, level, elapsed_ms).into_values()));
+    Row {
+        case: "a whole trial of one I/O, from start to end".to_owned(),
+        level: ("native", format!("{native:.1} ms")),
+        over: ("fio", format!("{fio:.1} ms")),
+        ratio: Ratio { value: native / fio, interval: None, rounds: 1 },
+        promised: format!("≤ {START_MS} ms"),
+        verdict: Verdict::of(native <= START_MS),
     }
+}
+
+fn chapter(runs: &BTreeMap<String, Run>, first: &Run, commit: &str, processor: &str, rows: &[Row]) -> String {
+    let fact = |key: &str| first.facts.first().and_then(|facts| facts.get(key)).unwrap_or("unknown");
+    let engines = runs.values().map(|run| run.engine.as_str()).max_by_key(|names| names.len()).unwrap_or("");
+    let table: String = rows.iter().map(|row| row.markdown(processor)).collect();
+    format!(
+        "Commit {commit}, {}. {} processors, {}, Linux {}. Engines: {engines}.\n\n{}{table}",
+        day(first.started_unix_ns),
+        fact("cpu.count"),
+        fact("virt"),
+        fact("kernel.release"),
+        Row::HEAD,
+    )
+}
+
+fn processor(run: &Run) -> String {
+    let model = run.facts.first().and_then(|facts| facts.get("cpu.model")).unwrap_or("unknown processor");
+    model.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn per_second(rate: f64) -> String {
     match rate {
-        rate if rate >= 1e6 => format!("{:.2} M", rate / 1e6),
-        rate if rate >= 1e4 => format!("{:.0} k", rate / 1e3),
-        rate => format!("{rate:.0}"),
+        rate if rate >= 1e6 => format!("{:.2} M/s", rate / 1e6),
+        rate if rate >= 1e4 => format!("{:.0} k/s", rate / 1e3),
+        rate => format!("{rate:.0}/s"),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use signal_hook::consts::SIGXFSZ;
+use signal_hook::consts::{SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::endings::{ending_signals, reserved_signals_are_sigterm};
@@ -31,7 +31,14 @@ pub(super) fn die_in_order() -> Result<(), String> {
         .map_err(|e| format!("cannot become subreaper: {e}"))?;
     // Handle SIGXFSZ so that a write past the limit of a file's size returns EFBIG.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(|e| format!("cannot watch signals: {e}"))?;
-    let mut signals = Signals::new(ending_signals()).map_err(|e| format!("cannot watch signals: {e}"))?;
+    let mut signals = Signals::new([SIGTERM]).map_err(|e| format!("cannot watch signals: {e}"))?;
+    for signal in ending_signals() {
+        match signals.add_signal(signal) {
+            // Under valgrind, which keeps the last one to itself.
+            Err(error) if signal == libc::SIGRTMAX() && error.raw_os_error() == Some(libc::EINVAL) => {}
+            watched => watched.map_err(|e| format!("cannot watch signals: {e}"))?,
+        }
+    }
     reserved_signals_are_sigterm();
     std::thread::spawn(move || signals.forever().next().into_iter().for_each(end_everything));
     Ok(())

@@ -39,6 +39,7 @@ mod guests_failing;
 mod hanging_io;
 mod hook_metrics;
 mod import;
+mod instructions;
 mod iolog;
 mod jobs;
 mod layers;

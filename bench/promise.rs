@@ -1,0 +1,120 @@
+//! What is promised of a ratio, and whether it was kept.
+//!
+//! Enters: a ratio with its interval. Leaves: a verdict. It must not know what the ratio is of.
+
+use assay::stats::Estimate;
+
+/// The least ratio of two rates that count as equal: within 2 %.
+const EQUAL: f64 = 0.98;
+/// More rounds than anybody would measure.
+const TOO_MANY_ROUNDS: f64 = 100_000.0;
+
+/// What was promised.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Promise {
+    /// The ratio is at least this.
+    AtLeast(f64),
+    /// The ratio is at most this.
+    AtMost(f64),
+    /// Within 2 % or faster, as a test of equivalence: the whole interval must lie above 0.98.
+    NotSlower,
+    /// Nothing; the row is there to compare with.
+    None,
+}
+
+/// What came of a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    NotPromised,
+    Kept,
+    Missed,
+    /// The interval holds both; about so many rounds would tell, where that can be said.
+    Undecided(Option<usize>),
+}
+
+/// A ratio within rounds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ratio {
+    pub(crate) value: f64,
+    /// The signed-rank interval; `None`: too few rounds, or not a ratio within rounds.
+    pub(crate) interval: Option<Estimate>,
+    pub(crate) rounds: usize,
+}
+
+impl Promise {
+    /// In words; empty where nothing was promised.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Promise::AtLeast(least) => format!("≥ {least}"),
+            Promise::AtMost(most) => format!("≤ {most}"),
+            Promise::NotSlower => format!("interval ≥ {EQUAL}"),
+            Promise::None => String::new(),
+        }
+    }
+
+    /// Whether it was kept.
+    pub(crate) fn judge(self, ratio: &Ratio) -> Verdict {
+        match self {
+            Promise::AtLeast(least) => Verdict::of(ratio.value >= least),
+            Promise::AtMost(most) => Verdict::of(ratio.value <= most),
+            Promise::NotSlower => not_slower(ratio),
+            Promise::None => Verdict::NotPromised,
+        }
+    }
+}
+
+impl Verdict {
+    /// Kept or missed.
+    pub(crate) fn of(kept: bool) -> Verdict {
+        if kept { Verdict::Kept } else { Verdict::Missed }
+    }
+
+    /// One word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Verdict::NotPromised => "",
+            Verdict::Kept => "kept",
+            Verdict::Missed => "MISSED",
+            Verdict::Undecided(_) => "undecided",
+        }
+    }
+}
+
+fn not_slower(ratio: &Ratio) -> Verdict {
+    match ratio.interval {
+        Some(interval) if interval.low >= EQUAL => Verdict::Kept,
+        Some(interval) if interval.high < EQUAL => Verdict::Missed,
+        Some(interval) if ratio.value > EQUAL => {
+            // The interval narrows with the square root of the rounds.
+            let shorter = (ratio.value - interval.low) / (ratio.value - EQUAL);
+            let rounds = ratio.rounds as f64 * shorter * shorter;
+            Verdict::Undecided((rounds < TOO_MANY_ROUNDS).then(|| rounds.ceil() as usize))
+        }
+        _ => Verdict::Undecided(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(low: f64, value: f64, high: f64) -> Verdict {
+        let interval = Some(Estimate { estimate: value, low, high });
+        Promise::NotSlower.judge(&Ratio { value, interval, rounds: 20 })
+    }
+
+    #[test]
+    fn equivalence_is_judged_by_the_whole_interval() {
+        assert_eq!(judged(0.985, 1.0, 1.015), Verdict::Kept);
+        assert_eq!(judged(1.2, 1.3, 1.4), Verdict::Kept, "faster is kept, too");
+        assert_eq!(judged(0.9, 0.93, 0.96), Verdict::Missed);
+        // Twice as wide as it may be: four times the rounds.
+        assert_eq!(judged(0.96, 1.0, 1.04), Verdict::Undecided(Some(80)));
+        assert_eq!(judged(0.9, 0.97, 1.04), Verdict::Undecided(None));
+        let few = Ratio { value: 1.0, interval: None, rounds: 4 };
+        assert_eq!(Promise::NotSlower.judge(&few), Verdict::Undecided(None));
+        assert_eq!(Promise::AtLeast(1.3).judge(&few), Verdict::Missed);
+        assert_eq!(Promise::AtMost(1.0).judge(&few), Verdict::Kept);
+        assert_eq!(Promise::None.judge(&few), Verdict::NotPromised);
+    }
+}
