@@ -13,6 +13,7 @@
 //! run → plan, launch, catalog, host, record
 //! store → record                      import → catalog, record, units, sys
 //! analyse → record, stats, units      report → analyse, record, units, sys
+//! trace → sys
 //! cli → all
 //! ```
 
@@ -33,5 +34,6 @@ pub mod stats;
 pub mod store;
 pub mod sys;
 pub mod target;
+pub mod trace;
 pub mod units;
 pub mod workload;

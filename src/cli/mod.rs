@@ -23,6 +23,7 @@ pub mod report;
 pub mod run;
 pub mod show;
 mod simulate;
+pub mod trace;
 mod usage;
 
 use std::io::Write;
@@ -66,6 +67,8 @@ enum Command {
     Metrics(metrics::Args),
     /// Write a run with every trial as JSON or CSV
     Export(export::Args),
+    /// Say what a block trace says: latencies by stage, counts, and whether each fsync was behind its flushes
+    Trace(Box<trace::Args>),
     /// Say what makes this machine unfit to measure on, and the command that mends it
     Doctor(doctor::Args),
     /// Remove what a killed run has left behind
@@ -112,6 +115,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Show(args) => show::run(&args),
         Command::Metrics(args) => metrics::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Cleanup(args) => cleanup::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("import", &["catalog", "record", "units", "sys"]),
     ("analyse", &["record", "stats", "units"]),
     ("report", &["analyse", "record", "units", "sys"]),
+    ("trace", &["sys"]),
 ];
 
 /// A path out of one top-level module into another.

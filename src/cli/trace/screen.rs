@@ -1,0 +1,237 @@
+//! What a trace says as text: at most 24 lines of 80 columns.
+//!
+//! Enters: the summary. Leaves: lines. What does not fit is in the JSON form.
+
+use std::fmt::Write;
+
+use crate::trace::{AuditSummary, Class, DeviceSummary, Form, Quantiles, Stage, Summary, Totals, Verdict, WriteCache};
+use crate::units::{Unit, format_number, pretty_duration};
+
+/// Columns of the text.
+const WIDTH: usize = 80;
+
+/// The whole screen.
+pub(super) fn text(summary: &Summary, form: Form, files: usize) -> String {
+    let (totals, device) = (&summary.totals, &summary.device);
+    let mut lines = vec![head(totals, device, form, files)];
+    lines.extend(holes(totals));
+    lines.extend(other_devices(totals, device));
+    lines.push(String::new());
+    lines.extend(latencies(device));
+    lines.push(String::new());
+    lines.extend(counts(device));
+    lines.extend(audit(&device.audit));
+    lines.join("\n") + "\n"
+}
+
+fn head(totals: &Totals, device: &DeviceSummary, form: Form, files: usize) -> String {
+    let time = pretty_duration(totals.duration_ns as f64 / 1e9);
+    let files = if files == 1 { String::new() } else { format!("{files} files of ") };
+    format!(
+        "{}: {} of {} events in {time} on {} CPUs ({files}{})",
+        device.device,
+        device.events,
+        totals.events,
+        totals.cpus,
+        form.name()
+    )
+}
+
+fn holes(totals: &Totals) -> Option<String> {
+    let least = if totals.lost_unknown { "at least " } else { "" };
+    (totals.holes > 0).then(|| {
+        format!(
+            "LOST {least}{} events at {} places: counts are too low, no latency spans a place",
+            totals.lost_events, totals.holes
+        )
+    })
+}
+
+fn other_devices(totals: &Totals, device: &DeviceSummary) -> Option<String> {
+    let others: Vec<String> = totals
+        .by_device
+        .iter()
+        .filter(|(name, _)| **name != device.device)
+        .map(|(name, events)| format!("{name} ({events} events)"))
+        .collect();
+    let shown = others.iter().take(2).cloned().collect::<Vec<_>>().join(", ");
+    let more = if others.len() > 2 { format!(" and {} more", others.len() - 2) } else { String::new() };
+    (!others.is_empty()).then(|| format!("also in it: {shown}{more}; --device reports another"))
+}
+
+/// The table of classes.
+fn latencies(device: &DeviceSummary) -> Vec<String> {
+    let columns = ["Q2I p50", "I2D p50", "D2C p50", "D2C p99", "Q2C p50", "Q2C p99"];
+    let mut head = format!("{:<13}{:>8}", "", "ended");
+    columns.iter().for_each(|column| drop(write!(head, " {column:>8}")));
+    let mut lines = vec![head];
+    for class in Class::ALL {
+        let Some(stages) = device.latencies.get(&class) else { continue };
+        let stage = |stage: Stage| stages.get(&stage);
+        let ended = stage(Stage::Q2c).or(stage(Stage::D2c)).map_or(0, |times| times.count);
+        let mut line = format!("{:<13}{ended:>8}", class.name());
+        let cells: [(Stage, fn(&Quantiles) -> u64); 6] = [
+            (Stage::Q2i, |times| times.p50_ns),
+            (Stage::I2d, |times| times.p50_ns),
+            (Stage::D2c, |times| times.p50_ns),
+            (Stage::D2c, |times| times.p99_ns),
+            (Stage::Q2c, |times| times.p50_ns),
+            (Stage::Q2c, |times| times.p99_ns),
+        ];
+        for (kind, value) in cells {
+            let cell = stage(kind).map_or("-".to_owned(), |times| format_number(&Unit::Nanoseconds, value(times) as f64));
+            let _ = write!(line, " {cell:>8}");
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+fn bytes(sectors: u64) -> String {
+    format_number(&Unit::Bytes, sectors as f64 * 512.0)
+}
+
+/// Lines of counts, each with its word in front.
+fn counts(device: &DeviceSummary) -> Vec<String> {
+    let counts = &device.counts;
+    let mut lines = Vec::new();
+    let mut line = |word: &str, text: String| lines.push(format!("{word:<9}{text}"));
+    if counts.reads_queued + counts.reads_issued > 0 {
+        let sectors = counts.read_sectors_queued.max(counts.read_sectors_issued);
+        line("reads", format!("{} bios, {} requests, {}", counts.reads_queued, counts.reads_issued, bytes(sectors)));
+    }
+    if counts.writes_queued + counts.writes_issued > 0 {
+        let sectors = counts.write_sectors_queued.max(counts.write_sectors_issued);
+        let journal = if counts.journal_writes > 0 {
+            format!("; journal {} in {} bios", bytes(counts.journal_sectors), counts.journal_writes)
+        } else {
+            String::new()
+        };
+        let metadata = if counts.metadata_sectors > 0 {
+            format!("; metadata {}", bytes(counts.metadata_sectors))
+        } else {
+            String::new()
+        };
+        line(
+            "writes",
+            format!("{} bios, {} requests, {}{journal}{metadata}", counts.writes_queued, counts.writes_issued, bytes(sectors)),
+        );
+    }
+    let flushes = counts.flush_bios + counts.flush_commands + counts.preflush_writes + counts.fua_writes;
+    let each = device.flush_commands_per_call.map_or(String::new(), |each| format!(" ({each:.2} an fsync)"));
+    line(
+        "flushes",
+        if flushes == 0 {
+            "none".to_owned()
+        } else {
+            format!(
+                "{} commands{each}, {} flush bios; writes: {} after a flush, {} FUA",
+                counts.flush_commands, counts.flush_bios, counts.preflush_writes, counts.fua_writes
+            )
+        },
+    );
+    if let (Some(ratio), Some(share)) = (device.merge_ratio, device.sequential_share) {
+        line("order", format!("{ratio:.2} bios a request; {:.0} % of requests begin where the last ended", share * 100.0));
+    }
+    if let Some(amplification) = device.write_amplification {
+        line("written", format!("{amplification:.2} bytes for each byte asked"));
+    }
+    if device.unfinished + counts.errors + counts.requeues > 0 {
+        line(
+            "not whole",
+            format!(
+                " {} bios without an end, {} errors, {} requests given back",
+                device.unfinished, counts.errors, counts.requeues
+            ),
+        );
+    }
+    lines
+}
+
+/// Lines of the audit.
+fn audit(audit: &AuditSummary) -> Vec<String> {
+    let filesystem = audit.filesystem.map_or("unknown filesystem", |filesystem| filesystem.name());
+    let cache = match (audit.write_cache, audit.write_cache_from_trace) {
+        (Some(WriteCache::Back), true) => "write-back, as its flushes show",
+        (Some(WriteCache::Back), false) => "write-back",
+        (Some(WriteCache::Through), _) => "write-through",
+        (None, _) => "unknown cache",
+    };
+    let around = format!("{filesystem}, {cache}");
+    let mut text = match audit.verdict {
+        Verdict::Pass if audit.write_cache == Some(WriteCache::Through) => {
+            format!("PASS by the device's word: the writes of {} calls were complete ({around})", audit.passed)
+        }
+        Verdict::Pass => {
+            format!("PASS: data and commit of {} calls were behind a flush or FUA, in order ({around})", audit.passed)
+        }
+        Verdict::Undecidable => {
+            let reasons: Vec<String> =
+                audit.undecided.iter().map(|(reason, calls)| format!("{} ({calls} calls)", reason.words())).collect();
+            let reasons = if reasons.is_empty() {
+                audit.reason.map_or("", |reason| reason.words()).to_owned()
+            } else {
+                reasons.join("; ")
+            };
+            format!("UNDECIDABLE: {reasons}; {} of {} calls pass ({around})", audit.passed, audit.calls)
+        }
+        Verdict::Violation => {
+            let calls: u64 = audit.violations.values().sum();
+            format!("VIOLATION: {calls} of {} calls returned too early ({around})", audit.calls)
+        }
+    };
+    if let Some(first) = &audit.first_violation {
+        let file = match (first.inode, first.descriptor) {
+            (Some(inode), _) => format!("inode {inode}"),
+            (None, Some(descriptor)) => format!("descriptor {descriptor}"),
+            (None, None) => "an unknown file".to_owned(),
+        };
+        let commit = first.sector.map_or(String::new(), |sector| format!(" (commit record at sector {sector})"));
+        let _ = write!(
+            text,
+            "; first: {} of {file} by {} ({}), returned {:.6} s after the trace's begin: {}{commit}",
+            first.call,
+            if first.comm.is_empty() { "a task" } else { &first.comm },
+            first.pid,
+            first.returned_ns as f64 / 1e9,
+            first.reason.words()
+        );
+    }
+    let commits = audit.commits;
+    if commits.queued > 0 && audit.write_cache != Some(WriteCache::Through) {
+        let _ = write!(
+            text,
+            "; commit records: {}, {} after a flush, {} durable",
+            commits.queued, commits.in_order, commits.durable
+        );
+    }
+    folded("audit", &text)
+}
+
+/// Text behind a word, folded at the width.
+fn folded(word: &str, text: &str) -> Vec<String> {
+    let mut lines = vec![format!("{word:<8}")];
+    for part in text.split(' ') {
+        let last = lines.len() - 1;
+        if lines[last].chars().count() + 1 + part.chars().count() > WIDTH {
+            lines.push(format!("{:<8} {part}", ""));
+        } else {
+            lines[last].push(' ');
+            lines[last].push_str(part);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_folded_behind_its_word() {
+        let lines = folded("audit", &"word ".repeat(40));
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
+        assert!(lines[0].starts_with("audit    word"));
+        assert!(lines[1].starts_with("         word"));
+    }
+}

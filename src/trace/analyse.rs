@@ -1,0 +1,61 @@
+//! Reads a trace to its end: one thread decodes while another analyses.
+//!
+//! Enters: an open trace, and what is known beside it. Leaves: a [`Summary`].
+
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+
+use super::analysis::{Analysis, Settings, Summary};
+use super::error::TraceError;
+use super::event::Item;
+use super::open::Trace;
+
+/// Items that go from one thread to the other at once.
+const BATCH: usize = 2048;
+/// Batches that wait for the analysis.
+const WAITING: usize = 4;
+
+/// Reads the trace to its end.
+///
+/// # Errors
+/// A file that is not what it seemed to be, or a trace that cannot be answered from.
+pub fn analyse(mut trace: Trace, settings: Settings) -> Result<Summary, TraceError> {
+    let mut analysis = Analysis::new(settings);
+    let (full, filled) = sync_channel::<Vec<Item>>(WAITING);
+    let (used, empty) = channel::<Vec<Item>>();
+    let read = std::thread::scope(|scope| {
+        let trace = &mut trace;
+        // The sender goes with the thread, so that the channel ends with it.
+        let reader = scope.spawn(move || decode(trace, &full, &empty));
+        for mut batch in filled {
+            batch.iter().for_each(|item| analysis.feed(item));
+            batch.clear();
+            // The reader may have ended already.
+            let _ = used.send(batch);
+        }
+        reader.join()
+    });
+    match read {
+        Ok(read) => read?,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+    analysis.finish(trace.names())
+}
+
+/// Decodes batch by batch, in vectors that come back.
+fn decode(trace: &mut Trace, full: &SyncSender<Vec<Item>>, empty: &Receiver<Vec<Item>>) -> Result<(), TraceError> {
+    loop {
+        let mut batch = empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+        while batch.len() < BATCH {
+            match trace.next()? {
+                Some(item) => batch.push(item),
+                None => {
+                    let _ = full.send(batch);
+                    return Ok(());
+                }
+            }
+        }
+        if full.send(batch).is_err() {
+            return Ok(());
+        }
+    }
+}

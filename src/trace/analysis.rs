@@ -1,0 +1,410 @@
+//! What a trace says, device by device, while it is read once.
+//!
+//! Enters: items in order, and what is known beside the trace. Leaves: a [`Summary`]. Holes in the trace make latencies that span
+//! them unknown, and a trace of which too much is missing is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::audit::Audit;
+use super::class::Class;
+use super::counts::Counts;
+use super::error::TraceError;
+use super::event::{Action, Call, Device, Event, Filesystem, Item, Lost, Names};
+use super::flags::Operation;
+use super::in_flight::{Completed, InFlight};
+use super::times::{AllTimes, Quantiles, Stage};
+use super::verdict::{AuditSummary, JournalRange, WriteCache};
+
+/// Devices that are analysed; of more only the events are counted.
+const MOST_DEVICES: usize = 64;
+/// Calls in progress at once; of more, some are taken to have begun before their device's first event.
+const MOST_CALLS: usize = 1 << 14;
+/// Completions without an issue that are never too many: what was in flight when the trace began.
+const FEW_ORPHANS: u64 = 16;
+
+/// What is known beside the trace.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The device to report; without it the one with most events.
+    pub device: Option<Device>,
+    /// The filesystem on it.
+    pub filesystem: Option<Filesystem>,
+    /// Where its journal lies.
+    pub journal: Option<JournalRange>,
+    /// What its queue said of its cache.
+    pub write_cache: Option<WriteCache>,
+    /// Bytes that programs asked to be written.
+    pub asked_bytes: Option<u64>,
+    /// Partitions and the disks they are on: bios name the one, requests the other.
+    pub partitions: Vec<(Device, Device)>,
+}
+
+/// What is counted of the whole trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Totals {
+    /// Events, whatever they are.
+    pub events: u64,
+    /// Nanoseconds from the first to the last.
+    pub duration_ns: u64,
+    /// Processors with events.
+    pub cpus: u64,
+    /// Holes in the trace.
+    pub holes: u64,
+    /// Events lost in them, as far as it is known.
+    pub lost_events: u64,
+    /// Whether the size of some hole is not known.
+    pub lost_unknown: bool,
+    /// Events by what happened, those with names by their names.
+    pub by_kind: BTreeMap<String, u64>,
+    /// Events by device.
+    pub by_device: BTreeMap<String, u64>,
+}
+
+/// What is said of one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceSummary {
+    /// `7:1`.
+    pub device: String,
+    /// Its events.
+    pub events: u64,
+    /// Bios, requests, bytes.
+    pub counts: Counts,
+    /// Bios with data a request with data.
+    pub merge_ratio: Option<f64>,
+    /// Share of requests with data that begin where the one before ended.
+    pub sequential_share: Option<f64>,
+    /// Bytes written to the device for each byte asked for, where that is known.
+    pub write_amplification: Option<f64>,
+    /// Flush commands an fsync or fdatasync, where the trace has these.
+    pub flush_commands_per_call: Option<f64>,
+    /// By class and stage.
+    pub latencies: BTreeMap<Class, BTreeMap<Stage, Quantiles>>,
+    /// Bios whose end is not in the trace.
+    pub unfinished: u64,
+    /// Completions whose issue is not in the trace.
+    pub without_issue: u64,
+    /// The audit of flushes.
+    pub audit: AuditSummary,
+}
+
+/// What a trace says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Of the whole trace.
+    pub totals: Totals,
+    /// Of the chosen device.
+    pub device: DeviceSummary,
+}
+
+/// One device while the trace is read.
+struct OneDevice {
+    device: Device,
+    events: u64,
+    counts: Counts,
+    times: AllTimes,
+    in_flight: InFlight,
+    audit: Audit,
+    issues: u64,
+    completions: u64,
+    orphans: u64,
+}
+
+/// The analysis while the trace is read.
+pub struct Analysis {
+    settings: Settings,
+    devices: Vec<OneDevice>,
+    /// The place of the device that had the last event.
+    last: usize,
+    by_device: BTreeMap<Device, u64>,
+    by_kind: [u64; Action::KINDS],
+    by_name: Vec<u64>,
+    events: u64,
+    first_ns: u64,
+    last_ns: u64,
+    cpus: BTreeSet<u32>,
+    last_cpu: Option<u32>,
+    holes: u64,
+    lost_events: u64,
+    lost_unknown: bool,
+    sync_calls: u64,
+    /// The events of calls in progress, by task, for devices whose first event comes within the call.
+    open_calls: BTreeMap<u32, Vec<Event>>,
+}
+
+impl Analysis {
+    /// Begins.
+    #[must_use]
+    pub fn new(settings: Settings) -> Analysis {
+        Analysis {
+            settings,
+            devices: Vec::new(),
+            last: 0,
+            by_device: BTreeMap::new(),
+            by_kind: [0; Action::KINDS],
+            by_name: Vec::new(),
+            events: 0,
+            first_ns: 0,
+            last_ns: 0,
+            cpus: BTreeSet::new(),
+            last_cpu: None,
+            holes: 0,
+            lost_events: 0,
+            lost_unknown: false,
+            sync_calls: 0,
+            open_calls: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the next item.
+    pub fn feed(&mut self, item: &Item) {
+        match item {
+            Item::Event(event) => self.event(*event),
+            Item::Lost(lost) => self.lost(lost),
+        }
+    }
+
+    fn lost(&mut self, lost: &Lost) {
+        self.holes += 1;
+        self.lost_events = self.lost_events.saturating_add(lost.count.unwrap_or(0));
+        self.lost_unknown |= lost.count.is_none();
+        for one in &mut self.devices {
+            one.in_flight.forget();
+            one.audit.lost(lost);
+        }
+    }
+
+    fn event(&mut self, mut event: Event) {
+        if self.events == 0 {
+            self.first_ns = event.time_ns;
+        }
+        self.events += 1;
+        self.last_ns = self.last_ns.max(event.time_ns);
+        if self.last_cpu != Some(event.cpu) {
+            self.last_cpu = Some(event.cpu);
+            self.cpus.insert(event.cpu);
+        }
+        match (event.action, event.action.index()) {
+            (Action::Other(name), _) => {
+                let place = usize::from(name);
+                if self.by_name.len() <= place {
+                    self.by_name.resize(place + 1, 0);
+                }
+                self.by_name[place] += 1;
+            }
+            (_, Some(kind)) => self.by_kind[kind] += 1,
+            (_, None) => {}
+        }
+        if let Some((_, disk)) = self.settings.partitions.iter().find(|(part, _)| *part == event.device) {
+            event.device = *disk;
+        }
+        match event.action {
+            Action::Enter(_) | Action::Exit(_) | Action::FileSync(_) | Action::FileSyncEnd => self.call(&event),
+            Action::Marker | Action::Message | Action::Other(_) => {}
+            _ if event.device.is_some() => self.block(&event),
+            _ => {}
+        }
+    }
+
+    /// Calls are of all devices, also of those that have no event yet.
+    fn call(&mut self, event: &Event) {
+        if let Action::Exit(call) = event.action {
+            self.sync_calls += u64::from(matches!(call, Call::Fsync | Call::Fdatasync));
+        }
+        let open = self.open_calls.entry(event.pid).or_default();
+        match event.action {
+            Action::Enter(_) => *open = vec![*event],
+            Action::FileSync(_) if open.len() < 4 => open.push(*event),
+            Action::FileSyncEnd if open.iter().any(|first| matches!(first.action, Action::Enter(_))) => {}
+            Action::FileSync(_) => {}
+            _ => open.clear(),
+        }
+        if open.is_empty() || self.open_calls.len() > MOST_CALLS {
+            self.open_calls.remove(&event.pid);
+        }
+        self.devices.iter_mut().for_each(|one| one.audit.call(event));
+    }
+
+    fn block(&mut self, event: &Event) {
+        if self.devices.get(self.last).is_none_or(|one| one.device != event.device) {
+            let place = self.devices.iter().position(|one| one.device == event.device);
+            let Some(place) = place.or_else(|| self.add(event.device)) else {
+                *self.by_device.entry(event.device).or_default() += 1;
+                return;
+            };
+            self.last = place;
+        }
+        let journal = self.settings.journal;
+        self.devices[self.last].block(event, journal);
+    }
+
+    /// Begins to analyse a device, unless another one was asked for or there are too many.
+    fn add(&mut self, device: Device) -> Option<usize> {
+        let wanted = self.settings.device.is_none_or(|wanted| wanted == device);
+        if !wanted || self.devices.len() >= MOST_DEVICES {
+            return None;
+        }
+        let Settings { filesystem, journal, write_cache, .. } = self.settings;
+        self.devices.push(OneDevice {
+            device,
+            events: 0,
+            counts: Counts::default(),
+            times: AllTimes::default(),
+            in_flight: InFlight::default(),
+            audit: Audit::new(device, filesystem, journal, write_cache),
+            issues: 0,
+            completions: 0,
+            orphans: 0,
+        });
+        let place = self.devices.len() - 1;
+        self.open_calls.values().flatten().for_each(|event| self.devices[place].audit.call(event));
+        Some(place)
+    }
+
+    /// What the trace says.
+    ///
+    /// # Errors
+    /// There is no event; none of the device that was asked for; or too much is missing for any number.
+    pub fn finish(mut self, names: &Names) -> Result<Summary, TraceError> {
+        if self.events == 0 {
+            return Err(TraceError::Empty);
+        }
+        for one in &self.devices {
+            self.by_device.insert(one.device, one.events);
+        }
+        let present = || {
+            let mut devices: Vec<(&Device, &u64)> = self.by_device.iter().collect();
+            devices.sort_by_key(|(_, events)| std::cmp::Reverse(**events));
+            let shown: Vec<String> =
+                devices.iter().take(8).map(|(device, events)| format!("{device} ({events} events)")).collect();
+            if shown.is_empty() { "no block events at all".to_owned() } else { shown.join(", ") }
+        };
+        // Of devices with equally many events the first is taken.
+        let chosen = match self.settings.device {
+            Some(wanted) => self.devices.iter().position(|one| one.device == wanted),
+            None => (0..self.devices.len()).rev().max_by_key(|place| self.devices[*place].events),
+        };
+        let Some(chosen) = chosen else {
+            return Err(match self.settings.device {
+                Some(wanted) => TraceError::OtherDevice { wanted, present: present() },
+                None => TraceError::NoBlockEvents { events: self.events },
+            });
+        };
+        let by_device = self.by_device.iter().map(|(device, events)| (device.to_string(), *events)).collect();
+        let one = self.devices.swap_remove(chosen);
+        // A hole explains completions without an issue; without one a whole CPU, or the like, is missing.
+        if self.holes == 0 && one.issues > 0 && one.orphans > FEW_ORPHANS && one.orphans > one.completions / 10 {
+            return Err(TraceError::Incomplete {
+                device: one.device,
+                orphans: one.orphans,
+                completions: one.completions,
+            });
+        }
+        let mut by_kind: BTreeMap<String, u64> =
+            self.by_kind.iter().enumerate().filter(|(_, n)| **n > 0).map(|(kind, n)| (Action::name_at(kind).to_owned(), *n)).collect();
+        by_kind.extend(names.all().iter().zip(&self.by_name).map(|(name, n)| (name.clone(), *n)));
+        let totals = Totals {
+            events: self.events,
+            duration_ns: self.last_ns - self.first_ns,
+            cpus: self.cpus.len() as u64,
+            holes: self.holes,
+            lost_events: self.lost_events,
+            lost_unknown: self.lost_unknown,
+            by_kind,
+            by_device,
+        };
+        let device = one.finish(&self.settings, self.first_ns, self.sync_calls);
+        Ok(Summary { totals, device })
+    }
+}
+
+impl OneDevice {
+    fn block(&mut self, event: &Event, journal: Option<JournalRange>) {
+        self.events += 1;
+        self.counts.add(event, journal);
+        match event.action {
+            Action::Queue => {
+                let call = self.audit.queue(event);
+                self.in_flight.queue(event, Class::of(event.flags, event.sectors), call);
+            }
+            Action::Insert if event.sectors > 0 => self.in_flight.insert(event),
+            Action::Issue => self.issue(event),
+            Action::Requeue => {
+                self.in_flight.requeue(event);
+                self.audit.requeue(event);
+            }
+            Action::Complete | Action::BioComplete => self.complete(event),
+            _ => {}
+        }
+    }
+
+    fn issue(&mut self, event: &Event) {
+        self.issues += 1;
+        self.audit.issue(event);
+        if event.sectors > 0
+            && let Some(waited_ns) = self.in_flight.issue(event)
+        {
+            self.times.record(Class::of(event.flags, event.sectors), Stage::I2d, waited_ns);
+        }
+    }
+
+    fn complete(&mut self, event: &Event) {
+        if event.flags.operation == Operation::Flush {
+            if let Some(took_ns) = self.audit.flush_complete(event) {
+                self.times.record(Class::FlushCommand, Stage::D2c, took_ns);
+            }
+            return;
+        }
+        // Requests lose the flag in front of them before they are issued: with it, this is a bio's completion.
+        let is_bio = event.action == Action::BioComplete || (event.flags.writes() && event.flags.preflush());
+        let completed = self.in_flight.complete(event, is_bio);
+        let mut served = None;
+        if let Completed::Data(request) = completed {
+            if !is_bio && matches!(event.flags.operation, Operation::Read | Operation::Write) {
+                self.completions += 1;
+                self.orphans += u64::from(request.is_none());
+            }
+            served = request;
+        }
+        let data = matches!(completed, Completed::Data(_));
+        if let Some(request) = served {
+            let class = Class::of(event.flags, event.sectors);
+            self.times.record(class, Stage::D2c, event.time_ns.saturating_sub(request.issued_ns));
+        }
+        for (bio, ended) in &self.in_flight.ended {
+            self.audit.bio(bio, event, data, *ended, is_bio);
+            if let Some(request) = served.filter(|_| data) {
+                let after = |time_ns: Option<u64>| time_ns.and_then(|time_ns| time_ns.checked_sub(bio.queued_ns));
+                // A bio that was merged after the insertion has no such stage.
+                if let Some(waited_ns) = after(request.inserted_ns) {
+                    self.times.record(bio.class, Stage::Q2i, waited_ns);
+                }
+                if let Some(waited_ns) = after(Some(request.issued_ns)) {
+                    self.times.record(bio.class, Stage::Q2d, waited_ns);
+                }
+            }
+            if *ended {
+                self.times.record(bio.class, Stage::Q2c, event.time_ns.saturating_sub(bio.queued_ns));
+            }
+        }
+    }
+
+    fn finish(self, settings: &Settings, first_ns: u64, sync_calls: u64) -> DeviceSummary {
+        let requests = self.counts.reads_issued + self.counts.writes_issued;
+        let asked = settings.asked_bytes.filter(|asked| *asked > 0);
+        DeviceSummary {
+            device: self.device.to_string(),
+            events: self.events,
+            merge_ratio: self.counts.merge_ratio(),
+            sequential_share: (requests > 0).then(|| self.counts.sequential_requests as f64 / requests as f64),
+            write_amplification: asked.map(|asked| self.counts.bytes_written() as f64 / asked as f64),
+            flush_commands_per_call: (sync_calls > 0).then(|| self.counts.flush_commands as f64 / sync_calls as f64),
+            latencies: self.times.summary(),
+            unfinished: self.in_flight.unfinished() + self.in_flight.given_up,
+            without_issue: self.orphans,
+            audit: self.audit.finish(first_ns),
+            counts: self.counts,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The analysis on made-up traces.
+
+use super::analysis::{Analysis, Settings, Summary};
+use super::class::Class;
+use super::error::TraceError;
+use super::event::{Action, Device, Event, Item, Lost, Names};
+use super::flags::Flags;
+use super::times::Stage;
+
+fn event(time_ns: u64, action: Action, letters: &str, sector: u64, sectors: u32) -> Event {
+    let flags = Flags::from_letters(letters.as_bytes());
+    Event { device: Device(8 << 20), flags, sector, sectors, ..Event::at(time_ns, 0, 5, action) }
+}
+
+fn run(settings: Settings, events: &[Event]) -> Result<Summary, TraceError> {
+    let mut analysis = Analysis::new(settings);
+    events.iter().for_each(|event| analysis.feed(&Item::Event(*event)));
+    analysis.finish(&Names::default())
+}
+
+#[test]
+fn stages_add_up_for_each_bio() {
+    let events = [
+        event(100, Action::Queue, "WS", 0, 8),
+        event(110, Action::Queue, "WS", 8, 8),
+        event(112, Action::BackMerge, "WS", 8, 8),
+        event(120, Action::Insert, "WS", 0, 16),
+        event(150, Action::Issue, "WS", 0, 16),
+        event(1150, Action::Complete, "WS", 0, 16),
+    ];
+    let settings = Settings { asked_bytes: Some(4096), ..Settings::default() };
+    let found = run(settings, &events).unwrap().device;
+    let stages = &found.latencies[&Class::WriteSync];
+    let sum = |stage: Stage| (stages[&stage].count, stages[&stage].sum_ns);
+    assert_eq!((sum(Stage::Q2i), sum(Stage::Q2d), sum(Stage::Q2c)), ((2, 30), (2, 90), (2, 2090)));
+    assert_eq!((sum(Stage::I2d), sum(Stage::D2c)), ((1, 30), (1, 1000)));
+    assert_eq!((found.merge_ratio, found.write_amplification), (Some(2.0), Some(2.0)));
+    assert_eq!((found.unfinished, found.without_issue), (0, 0));
+}
+
+#[test]
+fn no_latency_spans_a_hole() {
+    let mut analysis = Analysis::new(Settings::default());
+    let feed = |analysis: &mut Analysis, event: Event| analysis.feed(&Item::Event(event));
+    feed(&mut analysis, event(100, Action::Queue, "R", 0, 8));
+    feed(&mut analysis, event(101, Action::Issue, "R", 0, 8));
+    analysis.feed(&Item::Lost(Lost { count: None, from_ns: 101, until_ns: 900 }));
+    feed(&mut analysis, event(1000, Action::Complete, "R", 0, 8));
+    let found = analysis.finish(&Names::default()).unwrap();
+    assert!(found.device.latencies.is_empty());
+    assert_eq!((found.totals.lost_unknown, found.device.without_issue), (true, 1));
+}
+
+#[test]
+fn a_partition_and_its_disk_are_one() {
+    let part = Device(8 << 20 | 1);
+    let mut events = vec![
+        event(100, Action::Queue, "R", 0, 8),
+        event(101, Action::Issue, "R", 0, 8),
+        event(200, Action::Complete, "R", 0, 8),
+    ];
+    events[0].device = part;
+    let settings = Settings { partitions: vec![(part, Device(8 << 20))], ..Settings::default() };
+    let found = run(settings, &events).unwrap().device;
+    assert_eq!(found.latencies[&Class::Read][&Stage::Q2c].sum_ns, 100);
+}
+
+#[test]
+fn what_cannot_be_answered_is_refused() {
+    assert!(matches!(run(Settings::default(), &[]), Err(TraceError::Empty)));
+    let call = [Event::at(5, 0, 1, Action::Marker)];
+    assert!(matches!(run(Settings::default(), &call), Err(TraceError::NoBlockEvents { events: 1 })));
+    let one = [event(100, Action::Queue, "R", 0, 8)];
+    let settings = Settings { device: Some(Device(9 << 20)), ..Settings::default() };
+    let said = run(settings, &one).unwrap_err().to_string();
+    assert_eq!(said, "the trace has no events of device 9:0; it has 8:0 (1 events)");
+    // Completions of which the issues were on a CPU that is missing.
+    let mut many = vec![event(1, Action::Issue, "R", 0, 8)];
+    many.extend((1..40).map(|i| event(i * 10, Action::Complete, "R", i * 8, 8)));
+    assert!(matches!(run(Settings::default(), &many), Err(TraceError::Incomplete { orphans: 39, completions: 39, .. })));
+    // A trace of completions alone has no latencies, and its counts are right.
+    assert!(run(Settings::default(), &many[1..]).is_ok());
+}

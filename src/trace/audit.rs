@@ -1,0 +1,435 @@
+//! The audit of flushes: did each fsync that returned success have its data and its commit behind a flush or FUA, in order.
+//!
+//! Enters: block events, calls and filesystems' events of one device, in order. Leaves: an [`AuditSummary`]. Data belong to a call if
+//! the calling task queued them within it; a trace does not say for which file another task writes. Whether the device has a write
+//! cache may be known only later in the trace, so each call is judged for both cases.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::call::{Circumstances, Judgement, RunningCall};
+use super::commit::Commits;
+use super::event::{Action, Call, Comm, Device, Event, Filesystem, Lost};
+use super::flags::Operation;
+use super::in_flight::Bio;
+use super::stable::{Answer, Stable};
+use super::verdict::{AuditSummary, JournalRange, Reason, Verdict, Violation, WriteCache};
+
+/// Tasks whose last write is remembered.
+const MOST_TASKS: usize = 1 << 14;
+
+/// Judgements of one case of the device's cache.
+#[derive(Debug, Default)]
+struct Tally {
+    passed: u64,
+    undecided: BTreeMap<Reason, u64>,
+    violations: BTreeMap<Reason, u64>,
+    first: Option<Violation>,
+}
+
+impl Tally {
+    fn add(&mut self, judgement: Judgement, violation: impl FnOnce(Reason, Option<u64>) -> Violation) {
+        match judgement {
+            Judgement::Pass => self.passed += 1,
+            Judgement::Undecided(reason) => *self.undecided.entry(reason).or_default() += 1,
+            Judgement::Violated(reason, sector) => {
+                *self.violations.entry(reason).or_default() += 1;
+                self.first.get_or_insert_with(|| violation(reason, sector));
+            }
+        }
+    }
+
+    fn calls(&self) -> u64 {
+        self.passed + self.undecided.values().sum::<u64>() + self.violations.values().sum::<u64>()
+    }
+
+    /// Adds the calls of another tally.
+    fn join(&mut self, other: Tally) {
+        self.passed += other.passed;
+        other.undecided.into_iter().for_each(|(reason, calls)| *self.undecided.entry(reason).or_default() += calls);
+        other.violations.into_iter().for_each(|(reason, calls)| *self.violations.entry(reason).or_default() += calls);
+        let first = [self.first.take(), other.first].into_iter().flatten();
+        self.first = first.min_by_key(|violation| violation.returned_ns);
+    }
+
+    /// Nothing can be said of any call.
+    fn doubt(&mut self, reason: Reason) {
+        let calls = self.calls();
+        *self = Tally::default();
+        if calls > 0 {
+            self.undecided.insert(reason, calls);
+        }
+    }
+}
+
+/// The same calls, judged for both cases of the device's cache.
+#[derive(Debug, Default)]
+struct Cases {
+    back: Tally,
+    through: Tally,
+}
+
+/// The audit of one device while the trace is read.
+#[derive(Debug)]
+pub(super) struct Audit {
+    device: Device,
+    filesystem: Option<Filesystem>,
+    journal: Option<JournalRange>,
+    write_cache: Option<WriteCache>,
+    running: HashMap<u32, RunningCall>,
+    number: u64,
+    /// By task: when its last write was complete that is not durable by itself.
+    tasks: HashMap<u32, u64>,
+    /// The same of all tasks.
+    all_ns: u64,
+    stable: Stable,
+    commits: Commits,
+    /// Of calls that surely were for this device.
+    here: Cases,
+    /// Of calls that may have been for another one: they count only if no filesystem's event ever says which device it is.
+    perhaps: Cases,
+    failed_calls: u64,
+    elsewhere: u64,
+    not_audited: u64,
+    /// Flushes or FUA reached this device: it has a write cache.
+    seen_flush: bool,
+    /// The trace has filesystems' events, so that a call without one was for another filesystem.
+    seen_file_sync: bool,
+    /// Until when events are missing.
+    hole_ns: Option<u64>,
+    /// Events are missing at a place that is not known.
+    hole_somewhere: bool,
+}
+
+impl Audit {
+    pub(super) fn new(
+        device: Device,
+        filesystem: Option<Filesystem>,
+        journal: Option<JournalRange>,
+        write_cache: Option<WriteCache>,
+    ) -> Audit {
+        Audit {
+            device,
+            filesystem,
+            journal,
+            write_cache,
+            running: HashMap::new(),
+            number: 0,
+            tasks: HashMap::new(),
+            all_ns: 0,
+            stable: Stable::default(),
+            commits: Commits::default(),
+            here: Cases::default(),
+            perhaps: Cases::default(),
+            failed_calls: 0,
+            elsewhere: 0,
+            not_audited: 0,
+            seen_flush: false,
+            seen_file_sync: false,
+            hole_ns: None,
+            hole_somewhere: false,
+        }
+    }
+
+    /// A bio was queued. Returns the number of the call it belongs to, or 0.
+    pub(super) fn queue(&mut self, event: &Event) -> u64 {
+        if !event.flags.writes() {
+            return 0;
+        }
+        self.seen_flush |= event.flags.preflush() || event.flags.fua();
+        self.commits.queue(event, self.filesystem, self.journal, self.all_ns);
+        let Some(call) = self.running.get_mut(&event.pid) else { return 0 };
+        call.writes += u64::from(event.sectors > 0);
+        call.open += 1;
+        call.id
+    }
+
+    /// A request went to the driver.
+    pub(super) fn issue(&mut self, event: &Event) {
+        if event.flags.operation == Operation::Flush {
+            self.seen_flush = true;
+            self.stable.issued(event.time_ns);
+            return;
+        }
+        if !event.flags.writes() {
+            return;
+        }
+        for commit in self.commits.issue(event, &self.stable) {
+            // The commit that a call waits for is queued after the call's data are complete.
+            let waits = |call: &&mut RunningCall| call.data_ns > 0 && call.data_ns <= commit.queued_ns;
+            for call in self.running.values_mut().filter(waits) {
+                match self.stable.holds(call.data_ns) {
+                    Answer::Yes => {}
+                    Answer::Unclear => call.unclear_commit = true,
+                    Answer::No => call.early_commit = call.early_commit.or(Some(commit.sector)),
+                }
+            }
+        }
+    }
+
+    /// The driver gave a request back.
+    pub(super) fn requeue(&mut self, event: &Event) {
+        if event.flags.operation == Operation::Flush {
+            self.stable.requeued();
+        }
+    }
+
+    /// A flush command completed. Returns how long it took, if that is certain.
+    pub(super) fn flush_complete(&mut self, event: &Event) -> Option<u64> {
+        self.stable.completed(event.time_ns, event.error == 0)
+    }
+
+    /// A bio's data are complete, or it has ended, or both.
+    pub(super) fn bio(&mut self, bio: &Bio, event: &Event, data: bool, ended: bool, is_bio_device: bool) {
+        if !bio.flags.writes() {
+            return;
+        }
+        let success = event.error == 0;
+        if data && bio.sectors > 0 {
+            // The flag of the completion says what the device did, not what was asked.
+            let fua = event.flags.fua() && success;
+            self.commits.data_complete(bio, fua);
+            if is_bio_device && bio.flags.preflush() && success {
+                self.stable.bio_flushed(bio.queued_ns);
+            }
+            if !fua {
+                self.all_ns = self.all_ns.max(event.time_ns);
+                self.remember(bio.pid, event.time_ns);
+            }
+            self.data_of_call(bio, event.time_ns, fua, success);
+        } else if is_bio_device && bio.flags.preflush() && success {
+            self.stable.bio_flushed(bio.queued_ns);
+        }
+        if ended {
+            if let Some((commit, answer)) = self.commits.end(bio, &self.stable)
+                && answer != Answer::Yes
+            {
+                for call in self.running.values_mut().filter(|call| call.entered_ns <= commit.queued_ns) {
+                    match answer {
+                        Answer::No => call.weak_commit = call.weak_commit.or(Some(commit.sector)),
+                        _ => call.unclear_commit = true,
+                    }
+                }
+            }
+            if bio.call != 0
+                && let Some(call) = self.running.get_mut(&bio.pid)
+                && call.id == bio.call
+            {
+                call.open = call.open.saturating_sub(1);
+            }
+        }
+    }
+
+    fn data_of_call(&mut self, bio: &Bio, time_ns: u64, fua: bool, success: bool) {
+        if bio.call != 0
+            && let Some(call) = self.running.get_mut(&bio.pid)
+            && call.id == bio.call
+        {
+            call.failed_write |= !success;
+            if !fua {
+                call.data_ns = call.data_ns.max(time_ns);
+            }
+        }
+        let in_journal = self.journal.is_some_and(|journal| journal.holds(bio.sector));
+        if in_journal && !self.running.is_empty() {
+            self.running.values_mut().for_each(|call| call.journal_ended = true);
+        }
+    }
+
+    fn remember(&mut self, pid: u32, time_ns: u64) {
+        if self.tasks.len() >= MOST_TASKS {
+            let stable = &self.stable;
+            self.tasks.retain(|_, latest| stable.holds(*latest) != Answer::Yes);
+            if self.tasks.len() >= MOST_TASKS {
+                self.tasks.clear();
+            }
+        }
+        self.tasks.insert(pid, time_ns);
+    }
+
+    /// A system call or a filesystem's sync of a file begins or ends.
+    pub(super) fn call(&mut self, event: &Event) {
+        match event.action {
+            Action::Enter(call) if is_audited(call) => self.begin(event, Some(call)),
+            Action::Exit(call) if is_audited(call) => self.returned(event, Some(call)),
+            Action::Exit(_) => self.not_audited += 1,
+            Action::FileSync(filesystem) => self.file_sync(event, filesystem),
+            Action::FileSyncEnd if self.running.get(&event.pid).is_some_and(|call| call.call.is_none()) => {
+                self.returned(event, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, event: &Event, call: Option<Call>) {
+        self.number += 1;
+        let running = RunningCall {
+            id: self.number,
+            call,
+            comm: event.comm,
+            entered_ns: event.time_ns,
+            descriptor: call.map(|_| event.sector),
+            inode: None,
+            here: false,
+            elsewhere: false,
+            writes: 0,
+            open: 0,
+            data_ns: 0,
+            failed_write: false,
+            journal_ended: false,
+            early_commit: None,
+            weak_commit: None,
+            unclear_commit: false,
+            hole: self.hole_ns.is_some_and(|until| event.time_ns < until),
+        };
+        self.running.insert(event.pid, running);
+    }
+
+    /// A filesystem begins to sync a file: within a system call, or for a write that is durable by itself.
+    fn file_sync(&mut self, event: &Event, filesystem: Filesystem) {
+        self.seen_file_sync = true;
+        let here = event.device == self.device || !event.device.is_some();
+        if here {
+            self.filesystem = self.filesystem.or(Some(filesystem));
+        }
+        if !self.running.contains_key(&event.pid) {
+            // XFS and btrfs say only that it begins, so that its end would not be seen.
+            if !matches!(filesystem, Filesystem::Ext4 | Filesystem::F2fs) {
+                return;
+            }
+            self.begin(event, None);
+        }
+        if let Some(call) = self.running.get_mut(&event.pid) {
+            call.here |= here;
+            call.elsewhere |= !here;
+            if here {
+                call.inode = Some(event.sector);
+            }
+        }
+    }
+
+    fn returned(&mut self, event: &Event, call: Option<Call>) {
+        let Some(running) = self.running.remove(&event.pid) else {
+            for tally in [&mut self.perhaps.back, &mut self.perhaps.through] {
+                *tally.undecided.entry(Reason::BeganBefore).or_default() += 1;
+            }
+            return;
+        };
+        if event.error != 0 {
+            self.failed_calls += 1;
+            return;
+        }
+        if running.elsewhere && running.writes == 0 {
+            self.elsewhere += 1;
+            return;
+        }
+        let hole = running.hole || self.hole_ns.is_some_and(|until| running.entered_ns < until);
+        let (back, through) = match (hole, self.filesystem) {
+            (true, _) => undecided(Reason::LostEvents),
+            (false, None) => undecided(Reason::UnknownFilesystem),
+            (false, Some(filesystem)) => {
+                let around = Circumstances {
+                    filesystem,
+                    stable: &self.stable,
+                    earlier_ns: self.tasks.get(&event.pid).copied(),
+                    all_ns: self.hole_ns.is_none().then_some(self.all_ns),
+                };
+                (running.judge_write_back(&around), running.judge_write_through())
+            }
+        };
+        let violation = |reason: Reason, sector: Option<u64>| Violation {
+            call: call.map_or("file sync", Call::name),
+            reason,
+            inode: running.inode,
+            descriptor: running.descriptor,
+            pid: event.pid,
+            comm: name_of(running.comm, event.comm),
+            entered_ns: running.entered_ns,
+            returned_ns: event.time_ns,
+            sector,
+        };
+        let cases = if running.here || running.writes > 0 { &mut self.here } else { &mut self.perhaps };
+        cases.back.add(back, violation);
+        cases.through.add(through, violation);
+    }
+
+    /// Events are missing.
+    pub(super) fn lost(&mut self, lost: &Lost) {
+        self.hole_somewhere |= lost.until_ns == 0;
+        self.hole_ns = self.hole_ns.max(Some(lost.until_ns));
+        self.running.values_mut().for_each(|call| call.hole = true);
+        self.tasks.clear();
+        self.stable.forget();
+        self.commits.forget();
+    }
+
+    /// What the audit says at the end; `begin_ns` is the time of the trace's first event.
+    pub(super) fn finish(mut self, begin_ns: u64) -> AuditSummary {
+        let cache = match (self.write_cache, self.seen_flush) {
+            (Some(WriteCache::Through), true) => Err(Reason::WriteCacheContradicted),
+            (Some(cache), _) => Ok(cache),
+            (None, true) => Ok(WriteCache::Back),
+            (None, false) => Err(Reason::UnknownWriteCache),
+        };
+        let (mut tally, perhaps) = match cache {
+            Ok(WriteCache::Through) => (self.here.through, self.perhaps.through),
+            _ => (self.here.back, self.perhaps.back),
+        };
+        if self.seen_file_sync {
+            self.elsewhere += perhaps.calls();
+        } else {
+            tally.join(perhaps);
+        }
+        if let Err(reason) = cache {
+            tally.doubt(reason);
+        }
+        if self.hole_somewhere {
+            tally.doubt(Reason::LostEvents);
+        }
+        let first = |reasons: &BTreeMap<Reason, u64>| reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| *reason);
+        let (verdict, reason) = if let Some(violation) = &tally.first {
+            (Verdict::Violation, Some(violation.reason))
+        } else if let Some(reason) = first(&tally.undecided) {
+            (Verdict::Undecidable, Some(reason))
+        } else if tally.passed > 0 {
+            (Verdict::Pass, None)
+        } else {
+            (Verdict::Undecidable, Some(Reason::NoCalls))
+        };
+        if let Some(violation) = &mut tally.first {
+            violation.entered_ns = violation.entered_ns.saturating_sub(begin_ns);
+            violation.returned_ns = violation.returned_ns.saturating_sub(begin_ns);
+        }
+        AuditSummary {
+            verdict,
+            reason,
+            filesystem: self.filesystem,
+            write_cache: cache.ok(),
+            write_cache_from_trace: self.write_cache.is_none() && self.seen_flush,
+            calls: tally.calls(),
+            passed: tally.passed,
+            undecided: tally.undecided,
+            violations: tally.violations,
+            first_violation: tally.first,
+            failed_calls: self.failed_calls,
+            calls_elsewhere: self.elsewhere,
+            calls_not_audited: self.not_audited,
+            calls_unfinished: self.running.drain().filter(|(_, call)| !call.elsewhere).count() as u64,
+            commits: self.commits.counts,
+        }
+    }
+}
+
+/// Calls whose data the calling task writes.
+fn is_audited(call: Call) -> bool {
+    matches!(call, Call::Fsync | Call::Fdatasync)
+}
+
+/// The same doubt in both cases.
+fn undecided(reason: Reason) -> (Judgement, Judgement) {
+    (Judgement::Undecided(reason), Judgement::Undecided(reason))
+}
+
+/// The task's name, from whichever event says it.
+fn name_of(first: Comm, second: Comm) -> String {
+    if first.is_empty() { second.to_string() } else { first.to_string() }
+}

@@ -1,0 +1,285 @@
+//! The audit on made-up traces: each rule fires, and keeps silent where it should.
+
+use super::analysis::{Analysis, Settings, Summary};
+use super::event::{Action, Call, Device, Event, Filesystem, Item, Lost, Names};
+use super::flags::Flags;
+use super::verdict::{JournalRange, Reason, Verdict, WriteCache};
+
+const DISK: Device = Device(7 << 20 | 1);
+
+/// A line of a made-up trace: time, task, action in blktrace's letters, flags, sector, sectors.
+type Line<'a> = (u64, u32, &'a str, &'a str, u64, u32);
+
+fn event((time_ns, pid, action, letters, sector, sectors): Line<'_>) -> Event {
+    let (action, error) = match action {
+        "Q" => (Action::Queue, 0),
+        "D" => (Action::Issue, 0),
+        "C" => (Action::Complete, 0),
+        "B" => (Action::BioComplete, 0),
+        "CE" => (Action::Complete, -5),
+        "enter" => (Action::Enter(Call::Fsync), 0),
+        "exit" => (Action::Exit(Call::Fsync), 0),
+        "fail" => (Action::Exit(Call::Fsync), -5),
+        "ext4" => (Action::FileSync(Filesystem::Ext4), 0),
+        "end" => (Action::FileSyncEnd, 0),
+        other => panic!("{other}"),
+    };
+    let flags = Flags::from_letters(letters.as_bytes());
+    let device = if letters == "elsewhere" { Device(8 << 20) } else { DISK };
+    Event { device, flags, sector, sectors, error, ..Event::at(time_ns, 0, pid, action) }
+}
+
+fn settings(filesystem: Filesystem) -> Settings {
+    Settings {
+        filesystem: Some(filesystem),
+        journal: JournalRange::new(1000, 2000),
+        write_cache: Some(WriteCache::Back),
+        ..Settings::default()
+    }
+}
+
+fn summary(settings: Settings, lines: &[Line<'_>]) -> Summary {
+    let mut analysis = Analysis::new(settings);
+    for line in lines {
+        analysis.feed(&Item::Event(event(*line)));
+    }
+    analysis.finish(&Names::default()).unwrap()
+}
+
+fn verdict(settings: Settings, lines: &[Line<'_>]) -> (Verdict, Option<Reason>) {
+    let audit = summary(settings, lines).device.audit;
+    (audit.verdict, audit.reason)
+}
+
+/// Something before the call, so that the device is known and nothing is in flight.
+const BEFORE: [Line<'_>; 3] = [(1, 9, "Q", "R", 0, 8), (2, 9, "D", "R", 0, 8), (3, 9, "C", "R", 0, 8)];
+
+/// An fsync that writes 8 sectors of data from 11 to 15.
+const DATA: [Line<'_>; 4] =
+    [(10, 5, "enter", "", 3, 0), (11, 5, "Q", "WS", 64, 8), (12, 5, "D", "WS", 64, 8), (15, 0, "C", "WS", 64, 8)];
+
+/// A commit record after it, with both flags, from 20 to 70.
+const COMMIT: [Line<'_>; 7] = [
+    (20, 6, "Q", "FWFSM", 1008, 2),
+    (21, 7, "D", "FF", 0, 0),
+    (40, 0, "C", "FF", u64::MAX, 0),
+    (41, 7, "D", "WSM", 1008, 2),
+    (50, 0, "C", "WSM", 1008, 2),
+    (51, 7, "D", "FF", 0, 0),
+    (70, 0, "C", "FF", u64::MAX, 0),
+];
+
+fn lines<'a>(parts: &[&[Line<'a>]]) -> Vec<Line<'a>> {
+    parts.concat()
+}
+
+#[test]
+fn data_and_commit_behind_flushes_pass() {
+    let whole = lines(&[&BEFORE, &DATA, &COMMIT, &[(71, 0, "C", "WSM", 1008, 0), (80, 5, "exit", "", 0, 0)]]);
+    for filesystem in Filesystem::ALL {
+        let audit = summary(settings(filesystem), &whole).device.audit;
+        assert_eq!((audit.verdict, audit.calls, audit.passed), (Verdict::Pass, 1, 1), "{filesystem:?}");
+    }
+    let commits = summary(settings(Filesystem::Ext4), &whole).device.audit.commits;
+    assert_eq!((commits.queued, commits.in_order, commits.durable, commits.not_durable), (1, 1, 1, 0));
+    // A flush alone, without a commit, is what an overwrite needs.
+    let flush = [(20, 5, "Q", "FWS", 0, 0), (21, 7, "D", "FF", 0, 0), (40, 0, "C", "FF", 0, 0), (41, 0, "C", "WS", 0, 0)];
+    let overwrite = lines(&[&BEFORE, &DATA, &flush, &[(80, 5, "exit", "", 0, 0)]]);
+    assert_eq!(verdict(settings(Filesystem::F2fs), &overwrite), (Verdict::Pass, None));
+}
+
+#[test]
+fn without_barriers_the_first_call_is_named() {
+    // What ext4 does with barrier=0: the journal is written without flags.
+    let plain = [(20, 6, "Q", "WSM", 1008, 2), (21, 6, "D", "WSM", 1008, 2), (30, 0, "C", "WSM", 1008, 2)];
+    let whole = lines(&[&BEFORE, &DATA, &plain, &[(31, 5, "exit", "", 0, 0)]]);
+    let audit = summary(settings(Filesystem::Ext4), &whole).device.audit;
+    assert_eq!((audit.verdict, audit.reason), (Verdict::Violation, Some(Reason::DataNotFlushed)));
+    let first = audit.first_violation.unwrap();
+    assert_eq!((first.pid, first.descriptor, first.entered_ns, first.returned_ns), (5, Some(3), 9, 30));
+    // Metadata only: the filesystem says which device it is, and journal writes end in the call.
+    let metadata = lines(&[
+        &BEFORE,
+        &[(10, 5, "enter", "", 3, 0), (11, 5, "ext4", "", 12, 0)],
+        &plain,
+        &[(30, 5, "end", "", 12, 0), (31, 5, "exit", "", 0, 0)],
+    ]);
+    let audit = summary(settings(Filesystem::Ext4), &metadata).device.audit;
+    assert_eq!(audit.reason, Some(Reason::CommitNotFlushed));
+    assert_eq!(audit.first_violation.and_then(|violation| violation.inode), Some(12));
+    // The same in front of a device whose completed writes are durable.
+    let through = Settings { write_cache: Some(WriteCache::Through), ..settings(Filesystem::Ext4) };
+    assert_eq!(verdict(through, &whole), (Verdict::Pass, None));
+    let unknown = Settings { write_cache: None, ..settings(Filesystem::Ext4) };
+    assert_eq!(verdict(unknown, &whole), (Verdict::Undecidable, Some(Reason::UnknownWriteCache)));
+    let unknown = Settings { filesystem: None, ..settings(Filesystem::Ext4) };
+    assert_eq!(verdict(unknown, &whole), (Verdict::Undecidable, Some(Reason::UnknownFilesystem)));
+}
+
+#[test]
+fn a_flush_must_begin_after_the_data_are_complete() {
+    let early = [
+        (10, 5, "enter", "", 3, 0),
+        (11, 5, "Q", "WS", 64, 8),
+        (12, 5, "D", "WS", 64, 8),
+        (13, 7, "D", "FF", 0, 0),
+        (15, 0, "C", "WS", 64, 8),
+        (20, 0, "C", "FF", 0, 0),
+        (21, 5, "exit", "", 0, 0),
+    ];
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &early])),
+        (Verdict::Violation, Some(Reason::DataNotFlushed))
+    );
+    // With a second flush in flight it may have been the other one that completed.
+    let mut two = lines(&[&BEFORE, &early]);
+    two.insert(8, (16, 7, "D", "FF", 0, 0));
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &two),
+        (Verdict::Undecidable, Some(Reason::SeveralFlushes))
+    );
+    // A flush that fails makes nothing durable.
+    let failed = [(20, 7, "D", "FF", 0, 0), (30, 0, "CE", "FF", 0, 0), (31, 5, "exit", "", 0, 0)];
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &DATA, &failed])),
+        (Verdict::Violation, Some(Reason::DataNotFlushed))
+    );
+}
+
+#[test]
+fn the_commit_must_come_after_the_data_and_be_durable() {
+    // A commit record with FUA and without the flush before it, on XFS.
+    let early = [
+        (20, 5, "Q", "WFSM", 1008, 2),
+        (21, 7, "D", "WSM", 1008, 2),
+        (30, 0, "C", "WSM", 1008, 2),
+        (31, 7, "D", "FF", 0, 0),
+        (40, 0, "C", "FF", 0, 0),
+        (41, 0, "C", "WSM", 1008, 0),
+        (42, 5, "exit", "", 0, 0),
+    ];
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &DATA, &early])),
+        (Verdict::Violation, Some(Reason::CommitBeforeData))
+    );
+    // The flush behind the commit record is missing although its end was said.
+    let weak = lines(&[&BEFORE, &DATA, &COMMIT[..5], &[(51, 0, "C", "WSM", 1008, 0), (52, 5, "exit", "", 0, 0)]]);
+    assert_eq!(verdict(settings(Filesystem::Ext4), &weak), (Verdict::Violation, Some(Reason::CommitNotDurable)));
+    // A device that knows FUA needs no flush behind it.
+    let mut fua = lines(&[&BEFORE, &DATA, &COMMIT[..5], &[(51, 0, "C", "WSM", 1008, 0), (52, 5, "exit", "", 0, 0)]]);
+    for line in &mut fua {
+        if line.4 == 1008 && line.2 != "Q" {
+            line.3 = "WFSM";
+        }
+    }
+    assert_eq!(verdict(settings(Filesystem::Ext4), &fua), (Verdict::Pass, None));
+    // The superblock of btrfs without FUA.
+    let superblock =
+        [(20, 5, "Q", "WSM", 128, 8), (21, 5, "D", "WSM", 128, 8), (30, 0, "C", "WSM", 128, 8), (31, 5, "exit", "", 0, 0)];
+    let audit = summary(settings(Filesystem::Btrfs), &lines(&[&BEFORE, &DATA, &superblock])).device.audit;
+    assert_eq!((audit.verdict, audit.commits.not_durable, audit.commits.out_of_order), (Verdict::Violation, 1, 1));
+}
+
+#[test]
+fn a_call_that_returns_before_its_own_write_is_a_violation() {
+    let returned = lines(&[&BEFORE, &DATA[..3], &[(13, 5, "exit", "", 0, 0)]]);
+    for write_cache in [WriteCache::Back, WriteCache::Through] {
+        let settings = Settings { write_cache: Some(write_cache), ..settings(Filesystem::Xfs) };
+        assert_eq!(verdict(settings, &returned), (Verdict::Violation, Some(Reason::ReturnedBeforeWrite)));
+    }
+    let failed = lines(&[&BEFORE, &DATA[..3], &[(13, 0, "CE", "WS", 64, 8), (14, 5, "exit", "", 0, 0)]]);
+    assert_eq!(verdict(settings(Filesystem::Xfs), &failed), (Verdict::Violation, Some(Reason::WriteFailed)));
+    let said = lines(&[&BEFORE, &DATA[..3], &[(13, 0, "CE", "WS", 64, 8), (14, 5, "fail", "", 0, 0)]]);
+    let audit = summary(settings(Filesystem::Xfs), &said).device.audit;
+    assert_eq!((audit.calls, audit.failed_calls, audit.reason), (0, 1, Some(Reason::NoCalls)));
+}
+
+#[test]
+fn writes_of_others_leave_a_doubt_and_a_flush_after_the_call_began_none() {
+    let other = [(4, 8, "Q", "W", 64, 8), (5, 8, "D", "W", 64, 8), (6, 0, "C", "W", 64, 8)];
+    let call = [(10, 5, "enter", "", 3, 0), (11, 5, "exit", "", 0, 0)];
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &other, &call])),
+        (Verdict::Undecidable, Some(Reason::WhoseWrites))
+    );
+    // Nothing is unflushed.
+    assert_eq!(verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &call])), (Verdict::Pass, None));
+    let flushed = [
+        (10, 5, "enter", "", 3, 0),
+        (11, 7, "D", "FF", 0, 0),
+        (12, 0, "C", "FF", 0, 0),
+        (13, 5, "exit", "", 0, 0),
+    ];
+    assert_eq!(verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &other, &flushed])), (Verdict::Pass, None));
+    // The calling task's own direct write, and an ext4 that says that the call was for this device.
+    let own = [(4, 5, "Q", "WS", 64, 8), (5, 5, "D", "WS", 64, 8), (6, 0, "C", "WS", 64, 8)];
+    let here = [(10, 5, "enter", "", 3, 0), (11, 5, "ext4", "", 12, 0), (12, 5, "exit", "", 0, 0)];
+    let audit = summary(settings(Filesystem::Ext4), &lines(&[&BEFORE, &own, &here])).device.audit;
+    assert_eq!(audit.reason, Some(Reason::DataNotFlushed));
+    assert_eq!(
+        verdict(settings(Filesystem::Ext4), &lines(&[&BEFORE, &own, &call])),
+        (Verdict::Undecidable, Some(Reason::WhoseWrites))
+    );
+}
+
+#[test]
+fn calls_for_other_devices_are_left_out() {
+    let other = [(10, 5, "enter", "", 3, 0), (11, 5, "ext4", "elsewhere", 12, 0), (12, 5, "exit", "", 0, 0)];
+    let audit = summary(settings(Filesystem::Ext4), &lines(&[&BEFORE, &other])).device.audit;
+    assert_eq!((audit.calls, audit.calls_elsewhere), (0, 1));
+    // A call without a filesystem's event, before the first one that has it.
+    let mixed = [
+        (10, 5, "enter", "", 3, 0),
+        (11, 5, "exit", "", 0, 0),
+        (12, 6, "ext4", "", 12, 0),
+        (13, 6, "end", "", 12, 0),
+    ];
+    let audit = summary(settings(Filesystem::Ext4), &lines(&[&BEFORE, &mixed])).device.audit;
+    assert_eq!((audit.calls, audit.passed, audit.calls_elsewhere), (1, 1, 1));
+}
+
+#[test]
+fn nothing_is_said_of_calls_with_a_hole() {
+    let whole = lines(&[&BEFORE, &DATA, &COMMIT, &[(71, 0, "C", "WSM", 1008, 0), (80, 5, "exit", "", 0, 0)]]);
+    let mut analysis = Analysis::new(settings(Filesystem::Ext4));
+    for line in &whole {
+        analysis.feed(&Item::Event(event(*line)));
+        if line.0 == 15 {
+            analysis.feed(&Item::Lost(Lost { count: Some(1), from_ns: 15, until_ns: 19 }));
+        }
+    }
+    let found = analysis.finish(&Names::default()).unwrap();
+    assert_eq!(found.device.audit.reason, Some(Reason::LostEvents));
+    assert_eq!((found.totals.holes, found.totals.lost_events), (1, 1));
+    let before = lines(&[&BEFORE, &[(80, 5, "exit", "", 0, 0)]]);
+    assert_eq!(
+        verdict(settings(Filesystem::Ext4), &before),
+        (Verdict::Undecidable, Some(Reason::BeganBefore))
+    );
+}
+
+#[test]
+fn a_device_without_requests_is_judged_by_its_bios() {
+    let whole = [
+        (10, 5, "enter", "", 3, 0),
+        (11, 5, "Q", "WS", 64, 8),
+        (15, 0, "B", "WS", 64, 8),
+        (16, 5, "Q", "FWFSM", 1008, 2),
+        (20, 0, "B", "FWFSM", 1008, 2),
+        (21, 5, "exit", "", 0, 0),
+    ];
+    let audit = summary(settings(Filesystem::Xfs), &whole).device.audit;
+    assert_eq!((audit.verdict, audit.commits.durable), (Verdict::Pass, 1));
+    let without = [&whole[..3], &[(21, 5, "exit", "", 0, 0)]].concat();
+    assert_eq!(verdict(settings(Filesystem::Xfs), &without), (Verdict::Violation, Some(Reason::DataNotFlushed)));
+}
+
+#[test]
+fn flushes_contradict_a_cache_said_to_be_write_through() {
+    let whole = lines(&[&BEFORE, &DATA, &COMMIT, &[(71, 0, "C", "WSM", 1008, 0), (80, 5, "exit", "", 0, 0)]]);
+    let through = Settings { write_cache: Some(WriteCache::Through), ..settings(Filesystem::Xfs) };
+    assert_eq!(verdict(through, &whole), (Verdict::Undecidable, Some(Reason::WriteCacheContradicted)));
+    let unsaid = Settings { write_cache: None, ..settings(Filesystem::Xfs) };
+    let audit = summary(unsaid, &whole).device.audit;
+    assert_eq!((audit.verdict, audit.write_cache_from_trace), (Verdict::Pass, true));
+}

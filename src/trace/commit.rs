@@ -1,0 +1,144 @@
+//! Commit records: whether what they follow was stable when they went to the device, and whether they were durable at their end.
+//!
+//! Enters: writes of one device, the state of its flushes. Leaves: counts, and for each commit what it means for calls in progress.
+//! XFS: fs/xfs/xfs_log_cil.c (the first iclog of a checkpoint carries PREFLUSH, the commit record PREFLUSH and FUA); ext4:
+//! fs/jbd2/commit.c, `journal_submit_commit_record`; btrfs: fs/btrfs/disk-io.c, `write_all_supers`; F2FS: fs/f2fs/checkpoint.c,
+//! `commit_checkpoint`.
+
+use serde::Serialize;
+
+use super::event::{Event, Filesystem};
+use super::in_flight::Bio;
+use super::stable::{Answer, Stable};
+use super::verdict::JournalRange;
+
+/// The superblock of btrfs.
+const BTRFS_SUPERBLOCK: u64 = 128;
+/// Commits in progress; a journal has one or a few.
+const MOST: usize = 4096;
+
+/// Counts of commit records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CommitCounts {
+    /// Queued.
+    pub queued: u64,
+    /// Issued when all that had completed before was stable.
+    pub in_order: u64,
+    /// Issued too early.
+    pub out_of_order: u64,
+    /// Ended behind a flush or FUA.
+    pub durable: u64,
+    /// Ended behind neither.
+    pub not_durable: u64,
+}
+
+/// A commit record between its queueing and its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Commit {
+    pub(super) sector: u64,
+    pub(super) queued_ns: u64,
+    /// When the last write before it had completed.
+    before_ns: u64,
+    judged: bool,
+    /// The device wrote it through its cache.
+    fua: bool,
+}
+
+/// The commit records of one device.
+#[derive(Debug, Default)]
+pub(super) struct Commits {
+    pending: Vec<Commit>,
+    pub(super) counts: CommitCounts,
+}
+
+/// Whether a queued write is a commit record.
+fn is_commit(event: &Event, filesystem: Option<Filesystem>, journal: Option<JournalRange>) -> bool {
+    let flags = event.flags;
+    if !flags.writes() || event.sectors == 0 {
+        return false;
+    }
+    let in_journal = journal.map_or(flags.meta(), |journal| journal.holds(event.sector));
+    match filesystem {
+        Some(Filesystem::Btrfs) => (event.sector..event.end()).contains(&BTRFS_SUPERBLOCK),
+        Some(Filesystem::Xfs) => flags.fua() && in_journal,
+        // The journal's first block is its superblock, which orders nothing.
+        Some(Filesystem::Ext4) => {
+            let superblock = journal.is_some_and(|journal| journal.first() == event.sector);
+            flags.fua() && flags.preflush() && in_journal && !superblock
+        }
+        Some(Filesystem::F2fs) | None => flags.fua() && flags.preflush() && flags.meta(),
+    }
+}
+
+impl Commits {
+    /// A write was queued; `before_ns` is when the last write had completed.
+    pub(super) fn queue(
+        &mut self,
+        event: &Event,
+        filesystem: Option<Filesystem>,
+        journal: Option<JournalRange>,
+        before_ns: u64,
+    ) {
+        if is_commit(event, filesystem, journal) && self.pending.len() < MOST {
+            self.counts.queued += 1;
+            self.pending.push(Commit {
+                sector: event.sector,
+                queued_ns: event.time_ns,
+                before_ns,
+                judged: false,
+                fua: false,
+            });
+        }
+    }
+
+    /// A write went to the driver. Gives the commit records within it.
+    pub(super) fn issue(&mut self, event: &Event, stable: &Stable) -> Vec<Commit> {
+        if self.pending.is_empty() {
+            return Vec::new();
+        }
+        let mut issued = Vec::new();
+        for commit in &mut self.pending {
+            if !commit.judged && (event.sector..event.end()).contains(&commit.sector) {
+                commit.judged = true;
+                match stable.holds(commit.before_ns) {
+                    Answer::Yes => self.counts.in_order += 1,
+                    Answer::No => self.counts.out_of_order += 1,
+                    Answer::Unclear => {}
+                }
+                issued.push(*commit);
+            }
+        }
+        issued
+    }
+
+    /// The data of a write are complete; `fua` says that the device wrote them through its cache.
+    pub(super) fn data_complete(&mut self, bio: &Bio, fua: bool) {
+        let found = self.pending.iter_mut().find(|commit| commit.is(bio));
+        if let Some(commit) = found {
+            commit.fua |= fua;
+        }
+    }
+
+    /// A write has ended. Gives the commit and whether it is durable, if it was one.
+    pub(super) fn end(&mut self, bio: &Bio, stable: &Stable) -> Option<(Commit, Answer)> {
+        let place = self.pending.iter().position(|commit| commit.is(bio))?;
+        let commit = self.pending.swap_remove(place);
+        let answer = if commit.fua { Answer::Yes } else { stable.holds(bio.data_ns) };
+        match answer {
+            Answer::Yes => self.counts.durable += 1,
+            Answer::No => self.counts.not_durable += 1,
+            Answer::Unclear => {}
+        }
+        Some((commit, answer))
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.pending.clear();
+    }
+}
+
+impl Commit {
+    fn is(&self, bio: &Bio) -> bool {
+        self.sector == bio.sector && self.queued_ns == bio.queued_ns
+    }
+}

@@ -1,0 +1,88 @@
+//! Several files of one trace as one stream in the order of time.
+//!
+//! Enters: sources, each in order. Leaves: their items in order; of equal times, that of the first source comes first.
+
+use super::error::TraceError;
+use super::event::{Item, Names, Source};
+
+/// Several sources as one.
+#[derive(Default)]
+pub struct Merged {
+    sources: Vec<Box<dyn Source + Send>>,
+    /// What each source gives next.
+    next: Vec<Item>,
+    /// The times of `next`, beside each other so that the earliest is found quickly.
+    times: Vec<u64>,
+    started: bool,
+}
+
+impl Merged {
+    /// Merges these.
+    #[must_use]
+    pub fn new(sources: Vec<Box<dyn Source + Send>>) -> Merged {
+        Merged { sources, ..Merged::default() }
+    }
+
+    /// Takes the first item of every source.
+    fn start(&mut self, names: &mut Names) -> Result<(), TraceError> {
+        self.started = true;
+        let mut left = Vec::with_capacity(self.sources.len());
+        for mut source in std::mem::take(&mut self.sources) {
+            if let Some(item) = source.next(names)? {
+                self.times.push(item.time_ns());
+                self.next.push(item);
+                left.push(source);
+            }
+        }
+        self.sources = left;
+        Ok(())
+    }
+}
+
+impl Source for Merged {
+    fn next(&mut self, names: &mut Names) -> Result<Option<Item>, TraceError> {
+        if !self.started {
+            self.start(names)?;
+        }
+        let earliest = self.times.iter().enumerate().min_by_key(|(place, time)| (**time, *place));
+        let Some((place, _)) = earliest else { return Ok(None) };
+        let item = self.next[place];
+        match self.sources[place].next(names)? {
+            Some(next) => {
+                self.times[place] = next.time_ns();
+                self.next[place] = next;
+            }
+            None => {
+                self.sources.remove(place);
+                self.next.remove(place);
+                self.times.remove(place);
+            }
+        }
+        Ok(Some(item))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::{Action, Event};
+    use super::*;
+
+    struct Listed(Vec<u64>, u32);
+
+    impl Source for Listed {
+        fn next(&mut self, _: &mut Names) -> Result<Option<Item>, TraceError> {
+            Ok(self.0.pop().map(|time| Item::Event(Event::at(time, self.1, 0, Action::Plug))))
+        }
+    }
+
+    #[test]
+    fn sources_are_merged_by_time() {
+        let listed = |times: &[u64], cpu| -> Box<dyn Source + Send> { Box::new(Listed(times.iter().rev().copied().collect(), cpu)) };
+        let mut merged = Merged::new(vec![listed(&[1, 5, 5], 0), listed(&[], 1), listed(&[0, 5, 9], 2)]);
+        let mut found = Vec::new();
+        while let Some(Item::Event(event)) = merged.next(&mut Names::default()).unwrap() {
+            found.push((event.time_ns, event.cpu));
+        }
+        assert_eq!(found, [(0, 2), (1, 0), (5, 0), (5, 0), (5, 2), (9, 2)]);
+    }
+}

@@ -1,0 +1,117 @@
+//! Up to when completed writes are on stable storage, as the flushes of a device say.
+//!
+//! Enters: flush commands as they are issued and complete. Leaves: two times. A completed flush makes durable what was complete
+//! when it was issued. Commands carry no number: with several in flight, the one that completed may be the oldest or the newest, so
+//! there is a time up to which all is surely stable and one beyond which nothing is.
+
+use std::collections::VecDeque;
+
+/// More commands than any device holds.
+const MOST: usize = 1 << 16;
+
+/// What is stable on one device.
+#[derive(Debug, Default)]
+pub(super) struct Stable {
+    /// Issues not matched by a completion, the oldest being taken first.
+    oldest_first: VecDeque<u64>,
+    /// The same, the newest being taken first.
+    newest_first: Vec<u64>,
+    surely_ns: u64,
+    at_most_ns: u64,
+}
+
+/// Whether a write is stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Yes,
+    Unclear,
+    No,
+}
+
+impl Stable {
+    pub(super) fn issued(&mut self, time_ns: u64) {
+        if self.newest_first.len() >= MOST {
+            self.forget();
+        }
+        self.oldest_first.push_back(time_ns);
+        self.newest_first.push(time_ns);
+    }
+
+    /// A command was given back and will be issued again.
+    pub(super) fn requeued(&mut self) {
+        self.oldest_first.pop_back();
+        self.newest_first.pop();
+    }
+
+    /// A command completed. Returns how long it took, if it was the only one.
+    pub(super) fn completed(&mut self, time_ns: u64, success: bool) -> Option<u64> {
+        let alone = self.newest_first.len() == 1;
+        let oldest = self.oldest_first.pop_front();
+        let newest = self.newest_first.pop();
+        if success {
+            self.surely_ns = self.surely_ns.max(oldest.unwrap_or(0));
+            // Without its issue it may have been issued just now.
+            self.at_most_ns = self.at_most_ns.max(newest.unwrap_or(time_ns));
+        }
+        newest.filter(|_| alone).map(|issued| time_ns.saturating_sub(issued))
+    }
+
+    /// A bio with a flush before it has ended on a device without requests.
+    pub(super) fn bio_flushed(&mut self, queued_ns: u64) {
+        self.surely_ns = self.surely_ns.max(queued_ns);
+        self.at_most_ns = self.at_most_ns.max(queued_ns);
+    }
+
+    /// Events are missing: commands in flight are not known any more. What was stable stays so.
+    pub(super) fn forget(&mut self) {
+        self.oldest_first.clear();
+        self.newest_first.clear();
+    }
+
+    /// Whether what had completed at this time is stable.
+    pub(super) fn holds(&self, completed_ns: u64) -> Answer {
+        if completed_ns <= self.surely_ns {
+            Answer::Yes
+        } else if completed_ns <= self.at_most_ns {
+            Answer::Unclear
+        } else {
+            Answer::No
+        }
+    }
+
+    /// Whether some flush may have been issued after this time and have completed.
+    pub(super) fn flushed_since(&self, time_ns: u64) -> bool {
+        self.at_most_ns >= time_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_covers_what_was_complete_when_it_was_issued() {
+        let mut stable = Stable::default();
+        stable.issued(10);
+        assert_eq!(stable.holds(5), Answer::No);
+        assert_eq!(stable.completed(20, true), Some(10));
+        assert_eq!((stable.holds(10), stable.holds(11)), (Answer::Yes, Answer::No));
+        stable.issued(30);
+        assert_eq!(stable.completed(40, false), Some(10));
+        assert_eq!(stable.holds(25), Answer::No);
+    }
+
+    #[test]
+    fn with_several_in_flight_there_is_a_doubt() {
+        let mut stable = Stable::default();
+        stable.issued(10);
+        stable.issued(20);
+        assert_eq!(stable.completed(30, true), None);
+        assert_eq!((stable.holds(10), stable.holds(15), stable.holds(21)), (Answer::Yes, Answer::Unclear, Answer::No));
+        stable.completed(31, true);
+        assert_eq!(stable.holds(20), Answer::Yes);
+        // A completion without its issue.
+        stable.completed(50, true);
+        assert_eq!(stable.holds(45), Answer::Unclear);
+    }
+}

@@ -1,0 +1,142 @@
+//! How long each stage took, by class: histograms at three digits, with exact sums and ends.
+//!
+//! Enters: a class, a stage, nanoseconds. Leaves: quantiles. Stages are those of blktrace's btt, with one difference: a sequence
+//! of flushes around a write belongs to the write, so that Q2C of such a write ends with the sequence.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::class::Class;
+
+/// A stage of an I/O's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// From the bio's queueing until its request was inserted; of bios whose request was inserted at all.
+    Q2i,
+    /// From the bio's queueing until its request went to the driver.
+    Q2d,
+    /// From a request's insertion until it went to the driver.
+    I2d,
+    /// From there until the driver had completed it.
+    D2c,
+    /// From the bio's queueing until its end.
+    Q2c,
+}
+
+impl Stage {
+    /// All, in the order of an I/O's life.
+    pub const ALL: [Stage; 5] = [Stage::Q2i, Stage::Q2d, Stage::I2d, Stage::D2c, Stage::Q2c];
+}
+
+/// What is said of one stage of one class, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// How many.
+    pub count: u64,
+    /// The sum, exact.
+    pub sum_ns: u64,
+    /// The smallest, exact.
+    pub min_ns: u64,
+    /// The mean, exact.
+    pub mean_ns: f64,
+    /// The median, at three digits.
+    pub p50_ns: u64,
+    /// The 90th percentile.
+    pub p90_ns: u64,
+    /// The 99th percentile.
+    pub p99_ns: u64,
+    /// The 99.9th percentile.
+    pub p999_ns: u64,
+    /// The largest, exact.
+    pub max_ns: u64,
+}
+
+/// One stage of one class while the trace is read.
+struct Times {
+    histogram: Histogram<u32>,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+/// All stages of all classes.
+#[derive(Default)]
+pub(super) struct AllTimes {
+    /// By class and stage, made when first needed.
+    kept: [[Option<Box<Times>>; Stage::ALL.len()]; Class::ALL.len()],
+}
+
+impl AllTimes {
+    pub(super) fn record(&mut self, class: Class, stage: Stage, nanoseconds: u64) {
+        let kept = &mut self.kept[class as usize][stage as usize];
+        if kept.is_none() {
+            // Three digits always make a histogram; without one nothing would be counted at all.
+            let Ok(histogram) = Histogram::new(3) else { return };
+            *kept = Some(Box::new(Times { histogram, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }));
+        }
+        if let Some(times) = kept {
+            // It grows as needed; beyond what it can hold the largest place counts.
+            if times.histogram.record(nanoseconds).is_err() {
+                times.histogram.saturating_record(nanoseconds);
+            }
+            times.sum_ns = times.sum_ns.saturating_add(nanoseconds);
+            times.min_ns = times.min_ns.min(nanoseconds);
+            times.max_ns = times.max_ns.max(nanoseconds);
+        }
+    }
+
+    pub(super) fn summary(&self) -> BTreeMap<Class, BTreeMap<Stage, Quantiles>> {
+        let mut all: BTreeMap<Class, BTreeMap<Stage, Quantiles>> = BTreeMap::new();
+        for class in Class::ALL {
+            for stage in Stage::ALL {
+                if let Some(times) = &self.kept[class as usize][stage as usize] {
+                    all.entry(class).or_default().insert(stage, times.quantiles());
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Times {
+    fn quantiles(&self) -> Quantiles {
+        let at = |quantile: f64| self.histogram.value_at_quantile(quantile).clamp(self.min_ns, self.max_ns);
+        let count = self.histogram.len();
+        Quantiles {
+            count,
+            sum_ns: self.sum_ns,
+            min_ns: self.min_ns,
+            mean_ns: self.sum_ns as f64 / count as f64,
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            max_ns: self.max_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_and_sums_are_exact_and_quantiles_near() {
+        let mut all = AllTimes::default();
+        for value in 1..=1000 {
+            all.record(Class::Read, Stage::D2c, value * 1_001);
+        }
+        all.record(Class::Write, Stage::Q2c, 0);
+        all.record(Class::Write, Stage::Q2c, u64::MAX);
+        let summary = all.summary();
+        let reads = &summary[&Class::Read][&Stage::D2c];
+        assert_eq!((reads.count, reads.min_ns, reads.max_ns), (1000, 1_001, 1_001_000));
+        assert_eq!(reads.sum_ns, 1_001 * 500_500);
+        assert!((reads.p50_ns as f64 / 500_500.0 - 1.0).abs() < 0.002);
+        assert_eq!(summary[&Class::Write][&Stage::Q2c].max_ns, u64::MAX);
+        assert_eq!(summary.len(), 2);
+    }
+}
