@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions published stress torture rooms fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace published stress torture rooms fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -67,6 +67,12 @@ instructions: build
 	UPDATE_INSTRUCTIONS=1 target/release/examples/bench-instructions $(ASSAY)
 	UPDATE_INSTRUCTIONS=1 $(CARGO) test --quiet --test it -- instructions::the_null_loop
 
+## assay trace against blkparse -d and btt on 1.5 million events; ROUNDS (5) says how often
+bench-trace: build
+	@scripts/packages.sh blktrace
+	$(CARGO) build --release --quiet --example block-trace
+	scripts/bench-trace.sh
+
 ## The recipes beside the studies they come from; needs root, 10 minutes (FULL=1: hours). Writes docs/published.md
 published: build
 	@scripts/packages.sh xfsprogs e2fsprogs f2fs-tools dbench fsmark qemu
@@ -92,7 +98,7 @@ rooms:
 	@scripts/packages.sh compiler
 	CARGO="$(CARGO)" scripts/rooms.sh
 
-## Fuzz the job parser, the TOML reader and every importer, 60 s each
+## Fuzz the job parser, the TOML reader, every importer and every decoder of block traces, 60 s each
 fuzz:
 	@scripts/packages.sh compiler
 	fuzz/run 60

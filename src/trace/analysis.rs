@@ -160,7 +160,7 @@ impl Analysis {
     /// Takes the next item.
     pub fn feed(&mut self, item: &Item) {
         match item {
-            Item::Event(event) => self.event(*event),
+            Item::Event(event) => self.event(event),
             Item::Lost(lost) => self.lost(lost),
         }
     }
@@ -175,7 +175,7 @@ impl Analysis {
         }
     }
 
-    fn event(&mut self, mut event: Event) {
+    fn event(&mut self, event: &Event) {
         if self.events == 0 {
             self.first_ns = event.time_ns;
         }
@@ -196,13 +196,17 @@ impl Analysis {
             (_, Some(kind)) => self.by_kind[kind] += 1,
             (_, None) => {}
         }
-        if let Some((_, disk)) = self.settings.partitions.iter().find(|(part, _)| *part == event.device) {
-            event.device = *disk;
+        match self.settings.partitions.iter().find(|(part, _)| *part == event.device) {
+            Some((_, disk)) => self.of_device(&Event { device: *disk, ..*event }),
+            None => self.of_device(event),
         }
+    }
+
+    fn of_device(&mut self, event: &Event) {
         match event.action {
-            Action::Enter(_) | Action::Exit(_) | Action::FileSync(_) | Action::FileSyncEnd => self.call(&event),
+            Action::Enter(_) | Action::Exit(_) | Action::FileSync(_) | Action::FileSyncEnd => self.call(event),
             Action::Marker | Action::Message | Action::Other(_) => {}
-            _ if event.device.is_some() => self.block(&event),
+            _ if event.device.is_some() => self.block(event),
             _ => {}
         }
     }

@@ -20,6 +20,10 @@ const NOTIFY_CATEGORY: u64 = 1 << 10;
 const CGROUP_ACTION: u64 = 1 << 8;
 /// More processors than any machine has.
 const PROCESSORS: u32 = 1 << 16;
+/// Tasks whose names are kept.
+const MOST_TASKS: usize = 1 << 20;
+/// Of these, how many are found without a search.
+const RECENT: usize = 64;
 
 /// Whether a file begins like this.
 pub(super) fn begins_like(bytes: &[u8]) -> bool {
@@ -130,7 +134,7 @@ pub struct BlktraceFile<R> {
     processors: Vec<Processor>,
     comms: HashMap<u32, Comm>,
     /// The names used last, by the low bits of the task's number.
-    recent: [(u32, Comm); 64],
+    recent: [(u32, Comm); RECENT],
     /// What comes behind a hole.
     waiting: Option<Event>,
 }
@@ -143,7 +147,7 @@ impl<R: Read> BlktraceFile<R> {
             latest_ns: 0,
             processors: Vec::new(),
             comms: HashMap::new(),
-            recent: [(u32::MAX, Comm::default()); 64],
+            recent: [(u32::MAX, Comm::default()); RECENT],
             waiting: None,
         }
     }
@@ -160,11 +164,12 @@ impl<R: Read> BlktraceFile<R> {
         }
     }
 
-    /// The next record as an event, with a hole in front of it if its number says so. Notices give no event.
-    fn record(&mut self) -> Result<Option<(Option<Event>, Option<Lost>)>, TraceError> {
+    /// The next record as an event, or a hole in front of it if its number says so. Nothing at the end and for notices; whether
+    /// there was a record at all comes with it.
+    fn record(&mut self) -> Result<(bool, Option<Item>), TraceError> {
         let shown = self.window.show(HEADER_8)?;
         if shown.is_empty() {
-            return Ok(None);
+            return Ok((false, None));
         }
         if shown.len() < HEADER_7 {
             return Err(self.truncated("a record"));
@@ -189,16 +194,16 @@ impl<R: Read> BlktraceFile<R> {
         }
         let payload = &record[header.length..];
         let found = if (header.action >> 16) & NOTIFY_CATEGORY != 0 {
-            if header.action & 0xff == 0 && self.comms.len() < 1 << 20 {
+            if header.action & 0xff == 0 && self.comms.len() < MOST_TASKS {
                 let comm = Comm::new(payload);
                 self.comms.insert(header.pid, comm);
-                self.recent[header.pid as usize % 64] = (header.pid, comm);
+                self.recent[header.pid as usize % RECENT] = (header.pid, comm);
             }
-            // The time of a notice may be that of the first event it was made for.
+            // Notices are not in the order of events.
+            let time_ns = header.time_ns.max(self.latest_ns);
             let is_message = header.action & 0xff == 2;
-            (is_message.then(|| Event::at(self.latest_ns, header.cpu, header.pid, Action::Message)), None)
+            is_message.then(|| Item::Event(Event::at(time_ns, header.cpu, header.pid, Action::Message)))
         } else {
-            let mut event = event_of(&header, payload);
             if header.cpu >= PROCESSORS {
                 return Err(self.damaged(format!("there is no CPU {}", header.cpu)));
             }
@@ -209,16 +214,23 @@ impl<R: Read> BlktraceFile<R> {
                     by_ns: self.latest_ns - header.time_ns,
                 });
             }
+            let mut event = event_of(&header, payload);
             event.comm = self.comm_of(header.pid);
             self.latest_ns = header.time_ns;
-            (Some(event), self.hole(&header))
+            match self.hole(&header) {
+                Some(lost) => {
+                    self.waiting = Some(event);
+                    Some(Item::Lost(lost))
+                }
+                None => Some(Item::Event(event)),
+            }
         };
         self.window.consume(whole);
-        Ok(Some(found))
+        Ok((true, found))
     }
 
     fn comm_of(&mut self, pid: u32) -> Comm {
-        let slot = &mut self.recent[pid as usize % 64];
+        let slot = &mut self.recent[pid as usize % RECENT];
         if slot.0 != pid {
             *slot = (pid, self.comms.get(&pid).copied().unwrap_or_default());
         }
@@ -294,17 +306,12 @@ impl<R: Read> Source for BlktraceFile<R> {
         if let Some(event) = self.waiting.take() {
             return Ok(Some(Item::Event(event)));
         }
-        while let Some((event, lost)) = self.record()? {
-            match (event, lost) {
-                (event, Some(lost)) => {
-                    self.waiting = event;
-                    return Ok(Some(Item::Lost(lost)));
-                }
-                (Some(event), None) => return Ok(Some(Item::Event(event))),
-                (None, None) => {}
+        loop {
+            match self.record()? {
+                (true, None) => {}
+                (_, found) => return Ok(found),
             }
         }
-        Ok(None)
     }
 }
 

@@ -46,6 +46,7 @@ mod layers;
 mod lead_in;
 mod limits;
 mod loop_device;
+mod made_trace;
 mod native_engine;
 mod noise_floor;
 mod one_screen;

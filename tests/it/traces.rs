@@ -357,3 +357,28 @@ fn without_its_flushes_the_same_trace_is_a_violation() {
         assert_eq!((first.call, first.descriptor), ("fsync", Some(3)), "{name}");
     }
 }
+
+#[test]
+fn a_made_trace_has_the_counts_it_was_made_with() {
+    let place = tempfile::tempdir().unwrap();
+    let base = place.path().join("made");
+    for (cpu, stream) in crate::made_trace::made_trace(8000, 3).iter().enumerate() {
+        std::fs::write(format!("{}.blktrace.{cpu}", base.display()), stream).unwrap();
+    }
+    // The name alone stands for the files of all CPUs.
+    let found = summary(open(&[base], None).unwrap(), settings(Filesystem::Xfs, (0, u64::MAX)));
+    let (totals, counts) = (&found.totals, &found.device.counts);
+    assert_eq!((totals.events, totals.cpus, totals.holes), (8 * 8 + 7992 * 5 + 500 * 2, 3, 0));
+    assert_eq!((counts.writes_queued, counts.writes_issued, counts.flush_commands), (8000, 8000, 16));
+    assert_eq!((counts.fua_writes, counts.preflush_writes, counts.merges), (8, 8, 0));
+    assert_eq!((found.device.unfinished, found.device.without_issue), (0, 0));
+    let stage = |class: Class, stage: Stage| &found.device.latencies[&class][&stage];
+    // Each I/O is inserted 600 ns after its queueing and issued 600 ns later; a commit ends after 1,500,500 ns.
+    let inserted = stage(Class::WriteSync, Stage::Q2i);
+    assert_eq!((inserted.count, inserted.min_ns, inserted.max_ns), (7992, 600, 600));
+    assert_eq!(stage(Class::WriteSync, Stage::I2d).sum_ns, 600 * 7992);
+    assert_eq!(stage(Class::WriteFlush, Stage::Q2c).sum_ns, 1_500_500 * 8);
+    assert!(stage(Class::WriteSync, Stage::D2c).min_ns >= 20_000 && stage(Class::WriteSync, Stage::D2c).max_ns < 120_000);
+    let commits = found.device.audit.commits;
+    assert_eq!((commits.queued, commits.in_order, commits.durable), (8, 8, 8));
+}

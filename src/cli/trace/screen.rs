@@ -63,7 +63,9 @@ fn other_devices(totals: &Totals, device: &DeviceSummary) -> Option<String> {
 fn latencies(device: &DeviceSummary) -> Vec<String> {
     let columns = ["Q2I p50", "I2D p50", "D2C p50", "D2C p99", "Q2C p50", "Q2C p99"];
     let mut head = format!("{:<13}{:>8}", "", "ended");
-    columns.iter().for_each(|column| drop(write!(head, " {column:>8}")));
+    for column in columns {
+        let _ = write!(head, " {column:>8}");
+    }
     let mut lines = vec![head];
     for class in Class::ALL {
         let Some(stages) = device.latencies.get(&class) else { continue };

@@ -1,0 +1,93 @@
+//! `assay trace` as people use it: one screen, JSON with everything, one message for what is refused.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn trace(arguments: &[&str]) -> Output {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/traces");
+    Command::new(env!("CARGO_BIN_EXE_assay")).arg("trace").args(arguments).current_dir(data).output().unwrap()
+}
+
+fn text(arguments: &[&str]) -> String {
+    let output = trace(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const XFS: [&str; 5] = ["xfs_fsync.cpu0.raw", "xfs_fsync.cpu1.raw", "--fs", "xfs", "--journal=3145776-3276848"];
+
+#[test]
+fn a_trace_fits_one_screen() {
+    let screens: [&[&str]; 5] = [
+        &XFS,
+        &["ext4_fsync.txt", "--journal", "2883584-3014656", "--asked", "1028k"],
+        &["xfs_fsync.perf-script.txt"],
+        &["xfs_fsync.blkparse.txt", "--fs", "xfs"],
+        &["xfs_fsync.txt", "--fs", "xfs", "--write-cache", "through"],
+    ];
+    for arguments in screens {
+        let text = text(arguments);
+        assert!(text.lines().count() <= 24, "{text}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+    }
+}
+
+#[test]
+fn the_screen_says_counts_and_the_audit() {
+    let said = text(&XFS);
+    for line in [
+        "7:1: 1166 of 1193 events in 0.7 s on 2 CPUs (2 files of ring-buffer pages)",
+        "reads    100 bios, 100 requests, 1.11 MiB",
+        "writes   278 bios, 70 requests, 7.15 MiB; journal 3.45 MiB in 56 bios; metadata",
+        "flushes  21 commands (4.20 an fsync), 2 flush bios; writes: 10 after a flush, 9",
+        "order    2.22 bios a request; 35 % of requests begin where the last ended",
+        "audit    PASS: data and commit of 5 calls were behind a flush or FUA, in order",
+    ] {
+        assert!(said.contains(line), "{line}\n{said}");
+    }
+    let said = text(&["xfs_fsync.txt"]);
+    assert!(said.contains("audit    UNDECIDABLE: the filesystem is not known (--fs) (5 calls)"), "{said}");
+    let said = text(&["xfs_fsync.perf-script.txt", "--device", "254:0"]);
+    assert!(said.starts_with("254:0: 104 of 480 events"), "{said}");
+    assert!(said.contains("also in it: 7:1 (376 events)"), "{said}");
+}
+
+#[test]
+fn json_has_every_class_stage_and_kind() {
+    let arguments = [&XFS[..], &["--json", "--asked", "4m"]].concat();
+    let found: serde_json::Value = serde_json::from_str(&text(&arguments)).unwrap();
+    let at = |pointer: &str| found.pointer(pointer).unwrap_or_else(|| panic!("{pointer}\n{found:#}")).clone();
+    assert_eq!(at("/totals/by_kind/queue"), 380);
+    assert_eq!(at("/device/counts/flush_commands"), 21);
+    assert_eq!(at("/device/latencies/write_flush/q2c/count"), 10);
+    assert_eq!(at("/device/latencies/flush_command/d2c/max_ns"), 5_013_585);
+    assert_eq!(at("/device/audit/verdict"), "PASS");
+    assert_eq!(at("/device/audit/commits/durable"), 9);
+    let amplification = at("/device/write_amplification").as_f64().unwrap();
+    assert!((amplification - 14_637.0 * 512.0 / f64::from(4 << 20)).abs() < 1e-9, "{amplification}");
+}
+
+#[test]
+fn what_is_refused_has_one_message_and_a_hint() {
+    let cases: [(&[&str], &str); 7] = [
+        (&["README.md"], "assay: README.md is not a trace that assay knows: it begins with"),
+        (&["nothing.txt"], "assay: cannot read nothing.txt"),
+        (&["xfs_fsync.cpu0.raw"], "assay: the file of CPU 1 is missing: xfs_fsync.cpu1.raw"),
+        (&["xfs_fsync.txt", "--device", "8:0"], "assay: the trace has no events of device 8:0; it has 7:1 (1166 events)"),
+        (&["xfs_fsync.txt", "--journal", "9-3"], "it is two sector numbers"),
+        (&["xfs_fsync.txt", "--fs", "zfs"], "known are xfs, ext4, btrfs and f2fs"),
+        (&["xfs_fsync.txt", "--asked", "much"], "assay: --asked: "),
+    ];
+    for (arguments, message) in cases {
+        let output = trace(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(output.stdout.is_empty());
+        assert!(said.contains(message), "{said}");
+    }
+    let said = String::from_utf8(trace(&["xfs_fsync.cpu0.raw"]).stderr).unwrap();
+    assert!(said.ends_with("hint: name xfs_fsync.cpu1.raw too\n"), "{said}");
+}
