@@ -11,7 +11,7 @@ use super::audit::Audit;
 use super::class::Class;
 use super::counts::Counts;
 use super::error::TraceError;
-use super::event::{Action, Call, Device, Event, Filesystem, Item, Lost, Names};
+use super::event::{Action, Device, Event, Filesystem, Item, Lost, Names};
 use super::flags::Operation;
 use super::in_flight::{Completed, InFlight};
 use super::times::{AllTimes, Quantiles, Stage};
@@ -77,7 +77,7 @@ pub struct DeviceSummary {
     pub sequential_share: Option<f64>,
     /// Bytes written to the device for each byte asked for, where that is known.
     pub write_amplification: Option<f64>,
-    /// Flush commands an fsync or fdatasync, where the trace has these.
+    /// Flush commands for each audited call, where the trace has any.
     pub flush_commands_per_call: Option<f64>,
     /// By class and stage.
     pub latencies: BTreeMap<Class, BTreeMap<Stage, Quantiles>>,
@@ -128,7 +128,6 @@ pub struct Analysis {
     holes: u64,
     lost_events: u64,
     lost_unknown: bool,
-    sync_calls: u64,
     /// The events of calls in progress, by task, for devices whose first event comes within the call.
     open_calls: BTreeMap<u32, Vec<Event>>,
 }
@@ -152,7 +151,6 @@ impl Analysis {
             holes: 0,
             lost_events: 0,
             lost_unknown: false,
-            sync_calls: 0,
             open_calls: BTreeMap::new(),
         }
     }
@@ -213,9 +211,6 @@ impl Analysis {
 
     /// Calls are of all devices, also of those that have no event yet.
     fn call(&mut self, event: &Event) {
-        if let Action::Exit(call) = event.action {
-            self.sync_calls += u64::from(matches!(call, Call::Fsync | Call::Fdatasync));
-        }
         let open = self.open_calls.entry(event.pid).or_default();
         match event.action {
             Action::Enter(_) => *open = vec![*event],
@@ -318,7 +313,7 @@ impl Analysis {
             by_kind,
             by_device,
         };
-        let device = one.finish(&self.settings, self.first_ns, self.sync_calls);
+        let device = one.finish(&self.settings, self.first_ns);
         Ok(Summary { totals, device })
     }
 }
@@ -394,8 +389,10 @@ impl OneDevice {
         }
     }
 
-    fn finish(self, settings: &Settings, first_ns: u64, sync_calls: u64) -> DeviceSummary {
+    fn finish(self, settings: &Settings, first_ns: u64) -> DeviceSummary {
         let requests = self.counts.reads_issued + self.counts.writes_issued;
+        let audit = self.audit.finish(first_ns);
+        let calls = audit.calls + audit.failed_calls;
         let asked = settings.asked_bytes.filter(|asked| *asked > 0);
         DeviceSummary {
             device: self.device.to_string(),
@@ -403,11 +400,11 @@ impl OneDevice {
             merge_ratio: self.counts.merge_ratio(),
             sequential_share: (requests > 0).then(|| self.counts.sequential_requests as f64 / requests as f64),
             write_amplification: asked.map(|asked| self.counts.bytes_written() as f64 / asked as f64),
-            flush_commands_per_call: (sync_calls > 0).then(|| self.counts.flush_commands as f64 / sync_calls as f64),
+            flush_commands_per_call: (calls > 0).then(|| self.counts.flush_commands as f64 / calls as f64),
             latencies: self.times.summary(),
             unfinished: self.in_flight.unfinished() + self.in_flight.given_up,
             without_issue: self.orphans,
-            audit: self.audit.finish(first_ns),
+            audit,
             counts: self.counts,
         }
     }

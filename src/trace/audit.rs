@@ -155,10 +155,13 @@ impl Audit {
         }
         for commit in self.commits.issue(event, &self.stable) {
             // The commit that a call waits for is queued after the call's data are complete.
-            let waits = |call: &&mut RunningCall| call.data_ns > 0 && call.data_ns <= commit.queued_ns;
-            for call in self.running.values_mut().filter(waits) {
+            for (pid, call) in &mut self.running {
+                if call.data_ns == 0 || call.data_ns > commit.queued_ns {
+                    continue;
+                }
                 match self.stable.holds(call.data_ns) {
-                    Answer::Yes => {}
+                    Answer::Yes => call.commit_in_order = true,
+                    _ if commit.only_pid.is_some_and(|only| only != *pid) => {}
                     Answer::Unclear => call.unclear_commit = true,
                     Answer::No => call.early_commit = call.early_commit.or(Some(commit.sector)),
                 }
@@ -277,6 +280,7 @@ impl Audit {
             failed_write: false,
             journal_ended: false,
             early_commit: None,
+            commit_in_order: false,
             weak_commit: None,
             unclear_commit: false,
             hole: self.hole_ns.is_some_and(|until| event.time_ns < until),

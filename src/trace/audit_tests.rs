@@ -177,7 +177,36 @@ fn the_commit_must_come_after_the_data_and_be_durable() {
     let superblock =
         [(20, 5, "Q", "WSM", 128, 8), (21, 5, "D", "WSM", 128, 8), (30, 0, "C", "WSM", 128, 8), (31, 5, "exit", "", 0, 0)];
     let audit = summary(settings(Filesystem::Btrfs), &lines(&[&BEFORE, &DATA, &superblock])).device.audit;
-    assert_eq!((audit.verdict, audit.commits.not_durable, audit.commits.out_of_order), (Verdict::Violation, 1, 1));
+    assert_eq!((audit.reason, audit.commits.not_durable), (Some(Reason::CommitBeforeData), 1));
+}
+
+#[test]
+fn a_commit_of_another_task_beside_the_data_is_no_violation() {
+    // btrfs: task 6 flushes, the data of task 5 complete, task 6 writes its superblock; then task 5 does the same.
+    let superblock = |time_ns: u64, pid: u32| {
+        [
+            (time_ns, pid, "Q", "WFSM", 128, 8),
+            (time_ns + 1, pid, "D", "WSM", 128, 8),
+            (time_ns + 2, 0, "C", "WSM", 128, 8),
+            (time_ns + 3, 7, "D", "FF", 0, 0),
+            (time_ns + 4, 0, "C", "FF", 0, 0),
+            (time_ns + 5, 0, "C", "WSM", 128, 0),
+        ]
+    };
+    let flush = |time_ns: u64| [(time_ns, 7, "D", "FF", 0, 0), (time_ns + 1, 0, "C", "FF", 0, 0)];
+    let whole = lines(&[
+        &BEFORE,
+        &flush(8),
+        &DATA,
+        &superblock(20, 6),
+        &flush(30),
+        &superblock(40, 5),
+        &[(50, 5, "exit", "", 0, 0)],
+    ]);
+    let audit = summary(settings(Filesystem::Btrfs), &whole).device.audit;
+    assert_eq!((audit.verdict, audit.commits.durable, audit.commits.out_of_order), (Verdict::Pass, 2, 0));
+    let other = lines(&[&BEFORE, &flush(8), &DATA, &superblock(20, 6), &flush(30), &[(50, 5, "exit", "", 0, 0)]]);
+    assert_eq!(verdict(settings(Filesystem::Btrfs), &other), (Verdict::Pass, None));
 }
 
 #[test]

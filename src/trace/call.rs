@@ -33,6 +33,8 @@ pub(super) struct RunningCall {
     pub(super) journal_ended: bool,
     /// A commit record that was issued before the call's data were stable.
     pub(super) early_commit: Option<u64>,
+    /// A commit record that was issued when they were: an earlier one was of other tasks.
+    pub(super) commit_in_order: bool,
     /// A commit record that ended and was not durable.
     pub(super) weak_commit: Option<u64>,
     /// One of the two, perhaps.
@@ -78,7 +80,7 @@ impl RunningCall {
         if let violated @ Violated(..) = self.judge_write_through() {
             return violated;
         }
-        if let Some(sector) = self.early_commit {
+        if let Some(sector) = self.early_commit.filter(|_| !self.commit_in_order) {
             return Violated(Reason::CommitBeforeData, Some(sector));
         }
         if let Some(sector) = self.weak_commit {

@@ -13,7 +13,7 @@ const WIDTH: usize = 80;
 /// The whole screen.
 pub(super) fn text(summary: &Summary, form: Form, files: usize) -> String {
     let (totals, device) = (&summary.totals, &summary.device);
-    let mut lines = vec![head(totals, device, form, files)];
+    let mut lines = folded(&format!("{}:", device.device), &head(totals, device, form, files));
     lines.extend(holes(totals));
     lines.extend(other_devices(totals, device));
     lines.push(String::new());
@@ -28,8 +28,7 @@ fn head(totals: &Totals, device: &DeviceSummary, form: Form, files: usize) -> St
     let time = pretty_duration(totals.duration_ns as f64 / 1e9);
     let files = if files == 1 { String::new() } else { format!("{files} files of ") };
     format!(
-        "{}: {} of {} events in {time} on {} CPUs ({files}{})",
-        device.device,
+        "{} of {} events in {time} on {} CPUs ({files}{})",
         device.events,
         totals.events,
         totals.cpus,
@@ -97,7 +96,7 @@ fn bytes(sectors: u64) -> String {
 fn counts(device: &DeviceSummary) -> Vec<String> {
     let counts = &device.counts;
     let mut lines = Vec::new();
-    let mut line = |word: &str, text: String| lines.push(format!("{word:<9}{text}"));
+    let mut line = |word: &str, text: String| lines.extend(folded(word, &text));
     if counts.reads_queued + counts.reads_issued > 0 {
         let sectors = counts.read_sectors_queued.max(counts.read_sectors_issued);
         line("reads", format!("{} bios, {} requests, {}", counts.reads_queued, counts.reads_issued, bytes(sectors)));
@@ -140,9 +139,9 @@ fn counts(device: &DeviceSummary) -> Vec<String> {
     }
     if device.unfinished + counts.errors + counts.requeues > 0 {
         line(
-            "not whole",
+            "missing",
             format!(
-                " {} bios without an end, {} errors, {} requests given back",
+                "the end of {} bios; {} errors, {} requests given back",
                 device.unfinished, counts.errors, counts.requeues
             ),
         );
@@ -175,7 +174,9 @@ fn audit(audit: &AuditSummary) -> Vec<String> {
             } else {
                 reasons.join("; ")
             };
-            format!("UNDECIDABLE: {reasons}; {} of {} calls pass ({around})", audit.passed, audit.calls)
+            let passed =
+                if audit.calls > 0 { format!("; {} of {} calls pass", audit.passed, audit.calls) } else { String::new() };
+            format!("UNDECIDABLE: {reasons}{passed} ({around})")
         }
         Verdict::Violation => {
             let calls: u64 = audit.violations.values().sum();
