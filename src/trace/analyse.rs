@@ -4,9 +4,10 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
-use super::analysis::{Analysis, Settings, Summary};
+use super::analysis::Analysis;
+use super::summary::{Settings, Summary};
 use super::error::TraceError;
-use super::event::Item;
+use super::source::Item;
 use super::open::Trace;
 
 /// Items that go from one thread to the other at once.

@@ -5,17 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use super::audit::Audit;
 use super::class::Class;
 use super::counts::Counts;
 use super::error::TraceError;
-use super::event::{Action, Device, Event, Filesystem, Item, Lost, Names};
+use super::event::{Action, Device, Event};
+use super::source::{Item, Lost, Names};
 use super::flags::Operation;
 use super::in_flight::{Completed, InFlight};
-use super::times::{AllTimes, Quantiles, Stage};
-use super::verdict::{AuditSummary, JournalRange, WriteCache};
+use super::summary::{DeviceSummary, Settings, Summary, Totals};
+use super::times::{AllTimes, Stage};
+use super::verdict::JournalRange;
 
 /// Devices that are analysed; of more only the events are counted.
 const MOST_DEVICES: usize = 64;
@@ -23,80 +23,6 @@ const MOST_DEVICES: usize = 64;
 const MOST_CALLS: usize = 1 << 14;
 /// Completions without an issue that are never too many: what was in flight when the trace began.
 const FEW_ORPHANS: u64 = 16;
-
-/// What is known beside the trace.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// The device to report; without it the one with most events.
-    pub device: Option<Device>,
-    /// The filesystem on it.
-    pub filesystem: Option<Filesystem>,
-    /// Where its journal lies.
-    pub journal: Option<JournalRange>,
-    /// What its queue said of its cache.
-    pub write_cache: Option<WriteCache>,
-    /// Bytes that programs asked to be written.
-    pub asked_bytes: Option<u64>,
-    /// Partitions and the disks they are on: bios name the one, requests the other.
-    pub partitions: Vec<(Device, Device)>,
-}
-
-/// What is counted of the whole trace.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Totals {
-    /// Events, whatever they are.
-    pub events: u64,
-    /// Nanoseconds from the first to the last.
-    pub duration_ns: u64,
-    /// Processors with events.
-    pub cpus: u64,
-    /// Holes in the trace.
-    pub holes: u64,
-    /// Events lost in them, as far as it is known.
-    pub lost_events: u64,
-    /// Whether the size of some hole is not known.
-    pub lost_unknown: bool,
-    /// Events by what happened, those with names by their names.
-    pub by_kind: BTreeMap<String, u64>,
-    /// Events by device.
-    pub by_device: BTreeMap<String, u64>,
-}
-
-/// What is said of one device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DeviceSummary {
-    /// `7:1`.
-    pub device: String,
-    /// Its events.
-    pub events: u64,
-    /// Bios, requests, bytes.
-    pub counts: Counts,
-    /// Bios with data a request with data.
-    pub merge_ratio: Option<f64>,
-    /// Share of requests with data that begin where the one before ended.
-    pub sequential_share: Option<f64>,
-    /// Bytes written to the device for each byte asked for, where that is known.
-    pub write_amplification: Option<f64>,
-    /// Flush commands for each audited call, where the trace has any.
-    pub flush_commands_per_call: Option<f64>,
-    /// By class and stage.
-    pub latencies: BTreeMap<Class, BTreeMap<Stage, Quantiles>>,
-    /// Bios whose end is not in the trace.
-    pub unfinished: u64,
-    /// Completions whose issue is not in the trace.
-    pub without_issue: u64,
-    /// The audit of flushes.
-    pub audit: AuditSummary,
-}
-
-/// What a trace says.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
-    /// Of the whole trace.
-    pub totals: Totals,
-    /// Of the chosen device.
-    pub device: DeviceSummary,
-}
 
 /// One device while the trace is read.
 struct OneDevice {

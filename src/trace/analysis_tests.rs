@@ -1,9 +1,11 @@
 //! The analysis on made-up traces.
 
-use super::analysis::{Analysis, Settings, Summary};
+use super::analysis::Analysis;
+use super::summary::{Settings, Summary};
 use super::class::Class;
 use super::error::TraceError;
-use super::event::{Action, Device, Event, Item, Lost, Names};
+use super::event::{Action, Device, Event};
+use super::source::{Item, Lost, Names};
 use super::flags::Flags;
 use super::times::Stage;
 

@@ -8,65 +8,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::call::{Circumstances, Judgement, RunningCall};
 use super::commit::Commits;
-use super::event::{Action, Call, Comm, Device, Event, Filesystem, Lost};
+use super::event::{Action, Call, Comm, Device, Event, Filesystem};
+use super::source::Lost;
 use super::flags::Operation;
 use super::in_flight::Bio;
 use super::stable::{Answer, Stable};
+use super::tally::Cases;
 use super::verdict::{AuditSummary, JournalRange, Reason, Verdict, Violation, WriteCache};
 
 /// Tasks whose last write is remembered.
 const MOST_TASKS: usize = 1 << 14;
-
-/// Judgements of one case of the device's cache.
-#[derive(Debug, Default)]
-struct Tally {
-    passed: u64,
-    undecided: BTreeMap<Reason, u64>,
-    violations: BTreeMap<Reason, u64>,
-    first: Option<Violation>,
-}
-
-impl Tally {
-    fn add(&mut self, judgement: Judgement, violation: impl FnOnce(Reason, Option<u64>) -> Violation) {
-        match judgement {
-            Judgement::Pass => self.passed += 1,
-            Judgement::Undecided(reason) => *self.undecided.entry(reason).or_default() += 1,
-            Judgement::Violated(reason, sector) => {
-                *self.violations.entry(reason).or_default() += 1;
-                self.first.get_or_insert_with(|| violation(reason, sector));
-            }
-        }
-    }
-
-    fn calls(&self) -> u64 {
-        self.passed + self.undecided.values().sum::<u64>() + self.violations.values().sum::<u64>()
-    }
-
-    /// Adds the calls of another tally.
-    fn join(&mut self, other: Tally) {
-        self.passed += other.passed;
-        other.undecided.into_iter().for_each(|(reason, calls)| *self.undecided.entry(reason).or_default() += calls);
-        other.violations.into_iter().for_each(|(reason, calls)| *self.violations.entry(reason).or_default() += calls);
-        let first = [self.first.take(), other.first].into_iter().flatten();
-        self.first = first.min_by_key(|violation| violation.returned_ns);
-    }
-
-    /// Nothing can be said of any call.
-    fn doubt(&mut self, reason: Reason) {
-        let calls = self.calls();
-        *self = Tally::default();
-        if calls > 0 {
-            self.undecided.insert(reason, calls);
-        }
-    }
-}
-
-/// The same calls, judged for both cases of the device's cache.
-#[derive(Debug, Default)]
-struct Cases {
-    back: Tally,
-    through: Tally,
-}
 
 /// The audit of one device while the trace is read.
 #[derive(Debug)]

@@ -1,7 +1,9 @@
 //! The audit on made-up traces: each rule fires, and keeps silent where it should.
 
-use super::analysis::{Analysis, Settings, Summary};
-use super::event::{Action, Call, Device, Event, Filesystem, Item, Lost, Names};
+use super::analysis::Analysis;
+use super::summary::{Settings, Summary};
+use super::event::{Action, Call, Device, Event, Filesystem};
+use super::source::{Item, Lost, Names};
 use super::flags::Flags;
 use super::verdict::{JournalRange, Reason, Verdict, WriteCache};
 

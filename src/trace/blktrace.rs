@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use super::error::TraceError;
-use super::event::{Action, Comm, Device, Event, Item, Lost, Names, Source};
+use super::event::{Action, Comm, Device, Event};
+use super::source::{Item, Lost, Names, Source};
 use super::flags::Flags;
 use super::window::Window;
 

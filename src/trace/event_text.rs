@@ -3,7 +3,8 @@
 //! Enters: the name and the text behind it, as `print fmt` of events/*/*/format makes it. Leaves: action, device, flags, place,
 //! length, task name, error.
 
-use super::event::{Action, Call, Comm, Device, Event, Names};
+use super::event::{Action, Call, Comm, Device, Event};
+use super::source::Names;
 use super::flags::Flags;
 use super::page_event::{begins_file_sync, block_action, ends_file_sync};
 use super::text_lines::{Words, hexadecimal, number, signed};

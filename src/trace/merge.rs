@@ -3,7 +3,7 @@
 //! Enters: sources, each in order. Leaves: their items in order; of equal times, that of the first source comes first.
 
 use super::error::TraceError;
-use super::event::{Item, Names, Source};
+use super::source::{Item, Names, Source};
 
 /// Several sources as one.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use crate::sys::regular_file;
 use super::blkparse_text::{self, BlkparseText};
 use super::blktrace::{self, BlktraceFile};
 use super::error::TraceError;
-use super::event::{Item, Names, Source};
+use super::source::{Item, Names, Source};
 use super::merge::Merged;
 use super::page_format::{Formats, no_formats};
 use super::pages::{self, Pages};

@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use super::event::{Action, Call, Comm, Device, Event, Filesystem, Names};
+use super::event::{Action, Call, Comm, Device, Event, Filesystem};
+use super::source::Names;
 use super::flags::Flags;
 use super::page_format::{Field, Formats, Layout};
 

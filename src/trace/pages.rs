@@ -8,7 +8,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use super::error::TraceError;
-use super::event::{Item, Lost, Names, Source};
+use super::source::{Item, Lost, Names, Source};
 use super::page_event::Decoder;
 use super::page_format::Formats;
 use super::window::Window;

@@ -6,7 +6,8 @@
 use std::io::Read;
 
 use super::error::TraceError;
-use super::event::{Action, Comm, Event, Item, Lost, Names, Source};
+use super::event::{Action, Comm, Event};
+use super::source::{Item, Lost, Names, Source};
 use super::event_text;
 use super::text_lines::{Lines, Words, number, seconds, task};
 
