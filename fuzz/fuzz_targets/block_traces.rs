@@ -5,7 +5,8 @@
 use std::sync::{Arc, OnceLock};
 
 use assay::trace::{
-    Analysis, BlkparseText, BlktraceFile, Formats, Item, Names, Pages, PerfText, Settings, Source, TracefsText,
+    Analysis, BlkparseText, BlktraceFile, Formats, Item, Names, Pages, PerfText, Settings, Source,
+    TracefsText,
 };
 use libfuzzer_sys::fuzz_target;
 

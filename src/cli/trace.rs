@@ -95,9 +95,9 @@ fn filesystem(text: &str) -> Result<Filesystem, String> {
 }
 
 fn journal(text: &str) -> Result<JournalRange, String> {
-    let sectors = text.split_once('-').and_then(|(first, end)| {
-        JournalRange::new(first.trim().parse().ok()?, end.trim().parse().ok()?)
-    });
+    let sectors = text
+        .split_once('-')
+        .and_then(|(first, end)| JournalRange::new(first.trim().parse().ok()?, end.trim().parse().ok()?));
     sectors.ok_or_else(|| "it is two sector numbers, such as 2883584-3014656".to_owned())
 }
 

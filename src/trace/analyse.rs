@@ -5,10 +5,10 @@
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use super::analysis::Analysis;
-use super::summary::{Settings, Summary};
 use super::error::TraceError;
-use super::source::Item;
 use super::open::Trace;
+use super::source::Item;
+use super::summary::{Settings, Summary};
 
 /// Items that go from one thread to the other at once.
 const BATCH: usize = 2048;
@@ -43,11 +43,15 @@ pub fn analyse(mut trace: Trace, settings: Settings) -> Result<Summary, TraceErr
 }
 
 /// Decodes batch by batch, in vectors that come back.
-fn decode(trace: &mut Trace, full: &SyncSender<Vec<Item>>, empty: &Receiver<Vec<Item>>) -> Result<(), TraceError> {
+fn decode(
+    trace: &mut Trace,
+    full: &SyncSender<Vec<Item>>,
+    empty: &Receiver<Vec<Item>>,
+) -> Result<(), TraceError> {
     loop {
         let mut batch = empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
         while batch.len() < BATCH {
-            match trace.next()? {
+            match trace.next_item()? {
                 Some(item) => batch.push(item),
                 None => {
                     let _ = full.send(batch);

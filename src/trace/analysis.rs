@@ -10,9 +10,9 @@ use super::class::Class;
 use super::counts::Counts;
 use super::error::TraceError;
 use super::event::{Action, Device, Event};
-use super::source::{Item, Lost, Names};
 use super::flags::Operation;
 use super::in_flight::{Completed, InFlight};
+use super::source::{Item, Lost, Names};
 use super::summary::{DeviceSummary, Settings, Summary, Totals};
 use super::times::{AllTimes, Stage};
 use super::verdict::JournalRange;
@@ -128,7 +128,9 @@ impl Analysis {
 
     fn of_device(&mut self, event: &Event) {
         match event.action {
-            Action::Enter(_) | Action::Exit(_) | Action::FileSync(_) | Action::FileSyncEnd => self.call(event),
+            Action::Enter(_) | Action::Exit(_) | Action::FileSync(_) | Action::FileSyncEnd => {
+                self.call(event)
+            }
             Action::Marker | Action::Message | Action::Other(_) => {}
             _ if event.device.is_some() => self.block(event),
             _ => {}
@@ -201,8 +203,11 @@ impl Analysis {
         let present = || {
             let mut devices: Vec<(&Device, &u64)> = self.by_device.iter().collect();
             devices.sort_by_key(|(_, events)| std::cmp::Reverse(**events));
-            let shown: Vec<String> =
-                devices.iter().take(8).map(|(device, events)| format!("{device} ({events} events)")).collect();
+            let shown: Vec<String> = devices
+                .iter()
+                .take(8)
+                .map(|(device, events)| format!("{device} ({events} events)"))
+                .collect();
             if shown.is_empty() { "no block events at all".to_owned() } else { shown.join(", ") }
         };
         // Of devices with equally many events the first is taken.
@@ -219,15 +224,24 @@ impl Analysis {
         let by_device = self.by_device.iter().map(|(device, events)| (device.to_string(), *events)).collect();
         let one = self.devices.swap_remove(chosen);
         // A hole explains completions without an issue; without one a whole CPU, or the like, is missing.
-        if self.holes == 0 && one.issues > 0 && one.orphans > FEW_ORPHANS && one.orphans > one.completions / 10 {
+        if self.holes == 0
+            && one.issues > 0
+            && one.orphans > FEW_ORPHANS
+            && one.orphans > one.completions / 10
+        {
             return Err(TraceError::Incomplete {
                 device: one.device,
                 orphans: one.orphans,
                 completions: one.completions,
             });
         }
-        let mut by_kind: BTreeMap<String, u64> =
-            self.by_kind.iter().enumerate().filter(|(_, n)| **n > 0).map(|(kind, n)| (Action::name_at(kind).to_owned(), *n)).collect();
+        let mut by_kind: BTreeMap<String, u64> = self
+            .by_kind
+            .iter()
+            .enumerate()
+            .filter(|(_, n)| **n > 0)
+            .map(|(kind, n)| (Action::name_at(kind).to_owned(), *n))
+            .collect();
         by_kind.extend(names.all().iter().zip(&self.by_name).map(|(name, n)| (name.clone(), *n)));
         let totals = Totals {
             events: self.events,
@@ -300,7 +314,8 @@ impl OneDevice {
         for (bio, ended) in &self.in_flight.ended {
             self.audit.bio(bio, event, data, *ended, is_bio);
             if let Some(request) = served.filter(|_| data) {
-                let after = |time_ns: Option<u64>| time_ns.and_then(|time_ns| time_ns.checked_sub(bio.queued_ns));
+                let after =
+                    |time_ns: Option<u64>| time_ns.and_then(|time_ns| time_ns.checked_sub(bio.queued_ns));
                 // A bio that was merged after the insertion has no such stage.
                 if let Some(waited_ns) = after(request.inserted_ns) {
                     self.times.record(bio.class, Stage::Q2i, waited_ns);
@@ -324,7 +339,8 @@ impl OneDevice {
             device: self.device.to_string(),
             events: self.events,
             merge_ratio: self.counts.merge_ratio(),
-            sequential_share: (requests > 0).then(|| self.counts.sequential_requests as f64 / requests as f64),
+            sequential_share: (requests > 0)
+                .then(|| self.counts.sequential_requests as f64 / requests as f64),
             write_amplification: asked.map(|asked| self.counts.bytes_written() as f64 / asked as f64),
             flush_commands_per_call: (calls > 0).then(|| self.counts.flush_commands as f64 / calls as f64),
             latencies: self.times.summary(),

@@ -1,12 +1,12 @@
 //! The analysis on made-up traces.
 
 use super::analysis::Analysis;
-use super::summary::{Settings, Summary};
 use super::class::Class;
 use super::error::TraceError;
 use super::event::{Action, Device, Event};
-use super::source::{Item, Lost, Names};
 use super::flags::Flags;
+use super::source::{Item, Lost, Names};
+use super::summary::{Settings, Summary};
 use super::times::Stage;
 
 fn event(time_ns: u64, action: Action, letters: &str, sector: u64, sectors: u32) -> Event {
@@ -79,7 +79,10 @@ fn what_cannot_be_answered_is_refused() {
     // Completions of which the issues were on a CPU that is missing.
     let mut many = vec![event(1, Action::Issue, "R", 0, 8)];
     many.extend((1..40).map(|i| event(i * 10, Action::Complete, "R", i * 8, 8)));
-    assert!(matches!(run(Settings::default(), &many), Err(TraceError::Incomplete { orphans: 39, completions: 39, .. })));
+    assert!(matches!(
+        run(Settings::default(), &many),
+        Err(TraceError::Incomplete { orphans: 39, completions: 39, .. })
+    ));
     // A trace of completions alone has no latencies, and its counts are right.
     assert!(run(Settings::default(), &many[1..]).is_ok());
 }

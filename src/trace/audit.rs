@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use super::call::{Circumstances, Judgement, RunningCall};
 use super::commit::Commits;
 use super::event::{Action, Call, Comm, Device, Event, Filesystem};
-use super::source::Lost;
 use super::flags::Operation;
 use super::in_flight::Bio;
+use super::source::Lost;
 use super::stable::{Answer, Stable};
 use super::tally::Cases;
 use super::verdict::{AuditSummary, JournalRange, Reason, Verdict, Violation, WriteCache};
@@ -340,7 +340,9 @@ impl Audit {
         if self.hole_somewhere {
             tally.doubt(Reason::LostEvents);
         }
-        let first = |reasons: &BTreeMap<Reason, u64>| reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| *reason);
+        let first = |reasons: &BTreeMap<Reason, u64>| {
+            reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| *reason)
+        };
         let (verdict, reason) = if let Some(violation) = &tally.first {
             (Verdict::Violation, Some(violation.reason))
         } else if let Some(reason) = first(&tally.undecided) {

@@ -1,10 +1,10 @@
 //! The audit on made-up traces: each rule fires, and keeps silent where it should.
 
 use super::analysis::Analysis;
-use super::summary::{Settings, Summary};
 use super::event::{Action, Call, Device, Event, Filesystem};
-use super::source::{Item, Lost, Names};
 use super::flags::Flags;
+use super::source::{Item, Lost, Names};
+use super::summary::{Settings, Summary};
 use super::verdict::{JournalRange, Reason, Verdict, WriteCache};
 
 const DISK: Device = Device(7 << 20 | 1);
@@ -57,8 +57,12 @@ fn verdict(settings: Settings, lines: &[Line<'_>]) -> (Verdict, Option<Reason>) 
 const BEFORE: [Line<'_>; 3] = [(1, 9, "Q", "R", 0, 8), (2, 9, "D", "R", 0, 8), (3, 9, "C", "R", 0, 8)];
 
 /// An fsync that writes 8 sectors of data from 11 to 15.
-const DATA: [Line<'_>; 4] =
-    [(10, 5, "enter", "", 3, 0), (11, 5, "Q", "WS", 64, 8), (12, 5, "D", "WS", 64, 8), (15, 0, "C", "WS", 64, 8)];
+const DATA: [Line<'_>; 4] = [
+    (10, 5, "enter", "", 3, 0),
+    (11, 5, "Q", "WS", 64, 8),
+    (12, 5, "D", "WS", 64, 8),
+    (15, 0, "C", "WS", 64, 8),
+];
 
 /// A commit record after it, with both flags, from 20 to 70.
 const COMMIT: [Line<'_>; 7] = [
@@ -85,7 +89,12 @@ fn data_and_commit_behind_flushes_pass() {
     let commits = summary(settings(Filesystem::Ext4), &whole).device.audit.commits;
     assert_eq!((commits.queued, commits.in_order, commits.durable, commits.not_durable), (1, 1, 1, 0));
     // A flush alone, without a commit, is what an overwrite needs.
-    let flush = [(20, 5, "Q", "FWS", 0, 0), (21, 7, "D", "FF", 0, 0), (40, 0, "C", "FF", 0, 0), (41, 0, "C", "WS", 0, 0)];
+    let flush = [
+        (20, 5, "Q", "FWS", 0, 0),
+        (21, 7, "D", "FF", 0, 0),
+        (40, 0, "C", "FF", 0, 0),
+        (41, 0, "C", "WS", 0, 0),
+    ];
     let overwrite = lines(&[&BEFORE, &DATA, &flush, &[(80, 5, "exit", "", 0, 0)]]);
     assert_eq!(verdict(settings(Filesystem::F2fs), &overwrite), (Verdict::Pass, None));
 }
@@ -165,10 +174,15 @@ fn the_commit_must_come_after_the_data_and_be_durable() {
         (Verdict::Violation, Some(Reason::CommitBeforeData))
     );
     // The flush behind the commit record is missing although its end was said.
-    let weak = lines(&[&BEFORE, &DATA, &COMMIT[..5], &[(51, 0, "C", "WSM", 1008, 0), (52, 5, "exit", "", 0, 0)]]);
-    assert_eq!(verdict(settings(Filesystem::Ext4), &weak), (Verdict::Violation, Some(Reason::CommitNotDurable)));
+    let weak =
+        lines(&[&BEFORE, &DATA, &COMMIT[..5], &[(51, 0, "C", "WSM", 1008, 0), (52, 5, "exit", "", 0, 0)]]);
+    assert_eq!(
+        verdict(settings(Filesystem::Ext4), &weak),
+        (Verdict::Violation, Some(Reason::CommitNotDurable))
+    );
     // A device that knows FUA needs no flush behind it.
-    let mut fua = lines(&[&BEFORE, &DATA, &COMMIT[..5], &[(51, 0, "C", "WSM", 1008, 0), (52, 5, "exit", "", 0, 0)]]);
+    let mut fua =
+        lines(&[&BEFORE, &DATA, &COMMIT[..5], &[(51, 0, "C", "WSM", 1008, 0), (52, 5, "exit", "", 0, 0)]]);
     for line in &mut fua {
         if line.4 == 1008 && line.2 != "Q" {
             line.3 = "WFSM";
@@ -176,8 +190,12 @@ fn the_commit_must_come_after_the_data_and_be_durable() {
     }
     assert_eq!(verdict(settings(Filesystem::Ext4), &fua), (Verdict::Pass, None));
     // The superblock of btrfs without FUA.
-    let superblock =
-        [(20, 5, "Q", "WSM", 128, 8), (21, 5, "D", "WSM", 128, 8), (30, 0, "C", "WSM", 128, 8), (31, 5, "exit", "", 0, 0)];
+    let superblock = [
+        (20, 5, "Q", "WSM", 128, 8),
+        (21, 5, "D", "WSM", 128, 8),
+        (30, 0, "C", "WSM", 128, 8),
+        (31, 5, "exit", "", 0, 0),
+    ];
     let audit = summary(settings(Filesystem::Btrfs), &lines(&[&BEFORE, &DATA, &superblock])).device.audit;
     assert_eq!((audit.reason, audit.commits.not_durable), (Some(Reason::CommitBeforeData), 1));
 }
@@ -207,7 +225,8 @@ fn a_commit_of_another_task_beside_the_data_is_no_violation() {
     ]);
     let audit = summary(settings(Filesystem::Btrfs), &whole).device.audit;
     assert_eq!((audit.verdict, audit.commits.durable, audit.commits.out_of_order), (Verdict::Pass, 2, 0));
-    let other = lines(&[&BEFORE, &flush(8), &DATA, &superblock(20, 6), &flush(30), &[(50, 5, "exit", "", 0, 0)]]);
+    let other =
+        lines(&[&BEFORE, &flush(8), &DATA, &superblock(20, 6), &flush(30), &[(50, 5, "exit", "", 0, 0)]]);
     assert_eq!(verdict(settings(Filesystem::Btrfs), &other), (Verdict::Pass, None));
 }
 
@@ -241,7 +260,10 @@ fn writes_of_others_leave_a_doubt_and_a_flush_after_the_call_began_none() {
         (12, 0, "C", "FF", 0, 0),
         (13, 5, "exit", "", 0, 0),
     ];
-    assert_eq!(verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &other, &flushed])), (Verdict::Pass, None));
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &other, &flushed])),
+        (Verdict::Pass, None)
+    );
     // The calling task's own direct write, and an ext4 that says that the call was for this device.
     let own = [(4, 5, "Q", "WS", 64, 8), (5, 5, "D", "WS", 64, 8), (6, 0, "C", "WS", 64, 8)];
     let here = [(10, 5, "enter", "", 3, 0), (11, 5, "ext4", "", 12, 0), (12, 5, "exit", "", 0, 0)];
@@ -302,7 +324,10 @@ fn a_device_without_requests_is_judged_by_its_bios() {
     let audit = summary(settings(Filesystem::Xfs), &whole).device.audit;
     assert_eq!((audit.verdict, audit.commits.durable), (Verdict::Pass, 1));
     let without = [&whole[..3], &[(21, 5, "exit", "", 0, 0)]].concat();
-    assert_eq!(verdict(settings(Filesystem::Xfs), &without), (Verdict::Violation, Some(Reason::DataNotFlushed)));
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &without),
+        (Verdict::Violation, Some(Reason::DataNotFlushed))
+    );
 }
 
 #[test]

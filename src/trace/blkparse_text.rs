@@ -7,8 +7,8 @@ use std::io::Read;
 
 use super::error::TraceError;
 use super::event::{Action, Comm, Event};
-use super::source::{Item, Lost, Names, Source};
 use super::flags::Flags;
+use super::source::{Item, Lost, Names, Source};
 use super::text_lines::{Lines, Words, seconds, signed, task};
 
 /// A text of blkparse.
@@ -112,7 +112,9 @@ fn comm(tail: &[u8]) -> Comm {
     let open = tail.iter().position(|byte| *byte == b'[');
     let close = tail.iter().rposition(|byte| *byte == b']');
     match (open, close) {
-        (Some(open), Some(close)) if open < close && &tail[open + 1..close] != b"(null)" => Comm::new(&tail[open + 1..close]),
+        (Some(open), Some(close)) if open < close && &tail[open + 1..close] != b"(null)" => {
+            Comm::new(&tail[open + 1..close])
+        }
         _ => Comm::default(),
     }
 }
@@ -127,7 +129,11 @@ impl<R: Read> BlkparseText<R> {
         let (before, time_ns) = std::mem::replace(&mut self.sequences[cpu], (sequence, event.time_ns));
         // blkparse sorts by time and may change the order of equal times.
         let is_hole = before != 0 && sequence > before + 1;
-        is_hole.then(|| Lost { count: Some(sequence - before - 1), from_ns: time_ns.min(event.time_ns), until_ns: event.time_ns })
+        is_hole.then(|| Lost {
+            count: Some(sequence - before - 1),
+            from_ns: time_ns.min(event.time_ns),
+            until_ns: event.time_ns,
+        })
     }
 }
 
@@ -192,14 +198,20 @@ mod tests {
     #[test]
     fn lines_of_every_shape_are_read() {
         let queue = event("  7,1    1        1     0.000046076 28976  Q FWFSM 3148742 + 2 [xfs io]");
-        assert_eq!((queue.sector, queue.sectors, queue.comm.to_string()), (3_148_742, 2, "xfs io".to_owned()));
+        assert_eq!(
+            (queue.sector, queue.sectors, queue.comm.to_string()),
+            (3_148_742, 2, "xfs io".to_owned())
+        );
         assert_eq!((queue.time_ns, queue.cpu, queue.pid), (46_076, 1, 28_976));
         let flush = event("  7,1    1        0     0.765653163    22  C  FN 0 [0]");
         assert_eq!((flush.flags.to_string(), flush.sectors), ("FF".to_owned(), 0));
         let end = event("  7,1    1        0     0.765966668    22  C WSM 3148742 [0]");
         assert_eq!((end.sector, end.sectors), (3_148_742, 0));
         assert_eq!(event("  7,1    1        0     0.7    22  C WSM 8 + 8 ( 12) [65531]").error, -5);
-        assert_eq!(event("  7,1    0        0     0.01 28976  X WSM 3145778 / 3148338 [(null)]").sectors, 2560);
+        assert_eq!(
+            event("  7,1    0        0     0.01 28976  X WSM 3145778 / 3148338 [(null)]").sectors,
+            2560
+        );
         assert_eq!(event("  7,1    1        0     0.765445094    24  D  FN [(null)]").action, Action::Issue);
         assert_eq!(event("  7,1    1        0     0.7 28976  U   N [(null)] 1").action, Action::Unplug);
         assert_eq!(event("  8,0    1        0     0.7 28976  A  WS 100 + 8 <- (8,1) 36").sector, 100);
@@ -213,6 +225,8 @@ mod tests {
         assert_eq!(found.len(), 3);
         assert!(items("8,0 1 1 0.000000001 5 Q W 8 +\n").unwrap_err().contains("line 1"));
         assert!(items("8,0 1 1 0.000000001 5 ? W 8 + 8 [a]\n").unwrap_err().contains("no action ?"));
-        assert!(items("8,0 1 1 0.5 5 P N [a]\n8,0 1 2 0.4 5 P N [a]\n").unwrap_err().contains("out of order"));
+        assert!(
+            items("8,0 1 1 0.5 5 P N [a]\n8,0 1 2 0.4 5 P N [a]\n").unwrap_err().contains("out of order")
+        );
     }
 }

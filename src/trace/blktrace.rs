@@ -9,8 +9,8 @@ use std::io::Read;
 
 use super::error::TraceError;
 use super::event::{Action, Comm, Device, Event};
-use super::source::{Item, Lost, Names, Source};
 use super::flags::Flags;
+use super::source::{Item, Lost, Names, Source};
 use super::window::Window;
 
 /// The magic number without its version.
@@ -91,7 +91,11 @@ impl Order {
 #[inline]
 fn header(head: &Head) -> Result<Header, String> {
     let little = Order { big: false };
-    if little.u32(head, 0) & !0xff == MAGIC { ordered(head, little) } else { ordered(head, Order { big: true }) }
+    if little.u32(head, 0) & !0xff == MAGIC {
+        ordered(head, little)
+    } else {
+        ordered(head, Order { big: true })
+    }
 }
 
 #[inline]
@@ -362,7 +366,10 @@ mod tests {
         assert_eq!(little, items(&seven(1, 99, complete, true)).unwrap());
         let Item::Event(event) = little[0] else { panic!() };
         assert_eq!((event.sector, event.sectors, event.pid, event.cpu), (2048, 8, 42, 3));
-        assert_eq!((event.error, event.action, event.device.to_string()), (-5, Action::Complete, "7:1".into()));
+        assert_eq!(
+            (event.error, event.action, event.device.to_string()),
+            (-5, Action::Complete, "7:1".into())
+        );
         assert_eq!(event.flags.to_string(), "WS");
     }
 

@@ -62,7 +62,9 @@ impl Class {
             Operation::Write => Class::Write,
             Operation::Flush => Class::FlushCommand,
             Operation::Discard | Operation::SecureErase => Class::Discard,
-            Operation::None | Operation::WriteZeroes | Operation::Zone | Operation::Passthrough => Class::Other,
+            Operation::None | Operation::WriteZeroes | Operation::Zone | Operation::Passthrough => {
+                Class::Other
+            }
         }
     }
 

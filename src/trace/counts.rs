@@ -158,7 +158,12 @@ mod tests {
     use super::*;
 
     fn event(action: Action, letters: &str, sector: u64, sectors: u32) -> Event {
-        Event { flags: Flags::from_letters(letters.as_bytes()), sector, sectors, ..Event::at(0, 0, 0, action) }
+        Event {
+            flags: Flags::from_letters(letters.as_bytes()),
+            sector,
+            sectors,
+            ..Event::at(0, 0, 0, action)
+        }
     }
 
     #[test]

@@ -36,9 +36,9 @@ impl FromStr for Device {
 
     /// Reads `7:1` and `7,1`.
     fn from_str(text: &str) -> Result<Device, String> {
-        let numbers = text.split_once([':', ',']).and_then(|(major, minor)| {
-            Device::new(major.parse().ok()?, minor.parse().ok()?)
-        });
+        let numbers = text
+            .split_once([':', ','])
+            .and_then(|(major, minor)| Device::new(major.parse().ok()?, minor.parse().ok()?));
         numbers.ok_or_else(|| format!("'{text}' is not a device number such as 259:0"))
     }
 }

@@ -4,9 +4,9 @@
 //! length, task name, error.
 
 use super::event::{Action, Call, Comm, Device, Event};
-use super::source::Names;
 use super::flags::Flags;
 use super::page_event::{begins_file_sync, block_action, ends_file_sync};
+use super::source::Names;
 use super::text_lines::{Words, hexadecimal, number, signed};
 
 /// Adds what the text says to the event. Nothing when the text is not what such an event prints.
@@ -216,7 +216,10 @@ mod tests {
         assert_eq!((ext4.sector, ext4.device.to_string()), (12, "7:1".to_owned()));
         let xfs = event("xfs_file_fsync", "dev 7:1 ino 0x83 iflags 0x40").unwrap();
         assert_eq!((xfs.sector, xfs.action), (0x83, Action::FileSync(super::super::event::Filesystem::Xfs)));
-        let f2fs = event("f2fs_sync_file_exit", "dev = (7,1), ino = 5, cp_reason: no needed, datasync = 0, ret = -5");
+        let f2fs = event(
+            "f2fs_sync_file_exit",
+            "dev = (7,1), ino = 5, cp_reason: no needed, datasync = 0, ret = -5",
+        );
         assert_eq!(f2fs.map(|event| (event.sector, event.error)), Some((5, -5)));
         assert_eq!(event("ext4_sync_file_exit", "dev 7,1 ino 12 ret x"), None);
     }
@@ -236,7 +239,16 @@ mod tests {
 
     #[test]
     fn what_no_event_prints_is_refused() {
-        for text in ["", "7,1", "7,1 W", "7,1 W x + 8 [a]", "7,1 W 8 8 [a]", "7 W 8 + 8 [a]", "7,1 W 8 + 8 a", "9999,1 W 8 + 8 [a]"] {
+        for text in [
+            "",
+            "7,1",
+            "7,1 W",
+            "7,1 W x + 8 [a]",
+            "7,1 W 8 8 [a]",
+            "7 W 8 + 8 [a]",
+            "7,1 W 8 + 8 a",
+            "9999,1 W 8 + 8 [a]",
+        ] {
             assert_eq!(event("block_bio_queue", text), None, "{text}");
         }
         assert_eq!(event("block_rq_issue", "7,1 RA 4096 ( 8 + 8 [a]"), None);

@@ -197,7 +197,10 @@ mod tests {
 
     #[test]
     fn the_kernels_letters_are_read_and_written() {
-        for letters in ["R", "RA", "RM", "RSM", "W", "WS", "WM", "WSM", "WFS", "FWS", "FWSM", "FWFSM", "FF", "D", "DE", "N"] {
+        for letters in [
+            "R", "RA", "RM", "RSM", "W", "WS", "WM", "WSM", "WFS", "FWS", "FWSM", "FWFSM", "FF", "D", "DE",
+            "N",
+        ] {
             let flags = Flags::from_letters(letters.as_bytes());
             assert_eq!(flags.to_string(), letters);
         }

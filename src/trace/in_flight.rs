@@ -169,7 +169,8 @@ impl InFlight {
             let operation = event.flags.operation;
             let Some(mut bio) = self.bio_at(at, end, operation) else {
                 // A bio that was queued before the trace began; go on behind it.
-                let behind = self.bios.values().filter(|bio| bio.flags.operation == operation).map(|bio| bio.at);
+                let behind =
+                    self.bios.values().filter(|bio| bio.flags.operation == operation).map(|bio| bio.at);
                 match behind.filter(|begin| (at + 1..end).contains(begin)).min() {
                     Some(begin) => at = begin,
                     None => break,

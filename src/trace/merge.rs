@@ -77,7 +77,9 @@ mod tests {
 
     #[test]
     fn sources_are_merged_by_time() {
-        let listed = |times: &[u64], cpu| -> Box<dyn Source + Send> { Box::new(Listed(times.iter().rev().copied().collect(), cpu)) };
+        let listed = |times: &[u64], cpu| -> Box<dyn Source + Send> {
+            Box::new(Listed(times.iter().rev().copied().collect(), cpu))
+        };
         let mut merged = Merged::new(vec![listed(&[1, 5, 5], 0), listed(&[], 1), listed(&[0, 5, 9], 2)]);
         let mut found = Vec::new();
         while let Some(Item::Event(event)) = merged.next(&mut Names::default()).unwrap() {

@@ -12,11 +12,11 @@ use crate::sys::regular_file;
 use super::blkparse_text::{self, BlkparseText};
 use super::blktrace::{self, BlktraceFile};
 use super::error::TraceError;
-use super::source::{Item, Names, Source};
 use super::merge::Merged;
 use super::page_format::{Formats, no_formats};
 use super::pages::{self, Pages};
 use super::perf_text::{self, PerfText};
+use super::source::{Item, Names, Source};
 use super::tracefs_text::{self, TracefsText};
 
 /// How much of a file is looked at for saying what it is.
@@ -71,7 +71,7 @@ impl Trace {
     ///
     /// # Errors
     /// A file that is not what it seemed to be.
-    pub fn next(&mut self) -> Result<Option<Item>, TraceError> {
+    pub fn next_item(&mut self) -> Result<Option<Item>, TraceError> {
         self.merged.next(&mut self.names)
     }
 
@@ -98,7 +98,10 @@ pub fn open(paths: &[PathBuf], formats: Option<&Path>) -> Result<Trace, TraceErr
         let unreadable = |reason: String| TraceError::Unreadable { name: name.clone(), reason };
         let mut file = regular_file::open(path).map_err(|error| unreadable(error.to_string()))?;
         let mut head = Vec::with_capacity(LOOK);
-        file.by_ref().take(LOOK as u64).read_to_end(&mut head).map_err(|error| unreadable(error.to_string()))?;
+        file.by_ref()
+            .take(LOOK as u64)
+            .read_to_end(&mut head)
+            .map_err(|error| unreadable(error.to_string()))?;
         if head.is_empty() {
             // A processor on which nothing happened.
             empty.push(path.clone());
@@ -131,7 +134,13 @@ pub fn open(paths: &[PathBuf], formats: Option<&Path>) -> Result<Trace, TraceErr
     Ok(Trace { form, files, names: Names::default(), merged: Merged::new(sources.collect()) })
 }
 
-fn source(form: Form, file: Opened, name: String, cpu: usize, formats: Option<&Arc<Formats>>) -> Box<dyn Source + Send> {
+fn source(
+    form: Form,
+    file: Opened,
+    name: String,
+    cpu: usize,
+    formats: Option<&Arc<Formats>>,
+) -> Box<dyn Source + Send> {
     match (form, formats) {
         (Form::Pages, Some(formats)) => {
             Box::new(Pages::new(file, name, u32::try_from(cpu).unwrap_or(0), Arc::clone(formats)))
@@ -166,17 +175,22 @@ fn form_of(head: &[u8]) -> Result<Form, String> {
     }
     let is_text = !head.contains(&0);
     if !is_text {
-        return if pages::begins_like(head) { Ok(Form::Pages) } else { Err("it holds other binary data".to_owned()) };
+        return if pages::begins_like(head) {
+            Ok(Form::Pages)
+        } else {
+            Err("it holds other binary data".to_owned())
+        };
     }
     let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     // Comments may stand in front, and so may a cut line's rest: the first line that is known decides.
     let known = lines.by_ref().take(64).find_map(|line| {
-        let forms: [(fn(&[u8]) -> bool, Form); 3] = [
-            (blkparse_text::is_line, Form::BlkparseText),
-            (perf_text::is_line, Form::PerfText),
-            (tracefs_text::is_line, Form::TracefsText),
-        ];
-        forms.iter().find(|(is_line, _)| is_line(line)).map(|(_, form)| *form)
+        if blkparse_text::is_line(line) {
+            Some(Form::BlkparseText)
+        } else if perf_text::is_line(line) {
+            Some(Form::PerfText)
+        } else {
+            tracefs_text::is_line(line).then_some(Form::TracefsText)
+        }
     });
     known.ok_or_else(|| {
         let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -202,7 +216,8 @@ fn layouts(file: &Path, formats: Option<&Path>) -> Result<Formats, TraceError> {
 /// `NAME.cpu3.raw`.
 fn processor(path: &Path) -> Option<(String, u32, String)> {
     let name = path.file_name()?.to_str()?;
-    let mark = [".blktrace.", "cpu"].into_iter().find_map(|mark| name.rfind(mark).map(|at| at + mark.len()))?;
+    let mark =
+        [".blktrace.", "cpu"].into_iter().find_map(|mark| name.rfind(mark).map(|at| at + mark.len()))?;
     let digits = name[mark..].find(|letter: char| !letter.is_ascii_digit()).unwrap_or(name.len() - mark);
     let number = name[mark..mark + digits].parse().ok()?;
     Some((name[..mark].to_owned(), number, name[mark + digits..].to_owned()))
@@ -241,9 +256,11 @@ fn all_processors(paths: &[PathBuf]) -> Result<(), TraceError> {
     let last = named.iter().map(|(cpu, _)| *cpu).max().unwrap_or(0);
     let gap = (0..last).find(|cpu| !named.iter().any(|(named, _)| named == cpu));
     match (gap, processor(sample)) {
-        (Some(cpu), Some((front, _, back))) => {
-            Err(TraceError::CpuLeftOut { cpu, path: sample.with_file_name(format!("{front}{cpu}{back}")), exists: false })
-        }
+        (Some(cpu), Some((front, _, back))) => Err(TraceError::CpuLeftOut {
+            cpu,
+            path: sample.with_file_name(format!("{front}{cpu}{back}")),
+            exists: false,
+        }),
         _ => Ok(()),
     }
 }

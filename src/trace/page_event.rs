@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use super::event::{Action, Call, Comm, Device, Event, Filesystem};
-use super::source::Names;
 use super::flags::Flags;
 use super::page_format::{Field, Formats, Layout};
+use super::source::Names;
 
 /// What is read of an event.
 #[derive(Clone, Debug)]
@@ -97,7 +97,9 @@ fn plan(layout: &Layout) -> Plan {
     if let Some(call) = name.strip_prefix(b"sys_enter_").and_then(Call::from_name) {
         return Plan::Enter { call, argument: field("fd") };
     }
-    if let (Some(call), Some(result)) = (name.strip_prefix(b"sys_exit_").and_then(Call::from_name), field("ret")) {
+    if let (Some(call), Some(result)) =
+        (name.strip_prefix(b"sys_exit_").and_then(Call::from_name), field("ret"))
+    {
         return Plan::Exit { call, result };
     }
     let (device, inode) = (field("dev"), field("ino"));
@@ -144,7 +146,9 @@ impl Decoder {
         Ok(match self.plans.get(&id) {
             None => event(names.action(&format!("event {id}"))),
             Some(Plan::Marker) => event(Action::Marker),
-            Some(Plan::Named { name, device: of }) => Event { device: device(of)?, ..event(names.action(name)) },
+            Some(Plan::Named { name, device: of }) => {
+                Event { device: device(of)?, ..event(names.action(name)) }
+            }
             Some(Plan::Enter { call, argument }) => {
                 Event { sector: read(argument)?.unwrap_or(0), ..event(Action::Enter(*call)) }
             }

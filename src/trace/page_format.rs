@@ -69,9 +69,10 @@ impl Formats {
         let texts: Vec<(PathBuf, String)> = texts.collect::<Result<_, TraceError>>()?;
         let header = |name: &str| -> Result<String, TraceError> {
             let around = [Some(directory), directory.parent()];
-            let places = around.into_iter().flatten().flat_map(|place| {
-                [place.join(name), place.join(format!("{name}.txt"))]
-            });
+            let places = around
+                .into_iter()
+                .flatten()
+                .flat_map(|place| [place.join(name), place.join(format!("{name}.txt"))]);
             match places.into_iter().find(|place| place.is_file()) {
                 Some(place) => text_of(&place),
                 None => Err(no_formats(directory, format!("{name} is neither in nor beside it"))),
@@ -99,7 +100,10 @@ impl Formats {
             }
         }
         if events.is_empty() {
-            return Err(TraceError::BadFormat { name: "formats".to_owned(), what: "there is none".to_owned() });
+            return Err(TraceError::BadFormat {
+                name: "formats".to_owned(),
+                what: "there is none".to_owned(),
+            });
         }
         Ok(Formats { page: page_layout(header_page, header_event)?, events })
     }
@@ -152,7 +156,7 @@ fn parse(text: &str) -> Option<(u16, Layout)> {
     (!fields.is_empty()).then_some((id, Layout { name, fields }))
 }
 
-/// `field:char rwbs[10];	offset:28;	size:10;	signed:0;`
+/// `field:char rwbs[10]; offset:28; size:10; signed:0;`
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
     let declared = parts.next()?;
@@ -173,7 +177,9 @@ fn field(line: &str) -> Option<(String, Field)> {
 fn page_layout(header_page: &str, header_event: &str) -> Result<PageLayout, TraceError> {
     let bad = |name: &str, what: &str| TraceError::BadFormat { name: name.to_owned(), what: what.to_owned() };
     let fields: HashMap<String, Field> = header_page.lines().filter_map(field).collect();
-    let one = |name: &str| fields.get(name).copied().ok_or_else(|| bad("header_page", &format!("it has no {name}")));
+    let one = |name: &str| {
+        fields.get(name).copied().ok_or_else(|| bad("header_page", &format!("it has no {name}")))
+    };
     let page = PageLayout { timestamp: one("timestamp")?, commit: one("commit")?, data: one("data")? };
     let fits = page.timestamp.size == 8
         && matches!(page.commit.size, 4 | 8)
@@ -181,10 +187,14 @@ fn page_layout(header_page: &str, header_event: &str) -> Result<PageLayout, Trac
         && page.commit.offset + page.commit.size <= page.data.offset
         && (64..=1 << 16).contains(&page.page_bytes());
     if !fits {
-        return Err(bad("header_page", "its fields overlap, or have other sizes than those of a 64-bit kernel"));
+        return Err(bad(
+            "header_page",
+            "its fields overlap, or have other sizes than those of a 64-bit kernel",
+        ));
     }
     let words: Vec<&str> = header_event.split_whitespace().collect();
-    let known = ["type_len : 5 bits", "time_delta : 27 bits", "padding : type == 29", "time_extend : type == 30"];
+    let known =
+        ["type_len : 5 bits", "time_delta : 27 bits", "padding : type == 29", "time_extend : type == 30"];
     match known.iter().find(|line| !words.join(" ").contains(*line)) {
         Some(line) => Err(bad("header_event", &format!("it does not say '{line}'"))),
         None => Ok(page),

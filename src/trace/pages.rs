@@ -8,9 +8,9 @@ use std::io::Read;
 use std::sync::Arc;
 
 use super::error::TraceError;
-use super::source::{Item, Lost, Names, Source};
 use super::page_event::Decoder;
 use super::page_format::Formats;
+use super::source::{Item, Lost, Names, Source};
 use super::window::Window;
 
 /// Events are missing in front of this page.
@@ -96,7 +96,9 @@ impl<R: Read> Pages<R> {
         };
         let length = usize::try_from(commit & LENGTH).unwrap_or(usize::MAX);
         if length > layout.data.size {
-            return Err(self.damaged(layout.commit.offset, format!("a page of {bytes} bytes cannot hold {length}")));
+            return Err(
+                self.damaged(layout.commit.offset, format!("a page of {bytes} bytes cannot hold {length}"))
+            );
         }
         self.time_ns = self.u64_at(layout.timestamp.offset);
         self.at = layout.data.offset;
@@ -140,7 +142,8 @@ impl<R: Read> Pages<R> {
             }
             match kind {
                 TIME_EXTEND => {
-                    self.time_ns = self.time_ns.wrapping_add((u64::from(self.u32_at(body)) << DELTA_BITS) + delta);
+                    self.time_ns =
+                        self.time_ns.wrapping_add((u64::from(self.u32_at(body)) << DELTA_BITS) + delta);
                 }
                 TIME_STAMP => {
                     let low = (u64::from(self.u32_at(body)) << DELTA_BITS) + delta;
@@ -199,7 +202,10 @@ impl<R: Read> Source for Pages<R> {
 /// Whether the bytes look like a page: a time, a length that fits, records that end where the length says.
 pub(super) fn begins_like(bytes: &[u8]) -> bool {
     let number = |at: usize| {
-        bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |field: &[u8; 8]| u64::from_le_bytes(*field))
+        bytes
+            .get(at..)
+            .and_then(|rest| rest.first_chunk())
+            .map_or(0, |field: &[u8; 8]| u64::from_le_bytes(*field))
     };
     let (time, commit) = (number(0), number(8));
     let length = commit & LENGTH;

@@ -7,8 +7,8 @@ use std::io::Read;
 
 use super::error::TraceError;
 use super::event::{Action, Comm, Event};
-use super::source::{Item, Lost, Names, Source};
 use super::event_text;
+use super::source::{Item, Lost, Names, Source};
 use super::text_lines::{Lines, Words, number, seconds, task};
 
 /// A text of `perf script`.
@@ -35,7 +35,9 @@ fn front(line: &[u8]) -> Option<(Event, &[u8])> {
         let open = from + found + 2;
         from = open;
         let Some(close) = line[open..].iter().position(|byte| *byte == b']') else { break };
-        let Some(cpu) = number(&line[open..open + close]).and_then(|cpu| u32::try_from(cpu).ok()) else { continue };
+        let Some(cpu) = number(&line[open..open + close]).and_then(|cpu| u32::try_from(cpu).ok()) else {
+            continue;
+        };
         let mut words = Words(&line[open + close + 1..]);
         let Some(time_ns) = words.word().and_then(|word| seconds(word.strip_suffix(b":")?)) else { continue };
         let column = line[..open - 2].trim_ascii();
@@ -71,7 +73,9 @@ impl<R: Read> Source for PerfText<R> {
                 return Err(self.lines.damaged("this is not a line of perf script"));
             };
             if let Some(at) = rest.windows(17).position(|text| text == b"PERF_RECORD_LOST ") {
-                let count = Words(&rest[at + 17..]).word().and_then(|word| number(word.strip_prefix(b"lost=").unwrap_or(word)));
+                let count = Words(&rest[at + 17..])
+                    .word()
+                    .and_then(|word| number(word.strip_prefix(b"lost=").unwrap_or(word)));
                 return Ok(Some(Item::Lost(Lost { count, from_ns: 0, until_ns: 0 })));
             }
             let Some((name, text)) = event_name(rest) else {
@@ -124,7 +128,9 @@ mod tests {
         assert_eq!((enter.action, enter.sector), (Action::Enter(super::super::event::Call::Fsync), 3));
         assert_eq!(found.len(), 3);
         assert!(matches!(found[1], Item::Lost(_)));
-        assert!(items(" x 5 [000] 1.000001: block:block_bio_queue: 254,0 RA\n").unwrap_err().contains("line 1"));
+        assert!(
+            items(" x 5 [000] 1.000001: block:block_bio_queue: 254,0 RA\n").unwrap_err().contains("line 1")
+        );
         assert!(items("nonsense\n").unwrap_err().contains("not a line of perf script"));
     }
 }

@@ -107,7 +107,10 @@ mod tests {
         stable.issued(10);
         stable.issued(20);
         assert_eq!(stable.completed(30, true), None);
-        assert_eq!((stable.holds(10), stable.holds(15), stable.holds(21)), (Answer::Yes, Answer::Unclear, Answer::No));
+        assert_eq!(
+            (stable.holds(10), stable.holds(15), stable.holds(21)),
+            (Answer::Yes, Answer::Unclear, Answer::No)
+        );
         stable.completed(31, true);
         assert_eq!(stable.holds(20), Answer::Yes);
         // A completion without its issue.

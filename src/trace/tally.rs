@@ -17,7 +17,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, judgement: Judgement, violation: impl FnOnce(Reason, Option<u64>) -> Violation) {
+    pub(super) fn add(
+        &mut self,
+        judgement: Judgement,
+        violation: impl FnOnce(Reason, Option<u64>) -> Violation,
+    ) {
         match judgement {
             Judgement::Pass => self.passed += 1,
             Judgement::Undecided(reason) => *self.undecided.entry(reason).or_default() += 1,
@@ -35,8 +39,14 @@ impl Tally {
     /// Adds the calls of another tally.
     pub(super) fn join(&mut self, other: Tally) {
         self.passed += other.passed;
-        other.undecided.into_iter().for_each(|(reason, calls)| *self.undecided.entry(reason).or_default() += calls);
-        other.violations.into_iter().for_each(|(reason, calls)| *self.violations.entry(reason).or_default() += calls);
+        other
+            .undecided
+            .into_iter()
+            .for_each(|(reason, calls)| *self.undecided.entry(reason).or_default() += calls);
+        other
+            .violations
+            .into_iter()
+            .for_each(|(reason, calls)| *self.violations.entry(reason).or_default() += calls);
         let first = [self.first.take(), other.first].into_iter().flatten();
         self.first = first.min_by_key(|violation| violation.returned_ns);
     }

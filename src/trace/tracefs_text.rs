@@ -6,8 +6,8 @@ use std::io::Read;
 
 use super::error::TraceError;
 use super::event::{Action, Comm, Event};
-use super::source::{Item, Lost, Names, Source};
 use super::event_text;
+use super::source::{Item, Lost, Names, Source};
 use super::text_lines::{Lines, Words, number, seconds, task};
 
 /// A text of tracefs.
@@ -37,7 +37,9 @@ fn front(line: &[u8]) -> Option<(Event, &[u8])> {
         let open = from + found + 2;
         from = open;
         let Some(close) = line[open..].iter().position(|byte| *byte == b']') else { break };
-        let Some(cpu) = number(&line[open..open + close]).and_then(|cpu| u32::try_from(cpu).ok()) else { continue };
+        let Some(cpu) = number(&line[open..open + close]).and_then(|cpu| u32::try_from(cpu).ok()) else {
+            continue;
+        };
         let mut words = Words(&line[open + close + 1..]);
         // The flags' column need not be there.
         for _ in 0..2 {
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn columns_may_be_there_or_not() {
-        let full = "    my [0] task-17 (   12) [001] d..2.  5.000001: block_bio_queue: 7,1 WS 8 + 8 [my [0] task]\n";
+        let full =
+            "    my [0] task-17 (   12) [001] d..2.  5.000001: block_bio_queue: 7,1 WS 8 + 8 [my [0] task]\n";
         let bare = "my [0] task-17 [001] 5.000001: block_bio_queue: 7,1 WS 8 + 8 [my [0] task]\n";
         let found = items(full).unwrap();
         assert_eq!(found, items(bare).unwrap());
@@ -142,7 +145,10 @@ mod tests {
     #[test]
     fn other_lines_and_wrong_order_are_refused_with_the_line() {
         let one = " a-1 [000] ..... 1.000005: sys_fsync(fd: 3)\n";
-        assert_eq!(items(&format!("{one}hello\n")).unwrap_err(), "test is damaged at line 2: this is not a line of tracefs");
+        assert_eq!(
+            items(&format!("{one}hello\n")).unwrap_err(),
+            "test is damaged at line 2: this is not a line of tracefs"
+        );
         let back = format!("{one} a-1 [000] ..... 1.000003: sys_fsync -> 0x0\n");
         assert_eq!(
             items(&back).unwrap_err(),

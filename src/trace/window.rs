@@ -92,7 +92,10 @@ impl<R: Read> Window<R> {
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return Err(TraceError::Unreadable { name: self.name.clone(), reason: error.to_string() });
+                    return Err(TraceError::Unreadable {
+                        name: self.name.clone(),
+                        reason: error.to_string(),
+                    });
                 }
             }
         }

@@ -80,7 +80,8 @@ pub fn made_trace(ios: u64, cpus: usize) -> Vec<Vec<u8>> {
     let (mut waiting, mut order) = (BinaryHeap::new(), 0_u64);
     for io in 0..ios {
         let cpu = usize::try_from(io % cpus as u64).unwrap_or(0);
-        let task = 1000 + 4 * u32::try_from(cpu).unwrap_or(0) + u32::try_from(io / cpus as u64 % 4).unwrap_or(0);
+        let task =
+            1000 + 4 * u32::try_from(cpu).unwrap_or(0) + u32::try_from(io / cpus as u64 % 4).unwrap_or(0);
         time += 500 + random(3500) | 1;
         let (sector, took) = (8 * (1 + random(1 << 24)), 20_000 + random(100_000));
         for (after, action, sector, bytes) in events_of(io, sector, took) {
@@ -105,8 +106,10 @@ fn events_of(io: u64, sector: u64, took: u64) -> Vec<(u64, u32, u64, u32)> {
     let queue = WRITE | SYNC | QUEUE;
     if io % 1000 == 999 {
         let commit = action(1, queue | FLUSH | META | FUA);
-        let (issue, complete) = (action(7, READ | FLUSH | ISSUE | FS), action(8, READ | FLUSH | COMPLETE | FS));
-        let (data, done) = (action(7, WRITE | SYNC | META | ISSUE | FS), action(8, WRITE | SYNC | META | COMPLETE | FS));
+        let (issue, complete) =
+            (action(7, READ | FLUSH | ISSUE | FS), action(8, READ | FLUSH | COMPLETE | FS));
+        let (data, done) =
+            (action(7, WRITE | SYNC | META | ISSUE | FS), action(8, WRITE | SYNC | META | COMPLETE | FS));
         return vec![
             (0, commit, sector, 4096),
             (2_000, issue, 0, 0),

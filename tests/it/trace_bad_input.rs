@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay::trace::{
-    Analysis, BlkparseText, BlktraceFile, Formats, Item, Names, Pages, PerfText, Settings, Source, Summary, TraceError, TracefsText,
-    analyse, open,
+    Analysis, BlkparseText, BlktraceFile, Formats, Item, Names, Pages, PerfText, Settings, Source, Summary,
+    TraceError, TracefsText, analyse, open,
 };
 use proptest::prelude::*;
 
@@ -145,7 +145,8 @@ fn lost_events_are_said_and_nothing_spans_them() {
     let (_place, paths) = laid_out(&[("t.cpu0.raw", &zero), ("t.cpu1.raw", &bytes_of("xfs_fsync.cpu1.raw"))]);
     let found = read(&paths).unwrap();
     assert_eq!((found.totals.events, found.totals.holes, found.totals.lost_events), (1193, 1, 7));
-    let whole = read(&["xfs_fsync.cpu0.raw", "xfs_fsync.cpu1.raw"].map(|name| directory().join(name))).unwrap();
+    let whole =
+        read(&["xfs_fsync.cpu0.raw", "xfs_fsync.cpu1.raw"].map(|name| directory().join(name))).unwrap();
     let ended = |summary: &Summary| -> u64 {
         summary.device.latencies.values().flat_map(|stages| stages.values()).map(|stage| stage.count).sum()
     };

@@ -14,7 +14,8 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const XFS: [&str; 5] = ["xfs_fsync.cpu0.raw", "xfs_fsync.cpu1.raw", "--fs", "xfs", "--journal=3145776-3276848"];
+const XFS: [&str; 5] =
+    ["xfs_fsync.cpu0.raw", "xfs_fsync.cpu1.raw", "--fs", "xfs", "--journal=3145776-3276848"];
 
 #[test]
 fn a_trace_fits_one_screen() {
@@ -76,7 +77,10 @@ fn what_is_refused_has_one_message_and_a_hint() {
         (&["README.md"], "assay: README.md is not a trace that assay knows: it begins with"),
         (&["nothing.txt"], "assay: cannot read nothing.txt"),
         (&["xfs_fsync.cpu0.raw"], "assay: the file of CPU 1 is missing: xfs_fsync.cpu1.raw"),
-        (&["xfs_fsync.txt", "--device", "8:0"], "assay: the trace has no events of device 8:0; it has 7:1 (1166 events)"),
+        (
+            &["xfs_fsync.txt", "--device", "8:0"],
+            "assay: the trace has no events of device 8:0; it has 7:1 (1166 events)",
+        ),
         (&["xfs_fsync.txt", "--journal", "9-3"], "it is two sector numbers"),
         (&["xfs_fsync.txt", "--fs", "zfs"], "known are xfs, ext4, btrfs and f2fs"),
         (&["xfs_fsync.txt", "--asked", "much"], "assay: --asked: "),

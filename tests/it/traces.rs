@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use assay::trace::{
-    Action, Analysis, Class, Device, Event, Filesystem, Item, JournalRange, Operation, Settings, Stage, Summary, Trace, Verdict,
-    analyse, open,
+    Action, Analysis, Class, Device, Event, Filesystem, Item, JournalRange, Operation, Settings, Stage,
+    Summary, Trace, Verdict, analyse, open,
 };
 
 const XFS_JOURNAL: (u64, u64) = (3_145_776, 3_276_848);
@@ -34,7 +34,7 @@ fn text_of(file: &str) -> String {
 /// All events with the names of those that have only a name.
 fn events(mut trace: Trace) -> Vec<(Event, String)> {
     let mut events = Vec::new();
-    while let Some(item) = trace.next().unwrap() {
+    while let Some(item) = trace.next_item().unwrap() {
         let Item::Event(event) = item else { panic!("nothing was lost: {item:?}") };
         let name = match event.action {
             Action::Other(name) => trace.names().all()[usize::from(name)].clone(),
@@ -50,15 +50,14 @@ fn summary(trace: Trace, settings: Settings) -> Summary {
 }
 
 fn settings(filesystem: Filesystem, (first, end): (u64, u64)) -> Settings {
-    Settings {
-        filesystem: Some(filesystem),
-        journal: JournalRange::new(first, end),
-        ..Settings::default()
-    }
+    Settings { filesystem: Some(filesystem), journal: JournalRange::new(first, end), ..Settings::default() }
 }
 
 /// Counts by key.
-fn counted<T>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> Option<String>) -> BTreeMap<String, u64> {
+fn counted<T>(
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> Option<String>,
+) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for key in items.into_iter().filter_map(|item| key(&item)) {
         *counts.entry(key).or_default() += 1;
@@ -160,8 +159,7 @@ fn binary_records_and_the_text_of_blkparse_agree() {
     let text = events(opened(&["xfs_fsync.blkparse.txt"]));
     for file in ["xfs_fsync.blktracer.bin", "xfs_fsync.blkparse-d.bin"] {
         let records = events(opened(&[file]));
-        let found =
-            counted(&records, |(event, _)| Some(format!("{} {}", letter(event.action), event.flags)));
+        let found = counted(&records, |(event, _)| Some(format!("{} {}", letter(event.action), event.flags)));
         assert_eq!(found, written, "{file}");
         let begin = records[0].0.time_ns;
         for ((record, _), (line, _)) in records.iter().zip(&text) {
@@ -210,7 +208,10 @@ fn figures_are_those_of_btt_where_they_mean_the_same() {
     // I2D: the ten requests that were inserted. btt gives min, mean, max, count.
     let i2d = &device.latencies[&Class::WriteMeta][&Stage::I2d];
     let said = row("I2D");
-    assert_eq!((i2d.min_ns, i2d.max_ns, i2d.count), (nanoseconds(said[0]), nanoseconds(said[2]), said[3] as u64));
+    assert_eq!(
+        (i2d.min_ns, i2d.max_ns, i2d.count),
+        (nanoseconds(said[0]), nanoseconds(said[2]), said[3] as u64)
+    );
     assert_eq!(i2d.mean_ns.floor() as u64, nanoseconds(said[1]));
     // D2C's ends; its mean is one of bios, ours of requests.
     let requests: Vec<_> = device
@@ -223,12 +224,16 @@ fn figures_are_those_of_btt_where_they_mean_the_same() {
     assert_eq!(requests.iter().map(|stage| stage.min_ns).min(), Some(nanoseconds(said[0])));
     assert_eq!(requests.iter().map(|stage| stage.max_ns).max(), Some(nanoseconds(said[2])));
     // #Q, #D, the ratio, blocks in all.
-    let said: Vec<f64> = btt.lines().filter(|line| line.contains("(  7,  1)")).nth(1).unwrap()["(  7,  1) |".len() + 1..]
+    let said: Vec<f64> = btt.lines().filter(|line| line.contains("(  7,  1)")).nth(1).unwrap()
+        ["(  7,  1) |".len() + 1..]
         .split_whitespace()
         .filter_map(|word| word.parse().ok())
         .collect();
     let counts = &device.counts;
-    assert_eq!((counts.reads_queued + counts.writes_queued, counts.reads_issued + counts.writes_issued), (378, 170));
+    assert_eq!(
+        (counts.reads_queued + counts.writes_queued, counts.reads_issued + counts.writes_issued),
+        (378, 170)
+    );
     assert_eq!(said[0..2], [378.0, 170.0]);
     assert!((device.merge_ratio.unwrap() - said[2]).abs() < 0.05);
     assert_eq!(counts.read_sectors_issued + counts.write_sectors_issued, said[6] as u64);
@@ -251,7 +256,10 @@ fn q2c_of_btt(
     let count: u64 = stages.iter().map(|stage| stage.count).sum();
     let first_end = |queued: &Event, sector: u64| {
         let ends = |event: &&(Event, String)| {
-            event.0.action == Action::Complete && event.0.sector == sector && event.0.sectors > 0 && event.0.time_ns > queued.time_ns
+            event.0.action == Action::Complete
+                && event.0.sector == sector
+                && event.0.sectors > 0
+                && event.0.time_ns > queued.time_ns
         };
         events.iter().find(ends).unwrap().0.time_ns - queued.time_ns
     };
@@ -262,7 +270,9 @@ fn q2c_of_btt(
     let sequences: Vec<u64> =
         events.iter().filter(is_sequence).map(|(event, _)| first_end(event, event.sector)).collect();
     let cut = events.iter().find(|(event, _)| event.action == Action::Split).unwrap().0;
-    let is_cut = |event: &Event| event.action == Action::Queue && event.sector == cut.sector && event.flags == cut.flags;
+    let is_cut = |event: &Event| {
+        event.action == Action::Queue && event.sector == cut.sector && event.flags == cut.flags
+    };
     let queued = events.iter().find(|(event, _)| is_cut(event)).unwrap().0;
     let cut_ns = first_end(&queued, cut.sector).max(first_end(&queued, cut.end()));
     assert_eq!(count + sequences.len() as u64 - 1, said[3] as u64);
@@ -276,7 +286,9 @@ fn flush_commands_of(name: &str, segment: &str) -> usize {
     let begin = text.lines().position(|line| line.ends_with(segment)).unwrap();
     // Texts have no name in pages: the same place in the order of all events.
     let heads = text.lines().filter(|line| line.starts_with('#')).count();
-    let issued = |(event, _): &&(Event, String)| event.action == Action::Issue && event.flags.operation == Operation::Flush;
+    let issued = |(event, _): &&(Event, String)| {
+        event.action == Action::Issue && event.flags.operation == Operation::Flush
+    };
     events(raw(name)).iter().skip(begin - heads).filter(issued).count()
 }
 
@@ -335,10 +347,14 @@ fn without_its_flushes_the_same_trace_is_a_violation() {
     // What barrier=0 takes away: flags of bios and the commands that the block layer makes of them.
     let stripped = |item: &Item| match item {
         Item::Event(event) => {
-            let flush = event.flags.operation == Operation::Flush || event.sectors == 0 && event.flags.writes();
+            let flush =
+                event.flags.operation == Operation::Flush || event.sectors == 0 && event.flags.writes();
             let letters = event.flags.to_string();
-            let kept = if letters.starts_with('F') || letters.contains("WF") { "WSM" } else { letters.as_str() };
-            (!flush).then(|| Item::Event(Event { flags: assay::trace::Flags::from_letters(kept.as_bytes()), ..*event }))
+            let kept =
+                if letters.starts_with('F') || letters.contains("WF") { "WSM" } else { letters.as_str() };
+            (!flush).then(|| {
+                Item::Event(Event { flags: assay::trace::Flags::from_letters(kept.as_bytes()), ..*event })
+            })
         }
         Item::Lost(_) => None,
     };
@@ -348,7 +364,7 @@ fn without_its_flushes_the_same_trace_is_a_violation() {
         let write_cache = Some(assay::trace::WriteCache::Back);
         let mut analysis = Analysis::new(Settings { write_cache, ..settings(filesystem, journal) });
         let mut trace = raw(name);
-        while let Some(item) = trace.next().unwrap() {
+        while let Some(item) = trace.next_item().unwrap() {
             stripped(&item).iter().for_each(|item| analysis.feed(item));
         }
         let audit = analysis.finish(trace.names()).unwrap().device.audit;
@@ -378,7 +394,10 @@ fn a_made_trace_has_the_counts_it_was_made_with() {
     assert_eq!((inserted.count, inserted.min_ns, inserted.max_ns), (7992, 600, 600));
     assert_eq!(stage(Class::WriteSync, Stage::I2d).sum_ns, 600 * 7992);
     assert_eq!(stage(Class::WriteFlush, Stage::Q2c).sum_ns, 1_500_500 * 8);
-    assert!(stage(Class::WriteSync, Stage::D2c).min_ns >= 20_000 && stage(Class::WriteSync, Stage::D2c).max_ns < 120_000);
+    assert!(
+        stage(Class::WriteSync, Stage::D2c).min_ns >= 20_000
+            && stage(Class::WriteSync, Stage::D2c).max_ns < 120_000
+    );
     let commits = found.device.audit.commits;
     assert_eq!((commits.queued, commits.in_order, commits.durable), (8, 8, 8));
 }

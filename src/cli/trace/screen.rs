@@ -4,7 +4,9 @@
 
 use std::fmt::Write;
 
-use crate::trace::{AuditSummary, Class, DeviceSummary, Form, Quantiles, Stage, Summary, Totals, Verdict, WriteCache};
+use crate::trace::{
+    AuditSummary, Class, DeviceSummary, Form, Quantiles, Stage, Summary, Totals, Verdict, WriteCache,
+};
 use crate::units::{Unit, format_number, pretty_duration};
 
 /// Columns of the text.
@@ -80,7 +82,8 @@ fn latencies(device: &DeviceSummary) -> Vec<String> {
             (Stage::Q2c, |times| times.p99_ns),
         ];
         for (kind, value) in cells {
-            let cell = stage(kind).map_or("-".to_owned(), |times| format_number(&Unit::Nanoseconds, value(times) as f64));
+            let cell = stage(kind)
+                .map_or("-".to_owned(), |times| format_number(&Unit::Nanoseconds, value(times) as f64));
             let _ = write!(line, " {cell:>8}");
         }
         lines.push(line);
@@ -99,7 +102,10 @@ fn counts(device: &DeviceSummary) -> Vec<String> {
     let mut line = |word: &str, text: String| lines.extend(folded(word, &text));
     if counts.reads_queued + counts.reads_issued > 0 {
         let sectors = counts.read_sectors_queued.max(counts.read_sectors_issued);
-        line("reads", format!("{} bios, {} requests, {}", counts.reads_queued, counts.reads_issued, bytes(sectors)));
+        line(
+            "reads",
+            format!("{} bios, {} requests, {}", counts.reads_queued, counts.reads_issued, bytes(sectors)),
+        );
     }
     if counts.writes_queued + counts.writes_issued > 0 {
         let sectors = counts.write_sectors_queued.max(counts.write_sectors_issued);
@@ -115,7 +121,12 @@ fn counts(device: &DeviceSummary) -> Vec<String> {
         };
         line(
             "writes",
-            format!("{} bios, {} requests, {}{journal}{metadata}", counts.writes_queued, counts.writes_issued, bytes(sectors)),
+            format!(
+                "{} bios, {} requests, {}{journal}{metadata}",
+                counts.writes_queued,
+                counts.writes_issued,
+                bytes(sectors)
+            ),
         );
     }
     let flushes = counts.flush_bios + counts.flush_commands + counts.preflush_writes + counts.fua_writes;
@@ -132,7 +143,13 @@ fn counts(device: &DeviceSummary) -> Vec<String> {
         },
     );
     if let (Some(ratio), Some(share)) = (device.merge_ratio, device.sequential_share) {
-        line("order", format!("{ratio:.2} bios a request; {:.0} % of requests begin where the last ended", share * 100.0));
+        line(
+            "order",
+            format!(
+                "{ratio:.2} bios a request; {:.0} % of requests begin where the last ended",
+                share * 100.0
+            ),
+        );
     }
     if let Some(amplification) = device.write_amplification {
         line("written", format!("{amplification:.2} bytes for each byte asked"));
@@ -161,21 +178,33 @@ fn audit(audit: &AuditSummary) -> Vec<String> {
     let around = format!("{filesystem}, {cache}");
     let mut text = match audit.verdict {
         Verdict::Pass if audit.write_cache == Some(WriteCache::Through) => {
-            format!("PASS by the device's word: the writes of {} calls were complete ({around})", audit.passed)
+            format!(
+                "PASS by the device's word: the writes of {} calls were complete ({around})",
+                audit.passed
+            )
         }
         Verdict::Pass => {
-            format!("PASS: data and commit of {} calls were behind a flush or FUA, in order ({around})", audit.passed)
+            format!(
+                "PASS: data and commit of {} calls were behind a flush or FUA, in order ({around})",
+                audit.passed
+            )
         }
         Verdict::Undecidable => {
-            let reasons: Vec<String> =
-                audit.undecided.iter().map(|(reason, calls)| format!("{} ({calls} calls)", reason.words())).collect();
+            let reasons: Vec<String> = audit
+                .undecided
+                .iter()
+                .map(|(reason, calls)| format!("{} ({calls} calls)", reason.words()))
+                .collect();
             let reasons = if reasons.is_empty() {
                 audit.reason.map_or("", |reason| reason.words()).to_owned()
             } else {
                 reasons.join("; ")
             };
-            let passed =
-                if audit.calls > 0 { format!("; {} of {} calls pass", audit.passed, audit.calls) } else { String::new() };
+            let passed = if audit.calls > 0 {
+                format!("; {} of {} calls pass", audit.passed, audit.calls)
+            } else {
+                String::new()
+            };
             format!("UNDECIDABLE: {reasons}{passed} ({around})")
         }
         Verdict::Violation => {
@@ -189,7 +218,8 @@ fn audit(audit: &AuditSummary) -> Vec<String> {
             (None, Some(descriptor)) => format!("descriptor {descriptor}"),
             (None, None) => "an unknown file".to_owned(),
         };
-        let commit = first.sector.map_or(String::new(), |sector| format!(" (commit record at sector {sector})"));
+        let commit =
+            first.sector.map_or(String::new(), |sector| format!(" (commit record at sector {sector})"));
         let _ = write!(
             text,
             "; first: {} of {file} by {} ({}), returned {:.6} s after the trace's begin: {}{commit}",
