@@ -58,7 +58,7 @@ impl Streams {
 }
 
 /// A trace of `ios` I/Os on `cpus` CPUs.
-pub fn made_trace(ios: u64, cpus: usize) -> Vec<Vec<u8>> {
+pub(crate) fn made_trace(ios: u64, cpus: usize) -> Vec<Vec<u8>> {
     let mut streams = Streams { bytes: vec![Vec::new(); cpus], numbers: vec![0; cpus] };
     let mut seed = 1_u64;
     // Numerical Recipes' generator; its high bits are good enough for times and sectors.

@@ -40,9 +40,9 @@ fn a_trace_fits_one_screen() {
 fn the_screen_says_counts_and_the_audit() {
     let said = text(&XFS);
     for line in [
-        "7:1: 1166 of 1193 events in 0.7 s on 2 CPUs (2 files of ring-buffer pages)",
+        "7:1:     1166 of 1193 events in 0.7 s on 2 CPUs (2 files of ring-buffer pages)",
         "reads    100 bios, 100 requests, 1.11 MiB",
-        "writes   278 bios, 70 requests, 7.15 MiB; journal 3.45 MiB in 56 bios; metadata",
+        "writes   278 bios, 70 requests, 7.15 MiB; journal 3.45 MiB in 56 bios;",
         "flushes  21 commands (4.20 an fsync), 2 flush bios; writes: 10 after a flush, 9",
         "order    2.22 bios a request; 35 % of requests begin where the last ended",
         "audit    PASS: data and commit of 5 calls were behind a flush or FUA, in order",
@@ -52,8 +52,23 @@ fn the_screen_says_counts_and_the_audit() {
     let said = text(&["xfs_fsync.txt"]);
     assert!(said.contains("audit    UNDECIDABLE: the filesystem is not known (--fs) (5 calls)"), "{said}");
     let said = text(&["xfs_fsync.perf-script.txt", "--device", "254:0"]);
-    assert!(said.starts_with("254:0: 104 of 480 events"), "{said}");
+    assert!(said.starts_with("254:0:   104 of 480 events"), "{said}");
     assert!(said.contains("also in it: 7:1 (376 events)"), "{said}");
+}
+
+#[test]
+fn a_trace_may_come_through_a_pipe() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/traces");
+    let text = std::fs::File::open(data.join("xfs_fsync.blkparse.txt")).unwrap();
+    let mut cat = Command::new("cat").stdin(text).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["trace", "/dev/stdin"])
+        .stdin(cat.stdout.take().unwrap())
+        .output()
+        .unwrap();
+    assert!(cat.wait().unwrap().success());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("7:1:     1476 of 1476 events"), "{said}");
 }
 
 #[test]

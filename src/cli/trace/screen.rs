@@ -49,15 +49,20 @@ fn holes(totals: &Totals) -> Option<String> {
 }
 
 fn other_devices(totals: &Totals, device: &DeviceSummary) -> Option<String> {
-    let others: Vec<String> = totals
-        .by_device
-        .iter()
-        .filter(|(name, _)| **name != device.device)
-        .map(|(name, events)| format!("{name} ({events} events)"))
-        .collect();
-    let shown = others.iter().take(2).cloned().collect::<Vec<_>>().join(", ");
-    let more = if others.len() > 2 { format!(" and {} more", others.len() - 2) } else { String::new() };
-    (!others.is_empty()).then(|| format!("also in it: {shown}{more}; --device reports another"))
+    let others: Vec<(&String, &u64)> =
+        totals.by_device.iter().filter(|(name, _)| **name != device.device).collect();
+    let (first, events) = others.first()?;
+    let more = if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
+    let counts = &device.counts;
+    let (bios, requests) =
+        (counts.reads_queued + counts.writes_queued, counts.reads_issued + counts.writes_issued);
+    // Bios name the partition, requests the disk.
+    let remedy = if bios == 0 && requests > 0 {
+        format!("if that is a partition of it: --partition {first}={}", device.device)
+    } else {
+        "--device reports another".to_owned()
+    };
+    Some(format!("also in it: {first} ({events} events){more}; {remedy}"))
 }
 
 /// The table of classes.
