@@ -129,7 +129,7 @@ impl Analysis {
     fn of_device(&mut self, event: &Event) {
         match event.action {
             Action::Enter(_) | Action::Exit(_) | Action::FileSync(_) | Action::FileSyncEnd => {
-                self.call(event)
+                self.call(event);
             }
             Action::Marker | Action::Message | Action::Other(_) => {}
             _ if event.device.is_some() => self.block(event),

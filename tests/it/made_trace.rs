@@ -82,7 +82,7 @@ pub(crate) fn made_trace(ios: u64, cpus: usize) -> Vec<Vec<u8>> {
         let cpu = usize::try_from(io % cpus as u64).unwrap_or(0);
         let task =
             1000 + 4 * u32::try_from(cpu).unwrap_or(0) + u32::try_from(io / cpus as u64 % 4).unwrap_or(0);
-        time += 500 + random(3500) | 1;
+        time += (500 + random(3500)) | 1;
         let (sector, took) = (8 * (1 + random(1 << 24)), 20_000 + random(100_000));
         for (after, action, sector, bytes) in events_of(io, sector, took) {
             order += 1;
@@ -128,7 +128,7 @@ fn events_of(io: u64, sector: u64, took: u64) -> Vec<(u64, u32, u64, u32)> {
         (1_200, action(7, WRITE | SYNC | ISSUE | FS), sector, 4096),
         (1_200 + took, action(8, WRITE | SYNC | COMPLETE | FS), sector, 4096),
     ];
-    if io % 16 == 0 {
+    if io.is_multiple_of(16) {
         events.insert(2, (400, action(9, READ | QUEUE), 0, 0));
         events.insert(4, (900, action(10, READ | QUEUE), 0, 0));
     }

@@ -72,23 +72,28 @@ fn latencies(device: &DeviceSummary) -> Vec<String> {
     for column in columns {
         let _ = write!(head, " {column:>8}");
     }
+    if device.latencies.is_empty() {
+        return vec!["nothing ended in the trace that began in it".to_owned()];
+    }
     let mut lines = vec![head];
     for class in Class::ALL {
         let Some(stages) = device.latencies.get(&class) else { continue };
         let stage = |stage: Stage| stages.get(&stage);
         let ended = stage(Stage::Q2c).or(stage(Stage::D2c)).map_or(0, |times| times.count);
         let mut line = format!("{:<13}{ended:>8}", class.name());
-        let cells: [(Stage, fn(&Quantiles) -> u64); 6] = [
-            (Stage::Q2i, |times| times.p50_ns),
-            (Stage::I2d, |times| times.p50_ns),
-            (Stage::D2c, |times| times.p50_ns),
-            (Stage::D2c, |times| times.p99_ns),
-            (Stage::Q2c, |times| times.p50_ns),
-            (Stage::Q2c, |times| times.p99_ns),
+        let median = |times: &Quantiles| times.p50_ns;
+        let high = |times: &Quantiles| times.p99_ns;
+        let cells = [
+            stage(Stage::Q2i).map(median),
+            stage(Stage::I2d).map(median),
+            stage(Stage::D2c).map(median),
+            stage(Stage::D2c).map(high),
+            stage(Stage::Q2c).map(median),
+            stage(Stage::Q2c).map(high),
         ];
-        for (kind, value) in cells {
-            let cell = stage(kind)
-                .map_or("-".to_owned(), |times| format_number(&Unit::Nanoseconds, value(times) as f64));
+        for cell in cells {
+            let cell =
+                cell.map_or("-".to_owned(), |time_ns| format_number(&Unit::Nanoseconds, time_ns as f64));
             let _ = write!(line, " {cell:>8}");
         }
         lines.push(line);
