@@ -255,11 +255,6 @@ impl Kind {
         }
         match &mut reply.answer {
             Answer::Done(outcome) => {
-                if guest.accelerator == Accelerator::Tcg {
-                    let note =
-                        "run in an emulated processor (qemu's tcg): times are no measurement of the hardware";
-                    outcome.notes.insert(0, note.to_owned());
-                }
                 outcome.notes.extend(self.booted_again.map(Mishap::note));
                 outcome.notes.extend(guest.missing.iter().map(|message| format!("in the guest: {message}")));
             }

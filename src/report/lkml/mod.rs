@@ -11,6 +11,7 @@ mod plain_tables;
 use super::document::Document;
 use super::layout::{ascii, printable, wrap};
 use super::page::Page;
+use super::section::Weight;
 
 /// Writes the document in at most `width` columns.
 pub(super) fn render(document: &Document<'_>, width: usize) -> String {
@@ -18,13 +19,23 @@ pub(super) fn render(document: &Document<'_>, width: usize) -> String {
     let mut out = wrap(&ascii(&document.title), width, "", "  ");
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");
-    page.verdicts(&mut out, document);
-    match fio_tables::FioTables::of(document) {
-        Some(tables) => tables.write(&mut out, &page),
-        None => plain_tables::write(document, &mut out, &page),
+    // The tables of the study stand where the first figures would.
+    let first = document.sections.iter().position(|section| section.weight == Weight::Figures);
+    for (at, section) in document.sections.iter().enumerate() {
+        if Some(at) == first {
+            tables(&mut out, &page, document);
+        } else if section.weight != Weight::Figures {
+            page.section(&mut out, document, section);
+        }
     }
-    page.rest(&mut out, document);
     printable(&out)
+}
+
+fn tables(out: &mut String, page: &Page, document: &Document<'_>) {
+    match fio_tables::FioTables::of(document) {
+        Some(tables) => tables.write(out, page),
+        None => plain_tables::write(document, out, page),
+    }
 }
 
 /// The difference in percent as the published study printed it: below `hide` it is 0.
