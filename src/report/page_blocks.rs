@@ -21,10 +21,10 @@ impl Page {
         self.headed(out, document, section, |body, block| self.block(body, block));
     }
 
-    /// What is said in a section, without commands, outputs and judgements.
+    /// What is said in a section in lists and tables, without commands, outputs and judgements.
     pub(super) fn brief_section(&self, out: &mut String, document: &Document<'_>, section: &Section) {
         self.headed(out, document, section, |body, block| match block {
-            Block::List(list) => self.list(body, list),
+            Block::List(_) | Block::Table(_) => self.block(body, block),
             Block::Transcripts(transcripts) => self.sentences(body, &transcripts.all),
             _ => {}
         });

@@ -52,7 +52,7 @@ pub(super) enum Of {
 
 impl Head {
     /// The head of such a column.
-    fn new(text: impl Into<String>, of: Of) -> Head {
+    pub(super) fn new(text: impl Into<String>, of: Of) -> Head {
         Head { text: text.into(), of }
     }
 
