@@ -273,5 +273,5 @@ fn engines() -> String {
 }
 
 pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
-    Failure::request(errors).hint(&errors.hint)
+    Failure::request(errors).helped(errors.hint.clone())
 }

@@ -66,8 +66,8 @@ fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared
             let reasons: Vec<String> = refused.iter().map(|failure| format!("\n- {failure}")).collect();
             let failure =
                 Failure::request(format!("none of its targets can be had here:{}", reasons.concat()));
-            match refused.iter().rev().find_map(Failure::hint_text) {
-                Some(hint) => failure.hint(hint),
+            match refused.iter().rev().find_map(Failure::hinted) {
+                Some(hint) => failure.helped(hint.clone()),
                 None => failure,
             }
         }
