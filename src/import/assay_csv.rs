@@ -111,7 +111,7 @@ fn empty(names: &[&str], origin: &str) -> Run {
         notes: vec![
             "read from a CSV export: facts, histograms and the rule that ended the run are not in it; \
              `assay export --format json` keeps everything"
-                .to_owned(),
+                .into(),
         ],
     }
 }

@@ -11,6 +11,7 @@ mod fixed_rounds;
 mod histogram;
 mod lead_in;
 mod metric;
+mod note;
 mod rows;
 mod trial;
 
@@ -22,6 +23,7 @@ pub use fixed_rounds::{FixedRounds, SoFar};
 pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};
 pub use lead_in::LeadIn;
 pub use metric::{Direction, Metric, Sample};
+pub use note::{Note, NoteKind};
 // Part of a metric's definition, so that those who make samples need no other layer.
 pub use crate::units::{Better, Unit};
 pub use crate::workload::deciding_metrics;
@@ -107,7 +109,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lead_ins: Vec<LeadIn>,
     /// Things a reader must know, one sentence each.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Run {

@@ -4,7 +4,7 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::allowance::MOST_FOR_RUN;
 use super::{Store, StoreError, json};
-use crate::record::{LeadIn, Run, RunState, Trial};
+use crate::record::{LeadIn, Note, Run, RunState, Trial};
 
 impl Store {
     /// Stores a new run with all its cells, facts, metrics and trials; returns its number. `run.id` is ignored.
@@ -64,7 +64,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
-    pub fn set_notes(&self, id: i64, notes: &[String]) -> Result<(), StoreError> {
+    pub fn set_notes(&self, id: i64, notes: &[Note]) -> Result<(), StoreError> {
         self.change("UPDATE run SET notes = ?2 WHERE id = ?1", params![id, json(&notes)])
     }
 

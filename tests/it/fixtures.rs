@@ -287,9 +287,8 @@ pub(crate) fn measured() -> (Run, Analysis) {
     run.job_text =
         Some("[global]\nioengine=psync\nrw=randwrite\nsize=256m\nend_fsync=1\n\n[w]\nnumjobs=1\n".to_owned());
     run.facts = vec![facts("mq-deadline"), facts("none")];
-    run.notes = vec![
-        "a virtual disk answers for the device: its host's page cache may hold what was written".to_owned(),
-    ];
+    run.notes =
+        vec!["a virtual disk answers for the device: its host's page cache may hold what was written".into()];
     let bw = run.metric_index(&metric("", "write.bw", Unit::BytesPerSecond, Better::Higher));
     let p99 = run.metric_index(&metric("", "write.clat_ns.p99", Unit::Nanoseconds, Better::Lower));
     let iops = run.metric_index(&metric("", "write.iops", Unit::PerSecond, Better::Higher));

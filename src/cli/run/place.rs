@@ -24,10 +24,10 @@ pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure
     let name = source.recipe_name().unwrap_or(&prepared.run.name);
     let quick = if args.quick { " --quick" } else { "" };
     prepared.facts.push(("recipe", format!("{name}{quick}")));
-    let asks = recipe.asks.iter().map(|question| format!("asked: {question}"));
+    let asks = recipe.asks.iter().map(|question| format!("asked: {question}").into());
     prepared.run.notes.splice(0..0, asks);
     if args.quick {
-        prepared.run.notes.push("--quick: a look at it, smaller and shorter than the whole".to_owned());
+        prepared.run.notes.push("--quick: a look at it, smaller and shorter than the whole".into());
     }
     Ok(prepared)
 }
@@ -94,5 +94,5 @@ fn tell(args: &Args, prepared: &mut Prepared, refused: &[Failure]) {
         let _ = writeln!(crate::sys::terminal::err(), "{said}");
     }
     prepared.facts.push(("recipe.place", format!("{machine}{device}")));
-    prepared.run.notes.push(line);
+    prepared.run.notes.push(line.into());
 }

@@ -82,7 +82,7 @@ fn notes(
     let caveats = analysis.caveats.iter().chain(common.iter().copied());
     let caveats = caveats.filter(|caveat| told_from(caveat) <= detail);
     notes.extend(caveats.map(|caveat| caveat_text(caveat, None, names)));
-    notes.extend(merged(run.notes.iter().map(String::as_str)));
+    notes.extend(merged(run.notes.iter().map(|note| note.text.as_str())));
     notes.extend(trial_notes(run, names));
     let mut seen: Vec<String> = Vec::new();
     notes.retain(|note| {
