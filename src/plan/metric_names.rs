@@ -204,6 +204,9 @@ impl MetricNames {
             self.add_below(section, "sync.lat_ns", &OF_LATENCY);
         }
         self.add(section, &OF_SECTION);
+        if fio || job.numjobs > 1 || job.group_reporting {
+            self.add(section, &["job_runtime"]);
+        }
         if job.latency_target.is_some() {
             self.add(section, &["latency_depth"]);
         }

@@ -1,6 +1,6 @@
 //! The same three tables for results of any shape: a line a row, a column an arm.
 
-use super::super::document::{Document, group, shown};
+use super::super::document::{Document, group};
 use super::super::layout::{ascii, left, right, shorten, told_apart, width};
 use super::super::page::Page;
 use super::super::words::{direction, row_label, unit_words};
@@ -13,9 +13,9 @@ const VALUE: usize = 14;
 /// Columns of the row's label.
 const LABEL: usize = 26;
 
-/// Averages, differences and deviations of every metric shown.
-pub(super) fn write(document: &Document<'_>, out: &mut String, page: &Page) {
-    for comparisons in group(&shown(document), |c| (&c.metric.name, &c.metric.unit)) {
+/// Averages, differences and deviations of each metric of these comparisons.
+pub(super) fn write(document: &Document<'_>, comparisons: &[&Comparison], out: &mut String, page: &Page) {
+    for comparisons in group(comparisons, |c| (&c.metric.name, &c.metric.unit)) {
         one_metric(document, &comparisons, out, page);
     }
 }
