@@ -46,6 +46,7 @@ impl Observation {
             values: Vec::new(),
             histograms: Vec::new(),
             series: Vec::new(),
+            files: Vec::new(),
             notes: Vec::new(),
         }
     }

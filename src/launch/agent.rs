@@ -79,9 +79,12 @@ fn execute(request: &Request) -> Reply {
                 Ok(after) => given.add(after),
                 Err(failed) => reply.answer = also_failed(reply.answer, failed),
             }
+            reply.files = given.take_files();
             if let Answer::Done(outcome) = &mut reply.answer {
                 outcome.notes.splice(0..0, notes);
-                given.join(outcome);
+                if let Err(failed) = given.join(request, outcome) {
+                    reply.answer = failed;
+                }
             }
         }
         Err(failed) => reply.answer = failed,
@@ -110,6 +113,7 @@ fn nothing_yet() -> Reply {
         answer: Answer::Unsupported { reason: String::new() },
         facts: HostFacts::default(),
         disturbance: None,
+        files: Vec::new(),
     }
 }
 

@@ -8,6 +8,8 @@ mod descendants;
 mod endings;
 mod everywhere;
 mod hook;
+mod hook_files;
+mod hook_metrics;
 mod last_duty;
 mod local;
 mod qemu;
@@ -17,7 +19,7 @@ mod time_limit;
 use serde::{Deserialize, Serialize};
 
 pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
-use crate::record::{FailureKind, HostFacts, Outcome, Sample};
+use crate::record::{FailureKind, HostFacts, KeptFile, Outcome, Sample};
 pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
@@ -91,6 +93,9 @@ pub struct Reply {
     pub facts: HostFacts,
     /// What others did to the machine during the trial; `None` when the trial did not start.
     pub disturbance: Option<Disturbance>,
+    /// What hooks left and printed, whatever came of the trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<KeptFile>,
 }
 
 impl Reply {
@@ -98,7 +103,7 @@ impl Reply {
     fn failed(reason: impl Into<String>, output: String) -> Reply {
         let (kind, command) = (FailureKind::Passing, String::new());
         let answer = Answer::Failed { kind, reason: reason.into(), command, output, so_far: Vec::new() };
-        Reply { answer, facts: HostFacts::default(), disturbance: None }
+        Reply { answer, facts: HostFacts::default(), disturbance: None, files: Vec::new() }
     }
 
     /// The same failure as one that is certainly not the trial's own.

@@ -85,6 +85,9 @@ impl MetricNames {
         for cell in cells {
             names.add_cell(experiment, cell)?;
         }
+        for pattern in &experiment.metrics {
+            names.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
+        }
         names.add("", &OF_TRIAL);
         names.add("", &OF_DEVICE);
         if experiment.observe.iter().any(|observer| observer == "extents") {
@@ -164,9 +167,6 @@ impl MetricNames {
             }
             Runs::Command => {
                 self.add("", &["runtime", "max_rss"]);
-                for pattern in &experiment.metrics {
-                    self.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
-                }
             }
             Runs::Anything => {
                 self.add("", &["runtime", "write.bw", "write.iops", "write.total_ios", "write.io_bytes"]);

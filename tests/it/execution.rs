@@ -72,7 +72,7 @@ impl Log {
 }
 
 fn reply(answer: Answer) -> Reply {
-    Reply { answer, facts: HostFacts::default(), disturbance: None }
+    Reply { answer, facts: HostFacts::default(), disturbance: None, files: Vec::new() }
 }
 
 fn done() -> Result<Reply, LaunchError> {
