@@ -17,7 +17,8 @@ use crate::record::{KeptFile, Run};
 /// A directory that is there already or cannot be made; a file that cannot be written.
 pub(super) fn write_out(run: &Run, directory: &Path) -> anyhow::Result<ExitCode> {
     let cannot = |path: &Path, error: std::io::Error| {
-        Failure::request(format!("{}: {error}", path.display())).hint("--files names a directory that does not exist yet")
+        Failure::request(format!("{}: {error}", path.display()))
+            .hint("--files names a directory that does not exist yet")
     };
     if run.trials.iter().all(|trial| trial.files.is_empty()) {
         return Err(Failure::request("no file came with a trial of this run")

@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use crate::catalog::EngineKind;
-pub use metric_pattern::{MetricPattern, Patterns};
 use crate::record::{FailureKind, Outcome, Sample};
+pub use metric_pattern::{MetricPattern, Patterns};
 
 /// What an engine is asked to do in one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

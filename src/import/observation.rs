@@ -46,7 +46,6 @@ impl Observation {
             values: Vec::new(),
             histograms: Vec::new(),
             series: Vec::new(),
-            files: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -209,8 +209,10 @@ mod tests {
 
     fn given(metrics: &str, files: &[(&str, &str)]) -> Given {
         let (samples, notes) = hook_metrics::parse("before", metrics);
-        let file =
-            |(name, text): &(&str, &str)| KeptFile { name: (*name).to_owned(), bytes: text.as_bytes().to_vec() };
+        let file = |(name, text): &(&str, &str)| KeptFile {
+            name: (*name).to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
         Given { samples, notes, files: files.iter().map(file).collect(), output: String::new() }
     }
 

@@ -67,16 +67,22 @@ impl FilesPlace {
         let mut left = MOST_IN_ALL;
         for name in names {
             let shown = shown(&name);
-            let full = || Err(format!("a hook may leave {MOST_FILES} files, {} MiB in all", MOST_IN_ALL >> 20));
+            let full =
+                || Err(format!("a hook may leave {MOST_FILES} files, {} MiB in all", MOST_IN_ALL >> 20));
             let read = match name.to_str() {
-                Ok(text) if text == output_name(which) => Err("this is the name of what the hook prints".to_owned()),
+                Ok(text) if text == output_name(which) => {
+                    Err("this is the name of what the hook prints".to_owned())
+                }
                 Ok(text) if KeptFile::is_name(text) && files.len() >= MOST_FILES => full(),
                 Ok(text) if KeptFile::is_name(text) => match self.read(&name) {
                     Ok(bytes) if bytes.len() as u64 > left => full(),
                     Ok(bytes) => Ok(KeptFile { name: text.to_owned(), bytes }),
                     Err(why) => Err(why),
                 },
-                _ => Err("a name has letters, digits, '.', '_' and '-', 100 at most, a letter or digit first".to_owned()),
+                _ => {
+                    Err("a name has letters, digits, '.', '_' and '-', 100 at most, a letter or digit first"
+                        .to_owned())
+                }
             };
             match read {
                 Ok(file) => {
@@ -147,7 +153,7 @@ pub(super) fn output_file(which: &str, output: &str) -> Option<KeptFile> {
     while !output.is_char_boundary(from) {
         from += 1;
     }
-    let bytes = output[from..].as_bytes().to_vec();
+    let bytes = output.as_bytes()[from..].to_vec();
     (!bytes.is_empty()).then(|| KeptFile { name: output_name(which), bytes })
 }
 

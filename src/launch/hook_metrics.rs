@@ -129,7 +129,7 @@ mod tests {
             let start = "line 1 of the before hook's ASSAY_METRICS gives no metric: ";
             assert!(notes[0].starts_with(&format!("{start}{why}")), "{line}: {:?}", notes);
         }
-        let (samples, notes) = parse("before", &"nothing\n".repeat(20));
+        let (_, notes) = parse("before", &"nothing\n".repeat(20));
         assert_eq!(notes.len(), MOST_TOLD + 1);
         assert!(notes[MOST_TOLD].starts_with("15 more lines"), "{:?}", notes);
         let many: String = (0..70).map(|n| format!("m{n}=1\n")).collect();

@@ -72,7 +72,8 @@ impl Store {
     pub fn kept_files(&self, id: i64) -> Result<(u64, u64), StoreError> {
         self.renew(MOST_FOR_RUN);
         let sql = "SELECT count(*), coalesce(sum(length(bytes)), 0) FROM file WHERE run = ?1";
-        let counted = self.rows(id, sql, |store, row| Ok((store.get::<i64>(row, 0)?, store.get::<i64>(row, 1)?)))?;
+        let counted =
+            self.rows(id, sql, |store, row| Ok((store.get::<i64>(row, 0)?, store.get::<i64>(row, 1)?)))?;
         let (files, bytes) = counted.first().copied().unwrap_or_default();
         Ok((files as u64, bytes as u64))
     }

@@ -22,7 +22,8 @@ fn value(run: &Run, trial: usize, name: &str) -> f64 {
 fn a_jobs_hooks_leave_files_output_and_metrics() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
-    let before = "echo begun $bs > $ASSAY_FILES/begun.txt; ln -s /etc/passwd $ASSAY_FILES/link; echo free 1 x";
+    let before =
+        "echo begun $bs > $ASSAY_FILES/begun.txt; ln -s /etc/passwd $ASSAY_FILES/link; echo free 1 x";
     let after = "test -z \"$(ls -A $ASSAY_FILES)\"; printf 'free 2 x\\nfree %s x\\n' 7 >&2";
     let hooks = ["--before", before, "--after", after, "--metric", "free=free ([0-9]+)"];
     let words = ["run", "-q", "job.fio", "--vary", "bs=4k,8k", "--rounds", "1"];
@@ -106,7 +107,8 @@ fn files_come_out_of_guests() {
     sandbox.write("job.fio", crate::guests::JOB);
     let kernel = format!("kernel={}", kernels[1]);
     let after = "head -c 300000 /dev/zero > $ASSAY_FILES/zeros; echo bs $bs; echo free=5 > $ASSAY_METRICS";
-    let words = ["run", "job.fio", "-q", "-t", &kernel, "--vary", "bs=4k,8k", "--rounds", "1", "--after", after];
+    let words =
+        ["run", "job.fio", "-q", "-t", &kernel, "--vary", "bs=4k,8k", "--rounds", "1", "--after", after];
     let output = run(&sandbox, &[&words[..], &["--metric", "size=bs ([0-9]+)k:KiB"]].concat());
     assert!(output.status.success(), "{}", errors(&output));
     let run = sandbox.export("1");

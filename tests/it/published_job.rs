@@ -106,11 +106,20 @@ fn cpu_is_the_share_of_one_process(run: &Run, text: &str) {
 
 /// A metric that decides and is none of the nine columns has a table of its own.
 fn decided_by_what_is_no_column(sandbox: &Sandbox) {
-    let text = sandbox
-        .succeed(&["report", "1", "--format", "lkml", "--primary", "read.clat_ns.mean,write.clat_ns.mean"]);
+    let text = sandbox.succeed(&[
+        "report",
+        "1",
+        "--format",
+        "lkml",
+        "--primary",
+        "read.clat_ns.mean,write.clat_ns.mean",
+    ]);
     assert!(text.contains("AVERAGES, iodepth=64\n"), "{text}");
     let own = text.split("AVERAGES, write.clat_ns.mean").nth(1).expect("a table of the deciding metric");
-    assert!(own.contains("randwrite1") && own.contains("STANDARD DEVIATION in %, write.clat_ns.mean"), "{text}");
+    assert!(
+        own.contains("randwrite1") && own.contains("STANDARD DEVIATION in %, write.clat_ns.mean"),
+        "{text}"
+    );
     assert!(text.lines().all(|line| line.len() <= 72 && line.is_ascii()), "{text}");
 }
 
