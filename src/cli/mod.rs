@@ -11,6 +11,7 @@ mod fail_if;
 mod failure;
 pub mod generate;
 pub mod help;
+mod kept_files;
 pub mod list;
 pub mod metrics;
 mod named_run;

@@ -167,6 +167,7 @@ fn trial(run: &mut Run, known: &mut Known, record: &csv::StringRecord) -> Result
         values: Vec::new(),
         histograms: Vec::new(),
         series: Vec::new(),
+        files: Vec::new(),
         notes: Vec::new(),
     })
 }

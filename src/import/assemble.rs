@@ -111,6 +111,7 @@ fn trial(observation: Observation, cell: u32, round: u32) -> Trial {
         values: observation.values,
         histograms: observation.histograms,
         series: observation.series,
+        files: Vec::new(),
         notes: observation.notes,
     }
 }

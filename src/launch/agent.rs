@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use super::descendants::cannot_be_ended;
 use super::hook::{self, Given};
@@ -13,8 +14,8 @@ use crate::catalog::{EngineKind, LimitedBy, Runs};
 use crate::engine::{self, Engine, EngineError, Task};
 use crate::host::{end_children, own_children};
 use crate::observe::{self, Observer};
-use crate::record::{FailureKind, Outcome, Sample};
-use crate::target::{self, TargetError};
+use crate::record::{FailureKind, Outcome, Sample, Unit};
+use crate::target::{self, Released, TargetError};
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
 ///
@@ -70,18 +71,24 @@ fn execute(request: &Request) -> Reply {
             }
             reply.disturbance = Some(watch.since());
             let mut notes = std::mem::take(&mut ready.notes);
+            let mut released = Released::default();
             let after = unhung(&reply, || {
                 let after = hooked("after", request.after.as_ref(), request);
-                notes.extend(target::release(&request.target, ready));
+                released = target::release(&request.target, ready);
                 after
             });
+            notes.append(&mut released.notes);
             match after {
                 Ok(after) => given.add(after),
                 Err(failed) => reply.answer = also_failed(reply.answer, failed),
             }
+            reply.files = given.take_files();
             if let Answer::Done(outcome) = &mut reply.answer {
                 outcome.notes.splice(0..0, notes);
-                given.join(outcome);
+                outcome.samples.extend(times_of(&released));
+                if let Err(failed) = given.join(request, outcome) {
+                    reply.answer = failed;
+                }
             }
         }
         Err(NotReady { answer, why }) => (reply.answer, reply.why) = (*answer, why),
@@ -99,6 +106,15 @@ impl From<Answer> for NotReady {
     fn from(answer: Answer) -> NotReady {
         NotReady { answer: Box::new(answer), why: Why::default() }
     }
+}
+
+/// How long it took to undo what was made for the trial.
+fn times_of(released: &Released) -> impl Iterator<Item = Sample> {
+    let times = [("target.umount", released.unmounting), ("target.teardown", released.teardown)];
+    let sample = |(name, time): (&str, Option<Duration>)| {
+        Some(Sample::new("", name, Unit::Seconds, time?.as_secs_f64()))
+    };
+    times.into_iter().filter_map(sample)
 }
 
 /// The answer of a trial after which its hook failed: that, or the trial's own failure with the hook's words behind it.

@@ -8,6 +8,8 @@ mod descendants;
 mod endings;
 mod everywhere;
 mod hook;
+mod hook_files;
+mod hook_metrics;
 mod last_duty;
 mod local;
 mod qemu;
@@ -17,7 +19,7 @@ mod time_limit;
 use serde::{Deserialize, Serialize};
 
 pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
-use crate::record::{FailureKind, HostFacts, Outcome, Sample};
+use crate::record::{FailureKind, HostFacts, KeptFile, Outcome, Sample};
 pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
@@ -94,6 +96,9 @@ pub struct Reply {
     /// What is known of why it came to nothing, besides the words.
     #[serde(default)]
     pub why: Why,
+    /// What hooks left and printed, whatever came of the trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<KeptFile>,
 }
 
 /// What is known of why a trial came to nothing, besides the reason's words: nobody has to read it from those.
@@ -120,7 +125,13 @@ impl Reply {
     /// An answer of which nothing else is known.
     #[must_use]
     pub fn of(answer: Answer) -> Reply {
-        Reply { answer, facts: HostFacts::default(), disturbance: None, why: Why::default() }
+        Reply {
+            answer,
+            facts: HostFacts::default(),
+            disturbance: None,
+            why: Why::default(),
+            files: Vec::new(),
+        }
     }
 
     /// That a trial came to nothing, which may be of the moment; `output` are last words.

@@ -321,6 +321,7 @@ impl Execution<'_> {
             values: Vec::new(),
             histograms: Vec::new(),
             series: Vec::new(),
+            files: Vec::new(),
             notes: Vec::new(),
         };
         take(self.run, &mut trial, reply);
@@ -328,6 +329,8 @@ impl Execution<'_> {
         let index = self.run.trials.len() - 1;
         let trials_left = self.remaining(session).trials_left(self.limits.rounds);
         self.tell(|run| Event::TrialEnds { run, index, trials_left })?;
+        // Whoever keeps them has them now, and many trials' files are much.
+        self.run.trials[index].files.clear();
         Ok(Attempt::Ended)
     }
 
@@ -386,6 +389,7 @@ fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
         trial.facts = Some(run.facts_index(&reply.facts));
     }
     let why = reply.why;
+    trial.files = reply.files;
     match reply.answer {
         Answer::Done(outcome) => {
             let outcome = plain_single_job(outcome);

@@ -3,7 +3,7 @@
 use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::allowance::MOST_FOR_RUN;
-use super::{Store, StoreError, json};
+use super::{Store, StoreError, json, kept_files};
 use crate::record::{LeadIn, Note, Run, RunState, Trial};
 
 impl Store {
@@ -188,6 +188,8 @@ fn add_definitions(transaction: &Transaction<'_>, id: i64, run: &Run) -> rusqlit
 
 fn add_trial(transaction: &Transaction<'_>, id: i64, number: usize, trial: &Trial) -> rusqlite::Result<()> {
     let number = number as i64;
+    let mut notes = trial.notes.clone();
+    notes.extend(kept_files::add(transaction, id, number, trial)?);
     transaction
         .prepare_cached("INSERT INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
         .execute(params![
@@ -202,7 +204,7 @@ fn add_trial(transaction: &Transaction<'_>, id: i64, number: usize, trial: &Tria
             trial.facts,
             json(&trial.status),
             trial.excluded,
-            json(&trial.notes),
+            json(&notes),
         ])?;
     let mut value = transaction.prepare_cached("INSERT INTO value VALUES (?1, ?2, ?3, ?4)")?;
     for (metric, number_measured) in &trial.values {

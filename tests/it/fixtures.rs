@@ -106,6 +106,7 @@ pub(crate) fn trial(cell: u32, round: u32, position: u32, values: Vec<(u32, f64)
         values,
         histograms: Vec::new(),
         series: Vec::new(),
+        files: Vec::new(),
         notes: Vec::new(),
     }
 }

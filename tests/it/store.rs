@@ -21,6 +21,7 @@ fn trial(round: u32, cell: u32, values: Vec<(u32, f64)>) -> Trial {
         values,
         histograms: Vec::new(),
         series: Vec::new(),
+        files: Vec::new(),
         notes: Vec::new(),
     }
 }

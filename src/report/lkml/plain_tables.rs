@@ -1,6 +1,6 @@
 //! The same three tables for results of any shape: a line a row, a column an arm.
 
-use super::super::comparisons::{group, shown};
+use super::super::comparisons::group;
 use super::super::document::Document;
 use super::super::layout::{ascii, left, right, shorten, told_apart, width};
 use super::super::page::Page;
@@ -14,10 +14,9 @@ const VALUE: usize = 14;
 /// Columns of the row's label.
 const LABEL: usize = 26;
 
-/// Averages, differences and deviations of every metric shown.
-pub(super) fn write(document: &Document<'_>, out: &mut String, page: &Page) {
-    let shown = shown(document.run, document.analysis, &document.options);
-    for comparisons in group(&shown, |c| (&c.metric.name, &c.metric.unit)) {
+/// Averages, differences and deviations of each metric of these comparisons.
+pub(super) fn write(document: &Document<'_>, comparisons: &[&Comparison], out: &mut String, page: &Page) {
+    for comparisons in group(comparisons, |c| (&c.metric.name, &c.metric.unit)) {
         one_metric(document, &comparisons, out, page);
     }
 }
