@@ -93,7 +93,7 @@ torture:
 	$(CARGO) build --quiet
 	ASSAY_TORTURE=$${ASSAY_TORTURE:-200} $(CARGO) test --test it torture:: -- --nocapture
 
-## A dummy engine, filesystem, launcher and observer (tests/rooms), built into a copy of this tree and used; compiles all again
+## A dummy engine, filesystem, launcher, observer and section (tests/rooms), built into a copy of this tree and used; compiles all again
 rooms:
 	@scripts/packages.sh compiler
 	CARGO="$(CARGO)" scripts/rooms.sh

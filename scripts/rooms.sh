@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rooms: a dummy engine, filesystem, launcher and observer, each a patch of at most two files (tests/rooms), are built into a copy of
+# Rooms: a dummy engine, filesystem, launcher, observer and section, each a patch of at most two files (tests/rooms), are built into a copy of
 # this tree and used. Prints what each was seen to do; exit 1 when one of them is not there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -47,4 +47,7 @@ shows 'filesystem: what this machine lacks is named' 'dummyfs' run job.fio --aa 
 shows 'launcher: runs the trials that ask for it' 'moved' run job.fio --aa -t kernel=vmlinuz
 shows 'observer: reports beside the engine' 'dummy.seen' \
     run --engine dummy --vary bytes=1k,2k --observe dummy --primary dummy.seen
+for format in text lkml mmtests markdown html json csv; do
+    shows "section: told in $format" dummysection "$assay" report 1 --db "$work/rooms.db" --format "$format"
+done
 exit "$failed"

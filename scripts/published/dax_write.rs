@@ -2,12 +2,12 @@
 
 use assay::record::Run;
 
-use crate::shape::{Claim, Reasons, Shape};
-use crate::study::{Found, Study, mean, median, ratio, records, shown, table, values};
+use crate::study::{Found, Study, levels, mean, median, records, shown, table, values};
 
 const TABLE: &str = include_str!("../../tests/data/published/dax-write.csv");
 const ROWS: [(&str, &str); 4] =
     [("allocate", "4k"), ("allocate", "16m"), ("overwrite", "4k"), ("overwrite", "16m")];
+const NO_SYNC: &str = "page cache, no sync";
 const HEADS: [&str; 6] =
     ["state", "bs", "page cache MiB/s", "DAX MiB/s", "page cache run time s", "DAX run time s"];
 
@@ -19,7 +19,7 @@ pub(crate) const STUDY: Study = Study {
           times slower; overwriting, DAX takes half the time, because writeback copies everything once more.",
     published,
     ours,
-    shapes,
+    claims: include_str!("claims/dax-write.toml"),
 };
 
 fn published() -> String {
@@ -43,84 +43,17 @@ fn of(
 
 fn ours(runs: &[&Run]) -> Found<String> {
     let run = runs[0];
+    // In full only.
+    let unsynced = levels(run, "mount").iter().find(|level| *level == NO_SYNC);
     let row = |at: (&str, &str)| {
         let rate = |mount| shown(median(&of(run, mount, at, "write.bw")) / f64::from(1 << 20));
         let time = |mount| shown(median(&of(run, mount, at, "runtime")));
-        vec![
-            at.0.to_owned(),
-            at.1.to_owned(),
-            rate("page cache"),
-            rate("DAX"),
-            time("page cache"),
-            time("DAX"),
-        ]
+        let mut cells = vec![at.0.to_owned(), at.1.to_owned()];
+        cells.extend([rate("page cache"), rate("DAX"), time("page cache"), time("DAX")]);
+        cells.extend(unsynced.map(|arm| time(arm)));
+        cells
     };
-    Ok(table(&HEADS, 2, &ROWS.map(row)))
+    let mut heads = HEADS.to_vec();
+    heads.extend(unsynced.map(|_| "no sync run time s"));
+    Ok(table(&heads, 2, &ROWS.map(row)))
 }
-
-fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
-    let all = records(TABLE);
-    let shape = |(at, metric, columns, says, claim, differs): Line| -> Found<Shape> {
-        let here = ratio(&of(runs[0], "DAX", at, metric), &of(runs[0], "page cache", at, metric))?;
-        let wanted = [("state", at.0), ("block_size", at.1)];
-        let published = mean(&all, &wanted, columns.1) / mean(&all, &wanted, columns.0);
-        let otherwise = Reasons { differs, ..Reasons::NONE };
-        Ok(Shape { says: says.to_owned(), claim, published, here, otherwise })
-    };
-    LINES.into_iter().map(shape).collect()
-}
-
-type Line = (
-    (&'static str, &'static str),
-    &'static str,
-    (&'static str, &'static str),
-    &'static str,
-    Claim,
-    &'static str,
-);
-
-const TIME: (&str, &str) = ("pagecache_runtime_s", "dax_runtime_s");
-const RATE: (&str, &str) = ("pagecache_mib_s", "dax_mib_s");
-const LINES: [Line; 5] = [
-    (
-        ("allocate", "4k"),
-        "write.bw",
-        RATE,
-        "4 KiB into a new file: DAX writes slower, MiB/s of DAX / page cache",
-        Claim::Below(1.0),
-        "each small write allocates and zeroes under DAX; what that weighs against the page cache's own work depends on the processor.",
-    ),
-    (
-        ("allocate", "16m"),
-        "runtime",
-        TIME,
-        "16 MiB into a new file: DAX is done sooner, run time of DAX / page cache",
-        Claim::Below(1.0),
-        "the whole command is short here, and its start weighs as much as the copying.",
-    ),
-    (
-        ("overwrite", "4k"),
-        "runtime",
-        TIME,
-        "4 KiB over an old file: DAX is done sooner, run time of DAX / page cache",
-        Claim::Below(1.0),
-        "the whole command is short here, and its start weighs as much as the copying.",
-    ),
-    (
-        ("overwrite", "16m"),
-        "runtime",
-        TIME,
-        "16 MiB over an old file: DAX is done sooner, run time of DAX / page cache",
-        Claim::Below(1.0),
-        "the whole command is short here, and its start weighs as much as the copying.",
-    ),
-    (
-        ("overwrite", "4k"),
-        "write.bw",
-        RATE,
-        "4 KiB over an old file: before the sync both write alike, MiB/s of DAX / page cache",
-        Claim::Between(0.8, 1.25),
-        "where the processor is emulated, the page cache's bookkeeping for each page (many instructions) weighs more than the copy \
-         (few instructions); on the hardware of the study both took as long as the copy.",
-    ),
-];

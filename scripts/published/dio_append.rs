@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use assay::record::Run;
 
-use crate::shape::{Claim, Reasons, Shape};
-use crate::study::{Found, Study, levels, mean, median, ratio, records, shown, table, values};
+use crate::study::{Found, Study, levels, mean, median, records, shown, table, values};
 
 const TABLE: &str = include_str!("../../tests/data/published/f2fs-dio-serialize-averages.csv");
 
@@ -18,7 +17,7 @@ pub(crate) const STUDY: Study = Study {
           package; what can be done without it is to allocate beforehand. Where the files lay was not published.",
     published,
     ours,
-    shapes,
+    claims: include_str!("claims/dio-append.toml"),
 };
 
 fn published() -> String {
@@ -66,42 +65,4 @@ fn ours(runs: &[&Run]) -> Found<String> {
     }
     let heads = ["write", "fs", "allocation", "KB/s", "extents a file", "owner changes a MiB"];
     Ok(table(&heads, 3, &rows))
-}
-
-fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
-    let (run, all) = (runs[0], records(TABLE));
-    let write = levels(run, "write").first().ok_or("no row")?;
-    let published =
-        |variant| mean(&all, &[("write", "append"), ("io_size", "4K"), ("variant", variant)], "kb_s");
-    let mut found = Vec::new();
-    for fs in levels(run, "fs") {
-        let at =
-            |allocation: &'static str| [("write", write.as_str()), ("fs", fs), ("allocation", allocation)];
-        let figures = |metric: &str| -> Found<_> {
-            ratio(&of(run, &at("fallocate"), metric), &of(run, &at("plain"), metric))
-        };
-        found.push(Shape {
-            says: format!("{fs}: {write} gains where each file's blocks are kept together, KB/s of fallocate / plain"),
-            claim: Claim::Above(1.0),
-            published: published("serialize all") / published("serialize none"),
-            here: figures("write.bw")?,
-            otherwise: Reasons {
-                differs: "fallocate spares each append its allocation but turns unwritten blocks into written ones, which is a \
-                    transaction, too; and a device in memory does not care where blocks lie, as eMMC does.",
-                ..Reasons::NONE
-            },
-        });
-        found.push(Shape {
-            says: format!("{fs}: without it the files lie in one another, owner changes a MiB of fallocate / plain"),
-            claim: Claim::Below(1.0),
-            published: f64::NAN,
-            here: figures("extents.owner_changes_per_mib")?,
-            otherwise: Reasons {
-                differs: "blocks that were allocated beforehand need not be where they are written: a log-structured filesystem (f2fs) \
-                    lays blocks into its log in the order in which they come.",
-                ..Reasons::NONE
-            },
-        });
-    }
-    Ok(found)
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use assay::record::Run;
 
-use crate::shape::{Claim, Reasons, Shape};
-use crate::study::{Found, Study, levels, mean, median, ratio, records, shown, table, values};
+use crate::study::{Found, Study, levels, mean, median, records, shown, table, values};
 
 const TABLE: &str = include_str!("../../tests/data/published/xfs-dio-scaling.csv");
 
@@ -17,7 +16,7 @@ pub(crate) const STUDY: Study = Study {
           alone only to allocate.",
     published,
     ours,
-    shapes,
+    claims: include_str!("claims/dio-scaling.toml"),
 };
 
 fn published() -> String {
@@ -43,40 +42,4 @@ fn ours(runs: &[&Run]) -> Found<String> {
     };
     let rows: Vec<Vec<String>> = levels(runs[0], "threads").iter().map(row).collect();
     Ok(table(&["threads", "read s", "overwrite s"], 0, &rows))
-}
-
-fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
-    let (run, all) = (runs[0], records(TABLE));
-    let most = levels(run, "threads").last().ok_or("no threads")?;
-    let of = |threads: &str, column: &str| mean(&all, &[("kernel", "3.2.0"), ("threads", threads)], column);
-    let shape = |threads: &str, does: &str, column, says: &str, claim, otherwise| -> Found<Shape> {
-        Ok(Shape {
-            says: format!("{says}, seconds of {threads} threads / of 1"),
-            claim,
-            published: of(threads, column) / of("1", column),
-            here: ratio(&seconds(run, threads, does), &seconds(run, "1", does))?,
-            otherwise,
-        })
-    };
-    const FEW: Reasons = Reasons {
-        unclear: "What else runs on the processors takes from the threads.",
-        differs: "threads win no more than there are processors (their number is above); the study had more of them.",
-    };
-    const SHARED: Reasons = Reasons {
-        differs: "overwrites have shared the lock since the study asked for it, so that what it found is no longer there \
-            to be found.",
-        ..Reasons::NONE
-    };
-    Ok(vec![
-        shape("2", "read", "read_s", "reads scale to two threads", Claim::Below(0.8), FEW)?,
-        shape(most, "read", "read_s", "reads do not suffer from more threads", Claim::Below(1.0), FEW)?,
-        shape(
-            most,
-            "overwrite",
-            "write_s",
-            "overwrites suffer from more threads",
-            Claim::Above(1.0),
-            SHARED,
-        )?,
-    ])
 }

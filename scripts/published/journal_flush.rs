@@ -1,15 +1,12 @@
 //! What the flushes of a journal cost: dbench and fs_mark.
 
-use std::collections::BTreeMap;
-
 use assay::record::Run;
 
-use crate::shape::{Claim, Reasons, Shape};
-use crate::study::{Found, Record, Study, levels, mean, median, ratio, records, shown, table, values};
+use crate::study::{Found, Record, Study, levels, median, records, shown, table, values};
 
 const DBENCH: &str = include_str!("../../tests/data/published/dbench-clients.csv");
 const FS_MARK: &str = include_str!("../../tests/data/published/fsmark.csv");
-const PHASES: [&str; 3] = ["create", "chown", "unlink"];
+const PHASES: [&str; 4] = ["create", "xattr", "chown", "unlink"];
 
 pub(crate) const STUDY: Study = Study {
     name: "journal-flush",
@@ -20,7 +17,7 @@ pub(crate) const STUDY: Study = Study {
           none (the kernel being told that the device's cache is safe), on a loop device, with the flushes counted.",
     published,
     ours,
-    shapes,
+    claims: include_str!("claims/journal-flush.toml"),
 };
 
 fn published() -> String {
@@ -60,8 +57,12 @@ fn ours(runs: &[&Run]) -> Found<String> {
     for fs in levels(fs_mark, "fs") {
         for phase in PHASES {
             for cache in levels(fs_mark, "cache") {
-                let of =
-                    |metric| shown(median(&values(fs_mark, &[("fs", fs), ("cache", cache)], phase, metric)));
+                let at = [("fs", fs.as_str()), ("cache", cache)];
+                let of = |metric| shown(median(&values(fs_mark, &at, phase, metric)));
+                // In full only.
+                if phase == "xattr" && values(fs_mark, &at, phase, "runtime").is_empty() {
+                    continue;
+                }
                 rows.push(vec![
                     fs.clone(),
                     phase.to_owned(),
@@ -74,68 +75,23 @@ fn ours(runs: &[&Run]) -> Found<String> {
         }
     }
     let heads = ["fs", "phase", "cache", "seconds", "flushes", "flushes a file"];
-    Ok(first + "\n" + &table(&heads, 3, &rows))
+    Ok(first + "\n" + &table(&heads, 3, &rows) + &unmounts(fs_mark))
 }
 
-fn shapes(runs: &[&Run]) -> Found<Vec<Shape>> {
-    let (mut found, clients) = (Vec::new(), levels(runs[0], "clients"));
-    let (one, more) = clients.first().zip(clients.get(1)).ok_or("one number of clients")?;
-    let all = records(DBENCH);
-    let bw = |clients: &str, cache: &str| {
-        values(runs[0], &[("fs", "xfs"), ("clients", clients), ("cache", cache)], "", "bw")
-    };
-    let was = |clients: &str| mean(&all, &[("device", "sata"), ("clients", clients)], "sync_mb_s");
-    found.push(Shape {
-        says: format!(
-            "xfs: more clients share a flush and do more in all, MB/s of {more} clients / {one} (sata, sync)"
-        ),
-        claim: Claim::Above(1.0),
-        published: was(more) / was(one),
-        here: ratio(&bw(more, "writeback"), &bw(one, "writeback"))?,
-        otherwise: Reasons {
-            differs: "one client keeps this machine's processors (their number is above), or its disk, busy already.",
-            ..Reasons::NONE
-        },
-    });
-    found.push(Shape {
-        says: format!("xfs: flushes cost a file server throughput, MB/s without / with flushes, {more} clients"),
-        claim: Claim::Above(1.0),
-        published: f64::NAN,
-        here: ratio(&bw(more, "writethrough"), &bw(more, "writeback"))?,
-        otherwise: Reasons {
-            unclear: "A flush of this loop device is an fsync of a file on a disk that others use, too, whose time varies.",
-            differs: "the disk below may complete a flush without doing anything.",
-        },
-    });
-    let all = records(FS_MARK);
-    let took = |phase: &str, cache: &str| -> BTreeMap<u32, f64> {
-        values(runs[1], &[("fs", "xfs"), ("cache", cache)], phase, "runtime")
-    };
-    let was = |phase: &str, variant: &str| {
-        mean(&all, &[("device", "nvme"), ("operation", phase), ("variant", variant)], "seconds")
-    };
-    found.push(Shape {
-        says:
-            "xfs: a change of owner takes less than making the file, seconds of chown / create (nvme, sync)"
-                .to_owned(),
-        claim: Claim::Below(1.0),
-        published: was("chown", "sync") / was("create", "sync"),
-        here: ratio(&took("chown", "writeback"), &took("create", "writeback"))?,
-        otherwise: Reasons {
-            differs: "so few files fit into the journal's memory at once that a phase is its final sync.",
-            ..Reasons::NONE
-        },
-    });
-    found.push(Shape {
-        says: "xfs: how flushes are sent does not matter to making files, seconds of create: async / sync there, with / without flushes here"
-            .to_owned(),
-        claim: Claim::Between(0.9, 1.1),
-        published: was("create", "async") / was("create", "sync"),
-        here: ratio(&took("create", "writeback"), &took("create", "writethrough"))?,
-        otherwise: Reasons {
-            unclear: "The study's phases took minutes, these a fraction of a second with --quick.",
-            differs: "what is compared here is flushes against none, not two ways to send them.",
-        },
-    });
-    Ok(found)
+/// Seconds to unmount after fs_mark and to take the device down; nothing of a run of before they were measured.
+fn unmounts(run: &Run) -> String {
+    let mut rows = Vec::new();
+    for fs in levels(run, "fs") {
+        for cache in levels(run, "cache") {
+            let of = |metric| values(run, &[("fs", fs), ("cache", cache)], "", metric);
+            let (umount, teardown) = (of("target.umount"), of("target.teardown"));
+            if !umount.is_empty() {
+                rows.push(vec![fs.clone(), cache.clone(), shown(median(&umount)), shown(median(&teardown))]);
+            }
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    "\n".to_owned() + &table(&["fs", "cache", "unmount s", "with its device s"], 2, &rows)
 }

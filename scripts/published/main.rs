@@ -1,4 +1,4 @@
-//! Prints docs/published.md: each published study beside what its recipe measured here, and whether the shapes agree.
+//! Prints docs/published.md: each published study beside what its recipe measured here, and what came of each of its claims.
 //!
 //! Enters: the store with the runs of `scripts/published.sh`, the commit of now, and the file with those of the runs. Leaves:
 //! Markdown on standard output. It measures nothing; every figure is from the store or from tests/data/published.
@@ -6,12 +6,14 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a page")]
 
 mod bdev_mix;
+mod claims;
 mod commits;
 mod dax_write;
 mod dio_append;
 mod dio_scaling;
 mod journal_flush;
-mod shape;
+mod judge;
+mod page;
 mod study;
 
 use std::path::Path;
@@ -20,8 +22,14 @@ use std::process::ExitCode;
 use assay::record::{Run, RunState};
 use assay::store::Store;
 
+use claims::Claim;
 use commits::Commits;
-use study::Study;
+use judge::Verdict;
+use study::{Found, Study};
+
+/// All studies, in the order of the page.
+const STUDIES: [Study; 5] =
+    [dax_write::STUDY, dio_scaling::STUDY, journal_flush::STUDY, dio_append::STUDY, bdev_mix::STUDY];
 
 fn main() -> ExitCode {
     match print() {
@@ -45,12 +53,53 @@ fn print() -> Result<(), Box<dyn std::error::Error>> {
     }
     runs.retain(|run| run.state == RunState::Finished);
     heading(runs.first().ok_or("the store has no finished run")?, &commit);
-    for study in
-        [dax_write::STUDY, dio_scaling::STUDY, journal_flush::STUDY, dio_append::STUDY, bdev_mix::STUDY]
-    {
-        chapter(&study, &runs, &commit, &commits)?;
+    let mut chapters = Vec::new();
+    for study in STUDIES {
+        let mine = runs_of(&study, &runs);
+        let judged = judged(&study, mine.as_deref())?;
+        chapters.push((study, mine, judged));
+    }
+    summary(&chapters);
+    for (study, mine, judged) in &chapters {
+        chapter(study, mine.as_deref(), judged, &commit, &commits)?;
     }
     Ok(())
+}
+
+/// A study, its runs where all are there, and what came of its claims.
+type Chapter<'r> = (Study, Option<Vec<&'r Run>>, Vec<(Claim, Verdict)>);
+
+/// The latest run of each name; `None`: one is missing.
+fn runs_of<'r>(study: &Study, runs: &'r [Run]) -> Option<Vec<&'r Run>> {
+    study.runs.iter().map(|name| runs.iter().rev().find(|run| run.name == **name)).collect()
+}
+
+fn judged(study: &Study, runs: Option<&[&Run]>) -> Found<Vec<(Claim, Verdict)>> {
+    let of = |claim: Claim| {
+        let verdict = match runs {
+            Some(runs) => judge::judge(&claim, runs)?,
+            None if claim.here.is_some() => Verdict::LeftOut,
+            None => Verdict::NotThere,
+        };
+        Ok((claim, verdict))
+    };
+    claims::read(study.claims)?.into_iter().map(of).collect()
+}
+
+/// How many claims there are of each outcome.
+fn summary(chapters: &[Chapter<'_>]) {
+    let row = |name: &str, judged: &[&(Claim, Verdict)]| {
+        let of = |at: usize| judged.iter().filter(|(_, verdict)| page::outcome(verdict) == at).count();
+        let counts = (0..page::OUTCOMES.len()).map(|at| of(at).to_string());
+        [name.to_owned(), judged.len().to_string()].into_iter().chain(counts).collect::<Vec<String>>()
+    };
+    let mut rows: Vec<Vec<String>> = chapters
+        .iter()
+        .map(|(study, _, judged)| row(study.name, &judged.iter().collect::<Vec<_>>()))
+        .collect();
+    rows.push(row("all", &chapters.iter().flat_map(|(_, _, judged)| judged).collect::<Vec<_>>()));
+    let heads: Vec<&str> = ["study", "claims"].into_iter().chain(page::OUTCOMES).collect();
+    println!("\n{}", study::table(&heads, 1, &rows).trim_end());
 }
 
 fn heading(run: &Run, commit: &str) {
@@ -58,9 +107,12 @@ fn heading(run: &Run, commit: &str) {
         "# Five published studies, run again\n\n\
          `make published` writes this page: it runs the five recipes with `--quick` (`FULL=1`: in full) and sets what they\n\
          measured beside what was published. No figure here was typed in. The machines, kernels and devices are other\n\
-         ones, so what is compared is the *shape*: which is more, and roughly how many times. A ratio is the median of the ratios\n\
-         within rounds (Hodges–Lehmann) with its 95 % signed-rank interval (Student's t where there are few rounds); it\n\
-         *agrees* when the whole interval does, *does not agree* when all of it is on the other side, else it is *not clear here*.\n\
+         ones, so what is compared is the *shape*: which is more, and roughly how many times. Every table and claim of the studies is\n\
+         listed (`scripts/published/claims/*.toml`). A ratio is the median of the ratios within rounds (Hodges–Lehmann) with its\n\
+         95 % signed-rank interval (Student's t where there are few rounds). A claim is *reproduced* when it holds in the whole\n\
+         interval, *contrary* when it holds nowhere in it, else *undecided*, with the rounds that would probably decide it; *not in this\n\
+         size* when the run left it out (`--quick` does, `FULL=1` does not) or an earlier assay measured it; *not there* when nothing here\n\
+         answers it, with the reason. Each interval stands for itself: of a hundred, five miss.\n\
          A chapter whose runs were kept from an earlier time says at which commit they were measured.\n"
     );
     println!("Commit {commit}, assay {}, {}.", run.assay_version, study::day(run.started_unix_ns));
@@ -72,35 +124,34 @@ fn heading(run: &Run, commit: &str) {
 
 fn chapter(
     study: &Study,
-    runs: &[Run],
+    runs: Option<&[&Run]>,
+    judged: &[(Claim, Verdict)],
     commit: &str,
     commits: &Commits,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let named = |name: &&str| runs.iter().rev().find(|run| run.name == **name);
-    let mine: Vec<&Run> = study.runs.iter().filter_map(named).collect();
+) -> Found<()> {
     println!("\n## {}\n\n{}\n\nPublished:\n\n{}", study.name, study.was, (study.published)());
-    if mine.len() < study.runs.len() {
-        println!("Here: not run; the store has no finished run of {}.", study.runs.join(" and "));
-        return Ok(());
+    match runs {
+        None => println!("Here: not run; the store has no finished run of {}.", study.runs.join(" and ")),
+        Some(mine) => {
+            println!("Here, {}:\n", study::place(mine));
+            let began = mine.iter().map(|run| (run.name.clone(), run.started_unix_ns));
+            if let Some(earlier) = commits.of_chapter(commit, began) {
+                println!("{earlier}\n");
+            }
+            println!("{}", (study.ours)(mine)?);
+            for run in mine {
+                println!("    {}", study::command(run));
+            }
+        }
     }
-    println!("Here, {}:\n", study::place(&mine));
-    let began = mine.iter().map(|run| (run.name.clone(), run.started_unix_ns));
-    if let Some(earlier) = commits.of_chapter(commit, began) {
-        println!("{earlier}\n");
+    println!("\n| table | claim | published | here | |\n|---|---|---:|---|---|");
+    for (claim, verdict) in judged {
+        println!("{}", page::line(claim, verdict)?);
     }
-    println!("{}", (study.ours)(&mine)?);
-    for run in &mine {
-        println!("    {}", study::command(run));
-    }
-    let shapes = (study.shapes)(&mine)?;
-    println!("\n| shape | published | here | |\n|---|---:|---|---|");
-    for shape in &shapes {
-        println!("{}", shape.line());
-    }
-    let reasons: Vec<String> = shapes.iter().filter_map(shape::Shape::reason).collect();
+    let reasons = page::reasons(judged);
     if !reasons.is_empty() {
         println!(
-            "\nWhere they differ, or it is not clear, what may lie behind it (nobody has tried it):\n\n{}",
+            "\nWhat is not there, and what may lie behind the rest (nobody has tried it):\n\n{}",
             reasons.join("\n")
         );
     }

@@ -5,8 +5,6 @@ use std::error::Error;
 
 use assay::record::{Run, Trial};
 
-use crate::shape::{Ratio, Shape};
-
 /// What can be read from the runs, or why not.
 pub(crate) type Found<T> = Result<T, Box<dyn Error>>;
 
@@ -22,12 +20,29 @@ pub(crate) struct Study {
     pub(crate) published: fn() -> String,
     /// The same from the runs.
     pub(crate) ours: fn(&[&Run]) -> Found<String>,
-    /// The statements.
-    pub(crate) shapes: fn(&[&Run]) -> Found<Vec<Shape>>,
+    /// The claims, as `claims.rs` reads them.
+    pub(crate) claims: &'static str,
 }
 
 /// A line of a CSV file by its heads.
 pub(crate) type Record = BTreeMap<String, String>;
+
+/// A published table by its name.
+pub(crate) fn published_table(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "bdev-fio-averages" => include_str!("../../tests/data/published/bdev-fio-averages.csv"),
+        "dax-write" => include_str!("../../tests/data/published/dax-write.csv"),
+        "dbench-clients" => include_str!("../../tests/data/published/dbench-clients.csv"),
+        "dbench-mmtests-amean" => include_str!("../../tests/data/published/dbench-mmtests-amean.csv"),
+        "f2fs-dio-earlier" => include_str!("../../tests/data/published/f2fs-dio-earlier.csv"),
+        "f2fs-dio-serialize-averages" => {
+            include_str!("../../tests/data/published/f2fs-dio-serialize-averages.csv")
+        }
+        "fsmark" => include_str!("../../tests/data/published/fsmark.csv"),
+        "xfs-dio-scaling" => include_str!("../../tests/data/published/xfs-dio-scaling.csv"),
+        _ => return None,
+    })
+}
 
 /// The records of a published table.
 pub(crate) fn records(text: &str) -> Vec<Record> {
@@ -73,16 +88,6 @@ pub(crate) fn median(values: &BTreeMap<u32, f64>) -> f64 {
         n if n % 2 == 1 => values[n / 2],
         n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
     }
-}
-
-/// The ratio within rounds.
-///
-/// # Errors
-/// No round has both.
-pub(crate) fn ratio(over: &BTreeMap<u32, f64>, under: &BTreeMap<u32, f64>) -> Found<Ratio> {
-    let pairs: Vec<(f64, f64)> =
-        over.iter().filter_map(|(round, value)| Some((*value, *under.get(round)?))).collect();
-    Ok(Ratio::of(&pairs).ok_or("no round has both values of a ratio")?)
 }
 
 /// The levels of a factor.

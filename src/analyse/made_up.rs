@@ -107,6 +107,7 @@ fn trials(made: &Made, rounds: u32) -> Vec<Trial> {
                 values: vec![(0, bw), (1, bw / 4096.0), (2, 100_000.0), (3, 4e12 / bw)],
                 histograms: Vec::new(),
                 series: Vec::new(),
+                files: Vec::new(),
                 notes: Vec::new(),
             });
         }

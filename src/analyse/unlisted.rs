@@ -97,8 +97,13 @@ impl Names<'_> {
         Some(Unlisted::SameAs { metric: self.name(counted).to_owned() })
     }
 
-    /// Of the four amounts the one that decides is listed, else the first of those that say the same.
+    /// Of the four amounts the one that decides is listed, else the first of those that say the same. The run time of all
+    /// processes of a job together says the same as the job's where they end at once.
     fn same(&self) -> Option<Unlisted> {
+        if self.name(self.case.metric) == "job_runtime" {
+            let runtime = self.named("runtime").filter(|of| self.are_proportional(*of, self.case.metric))?;
+            return Some(Unlisted::SameAs { metric: self.name(runtime).to_owned() });
+        }
         let (direction, _) = amount(self.name(self.case.metric))?;
         let alike = |metric: &u32| amount(self.name(*metric)).is_some_and(|(other, _)| other == direction);
         let before = self.case.row.metrics.iter().copied().take_while(|metric| *metric != self.case.metric);

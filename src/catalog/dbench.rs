@@ -137,7 +137,7 @@ impl Reading {
         if mb == 0.0 {
             return Err(ToolOutputError::at(
                 at,
-                "dbench counted nothing, as it does when it runs for less than 2 s",
+                "dbench counted nothing: less than 2 s of its time were left when all clients had begun",
             ));
         }
         let clients = before("clients").or_else(|| before("procs")).filter(|n| n.parse::<u64>().is_ok());

@@ -35,9 +35,11 @@ const SETTINGS: &[Setting] = &[
     Setting::new("keep", Value::Truth),
     Setting::new("phases", Value::Own(phases)),
     Setting::new("phase_sync", Value::Truth),
+    // XATTR_SIZE_MAX of linux/limits.h.
+    Setting::new("xattr_size", Value::Size(1, 65_536)),
 ];
 /// What can be done to the files, in the order in which it makes sense.
-const PHASES: [&str; 3] = ["create", "chown", "unlink"];
+const PHASES: [&str; 4] = ["create", "xattr", "chown", "unlink"];
 
 /// Phases divided by commas, in their order; files that are not there cannot be changed.
 fn phases(text: &str) -> Result<String, String> {
@@ -49,9 +51,10 @@ fn phases(text: &str) -> Result<String, String> {
         Some(places) if places.first() == Some(&0) && places.is_sorted_by(|a, b| a < b) => {
             Ok(words.join(","))
         }
-        _ => {
-            Err(format!("'{}' is not create, then chown, unlink or both, divided by commas", words.join(",")))
-        }
+        _ => Err(format!(
+            "'{}' is not create, then any of xattr, chown and unlink in this order, divided by commas",
+            words.join(",")
+        )),
     }
 }
 
@@ -60,6 +63,8 @@ fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
         Some("fs_mark.keep: phases decide what becomes of the files; take keep out")
     } else if has("phase_sync") && !has("phases") {
         Some("fs_mark.phase_sync: there are no phases; add phases = \"create,chown,unlink\"")
+    } else if has("xattr_size") && !has("phases") {
+        Some("fs_mark.xattr_size: there are no phases; add phases = \"create,xattr\"")
     } else if has("per_directory") && !has("subdirectories") {
         Some("fs_mark.per_directory: there are no subdirectories; add e.g. subdirectories = 10")
     } else {

@@ -64,12 +64,39 @@ impl Database {
         self.load_by(name, Store::load_for_report)
     }
 
+    /// The same with the files that came with trials.
+    ///
+    /// # Errors
+    /// As [`Database::load`].
+    pub fn load_with_files(&self, name: &str) -> Result<Run, Failure> {
+        self.load_by(name, Store::load_with_files)
+    }
+
+    /// How many files came with the trials of a run of this name, and their bytes.
+    ///
+    /// # Errors
+    /// As [`Database::load`].
+    pub fn kept_files(&self, name: &str) -> Result<(u64, u64), Failure> {
+        if !self.is_stored(name) {
+            let run = self.load(name)?;
+            let files = run.trials.iter().flat_map(|trial| &trial.files);
+            return Ok(files.fold((0, 0), |(n, bytes), file| (n + 1, bytes + file.bytes.len() as u64)));
+        }
+        let store = self.read()?;
+        store.kept_files(named_run::number(&store, name)?).map_err(|error| wrong(&error))
+    }
+
+    /// Whether this is the number or name of a stored run, and no file.
+    fn is_stored(&self, name: &str) -> bool {
+        !Path::new(name).exists() && (name.parse::<i64>().is_ok() || self.may_be_a_name(name))
+    }
+
     fn load_by(
         &self,
         name: &str,
         load: impl Fn(&Store, i64) -> Result<Run, StoreError>,
     ) -> Result<Run, Failure> {
-        if !Path::new(name).exists() && (name.parse::<i64>().is_ok() || self.may_be_a_name(name)) {
+        if self.is_stored(name) {
             let store = self.read()?;
             return load(&store, named_run::number(&store, name)?).map_err(|error| wrong(&error));
         }

@@ -285,6 +285,6 @@ mod tests {
         let error = run(&Args { path: "/no/such/path".into(), format: Format::Text }).unwrap_err();
         let failure: &Failure = error.downcast_ref().unwrap();
         assert_eq!(failure.code(), 2);
-        assert!(failure.to_string().contains("'/no/such/path'") && failure.hint_text().is_some());
+        assert!(failure.to_string().contains("'/no/such/path'") && failure.hinted().is_some());
     }
 }

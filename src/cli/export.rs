@@ -32,7 +32,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.output.check()?;
     let format = format(args)?;
-    let run = args.database.load(&args.run)?;
+    let run = args.database.load_with_files(&args.run)?;
     match format {
         "csv" if args.raw_cells => args.output.write(&csv_text(&run, true)?, Form::Raw)?,
         "csv" => args.output.write(&csv_text(&run, false)?, Form::Plain)?,

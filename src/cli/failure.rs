@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use crate::workload::Hint;
+
 /// An error with assay's exit code and, mostly, a hint.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
     message: String,
-    hint: Option<String>,
+    hint: Option<Hint>,
 }
 
 impl Failure {
@@ -32,7 +34,14 @@ impl Failure {
     /// Adds what to type instead.
     #[must_use]
     pub fn hint(mut self, hint: impl fmt::Display) -> Failure {
-        self.hint = Some(hint.to_string());
+        self.hint = Some(hint.to_string().into());
+        self
+    }
+
+    /// Adds what helps.
+    #[must_use]
+    pub fn helped(mut self, hint: Hint) -> Failure {
+        self.hint = Some(hint);
         self
     }
 
@@ -51,8 +60,8 @@ impl Failure {
 
     /// The line behind `hint:`.
     #[must_use]
-    pub fn hint_text(&self) -> Option<&str> {
-        self.hint.as_deref()
+    pub fn hinted(&self) -> Option<&Hint> {
+        self.hint.as_ref()
     }
 }
 

@@ -11,6 +11,7 @@ mod fail_if;
 mod failure;
 pub mod generate;
 pub mod help;
+mod kept_files;
 pub mod list;
 pub mod metrics;
 mod named_run;
@@ -138,7 +139,7 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
     }
     let mut errors = crate::sys::terminal::err();
     let _ = writeln!(errors, "assay: {error:#}");
-    if let Some(hint) = failure.and_then(Failure::hint_text) {
+    if let Some(hint) = failure.and_then(Failure::hinted) {
         let _ = writeln!(errors, "hint: {hint}");
     }
     ExitCode::from(failure.map_or(1, Failure::code))

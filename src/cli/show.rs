@@ -1,12 +1,14 @@
 //! `assay show`: one run as it is stored: design, trials, failures, facts.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::database::Database;
+use super::kept_files;
 use super::progress::cell_label;
 use crate::record::{Run, Status, Trial};
-use crate::units::{format_number, pretty_duration};
+use crate::units::{Unit, format_number, pretty_duration};
 
 /// Options of `assay show`.
 #[derive(clap::Args, Debug)]
@@ -16,6 +18,9 @@ pub struct Args {
     /// Every value of every trial
     #[arg(long)]
     values: bool,
+    /// Write the files that hooks left and what they printed to this new directory, a directory a trial
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
     #[command(flatten)]
     database: Database,
 }
@@ -25,11 +30,19 @@ pub struct Args {
 /// # Errors
 /// No such run.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(directory) = &args.files {
+        return kept_files::write_out(&args.database.load_with_files(&args.run)?, directory);
+    }
     let run = args.database.load_for_report(&args.run)?;
+    let (files, bytes) = args.database.kept_files(&args.run)?;
     let mut out = crate::sys::terminal::out();
     head(&mut out, &run)?;
     for (number, trial) in run.trials.iter().enumerate() {
         show_trial(&mut out, &run, number, trial, args.values)?;
+    }
+    if files > 0 {
+        let size = format_number(&Unit::Bytes, bytes as f64);
+        writeln!(out, "\n{files} files of hooks ({size}) are kept; --files DIR writes them")?;
     }
     if let Some(facts) = run.facts.first() {
         writeln!(out, "\nfacts of the host at the start")?;

@@ -21,7 +21,7 @@ const LOADFILES: [&str; 5] = [
     "/usr/share/client.txt",
 ];
 
-/// How long clients may take to start.
+/// How long none of the clients that are missing may come.
 const LAUNCH_S: u64 = 30;
 
 /// The dbench engine.
@@ -41,7 +41,8 @@ impl Engine for Dbench {
         let tool = find_tool(EngineKind::Dbench, std::env::var_os("PATH").as_deref())?;
         let loadfile = loadfile(task)?;
         let program = program(&tool, arguments(task, &loadfile), Some(&task.directory), task.timeout_s);
-        let (trials, usage) = run_until("dbench", &program, |line| client_missing(line, clients(task)))?
+        let mut starting = Starting::of(clients(task));
+        let (trials, usage) = run_until("dbench", &program, |line| starting.client_missing(line))?
             .read(&program, outcomes_from_dbench)?;
         let mut outcome = trials.into_iter().next_back().unwrap_or_default().outcome;
         outcome.samples.extend(usage);
@@ -49,22 +50,41 @@ impl Engine for Dbench {
     }
 }
 
-/// That a client never comes: dbench waits for all of them to be ready, and then warms up until all have moved bytes, also when
-/// one was killed on its way; it says so each second.
-fn client_missing(line: &str, clients: u64) -> Option<String> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let (ready, all, waited_s) = match words[..] {
-        [ready, "of", processes, "processes", "prepared", "for", "launch", waited_s, "sec"] => {
-            (ready, processes.parse().ok()?, waited_s)
+/// Clients on their way: dbench waits for all of them to be ready, and then warms up until all have moved bytes, also when one was
+/// killed on its way; it says so each second. Many on a slow disk take long, but come one after another.
+struct Starting {
+    clients: u64,
+    /// How many are there, and dbench's seconds when the last one came.
+    ready: u64,
+    since_s: u64,
+}
+
+impl Starting {
+    fn of(clients: u64) -> Starting {
+        Starting { clients, ready: 0, since_s: 0 }
+    }
+
+    /// That a client never comes.
+    fn client_missing(&mut self, line: &str) -> Option<String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (ready, all, now_s) = match words[..] {
+            [ready, "of", processes, "processes", "prepared", "for", "launch", now_s, "sec"] => {
+                (ready, processes.parse().ok()?, now_s)
+            }
+            [active, _, _, "MB/sec", "warmup", now_s, "sec", ..] => (active, self.clients, now_s),
+            _ => return None,
+        };
+        let (ready, now_s): (u64, u64) = (ready.parse().ok()?, now_s.parse().ok()?);
+        // Each of the two waits counts its own clients and seconds.
+        if ready != self.ready || now_s < self.since_s {
+            (self.ready, self.since_s) = (ready, if ready > 0 { now_s } else { 0 });
         }
-        [active, _, _, "MB/sec", "warmup", waited_s, "sec", ..] => (active, clients, waited_s),
-        _ => return None,
-    };
-    let missing = u64::checked_sub(all, ready.parse().ok()?)?;
-    let waited_s: u64 = waited_s.parse().ok()?;
-    (missing > 0 && waited_s >= LAUNCH_S).then(|| {
-        format!("dbench waited {waited_s} s for {missing} of its clients, which were killed or hang")
-    })
+        let missing = u64::checked_sub(all, ready)?;
+        let waited_s = now_s.saturating_sub(self.since_s);
+        (missing > 0 && waited_s >= LAUNCH_S).then(|| {
+            format!("dbench waited {waited_s} s for {missing} of its clients, which were killed or hang")
+        })
+    }
 }
 
 /// Clients in all processes.
@@ -126,27 +146,40 @@ fn arguments(task: &Task, loadfile: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn said(lines: &[String]) -> Option<String> {
+        let mut starting = Starting::of(3);
+        lines.iter().find_map(|line| starting.client_missing(line))
+    }
+
     #[test]
     fn a_client_that_never_comes_is_waited_for_half_a_minute() {
         let prepared = |ready: u32, s: u32| format!("{ready} of 3 processes prepared for launch {s:3} sec");
         let warming = |active: u32, s: u32| {
             format!("   {active}  40471   689.02 MB/sec  warmup {s:3} sec  latency 1.818 ms")
         };
-        for well in [prepared(2, 15), prepared(3, 31), warming(2, 29), warming(3, 31)] {
-            assert_eq!(client_missing(&well, 3), None, "{well}");
+        let wait = |of: &dyn Fn(u32, u32) -> String, ready: u32, seconds: std::ops::RangeInclusive<u32>| {
+            seconds.map(|s| of(ready, s)).collect::<Vec<String>>()
+        };
+        for well in [wait(&prepared, 2, 1..=15), wait(&prepared, 3, 1..=40), wait(&warming, 2, 1..=29)] {
+            assert_eq!(said(&well), None, "{well:?}");
         }
-        for never in [prepared(2, 30), warming(2, 30)] {
-            let reason = client_missing(&never, 3).unwrap();
-            assert!(reason.contains("30 s for 1 of its clients"), "{reason}");
+        for never in [wait(&prepared, 2, 0..=30), wait(&warming, 2, 0..=30), wait(&warming, 0, 1..=30)] {
+            let reason = said(&never).unwrap();
+            assert!(reason.contains("waited 30 s for "), "{reason}");
         }
-        for working in [
+        // One more comes each half minute: that is slow, and none is lost.
+        let slow = [wait(&warming, 0, 1..=29), wait(&warming, 1, 30..=59), wait(&warming, 2, 60..=89)].concat();
+        assert_eq!(said(&slow), None);
+        // The second wait begins anew.
+        let both = [wait(&prepared, 2, 1..=25), wait(&warming, 2, 1..=25)].concat();
+        assert_eq!(said(&both), None);
+        let working = [
             "   2     77959   676.12 MB/sec  execute  60 sec  latency 40.265 ms",
             "   2  cleanup  60 sec",
             "0    cleanup  61 sec",
             "",
-        ] {
-            assert_eq!(client_missing(working, 3), None, "{working}");
-        }
+        ];
+        assert_eq!(said(&working.map(str::to_owned)), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Every file below a directory given to another owner, or unlinked, by a number of threads.
+//! Every file below a directory given an attribute or another owner, or unlinked, by a number of threads.
 //!
 //! Enters: directories, a change, threads, a time limit. Leaves: how long single calls took. It must not know who made the
 //! files.
@@ -13,16 +13,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use rustix::fs::{AtFlags, Gid, Uid, chownat, unlinkat};
+use rustix::fs::{AtFlags, Gid, Uid, XattrFlags, chownat, lsetxattr, unlinkat};
 
 use super::phase::Latencies;
 
 /// The owner that files are given to: Debian's and everybody's `daemon`, who is not root.
 const OWNER: u32 = 1;
+/// The attribute that files are given.
+const ATTRIBUTE: &str = "user.assay";
 
 /// What is done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
+    /// lsetxattr(2) of an attribute of so many bytes that the file does not have yet.
+    Attribute(usize),
     /// fchownat(2) to another user and group.
     Owner,
     /// unlinkat(2).
@@ -32,6 +36,7 @@ pub(super) enum Change {
 impl Change {
     pub(super) fn name(self) -> &'static str {
         match self {
+            Change::Attribute(_) => "xattr",
             Change::Owner => "chown",
             Change::Unlink => "unlink",
         }
@@ -132,6 +137,10 @@ impl Files {
         stop: &AtomicBool,
     ) -> Result<Latencies, Stopped> {
         let mut latencies = Latencies::default();
+        let value = match change {
+            Change::Attribute(bytes) => vec![b'x'; bytes],
+            Change::Owner | Change::Unlink => Vec::new(),
+        };
         for of_one in share.chunk_by(|a, b| a.0 == b.0) {
             let Some(path) = of_one.first().and_then(|(at, _)| self.directories.get(*at)) else { continue };
             let failed = |name: &OsString, error: io::Error| {
@@ -142,6 +151,8 @@ impl Files {
             let mut before = Instant::now();
             for (_, name) in of_one {
                 let called = match change {
+                    // There is no call yet that takes a directory and a name (setxattrat is of Linux 6.13).
+                    Change::Attribute(_) => lsetxattr(path.join(name), ATTRIBUTE, &value, XattrFlags::CREATE),
                     Change::Owner => {
                         let owner = (Some(Uid::from_raw(OWNER)), Some(Gid::from_raw(OWNER)));
                         chownat(&directory, name, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)
@@ -193,6 +204,17 @@ mod tests {
             let shares: Vec<usize> = (0..threads).map(|at| files.share(at, threads).len()).collect();
             assert_eq!(shares.iter().sum::<usize>(), 20);
             assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1, "{shares:?}");
+            // Before Linux 6.6 a tmpfs has no attributes of users.
+            match files.change(Change::Attribute(64), threads, None) {
+                Ok(latencies) => {
+                    assert_eq!(latencies.count, 20);
+                    let mut value = [0; 100];
+                    let path = roots[1].join("01/f1-0");
+                    assert_eq!(rustix::fs::lgetxattr(&path, ATTRIBUTE, &mut value[..]).unwrap(), 64);
+                }
+                Err(Stopped::Failed(why)) => assert!(why.contains("not supported"), "{why}"),
+                Err(Stopped::TooLong) => panic!("no time limit was given"),
+            }
             if rustix::process::geteuid().is_root() {
                 assert_eq!(files.change(Change::Owner, threads, None).unwrap().count, 20);
                 let owner = std::fs::metadata(roots[1].join("01/f1-0")).unwrap();

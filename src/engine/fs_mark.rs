@@ -1,10 +1,10 @@
-//! The fs_mark engine: files made, written, synced and unlinked in the trial's directory; with phases, their owner changed
-//! and they unlinked by assay, each phase timed.
+//! The fs_mark engine: files made, written, synced and unlinked in the trial's directory; with phases, given an attribute,
+//! their owner changed and they unlinked by assay, each phase timed.
 //!
 //! Enters: [`Task::settings`]: `files` a thread and loop (1000), `size` in bytes (51200), `threads` (1), `loops` (1), `sync`
 //! 0 to 6 (1: fsync before close), `directory_per_thread`, `subdirectories`, `per_directory`, `write_size`, `name_length`,
-//! `random_name`, `keep`; `phases` (`create,chown,unlink`), `phase_sync` (1). Leaves: files a second, the times of each
-//! system call, what the whole command used, and for each phase its time and what the device did. It must not know how
+//! `random_name`, `keep`; `phases` (`create,xattr,chown,unlink`), `phase_sync` (1), `xattr_size` (64). Leaves: files a second, the
+//! times of each system call, what the whole command used, and for each phase its time and what the device did. It must not know how
 //! fs_mark prints them (that is the catalog's).
 
 use std::ffi::OsStr;
@@ -22,6 +22,8 @@ use crate::record::{Outcome, Sample, Unit};
 
 /// Where the files go, below the trial's directory: fs_mark writes its log beside it.
 const FILES: &str = "fs_mark";
+/// Bytes of an attribute where nothing else is asked for.
+const ATTRIBUTE_BYTES: usize = 64;
 
 /// The fs_mark engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +58,9 @@ fn run_tool(program: &Program<'_>) -> Result<(Outcome, Vec<Sample>), EngineError
 /// process: fs_mark's alone would not be those of the trial.
 fn run_phases(task: &Task, program: &Program<'_>, phases: &str) -> Result<Outcome, EngineError> {
     let wanted = |change: &Change| phases.split(',').any(|phase| phase == change.name());
-    let changes: Vec<Change> = [Change::Owner, Change::Unlink].into_iter().filter(wanted).collect();
+    let bytes = setting(task, "xattr_size").and_then(|bytes| bytes.parse().ok()).unwrap_or(ATTRIBUTE_BYTES);
+    let all = [Change::Attribute(bytes), Change::Owner, Change::Unlink];
+    let changes: Vec<Change> = all.into_iter().filter(wanted).collect();
     if changes.contains(&Change::Owner) && !rustix::process::geteuid().is_root() {
         return unsupported("the phase chown needs root: nobody else may give files away".to_owned());
     }

@@ -10,6 +10,7 @@ mod file_changes;
 pub mod fio;
 pub mod fs_mark;
 mod guard;
+mod metric_pattern;
 mod native;
 mod phase;
 pub mod simulated;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::catalog::EngineKind;
 use crate::record::{FailureKind, Outcome, Sample};
+pub use metric_pattern::{MetricPattern, Patterns};
 
 /// What an engine is asked to do in one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,7 +38,7 @@ pub struct Task {
     pub directory: PathBuf,
     /// argv of the command engine, variables already substituted.
     pub command: Vec<String>,
-    /// What the command engine reads from the output.
+    /// What is read from the output of the command, or of the hooks where the engine runs none.
     pub patterns: Vec<MetricPattern>,
     /// What an engine with settings of its own is asked to do: settings by name; sizes are bytes, times seconds, truth values 0 or 1.
     #[serde(default)]
@@ -51,17 +53,6 @@ pub struct Task {
     pub seed: u64,
     /// Most seconds the trial may take before it is stopped as failed; `None`: no limit.
     pub timeout_s: Option<f64>,
-}
-
-/// `--metric name=REGEX[:unit][:higher|lower]`: the first capture group is the value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MetricPattern {
-    /// Definition; `job` is empty.
-    pub metric: crate::record::Metric,
-    /// Factor that takes a printed value to the base unit.
-    pub factor: f64,
-    /// The regular expression.
-    pub regex: String,
 }
 
 /// What the simulated engine makes up for one cell.

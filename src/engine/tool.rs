@@ -89,7 +89,7 @@ pub(super) fn run(name: &str, program: &Program<'_>) -> Result<Ran, EngineError>
 pub(super) fn run_until(
     name: &str,
     program: &Program<'_>,
-    hopeless: impl Fn(&str) -> Option<String>,
+    mut hopeless: impl FnMut(&str) -> Option<String>,
 ) -> Result<Ran, EngineError> {
     let mut output = String::new();
     let ended = program.run_until(&mut |line| {

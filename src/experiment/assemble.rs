@@ -318,9 +318,10 @@ impl Check<'_> {
     fn metrics(&mut self, written: &Written, engine: EngineKind) {
         let mut names = BTreeSet::new();
         for metric in &written.metrics {
-            if engine.descriptor().runs != Runs::Command {
-                let message =
-                    "metrics are read from a command's output; the other engines measure by themselves";
+            let hooks = written.before.is_some() || written.after.is_some();
+            if engine.descriptor().runs != Runs::Command && !hooks {
+                let message = "metrics are read from what a command or a hook prints; this engine measures by itself, so give a \
+                               hook (--before, --after)";
                 self.mistake(&metric.place, message);
             }
             let name = metric.value.split('=').next().unwrap_or("");

@@ -162,7 +162,7 @@ pub struct Experiment {
     /// What is watched besides what always is: names out of [`OBSERVERS`], each once.
     #[serde(default)]
     pub observe: Vec<String>,
-    /// What the command engine reads from the output, in the syntax of `--metric`.
+    /// What is read from the output of the command, or of hooks where there is none, in the syntax of `--metric`.
     pub metrics: Vec<String>,
     /// What the simulated engine makes up.
     pub simulated: Option<Simulated>,

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::workload::{Place, WorkloadErrors, list_shortly};
+use crate::workload::{Hint, Place, WorkloadErrors, list_shortly};
 
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,28 +22,28 @@ pub struct ExperimentErrors {
     /// At least one.
     pub mistakes: Vec<Mistake>,
     /// What helps, without the word `hint:`.
-    pub hint: String,
+    pub hint: Hint,
 }
 
 impl ExperimentErrors {
     /// One mistake of a whole file or flag.
     pub(super) fn one(origin: &str, message: impl Into<String>, hint: &str) -> ExperimentErrors {
         let place = Place { origin: Arc::from(origin), line: 0 };
-        ExperimentErrors { mistakes: vec![Mistake { place, message: message.into() }], hint: hint.to_owned() }
+        ExperimentErrors { mistakes: vec![Mistake { place, message: message.into() }], hint: hint.into() }
     }
 
     pub(super) fn or(mistakes: Vec<Mistake>) -> Result<(), ExperimentErrors> {
         if mistakes.is_empty() {
             return Ok(());
         }
-        let hint = "`assay help jobs` describes experiment files, `assay run --help` the flags".to_owned();
+        let hint = Hint::page("`assay help jobs` describes experiment files, `assay run --help` the flags");
         Err(ExperimentErrors { mistakes, hint })
     }
 }
 
 impl From<WorkloadErrors> for ExperimentErrors {
     fn from(errors: WorkloadErrors) -> ExperimentErrors {
-        let hint = errors.hint().to_owned();
+        let hint = errors.hint();
         let mistake =
             |problem: crate::workload::Problem| Mistake { place: problem.place, message: problem.message };
         ExperimentErrors { mistakes: errors.problems.into_iter().map(mistake).collect(), hint }

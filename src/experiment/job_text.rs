@@ -28,7 +28,7 @@ pub(super) fn read_job(
             let text = read_text(&path).map_err(|message| {
                 let message = format!("job {}: {message}", path.display());
                 let mistakes = vec![Mistake { place: job.place.clone(), message }];
-                let hint = "job names a fio job file, relative to the experiment file".to_owned();
+                let hint = "job names a fio job file, relative to the experiment file".into();
                 ExperimentErrors { mistakes, hint }
             })?;
             let parent = path.parent().map_or_else(PathBuf::new, Path::to_owned);

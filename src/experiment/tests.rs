@@ -176,7 +176,10 @@ fn mistakes_carry_their_line_and_what_would_be_right() {
         ("target = { directroy = \"x\" }\n", "unknown key 'directroy' in [target]; did you mean directory?"),
         ("simulated = { bw = 1e9, effects = { \"direct=2\" = 0.1 } }\n", "no level 'direct=2'"),
         ("simulated = { cv = nan }\n", "cv is a fraction; write a number"),
-        ("metric = [{ name = \"m\", regex = \"(x)\" }]\n", "metrics are read from a command's output"),
+        (
+            "metric = [{ name = \"m\", regex = \"(x)\" }]\n",
+            "metrics are read from what a command or a hook prints",
+        ),
         ("command = [\"x\"]\n", "a command is given, but engine native runs none"),
         ("job = \"x.fio\"\n", "both job and job_text"),
         ("name = \n", "e.toml:1: not TOML"),

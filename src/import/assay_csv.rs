@@ -111,7 +111,7 @@ fn empty(names: &[&str], origin: &str) -> Run {
         notes: vec![
             "read from a CSV export: facts, histograms and the rule that ended the run are not in it; \
              `assay export --format json` keeps everything"
-                .to_owned(),
+                .into(),
         ],
     }
 }
@@ -167,6 +167,7 @@ fn trial(run: &mut Run, known: &mut Known, record: &csv::StringRecord) -> Result
         values: Vec::new(),
         histograms: Vec::new(),
         series: Vec::new(),
+        files: Vec::new(),
         notes: Vec::new(),
     })
 }

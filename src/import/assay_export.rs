@@ -80,7 +80,7 @@ pub(super) fn as_arm(mut run: Run, side: usize, batch: &mut Batch) -> Result<(),
     let metrics: Vec<u32> = run.metrics.iter().map(|metric| batch.metric(metric)).collect();
     let facts: Vec<u32> = run.facts.into_iter().map(|facts| batch.facts(facts)).collect();
     for note in run.notes {
-        batch.note(note);
+        batch.note(note.text);
     }
     // Rows in the order of the design, not in that of the random rounds; time stamps keep the real order.
     run.trials.sort_by_key(|trial| trial.cell);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::record::{
-    Cell, Design, Factor, FailureRule, Order, RECORD_VERSION, Run, RunState, Source, StopRule, Trial,
+    Cell, Design, Factor, FailureRule, Note, Order, RECORD_VERSION, Run, RunState, Source, StopRule, Trial,
 };
 
 use super::clusters::{self, Clusters};
@@ -86,7 +86,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
         cells,
         trials,
         lead_ins: Vec::new(),
-        notes: batch.notes,
+        notes: batch.notes.into_iter().map(Note::from).collect(),
     })
 }
 
@@ -111,6 +111,7 @@ fn trial(observation: Observation, cell: u32, round: u32) -> Trial {
         values: observation.values,
         histograms: observation.histograms,
         series: observation.series,
+        files: Vec::new(),
         notes: observation.notes,
     }
 }

@@ -74,7 +74,7 @@ fn single_jobs_of_different_names_are_compared_and_noted() {
         &Options::default(),
     );
     assert!(run.metrics.iter().all(|metric| metric.job.is_empty()));
-    assert!(run.notes.iter().any(|note| note.contains("'j' in a, 'k' in b")), "{:?}", run.notes);
+    assert!(run.notes.iter().any(|note| note.text.contains("'j' in a, 'k' in b")), "{:?}", run.notes);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn numbers_and_their_direction() {
     let specs = [a.to_str().unwrap(), b.to_str().unwrap()];
     let plain = run(&specs, &Options::default());
     assert_eq!((plain.trials.len(), plain.metrics[0].name.as_str()), (3, "value"));
-    assert!(plain.notes[0].starts_with("plain numbers: less is taken as better"));
+    assert!(plain.notes[0].text.starts_with("plain numbers: less is taken as better"));
     let mut options = Options::default();
     options.columns.values.push(ValueColumn::parse_spec("score:points:higher").unwrap());
     let said = run(&specs, &options);

@@ -2,19 +2,20 @@
 
 use std::io::{Read, Write};
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use super::descendants::cannot_be_ended;
 use super::hook::{self, Given};
 use super::last_duty::{STARTS, die_in_order, last_duty};
 use super::stall::Rings;
 use super::time_limit::{Limit, TimeLimit};
-use super::{Answer, PROTOCOL, Reply, Request, with_hint};
+use super::{Answer, PROTOCOL, Reply, Request, Why};
 use crate::catalog::{EngineKind, LimitedBy, Runs};
 use crate::engine::{self, Engine, EngineError, Task};
 use crate::host::{end_children, own_children};
 use crate::observe::{self, Observer};
-use crate::record::{FailureKind, HostFacts, Outcome, Sample};
-use crate::target::{self, TargetError};
+use crate::record::{FailureKind, Outcome, Sample, Unit};
+use crate::target::{self, Released, TargetError};
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
 ///
@@ -70,23 +71,50 @@ fn execute(request: &Request) -> Reply {
             }
             reply.disturbance = Some(watch.since());
             let mut notes = std::mem::take(&mut ready.notes);
+            let mut released = Released::default();
             let after = unhung(&reply, || {
                 let after = hooked("after", request.after.as_ref(), request);
-                notes.extend(target::release(&request.target, ready));
+                released = target::release(&request.target, ready);
                 after
             });
+            notes.append(&mut released.notes);
             match after {
                 Ok(after) => given.add(after),
                 Err(failed) => reply.answer = also_failed(reply.answer, failed),
             }
+            reply.files = given.take_files();
             if let Answer::Done(outcome) = &mut reply.answer {
                 outcome.notes.splice(0..0, notes);
-                given.join(outcome);
+                outcome.samples.extend(times_of(&released));
+                if let Err(failed) = given.join(request, outcome) {
+                    reply.answer = failed;
+                }
             }
         }
-        Err(failed) => reply.answer = failed,
+        Err(NotReady { answer, why }) => (reply.answer, reply.why) = (*answer, why),
     }
     reply
+}
+
+/// Why a target is not there, or its hook failed.
+struct NotReady {
+    answer: Box<Answer>,
+    why: Why,
+}
+
+impl From<Answer> for NotReady {
+    fn from(answer: Answer) -> NotReady {
+        NotReady { answer: Box::new(answer), why: Why::default() }
+    }
+}
+
+/// How long it took to undo what was made for the trial.
+fn times_of(released: &Released) -> impl Iterator<Item = Sample> {
+    let times = [("target.umount", released.unmounting), ("target.teardown", released.teardown)];
+    let sample = |(name, time): (&str, Option<Duration>)| {
+        Some(Sample::new("", name, Unit::Seconds, time?.as_secs_f64()))
+    };
+    times.into_iter().filter_map(sample)
 }
 
 /// The answer of a trial after which its hook failed: that, or the trial's own failure with the hook's words behind it.
@@ -106,11 +134,7 @@ fn also_failed(trial: Answer, hook: Answer) -> Answer {
 }
 
 fn nothing_yet() -> Reply {
-    Reply {
-        answer: Answer::Unsupported { reason: String::new() },
-        facts: HostFacts::default(),
-        disturbance: None,
-    }
+    Reply::of(Answer::Unsupported { reason: String::new() })
 }
 
 /// Makes the target once to see that it can be made; what lasts longer than a trial stays for the first one.
@@ -118,29 +142,30 @@ fn rehearse(request: &Request) -> Reply {
     let reply = nothing_yet();
     match unhung(&reply, || target::rehearse(&request.target).map_err(not_ready)) {
         Ok(facts) => Reply { answer: Answer::Done(Outcome::default()), facts, ..reply },
-        Err(answer) => Reply { answer, ..reply },
+        Err(NotReady { answer, why }) => Reply { answer: *answer, why, ..reply },
     }
 }
 
 /// Does what no time limit is for; but nobody may wait for I/O for ever there either.
-fn unhung<T>(so_far: &Reply, work: impl FnOnce() -> Result<T, Answer>) -> Result<T, Answer> {
+fn unhung<T, E: From<Answer>>(so_far: &Reply, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let watch = watched(Limit::Waits(Rings::Anything), so_far);
     let result = work();
     match watch.end() {
-        Some(reason) => Err(stopped(reason, Vec::new())),
+        Some(reason) => Err(stopped(reason, Vec::new()).into()),
         None => result,
     }
 }
 
 /// The same state before each trial; then the hook.
-fn prepare(request: &Request) -> Result<(target::Ready, Given), Answer> {
+fn prepare(request: &Request) -> Result<(target::Ready, Given), NotReady> {
     let mut ready =
         target::prepare(&request.target).map_err(|error| lost(not_ready(error), &request.target))?;
-    let before = hooked("before", request.before.as_ref(), request).and_then(|given| {
-        // Only a hook may have changed them.
-        let looked = request.before.as_ref().map_or(Ok(()), |_| target::check_files(&mut ready));
-        looked.map(|()| given).map_err(not_ready)
-    });
+    let before =
+        hooked("before", request.before.as_ref(), request).map_err(NotReady::from).and_then(|given| {
+            // Only a hook may have changed them.
+            let looked = request.before.as_ref().map_or(Ok(()), |_| target::check_files(&mut ready));
+            looked.map(|()| given).map_err(not_ready)
+        });
     match before {
         Ok(given) => Ok((ready, given)),
         Err(failed) => {
@@ -156,10 +181,10 @@ fn hooked(which: &str, script: Option<&String>, request: &Request) -> Result<Giv
     script.map_or(Ok(Given::default()), |script| hook::run(which, script, request))
 }
 
-fn not_ready(error: TargetError) -> Answer {
-    let reason = with_hint(&error, &error.hint());
-    let kind = FailureKind::Passing;
-    match error {
+fn not_ready(error: TargetError) -> NotReady {
+    let why = Why { hint: error.hint(), ..Why::default() };
+    let (reason, kind) = (error.to_string(), FailureKind::Passing);
+    let answer = match error {
         TargetError::Unavailable { .. } => Answer::Unsupported { reason },
         TargetError::Failed { command, output, .. } => {
             Answer::Failed { kind, reason, command, output, so_far: Vec::new() }
@@ -167,17 +192,19 @@ fn not_ready(error: TargetError) -> Answer {
         _ => {
             Answer::Failed { kind, reason, command: String::new(), output: String::new(), so_far: Vec::new() }
         }
-    }
+    };
+    NotReady { answer: Box::new(answer), why }
 }
 
 /// Every target was made once before the first trial. It worked then, so this is a failure that may be tried again, not a skip; what no
 /// machine can do stays a skip.
-fn lost(answer: Answer, target: &target::TargetSpec) -> Answer {
+fn lost(NotReady { answer, why }: NotReady, target: &target::TargetSpec) -> NotReady {
     let impossible = target.setup.as_ref().is_some_and(|setup| setup.settings.impossible().is_some());
-    match answer {
+    let answer = match *answer {
         Answer::Unsupported { reason } if !impossible => stopped(reason, Vec::new()),
         other => other,
-    }
+    };
+    NotReady { answer: Box::new(answer), why }
 }
 
 /// What the engine's run may not pass.
@@ -208,6 +235,7 @@ fn watched(limit: Limit, so_far: &Reply) -> TimeLimit {
             reason.push_str(&format!("; {}", cannot_be_ended(&left)));
             // Another attempt would meet the same, and what is left beside it.
             *kind = (*kind).max(FailureKind::Lasting);
+            reply.why.left = left;
         }
         let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
         bytes.push(b'\n');

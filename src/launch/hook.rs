@@ -1,48 +1,44 @@
-//! The hooks around a trial: shell commands that make something ready or clean up, and may give metrics back.
+//! The hooks around a trial: shell commands that make something ready or clean up, and may give metrics and files back.
 //!
-//! Enters: a hook's command and the request it belongs to. Leaves: what it gave back, or the answer that it failed. What the
-//! command does is its own affair.
+//! Enters: a hook's command and the request it belongs to. Leaves: what it gave back and what it printed, or the answer that it
+//! failed. What the command does is its own affair.
 
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 
 use rustix::process::Signal;
 
 use super::endings::signal_name;
+use super::hook_files::{FILES_VARIABLE, FilesPlace, output_file};
+use super::hook_metrics::{self, METRICS_VARIABLE};
 use super::last_duty::STARTS;
 use super::{Answer, Request, local};
+use crate::catalog::Runs;
+use crate::engine::Patterns;
 use crate::host::{end_children, own_children};
-use crate::record::{FailureKind, Outcome, Sample, Unit};
-use crate::sys::regular_file;
+use crate::record::{FailureKind, KeptFile, Outcome, Sample};
 
-/// Names the file in which a hook may leave metrics.
-const METRICS_VARIABLE: &str = "ASSAY_METRICS";
 /// Its name in the work directory.
 const METRICS_FILE: &str = ".assay-hook-metrics";
-/// What the metrics of hooks begin with.
-const PREFIX: &str = "hook.";
-/// Bytes of that file.
-const MOST_BYTES: u64 = 64 << 10;
-/// Metrics that one hook may leave.
-const MOST_METRICS: usize = 64;
-/// Lines without a metric that are told one by one, and letters of each.
-const MOST_TOLD: usize = 5;
-const MOST_LETTERS: usize = 60;
 
 /// What hooks gave back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Given {
     samples: Vec<Sample>,
     notes: Vec<String>,
+    files: Vec<KeptFile>,
+    /// What they printed, one after another.
+    output: String,
 }
 
 impl Given {
-    /// Adds what another hook of the same trial gave; where both name a metric, the later one counts.
+    /// Adds what another hook of the same trial gave; where both name a metric or a file, the later one counts.
     pub(super) fn add(&mut self, other: Given) {
         self.notes.extend(other.notes);
+        self.output.push_str(&other.output);
         for sample in other.samples {
             match self.samples.iter_mut().find(|known| known.metric.name == sample.metric.name) {
                 Some(known) => {
@@ -53,35 +49,95 @@ impl Given {
                 None => self.samples.push(sample),
             }
         }
+        for file in other.files {
+            match self.files.iter_mut().find(|known| known.name == file.name) {
+                Some(known) => {
+                    self.notes.push(format!("both hooks give the file {}: the later one is kept", file.name));
+                    *known = file;
+                }
+                None => self.files.push(file),
+            }
+        }
     }
 
-    /// Puts all of it into what came of the trial.
-    pub(super) fn join(self, outcome: &mut Outcome) {
+    /// The files, which are kept whatever came of the trial.
+    pub(super) fn take_files(&mut self) -> Vec<KeptFile> {
+        std::mem::take(&mut self.files)
+    }
+
+    /// Puts the rest into what came of the trial, with the metrics that `--metric` finds in what hooks printed. A metric that the trial has
+    /// already stays as it is.
+    ///
+    /// # Errors
+    /// [`Answer::Failed`]: one was not found.
+    pub(super) fn join(self, request: &Request, outcome: &mut Outcome) -> Result<(), Answer> {
         outcome.samples.extend(self.samples);
         outcome.notes.extend(self.notes);
+        // A command's own output is what its patterns are for.
+        if request.engine.descriptor().runs == Runs::Command || request.task.patterns.is_empty() {
+            return Ok(());
+        }
+        let failed = |reason: String| Answer::Failed {
+            kind: FailureKind::Passing,
+            reason,
+            command: String::new(),
+            output: self.output.clone(),
+            so_far: outcome.samples.clone(),
+        };
+        let mut patterns = Patterns::of(&request.task.patterns).map_err(|error| failed(error.to_string()))?;
+        self.output.lines().for_each(|line| patterns.look_at(line));
+        let (found, missing) = patterns.samples("the hooks' output");
+        if let Some(reason) = missing {
+            return Err(failed(reason));
+        }
+        for sample in found {
+            let name = &sample.metric.name;
+            if outcome.samples.iter().any(|known| known.metric.name == *name) {
+                outcome.notes.push(format!("the trial has a metric {name}: the one of --metric is left out"));
+            } else {
+                outcome.samples.push(sample);
+            }
+        }
+        Ok(())
     }
 }
 
-/// Runs a hook and reads the metrics it leaves.
+/// Runs a hook and reads what it leaves.
 ///
 /// # Errors
-/// [`Answer::Failed`] with its output. Metrics that cannot be read are notes.
+/// [`Answer::Failed`] with its output. Metrics and files that cannot be read are notes.
 pub(super) fn run(which: &str, script: &str, request: &Request) -> Result<Given, Answer> {
     let setup = request.target.setup.as_ref();
-    let place = setup.map_or(&request.target.directory, |setup| &setup.work).join(METRICS_FILE);
-    // Where it cannot be made the variable is not set, and that is said if nothing else is wrong.
+    let work = setup.map_or(&request.target.directory, |setup| &setup.work);
+    let place = work.join(METRICS_FILE);
+    // Where one cannot be made its variable is not set, and that is said if nothing else is wrong.
     let made = fresh(&place);
-    let done = execute(which, script, request, made.is_ok().then_some(&place));
-    let given = match &made {
-        Ok(()) => read(which, &place),
+    let files = FilesPlace::make(work, which);
+    let mut variables = Vec::new();
+    variables.extend(made.is_ok().then_some((METRICS_VARIABLE, place.as_path())));
+    variables.extend(files.iter().map(|files| (FILES_VARIABLE, files.path())));
+    let done = execute(which, script, request, &variables);
+    let (samples, mut notes) = match &made {
+        Ok(()) => hook_metrics::read(which, &place),
         Err(error) => {
             let note = format!("the {which} hook has no {METRICS_VARIABLE}: {}: {error}", place.display());
-            Given { samples: Vec::new(), notes: vec![note] }
+            (Vec::new(), vec![note])
         }
     };
     // The directory is assay's own and emptied before the next trial in any case.
     let _ = std::fs::remove_file(&place);
-    done.map(|()| given)
+    let mut kept = Vec::new();
+    match files {
+        Ok(files) => {
+            let (left, told) = files.take(which);
+            kept = left;
+            notes.extend(told);
+        }
+        Err(error) => notes.push(format!("the {which} hook has no {FILES_VARIABLE}: {error}")),
+    }
+    let output = done?;
+    kept.extend(output_file(which, &output));
+    Ok(Given { samples, notes, files: kept, output })
 }
 
 /// Makes an empty file that was not there.
@@ -93,7 +149,13 @@ fn fresh(place: &Path) -> std::io::Result<()> {
     std::fs::File::create_new(place).map(drop)
 }
 
-fn execute(which: &str, script: &str, request: &Request, metrics: Option<&PathBuf>) -> Result<(), Answer> {
+/// Runs it to its end; leaves what it printed.
+fn execute(
+    which: &str,
+    script: &str,
+    request: &Request,
+    variables: &[(&str, &Path)],
+) -> Result<String, Answer> {
     let failed = |reason: String, output: String| Answer::Failed {
         kind: FailureKind::Passing,
         reason,
@@ -109,7 +171,7 @@ fn execute(which: &str, script: &str, request: &Request, metrics: Option<&PathBu
         .envs(request.task.variables.iter().cloned())
         .env("ASSAY_DIRECTORY", &request.target.directory)
         .envs(request.target.device().map(|device| ("ASSAY_DEVICE", device)))
-        .envs(metrics.map(|place| (METRICS_VARIABLE, place)))
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -132,7 +194,7 @@ fn execute(which: &str, script: &str, request: &Request, metrics: Option<&PathBu
     let words: Vec<u8> = output.iter().chain(errors.iter()).flatten().collect();
     let words = String::from_utf8_lossy(&words).into_owned();
     match status.signal() {
-        None if status.success() => Ok(()),
+        None if status.success() => Ok(words),
         None => Err(failed(format!("the {which} hook failed: {status}"), words)),
         Some(signal) => {
             let by = signal_name(signal);
@@ -141,139 +203,34 @@ fn execute(which: &str, script: &str, request: &Request, metrics: Option<&PathBu
     }
 }
 
-/// The metrics in a hook's file. A hook that removed the file gives none.
-fn read(which: &str, place: &Path) -> Given {
-    if std::fs::symlink_metadata(place).is_err() {
-        return Given::default();
-    }
-    match regular_file::read_text(place, MOST_BYTES) {
-        Ok(text) => parse(which, &text),
-        Err(error) => {
-            let note = format!("the {which} hook's {METRICS_VARIABLE} is not read: {error}");
-            Given { samples: Vec::new(), notes: vec![note] }
-        }
-    }
-}
-
-/// Lines of `NAME=VALUE[UNIT]`; of a name that comes twice the last one counts.
-fn parse(which: &str, text: &str) -> Given {
-    let (mut given, mut wrong) = (Given::default(), Vec::new());
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        match sample(line) {
-            Ok(sample) => {
-                given.samples.retain(|known| known.metric.name != sample.metric.name);
-                given.samples.push(sample);
-            }
-            Err(why) => {
-                let shown: String = line.chars().take(MOST_LETTERS).collect();
-                wrong.push(format!(
-                    "line {} of the {which} hook's {METRICS_VARIABLE} gives no metric: {why}: {shown}",
-                    number + 1
-                ));
-            }
-        }
-    }
-    if given.samples.len() > MOST_METRICS {
-        let extra = given.samples.len() - MOST_METRICS;
-        given.samples.truncate(MOST_METRICS);
-        wrong.insert(
-            0,
-            format!("the {which} hook gives more than {MOST_METRICS} metrics: {extra} are left out"),
-        );
-    }
-    let untold = wrong.len().saturating_sub(MOST_TOLD);
-    given.notes.extend(wrong.into_iter().take(MOST_TOLD));
-    if untold > 0 {
-        given
-            .notes
-            .push(format!("{untold} more lines of the {which} hook's {METRICS_VARIABLE} give no metric"));
-    }
-    given
-}
-
-/// `commit_ms=12.5ms` as the metric `hook.commit_ms`.
-fn sample(line: &str) -> Result<Sample, &'static str> {
-    let (name, rest) = line.split_once('=').ok_or("write NAME=VALUE[UNIT]")?;
-    let (name, rest) = (name.trim(), rest.trim());
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    if name.is_empty() || name.len() > MOST_LETTERS || !name.chars().all(plain) {
-        return Err("a name has letters, digits, '.', '_' and '-', 60 at most");
-    }
-    let end = rest.find(|letter: char| !letter.is_ascii_digit() && !"+-.eE".contains(letter));
-    // `5e` is no number, and no unit begins like this.
-    let (number, unit) = rest.split_at(end.unwrap_or(rest.len()));
-    let value: f64 = number.parse().map_err(|_| "the value is no number")?;
-    let value = if value.is_finite() { value } else { return Err("the value is no number") };
-    match Unit::parse(unit.trim()) {
-        (Unit::Other(_), _) => Err("the unit is not known"),
-        (unit, factor) => Ok(Sample::new("", &format!("{PREFIX}{name}"), unit, value * factor)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn lines_become_metrics_with_base_units() {
-        let given =
-            parse("after", "# a comment\n\nfrag=3\n frag = 4 \ncommit.max=1.5ms\nrate=2e3 MiB/s\nx=-1%\n");
-        let told: Vec<(&str, f64, &Unit)> =
-            given.samples.iter().map(|s| (s.metric.name.as_str(), s.value, &s.metric.unit)).collect();
-        let expected = [
-            ("hook.frag", 4.0, &Unit::Count),
-            ("hook.commit.max", 1.5e6, &Unit::Nanoseconds),
-            ("hook.rate", 2e3 * 1_048_576.0, &Unit::BytesPerSecond),
-            ("hook.x", -1.0, &Unit::Percent),
-        ];
-        assert_eq!(told, expected);
-        assert_eq!(given.notes, Vec::<String>::new());
+    fn given(metrics: &str, files: &[(&str, &str)]) -> Given {
+        let (samples, notes) = hook_metrics::parse("before", metrics);
+        let file = |(name, text): &(&str, &str)| KeptFile {
+            name: (*name).to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        Given { samples, notes, files: files.iter().map(file).collect(), output: String::new() }
     }
 
     #[test]
-    fn a_line_that_is_not_understood_is_a_note() {
-        for (line, why) in [
-            ("hello", "write NAME=VALUE[UNIT]"),
-            ("=3", "a name has letters"),
-            ("a b=3", "a name has letters"),
-            ("a=", "the value is no number"),
-            ("a=nan", "the value is no number"),
-            ("a=1e999", "the value is no number"),
-            ("a=3 parsecs", "the unit is not known"),
-        ] {
-            let given = parse("before", &format!("{line}\n"));
-            assert!(given.samples.is_empty(), "{line}");
-            let start = "line 1 of the before hook's ASSAY_METRICS gives no metric: ";
-            assert!(given.notes[0].starts_with(&format!("{start}{why}")), "{line}: {:?}", given.notes);
-        }
-        let given = parse("before", &"nothing\n".repeat(20));
-        assert_eq!(given.notes.len(), MOST_TOLD + 1);
-        assert!(given.notes[MOST_TOLD].starts_with("15 more lines"), "{:?}", given.notes);
-        let many: String = (0..70).map(|n| format!("m{n}=1\n")).collect();
-        let given = parse("before", &many);
-        assert_eq!((given.samples.len(), given.notes.len()), (MOST_METRICS, 1));
+    fn of_both_hooks_the_later_value_and_file_count() {
+        let mut both = given("a=1\nb=1\n", &[("x", "1"), ("y", "1")]);
+        both.add(given("a=2\n", &[("y", "2")]));
+        let values: Vec<f64> = both.samples.iter().map(|sample| sample.value).collect();
+        assert_eq!((values, both.notes.len()), (vec![2.0, 1.0], 2));
+        let files = both.take_files();
+        assert_eq!(files.iter().map(|file| file.bytes.as_slice()).collect::<Vec<_>>(), [b"1", b"2"]);
     }
 
     #[test]
-    fn of_both_hooks_the_later_value_counts() {
-        let mut given = parse("before", "a=1\nb=1\n");
-        given.add(parse("after", "a=2\n"));
-        let values: Vec<f64> = given.samples.iter().map(|sample| sample.value).collect();
-        assert_eq!((values, given.notes.len()), (vec![2.0, 1.0], 1));
-    }
-
-    #[test]
-    fn a_hook_that_replaced_its_file_gives_none() {
+    fn a_fresh_file_is_empty_whatever_was_there() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join(METRICS_FILE);
-        assert_eq!(read("after", &place), Given::default());
         std::os::unix::fs::symlink("/dev/zero", &place).unwrap();
-        let given = read("after", &place);
-        assert!(given.samples.is_empty() && given.notes[0].contains("is not read"), "{given:?}");
         fresh(&place).unwrap();
         assert_eq!(std::fs::read(&place).unwrap(), b"");
     }

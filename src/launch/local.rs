@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::descendants::{CANNOT_BE_ENDED, cannot_be_ended};
+use super::descendants::cannot_be_ended;
 use super::{Answer, LaunchError, Launcher, Reply, Request};
 use crate::host::{
     self, MARK_VARIABLE, RunGroup, descendants, end_children, kill_descendants, own_children, that_hang,
@@ -290,13 +290,14 @@ fn with_left(mut reply: Reply, left: &[i32]) -> Reply {
         Answer::Done(outcome) => outcome.notes.push(told),
         // Another attempt would meet the same, and what is left beside it.
         Answer::Failed { kind, reason, .. } => {
-            if !reason.contains(CANNOT_BE_ENDED) {
+            if reply.why.left.is_empty() {
                 reason.push_str(&format!("; {told}"));
             }
             *kind = (*kind).max(FailureKind::Lasting);
         }
         Answer::Unsupported { reason } => reason.push_str(&format!("; {told}")),
     }
+    reply.why.left = left.to_vec();
     reply
 }
 
@@ -372,8 +373,10 @@ mod tests {
     #[test]
     fn what_is_left_is_told_and_the_trial_not_tried_again() {
         let failed = with_left(dead("it hangs", &chunks(Some(std::io::empty()))), &[7, 9]);
+        let told_before = failed.clone();
         let Answer::Failed { kind, reason, .. } = failed.answer else { panic!("{failed:?}") };
         assert_eq!(reason, "it hangs; processes 7, 9 cannot be ended: they hang in the kernel");
         assert_eq!(kind, FailureKind::Lasting);
+        assert_eq!(with_left(told_before.clone(), &[7, 9]), told_before, "the agent has told it");
     }
 }

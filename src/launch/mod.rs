@@ -8,6 +8,8 @@ mod descendants;
 mod endings;
 mod everywhere;
 mod hook;
+mod hook_files;
+mod hook_metrics;
 mod last_duty;
 mod local;
 mod qemu;
@@ -17,7 +19,7 @@ mod time_limit;
 use serde::{Deserialize, Serialize};
 
 pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
-use crate::record::{FailureKind, HostFacts, Outcome, Sample};
+use crate::record::{FailureKind, HostFacts, KeptFile, Outcome, Sample};
 pub use crate::target::{Disturbance, Setup, TargetSpec};
 
 pub use agent::serve;
@@ -91,14 +93,51 @@ pub struct Reply {
     pub facts: HostFacts,
     /// What others did to the machine during the trial; `None` when the trial did not start.
     pub disturbance: Option<Disturbance>,
+    /// What is known of why it came to nothing, besides the words.
+    #[serde(default)]
+    pub why: Why,
+    /// What hooks left and printed, whatever came of the trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<KeptFile>,
+}
+
+/// What is known of why a trial came to nothing, besides the reason's words: nobody has to read it from those.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Why {
+    /// What helps; empty where nothing is known.
+    pub hint: String,
+    /// It is about the place where the trial was to run, a guest; of its target nothing is said.
+    pub of_place: bool,
+    /// Processes that hang in the kernel and so are left; the reason names them.
+    pub left: Vec<i32>,
+}
+
+impl Why {
+    /// A reason with what helps, as it is stored.
+    #[must_use]
+    pub fn with(&self, reason: &str) -> String {
+        if self.hint.is_empty() { reason.to_owned() } else { format!("{reason}\nhint: {}", self.hint) }
+    }
 }
 
 impl Reply {
+    /// An answer of which nothing else is known.
+    #[must_use]
+    pub fn of(answer: Answer) -> Reply {
+        Reply {
+            answer,
+            facts: HostFacts::default(),
+            disturbance: None,
+            why: Why::default(),
+            files: Vec::new(),
+        }
+    }
+
     /// That a trial came to nothing, which may be of the moment; `output` are last words.
     fn failed(reason: impl Into<String>, output: String) -> Reply {
         let (kind, command) = (FailureKind::Passing, String::new());
-        let answer = Answer::Failed { kind, reason: reason.into(), command, output, so_far: Vec::new() };
-        Reply { answer, facts: HostFacts::default(), disturbance: None }
+        Reply::of(Answer::Failed { kind, reason: reason.into(), command, output, so_far: Vec::new() })
     }
 
     /// The same failure as one that is certainly not the trial's own.
@@ -108,11 +147,6 @@ impl Reply {
         }
         self
     }
-}
-
-/// A reason with what helps, in the form in which it crosses processes.
-fn with_hint(reason: &dyn std::fmt::Display, hint: &str) -> String {
-    if hint.is_empty() { reason.to_string() } else { format!("{reason}\nhint: {hint}") }
 }
 
 /// Why there is no reply.

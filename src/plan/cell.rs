@@ -13,7 +13,7 @@ use super::error::PlanError;
 use super::outlook::{laid_out_bytes, longest_trial_s};
 use crate::catalog::{EngineKind, Runs};
 use crate::experiment::{Experiment, Level, TargetSettings, ToolSettings};
-use crate::workload::{JobFile, Workload, WorkloadErrors, variables};
+use crate::workload::{Hint, JobFile, Workload, WorkloadErrors, variables};
 
 /// What the simulated engine makes up for a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,20 +93,20 @@ pub(super) fn resolve(experiment: &Experiment, base: &Path, own: &str) -> Result
     if let Some(reason) = impossible.first().filter(|_| impossible.len() == cells.len()) {
         return Err(PlanError {
             problems: vec![reason.clone()],
-            hint: "`assay help targets` says what fits together".to_owned(),
+            hint: Hint::page("`assay help targets` says what fits together"),
         });
     }
     match shared_devices(&cells) {
         Some(problem) => Err(PlanError {
             problems: vec![problem],
-            hint: "`assay help targets` says what fits together".to_owned(),
+            hint: Hint::page("`assay help targets` says what fits together"),
         }),
         None => Ok(cells),
     }
 }
 
 fn from_workload(errors: &WorkloadErrors) -> PlanError {
-    PlanError { problems: vec![errors.to_string()], hint: errors.hint().to_owned() }
+    PlanError { problems: vec![errors.to_string()], hint: errors.hint() }
 }
 
 /// Every key of every level bound once.
@@ -139,7 +139,7 @@ fn bind_all(
     if problems.is_empty() {
         return Ok(bound);
     }
-    Err(PlanError { problems, hint: "`assay help jobs` lists what can be varied".to_owned() })
+    Err(PlanError { problems, hint: Hint::page("`assay help jobs` lists what can be varied") })
 }
 
 /// Level indices of every factor for every cell; under `--aa` the baseline twice.
@@ -151,7 +151,7 @@ fn combinations(experiment: &Experiment) -> Result<Vec<Vec<u32>>, PlanError> {
     let count = sizes.clone().try_fold(1_usize, usize::checked_mul);
     if count.is_none_or(|count| count > MOST_CELLS) {
         let problem = format!("the levels cross to more than {MOST_CELLS} cells");
-        return Err(PlanError { problems: vec![problem], hint: "vary fewer things in one run".to_owned() });
+        return Err(PlanError { problems: vec![problem], hint: "vary fewer things in one run".into() });
     }
     let mut all = vec![Vec::new()];
     for size in sizes {
@@ -174,7 +174,7 @@ struct Maker<'e> {
 }
 
 impl Maker<'_> {
-    fn make(&self, index: u32) -> Result<CellSpec, Vec<(String, Option<String>)>> {
+    fn make(&self, index: u32) -> Result<CellSpec, Vec<(String, Option<Hint>)>> {
         let experiment = self.experiment;
         let mut set = Chosen::by_default(experiment, self.job, self.base);
         for (bound, value) in self.assignments() {
@@ -252,12 +252,12 @@ impl Maker<'_> {
         &self,
         job: &JobFile,
         engine: EngineKind,
-        problems: &mut Vec<(String, Option<String>)>,
+        problems: &mut Vec<(String, Option<Hint>)>,
     ) -> Option<Workload> {
         let ours = engine.descriptor().in_process && engine.descriptor().runs == Runs::Job;
         match Workload::resolve(job) {
             Err(errors) if ours => {
-                let hint = errors.hint().to_owned();
+                let hint = errors.hint();
                 problems.extend(
                     errors
                         .problems
@@ -277,7 +277,7 @@ impl Maker<'_> {
         tools: &ToolSettings,
         place: &Place,
         values: &[(String, String)],
-        problems: &mut Vec<(String, Option<String>)>,
+        problems: &mut Vec<(String, Option<Hint>)>,
     ) -> Vec<(String, String)> {
         let Some(own) = engine.descriptor().settings else { return Vec::new() };
         let hint = Some(tool_hint());
@@ -294,7 +294,7 @@ impl Maker<'_> {
                 }
                 let message =
                     format!("{} makes directories, and the target has no filesystem", engine.name());
-                problems.push((message, Some("give the device a filesystem: fs=xfs".to_owned())));
+                problems.push((message, Some("give the device a filesystem: fs=xfs".into())));
                 Vec::new()
             }
             (None, Ok(settings)) => settings,
@@ -341,8 +341,8 @@ impl Maker<'_> {
     }
 }
 
-fn described(errors: &WorkloadErrors) -> (String, Option<String>) {
-    (errors.to_string(), Some(errors.hint().to_owned()))
+fn described(errors: &WorkloadErrors) -> (String, Option<Hint>) {
+    (errors.to_string(), Some(errors.hint()))
 }
 
 /// Known variables replaced; others are left for the shell the command may run.
@@ -358,11 +358,11 @@ fn replaced(word: &str, values: &[(String, String)]) -> String {
 struct Problems {
     cells: usize,
     found: Vec<(String, Vec<String>)>,
-    hint: Option<String>,
+    hint: Option<Hint>,
 }
 
 impl Problems {
-    fn add(&mut self, cell: &str, problems: Vec<(String, Option<String>)>) {
+    fn add(&mut self, cell: &str, problems: Vec<(String, Option<Hint>)>) {
         for (message, hint) in problems {
             self.hint = self.hint.take().or(hint);
             match self.found.iter_mut().find(|(known, _)| *known == message) {
@@ -384,7 +384,7 @@ impl Problems {
             1 => format!("{message} (with {})", cells[0]),
             more => format!("{message} (with {} and {} more)", cells[0], more - 1),
         };
-        let hint = self.hint.unwrap_or_else(|| "`assay help jobs` lists what can be varied".to_owned());
+        let hint = self.hint.unwrap_or_else(|| Hint::page("`assay help jobs` lists what can be varied"));
         Err(PlanError { problems: self.found.into_iter().map(said).collect(), hint })
     }
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::cell::CellSpec;
 use crate::experiment::{DEVICE_LINK, Device, FileState, Fresh, MOUNT_POINT, TargetSettings};
-use crate::workload::JobFile;
+use crate::workload::{Hint, JobFile};
 
 /// A complaint and what helps against it.
-type Complaint = (String, Option<String>);
+type Complaint = (String, Option<Hint>);
 
 /// Where a cell works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,13 +57,13 @@ impl Place {
             if job.sets("directory") {
                 complaints.push((
                     "the job's directory= and a device as its file do not go together".to_owned(),
-                    Some(hint.to_owned()),
+                    Some(hint.into()),
                 ));
             } else if !job.set_where_missing("filename", &file.to_string_lossy().replace(':', "\\:")) {
                 let what = settings.device.as_ref().map(ToString::to_string).unwrap_or_default();
                 complaints.push((
                     format!("every job names a file of its own, so none would use {what}"),
-                    Some(hint.to_owned()),
+                    Some(hint.into()),
                 ));
             }
         }
@@ -77,7 +77,7 @@ impl Place {
         };
         for (option, value) in options {
             let set = job.set_everywhere(option, value);
-            complaints.extend(set.err().map(|errors| (errors.to_string(), Some(errors.hint().to_owned()))));
+            complaints.extend(set.err().map(|errors| (errors.to_string(), Some(errors.hint()))));
         }
         complaints
     }

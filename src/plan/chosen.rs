@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use super::bind::Bound;
 use crate::catalog::{EngineKind, Runs, tool_names};
 use crate::experiment::{Experiment, TargetSettings, ToolSettings};
-use crate::workload::JobFile;
+use crate::workload::{Hint, JobFile};
 
 const TARGET_HINT: &str = "`assay help targets` lists what can be made and how it is written";
 
 /// Where the settings of engines are described.
-pub(super) fn tool_hint() -> String {
-    format!("`assay help tools` lists the settings of {}", tool_names())
+pub(super) fn tool_hint() -> Hint {
+    Hint::page(format!("`assay help tools` lists the settings of {}", tool_names()))
 }
 
 /// The experiment's own values, with those of levels over them.
@@ -26,7 +26,7 @@ pub(super) struct Chosen {
     pub(super) tools: ToolSettings,
     pub(super) values: Vec<(String, String)>,
     /// Complaints, each with what helps against it.
-    pub(super) problems: Vec<(String, Option<String>)>,
+    pub(super) problems: Vec<(String, Option<Hint>)>,
 }
 
 impl Chosen {
@@ -50,8 +50,7 @@ impl Chosen {
             }
             Bound::Option(name) => {
                 let done = self.job.as_mut().map_or(Ok(()), |job| job.set_everywhere(name, value));
-                self.problems
-                    .extend(done.err().map(|errors| (errors.to_string(), Some(errors.hint().to_owned()))));
+                self.problems.extend(done.err().map(|errors| (errors.to_string(), Some(errors.hint()))));
             }
             Bound::Directory => {
                 self.directory = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
@@ -59,7 +58,7 @@ impl Chosen {
             Bound::Target(key) => {
                 let here = std::path::absolute(".").unwrap_or_default();
                 let set = self.target.set(key, value, &here);
-                self.problems.extend(set.err().map(|message| (message, Some(TARGET_HINT.to_owned()))));
+                self.problems.extend(set.err().map(|message| (message, Some(Hint::page(TARGET_HINT)))));
             }
             Bound::Tool(engine, key) => {
                 let here = std::path::absolute(".").unwrap_or_default();
@@ -83,7 +82,7 @@ impl Chosen {
     /// What does not fit together, once all is set.
     pub(super) fn check(&mut self) {
         let contradictions = self.target.contradictions().into_iter();
-        self.problems.extend(contradictions.map(|message| (message, Some(TARGET_HINT.to_owned()))));
+        self.problems.extend(contradictions.map(|message| (message, Some(Hint::page(TARGET_HINT)))));
         if self.target.state.is_some() && self.job.is_none() {
             self.problems.push(("state is that of a job's files, and there is no job".to_owned(), None));
         }

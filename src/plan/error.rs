@@ -4,13 +4,15 @@
 
 use std::fmt;
 
+use crate::workload::Hint;
+
 /// Why an experiment cannot be run; nothing was touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     /// At least one, each a clause that says what would be right.
     pub problems: Vec<String>,
     /// What helps, without the word `hint:`.
-    pub hint: String,
+    pub hint: Hint,
 }
 
 impl fmt::Display for PlanError {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::cell::CellSpec;
 use crate::catalog::{EngineKind, Runs};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, JobFile, Workload, deciding_metrics, nearest};
 
 /// What getrusage(2) counts of a whole trial.
@@ -33,6 +33,8 @@ const OF_DEVICE: [&str; 16] = [
     "dev.flush_time",
     "dev.flushes_per_op",
 ];
+/// What it takes to undo a target that is made for each trial; without a filesystem the first is not there.
+const OF_TARGET: [&str; 2] = ["target.umount", "target.teardown"];
 /// What the names of metrics begin with that hooks report.
 const OF_HOOKS: &str = "hook.";
 /// What `--observe extents` adds.
@@ -83,7 +85,15 @@ impl MetricNames {
         let hooks = experiment.before.is_some() || experiment.after.is_some();
         let mut names = MetricNames { hooks, ..MetricNames::default() };
         for cell in cells {
-            names.add_cell(experiment, cell)?;
+            names.add_cell(cell)?;
+            let each_trial = cell.target.fresh.unwrap_or_default() == Fresh::Trial;
+            if cell.target.makes() && each_trial {
+                let mounted = cell.target.fs.is_some();
+                names.add("", if mounted { &OF_TARGET } else { &OF_TARGET[1..] });
+            }
+        }
+        for pattern in &experiment.metrics {
+            names.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
         }
         names.add("", &OF_TRIAL);
         names.add("", &OF_DEVICE);
@@ -140,7 +150,7 @@ impl MetricNames {
         Err(format!("no metric '{name}'{of}{}", advice(name, &here)))
     }
 
-    fn add_cell(&mut self, experiment: &Experiment, cell: &CellSpec) -> Option<()> {
+    fn add_cell(&mut self, cell: &CellSpec) -> Option<()> {
         match cell.engine.descriptor().runs {
             // It counts nothing but what it was asked for.
             Runs::Job if cell.engine == EngineKind::Bare => return None,
@@ -164,9 +174,6 @@ impl MetricNames {
             }
             Runs::Command => {
                 self.add("", &["runtime", "max_rss"]);
-                for pattern in &experiment.metrics {
-                    self.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
-                }
             }
             Runs::Anything => {
                 self.add("", &["runtime", "write.bw", "write.iops", "write.total_ios", "write.io_bytes"]);
@@ -204,6 +211,9 @@ impl MetricNames {
             self.add_below(section, "sync.lat_ns", &OF_LATENCY);
         }
         self.add(section, &OF_SECTION);
+        if fio || job.numjobs > 1 || job.group_reporting {
+            self.add(section, &["job_runtime"]);
+        }
         if job.latency_target.is_some() {
             self.add(section, &["latency_depth"]);
         }

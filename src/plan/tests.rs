@@ -126,7 +126,7 @@ fn what_only_fio_has_is_found_before_anything_runs() {
     );
     let crossed = plan(JOB, &["ioengine=psync,posixaio", "bs=4k,8k"]).unwrap_err();
     assert!(crossed.to_string().ends_with("(with ioengine=posixaio bs=4k and 1 more)"), "{crossed}");
-    assert_eq!(error.hint, "--engine fio runs it");
+    assert_eq!(error.hint, "--engine fio runs it".into());
     let everywhere = plan("[a]\nsize=1m\nzonemode=zbd\n", &["direct=0,1"]).unwrap_err();
     assert_eq!(everywhere.problems, ["e.toml:3: zonemode=zbd: the native engine does not have this option"]);
     let line = CommandLine { engine: Some("fio".to_owned()), ..vary(&["ioengine=psync,posixaio"]) };

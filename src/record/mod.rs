@@ -9,8 +9,10 @@ mod failure_kind;
 mod fio_json;
 mod fixed_rounds;
 mod histogram;
+mod kept_file;
 mod lead_in;
 mod metric;
+mod note;
 mod rows;
 mod trial;
 
@@ -20,14 +22,16 @@ pub use failure_kind::FailureKind;
 pub use fio_json::{FioJsonError, FioTrial, outcome_from_fio_json};
 pub use fixed_rounds::{FixedRounds, SoFar};
 pub use histogram::{HistogramError, LatencyHistogram, LatencyKind};
+pub use kept_file::KeptFile;
 pub use lead_in::LeadIn;
 pub use metric::{Direction, Metric, Sample};
+pub use note::{Note, NoteKind};
 // Part of a metric's definition, so that those who make samples need no other layer.
 pub use crate::units::{Better, Unit};
 pub use crate::workload::deciding_metrics;
 pub use trial::{Outcome, Series, Status, Trial};
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +111,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lead_ins: Vec<LeadIn>,
     /// Things a reader must know, one sentence each.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Run {
@@ -164,6 +168,10 @@ impl Run {
             }
             if trial.values.iter().any(|(metric, _)| *metric as usize >= self.metrics.len()) {
                 return Err(format!("trial {number} has a value of a metric that does not exist"));
+            }
+            let names: BTreeSet<&str> = trial.files.iter().map(|file| file.name.as_str()).collect();
+            if names.len() < trial.files.len() || !names.into_iter().all(KeptFile::is_name) {
+                return Err(format!("trial {number} has a file whose name is none, or two of one name"));
             }
             if trial.facts.is_some_and(|facts| facts as usize >= self.facts.len()) {
                 return Err(format!("trial {number} has facts that do not exist"));

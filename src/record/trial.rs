@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FailureKind, LatencyHistogram, Sample};
+use super::{FailureKind, KeptFile, LatencyHistogram, Sample};
 
 /// What an engine delivers for one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -85,6 +85,9 @@ pub struct Trial {
     pub series: Vec<Series>,
     /// The engine's notes.
     pub notes: Vec<String>,
+    /// Files that its hooks left, and what they printed; a stored run is read without them unless they are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<KeptFile>,
 }
 
 impl Trial {

@@ -1,13 +1,15 @@
 //! CSV, one line a comparison; raw base units, ratios minus 1, full precision.
+//!
+//! Enters: a document. Leaves: the numbers of its comparisons, then the columns of all sections in their order. It must not know which
+//! section has which column.
 
 use super::document::Document;
-use super::footnotes::caveat_text;
-use super::words::Names;
+use super::section::Block;
 use crate::analyse::{ArmSummary, Comparison, Role, Verdict};
 use crate::sys::csv_cell::written;
 
 /// Heads behind the columns of the factors.
-const HEADS: [&str; 33] = [
+const HEADS: [&str; 32] = [
     "job",
     "metric",
     "unit",
@@ -40,7 +42,6 @@ const HEADS: [&str; 33] = [
     "rounds_for_no_difference",
     "delta",
     "run",
-    "caveats",
 ];
 
 /// Writes all comparisons, whatever was asked to be hidden.
@@ -53,18 +54,30 @@ pub(super) fn render(document: &Document<'_>, raw: bool) -> String {
         .first()
         .map(|c| c.row.levels.iter().map(|(factor, _)| factor.as_str()).collect())
         .unwrap_or_default();
-    let heads =
-        factors.iter().map(|factor| format!("row.{factor}")).chain(HEADS.iter().map(|&head| head.to_owned()));
+    let columns: Vec<(&str, Cell)> = document.blocks().into_iter().filter_map(column).collect();
+    let own = HEADS.iter().chain(columns.iter().map(|(head, _)| head)).map(|&head| head.to_owned());
+    let heads = factors.iter().map(|factor| format!("row.{factor}")).chain(own);
     // Writing records into memory cannot fail.
     let _ = writer.write_record(heads.map(cell));
     for comparison in &document.analysis.comparisons {
-        let _ = writer.write_record(record(document, comparison).into_iter().map(cell));
+        let of_sections = columns.iter().map(|(_, text)| text(document, comparison));
+        let record = record(document, comparison).into_iter().chain(of_sections);
+        let _ = writer.write_record(record.map(cell));
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
+/// What a section says of a comparison.
+type Cell = fn(&Document<'_>, &Comparison) -> String;
+
+fn column(block: &Block) -> Option<(&'static str, Cell)> {
+    match block {
+        Block::Column { head, cell } => Some((*head, *cell)),
+        _ => None,
+    }
+}
+
 fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
-    let names = Names::new(document.run, &document.analysis.factor);
     let role = if c.role == Role::Primary { "primary" } else { "exploratory" };
     let better = match c.metric.better {
         crate::units::Better::Higher => "higher",
@@ -91,11 +104,6 @@ fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     cells.extend([word.to_owned(), rounds(claim), rounds(none)]);
     cells.push(number(document.analysis.delta));
     cells.push(document.run.id.map_or(String::new(), |id| id.to_string()));
-    let so_far =
-        c.so_far().map(|s| format!("so far, {} of {} rounds: no verdict before the last", s.rounds, s.of));
-    let caveats = c.caveats.iter().map(|caveat| caveat_text(caveat, Some(c), &names));
-    let caveats: Vec<String> = so_far.into_iter().chain(caveats).collect();
-    cells.push(super::layout::printable(&caveats.join("; ")));
     cells
 }
 

@@ -5,7 +5,7 @@
 
 use super::layout::{left, right, shorten, told_apart, width, wrap};
 use super::page::Page;
-use super::table::{Table, TableRow};
+use super::table::{Of, Table, TableRow};
 
 /// Widest head of a value column.
 const MOST_HEAD: usize = 12;
@@ -29,7 +29,10 @@ impl Grid {
             .collect();
         let wanted: Vec<usize> = (0..table.labels.len())
             .map(|at| {
-                widest(&mut table.rows.iter().map(|row| width(&row.labels[at])), width(&table.labels[at]))
+                widest(
+                    &mut table.rows.iter().map(|row| width(&row.labels[at])),
+                    width(&table.labels[at].text),
+                )
             })
             .collect();
         let marks = widest(&mut table.rows.iter().map(|row| width(&page.mark(&row.notes))), 0);
@@ -61,13 +64,15 @@ impl Grid {
 
 /// The table's lines.
 pub(super) fn table(table: &Table, page: &Page) -> String {
-    let heads = told_apart(&table.columns.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), MOST_HEAD);
+    let heads: Vec<&str> = table.columns.iter().map(|head| head.text.as_str()).collect();
+    let heads = told_apart(&heads, MOST_HEAD);
     let Some(last) = heads.last() else { return String::new() };
     let grid = Grid::measure(table, &heads, page);
     if grid.listed {
         return list(table, &heads, page);
     }
-    let mut out = page.dim(format!("{}{last}", grid.line(&table.labels, &heads)).trim_end());
+    let labels: Vec<String> = table.labels.iter().map(|head| head.text.clone()).collect();
+    let mut out = page.dim(format!("{}{last}", grid.line(&labels, &heads)).trim_end());
     out.push('\n');
     for row in &table.rows {
         if grid.stacked {
@@ -76,7 +81,7 @@ pub(super) fn table(table: &Table, page: &Page) -> String {
         }
         let verdict = row.cells.last().map_or("", String::as_str);
         out.push_str(&grid.line(&row.labels, &row.cells));
-        out.push_str(&page.tone(verdict, row.tone));
+        out.push_str(&row.tone.map_or_else(|| verdict.to_owned(), |tone| page.tone(verdict, tone)));
         out.push_str(&page.mark(&row.notes));
         out.push('\n');
     }
@@ -105,7 +110,10 @@ fn stacked_label(table: &Table, row: &TableRow) -> String {
         .iter()
         .zip(&row.labels)
         .filter(|(_, label)| !label.is_empty())
-        .map(|(head, label)| if head == "metric" { label.clone() } else { format!("{head}={label}") })
+        .map(|(head, label)| match head.of {
+            Of::Names => label.clone(),
+            _ => format!("{}={label}", head.text),
+        })
         .collect();
     parts.join(", ")
 }

@@ -1,29 +1,17 @@
 //! JSON: everything a program could want of a report, versioned (docs/FORMAT.md, "report json").
+//!
+//! Enters: a document. Leaves: its head, then the values for programs of all sections in their order, then the analysis. It must not
+//! know which section has which value.
 
 use serde::Serialize;
 
 use super::document::Document;
-use super::failures::Failure;
-use super::footnotes::caveat_text;
-use super::words::Names;
-use crate::analyse::Analysis;
+use super::layout::printable;
+use super::section::Block;
 use crate::record::{Cell, Design, HostFacts, Metric, RunState, Source};
 
 /// Version of this form. Fields may be added under the same number; a change of meaning raises it.
 const VERSION: u32 = 2;
-
-#[derive(Serialize)]
-struct Report<'a> {
-    format: &'static str,
-    version: u32,
-    title: &'a str,
-    run: RunPart<'a>,
-    verdicts: Vec<VerdictPart<'a>>,
-    notes: &'a [String],
-    noise_floor: Option<&'a str>,
-    failures: Vec<FailurePart<'a>>,
-    analysis: &'a Analysis,
-}
 
 #[derive(Serialize)]
 struct RunPart<'a> {
@@ -45,44 +33,28 @@ struct RunPart<'a> {
     facts: &'a [HostFacts],
 }
 
-/// The words that belong to one primary comparison of `analysis.comparisons`.
-#[derive(Serialize)]
-struct VerdictPart<'a> {
-    comparison: usize,
-    sentence: &'a str,
-    tone: &'static str,
-    caveats: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct FailurePart<'a> {
-    what: &'a str,
-    then: Option<&'a str>,
-    cell: &'a str,
-    trials: usize,
-    rounds: &'a [u32],
-    reason: &'a str,
-    command: &'a str,
-    output: &'a str,
-}
-
 /// Writes the whole document; numbers that are not finite become null.
 pub(super) fn render(document: &Document<'_>) -> String {
-    let report = Report {
-        format: "assay-report",
-        version: VERSION,
-        title: &document.title,
-        run: run_part(document),
-        verdicts: verdicts(document),
-        notes: &document.notes,
-        noise_floor: document.noise.as_deref(),
-        failures: document.failures.iter().map(failure_part).collect(),
-        analysis: document.analysis,
-    };
+    let mut fields = vec![
+        ("format", written("assay-report")),
+        ("version", written(&VERSION)),
+        ("title", written(&document.title)),
+        ("run", written(&run_part(document))),
+    ];
+    fields.extend(document.blocks().into_iter().filter_map(|block| match block {
+        Block::Raw { name, json } => Some((*name, json(document))),
+        _ => None,
+    }));
+    fields.push(("analysis", written(document.analysis)));
+    let fields: Vec<String> =
+        fields.into_iter().map(|(name, json)| format!("{}:{json}", written(name))).collect();
+    printable(&format!("{{{}}}\n", fields.join(",")))
+}
+
+/// A value as JSON.
+pub(super) fn written(value: &(impl Serialize + ?Sized)) -> String {
     // These types have string keys only and no serializer of their own that fails.
-    let mut text = super::layout::printable(&serde_json::to_string(&report).unwrap_or_default());
-    text.push('\n');
-    text
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
 fn run_part<'a>(document: &Document<'a>) -> RunPart<'a> {
@@ -97,44 +69,13 @@ fn run_part<'a>(document: &Document<'a>) -> RunPart<'a> {
         engine: &run.engine,
         started_unix_ns: run.started_unix_ns,
         command_line: &run.command_line,
-        seed: document.repeat.seed,
+        // Of imported results assay chose nothing.
+        seed: (run.source == Source::Measured).then_some(run.seed),
         job_text: run.job_text.as_deref(),
         design: &run.design,
         cells: &run.cells,
         metrics: &run.metrics,
         trials: run.trials.len(),
         facts: &run.facts,
-    }
-}
-
-fn verdicts<'a>(document: &'a Document<'_>) -> Vec<VerdictPart<'a>> {
-    let names = Names::new(document.run, &document.analysis.factor);
-    let primary = document
-        .analysis
-        .comparisons
-        .iter()
-        .enumerate()
-        .filter(|(_, c)| c.role == crate::analyse::Role::Primary);
-    primary
-        .zip(&document.verdicts)
-        .map(|((comparison, c), sentence)| VerdictPart {
-            comparison,
-            sentence: &sentence.text,
-            tone: sentence.tone.name(),
-            caveats: c.caveats.iter().map(|caveat| caveat_text(caveat, Some(c), &names)).collect(),
-        })
-        .collect()
-}
-
-fn failure_part(failure: &Failure) -> FailurePart<'_> {
-    FailurePart {
-        what: failure.what,
-        then: failure.then,
-        cell: &failure.cell,
-        trials: failure.count,
-        rounds: &failure.rounds,
-        reason: &failure.reason,
-        command: &failure.command,
-        output: &failure.output,
     }
 }

@@ -1,42 +1,16 @@
 //! Markdown with GitHub's tables and footnotes. All text of others is escaped.
 
 use super::document::Document;
+use super::section::{Block, Fact, Heading, List, Section, Transcript, Verdicts, Weight, capital};
 use super::table::Table;
-use super::words::Tone;
+use super::verdict_words::Tone;
 
 /// Writes the document for a pull request or an issue.
 pub(super) fn render(document: &Document<'_>) -> String {
     let mut out = format!("## {}\n\n{}\n\n", escape(&document.title), escape(&document.summary));
-    if let Some(tally) = &document.tally {
-        out.push_str(&format!("**{}**\n\n", escape(tally)));
-    }
-    for sentence in &document.headlines {
-        let marks = marks(&sentence.notes);
-        let text = escape(&sentence.text);
-        match sentence.tone {
-            Tone::Better | Tone::Worse => out.push_str(&format!("- **{text}**{marks}\n")),
-            Tone::Same | Tone::Unclear => out.push_str(&format!("- {text}{marks}\n")),
-        }
-    }
-    if document.verdicts.is_empty() {
-        out.push_str("Nothing to compare: no trial has a value of the metric that decides.\n");
-    }
-    for ranking in &document.rankings {
-        out.push_str(&format!("\n{}:\n\n", escape(&ranking.caption)));
-        ranking.lines.iter().for_each(|line| out.push_str(&format!("- {}\n", escape(line))));
-    }
-    for item in
-        document.tables.iter().chain(&document.alone).chain(&document.beside).chain(&document.exploratory)
-    {
-        table(&mut out, item);
-    }
-    for sentence in &document.left_out {
-        out.push_str(&format!("\n{}.\n", escape(sentence)));
-    }
-    list(&mut out, "Notes", document.notes.iter().chain(&document.noise).map(|note| escape(note)));
-    list(&mut out, "Arms differ in what no factor declares", differences(document));
-    failures(&mut out, document);
-    details(&mut out, document);
+    let last = |section: &&Section| section.weight == Weight::Reference;
+    document.sections.iter().filter(|one| !last(one)).for_each(|one| section(&mut out, one));
+    document.sections.iter().filter(last).for_each(|one| section(&mut out, one));
     if !document.footnotes.is_empty() {
         out.push('\n');
     }
@@ -46,6 +20,69 @@ pub(super) fn render(document: &Document<'_>) -> String {
     out
 }
 
+fn section(out: &mut String, section: &Section) {
+    let mut body = String::new();
+    section.blocks.iter().for_each(|item| block(&mut body, item));
+    if body.is_empty() {
+        return;
+    }
+    match (&section.heading, section.weight) {
+        (Heading::Shown(text, _), Weight::Reference) => {
+            let summary = escape(&capital(text));
+            out.push_str(&format!("\n<details><summary>{summary}</summary>\n\n{body}\n</details>\n"));
+            return;
+        }
+        (Heading::Shown(text, beside), _) => {
+            let beside = beside.as_ref().map_or_else(String::new, |beside| format!(" ({})", escape(beside)));
+            out.push_str(&format!("\n**{}**{beside}\n\n", escape(&capital(text))));
+        }
+        (Heading::None | Heading::OnPage(_), _) => {}
+    }
+    out.push_str(&body);
+}
+
+/// A block; nothing for one that Markdown has no form for, or that stands at its end.
+fn block(out: &mut String, item: &Block) {
+    match item {
+        Block::Verdicts(item) => verdicts(out, item),
+        Block::Table(item) => table(out, item),
+        Block::List(item) => list(out, item),
+        Block::Remarks(sentences) => {
+            sentences.iter().for_each(|sentence| out.push_str(&format!("\n{}.\n", escape(sentence))));
+        }
+        Block::Transcripts(item) => item.all.iter().for_each(|one| transcript(out, one)),
+        Block::Command(command) => out.push_str(&fence(command, "")),
+        Block::Listing { lead, text, .. } => {
+            out.push_str(&format!("\n{}\n\n{}", escape(lead), fence(text, "")));
+        }
+        Block::Facts(item) => facts(out, &item.all),
+        Block::Folded { blocks, .. } => blocks.iter().for_each(|item| block(out, item)),
+        Block::Legend(_)
+        | Block::Footnotes
+        | Block::Pictures(_)
+        | Block::Withheld(_)
+        | Block::Raw { .. }
+        | Block::Column { .. } => {}
+    }
+}
+
+fn verdicts(out: &mut String, verdicts: &Verdicts) {
+    if let Some(tally) = &verdicts.tally {
+        out.push_str(&format!("**{}**\n\n", escape(tally)));
+    }
+    for sentence in &verdicts.sentences {
+        let marks = marks(&sentence.notes);
+        let text = escape(&sentence.text);
+        match sentence.tone {
+            Tone::Better | Tone::Worse => out.push_str(&format!("- **{text}**{marks}\n")),
+            Tone::Same | Tone::Unclear => out.push_str(&format!("- {text}{marks}\n")),
+        }
+    }
+    if verdicts.sentences.is_empty() {
+        out.push_str(&format!("{}.\n", escape(&capital(verdicts.otherwise))));
+    }
+}
+
 fn marks(notes: &[usize]) -> String {
     notes.iter().map(|n| format!("[^{n}]")).collect()
 }
@@ -53,7 +90,7 @@ fn marks(notes: &[usize]) -> String {
 fn table(out: &mut String, table: &Table) {
     out.push_str(&format!("\n{}\n\n|", escape(&table.caption)));
     for head in table.labels.iter().chain(&table.columns) {
-        out.push_str(&format!(" {} |", escape(head)));
+        out.push_str(&format!(" {} |", escape(&head.text)));
     }
     out.push_str("\n|");
     for _ in &table.labels {
@@ -76,63 +113,32 @@ fn table(out: &mut String, table: &Table) {
     }
 }
 
-fn list(out: &mut String, head: &str, items: impl Iterator<Item = String>) {
-    let mut items = items.peekable();
-    if items.peek().is_some() {
-        out.push_str(&format!("\n**{head}**\n\n"));
+fn list(out: &mut String, list: &List) {
+    if let Some(caption) = &list.caption {
+        out.push_str(&format!("\n{}:\n\n", escape(caption)));
     }
-    for item in items {
-        out.push_str(&format!("- {item}\n"));
-    }
+    list.lines.iter().for_each(|line| out.push_str(&format!("- {}\n", line.written(escape, code))));
 }
 
-fn differences<'d>(document: &'d Document<'_>) -> impl Iterator<Item = String> + 'd {
-    document.differences.iter().map(|difference| {
-        let arms: Vec<String> = difference
-            .values
-            .iter()
-            .map(|(arm, value)| format!("{} for {}", code(value), escape(&document.arm(arm))))
-            .collect();
-        format!("{}: {}", code(&difference.fact), arms.join("; "))
-    })
+fn transcript(out: &mut String, transcript: &Transcript) {
+    let Transcript { sentence, command, output } = transcript;
+    out.push_str(&format!("- {}\n", escape(sentence)));
+    let text = match (command.is_empty(), output.is_empty()) {
+        (true, true) => return,
+        (false, true) => format!("$ {command}"),
+        (true, false) => output.clone(),
+        (false, false) => format!("$ {command}\n{output}"),
+    };
+    out.push_str(&format!("\n{}\n", fence(&text, "  ")));
 }
 
-fn failures(out: &mut String, document: &Document<'_>) {
-    if document.failures.is_empty() {
-        return;
-    }
-    out.push_str("\n**Trials that do not count**\n\n");
-    for failure in &document.failures {
-        out.push_str(&format!("- {}\n", escape(&failure.sentence())));
-        let text = match (failure.command.is_empty(), failure.output.is_empty()) {
-            (true, true) => continue,
-            (false, true) => format!("$ {}", failure.command),
-            (true, false) => failure.output.clone(),
-            (false, false) => format!("$ {}\n{}", failure.command, failure.output),
-        };
-        out.push_str(&format!("\n{}\n", fence(&text, "  ")));
-    }
-}
-
-fn details(out: &mut String, document: &Document<'_>) {
-    let repeat = &document.repeat;
-    if !repeat.command.is_empty() || repeat.job.is_some() {
-        let seed = repeat.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
-        out.push_str(&format!("\n**To repeat it**{seed}\n\n"));
-        if !repeat.command.is_empty() {
-            out.push_str(&fence(&repeat.command, ""));
-        }
-        if let Some(job) = &repeat.job {
-            out.push_str(&format!("\nwith this job:\n\n{}", fence(job, "")));
-        }
-    }
-    if !document.host.is_empty() {
-        out.push_str("\n<details><summary>Host</summary>\n\n| fact | value |\n| :-- | :-- |\n");
-        for (name, value) in &document.host {
-            out.push_str(&format!("| {} | {} |\n", escape(name), escape(value)));
-        }
-        out.push_str("\n</details>\n");
-    }
+fn facts(out: &mut String, facts: &[Fact]) {
+    // A table ends what stands above it only behind an empty line.
+    out.push_str(if out.is_empty() { "" } else { "\n" });
+    out.push_str("| fact | value |\n| :-- | :-- |\n");
+    facts
+        .iter()
+        .for_each(|fact| out.push_str(&format!("| {} | {} |\n", escape(&fact.name), escape(&fact.value))));
 }
 
 /// Text in which nothing is markup.

@@ -3,10 +3,13 @@
 //! Layout: gormanm/mmtests, `bin/lib/MMTests/Compare.pm` and the tables its users post: the value, then the
 //! gain over the first column in `(   0.00%)`, or `*   8.81%*` where it is significant.
 
-use super::document::{Document, group, shown};
+use super::comparisons::{group, shown};
+use super::document::Document;
 use super::layout::{left, printable, right, shorten, told_apart, width, wrap};
 use super::page::Page;
-use super::words::{direction, is_beyond_delta, so_far, unit_words};
+use super::section::Weight;
+use super::verdict_words::{is_beyond_delta, so_far};
+use super::words::{direction, plain_percent, unit_words};
 use crate::analyse::{ArmSummary, Comparison, Role};
 use crate::record::SoFar;
 use crate::units::{Better, Scale};
@@ -21,7 +24,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
     let page = Page { columns: 80, colour: false, plain: true };
     let mut out = String::new();
     page.words(&mut out, &document.title, "", "  ");
-    let shown = shown(document);
+    let shown = shown(document.run, document.analysis, &document.options);
     for rows in group(&shown, |c| (&c.metric.name, &c.metric.unit, c.role)) {
         out.push('\n');
         out.push_str(&section(document, &rows, &page));
@@ -164,7 +167,7 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
     let has = |wanted: &[Method]| comparisons.clone().any(|c| wanted.contains(&c.method));
     out.push('\n');
     page.words(out, "Positive is better.", "", "");
-    let alpha = super::words::plain_percent(document.run.design.stop.alpha);
+    let alpha = plain_percent(document.run.design.stop.alpha);
     if has(&[Method::SequentialT, Method::SequentialSignedRank]) {
         let text = format!(
             "*  the interval of assay's own test excludes 0: signed rank (few rounds: t) on differences paired \
@@ -207,7 +210,7 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
         page.words(out, &text, "", "   ");
     }
     if document.analysis.comparisons.iter().any(|c| is_beyond_delta(&c.verdict)) {
-        let delta = super::words::plain_percent(document.analysis.delta);
+        let delta = plain_percent(document.analysis.delta);
         let text =
             format!("!  all of that interval lies beyond {delta} (delta): a difference larger than that");
         page.words(out, &text, "", "   ");
@@ -219,12 +222,9 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
         let text = format!("So far {rounds} of {of} rounds: no test and no star before the last.");
         page.words(out, &text, "", "");
     }
-    page.footnotes(out, &document.footnotes);
-    for note in document.notes.iter().chain(&document.noise) {
-        page.words(out, note, "- ", "  ");
+    for section in document.sections.iter().filter(|section| section.weight != Weight::Figures) {
+        page.brief_section(out, document, section);
     }
-    for failure in &document.failures {
-        page.words(out, &failure.sentence(), "- ", "  ");
-    }
+    out.push('\n');
     page.words(out, &document.summary, "", "");
 }

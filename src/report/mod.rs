@@ -1,46 +1,44 @@
-//! Run + [`Analysis`](crate::analyse::Analysis) → one [`Document`] → seven formats.
+//! Run + [`Analysis`](crate::analyse::Analysis) → one [`Document`] of sections → seven formats. A section knows no format and a
+//! format no section: both know blocks (`section.rs`).
 //!
 //! Enters: a stored run and what analyse found. Leaves: text. It must not judge (every number and verdict is
 //! analyse's), nor know where the text goes.
 
 mod clusters;
+mod comparisons;
 mod counts;
 mod csv;
 mod document;
-mod failures;
 mod footnotes;
 mod format;
 mod grid;
-mod host_facts;
 mod html;
 mod html_text;
 mod json;
 mod layout;
-mod left_out;
 mod lkml;
 mod manner;
 mod markdown;
 mod mmtests;
-mod noise_words;
 mod page;
+mod page_blocks;
 mod picture;
 mod pictures;
-mod ranking;
 mod raw_words;
 mod screen;
+mod section;
+#[cfg(test)]
+mod section_tests;
+mod sections;
 mod table;
 mod text;
-mod trial_notes;
+mod verdict_words;
 mod words;
 
-pub use document::{Document, Repeat, Sentence};
-pub use failures::Failure;
+pub use document::Document;
 pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};
 pub use picture::png;
 pub use pictures::{PictureFile, picture_files};
-pub use ranking::RankingList;
-pub use table::{Table, TableRow};
-pub use words::Tone;
 
 /// Beginning of the line in the head of an HTML report that says who wrote it.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"assay";

@@ -1,139 +1,149 @@
-//! What stands below the tables where the whole report is to fit one screen.
+//! Sections where the whole report is to fit one screen.
 //!
-//! Enters: a document. Leaves: lines: what may make the verdict wrong, shortened; the command; and a last line that says what
-//! `--verbose` adds. It must not judge; which caveats matter is told by [`super::footnotes::told_from`].
+//! Enters: a document. Leaves: lines: what may make the verdict wrong, shortened; and a last line that says what `--verbose` adds. It
+//! must not judge (which caveats matter is told by [`super::footnotes::told_from`]), nor know which section it shortens.
 
-use super::document::{Document, count};
+use super::document::Document;
 use super::layout::{one_line, width};
 use super::page::Page;
+use super::page_blocks::line_text;
+use super::section::{Block, GivesWay, List, Section};
+use super::words::NBSP;
 
 /// Lines of the whole report where one pair is compared.
 const SCREEN: usize = 40;
 /// Lines of what `--verbose` adds, with the empty one above.
 const LAST_LINES: usize = 4;
-/// What notes, differences and failures may take: first as much as is read willingly, then what one pair leaves of a screen.
-const ROOMS: [Room; 2] = [
-    Room { letters: 400, notes: 8, others: 4, command: 12 },
-    Room { letters: 150, notes: 4, others: 2, command: 3 },
-];
+/// Letters of one line of a list, as much as is read willingly, and what one pair leaves of a screen; a longer one ends earlier.
+const LETTERS: [usize; 2] = [400, 150];
 
-/// The parts that a full screen goes without, the first one first. Footnotes stay, because their marks do.
-const DISPENSABLE: [usize; 4] = [4, 1, 3, 2];
-
-/// What the parts may take.
-#[derive(Clone, Copy)]
-struct Room {
-    /// Letters of one item; a longer one ends earlier.
-    letters: usize,
-    /// Notes.
-    notes: usize,
-    /// Differences, and failures.
-    others: usize,
-    /// Lines of the command that repeats the run.
-    command: usize,
-}
-
-/// A part of the report, and what it is called where it is left out.
+/// A section on the screen.
+#[derive(Default)]
 struct Part {
+    /// Footnotes: they stay, because their marks do.
+    stays: String,
+    /// The rest.
     text: String,
-    called: String,
+    /// How that gives way.
+    way: Option<GivesWay>,
 }
 
-/// Everything below the tables.
-pub(super) fn rest(page: &Page, out: &mut String, document: &Document<'_>) {
-    // Several pairs may take more than a screen; one pair does not, and the command is what it can do without first.
+/// What is left out, in words.
+#[derive(Default)]
+struct More {
+    /// Of what is shown in part, and what is not shown at all.
+    first: Vec<String>,
+    /// What was withheld from the start.
+    last: Vec<String>,
+}
+
+/// All sections.
+pub(super) fn sections(page: &Page, out: &mut String, document: &Document<'_>) {
+    // Several pairs may take more than a screen; one pair does not.
+    let several = document
+        .sections
+        .iter()
+        .flat_map(|section| &section.blocks)
+        .any(|block| matches!(block, Block::Verdicts(verdicts) if verdicts.sentences.len() > 1));
     let above = out.lines().count();
     let fits = |parts: &[Part]| {
-        let lines: usize = parts.iter().map(|part| part.text.lines().count()).sum();
-        document.headlines.len() > 1 || above + LAST_LINES + lines <= SCREEN
+        let lines: usize =
+            parts.iter().map(|part| part.stays.lines().count() + part.text.lines().count()).sum();
+        several || above + LAST_LINES + lines <= SCREEN
     };
-    let (mut parts, mut more) = below(page, document, ROOMS[0]);
+    let (mut parts, mut more) = laid_out(page, document, 0);
     if !fits(&parts) {
-        (parts, more) = below(page, document, ROOMS[1]);
+        (parts, more) = laid_out(page, document, 1);
     }
-    for index in DISPENSABLE {
-        if !fits(&parts) && !parts[index].text.is_empty() {
-            parts[index].text.clear();
-            more.push(std::mem::take(&mut parts[index].called));
+    let mut turns: Vec<u8> = parts.iter().filter_map(|part| part.way?.turn).collect();
+    turns.sort_unstable();
+    for turn in turns {
+        if fits(&parts) {
+            break;
+        }
+        let of_turn = |part: &&mut Part| part.way.is_some_and(|way| way.turn == Some(turn));
+        for part in parts.iter_mut().filter(of_turn).filter(|part| !part.text.is_empty()) {
+            part.text.clear();
+            more.last.extend(part.way.map(|way| way.called.to_owned()));
         }
     }
-    parts.iter().for_each(|part| out.push_str(&part.text));
-    if !more.is_empty() {
+    parts.iter().for_each(|part| out.extend([part.stays.as_str(), part.text.as_str()]));
+    more.first.append(&mut more.last);
+    if !more.first.is_empty() {
         out.push('\n');
-        page.words(out, &format!("--verbose adds: {}", more.join(", ")), "", "  ");
+        page.words(out, &format!("--verbose adds: {}", more.first.join(", ")), "", "  ");
     }
 }
 
-/// The parts in reading order, and what they leave out.
-fn below(page: &Page, document: &Document<'_>, room: Room) -> (Vec<Part>, Vec<String>) {
-    let mut more = Vec::new();
-    let parts = vec![
-        part("notes to the rows", |text| page.footnotes(text, &document.footnotes)),
-        notes(page, document, room, &mut more),
-        differences(page, document, room, &mut more),
-        failures(page, document, room, &mut more),
-        command(page, document, room, &mut more),
-    ];
-    more.extend(document.repeat.job.is_some().then(|| "the job".to_owned()));
-    more.extend((!document.host.is_empty()).then(|| "the host's facts".to_owned()));
-    if document.analysis.comparisons.iter().any(|c| c.alone.is_some()) {
-        more.push("the interval of each row alone".to_owned());
-    }
+/// The sections in reading order, and what they leave out. `room` is 0 for as much as is read willingly, 1 where room is short.
+fn laid_out(page: &Page, document: &Document<'_>, room: usize) -> (Vec<Part>, More) {
+    let mut more = More::default();
+    let parts =
+        document.sections.iter().map(|section| part(page, document, section, room, &mut more)).collect();
     (parts, more)
 }
 
-fn part(called: &str, write: impl FnOnce(&mut String)) -> Part {
-    let mut text = String::new();
-    write(&mut text);
-    Part { text, called: called.to_owned() }
-}
-
-fn notes(page: &Page, document: &Document<'_>, room: Room, more: &mut Vec<String>) -> Part {
-    let all: Vec<&String> = document.notes.iter().chain(&document.noise).collect();
-    let short: Vec<String> = all.iter().take(room.notes).map(|note| shortened(note, room.letters)).collect();
-    let left = all.len().saturating_sub(room.notes);
-    more.extend((left > 0).then(|| count(left as u64, "more note")));
-    let cut = all.iter().zip(&short).filter(|(long, short)| long.as_str() != short.as_str()).count();
-    more.extend((cut > 0).then(|| format!("the rest of {}", count(cut as u64, "note"))));
-    part("the notes", |text| page.list(text, "notes", short.iter().map(String::as_str)))
-}
-
-fn differences(page: &Page, document: &Document<'_>, room: Room, more: &mut Vec<String>) -> Part {
-    let lines = page.difference_lines(document);
-    let left = lines.len().saturating_sub(room.others);
-    more.extend((left > 0).then(|| count(left as u64, "more undeclared difference")));
-    let short: Vec<String> =
-        lines.iter().take(room.others).map(|line| shortened(line, room.letters)).collect();
-    part("undeclared differences between the arms", |text| {
-        page.list(text, super::page::UNDECLARED, short.iter().map(String::as_str));
-    })
-}
-
-fn failures(page: &Page, document: &Document<'_>, room: Room, more: &mut Vec<String>) -> Part {
-    let left = document.failures.len().saturating_sub(room.others);
-    more.extend((left > 0).then(|| count(left as u64, "more kind") + " of failure"));
-    if !document.failures.is_empty() {
-        more.push("what failed, with its output".to_owned());
-    }
-    let told: Vec<String> = document
-        .failures
-        .iter()
-        .take(room.others)
-        .map(|failure| shortened(&failure.sentence(), room.letters))
-        .collect();
-    part("trials that do not count", |text| {
-        page.list(text, "trials that do not count", told.iter().map(String::as_str));
-    })
-}
-
-fn command(page: &Page, document: &Document<'_>, room: Room, more: &mut Vec<String>) -> Part {
-    let mut part = part("the command that repeats it", |text| page.command(text, document));
-    // With its heading and the empty line above.
-    if part.text.lines().count() > room.command + 2 {
-        part.text.clear();
-        more.push(std::mem::take(&mut part.called));
+fn part(page: &Page, document: &Document<'_>, section: &Section, room: usize, more: &mut More) -> Part {
+    let mut part = Part { way: section.gives_way, ..Part::default() };
+    page.footnotes_of(&mut part.stays, document, section);
+    let mut body = String::new();
+    blocks(page, &section.blocks, (section.gives_way, room), &mut body, more);
+    if !body.is_empty() {
+        page.section_heading(&mut part.text, &section.heading);
+        part.text.push_str(&body);
     }
     part
+}
+
+fn blocks(
+    page: &Page,
+    all: &[Block],
+    (way, room): (Option<GivesWay>, usize),
+    out: &mut String,
+    more: &mut More,
+) {
+    for block in all {
+        match (block, way) {
+            (Block::Folded { blocks: inner, .. }, _) => {
+                blocks(page, inner, (way, room), out, more);
+            }
+            (Block::List(list), Some(way)) => page.list(out, &short(list, way, room, more)),
+            (Block::Transcripts(transcripts), _) => {
+                let sentences = List::of(transcripts.all.iter().map(|one| one.sentence.clone()));
+                let list = way.map_or_else(|| sentences.clone(), |way| short(&sentences, way, room, more));
+                page.list(out, &list);
+                more.first.push(transcripts.called.to_owned());
+            }
+            (Block::Command(_), Some(way)) => {
+                let mut lines = String::new();
+                page.block(&mut lines, block);
+                match lines.lines().count() <= way.most[room] {
+                    true => out.push_str(&lines),
+                    false => more.first.push(way.called.to_owned()),
+                }
+            }
+            (Block::Facts(facts), _) => more.first.push(facts.called.to_owned()),
+            (Block::Listing { called, .. }, _) => more.first.push((*called).to_owned()),
+            (Block::Withheld(called), _) => more.last.push((*called).to_owned()),
+            (block, _) => page.block(out, block),
+        }
+    }
+}
+
+/// The first lines of a list, each shortened.
+fn short(list: &List, way: GivesWay, room: usize, more: &mut More) -> List {
+    let all: Vec<String> = list.lines.iter().map(line_text).collect();
+    let lines: Vec<String> =
+        all.iter().take(way.most[room]).map(|line| shortened(line, LETTERS[room])).collect();
+    let counted = |n: usize, before: &str, between: &str| {
+        let what = way.items[usize::from(n > 1)];
+        format!("{before}{n}{NBSP}{between}{what}")
+    };
+    let left = all.len() - lines.len();
+    more.first.extend((left > 0).then(|| counted(left, "", "more ")));
+    let cut = all.iter().zip(&lines).filter(|(long, short)| long != short).count();
+    more.first.extend((cut > 0).then(|| counted(cut, "the rest of ", "")));
+    List { caption: list.caption.clone(), ..List::of(lines) }
 }
 
 /// The beginning of a text: its first clauses, or its first words where the first clause is long.

@@ -5,49 +5,87 @@
 use super::clusters;
 use super::footnotes::Footnotes;
 use super::layout::one_line;
+use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
-    Names, Tone, cell_number, direction, effect_decimals, heads_of, interval, p_value, percent, row_label,
-    shown_change, so_far, tone, unit_words, verdict_word,
+    Names, cell_number, direction, effect_decimals, heads_of, interval, p_value, percent, row_label,
+    shown_change, unit_words,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
 use crate::units::{Scale, Unit};
 
 /// A table: label columns at the left, value columns, the verdict last.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub(super) struct Table {
     /// What is compared, on what, in which unit, which direction is good.
-    pub caption: String,
+    pub(super) caption: String,
     /// Heads of the label columns; empty when the run has one row only.
-    pub labels: Vec<String>,
+    pub(super) labels: Vec<Head>,
     /// Heads of the value columns.
-    pub columns: Vec<String>,
+    pub(super) columns: Vec<Head>,
     /// The rows.
-    pub rows: Vec<TableRow>,
+    pub(super) rows: Vec<TableRow>,
+}
+
+/// The head of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Its words.
+    pub(super) text: String,
+    /// What the column has.
+    pub(super) of: Of,
+}
+
+/// What a column has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    /// Levels, which say nothing without the head.
+    Levels,
+    /// Names, which say all by themselves.
+    Names,
+    /// Values of an arm, whose name may be long.
+    Arm,
+    /// Other values.
+    Values,
+    /// Verdicts, in the tone of the row.
+    Verdicts,
+}
+
+impl Head {
+    /// The head of such a column.
+    pub(super) fn new(text: impl Into<String>, of: Of) -> Head {
+        Head { text: text.into(), of }
+    }
+
+    /// Heads of columns of values.
+    fn values<'t>(texts: impl IntoIterator<Item = &'t str>) -> impl Iterator<Item = Head> {
+        texts.into_iter().map(|text| Head::new(text, Of::Values))
+    }
+
+    /// Heads of the columns of both arms.
+    fn arms(names: &Names<'_>, comparison: &Comparison) -> impl Iterator<Item = Head> {
+        heads_of(names, comparison).into_iter().map(|text| Head::new(text, Of::Arm))
+    }
 }
 
 /// One comparison in a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TableRow {
+pub(super) struct TableRow {
     /// One text a label column.
-    pub labels: Vec<String>,
+    pub(super) labels: Vec<String>,
     /// One text a value column.
-    pub cells: Vec<String>,
-    /// What the verdict means.
-    pub tone: Tone,
+    pub(super) cells: Vec<String>,
+    /// What the verdict means, in tables that have one.
+    pub(super) tone: Option<Tone>,
     /// Numbers of its footnotes, from 1.
-    pub notes: Vec<usize>,
+    pub(super) notes: Vec<usize>,
 }
 
 /// Heads of the label columns of these rows: the factors, and the job when any row has one.
-fn label_heads(comparisons: &[&Comparison]) -> Vec<String> {
-    let mut heads: Vec<String> = comparisons
-        .first()
-        .map(|c| c.row.levels.iter().map(|(factor, _)| factor.clone()).collect())
-        .unwrap_or_default();
-    if comparisons.iter().any(|c| !c.row.job.is_empty()) {
-        heads.push("job".to_owned());
-    }
-    heads
+fn label_heads(comparisons: &[&Comparison]) -> Vec<Head> {
+    let factors = comparisons.first().map(|c| c.row.levels.as_slice()).unwrap_or_default();
+    let job = comparisons.iter().any(|c| !c.row.job.is_empty()).then_some("job");
+    let names = factors.iter().map(|(factor, _)| factor.as_str()).chain(job);
+    names.map(|name| Head::new(name, Of::Levels)).collect()
 }
 
 fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
@@ -77,14 +115,12 @@ pub(super) fn primary(
     let labels = label_heads(comparisons);
     let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
     let adjusted = comparisons.iter().any(|c| c.p_adjusted.is_some_and(|p| Some(p) != c.p));
-    let heads = heads_of(names, first);
-    let mut columns: Vec<String> =
-        heads.into_iter().chain(["change %", "interval"].map(str::to_owned)).collect();
-    columns.push("mean %".to_owned());
-    if with_p {
-        columns.push(if adjusted { "adj. p" } else { "p" }.to_owned());
-    }
-    columns.extend(["n".to_owned(), "verdict".to_owned()]);
+    let p = with_p.then_some(if adjusted { "adj. p" } else { "p" });
+    let values = ["change %", "interval", "mean %"].into_iter().chain(p).chain(["n"]);
+    let columns = Head::arms(names, first)
+        .chain(Head::values(values))
+        .chain([Head::new("verdict", Of::Verdicts)])
+        .collect();
     let rows = comparisons
         .iter()
         .map(|c| {
@@ -104,7 +140,7 @@ pub(super) fn primary(
             TableRow {
                 labels: labels_of(&c.row, labels.len()),
                 cells,
-                tone: tone(&c.verdict),
+                tone: Some(tone(&c.verdict)),
                 notes: notes.of(c, names),
             }
         })
@@ -129,7 +165,7 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
         .map(|c| TableRow {
             labels: labels_of(&c.row, labels.len()),
             cells: vec![interval(c.effect), interval(c.alone)],
-            tone: Tone::Unclear,
+            tone: None,
             notes: Vec::new(),
         })
         .collect();
@@ -139,7 +175,7 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
          hold together",
         first.metric.name
     );
-    Some(Table { caption, labels, columns: ["interval", "alone"].map(str::to_owned).to_vec(), rows })
+    Some(Table { caption, labels, columns: Head::values(["interval", "alone"]).collect(), rows })
 }
 
 /// A table of one metric that accompanies: values and their change, no verdict.
@@ -149,7 +185,7 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
     let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
     let scale = scale_of_medians(comparisons, &metric.unit);
     let labels = label_heads(comparisons);
-    let columns = heads_of(names, first).into_iter().chain(["change %", "n"].map(str::to_owned)).collect();
+    let columns = Head::arms(names, first).chain(Head::values(["change %", "n"])).collect();
     let rows = comparisons
         .iter()
         .map(|c| TableRow {
@@ -160,7 +196,7 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
                 percent(shown_change(c), effect_decimals(c.effect)),
                 repeats(c),
             ],
-            tone: Tone::Unclear,
+            tone: None,
             notes: Vec::new(),
         })
         .collect();
@@ -215,7 +251,7 @@ pub(super) fn exploratory(
             TableRow {
                 labels: vec![c.metric.name.clone()],
                 cells,
-                tone: tone(&c.verdict),
+                tone: Some(tone(&c.verdict)),
                 notes: notes.of(c, names),
             }
         })
@@ -225,10 +261,10 @@ pub(super) fn exploratory(
             "{place}other metrics of {cand} against {base}{} (medians; exploratory)",
             so_far(comparisons.iter().copied())
         ),
-        labels: vec!["metric".to_owned()],
-        columns: heads_of(names, first)
-            .into_iter()
-            .chain(["change %", "interval", "verdict"].map(str::to_owned))
+        labels: vec![Head::new("metric", Of::Names)],
+        columns: Head::arms(names, first)
+            .chain(Head::values(["change %", "interval"]))
+            .chain([Head::new("verdict", Of::Verdicts)])
             .collect(),
         rows,
     })

@@ -1,57 +1,27 @@
-//! How numbers and judgements are worded, the same in every format.
+//! How numbers, arms and rows are worded, the same in every format.
 //!
-//! Enters: values of a comparison. Leaves: words in UTF-8; lkml spells them in ASCII afterwards.
+//! Enters: values and names. Leaves: words in UTF-8; lkml spells them in ASCII afterwards. What a verdict is called stands in
+//! [`super::verdict_words`].
 
-use super::clusters;
 use super::layout::{one_line, width};
-use super::manner::manner;
-use super::raw_words::raw_change;
-use crate::analyse::{Caveat, Comparison, Interval, Method, Role, RowKey, Verdict};
+use crate::analyse::{Comparison, Interval, RowKey};
 use crate::record::{Run, Source};
 use crate::units::{Better, Scale, Unit};
 
 /// Keeps a number and what belongs to it on one line; text and lkml print a blank.
 pub(super) const NBSP: char = '\u{a0}';
 
-/// What a judgement means to the reader; formats choose colours by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// The candidate is better.
-    Better,
-    /// The candidate is worse.
-    Worse,
-    /// They do not differ beyond δ.
-    Same,
-    /// It could not be told.
-    Unclear,
-}
-
-impl Tone {
-    /// A lowercase name, e.g. for style sheets.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Tone::Better => "better",
-            Tone::Worse => "worse",
-            Tone::Same => "same",
-            Tone::Unclear => "unclear",
-        }
-    }
-}
-
-/// What every figure carries that is there before the last of a fixed number of rounds.
-pub(super) const SO_FAR: &str = "so far";
-
-/// `, so far` behind what is said of these comparisons, where one of them has no verdict before the last round.
-pub(super) fn so_far<'c>(comparisons: impl IntoIterator<Item = &'c Comparison>) -> &'static str {
-    if comparisons.into_iter().any(|c| c.so_far().is_some()) { ", so far" } else { "" }
+/// `1 round`, `8 rounds`.
+pub(super) fn count(n: u64, what: &str) -> String {
+    if n == 1 { format!("1{NBSP}{what}") } else { format!("{n}{NBSP}{what}s") }
 }
 
 /// Names of arms and rows as the reader knows them.
 pub(super) struct Names<'a> {
     factor: &'a str,
     bare: bool,
-    aa: bool,
+    /// Whether an arm is compared with itself.
+    pub(super) aa: bool,
 }
 
 impl<'a> Names<'a> {
@@ -198,265 +168,9 @@ pub(super) fn shown_change(comparison: &Comparison) -> f64 {
     comparison.effect.map_or(comparison.mean_change.estimate, |effect| effect.estimate)
 }
 
-/// The judgement in at most 14 characters.
-pub(super) fn verdict_word(comparison: &Comparison) -> &'static str {
-    match (&comparison.verdict, comparison.role) {
-        (Verdict::Faster { beyond_delta: true }, Role::Primary) => manner(&comparison.metric, true).beyond,
-        (Verdict::Faster { beyond_delta: false }, Role::Primary) => manner(&comparison.metric, true).maybe,
-        (Verdict::Slower { beyond_delta: true }, Role::Primary) => manner(&comparison.metric, false).beyond,
-        (Verdict::Slower { beyond_delta: false }, Role::Primary) => manner(&comparison.metric, false).maybe,
-        (Verdict::Faster { beyond_delta: true }, Role::Exploratory) => "better by > δ",
-        (Verdict::Faster { beyond_delta: false }, Role::Exploratory) => "better, < δ?",
-        (Verdict::Slower { beyond_delta: true }, Role::Exploratory) => "worse by > δ",
-        (Verdict::Slower { beyond_delta: false }, Role::Exploratory) => "worse, < δ?",
-        (Verdict::NotComparable, _) => "not comparable",
-        (Verdict::NoDifference { real_but_below_delta: false }, _) => "no difference",
-        (Verdict::NoDifference { real_but_below_delta: true }, _) => "real, below δ",
-        (Verdict::Undecided { .. }, Role::Primary) => "undecided",
-        (Verdict::Undecided { .. }, Role::Exploratory) => "unclear",
-        (Verdict::SoFar { .. }, _) => SO_FAR,
-        (Verdict::TooFew { .. }, _) => "too few",
-        (Verdict::NotMeasured(_), _) if refused(comparison) => "too few I/Os",
-        (Verdict::NotMeasured(_), _) => "not measured",
-    }
-}
-
-/// Whether a quantile was refused because trials had too few operations for it.
-pub(super) fn refused(comparison: &Comparison) -> bool {
-    comparison.caveats.iter().any(|caveat| matches!(caveat, Caveat::QuantileRefused { .. }))
-}
-
-/// What a judgement means to the reader.
-pub(super) fn tone(verdict: &Verdict) -> Tone {
-    match verdict {
-        Verdict::Faster { .. } => Tone::Better,
-        Verdict::Slower { .. } => Tone::Worse,
-        Verdict::NoDifference { .. } => Tone::Same,
-        Verdict::NotComparable
-        | Verdict::Undecided { .. }
-        | Verdict::SoFar { .. }
-        | Verdict::TooFew { .. }
-        | Verdict::NotMeasured(_) => Tone::Unclear,
-    }
-}
-
-/// Whether all of the interval lies beyond δ: the difference is larger than what matters.
-pub(super) fn is_beyond_delta(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Faster { beyond_delta: true } | Verdict::Slower { beyond_delta: true })
-}
-
-/// The verdicts in words for counting them, in the order in which they are counted.
-pub(super) const COUNTED: [&str; 10] = [
-    "faster by more than δ",
-    "faster, maybe by less",
-    "slower by more than δ",
-    "slower, maybe by less",
-    "without difference",
-    "undecided",
-    "not comparable",
-    "so far",
-    "with too few repeats",
-    "not measured",
-];
-
-/// The place of a verdict in [`COUNTED`].
-pub(super) fn counted_as(verdict: &Verdict) -> usize {
-    match verdict {
-        Verdict::Faster { beyond_delta: true } => 0,
-        Verdict::Faster { beyond_delta: false } => 1,
-        Verdict::Slower { beyond_delta: true } => 2,
-        Verdict::Slower { beyond_delta: false } => 3,
-        Verdict::NoDifference { .. } => 4,
-        Verdict::Undecided { .. } => 5,
-        Verdict::NotComparable => 6,
-        Verdict::SoFar { .. } => 7,
-        Verdict::TooFew { .. } => 8,
-        Verdict::NotMeasured(_) => 9,
-    }
-}
-
-/// What was counted, and what another of it would be: `rounds`, `repeats an arm`, `boots an arm`.
-pub(super) fn counted(comparison: &Comparison) -> (String, String) {
-    match (clusters::counted(comparison), comparison.method) {
-        (Some(of), _) if of.paired => (format!("{}s", of.kind), format!("{}s", of.kind)),
-        (Some(of), _) => (format!("{}s", of.kind), format!("{}s an arm", of.kind)),
-        (None, Method::MannWhitney | Method::ChangeOnly) => {
-            ("repeats".to_owned(), "repeats an arm".to_owned())
-        }
-        (None, _) => ("rounds".to_owned(), "rounds".to_owned()),
-    }
-}
-
-/// `, p = 0.012`, or nothing.
-fn p_words(comparison: &Comparison) -> String {
-    let adjusted = comparison.p_adjusted.filter(|p| Some(*p) != comparison.p);
-    let Some(p) = adjusted.or(comparison.p) else { return String::new() };
-    let what = if adjusted.is_some() { ", adjusted" } else { "," };
-    format!("{what} {}", p_equals(p))
-}
-
-/// `8 rounds`, or for results without rounds `8 and 5 repeats, p = 0.012`, or by clusters `5 boots each, p = 0.03`.
-fn evidence(comparison: &Comparison) -> String {
-    if let Some(of) = clusters::counted(comparison) {
-        return of.words() + &p_words(comparison);
-    }
-    match comparison.method {
-        Method::MannWhitney | Method::ChangeOnly => {
-            let (a, b) = (comparison.baseline.n, comparison.candidate.n);
-            let text = match (a == b, a) {
-                (true, 1) => "one value each".to_owned(),
-                (true, _) => format!("{a}{NBSP}repeats each"),
-                (false, _) => format!("{a} and {b}{NBSP}repeats"),
-            };
-            text + &p_words(comparison)
-        }
-        _ if comparison.n == 1 => format!("1{NBSP}round"),
-        _ => format!("{}{NBSP}rounds", comparison.n),
-    }
-}
-
-/// `direct=1 failed in 9 of 30 trials, direct=0 in 0 (p = 0.004)`: the arm that failed more comes first.
-fn failures(comparison: &Comparison, names: &Names<'_>) -> Option<String> {
-    let counts = comparison.failures?;
-    let mut arms = [
-        (&comparison.baseline.arm, counts.baseline_failed, counts.baseline_trials),
-        (&comparison.candidate.arm, counts.candidate_failed, counts.candidate_trials),
-    ];
-    arms.sort_by_key(|(_, failed, _)| std::cmp::Reverse(*failed));
-    let [(first, failed, trials), (second, others_failed, others)] = arms;
-    let of = if others == trials { String::new() } else { format!(" of {others}") };
-    let p = counts.p.map_or_else(String::new, |p| format!(" ({})", p_equals(p)));
-    Some(format!(
-        "{} failed in {failed} of {trials}{NBSP}trials, {} in {others_failed}{of}{p}",
-        names.arm(first),
-        names.arm(second)
-    ))
-}
-
-/// One sentence that says the verdict of a row and how often the arms failed, `δ` as a ratio − 1.
-pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> String {
-    let verdict = verdict_sentence(comparison, names, delta);
-    match failures(comparison, names) {
-        Some(failures) if comparison.verdict == Verdict::NotComparable => format!("{verdict}: {failures}"),
-        Some(failures) => format!("{verdict}; {failures}"),
-        None => verdict,
-    }
-}
-
-fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> String {
-    let (base, cand) = (names.arm(&comparison.baseline.arm), names.arm(&comparison.candidate.arm));
-    let row = row_label(&comparison.row);
-    let prefix = if row.is_empty() { String::new() } else { format!("{row}: ") };
-    let metric = &comparison.metric.name;
-    let decimals = effect_decimals(comparison.effect);
-    let ratio = shown_change(comparison);
-    let mut change = if ratio.is_finite() {
-        format!("{metric} {}{NBSP}%", percent(ratio, decimals))
-    } else if comparison.baseline.mean == comparison.candidate.mean {
-        format!("{metric} is {} in both", comparison.baseline.mean)
-    } else {
-        format!("{metric} has no ratio")
-    };
-    let interval = interval(comparison.effect);
-    if let Some(raw) = raw_change(comparison) {
-        change = raw;
-    } else if !interval.is_empty() {
-        change.push_str(&format!(" {interval}"));
-    }
-    if let Some(corrected) = comparison.corrected {
-        change.push_str(&format!(" ({}{NBSP}% corrected for the early stop)", percent(corrected, decimals)));
-    }
-    let evidence = evidence(comparison);
-    let below = plain_percent(delta);
-    let (counted, another) = counted(comparison);
-    match &comparison.verdict {
-        Verdict::NoDifference { real_but_below_delta: false } => {
-            format!("{prefix}no difference beyond {below} between {cand} and {base}: {change}, {evidence}")
-        }
-        Verdict::Faster { .. } | Verdict::Slower { .. } | Verdict::NoDifference { .. } => {
-            let how = manner(&comparison.metric, comparison.is_better() == Some(true));
-            let by = match comparison.verdict {
-                Verdict::NoDifference { .. } => format!(", but by less than {below} (real but below δ)"),
-                _ if is_beyond_delta(&comparison.verdict) => format!(" by more than {below}"),
-                _ => format!(", maybe by less than {below}"),
-            };
-            let word = how.word;
-            match how.amount {
-                None => format!("{prefix}{cand} is {word} than {base}{by}: {change}, {evidence}"),
-                Some(verb) => {
-                    let change = change.strip_prefix(metric.as_str()).unwrap_or(&change).trim_start();
-                    format!("{prefix}{cand} {verb} {word} {metric} than {base}{by}: {change}, {evidence}")
-                }
-            }
-        }
-        Verdict::NotComparable => format!("{prefix}{cand} is not comparable with {base}"),
-        // More rounds would show nothing: the two are the same.
-        Verdict::Undecided { .. } if names.aa => {
-            format!(
-                "{prefix}no difference claimed between {cand} and {base}, as it should be: {change}, {evidence}"
-            )
-        }
-        Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {
-            let mut needed = needed(*rounds_to_claim, *rounds_for_no_difference, &another, &below);
-            needed.push_str(&too_coarse(comparison));
-            format!("{prefix}undecided whether {cand} differs from {base}: {change}, {evidence}{needed}")
-        }
-        Verdict::SoFar { rounds, of } => format!(
-            "{prefix}{SO_FAR}, {rounds} of {of}{NBSP}rounds: {change} for {cand} against {base}; no verdict before the last"
-        ),
-        Verdict::TooFew { n } => {
-            format!(
-                "{prefix}too few {counted} to judge {cand} against {base}: {change}, {evidence} \
-                 ({n} of the 4 that an interval needs)"
-            )
-        }
-        Verdict::NotMeasured(reason) => {
-            format!("{prefix}{cand} cannot be compared with {base} on {metric}: {reason}")
-        }
-    }
-}
-
-/// Why more rounds cannot show that nothing differs, when the metric's steps are the reason.
-fn too_coarse(comparison: &Comparison) -> String {
-    let step = comparison.caveats.iter().find_map(|caveat| match caveat {
-        Caveat::Steps { step, refused: true } => Some(*step),
-        _ => None,
-    });
-    step.map_or_else(String::new, |step| {
-        format!("; the metric has steps of {}; choose another metric or a longer trial", step_size(step))
-    })
-}
-
 /// A step relative to the value, `10 %`.
 pub(super) fn step_size(step: f64) -> String {
     if step.is_finite() { plain_percent(step) } else { format!("more than 100{NBSP}%") }
-}
-
-/// More rounds than this are not run on a machine that somebody waits for.
-const MOST_ROUNDS: u32 = 1_000;
-
-/// What an undecided row would probably take.
-fn needed(claim: Option<u32>, none: Option<u32>, what: &str, below: &str) -> String {
-    match (claim, none) {
-        (None, None) => String::new(),
-        _ if claim.into_iter().chain(none).all(|rounds| rounds > MOST_ROUNDS) => format!(
-            "; not on this machine: it is too noisy to tell them apart, or to show that they do not differ beyond {below}, in \
-             {MOST_ROUNDS} {what}"
-        ),
-        (Some(c), Some(n)) if n > MOST_ROUNDS => {
-            format!("; about {c} {what} would probably show this difference")
-        }
-        (Some(c), Some(n)) if n < c => {
-            format!("; about {n} {what} would probably show that nothing differs beyond {below}")
-        }
-        (Some(c), Some(n)) => format!(
-            "; about {c} {what} would probably show this difference, about {n} that there is none beyond {below}"
-        ),
-        (Some(c), None) => format!("; about {c} {what} would probably show this difference"),
-        (None, Some(n)) => {
-            format!("; about {n} {what} would probably show that nothing differs beyond {below}")
-        }
-    }
 }
 
 /// `higher is better`.
@@ -506,16 +220,6 @@ mod tests {
         assert_eq!(of(-0.03, -1e-9), "[−3.0,\u{a0}<0.0]");
         assert_eq!(of(-1e-9, 0.03), "[0.0,\u{a0}+3.0]", "it holds 0");
         assert_eq!(of(0.001, 0.03), "[+0.1,\u{a0}+3.0]");
-    }
-
-    #[test]
-    fn more_than_a_thousand_rounds_are_not_named() {
-        let needed = |claim, none| needed(claim, none, "rounds", "2 %");
-        assert!(needed(Some(13_749), None).starts_with("; not on this machine: "));
-        assert!(needed(Some(13_749), Some(1_001)).contains("in 1000 rounds"));
-        assert_eq!(needed(Some(40), Some(9_000)), "; about 40 rounds would probably show this difference");
-        assert!(needed(Some(5_000), Some(90)).starts_with("; about 90 rounds"));
-        assert_eq!(needed(None, None), "");
     }
 
     #[test]

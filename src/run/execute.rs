@@ -11,7 +11,7 @@ use super::settle::settle_ms;
 use crate::catalog::{EngineKind, Reaches};
 use crate::host::Limits as DisturbanceLimits;
 use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
-use crate::record::{FailureKind, LeadIn, Outcome, Run, RunState, Status, Trial};
+use crate::record::{FailureKind, LeadIn, Note, NoteKind, Outcome, Run, RunState, Status, Trial};
 
 /// Rules fixed before the first trial; none of them can see an outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,13 +48,6 @@ pub enum Ending {
     Hopeless,
 }
 
-/// How notes begin that say how a session ended.
-const ENDINGS: [&str; 4] = [ENDED_EARLY, OUT_OF_TIME, MISSING, STOPPED];
-const ENDED_EARLY: &str = "ended early: no row has left";
-const OUT_OF_TIME: &str = "the time budget ended it";
-const MISSING: &str = "rounds are missing:";
-const STOPPED: &str = "stopped: a cell failed";
-
 /// Everything needed to execute a plan.
 pub struct Execution<'e> {
     /// The run; trials are added to it. With `--resume` it holds those done before.
@@ -85,7 +78,7 @@ impl Execution<'_> {
     pub fn execute(&mut self) -> Result<Ending, RunError> {
         let session = self.run.trials.len();
         // How an earlier session ended is not how this one does.
-        self.run.notes.retain(|note| !ENDINGS.iter().any(|begins| note.starts_with(begins)));
+        self.run.notes.retain(|note| note.kind != NoteKind::Ending);
         let trials_left = self.remaining(session).trials_left(self.limits.rounds);
         self.tell(|run| Event::RunBegins { run, trials_left })?;
         let ending = self.rounds(session);
@@ -96,6 +89,11 @@ impl Execution<'_> {
         };
         self.tell(|run| Event::RunEnds { run })?;
         ending
+    }
+
+    /// Notes how the session ended.
+    fn ended(&mut self, text: impl Into<String>) {
+        self.run.notes.push(Note::ending(text));
     }
 
     fn remaining(&self, session: usize) -> Remaining<'_> {
@@ -125,9 +123,7 @@ impl Execution<'_> {
             let remaining = self.remaining(session);
             if remaining.nothing_to_compare() {
                 let hopeless = remaining.any_given_up();
-                self.run
-                    .notes
-                    .push(format!("{ENDED_EARLY} its baseline and a candidate that can be run here"));
+                self.ended("ended early: no row has left its baseline and a candidate that can be run here");
                 return Ok(if hopeless { Ending::Hopeless } else { Ending::Finished });
             }
             if begins && self.missing(round, session) > 0 && self.time_is_over(begun, session) {
@@ -136,8 +132,8 @@ impl Execution<'_> {
         }
         let missing = self.missing(round, session);
         if missing > 0 {
-            self.run.notes.push(format!(
-                "{MISSING} {missing}, as of {round} too many were thrown out for what others did to the machine; \
+            self.ended(format!(
+                "rounds are missing: {missing}, as of {round} too many were thrown out for what others did to the machine; \
                  --keep-disturbed counts them all"
             ));
         }
@@ -157,7 +153,7 @@ impl Execution<'_> {
             1 => " and 1 trial of the next".to_owned(),
             trials => format!(" and {trials} trials of the next"),
         };
-        self.run.notes.push(format!("{OUT_OF_TIME} after {rounds} rounds{more}"));
+        self.ended(format!("the time budget ended it after {rounds} rounds{more}"));
         Ending::Finished
     }
 
@@ -219,8 +215,8 @@ impl Execution<'_> {
             }
             // Failures of an earlier session are what a resumed run wants to get over.
             if tried && self.remaining(session).failed_twice_running(cell, round) {
-                self.run.notes.push(format!(
-                    "{STOPPED} in rounds {} and {}; see its last output in `assay show`",
+                self.ended(format!(
+                    "stopped: a cell failed in rounds {} and {}; see its last output in `assay show`",
                     round,
                     round + 1
                 ));
@@ -259,13 +255,14 @@ impl Execution<'_> {
         let Some(reply) = self.launched(&request)? else { return Ok(Ending::Interrupted) };
         let (failed, wrong_data, samples) = match reply.answer {
             Answer::Done(outcome) => (None, false, plain_single_job(outcome).samples),
-            Answer::Unsupported { reason } => (Some(reason), false, Vec::new()),
-            Answer::Failed { reason, kind, .. } => (Some(reason), kind == FailureKind::WrongData, Vec::new()),
+            Answer::Unsupported { reason } => (Some(reply.why.with(&reason)), false, Vec::new()),
+            Answer::Failed { reason, kind, .. } => {
+                (Some(reply.why.with(&reason)), kind == FailureKind::WrongData, Vec::new())
+            }
         };
         if let Some(reason) = failed.as_ref().filter(|_| wrong_data) {
-            self.run
-                .notes
-                .push(format!("the trial that led into round {} found wrong data: {reason}", round + 1));
+            let found = format!("the trial that led into round {} found wrong data: {reason}", round + 1);
+            self.run.notes.push(found.into());
         }
         let mut values: Vec<(u32, f64)> = Vec::new();
         for sample in samples.into_iter().filter(|sample| sample.value.is_finite()) {
@@ -294,7 +291,7 @@ impl Execution<'_> {
         match self.launcher.launch(request, self.cancelled) {
             Ok(reply) => Ok(Some(reply)),
             Err(error @ LaunchError::Cancelled { .. }) => {
-                self.run.notes.extend(error.left());
+                self.run.notes.extend(error.left().map(Note::from));
                 Ok(None)
             }
             Err(error) => Err(RunError::Launch(error)),
@@ -324,6 +321,7 @@ impl Execution<'_> {
             values: Vec::new(),
             histograms: Vec::new(),
             series: Vec::new(),
+            files: Vec::new(),
             notes: Vec::new(),
         };
         take(self.run, &mut trial, reply);
@@ -331,6 +329,8 @@ impl Execution<'_> {
         let index = self.run.trials.len() - 1;
         let trials_left = self.remaining(session).trials_left(self.limits.rounds);
         self.tell(|run| Event::TrialEnds { run, index, trials_left })?;
+        // Whoever keeps them has them now, and many trials' files are much.
+        self.run.trials[index].files.clear();
         Ok(Attempt::Ended)
     }
 
@@ -388,6 +388,8 @@ fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
     if reply.facts != crate::record::HostFacts::default() {
         trial.facts = Some(run.facts_index(&reply.facts));
     }
+    let why = reply.why;
+    trial.files = reply.files;
     match reply.answer {
         Answer::Done(outcome) => {
             let outcome = plain_single_job(outcome);
@@ -408,14 +410,16 @@ fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
                 let metric = run.metric_index(&sample.metric);
                 trial.values.push((metric, sample.value));
             }
-            trial.status = Status::Failed { kind, reason, command, output };
+            trial.status = Status::Failed { kind, reason: why.with(&reason), command, output };
         }
         // What this machine could do a moment ago it does not do now; that may pass, or shows in two rounds running.
         Answer::Unsupported { reason } if run.trials.iter().any(|known| known.cell == trial.cell) => {
             let (kind, command, output) = (FailureKind::Passing, String::new(), String::new());
-            trial.status = Status::Failed { kind, reason, command, output };
+            trial.status = Status::Failed { kind, reason: why.with(&reason), command, output };
         }
-        Answer::Unsupported { reason } => trial.status = Status::Skipped { reason },
+        Answer::Unsupported { reason } => {
+            trial.status = Status::Skipped { reason: why.with(&reason) };
+        }
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Surroundings {
     pub after: Option<String>,
     /// Observers asked for by name.
     pub observe: Vec<String>,
-    /// What the command engine reads from the output.
+    /// What is read from the output of the command or of hooks.
     pub patterns: Vec<crate::launch::MetricPattern>,
 }
 

@@ -8,6 +8,7 @@ mod allowance;
 mod connection;
 mod file;
 mod held;
+mod kept_files;
 mod origin;
 mod reader;
 mod schema;

@@ -84,7 +84,7 @@ impl Store {
         })
     }
 
-    /// One run with every trial; histograms and series too.
+    /// One run with every trial; histograms and series too, files not.
     ///
     /// # Errors
     /// [`StoreError::UnknownRun`] naming the known ones, [`StoreError::Damaged`].
@@ -191,6 +191,7 @@ impl Store {
                 values: Vec::new(),
                 histograms: Vec::new(),
                 series: Vec::new(),
+                files: Vec::new(),
             })
         })
     }
@@ -298,7 +299,7 @@ impl Store {
     }
 
     /// All rows of a statement, each of which takes `bytes` of memory besides its texts.
-    fn rows_of<T>(
+    pub(super) fn rows_of<T>(
         &self,
         parameters: impl rusqlite::Params,
         sql: &str,

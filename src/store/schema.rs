@@ -12,10 +12,11 @@ use super::{StoreError, problem};
 
 /// Entry i is schema i + 1 as stores of its time were made. A new schema is added at the end; its predecessor is kept
 /// as `migrations/schema-N.sql`.
-const MADE: [&str; 4] = [
+const MADE: [&str; 5] = [
     include_str!("migrations/schema-1.sql"),
     include_str!("migrations/schema-2.sql"),
     include_str!("migrations/schema-3.sql"),
+    include_str!("migrations/schema-4.sql"),
     include_str!("schema.sql"),
 ];
 /// Entry i takes schema i + 1 to i + 2.
@@ -23,6 +24,7 @@ const MIGRATIONS: [&str; MADE.len() - 1] = [
     include_str!("migrations/1-to-2.sql"),
     include_str!("migrations/2-to-3.sql"),
     include_str!("migrations/3-to-4.sql"),
+    include_str!("migrations/4-to-5.sql"),
 ];
 /// More than any schema has.
 const MOST_ENTRIES: usize = 200;

@@ -1,4 +1,4 @@
--- The store of assay, schema 4. This very file is executed to make a new store.
+-- The store of assay, schema 5. This very file is executed to make a new store.
 -- A trial is one transaction; nothing here is ever updated except the state of a run,
 -- and its design when `--more` moves its end.
 CREATE TABLE run (
@@ -58,6 +58,13 @@ CREATE TABLE series (
     run INTEGER NOT NULL, trial INTEGER NOT NULL, number INTEGER NOT NULL,
     job TEXT NOT NULL, name TEXT NOT NULL, interval_s REAL NOT NULL,
     numbers BLOB NOT NULL,                     -- little-endian f64
+    PRIMARY KEY (run, trial, number)
+) WITHOUT ROWID;
+-- Files that came with trials: what hooks left, and what they printed.
+CREATE TABLE file (
+    run INTEGER NOT NULL, trial INTEGER NOT NULL, number INTEGER NOT NULL,
+    name TEXT NOT NULL,                        -- without a directory
+    bytes BLOB NOT NULL,
     PRIMARY KEY (run, trial, number)
 ) WITHOUT ROWID;
 -- Trials that led into rounds; none of them is judged.

@@ -3,8 +3,8 @@
 use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::allowance::MOST_FOR_RUN;
-use super::{Store, StoreError, json};
-use crate::record::{LeadIn, Run, RunState, Trial};
+use super::{Store, StoreError, json, kept_files};
+use crate::record::{LeadIn, Note, Run, RunState, Trial};
 
 impl Store {
     /// Stores a new run with all its cells, facts, metrics and trials; returns its number. `run.id` is ignored.
@@ -64,7 +64,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
-    pub fn set_notes(&self, id: i64, notes: &[String]) -> Result<(), StoreError> {
+    pub fn set_notes(&self, id: i64, notes: &[Note]) -> Result<(), StoreError> {
         self.change("UPDATE run SET notes = ?2 WHERE id = ?1", params![id, json(&notes)])
     }
 
@@ -188,6 +188,8 @@ fn add_definitions(transaction: &Transaction<'_>, id: i64, run: &Run) -> rusqlit
 
 fn add_trial(transaction: &Transaction<'_>, id: i64, number: usize, trial: &Trial) -> rusqlite::Result<()> {
     let number = number as i64;
+    let mut notes = trial.notes.clone();
+    notes.extend(kept_files::add(transaction, id, number, trial)?);
     transaction
         .prepare_cached("INSERT INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
         .execute(params![
@@ -202,7 +204,7 @@ fn add_trial(transaction: &Transaction<'_>, id: i64, number: usize, trial: &Tria
             trial.facts,
             json(&trial.status),
             trial.excluded,
-            json(&trial.notes),
+            json(&notes),
         ])?;
     let mut value = transaction.prepare_cached("INSERT INTO value VALUES (?1, ?2, ?3, ?4)")?;
     for (metric, number_measured) in &trial.values {

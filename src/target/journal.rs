@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::claim::Claims;
 use super::error::TargetError;
@@ -23,6 +23,8 @@ pub(super) struct Journal {
     contents: Contents,
     /// What was to be undone and stays, because others use it now.
     notes: Vec<String>,
+    /// How long filesystems took to be unmounted, where any was.
+    unmounting: Option<Duration>,
     /// Locks that are held until what was made is undone.
     claims: Claims,
     _working: File,
@@ -57,7 +59,8 @@ impl Journal {
             contents.standing.clear();
             contents.boot = boot;
         }
-        Ok(Journal { ledger, contents, notes: Vec::new(), claims: Claims::default(), _working })
+        let (notes, claims) = (Vec::new(), Claims::default());
+        Ok(Journal { ledger, contents, notes, unmounting: None, claims, _working })
     }
 
     /// The work directory, if it is still the one that was made.
@@ -113,6 +116,11 @@ impl Journal {
     /// Notes about what was to be undone and stays; told once.
     pub(super) fn notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// How long the filesystems took that were unmounted since this was last asked; `None`: there was none.
+    pub(super) fn take_unmounting(&mut self) -> Option<Duration> {
+        self.unmounting.take()
     }
 
     /// A step is done: where a test wants to kill the run at just this step, it waits here to be killed.
@@ -173,7 +181,11 @@ impl Journal {
         self.claims = Claims::default();
         let (inside, mut written) = (self.inside(), Ok(()));
         while let Some(at) = self.contents.entries.iter().rposition(&wanted) {
-            let note = undo::undo(&self.contents.entries[at].made, inside.as_deref())?;
+            let (made, begun) = (&self.contents.entries[at].made, Instant::now());
+            let note = undo::undo(made, inside.as_deref())?;
+            if matches!(made, Made::Mount { .. }) {
+                self.unmounting = Some(self.unmounting.unwrap_or_default() + begun.elapsed());
+            }
             self.notes.extend(note);
             self.contents.entries.remove(at);
             written = written.and(self.write());

@@ -49,8 +49,11 @@ pub use identity::{ClaimedDevice, DeviceIdentity};
 pub use made::UNDO_ACTIONS;
 pub use obstacles::{obstacle, offered};
 pub use overwrite::{Refusal, may_overwrite};
+pub use removal::{empty as empty_opened, open as open_itself};
 pub use spec::{Setup, TargetSpec};
-pub use trial::{Ready, check_files, engine_begins, engine_ended, facts, prepare, rehearse, release};
+pub use trial::{
+    Ready, Released, check_files, engine_begins, engine_ended, facts, prepare, rehearse, release,
+};
 
 // What others do to the machine is seen by `host`; launchers reach it through the target they disturb.
 pub use crate::host::{Disturbance, Interference};

@@ -32,13 +32,19 @@ pub(super) fn only_own_mounts(directory: &Path, own: Option<&Path>) -> Result<()
 }
 
 /// Opens a directory itself, not what a link leads to.
-pub(super) fn open(directory: &Path) -> std::io::Result<OwnedFd> {
+///
+/// # Errors
+/// The system's words; also when it is a link.
+pub fn open(directory: &Path) -> std::io::Result<OwnedFd> {
     Ok(rustix::fs::open(directory, DIRECTORY, Mode::empty())?)
 }
 
 /// Removes all in an open directory but the names that are kept there, and nothing that lies on another mount; `path` is for
 /// messages.
-pub(super) fn empty(opened: &OwnedFd, path: &Path, keeps: impl Fn(&OsStr) -> bool) -> std::io::Result<()> {
+///
+/// # Errors
+/// The first thing that cannot be removed, or what is mounted there.
+pub fn empty(opened: &OwnedFd, path: &Path, keeps: impl Fn(&OsStr) -> bool) -> std::io::Result<()> {
     clear(opened, path, mount_of(opened)?, &keeps)
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::claim::claim;
 use super::directory::empty;
@@ -218,26 +218,44 @@ fn without_numbers(facts: &mut HostFacts, kind: DeviceKind) {
     facts.0.remove("device.loop_file");
 }
 
-/// Puts back what was for this trial alone; returns notes about what could not be, and about what stays.
-#[must_use]
-pub fn release(spec: &TargetSpec, ready: Ready) -> Vec<String> {
-    let (failed, mut notes) = put_back(spec, ready);
-    notes.splice(0..0, failed.iter().map(|error| format!("not put back: {error}")));
-    notes
+/// What came of putting back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Released {
+    /// What could not be put back, and what stays.
+    pub notes: Vec<String>,
+    /// How long the filesystem that was made for the trial took to be unmounted; `None`: none was.
+    pub unmounting: Option<Duration>,
+    /// The same with its device undone; `None`: nothing was made for this trial alone.
+    pub teardown: Option<Duration>,
 }
 
-/// What could not be put back, and notes about what stays because others use it.
-fn put_back(spec: &TargetSpec, ready: Ready) -> (Vec<TargetError>, Vec<String>) {
+/// Puts back what was for this trial alone.
+#[must_use]
+pub fn release(spec: &TargetSpec, ready: Ready) -> Released {
+    let (failed, mut released) = put_back(spec, ready);
+    released.notes.splice(0..0, failed.iter().map(|error| format!("not put back: {error}")));
+    released
+}
+
+/// What could not be put back, and what came of the rest.
+fn put_back(spec: &TargetSpec, ready: Ready) -> (Vec<TargetError>, Released) {
     let (Some(setup), Some(mut journal)) = (&spec.setup, ready.journal) else {
-        return (Vec::new(), Vec::new());
+        return (Vec::new(), Released::default());
     };
-    let mut tried = vec![journal.undo_trial()];
+    let (mut tried, mut teardown) = (vec![journal.undo_trial()], None);
     let name = setup.stack.as_ref().and_then(|stack| stack.file_name()).map(|name| name.to_string_lossy());
     if let Some(name) = name.filter(|_| setup.settings.fresh.unwrap_or_default() == Fresh::Trial) {
+        // What an earlier trial left was unmounted before this one.
+        let (_, begun) = (journal.take_unmounting(), Instant::now());
         tried.push(clear_foreign(spec, setup));
         tried.push(journal.undo_stack(&name));
+        teardown = Some(begun.elapsed());
     }
-    (tried.into_iter().filter_map(Result::err).collect(), journal.notes())
+    let failed: Vec<TargetError> = tried.into_iter().filter_map(Result::err).collect();
+    // A mount that stays took no time that means anything.
+    let teardown = teardown.filter(|_| failed.is_empty());
+    let unmounting = journal.take_unmounting().filter(|_| teardown.is_some());
+    (failed, Released { notes: journal.notes(), unmounting, teardown })
 }
 
 /// What a job wrote to a device that stays is no filesystem, but could look like one to the next who asks.
@@ -297,6 +315,6 @@ mod tests {
         let ready = prepare(&spec).unwrap();
         assert!(!work.path().join("old").exists());
         assert_eq!(facts(&spec, &ready).get("sysfs./proc/sys/vm/dirty_ratio"), Some(value.as_str()));
-        assert_eq!(release(&spec, ready), Vec::<String>::new());
+        assert_eq!(release(&spec, ready), Released::default());
     }
 }

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Hint;
+
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -75,16 +77,16 @@ impl WorkloadErrors {
 
     /// The hint for the user, without the word `hint:`.
     #[must_use]
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> Hint {
         let only = |kind: ProblemKind| self.problems.iter().all(|problem| problem.kind == kind);
         if only(ProblemKind::NotNative) {
-            "--engine fio runs it"
+            Hint::from("--engine fio runs it")
         } else if only(ProblemKind::UnsetVariable) {
-            "give it with --vary NAME=VALUE,VALUE or in the environment"
+            Hint::from("give it with --vary NAME=VALUE,VALUE or in the environment")
         } else if self.problems.iter().any(|problem| problem.kind == ProblemKind::UnknownOption) {
-            "`fio --cmdhelp` lists the options, `assay help jobs` those of the native engine"
+            Hint::page("`fio --cmdhelp` lists the options, `assay help jobs` those of the native engine")
         } else {
-            "`assay help jobs` describes job files"
+            Hint::page("`assay help jobs` describes job files")
         }
     }
 }

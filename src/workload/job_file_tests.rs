@@ -84,7 +84,7 @@ fn variables_are_found_and_replaced() {
     assert_eq!(file.substitute(&values).unwrap().to_fio_text(), "[a]\nbs=4k\nthread\n");
     let error = file.substitute(&values[..1]).unwrap_err();
     assert!(error.to_string().contains("t.fio:3: ${FLAG}"), "{error}");
-    assert!(error.hint().contains("--vary"));
+    assert!(error.hint().to_string().contains("--vary"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod errors;
 mod fio_effects;
 mod fio_engines;
 mod fio_options;
+mod hint;
 mod instance;
 mod issue;
 mod job;
@@ -32,6 +33,7 @@ pub use errors::{Place, Problem, ProblemKind, WorkloadErrors, list_shortly, shor
 pub use fio_effects::{Elsewhere, FioEffects, FioRefusal};
 pub use fio_engines::FioEngine;
 pub use fio_options::{Effect, FioOption, Takes, fio_option, fio_option_names};
+pub use hint::Hint;
 pub use instance::{FileRegion, Instance};
 pub use issue::{Depth, IoMethod, MethodOptions};
 pub use job::{

@@ -114,7 +114,7 @@ fn options_only_fio_has_are_reported_all_at_once() {
             "t.fio:9: size: the native engine does not have '50%': a percentage",
         ]
     );
-    assert_eq!(errors.hint(), "--engine fio runs it");
+    assert_eq!(errors.hint(), "--engine fio runs it".into());
 }
 
 #[test]

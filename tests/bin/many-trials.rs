@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 values,
                 histograms: outcome.histograms.clone(),
                 series: outcome.series.clone(),
+                files: Vec::new(),
                 notes: Vec::new(),
             });
         }

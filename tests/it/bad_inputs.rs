@@ -128,7 +128,7 @@ const CASES: &[Case] = &[
     wrong(
         "run job.fio --vary direct=0,1 --metric x=y=(1)",
         GOOD,
-        &["metrics are read from a command's output"],
+        &["metrics are read from what a command or a hook prints"],
     ),
     wrong("run job.fio --vary direct=0,1 -d no/where", GOOD, &["no/where: No such file"]),
     wrong("run job.fio --vary direct=0,1 -d job.fio", GOOD, &["job.fio is not a directory"]),

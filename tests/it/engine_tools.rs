@@ -284,7 +284,7 @@ fn a_wrong_setting_is_refused_before_anything_runs() {
         (&["run", "n.toml", "--vary", "n=4k,x"], "fs_mark.size: 'x' is not a size"),
         (
             &["run", "n.toml", "--vary", "n=4k,8k", "--vary", "phases=unlink"],
-            "'unlink' is not create, then chown",
+            "'unlink' is not create, then any of xattr, chown",
         ),
         (
             &["run", "--engine", "dbench", "--vary", "clients=1,0"],

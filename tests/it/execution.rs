@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay::host::{Disturbance, Limits as DisturbanceLimits};
 use assay::launch::{Answer, EngineKind, LaunchError, Launcher, PROTOCOL, Reply, Request, Task};
-use assay::record::{FailureKind, HostFacts, Outcome, Run, RunState, Sample, Source, Status, Unit};
+use assay::record::{FailureKind, Note, Outcome, Run, RunState, Sample, Source, Status, Unit};
 use assay::run::{Ending, Event, Execution, Limits, RunError, Sink, SinkError};
 use assay::target::TargetSpec;
 
@@ -72,7 +72,7 @@ impl Log {
 }
 
 fn reply(answer: Answer) -> Reply {
-    Reply { answer, facts: HostFacts::default(), disturbance: None }
+    Reply::of(answer)
 }
 
 fn done() -> Result<Reply, LaunchError> {
@@ -265,7 +265,7 @@ fn wrong_data_in_a_lead_in_are_noted() {
     let session = Session { lead_in: true, ..Session::default() };
     session.execute(&mut run, &script).0.unwrap();
     assert_eq!(run.lead_ins.iter().map(|lead_in| lead_in.wrong_data).collect::<Vec<_>>(), [false, true]);
-    assert_eq!(run.notes, ["the trial that led into round 2 found wrong data: EILSEQ"]);
+    assert_eq!(run.notes, [Note::from("the trial that led into round 2 found wrong data: EILSEQ")]);
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn without_a_baseline_and_a_candidate_in_one_row_it_ends_with_the_round() {
         let (ending, _, asked) = session.execute(&mut run, &lasting(lost));
         assert_eq!((ending.unwrap(), asked.len()), (Ending::Hopeless, 4), "without {lost:?}");
         let said = "ended early: no row has left its baseline and a candidate that can be run here";
-        assert_eq!(run.notes, [said]);
+        assert_eq!(run.notes, [Note::ending(said)]);
     }
     // One row is whole: it goes on.
     let mut run = crossed(&[("arm", &["a", "b"]), ("bs", &["4k", "64k"])]);
@@ -500,7 +500,7 @@ fn a_cell_that_fails_in_two_rounds_running_stops_the_run() {
     assert_eq!(asked, [(0, 0), (0, 0), (1, 0), (1, 1), (0, 1), (0, 1)]);
     assert_eq!(run.state, RunState::Failed);
     assert!(log.joined().ends_with("1.0.1 | failed x | end Failed"), "{}", log.joined());
-    assert!(run.notes.iter().any(|note| note.contains("rounds 1 and 2")), "{:?}", run.notes);
+    assert!(run.notes.iter().any(|note| note.text.contains("rounds 1 and 2")), "{:?}", run.notes);
     // Not in rounds that are not neighbours.
     let mut run = run_of(&["a", "b"]);
     let script = |cell, round, _| if cell == 0 && round % 2 == 0 { failed("x") } else { done() };
@@ -619,7 +619,11 @@ fn a_cell_that_cannot_be_run_here_is_skipped_with_its_reason_and_never_asked_aga
     let mut run = run_of(&["a", "b"]);
     let (ending, _, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
     assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 2));
-    assert!(run.notes.iter().any(|note| note.starts_with("ended early: no row has left")), "{:?}", run.notes);
+    assert!(
+        run.notes.iter().any(|note| note.text.starts_with("ended early: no row has left")),
+        "{:?}",
+        run.notes
+    );
 }
 
 #[test]
@@ -636,7 +640,7 @@ fn the_time_budget_ends_it_with_the_trial_that_passes_it() {
     let session = Session { rounds: 9, time_budget: Some(budget), ..Session::default() };
     let (ending, _, asked) = session.execute(&mut run, &slow);
     assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 4), "the second round passes it");
-    assert!(run.notes.iter().any(|note| note.ends_with("after 2 rounds")), "{:?}", run.notes);
+    assert!(run.notes.iter().any(|note| note.text.ends_with("after 2 rounds")), "{:?}", run.notes);
 
     // The rest of a round is not begun, and a session that goes on begins with it.
     let mut run = run_of(&["a", "b", "c"]);
@@ -650,9 +654,10 @@ fn the_time_budget_ends_it_with_the_trial_that_passes_it() {
     let (ending, _, asked) = session.execute(&mut run, &slow);
     assert_eq!((ending.unwrap(), asked.last(), asked.len()), (Ending::Finished, Some(&(1, 1)), 5));
     let note = "the time budget ended it after 1 rounds and 2 trials of the next";
-    assert_eq!(run.notes, [note]);
+    assert_eq!(run.notes, [Note::ending(note)]);
     let (ending, _, asked) = Session::default().execute(&mut run, &|_, _, _| done());
     assert_eq!((ending.unwrap(), asked), (Ending::Finished, vec![(0, 1)]));
+    assert_eq!(run.notes, [], "how the first session ended is not how the second did");
     // A budget that is spent at once still gets a trial a session.
     let session = Session { time_budget: Some(Duration::ZERO), ..Session::default() };
     let mut run = run_of(&["a", "b"]);
@@ -735,7 +740,7 @@ fn a_machine_that_is_never_calm_ends_a_run_after_twice_its_rounds() {
     let session = Session { rounds: 3, ..Session::default() };
     let (ending, _, asked) = session.execute(&mut run, &|_, _, _| disturbed());
     assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 12));
-    assert!(run.notes.iter().any(|note| note.contains("rounds are missing: 3,")), "{:?}", run.notes);
+    assert!(run.notes.iter().any(|note| note.text.contains("rounds are missing: 3,")), "{:?}", run.notes);
 }
 
 #[test]

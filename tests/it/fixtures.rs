@@ -106,6 +106,7 @@ pub(crate) fn trial(cell: u32, round: u32, position: u32, values: Vec<(u32, f64)
         values,
         histograms: Vec::new(),
         series: Vec::new(),
+        files: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -287,9 +288,8 @@ pub(crate) fn measured() -> (Run, Analysis) {
     run.job_text =
         Some("[global]\nioengine=psync\nrw=randwrite\nsize=256m\nend_fsync=1\n\n[w]\nnumjobs=1\n".to_owned());
     run.facts = vec![facts("mq-deadline"), facts("none")];
-    run.notes = vec![
-        "a virtual disk answers for the device: its host's page cache may hold what was written".to_owned(),
-    ];
+    run.notes =
+        vec!["a virtual disk answers for the device: its host's page cache may hold what was written".into()];
     let bw = run.metric_index(&metric("", "write.bw", Unit::BytesPerSecond, Better::Higher));
     let p99 = run.metric_index(&metric("", "write.clat_ns.p99", Unit::Nanoseconds, Better::Lower));
     let iops = run.metric_index(&metric("", "write.iops", Unit::PerSecond, Better::Higher));

@@ -37,6 +37,7 @@ mod guests;
 mod guests_devices;
 mod guests_failing;
 mod hanging_io;
+mod hook_files;
 mod hook_metrics;
 mod import;
 mod instructions;

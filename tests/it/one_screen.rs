@@ -12,7 +12,7 @@ fn one_pair() -> (Run, Analysis) {
     let (mut run, mut analysis) = fixtures::measured();
     analysis.comparisons.retain(|c| c.row.levels[0].1 == "64k");
     for n in 0..6 {
-        run.notes.push(format!("note {n}: {}", "many words about the machine ".repeat(9)));
+        run.notes.push(format!("note {n}: {}", "many words about the machine ".repeat(9)).into());
     }
     (run, analysis)
 }

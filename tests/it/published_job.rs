@@ -70,10 +70,57 @@ fn runs(engine: &str) {
         "--quiet",
     ]);
     assert!(output.status.success(), "{}", errors(&output));
-    moved_what_was_asked(&sandbox.export("1"));
+    let run = sandbox.export("1");
+    moved_what_was_asked(&run);
     let text = sandbox.succeed(&["report", "1", "--format", "lkml"]);
     has_the_published_layout(&text);
+    cpu_is_the_share_of_one_process(&run, &text);
+    decided_by_what_is_no_column(&sandbox);
     assert!(!sandbox.names().iter().any(|name| name.contains("bdev-mix.dat")), "{:?}", sandbox.names());
+}
+
+/// fio's scale: seconds of processor time by the run times of the group's four processes together.
+fn cpu_is_the_share_of_one_process(run: &Run, text: &str) {
+    for (group, cells) in table(text, "AVERAGES, iodepth=64") {
+        let values = |name: &str| -> Vec<f64> {
+            let metric = run.metrics.iter().position(|m| m.job == group && m.name == name);
+            let metric = metric.unwrap_or_else(|| panic!("{group} has no {name}: {:?}", run.metrics)) as u32;
+            let of_arm = run.trials.iter().filter(|trial| run.cells[trial.cell as usize].levels[0] == 0);
+            of_arm.map(|trial| trial.value(metric).unwrap()).collect()
+        };
+        let (all, longest) = (values("job_runtime"), values("runtime"));
+        for (sum, one) in all.iter().zip(&longest) {
+            assert!(*sum > *one && *sum <= *one * 4.0 + 0.01, "{group}: {sum} {one}");
+        }
+        for (name, cell) in [("usr_cpu", &cells[6]), ("sys_cpu", &cells[7])] {
+            let used = values(name);
+            let shares = used.iter().zip(&all).map(|(used, all)| used / all * 100.0);
+            let mean = shares.sum::<f64>() / used.len() as f64;
+            let printed: f64 = cell.parse().unwrap();
+            assert!((printed - mean).abs() < 0.006 && printed <= 105.0, "{group} {name}: {printed} {mean}");
+        }
+    }
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("of all processes of the job together, as fio prints them"), "{text}");
+}
+
+/// A metric that decides and is none of the nine columns has a table of its own.
+fn decided_by_what_is_no_column(sandbox: &Sandbox) {
+    let text = sandbox.succeed(&[
+        "report",
+        "1",
+        "--format",
+        "lkml",
+        "--primary",
+        "read.clat_ns.mean,write.clat_ns.mean",
+    ]);
+    assert!(text.contains("AVERAGES, iodepth=64\n"), "{text}");
+    let own = text.split("AVERAGES, write.clat_ns.mean").nth(1).expect("a table of the deciding metric");
+    assert!(
+        own.contains("randwrite1") && own.contains("STANDARD DEVIATION in %, write.clat_ns.mean"),
+        "{text}"
+    );
+    assert!(text.lines().all(|line| line.len() <= 72 && line.is_ascii()), "{text}");
 }
 
 /// Every group moved its 4 MiB once, in the directions of its name.

@@ -255,12 +255,19 @@ fn the_page_of_the_published_studies_has_both_tables_of_each() {
         let (_, chapter) = page.split_once(&heading).unwrap_or_else(|| panic!("no chapter of {name}"));
         let chapter = chapter.split("\n## ").next().unwrap();
         let (was, here) = chapter.split_once("\nHere, ").unwrap_or_else(|| panic!("{name} was not run"));
-        // The tables begin with their rule: the published one, ours, and the shapes.
+        // The tables begin with their rule: the published one, ours, and the claims.
         assert!(was.contains("\nPublished:\n") && was.contains("---:"), "{name}");
-        assert!(here.matches("---:").count() >= 2 && here.contains("| shape | published | here |"), "{name}");
+        assert!(
+            here.matches("---:").count() >= 2 && here.contains("| table | claim | published | here | |"),
+            "{name}"
+        );
         assert!(here.contains("kernel ") && here.contains(&format!(" {name}")), "{name}: {here}");
-        let judged = ["| agrees |", "| **does not agree** |", "| not clear here |"];
-        assert!(judged.iter().any(|word| here.contains(word)), "{name}: no shape is judged");
+        let judged = ["| reproduced |", "| **contrary** |", "| undecided; about "];
+        assert!(judged.iter().any(|word| here.contains(word)), "{name}: no claim is judged");
+        assert!(
+            here.contains("| not there |") && here.contains("\n- not there, "),
+            "{name}: nothing has a reason"
+        );
     }
 }
 

@@ -256,5 +256,5 @@ fn direct_io_that_is_none_is_said_before_the_first_trial() {
     );
     assert_eq!(fact(&sandbox, "1", 1, "o_direct"), "falls back to the page cache");
     assert!(fact(&sandbox, "1", 0, "o_direct").starts_with("yes"));
-    assert!(sandbox.export("1").notes.iter().any(|note| note.starts_with(warning)));
+    assert!(sandbox.export("1").notes.iter().any(|note| note.text.starts_with(warning)));
 }

@@ -2,7 +2,7 @@
 
 use assay::record::{
     Cell, Design, Direction, Factor, FailureKind, FailureRule, HostFacts, LatencyHistogram, LatencyKind,
-    LeadIn, Order, RECORD_VERSION, Run, RunState, Sample, Series, Source, Status, StopRule, Trial,
+    LeadIn, Note, Order, RECORD_VERSION, Run, RunState, Sample, Series, Source, Status, StopRule, Trial,
 };
 use assay::store::{Store, StoreError};
 use assay::units::Unit;
@@ -21,6 +21,7 @@ fn trial(round: u32, cell: u32, values: Vec<(u32, f64)>) -> Trial {
         values,
         histograms: Vec::new(),
         series: Vec::new(),
+        files: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -59,7 +60,7 @@ fn run(rounds: u32) -> Run {
         cells: vec![Cell { levels: vec![0] }, Cell { levels: vec![1] }],
         trials: Vec::new(),
         lead_ins: Vec::new(),
-        notes: vec!["a note".to_owned()],
+        notes: vec!["a note".into(), Note::ending("the time budget ended it")],
     };
     for round in 0..rounds {
         for cell in 0..2 {

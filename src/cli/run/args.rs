@@ -94,13 +94,14 @@ pub struct Args {
     /// section of the job only
     #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
-    /// Shell command before each trial (ASSAY_DIRECTORY and the variables are set)
+    /// Shell command before each trial (ASSAY_DIRECTORY and the variables are set; ASSAY_METRICS and ASSAY_FILES take what it gives
+    /// back: `assay help jobs`)
     #[arg(long, value_name = "SHELL")]
     before: Option<String>,
     /// Shell command after each trial
     #[arg(long, value_name = "SHELL")]
     after: Option<String>,
-    /// Read a metric from the command's output: name=REGEX[:unit][:higher|lower]
+    /// Read a metric from the output of the command, or of the hooks of a job: name=REGEX[:unit][:higher|lower]
     #[arg(long, value_name = "SPEC")]
     metric: Vec<String>,
     /// Watch besides: extents (how the files of a trial lie on the device)
@@ -273,5 +274,5 @@ fn engines() -> String {
 }
 
 pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
-    Failure::request(errors).hint(&errors.hint)
+    Failure::request(errors).helped(errors.hint.clone())
 }

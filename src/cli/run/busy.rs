@@ -89,7 +89,9 @@ pub(super) fn look(args: &Args, prepared: &mut Prepared, cancelled: &AtomicBool)
         }
         match prepared.run.id {
             None => prepared.facts.push((BUSY, why)),
-            Some(_) => prepared.run.notes.push(format!("the machine was busy when the run went on: {why}")),
+            Some(_) => {
+                prepared.run.notes.push(format!("the machine was busy when the run went on: {why}").into());
+            }
         }
     }
     Ok(())

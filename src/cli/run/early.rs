@@ -38,7 +38,7 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
         if !quiet {
             let _ = writeln!(crate::sys::terminal::err(), "warning: {warning}");
         }
-        prepared.run.notes.push(warning);
+        prepared.run.notes.push(warning.into());
     }
     Ok(())
 }

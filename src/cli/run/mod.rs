@@ -30,6 +30,7 @@ pub(super) use time_left::TimeLeft;
 
 use crate::cli::Failure;
 use crate::cli::output::Output;
+use crate::workload::Hint;
 
 /// Plans, runs and judges an experiment, or goes on with one.
 ///
@@ -77,11 +78,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let part = source.recipe_name().filter(|_| several);
         let prepared = place::prepared(args, &source);
         let prepared = prepared.map_err(|failure| match part {
-            Some(part) if failure.hint_text().is_none_or(|hint| hint.contains("`assay help ")) => {
-                failure.of(part).hint(format!(
-                    "`assay run {part}` is one of the recipe's runs by itself, with settings of its own"
-                ))
-            }
+            Some(part) if failure.hinted().is_none_or(Hint::is_page) => failure.of(part).hint(format!(
+                "`assay run {part}` is one of the recipe's runs by itself, with settings of its own"
+            )),
             Some(part) => failure.of(part),
             None => failure,
         })?;

@@ -24,10 +24,10 @@ pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure
     let name = source.recipe_name().unwrap_or(&prepared.run.name);
     let quick = if args.quick { " --quick" } else { "" };
     prepared.facts.push(("recipe", format!("{name}{quick}")));
-    let asks = recipe.asks.iter().map(|question| format!("asked: {question}"));
+    let asks = recipe.asks.iter().map(|question| format!("asked: {question}").into());
     prepared.run.notes.splice(0..0, asks);
     if args.quick {
-        prepared.run.notes.push("--quick: a look at it, smaller and shorter than the whole".to_owned());
+        prepared.run.notes.push("--quick: a look at it, smaller and shorter than the whole".into());
     }
     Ok(prepared)
 }
@@ -66,8 +66,8 @@ fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared
             let reasons: Vec<String> = refused.iter().map(|failure| format!("\n- {failure}")).collect();
             let failure =
                 Failure::request(format!("none of its targets can be had here:{}", reasons.concat()));
-            match refused.iter().rev().find_map(Failure::hint_text) {
-                Some(hint) => failure.hint(hint),
+            match refused.iter().rev().find_map(Failure::hinted) {
+                Some(hint) => failure.helped(hint.clone()),
                 None => failure,
             }
         }
@@ -94,5 +94,5 @@ fn tell(args: &Args, prepared: &mut Prepared, refused: &[Failure]) {
         let _ = writeln!(crate::sys::terminal::err(), "{said}");
     }
     prepared.facts.push(("recipe.place", format!("{machine}{device}")));
-    prepared.run.notes.push(line);
+    prepared.run.notes.push(line.into());
 }

@@ -418,7 +418,7 @@ fn writable(directory: &Path) -> Result<(), Failure> {
 }
 
 fn wrong_plan(error: &PlanError) -> Failure {
-    Failure::request(error).hint(&error.hint)
+    Failure::request(error).helped(error.hint.clone())
 }
 
 /// Version and place of every engine the plan needs.

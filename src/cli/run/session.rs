@@ -16,7 +16,7 @@ use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
 use crate::launch::{self, Answer, LaunchError, Launcher, Request};
-use crate::record::RunState;
+use crate::record::{Note, RunState};
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
@@ -300,11 +300,9 @@ fn rehearsed(
             Answer::Failed { reason, output, .. } => (reason, output),
             Answer::Unsupported { reason } => (reason, String::new()),
         };
-        let (reason, hint) = reason.split_once("\nhint: ").unwrap_or((&reason, ""));
-        let mut message = if reason.starts_with("the guest ") {
-            format!("{}: {reason}", spec.label)
-        } else {
-            format!("the target of {} cannot be made: {reason}", spec.label)
+        let mut message = match reply.why.of_place {
+            true => format!("{}: {reason}", spec.label),
+            false => format!("the target of {} cannot be made: {reason}", spec.label),
         };
         // What is said already is not said twice.
         for line in
@@ -313,9 +311,10 @@ fn rehearsed(
             message.push_str(&format!("\n  | {line}"));
         }
         let failure = Failure::tool(message);
+        let hint = reply.why.hint;
         return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
     }
-    let note = buffered.note().filter(|note| !prepared.run.notes.contains(note));
+    let note = buffered.note().map(Note::from).filter(|note| !prepared.run.notes.contains(note));
     if let Some(note) = &note
         && !quiet
     {

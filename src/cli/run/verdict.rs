@@ -11,7 +11,7 @@ use crate::cli::database::wrong;
 use crate::cli::fail_if::{fail_if, not_comparable};
 use crate::cli::output::Output;
 use crate::cli::report::{detail, judge, write};
-use crate::record::{FailureKind, FailureRule, Run, RunState, SoFar, Status, Trial};
+use crate::record::{FailureKind, FailureRule, Note, Run, RunState, SoFar, Status, Trial};
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
@@ -26,7 +26,7 @@ pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Ana
     if let (Some(SoFar { rounds, of }), Some(id)) = (analysis.so_far(), run.id) {
         // Whoever reads the verdict later shall know that figures were seen before it.
         let look = format!("looked at before its end, after {rounds} of {of} rounds");
-        let notes: Vec<String> = run.notes.iter().cloned().chain([look]).collect();
+        let notes: Vec<Note> = run.notes.iter().cloned().chain([look.into()]).collect();
         store.set_notes(id, &notes).map_err(|error| wrong(&error))?;
     }
     let report = |format: Format, output: &Output| {

@@ -159,6 +159,7 @@ fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
         values: vec![(0, runtime_s)],
         histograms: Vec::new(),
         series: Vec::new(),
+        files: Vec::new(),
         notes: Vec::new(),
     }
 }

@@ -102,6 +102,11 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
     }
     latency(outcome, job, "sync.lat_ns", Direction::Write, LatencyKind::Sync, syncs);
     push(outcome, job, "runtime", Unit::Seconds, runtime_s);
+    if members.len() > 1 {
+        // fio's name of the sum, of which it prints processor time in percent.
+        let all_ns: u64 = members.iter().map(|m| m.elapsed_ns).sum();
+        push(outcome, job, "job_runtime", Unit::Seconds, all_ns as f64 / 1e9);
+    }
     depth_found(outcome, job, members);
     for note in members.iter().flat_map(|member| &member.notes) {
         if !outcome.notes.contains(note) {

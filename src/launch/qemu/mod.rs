@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{Answer, LaunchError, Launcher, Reply, Request, Unready, with_hint};
+use super::{Answer, LaunchError, Launcher, Reply, Request, Unready, Why};
 use crate::catalog::LauncherKind;
 use crate::record::HostFacts;
 use crate::target::{Disturbance, GuestSettings, Interference};
@@ -255,11 +255,6 @@ impl Kind {
         }
         match &mut reply.answer {
             Answer::Done(outcome) => {
-                if guest.accelerator == Accelerator::Tcg {
-                    let note =
-                        "run in an emulated processor (qemu's tcg): times are no measurement of the hardware";
-                    outcome.notes.insert(0, note.to_owned());
-                }
                 outcome.notes.extend(self.booted_again.map(Mishap::note));
                 outcome.notes.extend(guest.missing.iter().map(|message| format!("in the guest: {message}")));
             }
@@ -343,9 +338,10 @@ fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
     match ended {
         Ended::Cancelled => Err(LaunchError::Cancelled { left: Vec::new() }),
         Ended::Dead(error) => {
-            let reason = with_hint(&error, &error.hint());
+            let why = Why { hint: error.hint(), of_place: true, left: Vec::new() };
+            let reason = error.to_string();
             let output = if let GuestError::Dead { console, .. } = error { console } else { String::new() };
-            Ok(Reply::failed(reason, output))
+            Ok(Reply { why, ..Reply::failed(reason, output) })
         }
     }
 }

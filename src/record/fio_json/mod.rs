@@ -255,6 +255,9 @@ fn push(outcome: &mut Outcome, job: &Job, name: &str, unit: Unit, value: f64) ->
     Ok(())
 }
 
+/// `runtime` and `job_runtime` of one process may differ by so much: each is rounded.
+const ROUNDING_MS: f64 = 2.0;
+
 fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
     let mut total = (0, 0.0, 0.0);
     let mut runtime_ms = 0.0_f64;
@@ -280,6 +283,9 @@ fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
         return Ok(());
     }
     push(outcome, job, "runtime", Unit::Seconds, runtime_ms / 1e3)?;
+    if let Some(all_ms) = job.job_runtime.filter(|all_ms| *all_ms > runtime_ms + ROUNDING_MS) {
+        push(outcome, job, "job_runtime", Unit::Seconds, all_ms / 1e3)?;
+    }
     // fio prints CPU as a percentage of the summed run time of the job's threads: back to CPU seconds.
     for (name, percent) in [("usr_cpu", job.usr_cpu), ("sys_cpu", job.sys_cpu)] {
         match (percent, job.job_runtime) {

@@ -3,7 +3,8 @@
 use super::super::document::Document;
 use super::super::html_text::escape;
 use super::super::picture::{Picture, arm_class};
-use super::super::pictures::{self, Drawings};
+use super::super::section::Drawings;
+use super::super::words::count;
 use crate::record::SoFar;
 
 /// Lines of pictures of a section that are there before anything is unfolded: one wide one, or two beside each other.
@@ -46,18 +47,10 @@ fn caption(document: &Document<'_>, words: &str) -> String {
     }
 }
 
-/// All pictures of the page.
-pub(super) fn all(out: &mut String, document: &Document<'_>) {
-    for drawings in pictures::all(document) {
-        section(out, document, &drawings);
-    }
-}
-
-fn section(out: &mut String, document: &Document<'_>, drawings: &Drawings) {
-    let Drawings { heading, pictures, wide, left_out, .. } = drawings;
+/// The pictures of one kind.
+pub(super) fn all(out: &mut String, document: &Document<'_>, drawings: &Drawings) {
+    let Drawings { pictures, wide, left_out } = drawings;
     let (wide, left_out) = (*wide, *left_out);
-    let so_far = document.so_far();
-    out.push_str(&format!("<section>\n<h2>{heading}{so_far}</h2>\n"));
     // What is true of all of them is said once.
     let common = pictures.iter().all(|picture| picture.caption == pictures[0].caption);
     if common {
@@ -67,18 +60,17 @@ fn section(out: &mut String, document: &Document<'_>, drawings: &Drawings) {
     let (unfolded, folded) = pictures.split_at(pictures.len().min(UNFOLDED[usize::from(wide)]));
     figures(out, document, unfolded, common, wide);
     if !folded.is_empty() {
-        let more = super::super::document::count(folded.len() as u64, "more picture");
+        let more = count(folded.len() as u64, "more picture");
         out.push_str(&format!("<details><summary>{more}</summary>\n"));
         figures(out, document, folded, common, wide);
         out.push_str("</details>\n");
     }
     if left_out > 0 {
-        let rows = super::super::document::count(left_out as u64, "more row");
+        let rows = count(left_out as u64, "more row");
         out.push_str(&format!(
             "<p class=\"muted\">{rows} without a picture; the numbers above have all.</p>\n"
         ));
     }
-    out.push_str("</section>\n");
 }
 
 /// Pictures one below the other, or where they are not wide, beside each other.

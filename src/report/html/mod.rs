@@ -1,31 +1,74 @@
 //! One self-contained page: the verdict in words, then tables and pictures, then how to repeat it. No network, no
 //! script; light and dark by the reader's preference.
 
+mod blocks;
 mod figures;
-mod sections;
+mod tables;
 
 use super::GENERATOR;
 use super::document::Document;
 use super::html_text::escape;
 use super::picture;
+use super::section::{Heading, Section, Weight, capital};
 
 /// Writes the page.
 pub(super) fn render(document: &Document<'_>) -> String {
     let mut out = String::with_capacity(64 * 1024);
     head(&mut out, document);
-    sections::verdicts(&mut out, document);
-    sections::rankings(&mut out, document);
-    sections::differences(&mut out, document);
-    sections::tables(&mut out, document);
-    figures::all(&mut out, document);
-    sections::exploratory(&mut out, document);
-    sections::notes(&mut out, document);
-    sections::failures(&mut out, document);
-    sections::repeat(&mut out, document);
-    sections::host(&mut out, document);
-    sections::footer(&mut out, document);
+    in_order(&document.sections).into_iter().for_each(|one| section(&mut out, document, one));
+    footer(&mut out, document);
     out.push_str("</main>\n</body>\n</html>\n");
     out
+}
+
+/// Warnings stand before the first figures, and what is there to look things up stands last.
+fn in_order(sections: &[Section]) -> Vec<&Section> {
+    let figures = sections.iter().position(|one| one.weight == Weight::Figures).unwrap_or(sections.len());
+    let place = |(at, section): &(usize, &Section)| match section.weight {
+        Weight::Words | Weight::Figures if *at < figures => 0,
+        Weight::Warning => 1,
+        Weight::Words | Weight::Figures => 2,
+        Weight::Reference => 3,
+    };
+    let mut order: Vec<(usize, &Section)> = sections.iter().enumerate().collect();
+    order.sort_by_key(place);
+    order.into_iter().map(|(_, section)| section).collect()
+}
+
+fn section(out: &mut String, document: &Document<'_>, section: &Section) {
+    let mut body = String::new();
+    section.blocks.iter().for_each(|block| blocks::block(&mut body, document, block, section.weight));
+    if body.is_empty() {
+        return;
+    }
+    let heading = match &section.heading {
+        Heading::None => None,
+        Heading::OnPage(text) => Some((text, None)),
+        Heading::Shown(text, beside) => Some((text, beside.as_ref())),
+    };
+    let heading = heading.map(|(text, beside)| (escape(&capital(text)), beside.map(|text| escape(text))));
+    match (heading, section.weight) {
+        (Some((heading, _)), Weight::Warning) => {
+            let heading = format!("<p><strong>{heading}</strong></p>");
+            out.push_str(&format!("<div class=\"warn\" role=\"note\">\n{heading}\n{body}</div>\n"));
+            return;
+        }
+        (Some((heading, beside)), _) => {
+            out.push_str(&format!("<section>\n<h2>{heading}</h2>\n"));
+            out.extend(beside.map(|beside| format!("<p class=\"muted\">{beside}</p>\n")));
+        }
+        (None, _) => out.push_str(&format!("<section aria-label=\"{}\">\n", section.name)),
+    }
+    out.push_str(&body);
+    out.push_str("</section>\n");
+}
+
+/// What made this page.
+fn footer(out: &mut String, document: &Document<'_>) {
+    let version = escape(&document.run.assay_version);
+    out.push_str(&format!(
+        "<footer>Made by assay {version}. This page needs no network and no script.</footer>\n"
+    ));
 }
 
 fn head(out: &mut String, document: &Document<'_>) {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::analyse::{Analysis, ArmSummary, RowKey};
+use crate::analyse::{Analysis, ArmSummary, Comparison, RowKey};
 use crate::record::Metric;
 use crate::units::Unit;
 
@@ -107,25 +107,22 @@ pub(super) struct Averages<'a> {
     pub(super) cells: HashMap<(&'a RowKey, &'a str), Nine>,
     /// CPU columns were derived from seconds of CPU and run time.
     pub(super) cpu_derived: bool,
+    /// That run time is the sum over the processes of a job, as fio's is.
+    pub(super) of_all_processes: bool,
 }
 
 /// Collects the averages, or nothing when the metrics are not fio's: bandwidth and IOPS of a direction.
 pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
-    let mut seconds: HashMap<(&RowKey, &str), &ArmSummary> = HashMap::new();
-    for c in
-        analysis.comparisons.iter().filter(|c| c.metric.name == "runtime" && c.metric.unit == Unit::Seconds)
-    {
-        for summary in [&c.baseline, &c.candidate] {
-            seconds.insert((&c.row, &summary.arm), summary);
-        }
-    }
+    let seconds = seconds_of(analysis, "runtime");
+    let all_seconds = seconds_of(analysis, "job_runtime");
     let totals: HashSet<(&RowKey, &str)> = analysis
         .comparisons
         .iter()
         .filter(|c| c.metric.name == "ctx")
         .flat_map(|c| [(&c.row, c.baseline.arm.as_str()), (&c.row, c.candidate.arm.as_str())])
         .collect();
-    let mut found = Averages { rows: Vec::new(), cells: HashMap::new(), cpu_derived: false };
+    let mut found =
+        Averages { rows: Vec::new(), cells: HashMap::new(), cpu_derived: false, of_all_processes: false };
     let mut columns: Vec<Column> = Vec::new();
     let mut rows: HashSet<&RowKey> = HashSet::new();
     let mut summed: HashSet<(&RowKey, &str, &str)> = HashSet::new();
@@ -145,9 +142,11 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
                 continue;
             }
             let cpu = matches!(column, Column::Usr | Column::Sys) && c.metric.unit == Unit::Seconds;
-            let average = match seconds.get(&key) {
+            let all = all_seconds.get(&key);
+            let average = match all.or_else(|| seconds.get(&key)) {
                 Some(runtime) if cpu => {
                     found.cpu_derived = true;
+                    found.of_all_processes |= all.is_some();
                     share_of(summary, runtime)
                 }
                 _ if cpu => continue,
@@ -174,6 +173,18 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
     let has = |pair: [Column; 2]| pair.iter().all(|column| columns.contains(column));
     let fio = has([Column::ReadBw, Column::ReadIops]) || has([Column::WriteBw, Column::WriteIops]);
     fio.then_some(found)
+}
+
+/// A time of each row and arm.
+fn seconds_of<'a>(analysis: &'a Analysis, name: &str) -> HashMap<(&'a RowKey, &'a str), &'a ArmSummary> {
+    let is_it = |c: &&Comparison| c.metric.name == name && c.metric.unit == Unit::Seconds;
+    let sides = |c: &'a Comparison| [&c.baseline, &c.candidate].map(|arm| ((&c.row, arm.arm.as_str()), arm));
+    analysis.comparisons.iter().filter(is_it).flat_map(sides).collect()
+}
+
+/// Whether a metric has a column: one of the nine, or the job's run time, which stands in the columns of its directions.
+pub(super) fn has_column(metric: &Metric) -> bool {
+    Column::of(metric).is_some() || (metric.name == "runtime" && metric.unit == Unit::Seconds)
 }
 
 fn scaled(summary: &ArmSummary, factor: f64) -> Average {

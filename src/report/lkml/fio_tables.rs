@@ -77,7 +77,13 @@ impl<'d> FioTables<'d> {
         }
         if self.averages.cpu_derived {
             out.push('\n');
-            page.words(out, "usr and sys are CPU time in % of the job's run time.", "", "");
+            let of = if self.averages.of_all_processes {
+                "usr and sys are CPU time in % of the run time of all processes of the job together, as fio \
+                 prints them."
+            } else {
+                "usr and sys are CPU time in % of the job's run time."
+            };
+            page.words(out, of, "", "");
         }
     }
 

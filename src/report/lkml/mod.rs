@@ -2,15 +2,18 @@
 //!
 //! The verdict in words, then the tables of the published block-device study (LKML, October 2012): averages an
 //! arm, differences in percent, standard deviations in percent. Results shaped like fio's get its READ, WRITE and
-//! CPU columns; others a column an arm.
+//! CPU columns; others a column an arm. What decides, or is to be shown, and is none of fio's columns has such a table behind them.
 
 mod columns;
 mod fio_tables;
 mod plain_tables;
 
+use super::comparisons::shown;
 use super::document::Document;
 use super::layout::{ascii, printable, wrap};
 use super::page::Page;
+use super::section::Weight;
+use crate::analyse::{Comparison, Role};
 
 /// Writes the document in at most `width` columns.
 pub(super) fn render(document: &Document<'_>, width: usize) -> String {
@@ -18,13 +21,37 @@ pub(super) fn render(document: &Document<'_>, width: usize) -> String {
     let mut out = wrap(&ascii(&document.title), width, "", "  ");
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");
-    page.verdicts(&mut out, document);
-    match fio_tables::FioTables::of(document) {
-        Some(tables) => tables.write(&mut out, &page),
-        None => plain_tables::write(document, &mut out, &page),
+    // The tables of the study stand where the first figures would.
+    let first = document.sections.iter().position(|section| section.weight == Weight::Figures);
+    for (at, section) in document.sections.iter().enumerate() {
+        if Some(at) == first {
+            tables(&mut out, &page, document);
+        } else if section.weight != Weight::Figures {
+            page.section(&mut out, document, section);
+        }
     }
-    page.rest(&mut out, document);
     printable(&out)
+}
+
+fn tables(out: &mut String, page: &Page, document: &Document<'_>) {
+    match fio_tables::FioTables::of(document) {
+        Some(tables) => {
+            tables.write(out, page);
+            plain_tables::write(document, &without_column(document), out, page);
+        }
+        None => plain_tables::write(document, &shown_of(document), out, page),
+    }
+}
+
+fn shown_of<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
+    shown(document.run, document.analysis, &document.options)
+}
+
+/// Comparisons that decide, or that the experiment wants shown, of metrics for which fio's table has no column.
+fn without_column<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
+    let asked = |c: &Comparison| c.role == Role::Primary || document.run.design.shows(&c.metric.name);
+    let all = shown_of(document).into_iter();
+    all.filter(|c| asked(c) && !columns::has_column(&c.metric)).collect()
 }
 
 /// The difference in percent as the published study printed it: below `hide` it is 0.

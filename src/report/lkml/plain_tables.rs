@@ -1,9 +1,10 @@
 //! The same three tables for results of any shape: a line a row, a column an arm.
 
-use super::super::document::{Document, group, shown};
+use super::super::comparisons::group;
+use super::super::document::Document;
 use super::super::layout::{ascii, left, right, shorten, told_apart, width};
 use super::super::page::Page;
-use super::super::words::{direction, row_label, unit_words};
+use super::super::words::{cell_number, direction, row_label, unit_words};
 use super::{difference_heading, difference_pct};
 use crate::analyse::{ArmSummary, Comparison};
 use crate::units::Scale;
@@ -13,9 +14,9 @@ const VALUE: usize = 14;
 /// Columns of the row's label.
 const LABEL: usize = 26;
 
-/// Averages, differences and deviations of every metric shown.
-pub(super) fn write(document: &Document<'_>, out: &mut String, page: &Page) {
-    for comparisons in group(&shown(document), |c| (&c.metric.name, &c.metric.unit)) {
+/// Averages, differences and deviations of each metric of these comparisons.
+pub(super) fn write(document: &Document<'_>, comparisons: &[&Comparison], out: &mut String, page: &Page) {
+    for comparisons in group(comparisons, |c| (&c.metric.name, &c.metric.unit)) {
         one_metric(document, &comparisons, out, page);
     }
 }
@@ -34,9 +35,7 @@ fn one_metric(document: &Document<'_>, comparisons: &[&Comparison], out: &mut St
     let unit = unit_words(&scale, &first.metric.unit);
     let so_far = document.so_far();
     page.heading(out, &format!("AVERAGES{so_far}, {name}{unit}, {}", direction(first.metric.better)));
-    table.write(out, page, &arms, |row, arm| {
-        summary_of(row, arm).map(|s| super::super::words::cell_number(&scale, s.mean))
-    });
+    table.write(out, page, &arms, |row, arm| summary_of(row, arm).map(|s| cell_number(&scale, s.mean)));
     let hide = document.options.hide_below_pct;
     let Some(((_, baseline), candidates)) = arms.split_first() else { return };
     let target = match candidates {

@@ -11,7 +11,8 @@ use crate::analyse::Comparison;
 use crate::record::Metric;
 use crate::report::layout::shorten;
 use crate::report::manner::manner;
-use crate::report::words::{effect_decimals, interval, percent, plain_percent, shown_change, so_far, tone};
+use crate::report::verdict_words::{so_far, tone};
+use crate::report::words::{effect_decimals, interval, percent, plain_percent, shown_change};
 use crate::units::Better;
 
 const TOP: f64 = 14.0;

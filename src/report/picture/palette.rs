@@ -14,7 +14,7 @@ pub(super) const AXIS: RGBColor = RGBColor(1, 1, 4);
 pub(super) const BAND: RGBColor = RGBColor(1, 1, 5);
 /// The page behind.
 pub(super) const PAPER: RGBColor = RGBColor(1, 1, 6);
-/// Better, worse, same, unclear: in the order of [`super::super::words::Tone`].
+/// Better, worse, same, unclear: in the order of [`super::super::verdict_words::Tone`].
 pub(super) const TONES: [RGBColor; 4] =
     [RGBColor(1, 2, 0), RGBColor(1, 2, 1), RGBColor(1, 2, 2), RGBColor(1, 2, 3)];
 

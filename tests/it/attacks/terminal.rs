@@ -27,7 +27,7 @@ fn evil_run(sandbox: &Sandbox) -> Run {
     evil(&mut run.assay_version);
     run.command_line.iter_mut().for_each(evil);
     run.job_text = Some(format!("[w]\nsize=1m\n# {EVIL}\n"));
-    run.notes.push(format!("note {EVIL}"));
+    run.notes.push(format!("note {EVIL}").into());
     for factor in &mut run.design.factors {
         evil(&mut factor.name);
         factor.levels.iter_mut().for_each(evil);

@@ -1,45 +1,99 @@
-//! Trials without values: failed or skipped, those with one reason told together.
+//! Trials without values: failed, skipped or left out, those with one reason told together.
 //!
 //! Enters: a run's trials. Leaves: a list with the command to repeat and the last output.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::words::Names;
-use crate::record::{Run, Status, Trial};
+use serde::Serialize;
 
-/// Trials that ended the same way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// `failed`, `skipped`, or `left out` for a round thrown out by rule.
-    pub what: &'static str,
-    /// What came of the next attempt at the same trials: `failed` (otherwise than at first), `done`, `skipped`; `None`
-    /// when there was none, or when it failed alike and is told in its place.
-    pub then: Option<&'static str>,
+use super::Material;
+use crate::record::{Run, Status, Trial};
+use crate::report::document::Document;
+use crate::report::section::{Block, GivesWay, Heading, Section, Transcript, Transcripts};
+use crate::report::words::{Names, count};
+
+/// Where a report is to fit one screen.
+const WAY: GivesWay = GivesWay {
+    turn: Some(3),
+    called: "trials that do not count",
+    most: [4, 2],
+    items: ["kind of failure", "kinds of failure"],
+};
+
+/// The section.
+pub(super) fn section(material: &mut Material<'_>) -> Section {
+    let all = failures(material.run, &material.names);
+    let transcript = |failure: Failure| Transcript {
+        sentence: failure.sentence(),
+        command: failure.command,
+        output: failure.output,
+    };
+    let mut blocks = vec![Block::Raw { name: "failures", json }];
+    if !all.is_empty() {
+        let all = all.into_iter().map(transcript).collect();
+        blocks.push(Block::Transcripts(Transcripts { all, called: "what failed, with its output" }));
+    }
+    Section::new("failures", Heading::shown("trials that do not count"), blocks).gives_way(WAY)
+}
+
+fn json(document: &Document<'_>) -> String {
+    crate::report::json::written(&failures(document.run, &document.names()))
+}
+
+/// How an attempt ended that gave no values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Ended {
+    Failed,
+    Skipped,
+    /// In a round thrown out by a rule.
+    #[serde(rename = "left out")]
+    LeftOut,
+}
+
+/// What came of the next attempt at the same trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Then {
+    /// It failed otherwise than at first.
+    Failed,
+    Skipped,
+    Done,
+}
+
+/// Trials that ended the same way, as the JSON report has them, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Failure {
+    what: Ended,
+    /// `None` when there was no further attempt, or when it failed alike and is told in its place.
+    then: Option<Then>,
     /// The cell, `direct=1, bs=4k`; of several that ended for one reason their number and the levels they share, of skipped ones the
     /// latter.
-    pub cell: String,
+    cell: String,
     /// How many trials.
-    pub count: usize,
+    #[serde(rename = "trials")]
+    count: usize,
     /// Their rounds, counted from 1; at most ten are kept.
-    pub rounds: Vec<u32>,
+    rounds: Vec<u32>,
     /// The reason, one line.
-    pub reason: String,
+    reason: String,
     /// The command that failed; may be empty.
-    pub command: String,
+    command: String,
     /// Its last output; may be empty.
-    pub output: String,
+    output: String,
 }
 
 impl Failure {
     /// `2 trials of direct=1 failed (rounds 3, 7): no space left on device`.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        let what = match self.then {
-            None => self.what,
-            Some("failed") => "failed at first, and then otherwise",
-            Some(_) => "failed at first, and not when tried again",
+    fn sentence(&self) -> String {
+        let what = match (self.then, self.what) {
+            (None, Ended::Failed) => "failed",
+            (None, Ended::Skipped) => "skipped",
+            (None, Ended::LeftOut) => "left out",
+            (Some(Then::Failed), _) => "failed at first, and then otherwise",
+            (Some(Then::Skipped | Then::Done), _) => "failed at first, and not when tried again",
         };
-        let trials = super::document::count(self.count as u64, "trial");
+        let trials = count(self.count as u64, "trial");
         let of = if self.cell.is_empty() { String::new() } else { format!(" of {}", self.cell) };
         let rounds: Vec<String> = self.rounds.iter().map(u32::to_string).collect();
         let cut = self.rounds.len() == MOST_ROUNDS && self.count > MOST_ROUNDS;
@@ -57,7 +111,7 @@ const MOST_ROUNDS: usize = 10;
 /// All trials of a run without values that count, grouped by reason: what cannot be, or what is thrown out,
 /// is rarely one cell's affair. Of two attempts at a trial the second one counts; the first is told when it failed
 /// otherwise, or when the second did not.
-pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
+fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
     let mut groups: Vec<(BTreeSet<u32>, Failure)> = Vec::new();
     let mut untold = 0;
     let place = |trial: &Trial| (trial.round, trial.position, trial.cell);
@@ -72,14 +126,14 @@ pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
                 let then = match later.map(|later| &later.status) {
                     None => None,
                     Some(Status::Failed { reason: again, .. }) if again == reason => continue,
-                    Some(Status::Failed { .. }) => Some("failed"),
-                    Some(Status::Skipped { .. }) => Some("skipped"),
-                    Some(Status::Done) => Some("done"),
+                    Some(Status::Failed { .. }) => Some(Then::Failed),
+                    Some(Status::Skipped { .. }) => Some(Then::Skipped),
+                    Some(Status::Done) => Some(Then::Done),
                 };
-                ("failed", then, reason, command.as_str(), output.as_str())
+                (Ended::Failed, then, reason, command.as_str(), output.as_str())
             }
-            (Status::Skipped { reason }, _) => ("skipped", None, reason, "", ""),
-            (Status::Done, Some(rule)) => ("left out", None, rule, "", ""),
+            (Status::Skipped { reason }, _) => (Ended::Skipped, None, reason, "", ""),
+            (Status::Done, Some(rule)) => (Ended::LeftOut, None, rule, "", ""),
             (Status::Done, None) => continue,
         };
         let known = groups
@@ -110,8 +164,8 @@ pub(super) fn failures(run: &Run, names: &Names<'_>) -> Vec<Failure> {
     let told = |(cells, failure): (BTreeSet<u32>, Failure)| {
         let shared = shared_levels(run, &cells, names);
         let cell = match cells.len() {
-            2.. if failure.what != "skipped" && shared.is_empty() => format!("{} cells", cells.len()),
-            2.. if failure.what != "skipped" => format!("{} cells of {shared}", cells.len()),
+            2.. if failure.what != Ended::Skipped && shared.is_empty() => format!("{} cells", cells.len()),
+            2.. if failure.what != Ended::Skipped => format!("{} cells of {shared}", cells.len()),
             _ => shared,
         };
         Failure { cell, ..failure }

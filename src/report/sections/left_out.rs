@@ -3,9 +3,8 @@
 //! Enters: the exploratory comparisons that no table shows. Leaves: sentences with how many there are of each kind, and the option
 //! that lists them. It must not know which format prints them.
 
-use super::document::count;
-use super::words::{NBSP, percent, shown_change};
 use crate::analyse::{Comparison, Verdict};
+use crate::report::words::{NBSP, count, percent, shown_change};
 
 /// Metrics named of those that differ clearly.
 const MOST_NAMED: usize = 4;

@@ -2,10 +2,9 @@
 //!
 //! Enters: a run and what A/A runs of it found. Leaves: a sentence, or the hint how to measure it.
 
-use super::document::count;
-use super::words::{NBSP, plain_percent};
 use crate::analyse::NoiseFloor;
 use crate::record::{Run, Source};
+use crate::report::words::{NBSP, count, plain_percent};
 
 /// What shows when nothing differs, or how to learn it; `None` for results that assay did not measure.
 pub(super) fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {

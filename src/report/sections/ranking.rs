@@ -2,32 +2,26 @@
 //!
 //! Enters: rankings. Leaves: lists of sentences, one list for each metric that decides. It must not order anything itself.
 
-use super::layout::one_line;
-use super::words::{Names, row_label};
+use super::Material;
 use crate::analyse::{Analysis, Place, Ranking};
 use crate::record::Run;
+use crate::report::layout::one_line;
+use crate::report::section::{Block, Heading, Line, List, Section};
+use crate::report::words::{Names, row_label};
 
-/// The rankings by one metric.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RankingList {
-    /// What is ranked, by what, and from which comparisons.
-    pub caption: String,
-    /// One sentence a row.
-    pub lines: Vec<String>,
-}
-
-/// The rankings of a run, those by one metric together.
-pub(super) fn lists(run: &Run, analysis: &Analysis, names: &Names<'_>) -> Vec<RankingList> {
-    let mut lists: Vec<RankingList> = Vec::new();
+/// The section: the rankings by one metric are one list.
+pub(super) fn section(material: &mut Material<'_>) -> Section {
+    let Material { run, analysis, names, .. } = material;
+    let mut lists: Vec<List> = Vec::new();
     for ranking in &analysis.rankings {
-        let caption = caption(run, analysis, ranking, names);
-        let line = line(ranking);
+        let caption = Some(caption(run, analysis, ranking, names));
+        let line = Line::from(line(ranking));
         match lists.iter_mut().find(|list| list.caption == caption) {
             Some(list) => list.lines.push(line),
-            None => lists.push(RankingList { caption, lines: vec![line] }),
+            None => lists.push(List { caption, lines: vec![line] }),
         }
     }
-    lists
+    Section::new("ranking", Heading::None, lists.into_iter().map(Block::List).collect())
 }
 
 fn caption(run: &Run, analysis: &Analysis, ranking: &Ranking, names: &Names<'_>) -> String {

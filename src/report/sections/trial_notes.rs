@@ -2,20 +2,19 @@
 //!
 //! Enters: a [`Run`]. Leaves: sentences. It must not know what any of them means.
 
-use super::counts::Counted;
-use super::document::count;
-use super::words::Names;
 use crate::record::{Run, Trial};
+use crate::report::counts::Counted;
+use crate::report::words::{Names, count};
 
 /// More different texts than this are counted only: `assay show` lists them all.
 const MOST: usize = 8;
 
-/// The notes of the trials whose values count; those that `told` knows are told otherwise.
-pub(super) fn trial_notes(run: &Run, names: &Names<'_>, told: impl Fn(&str) -> bool) -> Vec<String> {
+/// The notes of the trials whose values count.
+pub(super) fn trial_notes(run: &Run, names: &Names<'_>) -> Vec<String> {
     let trials: Vec<&Trial> = run.trials.iter().filter(|trial| trial.counts()).collect();
     let mut texts: Vec<&str> = Vec::new();
     for text in trials.iter().flat_map(|trial| &trial.notes).map(String::as_str) {
-        if !told(text) && !texts.contains(&text) {
+        if !texts.contains(&text) {
             texts.push(text);
         }
     }
@@ -87,12 +86,12 @@ mod tests {
             "experiment": null, "design": design, "aa": false, "facts": [], "metrics": [],
             "cells": [{"levels": [0]}, {"levels": [1]}], "trials": trials, "notes": []});
         let run: Run = serde_json::from_value(run).unwrap();
-        trial_notes(&run, &Names::new(&run, "cache"), |text| text == "told")
+        trial_notes(&run, &Names::new(&run, "cache"))
     }
 
     #[test]
     fn each_text_is_told_once_with_where_it_holds() {
-        let notes = noted([&["all", "told", "arm"], &["all"], &["all", "arm", "one"], &["all"]]);
+        let notes = noted([&["all", "arm"], &["all"], &["all", "arm", "one"], &["all"]]);
         assert_eq!(notes, ["all", "arm (cache=on)", "one (1 of 4\u{a0}trials)"]);
         assert_eq!(noted([&[], &[], &[], &[]]), Vec::<String>::new());
     }

@@ -1,0 +1,184 @@
+//! `--metric`: a number that a regular expression finds in what a program prints.
+//!
+//! Enters: patterns as written, then lines. Leaves: a sample for each pattern, or why there is none. A pattern that matches several
+//! times gives the last match: tools print their summary last. It must not know whose lines they are.
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::EngineError;
+use crate::record::{Metric, Sample};
+use crate::units::{Better, Unit};
+
+/// `--metric name=REGEX[:unit][:higher|lower]`: the first capture group is the value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricPattern {
+    /// Definition; `job` is empty.
+    pub metric: Metric,
+    /// Factor that takes a printed value to the base unit.
+    pub factor: f64,
+    /// The regular expression.
+    pub regex: String,
+}
+
+/// Patterns at work.
+pub struct Patterns<'a>(Vec<Wanted<'a>>);
+
+impl<'a> Patterns<'a> {
+    /// Compiles them.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`]: one is no regular expression, or has no group.
+    pub fn of(patterns: &'a [MetricPattern]) -> Result<Patterns<'a>, EngineError> {
+        let compiled = patterns.iter().map(|pattern| match Regex::new(&pattern.regex) {
+            Ok(regex) if regex.captures_len() >= 2 => Ok(Wanted { pattern, regex, last: None }),
+            Ok(_) => Err(no_group(&pattern.metric.name, &pattern.regex)),
+            Err(error) => Err(bad_regex(&pattern.metric.name, &pattern.regex, &error)),
+        });
+        let compiled = compiled.collect::<Result<_, String>>();
+        compiled.map(Patterns).map_err(|reason| EngineError::Unsupported { reason })
+    }
+
+    /// Looks at one more line.
+    pub fn look_at(&mut self, line: &str) {
+        self.0.iter_mut().for_each(|wanted| wanted.look_at(line));
+    }
+
+    /// What was found, up to the first pattern that found no number, and why that one did not; `whose` lines they were, for the
+    /// message.
+    #[must_use]
+    pub fn samples(&self, whose: &str) -> (Vec<Sample>, Option<String>) {
+        let mut samples = Vec::new();
+        for wanted in &self.0 {
+            match wanted.sample(whose) {
+                Ok(sample) => samples.push(sample),
+                Err(reason) => return (samples, Some(reason)),
+            }
+        }
+        (samples, None)
+    }
+}
+
+/// A pattern at work: its last match so far.
+struct Wanted<'a> {
+    pattern: &'a MetricPattern,
+    regex: Regex,
+    last: Option<String>,
+}
+
+fn no_group(name: &str, regex: &str) -> String {
+    format!(
+        "the pattern '{regex}' of metric '{name}' has no group; put parentheses around the number, e.g. ([0-9.]+)"
+    )
+}
+
+fn bad_regex(name: &str, regex: &str, error: &regex::Error) -> String {
+    // The last line of a regex error says what is wrong; those before it draw where.
+    let why = error.to_string();
+    let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    format!("the pattern '{regex}' of metric '{name}' is no regular expression: {why}")
+}
+
+impl Wanted<'_> {
+    fn look_at(&mut self, line: &str) {
+        if let Some(group) = self.regex.captures_iter(line).filter_map(|found| found.get(1)).last() {
+            self.last = Some(group.as_str().to_owned());
+        }
+    }
+
+    fn sample(&self, whose: &str) -> Result<Sample, String> {
+        let (name, regex) = (&self.pattern.metric.name, &self.pattern.regex);
+        let Some(text) = &self.last else {
+            return Err(format!("metric '{name}' was not found: no line of {whose} matches '{regex}'"));
+        };
+        match text.trim().parse::<f64>() {
+            Ok(value) if value.is_finite() => {
+                Ok(Sample { metric: self.pattern.metric.clone(), value: value * self.pattern.factor })
+            }
+            _ => Err(format!("metric '{name}': '{text}', found by '{regex}', is not a finite number")),
+        }
+    }
+}
+
+impl MetricPattern {
+    /// Reads `name=REGEX[:unit][:higher|lower]`. The regular expression may contain colons: what follows the last
+    /// ones is taken off only when it is a direction or a unit assay knows (`s`, `ms`, `MiB/s`, `ops/s`, `%` …).
+    /// Without a unit the values are plain counts; without a direction rates are better higher and everything
+    /// else is better lower.
+    ///
+    /// # Errors
+    /// One sentence that says what would be right.
+    pub fn parse(text: &str) -> Result<MetricPattern, String> {
+        let Some((name, rest)) = text.split_once('=') else {
+            return Err(format!("'{text}' is not a metric; write name=REGEX[:unit][:higher|lower]"));
+        };
+        let name = name.trim();
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '%');
+        if name.is_empty() || !name.chars().all(fits) {
+            return Err(format!("'{name}' is not a metric's name; use letters, digits and . _ - / %"));
+        }
+        let (rest, better) = match rest.rsplit_once(':') {
+            Some((before, "higher")) => (before, Some(Better::Higher)),
+            Some((before, "lower")) => (before, Some(Better::Lower)),
+            _ => (rest, None),
+        };
+        let (regex, unit, factor) = match rest
+            .rsplit_once(':')
+            .map(|(before, last)| (before, Unit::parse(last), last))
+        {
+            Some((before, (unit, factor), last)) if !last.is_empty() && !matches!(unit, Unit::Other(_)) => {
+                (before, unit, factor)
+            }
+            _ => (rest, Unit::Count, 1.0),
+        };
+        if regex.is_empty() {
+            return Err(format!("metric '{name}' has no regular expression; write {name}=REGEX"));
+        }
+        match Regex::new(regex) {
+            Ok(compiled) if compiled.captures_len() < 2 => return Err(no_group(name, regex)),
+            Ok(_) => {}
+            Err(error) => return Err(bad_regex(name, regex, &error)),
+        }
+        let better = better.unwrap_or_else(|| unit.usual_better());
+        let metric = Metric { job: String::new(), name: name.to_owned(), unit, better };
+        Ok(MetricPattern { metric, factor, regex: regex.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (String, Unit, f64, Better) {
+        let pattern = MetricPattern::parse(text).unwrap();
+        (pattern.regex, pattern.metric.unit, pattern.factor, pattern.metric.better)
+    }
+
+    #[test]
+    fn units_and_directions_are_taken_from_the_right() {
+        let regex = |text: &str| text.to_owned();
+        assert_eq!(parsed("a=x (.)"), (regex("x (.)"), Unit::Count, 1.0, Better::Lower));
+        assert_eq!(parsed("a=x: (.)"), (regex("x: (.)"), Unit::Count, 1.0, Better::Lower));
+        assert_eq!(parsed("a=x: (.):ops/s"), (regex("x: (.)"), Unit::PerSecond, 1.0, Better::Higher));
+        assert_eq!(parsed("a=t (.):ms:higher"), (regex("t (.)"), Unit::Nanoseconds, 1e6, Better::Higher));
+        assert_eq!(parsed("a=(.):higher"), (regex("(.)"), Unit::Count, 1.0, Better::Higher));
+        assert_eq!(parsed("a=(?:s|ms) (.):x"), (regex("(?:s|ms) (.):x"), Unit::Count, 1.0, Better::Lower));
+        assert_eq!(parsed("a=k=(.)"), (regex("k=(.)"), Unit::Count, 1.0, Better::Lower));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, part) in [
+            ("tps", "write name=REGEX"),
+            ("=(.)", "not a metric's name"),
+            ("a b=(.)", "not a metric's name"),
+            ("a=", "no regular expression"),
+            ("a=:s", "no regular expression"),
+            ("a=tps [0-9]+", "no group"),
+            ("a=([0-9]+", "unclosed group"),
+        ] {
+            let message = MetricPattern::parse(text).unwrap_err();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Which comparisons a report shows, and which of them together.
+//!
+//! Enters: a run's analysis. Leaves: comparisons in the order in which they are read. It must not know what is said of them.
+
+use super::format::Options;
+use super::table;
+use crate::analyse::{Analysis, Comparison, Role};
+use crate::record::Run;
+
+/// Comparisons of one role.
+pub(super) fn of_role(analysis: &Analysis, role: Role) -> impl Iterator<Item = &Comparison> {
+    analysis.comparisons.iter().filter(move |c| c.role == role)
+}
+
+/// The two arms of a comparison.
+pub(super) fn arms_of(comparison: &Comparison) -> [&str; 2] {
+    [&comparison.baseline.arm, &comparison.candidate.arm]
+}
+
+/// The comparisons that tables show: those that decide, and of the others those asked for.
+pub(super) fn shown<'a>(run: &Run, analysis: &'a Analysis, options: &Options) -> Vec<&'a Comparison> {
+    let (beside, _) = beside(run, analysis);
+    let is_beside = |c: &Comparison| beside.iter().any(|other| std::ptr::eq(*other, c));
+    let is_shown = |c: &&Comparison| {
+        c.role == Role::Primary || options.all_metrics || table::stands_out(c) || is_beside(c)
+    };
+    analysis.comparisons.iter().filter(is_shown).collect()
+}
+
+/// Of what does not decide, the comparisons that the experiment wants shown, and the others. Of a metric that jobs have, those of
+/// the jobs are shown, as they are the ones that decide.
+pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis) -> (Vec<&'c Comparison>, Vec<&'c Comparison>) {
+    // What an arm has no value of is told where it decides; a value of 0, of which there is no ratio, is a value.
+    let wanted = |c: &&Comparison| run.design.shows(&c.metric.name) && c.baseline.n > 0 && c.candidate.n > 0;
+    let of_jobs = |name: &str| {
+        of_role(analysis, Role::Exploratory).any(|c| !c.row.job.is_empty() && c.metric.name == name)
+    };
+    of_role(analysis, Role::Exploratory)
+        .partition(|c| wanted(c) && !(c.row.job.is_empty() && of_jobs(&c.metric.name)))
+}
+
+/// Comparisons with the same key together, keys in the order of their first use.
+pub(super) fn group<'c, K: PartialEq>(
+    comparisons: &[&'c Comparison],
+    key: impl Fn(&'c Comparison) -> K,
+) -> Vec<Vec<&'c Comparison>> {
+    let mut groups: Vec<(K, Vec<&Comparison>)> = Vec::new();
+    for comparison in comparisons {
+        let own = key(comparison);
+        match groups.iter_mut().find(|(known, _)| *known == own) {
+            Some((_, members)) => members.push(comparison),
+            None => groups.push((own, vec![comparison])),
+        }
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}

@@ -1,0 +1,125 @@
+//! What blocks look like on the page.
+//!
+//! Enters: blocks of any section. Leaves: HTML. It must not know which section a block is of; of that it knows the weight only.
+
+use super::super::document::Document;
+use super::super::html_text::escape;
+use super::super::section::{Block, List, Transcript, Verdicts, Weight, capital};
+use super::super::verdict_words::Tone;
+use super::{figures, tables};
+
+/// Footnote marks as links.
+pub(super) fn marks(notes: &[usize]) -> String {
+    let links: Vec<String> =
+        notes.iter().map(|n| format!("<a href=\"#note-{n}\" aria-label=\"note {n}\">{n}</a>")).collect();
+    if links.is_empty() { String::new() } else { format!("<sup>{}</sup>", links.join(" ")) }
+}
+
+fn glyph(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Better => "▲",
+        Tone::Worse => "▼",
+        Tone::Same => "=",
+        Tone::Unclear => "?",
+    }
+}
+
+/// One block; nothing for one that a page has no form for.
+pub(super) fn block(out: &mut String, document: &Document<'_>, item: &Block, weight: Weight) {
+    match item {
+        Block::Verdicts(item) => verdicts(out, item),
+        Block::Table(item) => tables::table(out, item),
+        Block::List(item) => list(out, item, weight),
+        Block::Remarks(sentences) => sentences
+            .iter()
+            .for_each(|text| out.push_str(&format!("<p class=\"muted\">{}.</p>\n", escape(text)))),
+        Block::Legend(text) => out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(text))),
+        Block::Footnotes => footnotes(out, &document.footnotes),
+        Block::Transcripts(item) => item.all.iter().for_each(|one| transcript(out, one)),
+        Block::Command(text) => out.push_str(&format!("<pre class=\"wrap\">{}</pre>\n", escape(text))),
+        Block::Listing { lead, text, .. } => {
+            let text = escape(text.trim_end());
+            out.push_str(&format!("<p>{}</p>\n<pre>{text}</pre>\n", escape(lead)));
+        }
+        Block::Facts(item) => tables::facts(out, &item.all),
+        Block::Pictures(draw) => {
+            draw(document).iter().for_each(|drawings| figures::all(out, document, drawings));
+        }
+        Block::Folded { summary, open, blocks } => {
+            let open = if *open { " open" } else { "" };
+            out.push_str(&format!("<details{open}><summary>{}</summary>\n", escape(summary)));
+            blocks.iter().for_each(|item| block(out, document, item, weight));
+            out.push_str("</details>\n");
+        }
+        Block::Withheld(_) | Block::Raw { .. } | Block::Column { .. } => {}
+    }
+}
+
+/// One sentence a row, the word of its verdict before it.
+fn verdicts(out: &mut String, verdicts: &Verdicts) {
+    if let Some(tally) = &verdicts.tally {
+        out.push_str(&format!("<p class=\"tally\">{}</p>\n", escape(tally)));
+    }
+    if verdicts.sentences.is_empty() {
+        out.push_str(&format!("<p>{}.</p>\n", escape(&capital(verdicts.otherwise))));
+    }
+    let few = if verdicts.sentences.len() <= 3 { " few" } else { "" };
+    out.push_str(&format!("<ul class=\"verdicts{few}\">\n"));
+    for sentence in &verdicts.sentences {
+        out.push_str(&format!(
+            "<li><span class=\"pill {}\"><span aria-hidden=\"true\">{}</span> {}</span><span>{}{}</span></li>\n",
+            sentence.tone.name(),
+            glyph(sentence.tone),
+            escape(sentence.word),
+            escape(&sentence.text),
+            marks(&sentence.notes)
+        ));
+    }
+    out.push_str("</ul>\n");
+}
+
+/// Points; in a warning paragraphs, below a caption of its own points as on a page of text.
+fn list(out: &mut String, list: &List, weight: Weight) {
+    let lines =
+        list.lines.iter().map(|line| line.written(escape, |code| format!("<code>{}</code>", escape(code))));
+    if weight == Weight::Warning {
+        lines.for_each(|line| out.push_str(&format!("<p>{line}</p>\n")));
+        return;
+    }
+    if list.lines.is_empty() {
+        return;
+    }
+    let class = match &list.caption {
+        Some(caption) => {
+            out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(caption)));
+            "ranking"
+        }
+        None => "notes",
+    };
+    out.push_str(&format!("<ul class=\"{class}\">\n"));
+    lines.for_each(|line| out.push_str(&format!("<li>{line}</li>\n")));
+    out.push_str("</ul>\n");
+}
+
+fn footnotes(out: &mut String, footnotes: &[String]) {
+    if footnotes.is_empty() {
+        return;
+    }
+    out.push_str("<ol class=\"notes\">\n");
+    for (at, text) in footnotes.iter().enumerate() {
+        out.push_str(&format!("<li id=\"note-{}\">{}</li>\n", at + 1, escape(text)));
+    }
+    out.push_str("</ol>\n");
+}
+
+fn transcript(out: &mut String, transcript: &Transcript) {
+    out.push_str(&format!("<p>{}</p>\n", escape(&transcript.sentence)));
+    let mut text = String::new();
+    if !transcript.command.is_empty() {
+        text.push_str(&format!("$ {}\n", transcript.command));
+    }
+    text.push_str(&transcript.output);
+    if !text.trim().is_empty() {
+        out.push_str(&format!("<pre class=\"wrap\">{}</pre>\n", escape(text.trim_end())));
+    }
+}

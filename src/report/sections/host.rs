@@ -1,0 +1,85 @@
+//! The facts of the machine, and of what the trials worked on.
+//!
+//! Enters: the facts of a run. Leaves: names and values, with units where people want them.
+
+use super::Material;
+use super::host_facts::host_facts;
+use crate::analyse::FactDifference;
+use crate::record::Run;
+use crate::report::section::{Block, Fact, Facts, Heading, Section, Weight};
+use crate::report::words::{Names, count};
+use crate::units::{Unit, format_number};
+
+/// The facts that are told where there is no room for all.
+const TOLD: [&str; 22] = [
+    "cpu.model",
+    "cpu.count",
+    "cpu.governor",
+    "cpu.boost",
+    "cpu.smt",
+    "memory.total",
+    "virt",
+    "guest.accelerator",
+    "kernel.release",
+    "target.device",
+    "device",
+    "device.kind",
+    "device.model",
+    "device.size",
+    "queue.scheduler",
+    "queue.write_cache",
+    "fs.type",
+    "mkfs.command",
+    "mkfs.version",
+    "mount.options",
+    "io_uring",
+    "o_direct",
+];
+
+/// The section.
+pub(super) fn section(material: &mut Material<'_>) -> Section {
+    let Material { run, analysis, names, .. } = material;
+    let all: Vec<Fact> = of_run(run)
+        .into_iter()
+        .map(|(name, value)| {
+            let differs = analysis.differences.iter().find(|difference| difference.fact == name);
+            Fact {
+                name: name.to_owned(),
+                value: fact_text(name, &value),
+                differs: differs.map(|difference| by_arm(difference, names)).unwrap_or_default(),
+            }
+        })
+        .collect();
+    if all.is_empty() {
+        return Section::new("host", Heading::shown("host"), Vec::new());
+    }
+    let told = TOLD.iter().filter_map(|told| all.iter().position(|fact| fact.name == *told)).collect();
+    let summary = count(all.len() as u64, "fact");
+    let facts = Block::Facts(Facts { all, told, called: "the host's facts" });
+    let blocks = vec![Block::Folded { summary, open: false, blocks: vec![facts] }];
+    Section::new("host", Heading::shown("host"), blocks).of_weight(Weight::Reference)
+}
+
+fn of_run(run: &Run) -> Vec<(&str, String)> {
+    // In the order of the cells, so that values stand as the levels do.
+    let mut used: Vec<(u32, u32)> =
+        run.trials.iter().filter_map(|trial| Some((trial.cell, trial.facts?))).collect();
+    used.sort_unstable();
+    let mut seen = std::collections::BTreeSet::new();
+    let used: Vec<u32> =
+        used.into_iter().map(|(_, facts)| facts).filter(|facts| seen.insert(*facts)).collect();
+    host_facts(&run.facts, &used)
+}
+
+fn by_arm(difference: &FactDifference, names: &Names<'_>) -> Vec<(String, String)> {
+    difference.values.iter().map(|(arm, value)| (names.arm(arm), value.clone())).collect()
+}
+
+/// A fact's value as people read it: sizes with their unit.
+fn fact_text(name: &str, value: &str) -> String {
+    let size = matches!(name, "memory.total" | "device.size" | "fs.size_bytes" | "now.memory.available");
+    match value.parse::<f64>() {
+        Ok(bytes) if size || name.ends_with("_bytes") => format_number(&Unit::Bytes, bytes),
+        _ => value.to_owned(),
+    }
+}

@@ -1,0 +1,36 @@
+//! The tables of the metrics that decide, and of those that the experiment wants shown beside them.
+//!
+//! Enters: comparisons. Leaves: tables, one a metric and pair of arms. What is in a table is [`table`]'s affair.
+
+use super::Material;
+use crate::report::comparisons::{arms_of, beside, group};
+use crate::report::format::Detail;
+use crate::report::section::{Block, Heading, Section, Weight};
+use crate::report::table;
+
+/// The section.
+pub(super) fn section(material: &mut Material<'_>) -> Section {
+    let heading = Heading::OnPage(material.heading("numbers"));
+    let Material { run, analysis, options, names, primary, footnotes } = material;
+    let mut blocks: Vec<Block> = group(primary, |c| (arms_of(c), &c.metric.name, &c.metric.unit))
+        .iter()
+        .filter_map(|rows| table::primary(rows, names, footnotes))
+        .map(Block::Table)
+        .collect();
+    if !blocks.is_empty() {
+        let how = "change: of the typical trial (Hodges–Lehmann), with its interval; mean: ratio of the mean values.";
+        blocks.push(Block::Legend(how.to_owned()));
+    }
+    if options.detail == Detail::All {
+        let groups = group(primary, |c| (arms_of(c), &c.metric.name));
+        let tables = groups.iter().filter_map(|rows| table::alone(rows, names));
+        blocks.extend(tables.map(Block::Table));
+    } else if primary.iter().any(|c| c.alone.is_some()) {
+        blocks.push(Block::Withheld("the interval of each row alone"));
+    }
+    let (beside, _) = beside(run, analysis);
+    let groups = group(&beside, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit));
+    let tables = groups.iter().filter_map(|rows| table::beside(rows, names));
+    blocks.extend(tables.map(Block::Table));
+    Section::new("numbers", heading, blocks).of_weight(Weight::Figures)
+}

@@ -1,0 +1,73 @@
+//! Values within trials, drawn where engines recorded them.
+//!
+//! Enters: the series of trials. Leaves: a picture a row. It must not know the page they stand on.
+
+use super::Material;
+use crate::analyse::RowKey;
+use crate::record::{Series, Trial};
+use crate::report::document::Document;
+use crate::report::picture::{self, Picture};
+use crate::report::pictures::{MOST_ROWS, rows};
+use crate::report::section::{Block, Drawings, Heading, Section, Weight};
+use crate::units::Unit;
+
+/// Series drawn an arm.
+const MOST_SERIES: usize = 20;
+
+/// The section.
+pub(super) fn section(material: &mut Material<'_>) -> Section {
+    let heading = Heading::OnPage(material.heading("within a trial"));
+    Section::new("series", heading, vec![Block::Pictures(drawn)]).of_weight(Weight::Figures)
+}
+
+/// Values within trials, where engines recorded them.
+fn drawn(document: &Document<'_>) -> Option<Drawings> {
+    let has_any = document.run.trials.iter().any(|trial| !trial.series.is_empty());
+    let rows = if has_any { rows(document) } else { Vec::new() };
+    let pictures: Vec<Picture> =
+        rows.iter().take(MOST_ROWS).filter_map(|row| row_series(document, &row.first()?.row)).collect();
+    Drawings::of(pictures, false, 0)
+}
+
+fn row_series(document: &Document<'_>, row: &RowKey) -> Option<Picture> {
+    let run = document.run;
+    let mut name: Option<&str> = None;
+    let mut arms = Vec::new();
+    for (index, label) in document.analysis.arms.iter().enumerate() {
+        let of_arm: Vec<&Trial> = run
+            .trials
+            .iter()
+            .filter(|trial| trial.counts() && !trial.series.is_empty())
+            .filter(|trial| run.arm_of(trial.cell) == index && in_row(document, trial.cell, row))
+            .collect();
+        let stride = of_arm.len().div_ceil(MOST_SERIES).max(1);
+        let mut trials: Vec<&Series> = Vec::new();
+        for trial in of_arm.into_iter().step_by(stride) {
+            let fits =
+                |series: &&Series| series.job.is_empty() || row.job.is_empty() || series.job == row.job;
+            let wanted = |series: &&Series| name.is_none_or(|name| name == series.name) && fits(series);
+            if let Some(series) = trial.series.iter().find(wanted) {
+                name = Some(&series.name);
+                trials.push(series);
+            }
+        }
+        if !trials.is_empty() {
+            arms.push(picture::ArmSeries { index, label: document.arm(label), trials });
+        }
+    }
+    let name = name?;
+    let unit = run.metrics.iter().find(|metric| metric.name == name).map_or(Unit::Count, |m| m.unit.clone());
+    picture::series(&arms, name, &unit, &document.row(row))
+}
+
+/// Whether a cell has the levels of a row.
+fn in_row(document: &Document<'_>, cell: u32, row: &RowKey) -> bool {
+    let design = &document.run.design;
+    let Some(cell) = document.run.cells.get(cell as usize) else { return false };
+    row.levels.iter().all(|(name, level)| {
+        let factors = design.factors.iter().zip(&cell.levels);
+        factors
+            .clone()
+            .any(|(factor, at)| factor.name == *name && factor.levels.get(*at as usize) == Some(level))
+    })
+}
