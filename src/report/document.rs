@@ -21,7 +21,7 @@ use super::words::{
 };
 use crate::analyse::{Analysis, Caveat, Comparison, FactDifference, Role, RowKey, Verdict};
 use crate::record::{Run, RunState, SoFar, Source};
-use crate::units::pretty_duration;
+use crate::units::{counted as counted_of, pretty_duration};
 
 /// A verdict in words.
 #[derive(Clone, Debug, PartialEq)]
@@ -352,7 +352,7 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
 
 /// `1 round`, `8 rounds`.
 pub(super) fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1{NBSP}{what}") } else { format!("{n}{NBSP}{what}s") }
+    counted_of(n, what).replacen(' ', &NBSP.to_string(), 1)
 }
 
 fn tally(primary: &[&Comparison]) -> Option<String> {
