@@ -76,23 +76,15 @@ use crate::record::{FailureRule, FixedRounds, Run, Status};
 pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let table = Table::new(run);
     let layout = Layout::new(run, options, &table);
-    let stop = options.stop(run);
     let cases: Vec<Case> =
         layout.rows.iter().flat_map(|row| cases(run, options, &layout, row, &table)).collect();
     let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
     let clusters = clustered::Clusters::of(run);
-    let clusters = clusters.as_ref();
-    let (family, rule) = (layout.family(options.all_pairs), options.failures(run));
     let setting = Setting {
-        run,
-        table: &table,
-        layout: &layout,
-        stop,
-        family,
+        family: layout.family(options.all_pairs),
         exploratory,
-        exploratory_outside: EXPLORATORY_Q,
-        rule,
-        clusters,
+        clusters: clusters.as_ref(),
+        ..Setting::deciding(run, options, &table, &layout)
     };
     let fixed = FixedRounds::of(run);
     let draft = |setting: &Setting, case: &Case| {
@@ -110,6 +102,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
             *known = draft(&setting, case);
         }
     }
+    let stop = setting.stop;
     let mut comparisons = verdict::judge(drafts, &stop);
     if options.alone {
         alone::fill(&mut comparisons, &cases, &setting, draft);
