@@ -49,6 +49,8 @@ pub struct CellSpec {
     pub stack: Option<PathBuf>,
     /// The job text with overrides applied and variables replaced.
     pub job_text: Option<String>,
+    /// What that job is to assay; `None`: there is none, or it has a meaning only to fio.
+    pub workload: Option<Workload>,
     /// What messages call the job.
     pub job_origin: String,
     /// argv with variables replaced.
@@ -197,10 +199,15 @@ impl Maker<'_> {
             None => None,
         };
         let settings = self.settings(engine, &tools, &place, &values, &mut problems);
-        let workload = job.as_ref().and_then(|job| self.check_job(job, engine, &mut problems));
+        if let Some(job) = &job {
+            check_job(job, engine, &mut problems);
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
+        let job_text = job.map(|job| job.to_fio_text());
+        let job_origin = experiment.job.as_ref().map(|job| job.origin.clone()).unwrap_or_default();
+        let workload = job_text.as_deref().and_then(|text| as_executed(text, &job_origin));
         let simulated = self.simulated(engine);
         let runtime_s = match engine.descriptor().settings {
             _ if simulated.is_some() => simulated.map(|cell| cell.sleep_ms as f64 / 1e3),
@@ -217,8 +224,9 @@ impl Maker<'_> {
             work: place.work,
             target,
             stack: place.stack,
-            job_text: job.map(|job| job.to_fio_text()),
-            job_origin: experiment.job.as_ref().map(|job| job.origin.clone()).unwrap_or_default(),
+            job_text,
+            workload,
+            job_origin,
             command: experiment.command.iter().map(|word| replaced(word, &values)).collect(),
             variables: self.environment(values),
             settings,
@@ -245,29 +253,6 @@ impl Maker<'_> {
             }
         }
         all
-    }
-
-    /// What engines of the native family cannot take is found here, before anything runs; fio judges its own jobs.
-    fn check_job(
-        &self,
-        job: &JobFile,
-        engine: EngineKind,
-        problems: &mut Vec<(String, Option<String>)>,
-    ) -> Option<Workload> {
-        let ours = engine.descriptor().in_process && engine.descriptor().runs == Runs::Job;
-        match Workload::resolve(job) {
-            Err(errors) if ours => {
-                let hint = errors.hint().to_owned();
-                problems.extend(
-                    errors
-                        .problems
-                        .iter()
-                        .map(|p| (format!("{}: {}", p.place, p.message), Some(hint.clone()))),
-                );
-                None
-            }
-            resolved => resolved.ok(),
-        }
     }
 
     /// What a tool is asked to do; one that does not work on a single file makes directories, which takes a filesystem.
@@ -339,6 +324,22 @@ impl Maker<'_> {
         };
         self.levels().map(named).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// What engines of the native family cannot take is found here, before anything runs; fio judges its own jobs.
+fn check_job(job: &JobFile, engine: EngineKind, problems: &mut Vec<(String, Option<String>)>) {
+    let ours = engine.descriptor().in_process && engine.descriptor().runs == Runs::Job;
+    if let Some(errors) = Workload::resolve(job).err().filter(|_| ours) {
+        let hint = Some(errors.hint().to_owned());
+        let said = errors.problems.iter().map(|p| (format!("{}: {}", p.place, p.message), hint.clone()));
+        problems.extend(said);
+    }
+}
+
+/// The job as an engine will read it: from the very text that is given to it.
+fn as_executed(text: &str, origin: &str) -> Option<Workload> {
+    let file = JobFile::parse(text, origin, Path::new("")).ok()?;
+    Workload::resolve(&file).ok()
 }
 
 fn described(errors: &WorkloadErrors) -> (String, Option<String>) {

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::cell::CellSpec;
 use crate::catalog::{EngineKind, Runs};
 use crate::experiment::Experiment;
-use crate::workload::{Job, JobFile, Workload, deciding_metrics, nearest};
+use crate::workload::{Job, deciding_metrics, nearest};
 
 /// What getrusage(2) counts of a whole trial.
 const OF_TRIAL: [&str; 6] = ["usr_cpu", "sys_cpu", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
@@ -146,8 +146,7 @@ impl MetricNames {
             Runs::Job if cell.engine == EngineKind::Bare => return None,
             Runs::Job => {
                 let text = cell.job_text.as_deref()?;
-                let file = JobFile::parse(text, &cell.job_origin, Path::new("")).ok()?;
-                let workload = Workload::resolve(&file).ok()?;
+                let workload = cell.workload.as_ref()?;
                 let fio = cell.engine == EngineKind::Fio;
                 self.any_latency |= fio && LATENCY_OPTIONS.iter().any(|option| text.contains(option));
                 let instances = workload.instances(Path::new("/"));

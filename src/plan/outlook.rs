@@ -66,15 +66,14 @@ impl Outlook {
                 }
                 Reaches::JobFiles => {}
             }
-            let workload = workload_of(cell);
             let mut known: Files = BTreeMap::new();
-            match &workload {
+            match &cell.workload {
                 Some(workload) => collect_files(workload, &cell.directory, &mut known),
                 None => files_known = false,
             }
             if cell.engine == EngineKind::Fio {
                 let effects = effects_of(cell);
-                let understood = workload.is_some();
+                let understood = cell.workload.is_some();
                 fio.merge(if understood { effects.beyond(|path| known.contains_key(path)) } else { effects });
             }
             for (path, file) in known {
@@ -91,12 +90,7 @@ impl Outlook {
     }
 }
 
-fn workload_of(cell: &CellSpec) -> Option<Workload> {
-    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
-    Workload::resolve(&file).ok()
-}
-
-/// What fio does with the job of a cell besides what the native engine would.
+/// What fio does with the job of a cell besides what the native engine would: with the text that it will read.
 fn effects_of(cell: &CellSpec) -> FioEffects {
     let text = cell.job_text.as_deref().unwrap_or_default();
     match JobFile::parse(text, &cell.job_origin, Path::new("")) {

@@ -23,7 +23,6 @@ use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
 use crate::sys::Untrusted;
 use crate::target::{ClaimedDevice, Setup, TargetSpec, WorkDirectory};
-use crate::workload::{JobFile, Workload};
 
 /// A run that is ready to start.
 pub(super) struct Prepared {
@@ -375,8 +374,7 @@ fn setup(cell: &CellSpec, destroy: &[PathBuf]) -> Option<Setup> {
 
 /// A place of the files of a cell whose job names them all outside assay's own directory, on one device.
 fn elsewhere(cell: &CellSpec) -> Option<PathBuf> {
-    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
-    let instances = Workload::resolve(&file).ok()?.instances(&cell.directory);
+    let instances = cell.workload.as_ref()?.instances(&cell.directory);
     let mut place = None;
     for path in instances.iter().flat_map(|instance| &instance.files).map(|region| &region.path) {
         let there = if path.exists() { path.as_path() } else { path.parent()? };
