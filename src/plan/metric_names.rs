@@ -107,12 +107,38 @@ impl MetricNames {
         deciding_metrics(primary, known).into_iter().try_for_each(|(section, name)| self.one(section, name))
     }
 
+    /// The names of the sections, without that of the whole trial.
+    #[must_use]
+    pub fn sections(&self) -> BTreeSet<&str> {
+        self.iter().map(|(section, _)| section).filter(|section| !section.is_empty()).collect()
+    }
+
+    /// What decides in a row of these sections when `name` is wished: that metric or, in rows of the other direction, the same one of
+    /// that. `None`: the row has neither.
+    #[must_use]
+    pub fn decides(&self, sections: &[&str], name: &str) -> Option<String> {
+        let here: Vec<&str> =
+            self.iter().filter(|(of, _)| sections.contains(of)).map(|(_, name)| name).collect();
+        let of_hooks = self.hooks && sections.contains(&"") && name.starts_with(OF_HOOKS);
+        if of_hooks { Some(name.to_owned()) } else { self.deciding(&here, name) }
+    }
+
+    fn deciding(&self, here: &[&str], name: &str) -> Option<String> {
+        let has = |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked));
+        let derived = name.rsplit_once("_per_").map(|(stem, _)| stem);
+        if has(name) || derived.is_some_and(has) {
+            return Some(name.to_owned());
+        }
+        let other = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
+        let other = other.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")));
+        other.filter(|other| has(other))
+    }
+
     fn one(&self, section: Option<&str>, name: &str) -> Result<(), String> {
         if self.hooks && section.is_none() && name.starts_with(OF_HOOKS) {
             return Ok(());
         }
-        let sections: BTreeSet<&str> =
-            self.iter().map(|(section, _)| section).filter(|section| !section.is_empty()).collect();
+        let sections = self.sections();
         if let Some(asked) = section.filter(|asked| !sections.contains(asked)) {
             let all: Vec<&str> = sections.iter().copied().collect();
             let near =
@@ -128,12 +154,7 @@ impl MetricNames {
             .filter(|(of, _)| section.is_none_or(|section| section == *of))
             .map(|(_, name)| name)
             .collect();
-        // In rows of the other direction the same metric of that one decides.
-        let other = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
-        let other = other.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")));
-        let derived = name.rsplit_once("_per_").map(|(stem, _)| stem);
-        let has = |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked));
-        if has(name) || other.as_deref().is_some_and(has) || derived.is_some_and(has) {
+        if self.deciding(&here, name).is_some() {
             return Ok(());
         }
         let of = section.map(|section| format!(" of section {section}")).unwrap_or_default();
