@@ -63,6 +63,7 @@ mod report_program;
 mod resume;
 mod rooms;
 mod sandbox;
+mod settings_claims;
 mod spoiled;
 mod stolen_time;
 mod store;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use signal_hook::flag;
 
 use super::buffered::Buffered;
+use super::overwrite::settings;
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
 use super::{Args, TimeLeft, busy, more, verdict};
@@ -177,6 +178,10 @@ fn begin(
     for (number, path) in prepared.work.iter().enumerate() {
         let own = if number == 0 { files.as_slice() } else { &[] };
         made.push(WorkDirectory::create_for(path, &session, own).map_err(|error| cannot_make(&error))?);
+    }
+    // Nothing has been set yet. Of several runs that begin at this moment one goes on.
+    if let Some(first) = made.first() {
+        first.hold_settings(&settings(prepared)?).map_err(|error| cannot_make(&error))?;
     }
     // From here on others see that it lives; of two that go on with one run at once only one comes to this.
     take_over(store, prepared, id, session.token())?;
