@@ -63,7 +63,7 @@ pub struct CellSpec {
     pub simulated: Option<SimulatedSpec>,
     /// Most seconds a trial may take before it is stopped as failed.
     pub timeout_s: Option<f64>,
-    /// Bytes of files that are only read, and so are written before each trial.
+    /// Bytes of files, or of a device, that are filled before each trial.
     pub laid_out_bytes: u64,
     /// Longest time of a trial by the job's own runtimes, in seconds; `None`: unknown.
     pub longest_s: Option<f64>,
@@ -214,7 +214,10 @@ impl Maker<'_> {
             Some(own) => (own.lasts_s)(&settings),
             None => workload.as_ref().and_then(|workload| longest_trial_s(workload, &directory)),
         };
-        let laid_out_bytes = workload.as_ref().map_or(0, |workload| laid_out_bytes(workload, &directory));
+        let laid_out_bytes = match &workload {
+            Some(workload) if place.file.is_none() || !target.makes() => laid_out_bytes(workload, &directory),
+            _ => target.filled_bytes(),
+        };
         let timeout_s = experiment.trial_timeout_s;
         Ok(CellSpec {
             levels: if experiment.aa { vec![index] } else { self.chosen.to_vec() },

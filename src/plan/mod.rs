@@ -17,6 +17,7 @@ mod outlook;
 mod same_levels;
 
 pub use cell::{CellSpec, SimulatedSpec};
+pub use duration::Expected;
 pub use error::PlanError;
 pub use metric_names::MetricNames;
 pub use outlook::{PlannedFile, Writes};

@@ -142,10 +142,18 @@ pub(super) fn longest_trial_s(workload: &Workload, directory: &Path) -> Option<f
     Some(waves.values().sum())
 }
 
-/// Bytes of the job's files that nothing writes during the trial, which are written in full before it.
+/// Bytes of the job's files that are filled before each trial, as it reads, overwrites or maps them.
 pub(super) fn laid_out_bytes(workload: &Workload, directory: &Path) -> u64 {
-    let mut files: Files = BTreeMap::new();
-    collect_files(workload, directory, &mut files);
-    let read = files.values().filter(|(_, writes, _)| *writes == Writes::Layout);
-    read.filter_map(|(bytes, ..)| *bytes).fold(0, u64::saturating_add)
+    let mut files: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for instance in workload.instances(directory) {
+        let job = &workload.jobs[instance.job];
+        if job.needs_layout() && !job.create_on_open && job.method != IoMethod::Null {
+            for file in instance.files.into_iter().filter(|file| !file.path.starts_with("/dev")) {
+                let bytes = file.file_size().unwrap_or(0);
+                let known = files.entry(file.path).or_default();
+                *known = bytes.max(*known);
+            }
+        }
+    }
+    files.into_values().fold(0, u64::saturating_add)
 }

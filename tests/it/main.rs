@@ -54,6 +54,7 @@ mod overwrite;
 mod page_cache;
 mod placement;
 mod process_tree;
+mod promised_time;
 mod published;
 mod published_job;
 mod ranking;

@@ -40,6 +40,15 @@ impl Reach {
         Reach { comparisons: (deciding * candidates) as u32, at_least: names.is_none() }
     }
 
+    /// The first round after which a run of no fixed length may end.
+    pub(super) fn first_look(self, stop: &StopRule) -> Option<u32> {
+        if stop.rounds.is_some() || stop.anytime {
+            return None;
+        }
+        let share = stop.alpha / f64::from(self.comparisons.max(1));
+        Boundary::new(stop.max_rounds as usize, share, stop.exact).first_look().map(|round| round as u32)
+    }
+
     /// Refuses rounds that can claim nothing whatever they measure.
     ///
     /// # Errors
@@ -162,5 +171,14 @@ mod tests {
         assert_eq!(of(TWO, Some("write.bw,read.bw")), 2, "the same in each section");
         assert_eq!(of(ONE, Some("write.bw,dev.flushes,write.bw")), 2);
         assert_eq!(reach(TWO, Some("dev.flushes"), "bs=4k,8k,16k").comparisons, 2);
+    }
+
+    #[test]
+    fn the_first_look_comes_later_with_more_comparisons() {
+        let first = |levels: &str, stop: &StopRule| reach(ONE, None, levels).first_look(stop);
+        let usual = StopRule::default();
+        assert_eq!((first("bs=4k,8k", &usual), first("bs=4k,8k,16k", &usual)), (Some(4), Some(5)));
+        assert_eq!(first("bs=4k,8k", &StopRule { exact: true, ..usual }), Some(8));
+        assert_eq!(first("bs=4k,8k", &StopRule { rounds: Some(6), ..usual }), None);
     }
 }
