@@ -25,7 +25,8 @@ pub use same_levels::SameLevels;
 
 use std::path::Path;
 
-use crate::experiment::{Experiment, StopRule};
+use crate::catalog::StopRule;
+use crate::experiment::Experiment;
 use crate::workload::FioEffects;
 
 /// A factor with its levels' labels.
