@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use super::ranking::Ranking;
 use super::unlisted::Unlisted;
 use crate::record::{Direction, LatencyKind, Metric, SoFar};
@@ -421,6 +422,9 @@ pub struct Analysis {
     /// Rows with three or more arms: their order, as far as it is proven.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
+    /// Where the time of an operation went, one a row and candidate; none where nobody counted it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<Budget>,
     /// Latency curves.
     pub curves: Vec<QuantileCurve>,
     /// Facts in which arms differ undeclared.

@@ -6,6 +6,9 @@
 mod afterwards;
 mod alone;
 mod anytime;
+mod budget;
+#[cfg(test)]
+mod budget_tests;
 mod carry_over;
 mod clustered;
 #[cfg(test)]
@@ -48,6 +51,7 @@ mod unlisted_tests;
 mod unpaired;
 mod verdict;
 
+pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
     Analysis, ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,
     QuantileCurve, Role, RowKey, Verdict,
@@ -130,6 +134,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         rounds,
         rankings: ranking::rankings(&comparisons, &layout.arms, options.all_pairs),
         comparisons,
+        budgets: budget::budgets(run, &layout, &table, stop.delta),
         curves: curves::curves(&layout, &table),
         differences: facts::differences(run, &layout, &table),
         noise_floor: None,
@@ -139,12 +144,14 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
 
 /// The comparisons of one row: those with the baseline by candidate, the primary metrics first; of other pairs those metrics alone.
 fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table: &Table) -> Vec<Case<'a>> {
+    let named = !options.metrics.is_empty();
     let others = row.metrics.iter().copied().filter(|metric| {
         !row.primaries.contains(metric)
             && options.wants(&table.metrics()[*metric as usize].name)
             && (options.all_metrics
                 || run.design.shows(&table.metrics()[*metric as usize].name)
-                || varies(table, row, *metric))
+                || varies(table, row, *metric)
+                    && (named || !budget::is_kept_for(&table.metrics()[*metric as usize].name)))
     });
     let others: Vec<u32> = others.collect();
     let mut cases = Vec::new();

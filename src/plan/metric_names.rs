@@ -48,6 +48,8 @@ const OF_EXTENTS: [&str; 7] = [
 /// What every section reports besides its directions.
 const OF_SECTION: [&str; 8] =
     ["runtime", "usr_cpu", "sys_cpu", "ctx", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
+/// What its workers, or those of a command, were counted for; what they waited for only where the kernel counts it.
+const OF_WORKERS: [&str; 3] = ["workers.wall", "workers.run_wait", "workers.storage_wait"];
 const OF_DIRECTION: [&str; 5] = ["bw", "iops", "total_ios", "io_bytes", "runtime"];
 const OF_LATENCY: [&str; 8] = ["mean", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99"];
 /// Of those the ones that fio has where it keeps no percentiles.
@@ -164,6 +166,7 @@ impl MetricNames {
             }
             Runs::Command => {
                 self.add("", &["runtime", "max_rss"]);
+                self.add("", &OF_WORKERS);
                 for pattern in &experiment.metrics {
                     self.add("", &[pattern.split('=').next().unwrap_or(pattern)]);
                 }
@@ -204,6 +207,9 @@ impl MetricNames {
             self.add_below(section, "sync.lat_ns", &OF_LATENCY);
         }
         self.add(section, &OF_SECTION);
+        self.add(section, &OF_WORKERS[..1]);
+        // Of fio's jobs only all together are followed.
+        self.add(if fio { "" } else { section }, &OF_WORKERS[1..]);
         if job.latency_target.is_some() {
             self.add(section, &["latency_depth"]);
         }

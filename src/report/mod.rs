@@ -3,6 +3,7 @@
 //! Enters: a stored run and what analyse found. Leaves: text. It must not judge (every number and verdict is
 //! analyse's), nor know where the text goes.
 
+mod budget;
 mod clusters;
 mod counts;
 mod csv;

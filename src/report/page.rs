@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use anstyle::{AnsiColor, Style};
 
 use super::document::Document;
+use super::format::Detail;
 use super::layout::{ascii, fold_command, fold_lines, shorten, width, wrap};
 use super::words::Tone;
 use crate::units::{Unit, format_number};
@@ -160,6 +161,9 @@ impl Page {
     /// Everything below the tables.
     pub(super) fn rest(&self, out: &mut String, document: &Document<'_>) {
         self.footnotes(out, &document.footnotes);
+        if document.options.detail == Detail::All {
+            super::budget::write(self, out, document);
+        }
         self.list(out, "notes", document.notes.iter().chain(&document.noise).map(String::as_str));
         self.differences(out, document);
         self.failures(out, document);

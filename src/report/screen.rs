@@ -76,6 +76,7 @@ fn below(page: &Page, document: &Document<'_>, room: Room) -> (Vec<Part>, Vec<St
     ];
     more.extend(document.repeat.job.is_some().then(|| "the job".to_owned()));
     more.extend((!document.host.is_empty()).then(|| "the host's facts".to_owned()));
+    more.extend((!document.analysis.budgets.is_empty()).then(|| "where the time went".to_owned()));
     if document.analysis.comparisons.iter().any(|c| c.alone.is_some()) {
         more.push("the interval of each row alone".to_owned());
     }

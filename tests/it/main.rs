@@ -13,6 +13,7 @@ mod anytime;
 mod attacks;
 mod bad_inputs;
 mod browser;
+mod budget;
 mod busy_machine;
 mod clusters;
 mod compare;
