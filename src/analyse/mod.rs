@@ -50,6 +50,7 @@ mod unlisted;
 mod unlisted_tests;
 mod unpaired;
 mod verdict;
+mod watched_places;
 
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{

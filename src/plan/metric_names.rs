@@ -45,6 +45,10 @@ const OF_EXTENTS: [&str; 7] = [
     "extents.count",
     "extents.files",
 ];
+/// What `--observe cpu` adds, besides parts of the kernel.
+const OF_CPU: [&str; 4] = ["cpu.samples", "cpu.lost", "cpu.user_time", "cpu.kernel_time"];
+/// What `--observe locks` adds, besides kinds and places.
+const OF_LOCKS: [&str; 4] = ["locks.wait_time", "locks.waits", "locks.longest", "locks.lost"];
 /// What every section reports besides its directions.
 const OF_SECTION: [&str; 8] =
     ["runtime", "usr_cpu", "sys_cpu", "ctx", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
@@ -89,8 +93,12 @@ impl MetricNames {
         }
         names.add("", &OF_TRIAL);
         names.add("", &OF_DEVICE);
-        if experiment.observe.iter().any(|observer| observer == "extents") {
-            names.add("", &OF_EXTENTS);
+        for (observer, metrics) in
+            [("extents", &OF_EXTENTS[..]), ("cpu", &OF_CPU[..]), ("locks", &OF_LOCKS[..])]
+        {
+            if experiment.observe.iter().any(|known| known == observer) {
+                names.add("", metrics);
+            }
         }
         Some(names)
     }

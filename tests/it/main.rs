@@ -48,6 +48,7 @@ mod limits;
 mod loop_device;
 mod native_engine;
 mod noise_floor;
+mod observers;
 mod one_screen;
 mod open_loop;
 mod oracles;
