@@ -19,7 +19,14 @@ const OF_DIRECTION: [(&str, &str, &str); 4] = [
     ("dev.write_bytes", "_per_byte", "write.io_bytes"),
 ];
 /// What observers count whose names are fixed, for each operation of any direction; of places (`watched_places.rs`) all but the longest.
-const WATCHED: [&str; 4] = ["locks.wait_time", "locks.waits", "cpu.user_time", "cpu.kernel_time"];
+const WATCHED: [&str; 6] = [
+    "locks.wait_time",
+    "locks.waits",
+    "cpu.user_time",
+    "cpu.kernel_time",
+    "waits.sleep_time",
+    "waits.sleeps",
+];
 const OPERATIONS: [&str; 3] = ["read.total_ios", "write.total_ios", "trim.total_ios"];
 
 /// A metric made of others.
@@ -73,7 +80,9 @@ fn form(run: &Run, counted: u32, metric: &Metric) -> Option<Form> {
     let own = OF_DIRECTION.iter().find(|(name, ..)| *name == metric.name);
     let (end, of): (&str, &[&str]) = match own {
         Some((_, end, of)) => (end, std::slice::from_ref(of)),
-        None if OF_ALL.contains(&metric.name.as_str()) || is_watched(&metric.name) => ("_per_op", &OPERATIONS),
+        None if OF_ALL.contains(&metric.name.as_str()) || is_watched(&metric.name) => {
+            ("_per_op", &OPERATIONS)
+        }
         None => return None,
     };
     let name = name_of_form(&metric.name, end);
@@ -143,8 +152,16 @@ mod tests {
     #[test]
     fn what_was_watched_at_a_place_has_a_form_below_one_name() {
         let ios = ("", "write.total_ios", 10.0);
-        let values = [("", "locks.at.mutex.f", 5.0), ("", "locks.longest_at.mutex.f", 2.0), ("", "locks.waits", 20.0), ios];
-        assert_eq!(made(&values), [told("", "locks.at_per_op.mutex.f", 0.5), told("", "locks.waits_per_op", 2.0)]);
+        let values = [
+            ("", "locks.at.mutex.f", 5.0),
+            ("", "locks.longest_at.mutex.f", 2.0),
+            ("", "locks.waits", 20.0),
+            ios,
+        ];
+        assert_eq!(
+            made(&values),
+            [told("", "locks.at_per_op.mutex.f", 0.5), told("", "locks.waits_per_op", 2.0)]
+        );
     }
 
     #[test]

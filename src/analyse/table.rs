@@ -53,8 +53,11 @@ impl<'a> Table<'a> {
             if !(forms.is_empty() && places.is_empty()) {
                 own.extend(trial.values.iter().copied());
             }
-            let unnamed: Vec<(u32, f64)> =
-                places.iter().filter(|place| place.is_unnamed(&own)).map(|place| (place.metric, 0.0)).collect();
+            let unnamed: Vec<(u32, f64)> = places
+                .iter()
+                .filter(|place| place.is_unnamed(&own))
+                .map(|place| (place.metric, 0.0))
+                .collect();
             own.extend(unnamed.iter().copied());
             let made = (run.metrics.len() as u32..).zip(&forms);
             let made = made.filter_map(|(metric, form)| Some((metric, form.value(&own)?)));

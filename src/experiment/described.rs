@@ -11,7 +11,7 @@ use super::tool_settings::ToolSettings;
 use crate::catalog::EngineKind;
 
 /// What can be watched besides what always is; the names are those of `observe`.
-pub const OBSERVERS: &[&str] = &["extents", "cpu", "locks"];
+pub const OBSERVERS: &[&str] = &["extents", "cpu", "locks", "waits"];
 
 /// The metrics that stand for an observer in reports.
 pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
@@ -19,6 +19,7 @@ pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
         "extents" => &["extents.per_file", "extents.owner_changes_per_mib"],
         "cpu" => &["cpu.kernel_time_per_op", "cpu.user_time_per_op"],
         "locks" => &["locks.wait_time_per_op", "locks.at_per_op"],
+        "waits" => &["waits.sleep_time_per_op", "waits.at_per_op"],
         _ => &[],
     }
 }

@@ -35,7 +35,7 @@ pub struct CpuObserver {
 impl CpuObserver {
     /// Looks up the kernel's functions, which takes longer than a start may.
     #[must_use]
-    pub fn new() -> CpuObserver {
+    pub fn prepared() -> CpuObserver {
         let watch = Err(Refused::Kernel(Errno::INVAL));
         CpuObserver { symbols: Symbols::of_the_kernel(), watch, user_only: false }
     }
@@ -175,7 +175,10 @@ mod tests {
             assert_eq!(rules.part(function), part, "{function}");
         }
         let mut seen = std::collections::BTreeSet::new();
-        assert!(rules.beginnings.iter().all(|(beginning, _)| seen.insert(*beginning)), "a beginning stands twice");
+        assert!(
+            rules.beginnings.iter().all(|(beginning, _)| seen.insert(*beginning)),
+            "a beginning stands twice"
+        );
     }
 
     #[test]

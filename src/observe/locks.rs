@@ -14,16 +14,13 @@ use super::Observer;
 use super::perf::{
     Event, Function, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, lost_note,
 };
-use crate::record::{Outcome, Sample, Unit};
+use super::waited::{Waited, count, of_places, rank, seconds};
+use crate::record::{Outcome, Sample};
 
 /// Its tracepoints, the one that begins a wait first.
 const TRACEPOINTS: [&str; 2] = ["lock/contention_begin", "lock/contention_end"];
 /// The place of the first in the list of what is watched.
 const BEGIN: usize = 0;
-/// Places that are named.
-const MOST_PLACES: usize = 4;
-/// A place is named where at least this share of all waits was.
-const LEAST_SHARE: f64 = 0.05;
 
 /// Watches the waits of all that this thread starts.
 pub struct LocksObserver {
@@ -34,7 +31,7 @@ pub struct LocksObserver {
 impl LocksObserver {
     /// Looks up the kernel's functions, which takes longer than a start may.
     #[must_use]
-    pub fn new() -> LocksObserver {
+    pub fn prepared() -> LocksObserver {
         LocksObserver { symbols: Symbols::of_the_kernel(), watch: Err(Refused::Kernel(Errno::INVAL)) }
     }
 
@@ -95,8 +92,18 @@ const MUTEX: u32 = 32;
 
 /// All names of kinds.
 const KINDS: [&str; 12] = [
-    "mutex", "rwsem_R", "rwsem_W", "spinlock", "rwlock_R", "rwlock_W", "pcpu-rwsem_R", "pcpu-rwsem_W", "rtmutex", "rwlock-rt_R",
-    "rwlock-rt_W", "other",
+    "mutex",
+    "rwsem_R",
+    "rwsem_W",
+    "spinlock",
+    "rwlock_R",
+    "rwlock_W",
+    "pcpu-rwsem_R",
+    "pcpu-rwsem_W",
+    "rtmutex",
+    "rwlock-rt_R",
+    "rwlock-rt_W",
+    "other",
 ];
 
 impl Kind {
@@ -105,30 +112,32 @@ impl Kind {
         match self.0 & (SPIN | READ | WRITE | RT | PERCPU | MUTEX) {
             SPIN => "spinlock",
             flags if flags & MUTEX != 0 => "mutex",
-            flags if flags & PERCPU != 0 => if flags & WRITE != 0 { "pcpu-rwsem_W" } else { "pcpu-rwsem_R" },
-            flags if flags & SPIN != 0 => if flags & WRITE != 0 { "rwlock_W" } else { "rwlock_R" },
+            flags if flags & PERCPU != 0 => {
+                if flags & WRITE != 0 {
+                    "pcpu-rwsem_W"
+                } else {
+                    "pcpu-rwsem_R"
+                }
+            }
+            flags if flags & SPIN != 0 => {
+                if flags & WRITE != 0 {
+                    "rwlock_W"
+                } else {
+                    "rwlock_R"
+                }
+            }
             RT => "rtmutex",
-            flags if flags & RT != 0 => if flags & WRITE != 0 { "rwlock-rt_W" } else { "rwlock-rt_R" },
+            flags if flags & RT != 0 => {
+                if flags & WRITE != 0 {
+                    "rwlock-rt_W"
+                } else {
+                    "rwlock-rt_R"
+                }
+            }
             WRITE => "rwsem_W",
             READ => "rwsem_R",
             _ => "other",
         }
-    }
-}
-
-/// Waits of one kind at one place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Waits {
-    count: u64,
-    sum_ns: u64,
-    longest_ns: u64,
-}
-
-impl Waits {
-    fn add(&mut self, other: Waits) {
-        self.count += other.count;
-        self.sum_ns += other.sum_ns;
-        self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 }
 
@@ -154,7 +163,7 @@ struct LockWaits {
     places: Places,
     symbols: Symbols,
     begun: HashMap<u32, Vec<Begun>>,
-    by_place: HashMap<(Kind, Option<Function>), Waits>,
+    by_place: HashMap<(Kind, Option<Function>), Waited>,
 }
 
 impl LockWaits {
@@ -184,26 +193,24 @@ impl LockWaits {
         let begun = of_thread.swap_remove(at);
         let waited_ns = event.time_ns.saturating_sub(begun.at_ns);
         let waits = self.by_place.entry((begun.kind, begun.caller)).or_default();
-        waits.add(Waits { count: 1, sum_ns: waited_ns, longest_ns: waited_ns });
+        waits.add(Waited::once(waited_ns));
         Some(())
     }
 
     /// The sum of all.
-    fn all(&self) -> Waits {
-        self.by_place.values().fold(Waits::default(), |mut sum, waits| {
-            sum.add(*waits);
-            sum
-        })
+    fn all(&self) -> Waited {
+        Waited::sum(self.by_place.values())
     }
 
     /// By kind and caller, the longest sum first. Kinds of one name and places of one function are one.
-    fn ranked(&self) -> Vec<(&'static str, &str, Waits)> {
-        let mut named: HashMap<(&'static str, &str), Waits> = HashMap::new();
+    fn ranked(&self) -> Vec<(&'static str, &str, Waited)> {
+        let mut named: HashMap<(&'static str, &str), Waited> = HashMap::new();
         for ((kind, caller), waits) in &self.by_place {
             let caller = caller.map_or("unknown", |caller| self.symbols.name(caller));
             named.entry((kind.name(), caller)).or_default().add(*waits);
         }
-        let mut ranked: Vec<_> = named.into_iter().map(|((kind, caller), waits)| (kind, caller, waits)).collect();
+        let mut ranked: Vec<_> =
+            named.into_iter().map(|((kind, caller), waits)| (kind, caller, waits)).collect();
         ranked.sort_by(|a, b| (b.2.sum_ns, a.0, a.1).cmp(&(a.2.sum_ns, b.0, b.1)));
         ranked
     }
@@ -217,8 +224,6 @@ impl Sink for LockWaits {
 }
 
 fn samples(waits: &LockWaits, lost: u64) -> Vec<Sample> {
-    let seconds = |name: &str, ns: u64| Sample::new("", name, Unit::Seconds, ns as f64 / 1e9);
-    let count = |name: &str, count: u64| Sample::new("", name, Unit::Count, count as f64);
     let all = waits.all();
     let mut samples = vec![
         seconds("locks.wait_time", all.sum_ns),
@@ -228,15 +233,14 @@ fn samples(waits: &LockWaits, lost: u64) -> Vec<Sample> {
     ];
     let ranked = waits.ranked();
     for kind in KINDS {
-        let of_kind = ranked.iter().filter(|(known, ..)| *known == kind).map(|(.., waits)| waits.sum_ns).sum();
+        let of_kind =
+            ranked.iter().filter(|(known, ..)| *known == kind).map(|(.., waits)| waits.sum_ns).sum();
         samples.push(seconds(&format!("locks.of.{kind}"), of_kind));
     }
-    let matters = |waits: &Waits| waits.sum_ns as f64 >= LEAST_SHARE * all.sum_ns as f64;
-    for (kind, caller, waits) in ranked.iter().filter(|(.., waits)| matters(waits)).take(MOST_PLACES) {
-        samples.push(seconds(&format!("locks.at.{kind}.{caller}"), waits.sum_ns));
-        samples.push(count(&format!("locks.waits_at.{kind}.{caller}"), waits.count));
-        samples.push(seconds(&format!("locks.longest_at.{kind}.{caller}"), waits.longest_ns));
-    }
+    let mut places: Vec<(String, Waited)> =
+        ranked.iter().map(|(kind, caller, waited)| (format!("{kind}.{caller}"), *waited)).collect();
+    rank(&mut places);
+    samples.extend(of_places("locks", &places, all));
     samples
 }
 
@@ -255,11 +259,11 @@ mod tests {
 
     fn begin(thread: u32, time_ns: u64, lock: u64, flags: u32, stack: &[u64]) -> Event {
         let raw = [&lock.to_ne_bytes()[..], &flags.to_ne_bytes()[..]].concat();
-        Event { watched: BEGIN, time_ns, thread, stack: stack.to_vec(), raw }
+        Event { watched: BEGIN, time_ns, thread, stack: stack.to_vec(), raw, ..Event::default() }
     }
 
     fn end(thread: u32, time_ns: u64, lock: u64) -> Event {
-        Event { watched: 1, time_ns, thread, stack: Vec::new(), raw: lock.to_ne_bytes().to_vec() }
+        Event { watched: 1, time_ns, thread, raw: lock.to_ne_bytes().to_vec(), ..Event::default() }
     }
 
     #[test]
@@ -278,9 +282,12 @@ mod tests {
             waits.take(&event);
         }
         let ranked = waits.ranked();
-        assert_eq!(ranked[0], ("rwsem_W", "ext4_buffered_write_iter", Waits { count: 2, sum_ns: 700, longest_ns: 400 }));
-        assert_eq!(ranked[1], ("spinlock", "vfs_write", Waits { count: 1, sum_ns: 10, longest_ns: 10 }));
-        assert_eq!(waits.all(), Waits { count: 3, sum_ns: 710, longest_ns: 400 });
+        assert_eq!(
+            ranked[0],
+            ("rwsem_W", "ext4_buffered_write_iter", Waited { count: 2, sum_ns: 700, longest_ns: 400 })
+        );
+        assert_eq!(ranked[1], ("spinlock", "vfs_write", Waited { count: 1, sum_ns: 10, longest_ns: 10 }));
+        assert_eq!(waits.all(), Waited { count: 3, sum_ns: 710, longest_ns: 400 });
         let named: Vec<(String, f64)> =
             samples(&waits, 5).into_iter().map(|sample| (sample.metric.name, sample.value)).collect();
         let value = |name: &str| named.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
@@ -293,10 +300,14 @@ mod tests {
     fn a_mutex_that_is_spun_for_and_slept_for_is_one_wait() {
         let mut waits = waits();
         let stack = [0x1010];
-        for event in [begin(1, 100, 7, MUTEX | SPIN, &stack), begin(1, 130, 7, MUTEX, &stack), end(1, 200, 7)] {
+        for event in [begin(1, 100, 7, MUTEX | SPIN, &stack), begin(1, 130, 7, MUTEX, &stack), end(1, 200, 7)]
+        {
             waits.take(&event);
         }
-        assert_eq!(waits.ranked(), [("mutex", "vfs_write", Waits { count: 1, sum_ns: 100, longest_ns: 100 })]);
+        assert_eq!(
+            waits.ranked(),
+            [("mutex", "vfs_write", Waited { count: 1, sum_ns: 100, longest_ns: 100 })]
+        );
     }
 
     #[test]

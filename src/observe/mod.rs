@@ -12,6 +12,8 @@ mod locks;
 mod per_operation;
 mod perf;
 mod rusage;
+mod waited;
+mod waits;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +23,7 @@ pub use extents::ExtentsObserver;
 pub use locks::LocksObserver;
 pub use per_operation::add_flushes_per_operation;
 pub use rusage::RusageObserver;
+pub use waits::WaitsObserver;
 
 use crate::record::{Outcome, Sample};
 
@@ -56,8 +59,9 @@ pub struct Place {
 pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
     match name {
         "extents" => Some(Box::new(ExtentsObserver::of(&place.directory, place.elsewhere.clone()))),
-        "cpu" => Some(Box::new(CpuObserver::new())),
-        "locks" => Some(Box::new(LocksObserver::new())),
+        "cpu" => Some(Box::new(CpuObserver::prepared())),
+        "locks" => Some(Box::new(LocksObserver::prepared())),
+        "waits" => Some(Box::new(WaitsObserver::prepared())),
         _ => None,
     }
 }

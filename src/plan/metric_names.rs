@@ -49,6 +49,15 @@ const OF_EXTENTS: [&str; 7] = [
 const OF_CPU: [&str; 4] = ["cpu.samples", "cpu.lost", "cpu.user_time", "cpu.kernel_time"];
 /// What `--observe locks` adds, besides kinds and places.
 const OF_LOCKS: [&str; 4] = ["locks.wait_time", "locks.waits", "locks.longest", "locks.lost"];
+/// What `--observe waits` adds, besides places.
+const OF_WAITS: [&str; 6] = [
+    "waits.sleep_time",
+    "waits.sleeps",
+    "waits.longest",
+    "waits.idle_time",
+    "waits.preempted_time",
+    "waits.lost",
+];
 /// What every section reports besides its directions.
 const OF_SECTION: [&str; 8] =
     ["runtime", "usr_cpu", "sys_cpu", "ctx", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
@@ -93,9 +102,12 @@ impl MetricNames {
         }
         names.add("", &OF_TRIAL);
         names.add("", &OF_DEVICE);
-        for (observer, metrics) in
-            [("extents", &OF_EXTENTS[..]), ("cpu", &OF_CPU[..]), ("locks", &OF_LOCKS[..])]
-        {
+        for (observer, metrics) in [
+            ("extents", &OF_EXTENTS[..]),
+            ("cpu", &OF_CPU[..]),
+            ("locks", &OF_LOCKS[..]),
+            ("waits", &OF_WAITS[..]),
+        ] {
             if experiment.observe.iter().any(|known| known == observer) {
                 names.add("", metrics);
             }

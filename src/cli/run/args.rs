@@ -103,8 +103,8 @@ pub struct Args {
     /// Read a metric from the command's output: name=REGEX[:unit][:higher|lower]
     #[arg(long, value_name = "SPEC")]
     metric: Vec<String>,
-    /// Watch besides: extents (how the files of a trial lie on the device), cpu (where processor time goes in the kernel), locks (waits for
-    /// the kernel's locks); the latter two need root
+    /// Watch besides, each with root's rights: cpu (where processor time goes in the kernel), locks (waits for the kernel's locks), waits
+    /// (where workers sleep); with any: extents (how the files of a trial lie on the device)
     #[arg(long, value_name = "OBSERVER")]
     observe: Vec<String>,
     /// Compare the baseline with itself: the noise floor of this host and job

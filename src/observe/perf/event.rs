@@ -19,6 +19,8 @@ pub(in crate::observe) struct Event {
     pub(in crate::observe) stack: Vec<u64>,
     /// A tracepoint's fields.
     pub(in crate::observe) raw: Vec<u8>,
+    /// No event: the thread is back on a processor.
+    pub(in crate::observe) is_back: bool,
 }
 
 /// Which parts an event has behind thread and time.
@@ -46,7 +48,13 @@ impl Event {
             let length = u32_of(&mut rest)? as usize;
             raw.extend_from_slice(rest.get(..length)?);
         }
-        Some(Event { watched, time_ns, thread, stack, raw })
+        Some(Event { watched, time_ns, thread, stack, raw, is_back: false })
+    }
+
+    /// Reads a `PERF_RECORD_SWITCH`, which has thread and time alone; `None`: it is cut.
+    pub(in crate::observe) fn back(watched: usize, bytes: &[u8]) -> Option<Event> {
+        let event = Event::read(watched, Parts { stack: false, raw: false }, bytes)?;
+        Some(Event { is_back: true, ..event })
     }
 }
 
@@ -92,8 +100,14 @@ mod tests {
         // PERF_CONTEXT_KERNEL is −128.
         let bytes = sample(&[128_u64.wrapping_neg(), 0xffff_ffff_816b_b3c0], &[1, 2]);
         let event = Event::read(3, ALL, &bytes).unwrap();
-        let expected =
-            Event { watched: 3, time_ns: 123, thread: 9, stack: vec![0xffff_ffff_816b_b3c0], raw: vec![1, 2] };
+        let expected = Event {
+            watched: 3,
+            time_ns: 123,
+            thread: 9,
+            stack: vec![0xffff_ffff_816b_b3c0],
+            raw: vec![1, 2],
+            ..Event::default()
+        };
         assert_eq!(event, expected);
         let empty = Event::read(0, Parts { stack: true, raw: false }, &sample(&[], &[])[..24]).unwrap();
         assert!(empty.stack.is_empty() && empty.time_ns == 123);

@@ -42,6 +42,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Types of records (perf_event_open(2)).
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
+const SWITCH: u32 = 14;
+/// Of a `PERF_RECORD_SWITCH`: the thread leaves the processor.
+const SWITCHED_OUT: u16 = 1 << 13;
 
 /// What is said where the kernel hides its addresses.
 pub(in crate::observe) const HIDDEN: &str = "the kernel does not show the addresses of its functions to this user, so that places have no names: run as root, with \
@@ -50,7 +53,9 @@ pub(in crate::observe) const HIDDEN: &str = "the kernel does not show the addres
 /// What is said of lost events.
 pub(in crate::observe) fn lost_note(observer: &str, lost: u64) -> Option<String> {
     let events = if lost == 1 { "event" } else { "events" };
-    (lost > 0).then(|| format!("{observer}: {lost} {events} were lost, because they came faster than they could be read"))
+    (lost > 0).then(|| {
+        format!("{observer}: {lost} {events} were lost, because they came faster than they could be read")
+    })
 }
 
 /// What to watch.
@@ -70,6 +75,11 @@ pub(in crate::observe) enum Watched {
         /// With the kernel's stack.
         stack: bool,
     },
+    /// The tracepoint sched:sched_switch by its number, with the kernel's stack, and when threads are back on a processor.
+    Switches {
+        /// The number.
+        id: u64,
+    },
 }
 
 impl Watched {
@@ -77,6 +87,7 @@ impl Watched {
         match self {
             Watched::Clock { .. } => Parts { stack: true, raw: false },
             Watched::Tracepoint { stack, .. } => Parts { stack, raw: true },
+            Watched::Switches { .. } => Parts { stack: true, raw: true },
         }
     }
 }
@@ -139,6 +150,9 @@ fn open_all(watched: &[Watched]) -> Result<Vec<Ring>, Refused> {
             }
         }
     }
+    if rings.is_empty() {
+        return Err(Refused::NoProcessors);
+    }
     for ring in &mut rings {
         ring.sampler.enable().map_err(|error| Refused::Kernel(errno_of(&error)))?;
     }
@@ -149,7 +163,9 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
     let build = |read: ReadFormat| {
         let mut builder = match what {
             Watched::Clock { .. } => Builder::new(Software::CPU_CLOCK),
-            Watched::Tracepoint { id, .. } => Builder::new(Tracepoint::with_id(id)),
+            Watched::Tracepoint { id, .. } | Watched::Switches { id } => {
+                Builder::new(Tracepoint::with_id(id))
+            }
         };
         builder.observe_self().one_cpu(processor).inherit(true).clockid(Clock::MONOTONIC);
         builder.sample(SampleFlag::TID).sample(SampleFlag::TIME).read_format(read);
@@ -159,12 +175,15 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
                 builder.sample_frequency(hertz).exclude_kernel(!kernel);
                 builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
             }
-            Watched::Tracepoint { stack, .. } => {
+            Watched::Tracepoint { .. } | Watched::Switches { .. } => {
                 builder.sample_period(1).sample(SampleFlag::RAW);
-                if stack {
+                if what.parts().stack {
                     builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
                 }
             }
+        }
+        if matches!(what, Watched::Switches { .. }) {
+            builder.context_switch(true).sample_id_all(true);
         }
         builder.build().and_then(|counter| counter.sampled(RING_BYTES)).map_err(|error| errno_of(&error))
     };
@@ -193,7 +212,12 @@ fn listed(text: &str) -> Vec<usize> {
 }
 
 /// The reader's thread.
-fn read_all<S: Sink>(up: &Sender<()>, to_read: &Receiver<Vec<Ring>>, over: &AtomicBool, mut sink: S) -> (S, u64) {
+fn read_all<S: Sink>(
+    up: &Sender<()>,
+    to_read: &Receiver<Vec<Ring>>,
+    over: &AtomicBool,
+    mut sink: S,
+) -> (S, u64) {
     let _ = up.send(());
     let Ok(mut rings) = to_read.recv() else { return (sink, 0) };
     let mut waiting = Waiting::default();
@@ -223,6 +247,9 @@ impl Ring {
             let bytes = record.to_contiguous();
             match record.ty() {
                 SAMPLE => waiting.events.extend(Event::read(self.watched, self.parts, &bytes)),
+                SWITCH if record.misc() & SWITCHED_OUT == 0 => {
+                    waiting.events.extend(Event::back(self.watched, &bytes));
+                }
                 LOST => self.lost += event::lost_of(&bytes).unwrap_or(0),
                 // Others were not asked for.
                 _ => {}

@@ -11,14 +11,21 @@ pub(in crate::observe) enum Refused {
     NoTracepoint(String),
     /// tracefs can neither be found nor mounted.
     NoTracefs(Errno),
+    /// Nothing says which processors there are.
+    NoProcessors,
 }
 
 impl Refused {
     /// One clause, and what helps.
     pub(in crate::observe) fn words(&self) -> String {
         match self {
-            Refused::Kernel(errno) | Refused::NoTracefs(errno) if matches!(*errno, Errno::PERM | Errno::ACCESS) => {
-                denied(&setting("/sys/kernel/security/lockdown"), &setting("/proc/sys/kernel/perf_event_paranoid"))
+            Refused::Kernel(errno) | Refused::NoTracefs(errno)
+                if matches!(*errno, Errno::PERM | Errno::ACCESS) =>
+            {
+                denied(
+                    &setting("/sys/kernel/security/lockdown"),
+                    &setting("/proc/sys/kernel/perf_event_paranoid"),
+                )
             }
             Refused::Kernel(Errno::NOSYS | Errno::OPNOTSUPP) => {
                 "this kernel has no perf events; boot one with CONFIG_PERF_EVENTS".to_owned()
@@ -26,7 +33,12 @@ impl Refused {
             Refused::Kernel(Errno::MFILE) => "too many open files; raise the limit with ulimit -n".to_owned(),
             Refused::Kernel(errno) => format!("perf_event_open(2) failed: {errno}"),
             Refused::NoTracepoint(name) => {
-                format!("this kernel does not have the tracepoint {name}; boot one with it (CONFIG_TRACEPOINTS, a newer Linux)")
+                format!(
+                    "this kernel does not have the tracepoint {name}; boot one with it (CONFIG_TRACEPOINTS, a newer Linux)"
+                )
+            }
+            Refused::NoProcessors => {
+                "/sys/devices/system/cpu/online lists no processors; mount -t sysfs sysfs /sys".to_owned()
             }
             Refused::NoTracefs(errno) => {
                 format!("tracefs cannot be mounted ({errno}); mount -t tracefs tracefs /sys/kernel/tracing")
@@ -45,8 +57,14 @@ fn denied(lockdown: &str, paranoid: &str) -> String {
         return "the kernel is locked down (confidentiality) and shows its inside to nobody; boot with lockdown=integrity or none"
             .to_owned();
     }
-    let is = if paranoid.is_empty() { String::new() } else { format!(" (kernel.perf_event_paranoid is {paranoid})") };
-    format!("the kernel does not let this user watch it{is}; run as root, or with CAP_PERFMON and CAP_SYS_ADMIN")
+    let is = if paranoid.is_empty() {
+        String::new()
+    } else {
+        format!(" (kernel.perf_event_paranoid is {paranoid})")
+    };
+    format!(
+        "the kernel does not let this user watch it{is}; run as root, or with CAP_PERFMON and CAP_SYS_ADMIN"
+    )
 }
 
 #[cfg(test)]
@@ -57,7 +75,10 @@ mod tests {
     fn who_may_not_is_told_what_helps() {
         assert!(denied("none integrity [confidentiality]", "2").contains("lockdown=integrity"));
         let paranoid = denied("[none] integrity confidentiality", "4");
-        assert!(paranoid.contains("perf_event_paranoid is 4") && paranoid.contains("run as root"), "{paranoid}");
+        assert!(
+            paranoid.contains("perf_event_paranoid is 4") && paranoid.contains("run as root"),
+            "{paranoid}"
+        );
         assert!(denied("", "").starts_with("the kernel does not let this user watch it; run as root"));
         assert!(Refused::NoTracepoint("lock/x".to_owned()).words().contains("lock/x"));
         assert!(Refused::Kernel(Errno::NOSYS).words().contains("CONFIG_PERF_EVENTS"));

@@ -36,7 +36,9 @@ impl Symbols {
         let mut bounds: Vec<(&str, u64)> = Vec::new();
         for line in text.lines() {
             let mut words = line.split_whitespace();
-            let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
+            let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else {
+                continue;
+            };
             let Ok(address) = u64::from_str_radix(address, 16) else { continue };
             // Hidden addresses are all zero.
             if address == 0 || !matches!(kind, "t" | "T" | "w" | "W") {
@@ -45,7 +47,8 @@ impl Symbols {
             if LOCK_SECTIONS.iter().any(|(start, end)| name == *start || name == *end) {
                 bounds.push((name, address));
             } else if !is_a_mark(name) {
-                all.push((address, name));
+                // `f.constprop.0` is f as the compiler has changed it.
+                all.push((address, name.split('.').next().unwrap_or(name)));
             }
         }
         all.sort_by_key(|(address, _)| *address);
@@ -88,7 +91,10 @@ impl Symbols {
 
 /// Names of places that are no functions.
 fn is_a_mark(name: &str) -> bool {
-    name.starts_with("__pfx_") || name.starts_with("__cfi_") || name.ends_with("_text_start") || name.ends_with("_text_end")
+    name.starts_with("__pfx_")
+        || name.starts_with("__cfi_")
+        || name.ends_with("_text_start")
+        || name.ends_with("_text_end")
 }
 
 #[cfg(test)]
@@ -98,7 +104,7 @@ mod tests {
     const KALLSYMS: &str = "ffffffff81000000 T _text\nffffffff816bb3b0 T __pfx_vfs_write\nffffffff816bb3c0 T vfs_write\n\
         ffffffff817aa210 t ext4_buffered_write_iter\nffffffff82203140 T __lock_text_start\n\
         ffffffff82203140 T _raw_spin_lock\nffffffff82204b88 T __lock_text_end\nffffffff83000000 D jiffies\n\
-        ffffffffc0001000 t zram_submit_bio\t[zram]\n";
+        ffffffffc0001000 t zram_submit_bio.isra.0\t[zram]\n";
 
     #[test]
     fn an_address_lies_in_the_function_that_begins_before_it() {

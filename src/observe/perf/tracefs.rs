@@ -43,7 +43,8 @@ impl Tracefs {
     pub(in crate::observe) fn open() -> Result<Tracefs, Errno> {
         let directory = |path: &str| {
             let events = Path::new(path).join("events");
-            let opened = rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+            let opened =
+                rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
             opened.ok().filter(|_| events.is_dir())
         };
         if let Some(found) = PLACES.iter().find_map(|path| directory(path)) {
@@ -111,7 +112,7 @@ impl Place {
     }
 }
 
-/// The fields of a format file: `field:void * lock_addr;	offset:8;	size:8;	signed:0;`
+/// The fields of a format file, whose lines are `field:void * lock_addr; offset:8; size:8; signed:0;` with tabs.
 fn fields(format: &str) -> Vec<Field> {
     let of_line = |line: &str| {
         let mut parts = line.trim().split(';').map(str::trim);
