@@ -76,6 +76,12 @@ mod tests {
     }
 
     #[test]
+    fn equal_values_have_a_level_line() {
+        let line = through(&[0.0, -1.0, -1.0, 0.0, -1.0, 0.0], &[0.0; 6], 0.05).unwrap();
+        assert_eq!((line.slope.estimate, line.slope_p, line.intercept_p), (0.0, 1.0, 1.0));
+    }
+
+    #[test]
     fn one_x_has_no_slope() {
         assert!(through(&[1.0; 9], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], 0.05).is_none());
         assert!(through(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0], 0.05).is_none());
