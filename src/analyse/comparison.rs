@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::effects::Effects;
 use super::ranking::Ranking;
+use super::scaling::Scaling;
 use super::unlisted::Unlisted;
 use crate::record::{Direction, LatencyKind, Metric, SoFar};
 use crate::units::Better;
@@ -123,6 +125,8 @@ pub enum Method {
     ClusterMannWhitney,
     /// By cluster, one arm in each, too few for ranks: Welch's t of the clusters' means.
     ClusterWelch,
+    /// Unpaired effects of factors: Welch's t of the cells' weighted means.
+    ContrastWelch,
     /// No interval.
     ChangeOnly,
 }
@@ -421,6 +425,12 @@ pub struct Analysis {
     /// Rows with three or more arms: their order, as far as it is proven.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
+    /// Of runs with several crossed factors: what each does, and which depend on each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effects>,
+    /// Of runs in which a number of workers varies: how throughput grows with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<Scaling>,
     /// Latency curves.
     pub curves: Vec<QuantileCurve>,
     /// Facts in which arms differ undeclared.

@@ -16,6 +16,7 @@ mod draft;
 mod drift;
 #[cfg(test)]
 mod early_tests;
+mod effects;
 mod facts;
 mod failing;
 mod layout;
@@ -35,6 +36,7 @@ mod ranking;
 #[cfg(test)]
 mod ranking_tests;
 mod scale;
+mod scaling;
 mod settling;
 mod steps;
 mod summary;
@@ -52,11 +54,13 @@ pub use comparison::{
     Analysis, ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,
     QuantileCurve, Role, RowKey, Verdict,
 };
+pub use effects::{Change, Effect, Effects, NoEffects, Shares, Within};
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
 pub use options::{Options, OptionsError};
 pub use per_operation::metrics_of;
 pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
+pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use unlisted::Unlisted;
 
 use std::collections::BTreeMap;
@@ -123,18 +127,31 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
     let rounds = primary.clone().chain(&comparisons).map(|c| c.n).max().unwrap_or(0) as u32;
     let caveats = whole_run_caveats(&setting);
+    let whole = is_whole(run, &comparisons);
     Analysis {
         arms: layout.arms.clone(),
         factor: layout.factor.clone(),
         delta: stop.delta,
         rounds,
         rankings: ranking::rankings(&comparisons, &layout.arms, options.all_pairs),
+        effects: if whole { effects::effects(&setting, &comparisons) } else { Vec::new() },
+        scaling: if whole { scaling::scaling(&setting) } else { Vec::new() },
         comparisons,
         curves: curves::curves(&layout, &table),
         differences: facts::differences(run, &layout, &table),
         noise_floor: None,
         caveats,
     }
+}
+
+/// Whether cells may be compared beyond the verdicts: not in an A/A run, and not before the last of a fixed number of rounds.
+fn is_whole(run: &Run, comparisons: &[Comparison]) -> bool {
+    let waits = match comparisons {
+        // One level of the compared factor has none.
+        [] => run.so_far().is_some(),
+        all => all.iter().any(|comparison| comparison.so_far().is_some()),
+    };
+    !run.aa && !waits
 }
 
 /// The comparisons of one row: those with the baseline by candidate, the primary metrics first; of other pairs those metrics alone.

@@ -132,7 +132,8 @@ fn boundary(setting: &Setting) -> std::sync::Arc<Boundary> {
     Boundary::new(stop.max_rounds as usize, stop.alpha / setting.family.max(1) as f64, stop.exact)
 }
 
-fn look(draft: &mut Draft, setting: &Setting, rounds: &Crossover) {
+/// The looks of a sequential run, or of one that may be extended.
+pub(super) fn look(draft: &mut Draft, setting: &Setting, rounds: &Crossover) {
     let differences = rounds.differences();
     if setting.stop.anytime {
         return anytime::look(draft, setting, differences);

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 
 use super::counts::merged;
+use super::factor_words;
 use super::failures::{Failure, failures};
 use super::footnotes::{Footnotes, caveat_text, told_from};
 use super::format::{Detail, Options};
@@ -66,11 +67,11 @@ pub struct Document<'a> {
     pub verdicts: Vec<Sentence>,
     /// The same, but comparisons that could not be judged for one reason told together.
     pub headlines: Vec<Sentence>,
-    /// The order of three or more arms, as far as it is proven.
+    /// The order of three or more arms, as far as it is proven; then which factor does what, and how it scales.
     pub rankings: Vec<RankingList>,
     /// Tables of the metrics that decide.
     pub tables: Vec<Table>,
-    /// Beside the tables the interval of each row alone, where several rows share α and all is told.
+    /// Beside the tables the interval of each row alone, where several rows share α and all is told, and the effects of factors.
     pub alone: Vec<Table>,
     /// Tables of metrics that the experiment wants shown besides, without a verdict.
     pub beside: Vec<Table>,
@@ -115,13 +116,16 @@ impl<'a> Document<'a> {
             .iter()
             .filter_map(|rows| table::primary(rows, &names, &mut footnotes))
             .collect();
-        let alone = match options.detail {
+        let mut alone: Vec<Table> = match options.detail {
             Detail::All => group(&primary, |c| (arms_of(c), &c.metric.name))
                 .iter()
                 .filter_map(|rows| table::alone(rows, &names))
                 .collect(),
             Detail::Screen | Detail::Page => Vec::new(),
         };
+        alone.extend(factor_words::tables(analysis, options.detail));
+        let mut rankings = ranking::lists(run, analysis, &names);
+        rankings.extend(factor_words::lists(analysis, options.detail, &names));
         let (beside, others) = beside(run, analysis);
         let beside = group(&beside, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit))
             .iter()
@@ -144,7 +148,7 @@ impl<'a> Document<'a> {
             tally: tally(&primary).filter(|_| headlines.len() > 1),
             headlines,
             verdicts,
-            rankings: ranking::lists(run, analysis, &names),
+            rankings,
             tables,
             alone,
             beside,

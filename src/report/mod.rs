@@ -7,6 +7,7 @@ mod clusters;
 mod counts;
 mod csv;
 mod document;
+mod factor_words;
 mod failures;
 mod footnotes;
 mod format;

@@ -3,10 +3,11 @@
 //! Enters: a document. Leaves: drawings, those of one kind together. It must not know the page or the files they go into.
 
 use super::document::{Document, group, of_role};
+use super::factor_words::curve_label;
 use super::layout::one_line;
-use super::picture::{self, Arm, Form, Picture};
-use super::words::short_row_label;
-use crate::analyse::{Comparison, QuantileCurve, Role, RowKey};
+use super::picture::{self, Arm, Form, Picture, ScalingArm};
+use super::words::{Names, short_row_label};
+use crate::analyse::{Comparison, QuantileCurve, Role, RowKey, Scaling};
 use crate::record::{Series, Trial};
 use crate::units::Unit;
 
@@ -33,7 +34,8 @@ pub(super) struct Drawings {
 
 /// All there are.
 pub(super) fn all(document: &Document<'_>) -> Vec<Drawings> {
-    let mut all = vec![effects(document), trials(document), quantiles(document), series(document)];
+    let mut all =
+        vec![effects(document), scaling(document), trials(document), quantiles(document), series(document)];
     all.retain(|drawings| !drawings.pictures.is_empty());
     all
 }
@@ -140,6 +142,24 @@ fn trials(document: &Document<'_>) -> Drawings {
         .collect();
     let left_out = rows.len() - drawn.len();
     Drawings { heading: "Every trial", name: "trials", pictures, wide: true, left_out }
+}
+
+/// Throughput by number of workers, all curves of a group together.
+fn scaling(document: &Document<'_>) -> Drawings {
+    let all = &document.analysis.scaling;
+    let names = Names::new(document.run, &document.analysis.factor);
+    let picture = |scaling: &Scaling| {
+        let curves = scaling.curves.iter().enumerate();
+        let alike = curves.filter(|(_, curve)| curve.metric.unit == scaling.curves[0].metric.unit);
+        let arms: Vec<ScalingArm<'_>> = alike
+            .map(|(index, curve)| ScalingArm { index, label: curve_label(curve, &names), curve })
+            .collect();
+        let row = RowKey { levels: scaling.row.clone(), job: scaling.job.clone() };
+        picture::scaling(&arms, &scaling.factor, &document.row(&row))
+    };
+    let pictures: Vec<Picture> = all.iter().take(MOST_ROWS).filter_map(picture).collect();
+    let left_out = all.len().saturating_sub(MOST_ROWS);
+    Drawings { heading: "Scaling", name: "scaling", pictures, wide: false, left_out }
 }
 
 /// Latency curves, all arms of a row together.

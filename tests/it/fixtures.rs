@@ -255,6 +255,8 @@ pub(crate) fn analysis_of(run: &Run, primary: &str) -> Analysis {
         rounds: run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0),
         comparisons,
         rankings: Vec::new(),
+        effects: Vec::new(),
+        scaling: Vec::new(),
         curves: Vec::new(),
         differences: Vec::new(),
         noise_floor: None,

@@ -26,6 +26,7 @@ mod engine_fio;
 mod engine_tools;
 mod execution;
 mod extents;
+mod factors;
 mod failing_arm;
 mod failing_case;
 mod failing_io;

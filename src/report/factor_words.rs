@@ -1,0 +1,632 @@
+//! Which factor, and how it scales, in words and as a table.
+//!
+//! Enters: effects and scaling of an analysis. Leaves: one list of sentences, short where the whole report is to fit one screen, and a table
+//! of all effects. It must not judge: what is claimed, and what depends on what, is the analysis'.
+
+use super::format::Detail;
+use super::layout::{one_line, wrap};
+use super::ranking::RankingList;
+use super::table::{Table, TableRow};
+use super::words::{NBSP, Names, Tone, interval, p_value, percent, plain_percent, row_label};
+use crate::analyse::{
+    Analysis, Change, Effect, Effects, Interval, NoEffects, NoLaw, RowKey, Scaling, ScalingCurve,
+    ScalingDifference, ScalingLaw, Shares, Verdict, Within,
+};
+use crate::units::{Scale, format_number};
+
+/// Lines of all this, with its heading, where the whole report is to fit one screen.
+const MOST_LINES: usize = 6;
+/// Columns of that screen.
+const COLUMNS: usize = 80;
+/// Effects within levels that one sentence names.
+const MOST_WITHIN: usize = 6;
+/// Main effects that one sentence names.
+const MOST_MAIN: usize = 4;
+
+/// The sentences of a run; none where no factors were crossed and nothing counts workers.
+pub(super) fn lists(analysis: &Analysis, detail: Detail, names: &Names<'_>) -> Vec<RankingList> {
+    // The most telling first: a list that is cut short ends early. What depends on a number of workers, a law says better.
+    let counts = |effect: &Effect| {
+        let mut laws = analysis.scaling.iter().filter(|scaling| scaling.curves.iter().any(|curve| curve.law.is_some()));
+        laws.any(|scaling| effect.of.iter().any(|change| change.factor == scaling.factor))
+    };
+    let depends = |wanted: bool| {
+        let of = move |effects| dependences(effects, analysis.delta, &|effect| counts(effect) == wanted);
+        analysis.effects.iter().flat_map(of)
+    };
+    let mut lines: Vec<String> = depends(false).collect();
+    lines.extend(analysis.scaling.iter().flat_map(|scaling| curves(scaling, names, detail)));
+    lines.extend(depends(true));
+    lines.extend(analysis.effects.iter().flat_map(|effects| main_effects(effects, analysis.delta)));
+    lines.extend(analysis.effects.iter().filter_map(|effects| same_everywhere(effects, analysis)));
+    lines.extend(analysis.effects.iter().filter_map(shares));
+    if detail > Detail::Screen {
+        lines.extend(analysis.effects.iter().filter_map(refusal));
+    }
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let family = analysis.effects.first().map_or(0, |effects| effects.family);
+    let together = if family > 1 { format!(", {family} effects judged together") } else { String::new() };
+    let mut caption = format!("which factor{together}");
+    if detail == Detail::Screen && shorten(&mut lines) {
+        caption.push_str(" (--verbose has all)");
+    }
+    vec![RankingList { caption, lines }]
+}
+
+/// Keeps what fits, and at least one sentence; whether something was left out.
+fn shorten(lines: &mut Vec<String>) -> bool {
+    let all = lines.len();
+    let mut room = MOST_LINES - 1;
+    let mut kept = 0;
+    lines.retain(|line| {
+        let needed = wrap(line, COLUMNS, "  ", "    ").lines().count();
+        let fits = needed <= room;
+        room = if fits { room - needed } else { room };
+        kept += usize::from(fits);
+        fits
+    });
+    kept < all
+}
+
+/// `write.bw: the effect of direct depends on bs, so neither has one alone; take bs out of it: direct=1 against 0 is −31.2 % at bs=4k
+/// and +21.0 % at bs=1m, a difference of +75.4 % [+70.1, +80.9]`: one sentence for each two factors, the largest dependence first.
+fn dependences(effects: &Effects, delta: f64, wanted: &dyn Fn(&Effect) -> bool) -> Vec<String> {
+    let mut pairs: Vec<Vec<&Effect>> = Vec::new();
+    for effect in effects.effects.iter().filter(|effect| effect.of.len() == 2 && wanted(effect)) {
+        let same = |known: &Effect| (0..2).all(|at| known.of[at].factor == effect.of[at].factor);
+        match pairs.iter_mut().find(|pair| same(pair[0])) {
+            Some(pair) => pair.push(effect),
+            None => pairs.push(vec![effect]),
+        }
+    }
+    let mut claimed: Vec<(&Effect, Vec<&Effect>)> =
+        pairs.into_iter().filter_map(|pair| Some((largest_claimed(&pair)?, pair))).collect();
+    claimed.sort_by(|(a, _), (b, _)| size(b).total_cmp(&size(a)));
+    claimed.iter().filter_map(|(most, pair)| dependence(effects, most, pair, delta)).collect()
+}
+
+/// How far an effect is from none, on the log scale.
+fn size(effect: &Effect) -> f64 {
+    effect.change.ln_1p().abs()
+}
+
+fn largest_claimed<'e>(effects: &[&'e Effect]) -> Option<&'e Effect> {
+    let claimed = effects.iter().copied().filter(|effect| effect.is_claimed());
+    claimed.max_by(|a, b| size(a).total_cmp(&size(b)))
+}
+
+fn dependence(effects: &Effects, most: &Effect, pair: &[&Effect], delta: f64) -> Option<String> {
+    let [first, second] = most.of.as_slice() else { return None };
+    // The first factor's change that depends most, at every level of the second.
+    let own = pair.iter().filter(|effect| effect.of[0] == *first);
+    let mut levels: Vec<&Within> = Vec::new();
+    for within in own.flat_map(|effect| &effect.within) {
+        if !levels.iter().any(|known| known.level == within.level) {
+            levels.push(within);
+        }
+    }
+    if levels.len() > MOST_WITHIN {
+        levels.retain(|within| within.level == second.from || within.level == second.to);
+    }
+    let at = |within: &&Within| {
+        format!("{} at {}={}", change_percent(within.effect.estimate), second.factor, one_line(&within.level))
+    };
+    let mut named: Vec<String> = levels.iter().map(at).collect();
+    let last = named.pop()?;
+    let beyond = match most.verdict {
+        Verdict::Faster { beyond_delta: false } | Verdict::Slower { beyond_delta: false } => {
+            format!(", maybe less than {}", plain_percent(delta))
+        }
+        _ => String::new(),
+    };
+    let between =
+        if levels.len() > 2 { format!(" from {} to {}", second.from, second.to) } else { String::new() };
+    Some(format!(
+        "{}: the effect of {one} depends on {two}, so neither has one alone; {two} taken out: {} is {} and {last}, a difference of \
+         {}{}{beyond}{between}",
+        metric(effects),
+        change_words(first),
+        named.join(", "),
+        change_percent(most.change),
+        with_blank(&interval(most.effect)),
+        one = first.factor,
+        two = second.factor,
+    ))
+}
+
+/// The main effects that are claimed of factors that depend on no other.
+fn main_effects(effects: &Effects, delta: f64) -> Option<String> {
+    let alone = |effect: &&Effect| effect.of.len() == 1 && effect.depends_on.is_empty();
+    let claimed: Vec<&Effect> =
+        effects.effects.iter().filter(alone).filter(|effect| effect.is_claimed()).collect();
+    let (first, many) = (claimed.first()?, claimed.len());
+    let mut named: Vec<String> = claimed
+        .iter()
+        .take(MOST_MAIN)
+        .map(|effect| {
+            let maybe = match effect.verdict {
+                Verdict::Faster { beyond_delta: true } | Verdict::Slower { beyond_delta: true } => {
+                    String::new()
+                }
+                _ => format!(", maybe less than {}", plain_percent(delta)),
+            };
+            let change = change_percent(effect.change);
+            format!("{} {change}{}{maybe}", change_words(&effect.of[0]), with_blank(&interval(effect.effect)))
+        })
+        .collect();
+    named.extend((many > MOST_MAIN).then(|| format!("{} more", many - MOST_MAIN)));
+    let others: Vec<&str> =
+        effects.factors.iter().map(String::as_str).filter(|name| *name != first.of[0].factor).collect();
+    let over = if many == 1 { others.join(", ") } else { "the others".to_owned() };
+    Some(format!("{}, averaged over {over}: {}", metric(effects), named.join("; ")))
+}
+
+/// `direct has the same effect whatever bs, within 2 %`: dependences of the compared factor that were shown to be below δ.
+fn same_everywhere(effects: &Effects, analysis: &Analysis) -> Option<String> {
+    let own = |effect: &&Effect| effect.of.len() == 2 && effect.of[0].factor == analysis.factor;
+    let mut same: Vec<&str> = Vec::new();
+    for other in effects.factors.iter().filter(|name| **name != analysis.factor) {
+        let mut pair =
+            effects.effects.iter().filter(own).filter(|effect| effect.of[1].factor == *other).peekable();
+        let is_same = |effect: &Effect| matches!(effect.verdict, Verdict::NoDifference { .. });
+        if pair.peek().is_some() && pair.all(is_same) {
+            same.push(other);
+        }
+    }
+    (!same.is_empty()).then(|| {
+        format!(
+            "{}: {} has the same effect whatever {} is, within {}",
+            metric(effects),
+            analysis.factor,
+            same.join(" or "),
+            plain_percent(analysis.delta)
+        )
+    })
+}
+
+/// `from direct=0, bs=4k to direct=1, bs=1m: +310 % = direct +8 % and bs +280 % (shares multiply)`.
+fn shares(effects: &Effects) -> Option<String> {
+    let claimed = effects.effects.iter().any(Effect::is_claimed);
+    let Shares { of, whole, parts } = effects.shares.as_ref().filter(|_| claimed)?;
+    let corner = |level: fn(&Change) -> &str| {
+        let levels: Vec<String> =
+            of.iter().map(|change| format!("{}={}", change.factor, one_line(level(change)))).collect();
+        levels.join(", ")
+    };
+    let part =
+        |(change, part): (&Change, &Interval)| format!("{} {}", change.factor, change_percent(part.estimate));
+    let parts: Vec<String> = of.iter().zip(parts).map(part).collect();
+    Some(format!(
+        "{} from {} to {}: {}, of which {} (Shapley's shares; as ratios they multiply)",
+        metric(effects),
+        corner(|change| &change.from),
+        corner(|change| &change.to),
+        change_percent(whole.estimate),
+        parts.join(", ")
+    ))
+}
+
+/// Why there are no effects.
+fn refusal(effects: &Effects) -> Option<String> {
+    let why = match effects.refused.as_ref()? {
+        NoEffects::Incomplete { measured, of } => {
+            format!("{measured} of the {of} combinations of {} were measured", effects.factors.join(", "))
+        }
+        NoEffects::DifferentMetrics => "rows are judged by metrics of different kinds".to_owned(),
+        NoEffects::NotPositive => "values of 0 or below have no ratio".to_owned(),
+        NoEffects::NoCommonRound => "no round has a value of every combination".to_owned(),
+        NoEffects::UnequalFailures => "arms failed so unequally that they are not comparable".to_owned(),
+        NoEffects::FailuresAsWorst => "failed trials rank as the worst, and a rank is no value".to_owned(),
+        NoEffects::Clusters => "results in clusters are compared row by row only".to_owned(),
+        NoEffects::TooMany { effects } => format!("{effects} effects are too many to be judged together"),
+    };
+    Some(format!("{}: no effects of factors, because {why}", metric(effects)))
+}
+
+/// Laws, differences of laws and refusals, of which those with one reason are said together.
+fn curves(scaling: &Scaling, names: &Names<'_>, detail: Detail) -> Vec<String> {
+    let place = row_label(&RowKey { levels: scaling.row.clone(), job: scaling.job.clone() });
+    let head = match place.as_str() {
+        "" => format!("scaling with {}", scaling.factor),
+        _ => format!("{place}: scaling with {}", scaling.factor),
+    };
+    let label = |curve: &ScalingCurve| curve_label(curve, names);
+    let fitted = scaling.curves.iter().filter_map(|curve| Some((curve, curve.law.as_ref()?)));
+    let mut parts: Vec<String> =
+        fitted.map(|(curve, found)| format!("{} {}", label(curve), law(curve, found)).trim_start().to_owned()).collect();
+    parts.extend(scaling.differences.iter().map(|difference| {
+        let [first, other] = difference.curves.map(|at| label(&scaling.curves[at]));
+        format!("{other} against {first}: {}", laws_differ(difference))
+    }));
+    let mut lines = Vec::new();
+    if !parts.is_empty() {
+        lines.push(format!("{head}: {}", parts.join("; ")));
+    }
+    let mut told: Vec<&NoLaw> = Vec::new();
+    for curve in &scaling.curves {
+        let Some(reason) = curve.refused.as_ref().filter(|reason| !told.contains(reason)) else { continue };
+        told.push(reason);
+        let same: Vec<&ScalingCurve> =
+            scaling.curves.iter().filter(|other| other.refused.as_ref() == Some(reason)).collect();
+        let points: Vec<String> = same.iter().map(|curve| measured(curve, names, detail)).collect();
+        lines.push(format!("{head}: no law, because {}; {}", no_law(reason, scaling), points.join("; ")));
+    }
+    lines
+}
+
+/// What tells a curve from the others: the arm as readers know it.
+pub(super) fn curve_label(curve: &ScalingCurve, names: &Names<'_>) -> String {
+    match curve.of.as_slice() {
+        [(factor, level)] if names.factor().as_deref() == Some(factor.as_str()) => names.arm(level),
+        levels => row_label(&RowKey { levels: levels.to_vec(), job: String::new() }),
+    }
+}
+
+/// `write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86
+/// GiB/s`.
+fn law(curve: &ScalingCurve, law: &ScalingLaw) -> String {
+    let share = |i: Interval, decimals: usize| {
+        let [estimate, low, high] = [i.estimate, i.low, i.high].map(|end| format!("{:.decimals$}", 100.0 * end));
+        format!("{estimate}{NBSP}% [{low},{NBSP}{high}]")
+    };
+    // Two digits of crosstalk, however small it is.
+    let digits = (1.0 - (100.0 * law.beta.estimate).log10().floor()).clamp(1.0, 8.0) as usize;
+    let crosstalk = if law.beta.estimate > 0.0 { share(law.beta, digits) } else { "none".to_owned() };
+    let horizon = 2 * law.last;
+    let peak = match law.peak {
+        peak if peak.estimate <= f64::from(horizon) => {
+            let high = if peak.high.is_finite() { format!("{:.0}", peak.high) } else { "∞".to_owned() };
+            format!("peak at {:.0} [{:.0},{NBSP}{high}]", peak.estimate, peak.low)
+        }
+        _ => format!("no peak up to {horizon}"),
+    };
+    let unit = |value: f64| format_number(&curve.metric.unit, value).replace(' ', "\u{a0}");
+    let ceiling = law.ceiling.map(|ceiling| format!(", ceiling {}", unit(ceiling))).unwrap_or_default();
+    format!(
+        "{} {} for one, serial share {}, crosstalk {crosstalk}, {peak}{ceiling}",
+        curve.metric.name,
+        unit(law.gamma.estimate),
+        share(law.alpha, 1)
+    )
+}
+
+/// Which of the three parameters differ, and by how much.
+fn laws_differ(difference: &ScalingDifference) -> String {
+    let of = |name: &String| match name.as_str() {
+        "gamma" => {
+            let change = change_percent(difference.gamma.estimate);
+            format!("one worker {change} {}", interval(Some(difference.gamma)))
+        }
+        "alpha" => format!("serial share {:+.1} points", 100.0 * difference.alpha.estimate),
+        _ => format!("crosstalk {:+.2e} points", 100.0 * difference.beta.estimate),
+    };
+    let differs: Vec<String> = difference.differs.iter().map(of).collect();
+    if differs.is_empty() { "no parameter of the law differs".to_owned() } else { differs.join(", ") }
+}
+
+/// Why there is no law, as a clause.
+fn no_law(reason: &NoLaw, scaling: &Scaling) -> String {
+    match reason {
+        NoLaw::NoThroughput { metric } => format!("{metric} is no throughput"),
+        NoLaw::FewLevels { levels, of } if levels < of => {
+            let processors = scaling.processors.map(|n| n.to_string()).unwrap_or_default();
+            format!("{levels} of {of} levels have a processor for each ({processors} here), and it takes 6")
+        }
+        NoLaw::FewLevels { levels, .. } => format!("it takes 6 levels and there are {levels}"),
+        NoLaw::NarrowRange { from, to } => format!("{from} to {to} is less than a factor 4"),
+        NoLaw::FewRounds { rounds } => {
+            format!("it takes 4 rounds that all levels have, and there are {rounds}")
+        }
+        NoLaw::NotPositive => "a throughput of 0 has none".to_owned(),
+        NoLaw::Misses { residual } => {
+            format!("it misses the points by {}, and 10 % is the most", plain_percent(*residual))
+        }
+        NoLaw::PeakUnknown { low, high } => {
+            let end = |end: Option<f64>| end.map_or("∞".to_owned(), |end| format!("{end:.0}"));
+            format!("the peak is not known within a factor 2 [{}, {}]", end(*low), end(*high))
+        }
+    }
+}
+
+/// What was measured at each level, or where room is short at the first, the best and the last.
+fn measured(curve: &ScalingCurve, names: &Names<'_>, detail: Detail) -> String {
+    let scale = Scale::for_column(&curve.metric.unit, curve.points.iter().map(|point| point.mean));
+    let best = (0..curve.points.len()).max_by(|a, b| curve.points[*a].mean.total_cmp(&curve.points[*b].mean));
+    let last = curve.points.len().saturating_sub(1);
+    let points = curve.points.iter().enumerate();
+    let told =
+        points.filter(|(at, _)| detail > Detail::Screen || *at == 0 || *at == last || Some(*at) == best);
+    let told: Vec<String> =
+        told.map(|(_, point)| format!("{} at {}", scale.number(point.mean), point.level)).collect();
+    let symbol = if scale.symbol.is_empty() { String::new() } else { format!(" in {}", scale.symbol) };
+    let label = curve_label(curve, names);
+    let label = if label.is_empty() { String::new() } else { format!("{label} ") };
+    format!("{label}{}{symbol}: {}", curve.metric.name, told.join(", "))
+}
+
+/// `direct=1 against 0`.
+fn change_words(change: &Change) -> String {
+    format!("{}={} against {}", change.factor, one_line(&change.to), one_line(&change.from))
+}
+
+/// The metric, with the job where there is one.
+fn metric(effects: &Effects) -> String {
+    let job =
+        if effects.metric.job.is_empty() { String::new() } else { format!("job {}: ", effects.metric.job) };
+    one_line(&format!("{job}{}", effects.metric.name))
+}
+
+/// `+75.4 %`, kept on one line.
+fn change_percent(ratio: f64) -> String {
+    format!("{}{NBSP}%", percent(ratio, 1))
+}
+
+fn with_blank(interval: &str) -> String {
+    if interval.is_empty() { String::new() } else { format!(" {interval}") }
+}
+
+/// A table of all effects of each metric.
+pub(super) fn tables(analysis: &Analysis, detail: Detail) -> Vec<Table> {
+    if detail == Detail::Screen {
+        return Vec::new();
+    }
+    analysis.effects.iter().filter(|effects| !effects.effects.is_empty()).map(table).collect()
+}
+
+fn table(effects: &Effects) -> Table {
+    let with_p = effects.effects.iter().any(|effect| effect.p_adjusted.is_some());
+    let mut columns = vec!["change %".to_owned(), "interval".to_owned()];
+    columns.extend(with_p.then(|| "adj. p".to_owned()));
+    columns.push("verdict".to_owned());
+    let row = |effect: &Effect| {
+        let mut cells = vec![percent(effect.change, 1), interval(effect.effect)];
+        if with_p {
+            cells.push(effect.p_adjusted.map_or("-".to_owned(), p_value));
+        }
+        cells.push(word(effect).to_owned());
+        let label = match effect.of.as_slice() {
+            [first, second] => {
+                format!("{} by {}", change_words(first), change_words(second))
+            }
+            of => of.iter().map(change_words).collect(),
+        };
+        TableRow { labels: vec![label], cells, tone: tone(effect), notes: Vec::new() }
+    };
+    Table {
+        caption: format!(
+            "{}: effects of factors, each averaged over the others; one factor by another: how much its effect changes",
+            metric(effects)
+        ),
+        labels: vec!["effect".to_owned()],
+        columns,
+        rows: effects.effects.iter().map(row).collect(),
+    }
+}
+
+/// The judgement of an effect in at most 14 characters.
+fn word(effect: &Effect) -> &'static str {
+    let depends = effect.of.len() > 1;
+    match &effect.verdict {
+        _ if !effect.depends_on.is_empty() && effect.is_claimed() => "not alone",
+        Verdict::Faster { beyond_delta: true } | Verdict::Slower { beyond_delta: true } if depends => {
+            "depends"
+        }
+        Verdict::Faster { .. } | Verdict::Slower { .. } if depends => "depends, < δ?",
+        Verdict::Faster { beyond_delta: true } => "better by > δ",
+        Verdict::Faster { beyond_delta: false } => "better, < δ?",
+        Verdict::Slower { beyond_delta: true } => "worse by > δ",
+        Verdict::Slower { beyond_delta: false } => "worse, < δ?",
+        Verdict::NoDifference { real_but_below_delta: true } => "real, below δ",
+        Verdict::NoDifference { .. } if depends => "independent",
+        Verdict::NoDifference { .. } => "no effect",
+        Verdict::TooFew { .. } => "too few",
+        _ => "undecided",
+    }
+}
+
+fn tone(effect: &Effect) -> Tone {
+    match (&effect.verdict, effect.of.len()) {
+        (Verdict::NoDifference { .. }, _) => Tone::Same,
+        (Verdict::Faster { .. }, 1) if effect.depends_on.is_empty() => Tone::Better,
+        (Verdict::Slower { .. }, 1) if effect.depends_on.is_empty() => Tone::Worse,
+        _ => Tone::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::{Method, ScalingPoint};
+    use crate::record::Metric;
+    use crate::units::{Better, Unit};
+
+    fn metric() -> Metric {
+        let unit = Unit::BytesPerSecond;
+        Metric { job: String::new(), name: "write.bw".to_owned(), unit, better: Better::Higher }
+    }
+
+    fn change(factor: &str, from: &str, to: &str) -> Change {
+        Change { factor: factor.to_owned(), from: from.to_owned(), to: to.to_owned() }
+    }
+
+    fn around(estimate: f64) -> Interval {
+        Interval { estimate, low: estimate - 0.01, high: estimate + 0.01 }
+    }
+
+    fn effect(of: &[Change], estimate: f64, verdict: Verdict) -> Effect {
+        Effect {
+            of: of.to_vec(),
+            change: estimate,
+            effect: Some(around(estimate)),
+            p: Some(0.001),
+            p_adjusted: Some(0.003),
+            method: Method::FixedSignedRank,
+            verdict,
+            within: Vec::new(),
+            depends_on: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+
+    /// direct × bs with an interaction, and sync beside them.
+    fn effects() -> Effects {
+        let (direct, bs, sync) =
+            (change("direct", "0", "1"), change("bs", "4k", "1m"), change("sync", "none", "dsync"));
+        let beyond = Verdict::Faster { beyond_delta: true };
+        let same = Verdict::NoDifference { real_but_below_delta: false };
+        let within = |level: &str, estimate| Within { level: level.to_owned(), effect: around(estimate) };
+        let mut of_direct = effect(&[direct.clone()], -0.1, Verdict::Slower { beyond_delta: true });
+        of_direct.depends_on = vec!["bs".to_owned()];
+        let mut both = effect(&[direct.clone(), bs.clone()], 0.754, beyond.clone());
+        both.within = vec![within("4k", -0.312), within("1m", 0.21)];
+        Effects {
+            metric: metric(),
+            factors: ["direct", "bs", "sync"].map(str::to_owned).to_vec(),
+            n: 10,
+            family: 6,
+            effects: vec![
+                of_direct,
+                effect(&[sync.clone()], -0.2, Verdict::Slower { beyond_delta: true }),
+                both,
+                effect(&[direct.clone(), sync.clone()], 0.001, same),
+            ],
+            shares: Some(Shares {
+                of: vec![direct, bs, sync],
+                whole: around(1.0),
+                parts: vec![around(0.25), around(1.0), around(-0.2)],
+            }),
+            refused: None,
+        }
+    }
+
+    fn analysis(effects: Vec<Effects>, scaling: Vec<Scaling>) -> Analysis {
+        Analysis {
+            arms: vec!["0".to_owned(), "1".to_owned()],
+            factor: "direct".to_owned(),
+            delta: 0.02,
+            rounds: 10,
+            comparisons: Vec::new(),
+            rankings: Vec::new(),
+            effects,
+            scaling,
+            curves: Vec::new(),
+            differences: Vec::new(),
+            noise_floor: None,
+            caveats: Vec::new(),
+        }
+    }
+
+    fn plain(text: &str) -> String {
+        text.replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn a_dependence_comes_first_and_takes_the_main_effects_away() {
+        let analysis = analysis(vec![effects()], Vec::new());
+        let line = |lines: Vec<String>| plain(&lines.join("|"));
+        assert_eq!(
+            line(dependences(&analysis.effects[0], 0.02, &|_| true)),
+            "write.bw: the effect of direct depends on bs, so neither has one alone; bs taken out: direct=1 against 0 is −31.2 % at \
+             bs=4k and +21.0 % at bs=1m, a difference of +75.4 % [+74.4, +76.4]"
+        );
+        assert_eq!(
+            line(main_effects(&analysis.effects[0], 0.02).into_iter().collect()),
+            "write.bw, averaged over direct, bs: sync=dsync against none −20.0 % [−21.0, −19.0]"
+        );
+        assert_eq!(
+            line(same_everywhere(&analysis.effects[0], &analysis).into_iter().collect()),
+            "write.bw: direct has the same effect whatever sync is, within 2 %"
+        );
+        assert_eq!(
+            line(shares(&analysis.effects[0]).into_iter().collect()),
+            "write.bw from direct=0, bs=4k, sync=none to direct=1, bs=1m, sync=dsync: +100.0 %, of which direct +25.0 %, bs \
+             +100.0 %, sync −20.0 % (Shapley's shares; as ratios they multiply)"
+        );
+        let table = table(&analysis.effects[0]);
+        let words: Vec<&str> = table.rows.iter().map(|row| row.cells[3].as_str()).collect();
+        assert_eq!(words, ["not alone", "worse by > δ", "depends", "independent"]);
+    }
+
+    fn scaling(law: Option<ScalingLaw>, refused: Option<NoLaw>) -> Scaling {
+        let point = |level: u32| ScalingPoint {
+            level,
+            n: 8,
+            mean: 1e6 * f64::from(level),
+            min: 1.0,
+            max: 2.0,
+            fitted: true,
+        };
+        let curve = |arm: &str| ScalingCurve {
+            of: vec![("direct".to_owned(), arm.to_owned())],
+            metric: metric(),
+            points: [1, 2, 8].map(point).to_vec(),
+            law: law.clone(),
+            refused: refused.clone(),
+        };
+        Scaling {
+            factor: "numjobs".to_owned(),
+            row: Vec::new(),
+            job: String::new(),
+            processors: Some(2),
+            curves: vec![curve("0"), curve("1")],
+            differences: Vec::new(),
+        }
+    }
+
+    fn names(run: &crate::record::Run) -> Names<'_> {
+        Names::new(run, "direct")
+    }
+
+    #[test]
+    fn laws_and_refusals_in_words() {
+        let run: crate::record::Run = serde_json::from_value(serde_json::json!({
+            "version": 1, "id": null, "name": "", "source": "measured", "state": "finished", "assay_version": "",
+            "started_unix_ns": 0, "command_line": [], "seed": 0, "engine": "", "job_text": null, "experiment": null,
+            "design": { "factors": [{ "name": "direct", "levels": ["0", "1"] }], "compare": 0, "paired": true, "primary": null,
+                "stop": { "max_rounds": 30, "rounds": null, "delta": 0.02, "alpha": 0.05, "exact": false, "time_budget_s": null } },
+            "aa": false, "facts": [], "metrics": [], "cells": [], "trials": [], "notes": []
+        }))
+        .unwrap();
+        let few = NoLaw::FewLevels { levels: 2, of: 3 };
+        let told = curves(&scaling(None, Some(few)), &names(&run), Detail::Screen);
+        assert_eq!(
+            told,
+            [
+                "scaling with numjobs: no law, because 2 of 3 levels have a processor for each (2 here), and it takes 6; direct=0 \
+              write.bw in KiB/s: 977 at 1, 7812 at 8; direct=1 write.bw in KiB/s: 977 at 1, 7812 at 8"
+            ]
+        );
+        let law = ScalingLaw {
+            gamma: Interval { estimate: 1e8, low: 9.9e7, high: 1.01e8 },
+            alpha: Interval { estimate: 0.05, low: 0.045, high: 0.055 },
+            beta: Interval { estimate: 0.002, low: 0.0018, high: 0.0022 },
+            peak: Interval { estimate: 21.8, low: 20.6, high: 23.1 },
+            ceiling: Some(2e9),
+            residual: 0.01,
+            n: 8,
+            last: 32,
+        };
+        let told = curves(&scaling(Some(law.clone()), None), &names(&run), Detail::Screen);
+        assert_eq!(
+            plain(&told[0]),
+            "scaling with numjobs: direct=0 write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], \
+             peak at 22 [21, 23], ceiling 1.86 GiB/s; direct=1 write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], \
+             crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86 GiB/s"
+        );
+        let far = ScalingLaw { peak: Interval { estimate: 500.0, low: 90.0, high: f64::INFINITY }, ..law };
+        assert!(
+            curves(&scaling(Some(far), None), &names(&run), Detail::Screen)[0].contains("no peak up to 64")
+        );
+        let all = analysis(vec![effects()], vec![scaling(None, Some(NoLaw::NotPositive))]);
+        let found = lists(&all, Detail::Screen, &names(&run));
+        let lines = found[0].lines.iter().map(|line| wrap(line, COLUMNS, "  ", "    ").lines().count());
+        assert!(
+            lines.sum::<usize>() < MOST_LINES && found[0].caption.ends_with("(--verbose has all)"),
+            "{found:?}"
+        );
+        assert!(lists(&all, Detail::All, &names(&run))[0].lines.len() > found[0].lines.len());
+        assert!(lists(&analysis(Vec::new(), Vec::new()), Detail::All, &names(&run)).is_empty());
+    }
+}
