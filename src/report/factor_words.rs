@@ -1,23 +1,22 @@
-//! Which factor, and how it scales, in words and as a table.
+//! Which factor, in words and as a table; and the list that these sentences share with those of scaling.
 //!
-//! Enters: effects and scaling of an analysis. Leaves: one list of sentences, short where the whole report is to fit one screen, and a table
-//! of all effects. It must not judge: what is claimed, and what depends on what, is the analysis'.
+//! Enters: effects of an analysis. Leaves: one list of sentences, short where the whole report is to fit one screen, and a table of all
+//! effects. It must not judge: what is claimed, and what depends on what, is the analysis'.
 
 use super::format::Detail;
 use super::layout::{one_line, wrap};
 use super::ranking::RankingList;
+use super::scaling_words;
 use super::table::{Table, TableRow};
-use super::words::{NBSP, Names, Tone, interval, p_value, percent, plain_percent, row_label};
-use crate::analyse::{
-    Analysis, Change, Effect, Effects, Interval, NoEffects, NoLaw, RowKey, Scaling, ScalingCurve,
-    ScalingDifference, ScalingLaw, Shares, Verdict, Within,
-};
-use crate::units::{Scale, format_number};
+use super::words::{NBSP, Names, Tone, interval, p_value, percent, plain_percent};
+use crate::analyse::{Analysis, Change, Effect, Effects, Interval, NoEffects, Shares, Verdict, Within};
 
 /// Lines of all this, with its heading, where the whole report is to fit one screen.
 const MOST_LINES: usize = 6;
 /// Columns of that screen.
 const COLUMNS: usize = 80;
+/// Letters that are sure to fit in its lines.
+const BEGINNING: usize = 280;
 /// Effects within levels that one sentence names.
 const MOST_WITHIN: usize = 6;
 /// Main effects that one sentence names.
@@ -27,7 +26,8 @@ const MOST_MAIN: usize = 4;
 pub(super) fn lists(analysis: &Analysis, detail: Detail, names: &Names<'_>) -> Vec<RankingList> {
     // The most telling first: a list that is cut short ends early. What depends on a number of workers, a law says better.
     let counts = |effect: &Effect| {
-        let mut laws = analysis.scaling.iter().filter(|scaling| scaling.curves.iter().any(|curve| curve.law.is_some()));
+        let mut laws =
+            analysis.scaling.iter().filter(|scaling| scaling.curves.iter().any(|curve| curve.law.is_some()));
         laws.any(|scaling| effect.of.iter().any(|change| change.factor == scaling.factor))
     };
     let depends = |wanted: bool| {
@@ -35,7 +35,10 @@ pub(super) fn lists(analysis: &Analysis, detail: Detail, names: &Names<'_>) -> V
         analysis.effects.iter().flat_map(of)
     };
     let mut lines: Vec<String> = depends(false).collect();
-    lines.extend(analysis.scaling.iter().flat_map(|scaling| curves(scaling, names, detail)));
+    let depend = lines.len();
+    let laws = analysis.scaling.iter().flat_map(|scaling| scaling_words::sentences(scaling, names, detail));
+    lines.extend(laws);
+    let scale = lines.len() - depend;
     lines.extend(depends(true));
     lines.extend(analysis.effects.iter().flat_map(|effects| main_effects(effects, analysis.delta)));
     lines.extend(analysis.effects.iter().filter_map(|effects| same_everywhere(effects, analysis)));
@@ -47,27 +50,32 @@ pub(super) fn lists(analysis: &Analysis, detail: Detail, names: &Names<'_>) -> V
         return Vec::new();
     }
     let family = analysis.effects.first().map_or(0, |effects| effects.family);
-    let together = if family > 1 { format!(", {family} effects judged together") } else { String::new() };
-    let mut caption = format!("which factor{together}");
+    let mut caption = match (lines.len() - scale, scale) {
+        (0, _) => "how it scales".to_owned(),
+        (_, 0) => format!("which factor, {family} effects judged together"),
+        _ => format!("which factor, {family} effects judged together, and how it scales"),
+    };
     if detail == Detail::Screen && shorten(&mut lines) {
         caption.push_str(" (--verbose has all)");
     }
     vec![RankingList { caption, lines }]
 }
 
-/// Keeps what fits, and at least one sentence; whether something was left out.
+/// Keeps what fits, and in any case the beginning of the first sentence; whether something was left out.
 fn shorten(lines: &mut Vec<String>) -> bool {
-    let all = lines.len();
-    let mut room = MOST_LINES - 1;
-    let mut kept = 0;
+    let needed = |line: &str| wrap(line, COLUMNS, "  ", "    ").lines().count();
+    let (all, mut room) = (lines.len(), MOST_LINES - 1);
+    let mut cut = false;
+    if let Some(first) = lines.first_mut().filter(|first| needed(first) > room) {
+        *first = first.chars().take(BEGINNING).chain(" …".chars()).collect();
+        cut = true;
+    }
     lines.retain(|line| {
-        let needed = wrap(line, COLUMNS, "  ", "    ").lines().count();
-        let fits = needed <= room;
-        room = if fits { room - needed } else { room };
-        kept += usize::from(fits);
-        fits
+        let left = room.checked_sub(needed(line));
+        room = left.unwrap_or(room);
+        left.is_some()
     });
-    kept < all
+    cut || lines.len() < all
 }
 
 /// `write.bw: the effect of direct depends on bs, so neither has one alone; take bs out of it: direct=1 against 0 is −31.2 % at bs=4k
@@ -225,127 +233,6 @@ fn refusal(effects: &Effects) -> Option<String> {
     Some(format!("{}: no effects of factors, because {why}", metric(effects)))
 }
 
-/// Laws, differences of laws and refusals, of which those with one reason are said together.
-fn curves(scaling: &Scaling, names: &Names<'_>, detail: Detail) -> Vec<String> {
-    let place = row_label(&RowKey { levels: scaling.row.clone(), job: scaling.job.clone() });
-    let head = match place.as_str() {
-        "" => format!("scaling with {}", scaling.factor),
-        _ => format!("{place}: scaling with {}", scaling.factor),
-    };
-    let label = |curve: &ScalingCurve| curve_label(curve, names);
-    let fitted = scaling.curves.iter().filter_map(|curve| Some((curve, curve.law.as_ref()?)));
-    let mut parts: Vec<String> =
-        fitted.map(|(curve, found)| format!("{} {}", label(curve), law(curve, found)).trim_start().to_owned()).collect();
-    parts.extend(scaling.differences.iter().map(|difference| {
-        let [first, other] = difference.curves.map(|at| label(&scaling.curves[at]));
-        format!("{other} against {first}: {}", laws_differ(difference))
-    }));
-    let mut lines = Vec::new();
-    if !parts.is_empty() {
-        lines.push(format!("{head}: {}", parts.join("; ")));
-    }
-    let mut told: Vec<&NoLaw> = Vec::new();
-    for curve in &scaling.curves {
-        let Some(reason) = curve.refused.as_ref().filter(|reason| !told.contains(reason)) else { continue };
-        told.push(reason);
-        let same: Vec<&ScalingCurve> =
-            scaling.curves.iter().filter(|other| other.refused.as_ref() == Some(reason)).collect();
-        let points: Vec<String> = same.iter().map(|curve| measured(curve, names, detail)).collect();
-        lines.push(format!("{head}: no law, because {}; {}", no_law(reason, scaling), points.join("; ")));
-    }
-    lines
-}
-
-/// What tells a curve from the others: the arm as readers know it.
-pub(super) fn curve_label(curve: &ScalingCurve, names: &Names<'_>) -> String {
-    match curve.of.as_slice() {
-        [(factor, level)] if names.factor().as_deref() == Some(factor.as_str()) => names.arm(level),
-        levels => row_label(&RowKey { levels: levels.to_vec(), job: String::new() }),
-    }
-}
-
-/// `write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86
-/// GiB/s`.
-fn law(curve: &ScalingCurve, law: &ScalingLaw) -> String {
-    let share = |i: Interval, decimals: usize| {
-        let [estimate, low, high] = [i.estimate, i.low, i.high].map(|end| format!("{:.decimals$}", 100.0 * end));
-        format!("{estimate}{NBSP}% [{low},{NBSP}{high}]")
-    };
-    // Two digits of crosstalk, however small it is.
-    let digits = (1.0 - (100.0 * law.beta.estimate).log10().floor()).clamp(1.0, 8.0) as usize;
-    let crosstalk = if law.beta.estimate > 0.0 { share(law.beta, digits) } else { "none".to_owned() };
-    let horizon = 2 * law.last;
-    let peak = match law.peak {
-        peak if peak.estimate <= f64::from(horizon) => {
-            let high = if peak.high.is_finite() { format!("{:.0}", peak.high) } else { "∞".to_owned() };
-            format!("peak at {:.0} [{:.0},{NBSP}{high}]", peak.estimate, peak.low)
-        }
-        _ => format!("no peak up to {horizon}"),
-    };
-    let unit = |value: f64| format_number(&curve.metric.unit, value).replace(' ', "\u{a0}");
-    let ceiling = law.ceiling.map(|ceiling| format!(", ceiling {}", unit(ceiling))).unwrap_or_default();
-    format!(
-        "{} {} for one, serial share {}, crosstalk {crosstalk}, {peak}{ceiling}",
-        curve.metric.name,
-        unit(law.gamma.estimate),
-        share(law.alpha, 1)
-    )
-}
-
-/// Which of the three parameters differ, and by how much.
-fn laws_differ(difference: &ScalingDifference) -> String {
-    let of = |name: &String| match name.as_str() {
-        "gamma" => {
-            let change = change_percent(difference.gamma.estimate);
-            format!("one worker {change} {}", interval(Some(difference.gamma)))
-        }
-        "alpha" => format!("serial share {:+.1} points", 100.0 * difference.alpha.estimate),
-        _ => format!("crosstalk {:+.2e} points", 100.0 * difference.beta.estimate),
-    };
-    let differs: Vec<String> = difference.differs.iter().map(of).collect();
-    if differs.is_empty() { "no parameter of the law differs".to_owned() } else { differs.join(", ") }
-}
-
-/// Why there is no law, as a clause.
-fn no_law(reason: &NoLaw, scaling: &Scaling) -> String {
-    match reason {
-        NoLaw::NoThroughput { metric } => format!("{metric} is no throughput"),
-        NoLaw::FewLevels { levels, of } if levels < of => {
-            let processors = scaling.processors.map(|n| n.to_string()).unwrap_or_default();
-            format!("{levels} of {of} levels have a processor for each ({processors} here), and it takes 6")
-        }
-        NoLaw::FewLevels { levels, .. } => format!("it takes 6 levels and there are {levels}"),
-        NoLaw::NarrowRange { from, to } => format!("{from} to {to} is less than a factor 4"),
-        NoLaw::FewRounds { rounds } => {
-            format!("it takes 4 rounds that all levels have, and there are {rounds}")
-        }
-        NoLaw::NotPositive => "a throughput of 0 has none".to_owned(),
-        NoLaw::Misses { residual } => {
-            format!("it misses the points by {}, and 10 % is the most", plain_percent(*residual))
-        }
-        NoLaw::PeakUnknown { low, high } => {
-            let end = |end: Option<f64>| end.map_or("∞".to_owned(), |end| format!("{end:.0}"));
-            format!("the peak is not known within a factor 2 [{}, {}]", end(*low), end(*high))
-        }
-    }
-}
-
-/// What was measured at each level, or where room is short at the first, the best and the last.
-fn measured(curve: &ScalingCurve, names: &Names<'_>, detail: Detail) -> String {
-    let scale = Scale::for_column(&curve.metric.unit, curve.points.iter().map(|point| point.mean));
-    let best = (0..curve.points.len()).max_by(|a, b| curve.points[*a].mean.total_cmp(&curve.points[*b].mean));
-    let last = curve.points.len().saturating_sub(1);
-    let points = curve.points.iter().enumerate();
-    let told =
-        points.filter(|(at, _)| detail > Detail::Screen || *at == 0 || *at == last || Some(*at) == best);
-    let told: Vec<String> =
-        told.map(|(_, point)| format!("{} at {}", scale.number(point.mean), point.level)).collect();
-    let symbol = if scale.symbol.is_empty() { String::new() } else { format!(" in {}", scale.symbol) };
-    let label = curve_label(curve, names);
-    let label = if label.is_empty() { String::new() } else { format!("{label} ") };
-    format!("{label}{}{symbol}: {}", curve.metric.name, told.join(", "))
-}
-
 /// `direct=1 against 0`.
 fn change_words(change: &Change) -> String {
     format!("{}={} against {}", change.factor, one_line(&change.to), one_line(&change.from))
@@ -438,7 +325,7 @@ fn tone(effect: &Effect) -> Tone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::{Method, ScalingPoint};
+    use crate::analyse::Method;
     use crate::record::Metric;
     use crate::units::{Better, Unit};
 
@@ -477,7 +364,7 @@ mod tests {
         let beyond = Verdict::Faster { beyond_delta: true };
         let same = Verdict::NoDifference { real_but_below_delta: false };
         let within = |level: &str, estimate| Within { level: level.to_owned(), effect: around(estimate) };
-        let mut of_direct = effect(&[direct.clone()], -0.1, Verdict::Slower { beyond_delta: true });
+        let mut of_direct = effect(std::slice::from_ref(&direct), -0.1, Verdict::Slower { beyond_delta: true });
         of_direct.depends_on = vec!["bs".to_owned()];
         let mut both = effect(&[direct.clone(), bs.clone()], 0.754, beyond.clone());
         both.within = vec![within("4k", -0.312), within("1m", 0.21)];
@@ -488,7 +375,7 @@ mod tests {
             family: 6,
             effects: vec![
                 of_direct,
-                effect(&[sync.clone()], -0.2, Verdict::Slower { beyond_delta: true }),
+                effect(std::slice::from_ref(&sync), -0.2, Verdict::Slower { beyond_delta: true }),
                 both,
                 effect(&[direct.clone(), sync.clone()], 0.001, same),
             ],
@@ -501,7 +388,7 @@ mod tests {
         }
     }
 
-    fn analysis(effects: Vec<Effects>, scaling: Vec<Scaling>) -> Analysis {
+    fn analysis(effects: Vec<Effects>) -> Analysis {
         Analysis {
             arms: vec!["0".to_owned(), "1".to_owned()],
             factor: "direct".to_owned(),
@@ -510,7 +397,7 @@ mod tests {
             comparisons: Vec::new(),
             rankings: Vec::new(),
             effects,
-            scaling,
+            scaling: Vec::new(),
             curves: Vec::new(),
             differences: Vec::new(),
             noise_floor: None,
@@ -524,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_dependence_comes_first_and_takes_the_main_effects_away() {
-        let analysis = analysis(vec![effects()], Vec::new());
+        let analysis = analysis(vec![effects()]);
         let line = |lines: Vec<String>| plain(&lines.join("|"));
         assert_eq!(
             line(dependences(&analysis.effects[0], 0.02, &|_| true)),
@@ -549,84 +436,22 @@ mod tests {
         assert_eq!(words, ["not alone", "worse by > δ", "depends", "independent"]);
     }
 
-    fn scaling(law: Option<ScalingLaw>, refused: Option<NoLaw>) -> Scaling {
-        let point = |level: u32| ScalingPoint {
-            level,
-            n: 8,
-            mean: 1e6 * f64::from(level),
-            min: 1.0,
-            max: 2.0,
-            fitted: true,
-        };
-        let curve = |arm: &str| ScalingCurve {
-            of: vec![("direct".to_owned(), arm.to_owned())],
-            metric: metric(),
-            points: [1, 2, 8].map(point).to_vec(),
-            law: law.clone(),
-            refused: refused.clone(),
-        };
-        Scaling {
-            factor: "numjobs".to_owned(),
-            row: Vec::new(),
-            job: String::new(),
-            processors: Some(2),
-            curves: vec![curve("0"), curve("1")],
-            differences: Vec::new(),
-        }
-    }
-
-    fn names(run: &crate::record::Run) -> Names<'_> {
-        Names::new(run, "direct")
-    }
-
     #[test]
-    fn laws_and_refusals_in_words() {
-        let run: crate::record::Run = serde_json::from_value(serde_json::json!({
-            "version": 1, "id": null, "name": "", "source": "measured", "state": "finished", "assay_version": "",
-            "started_unix_ns": 0, "command_line": [], "seed": 0, "engine": "", "job_text": null, "experiment": null,
-            "design": { "factors": [{ "name": "direct", "levels": ["0", "1"] }], "compare": 0, "paired": true, "primary": null,
-                "stop": { "max_rounds": 30, "rounds": null, "delta": 0.02, "alpha": 0.05, "exact": false, "time_budget_s": null } },
-            "aa": false, "facts": [], "metrics": [], "cells": [], "trials": [], "notes": []
-        }))
-        .unwrap();
-        let few = NoLaw::FewLevels { levels: 2, of: 3 };
-        let told = curves(&scaling(None, Some(few)), &names(&run), Detail::Screen);
-        assert_eq!(
-            told,
-            [
-                "scaling with numjobs: no law, because 2 of 3 levels have a processor for each (2 here), and it takes 6; direct=0 \
-              write.bw in KiB/s: 977 at 1, 7812 at 8; direct=1 write.bw in KiB/s: 977 at 1, 7812 at 8"
-            ]
-        );
-        let law = ScalingLaw {
-            gamma: Interval { estimate: 1e8, low: 9.9e7, high: 1.01e8 },
-            alpha: Interval { estimate: 0.05, low: 0.045, high: 0.055 },
-            beta: Interval { estimate: 0.002, low: 0.0018, high: 0.0022 },
-            peak: Interval { estimate: 21.8, low: 20.6, high: 23.1 },
-            ceiling: Some(2e9),
-            residual: 0.01,
-            n: 8,
-            last: 32,
+    fn on_one_screen_the_list_takes_six_lines() {
+        let run = scaling_words::tests::run();
+        let names = Names::new(&run, "direct");
+        let screen = |analysis: &Analysis| lists(analysis, Detail::Screen, &names).remove(0);
+        let lines = |list: &RankingList| -> usize {
+            list.lines.iter().map(|line| wrap(line, COLUMNS, "  ", "    ").lines().count()).sum()
         };
-        let told = curves(&scaling(Some(law.clone()), None), &names(&run), Detail::Screen);
-        assert_eq!(
-            plain(&told[0]),
-            "scaling with numjobs: direct=0 write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], \
-             peak at 22 [21, 23], ceiling 1.86 GiB/s; direct=1 write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], \
-             crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86 GiB/s"
-        );
-        let far = ScalingLaw { peak: Interval { estimate: 500.0, low: 90.0, high: f64::INFINITY }, ..law };
-        assert!(
-            curves(&scaling(Some(far), None), &names(&run), Detail::Screen)[0].contains("no peak up to 64")
-        );
-        let all = analysis(vec![effects()], vec![scaling(None, Some(NoLaw::NotPositive))]);
-        let found = lists(&all, Detail::Screen, &names(&run));
-        let lines = found[0].lines.iter().map(|line| wrap(line, COLUMNS, "  ", "    ").lines().count());
-        assert!(
-            lines.sum::<usize>() < MOST_LINES && found[0].caption.ends_with("(--verbose has all)"),
-            "{found:?}"
-        );
-        assert!(lists(&all, Detail::All, &names(&run))[0].lines.len() > found[0].lines.len());
-        assert!(lists(&analysis(Vec::new(), Vec::new()), Detail::All, &names(&run)).is_empty());
+        let all = analysis(vec![effects()]);
+        let found = screen(&all);
+        assert!(lines(&found) < MOST_LINES && found.caption.ends_with("(--verbose has all)"), "{found:?}");
+        assert!(lists(&all, Detail::All, &names)[0].lines.len() > found.lines.len());
+        let mut long = effects();
+        long.effects.iter_mut().flat_map(|effect| &mut effect.of).for_each(|change| change.factor = "long ".repeat(30));
+        let found = screen(&analysis(vec![long]));
+        assert!(lines(&found) < MOST_LINES && found.lines[0].ends_with(" …"), "{found:?}");
+        assert!(lists(&analysis(Vec::new()), Detail::All, &names).is_empty());
     }
 }

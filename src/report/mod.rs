@@ -28,6 +28,7 @@ mod picture;
 mod pictures;
 mod ranking;
 mod raw_words;
+mod scaling_words;
 mod screen;
 mod table;
 mod text;

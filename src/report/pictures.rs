@@ -3,9 +3,9 @@
 //! Enters: a document. Leaves: drawings, those of one kind together. It must not know the page or the files they go into.
 
 use super::document::{Document, group, of_role};
-use super::factor_words::curve_label;
 use super::layout::one_line;
 use super::picture::{self, Arm, Form, Picture, ScalingArm};
+use super::scaling_words::curve_label;
 use super::words::{Names, short_row_label};
 use crate::analyse::{Comparison, QuantileCurve, Role, RowKey, Scaling};
 use crate::record::{Series, Trial};

@@ -97,7 +97,8 @@ fn an_imported_table_has_effects_too() {
         }
     }
     std::fs::write(sandbox.path().join("dax.csv"), table).unwrap();
-    let text = sandbox.succeed(&["compare", "--arm", "mount", "--row", "state", "--value", "bw:higher", "dax.csv"]);
+    let text =
+        sandbox.succeed(&["compare", "--arm", "mount", "--row", "state", "--value", "bw:higher", "dax.csv"]);
     assert!(
         words(&text)
             .contains("the effect of mount depends on state, so neither has one alone; state taken out: "),
