@@ -15,6 +15,8 @@ use crate::analyse::{Analysis, Change, Effect, Effects, Interval, NoEffects, Sha
 const MOST_LINES: usize = 6;
 /// Columns of that screen.
 const COLUMNS: usize = 80;
+/// Fewer rounds have no interval.
+const FEWEST: usize = 4;
 /// Letters that are sure to fit in its lines.
 const BEGINNING: usize = 280;
 /// Effects within levels that one sentence names.
@@ -43,6 +45,7 @@ pub(super) fn lists(analysis: &Analysis, detail: Detail, names: &Names<'_>) -> V
     lines.extend(analysis.effects.iter().flat_map(|effects| main_effects(effects, analysis.delta)));
     lines.extend(analysis.effects.iter().filter_map(|effects| same_everywhere(effects, analysis)));
     lines.extend(analysis.effects.iter().filter_map(shares));
+    lines.extend(analysis.effects.iter().filter_map(undecided));
     if detail > Detail::Screen {
         lines.extend(analysis.effects.iter().filter_map(refusal));
     }
@@ -214,6 +217,20 @@ fn shares(effects: &Effects) -> Option<String> {
         change_percent(whole.estimate),
         parts.join(", ")
     ))
+}
+
+/// That nothing is claimed although not all effects were shown to be below δ.
+fn undecided(effects: &Effects) -> Option<String> {
+    let open = |effect: &Effect| matches!(effect.verdict, Verdict::Undecided { .. } | Verdict::TooFew { .. });
+    let is_open = !effects.effects.iter().any(Effect::is_claimed) && effects.effects.iter().any(open);
+    let (n, family, factors) = (effects.n, effects.family, effects.factors.join(", "));
+    is_open.then(|| {
+        let why = match n {
+            0..FEWEST => format!("it takes {FEWEST} rounds or repeats, and there are {n}"),
+            _ => format!("{family} effects share the error rate, and {n} rounds or repeats do not tell"),
+        };
+        format!("{}: no effect of {factors} is claimed: {why}", metric(effects))
+    })
 }
 
 /// Why there are no effects.
@@ -434,6 +451,21 @@ mod tests {
         let table = table(&analysis.effects[0]);
         let words: Vec<&str> = table.rows.iter().map(|row| row.cells[3].as_str()).collect();
         assert_eq!(words, ["not alone", "worse by > δ", "depends", "independent"]);
+    }
+
+    #[test]
+    fn what_was_not_decided_is_said_once() {
+        let mut open = effects();
+        let undecided_yet = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
+        open.effects.iter_mut().for_each(|effect| effect.verdict = undecided_yet.clone());
+        assert_eq!(
+            undecided(&open).unwrap(),
+            "write.bw: no effect of direct, bs, sync is claimed: 6 effects share the error rate, and 10 rounds or repeats do not tell"
+        );
+        open.n = 3;
+        assert!(undecided(&open).unwrap().ends_with("it takes 4 rounds or repeats, and there are 3"));
+        assert!(shares(&open).is_none(), "nothing is shared out that was not claimed");
+        assert!(undecided(&effects()).is_none());
     }
 
     #[test]
