@@ -381,7 +381,8 @@ mod tests {
         let beyond = Verdict::Faster { beyond_delta: true };
         let same = Verdict::NoDifference { real_but_below_delta: false };
         let within = |level: &str, estimate| Within { level: level.to_owned(), effect: around(estimate) };
-        let mut of_direct = effect(std::slice::from_ref(&direct), -0.1, Verdict::Slower { beyond_delta: true });
+        let mut of_direct =
+            effect(std::slice::from_ref(&direct), -0.1, Verdict::Slower { beyond_delta: true });
         of_direct.depends_on = vec!["bs".to_owned()];
         let mut both = effect(&[direct.clone(), bs.clone()], 0.754, beyond.clone());
         both.within = vec![within("4k", -0.312), within("1m", 0.21)];
@@ -481,7 +482,10 @@ mod tests {
         assert!(lines(&found) < MOST_LINES && found.caption.ends_with("(--verbose has all)"), "{found:?}");
         assert!(lists(&all, Detail::All, &names)[0].lines.len() > found.lines.len());
         let mut long = effects();
-        long.effects.iter_mut().flat_map(|effect| &mut effect.of).for_each(|change| change.factor = "long ".repeat(30));
+        long.effects
+            .iter_mut()
+            .flat_map(|effect| &mut effect.of)
+            .for_each(|change| change.factor = "long ".repeat(30));
         let found = screen(&analysis(vec![long]));
         assert!(lines(&found) < MOST_LINES && found.lines[0].ends_with(" …"), "{found:?}");
         assert!(lists(&analysis(Vec::new()), Detail::All, &names).is_empty());

@@ -215,7 +215,8 @@ pub(super) mod tests {
         );
         let far = ScalingLaw { peak: Interval { estimate: 500.0, low: 90.0, high: f64::INFINITY }, ..law };
         assert!(
-            sentences(&scaling(Some(&far), None), &names(&run), Detail::Screen)[0].contains("no peak up to 64")
+            sentences(&scaling(Some(&far), None), &names(&run), Detail::Screen)[0]
+                .contains("no peak up to 64")
         );
     }
 }

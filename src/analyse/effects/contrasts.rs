@@ -18,6 +18,13 @@ use crate::stats::{descriptive, student_t};
 /// The factors of an effect, each with the level that is compared with its first.
 pub(super) type Term = Vec<At>;
 
+/// How many terms factors of so many levels have.
+pub(super) fn count(levels: &[usize]) -> usize {
+    let changes = |levels: &[usize]| levels.iter().map(|count| count - 1).sum::<usize>();
+    let with_later = |(at, count): (usize, &usize)| (count - 1).saturating_mul(changes(&levels[at + 1..]));
+    levels.iter().enumerate().map(with_later).fold(changes(levels), usize::saturating_add)
+}
+
 /// Main effects of all factors, then all interactions of two: every level against the first.
 pub(super) fn terms(levels: &[usize]) -> Vec<Term> {
     let changes: Vec<At> =

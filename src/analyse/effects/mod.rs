@@ -141,13 +141,11 @@ pub(super) fn effects(setting: &Setting, comparisons: &[Comparison]) -> Vec<Effe
     if crossed.factors.len() < 2 {
         return Vec::new();
     }
-    let found: Vec<(Metric, Result<Response, NoEffects>)> = response::all(setting, &crossed, comparisons);
-    let terms = contrasts::terms(&crossed.levels());
-    let found = found.into_iter().map(|(metric, response)| match response {
-        Ok(_) if terms.len() > MOST_EFFECTS => (metric, Err(NoEffects::TooMany { effects: terms.len() })),
-        other => (metric, other),
-    });
-    let found: Vec<(Metric, Result<Response, NoEffects>)> = found.collect();
+    let count = contrasts::count(&crossed.levels());
+    let too_many = (count > MOST_EFFECTS).then_some(NoEffects::TooMany { effects: count });
+    let terms = if too_many.is_none() { contrasts::terms(&crossed.levels()) } else { Vec::new() };
+    let found: Vec<(Metric, Result<Response, NoEffects>)> =
+        response::all(setting, &crossed, comparisons, too_many);
     let responses: Vec<&Response> = found.iter().filter_map(|(_, response)| response.as_ref().ok()).collect();
     let family = responses.len() * terms.len();
     let mut judged = contrasts::judge(setting, &responses, &terms).into_iter();

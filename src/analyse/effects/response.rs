@@ -3,7 +3,7 @@
 //! Enters: design, layout and table. Leaves: the crossed factors, and a [`Response`] for each job and metric that decides, or why there
 //! is none. Nothing is judged here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::super::comparison::{Comparison, Role, Verdict};
 use super::super::draft::{Case, Setting};
@@ -11,7 +11,7 @@ use super::super::layout::Row;
 use super::super::steps::Steps;
 use super::super::table::Point;
 use super::{Change, NoEffects};
-use crate::record::{FailureRule, Metric};
+use crate::record::{Cell, FailureRule, Metric};
 use crate::stats::descriptive::mean;
 use crate::stats::factorial::{self, At};
 
@@ -63,18 +63,22 @@ impl Crossed {
         }
     }
 
-    /// The run's cells in standard order; `None` where a combination was not planned.
-    fn cells(&self, setting: &Setting) -> Vec<Option<u32>> {
-        let levels = self.levels();
+    /// The run's cells in standard order; as an error how many combinations were planned, and of how many, where some were not.
+    fn cells(&self, setting: &Setting) -> Result<Vec<u32>, NoEffects> {
+        let (levels, cells) = (self.levels(), &setting.run.cells);
+        let of = levels.iter().fold(1_usize, |product, count| product.saturating_mul(*count));
+        if of > cells.len() {
+            return Err(NoEffects::Incomplete { measured: cells.len(), of });
+        }
+        let own = |cell: &Cell| self.factors.iter().map(|factor| cell.levels[factor.place]).collect::<Vec<u32>>();
+        let known: HashMap<Vec<u32>, u32> = cells.iter().map(own).zip(0..).collect();
         let cell = |combination: usize| {
-            let own = factorial::levels_of(combination, &levels);
-            let fits = |cell: &crate::record::Cell| {
-                let mut factors = self.factors.iter().zip(&own);
-                factors.all(|(factor, level)| cell.levels[factor.place] == factor.levels[*level])
-            };
-            setting.run.cells.iter().position(fits).map(|cell| cell as u32)
+            let levels = factorial::levels_of(combination, &levels);
+            let wanted: Vec<u32> = self.factors.iter().zip(levels).map(|(factor, level)| factor.levels[level]).collect();
+            known.get(&wanted).copied()
         };
-        (0..factorial::cells(&levels)).map(cell).collect()
+        let found: Option<Vec<u32>> = (0..of).map(cell).collect();
+        found.ok_or(NoEffects::Incomplete { measured: known.len(), of })
     }
 }
 
@@ -140,13 +144,14 @@ impl<'a> Response<'a> {
     }
 }
 
-/// One response for each job and each of its metrics that decide.
+/// One response for each job and each of its metrics that decide, or for all the same reason why there is none.
 pub(super) fn all<'a>(
     setting: &Setting<'a>,
     crossed: &Crossed,
     comparisons: &[Comparison],
+    refused: Option<NoEffects>,
 ) -> Vec<(Metric, Result<Response<'a>, NoEffects>)> {
-    let cells = crossed.cells(setting);
+    let cells = refused.map_or_else(|| crossed.cells(setting), Err);
     let mut jobs: Vec<&str> = Vec::new();
     for row in setting.layout.rows.iter().filter(|row| !row.primaries.is_empty()) {
         if !jobs.contains(&row.key.job.as_str()) {
@@ -170,9 +175,10 @@ pub(super) fn all<'a>(
             let metric = Metric { name: names.join(" or "), ..metrics[0].clone() };
             let alike =
                 metrics.iter().all(|other| (&other.unit, other.better) == (&metric.unit, metric.better));
-            let response = match alike {
-                true => response(setting, crossed, &cells, &rows, number, comparisons),
-                false => Err(NoEffects::DifferentMetrics),
+            let response = match &cells {
+                Err(reason) => Err(reason.clone()),
+                Ok(cells) if alike => response(setting, crossed, cells, &rows, number, comparisons),
+                Ok(_) => Err(NoEffects::DifferentMetrics),
             };
             found.push((metric, response));
         }
@@ -184,7 +190,7 @@ pub(super) fn all<'a>(
 fn response<'a>(
     setting: &Setting<'a>,
     crossed: &Crossed,
-    cells: &[Option<u32>],
+    cells: &[u32],
     rows: &[&'a Row],
     number: usize,
     comparisons: &[Comparison],
@@ -192,9 +198,10 @@ fn response<'a>(
     if setting.clusters.is_some() {
         return Err(NoEffects::Clusters);
     }
-    let column = |cell: &Option<u32>| {
-        let cell = (*cell)?;
-        let row = rows.iter().find(|row| row.cells.contains(&Some(cell)))?;
+    let row_of: HashMap<u32, &Row> =
+        rows.iter().flat_map(|row| row.cells.iter().flatten().map(|cell| (*cell, *row))).collect();
+    let column = |cell: &u32| {
+        let (cell, row) = (*cell, row_of.get(cell)?);
         let points = setting.table.column(cell, *row.primaries.get(number)?);
         (!points.is_empty()).then_some((cell, points))
     };

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::super::made_up::{Made, run_of};
 use super::super::{Analysis, Options, Verdict, analyse};
-use super::{Effect, Effects, NoEffects};
+use super::{Effect, Effects, NoEffects, contrasts};
 use crate::record::{Cell, Factor, Run, Status, StopRule, Trial};
 
 /// A run of crossed factors of so many levels, the first one compared. A trial's logarithm is what `log` says of its levels, with noise.
@@ -109,6 +109,14 @@ fn every_level_is_compared_with_the_first() {
     assert!((found.effects[1].change - 0.2_f64.exp_m1()).abs() < 0.01, "{:?}", found.effects[1]);
     let none = &found.effects[3];
     assert!(matches!(none.verdict, Verdict::NoDifference { .. }), "{none:?}");
+}
+
+#[test]
+fn terms_are_counted_before_they_are_made() {
+    for levels in [&[2, 2, 2][..], &[3, 2], &[4, 3, 2, 5], &[2]] {
+        assert_eq!(contrasts::count(levels), contrasts::terms(levels).len(), "{levels:?}");
+    }
+    assert_eq!(contrasts::count(&[1_000_000, 2]), 1_999_999);
 }
 
 #[test]

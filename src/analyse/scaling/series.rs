@@ -33,8 +33,14 @@ pub(super) struct Series<'a> {
     pub columns: Vec<(u32, &'a [Point])>,
 }
 
+/// More rows make more curves than anybody reads.
+const MOST_ROWS: usize = 300;
+
 /// All groups.
 pub(super) fn groups<'a>(setting: &Setting<'a>) -> Vec<Group<'a>> {
+    if setting.layout.rows.len() > MOST_ROWS {
+        return Vec::new();
+    }
     let factors = setting.run.design.factors.iter().enumerate();
     let counts = factors.filter_map(|(place, factor)| Some((place, factor, levels(factor)?)));
     counts.flat_map(|(place, factor, levels)| of_factor(setting, place, factor, &levels)).collect()
