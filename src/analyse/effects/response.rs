@@ -70,11 +70,13 @@ impl Crossed {
         if of > cells.len() {
             return Err(NoEffects::Incomplete { measured: cells.len(), of });
         }
-        let own = |cell: &Cell| self.factors.iter().map(|factor| cell.levels[factor.place]).collect::<Vec<u32>>();
+        let own =
+            |cell: &Cell| self.factors.iter().map(|factor| cell.levels[factor.place]).collect::<Vec<u32>>();
         let known: HashMap<Vec<u32>, u32> = cells.iter().map(own).zip(0..).collect();
         let cell = |combination: usize| {
             let levels = factorial::levels_of(combination, &levels);
-            let wanted: Vec<u32> = self.factors.iter().zip(levels).map(|(factor, level)| factor.levels[level]).collect();
+            let wanted: Vec<u32> =
+                self.factors.iter().zip(levels).map(|(factor, level)| factor.levels[level]).collect();
             known.get(&wanted).copied()
         };
         let found: Option<Vec<u32>> = (0..of).map(cell).collect();
