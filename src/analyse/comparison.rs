@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
+use super::effects::Effects;
 use super::ranking::Ranking;
+use super::scaling::Scaling;
 use super::unlisted::Unlisted;
 use crate::record::{Direction, LatencyKind, Metric, SoFar};
 use crate::units::Better;
@@ -123,6 +126,8 @@ pub enum Method {
     ClusterMannWhitney,
     /// By cluster, one arm in each, too few for ranks: Welch's t of the clusters' means.
     ClusterWelch,
+    /// Unpaired effects of factors: Welch's t of the cells' weighted means.
+    ContrastWelch,
     /// No interval.
     ChangeOnly,
 }
@@ -421,6 +426,15 @@ pub struct Analysis {
     /// Rows with three or more arms: their order, as far as it is proven.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
+    /// Of runs with several crossed factors: what each does, and which depend on each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effects>,
+    /// Of runs in which a number of workers varies: how throughput grows with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<Scaling>,
+    /// Where the time of an operation went, one a row and candidate; none where nobody counted it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<Budget>,
     /// Latency curves.
     pub curves: Vec<QuantileCurve>,
     /// Facts in which arms differ undeclared.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use super::clustered::Clusters;
 use super::comparison::{Caveat, Comparison, Method, Role, RowKey, Verdict};
 use super::layout::{Layout, Row};
+use super::options::Options;
 use super::scale::Scale;
 use super::steps::Steps;
 use super::summary::{stall_threshold, summarise};
@@ -93,6 +94,28 @@ impl<'a> Case<'a> {
     /// The cells of both arms.
     pub(super) fn cells(&self) -> [Option<u32>; 2] {
         [self.row.cells[self.base], self.row.cells[self.arm]]
+    }
+}
+
+impl<'a> Setting<'a> {
+    /// For the deciding metrics of a run compared with the baseline; an analysis adds what concerns the others.
+    pub(super) fn deciding(
+        run: &'a Run,
+        options: &Options,
+        table: &'a Table<'a>,
+        layout: &'a Layout,
+    ) -> Setting<'a> {
+        Setting {
+            run,
+            table,
+            layout,
+            stop: options.stop(run),
+            family: layout.family(false),
+            exploratory: 0,
+            exploratory_outside: EXPLORATORY_Q,
+            rule: options.failures(run),
+            clusters: None,
+        }
     }
 }
 

@@ -23,6 +23,11 @@ impl Row {
     pub(super) fn primary(&self) -> Option<u32> {
         self.primaries.first().copied()
     }
+
+    /// The bandwidth that stands for the row, whatever decides it: of writes, of reads, or of both together.
+    pub(super) fn bandwidth(&self, table: &Table) -> Option<u32> {
+        bandwidth(table, self)
+    }
 }
 
 /// Arms and rows.

@@ -6,6 +6,9 @@
 mod afterwards;
 mod alone;
 mod anytime;
+mod budget;
+#[cfg(test)]
+mod budget_tests;
 mod carry_over;
 mod clustered;
 #[cfg(test)]
@@ -16,6 +19,7 @@ mod draft;
 mod drift;
 #[cfg(test)]
 mod early_tests;
+mod effects;
 mod facts;
 mod failing;
 mod layout;
@@ -35,6 +39,7 @@ mod ranking;
 #[cfg(test)]
 mod ranking_tests;
 mod scale;
+mod scaling;
 mod settling;
 mod steps;
 mod summary;
@@ -47,16 +52,20 @@ mod unlisted;
 mod unlisted_tests;
 mod unpaired;
 mod verdict;
+mod watched_places;
 
+pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
     Analysis, ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,
     QuantileCurve, Role, RowKey, Verdict,
 };
+pub use effects::{Change, Effect, Effects, NoEffects, Shares, Within};
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
 pub use options::{Options, OptionsError};
 pub use per_operation::metrics_of;
 pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
+pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use unlisted::Unlisted;
 
 use std::collections::BTreeMap;
@@ -76,23 +85,15 @@ use crate::record::{FailureRule, FixedRounds, Run, Status};
 pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let table = Table::new(run);
     let layout = Layout::new(run, options, &table);
-    let stop = options.stop(run);
     let cases: Vec<Case> =
         layout.rows.iter().flat_map(|row| cases(run, options, &layout, row, &table)).collect();
     let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
     let clusters = clustered::Clusters::of(run);
-    let clusters = clusters.as_ref();
-    let (family, rule) = (layout.family(options.all_pairs), options.failures(run));
     let setting = Setting {
-        run,
-        table: &table,
-        layout: &layout,
-        stop,
-        family,
+        family: layout.family(options.all_pairs),
         exploratory,
-        exploratory_outside: EXPLORATORY_Q,
-        rule,
-        clusters,
+        clusters: clusters.as_ref(),
+        ..Setting::deciding(run, options, &table, &layout)
     };
     let fixed = FixedRounds::of(run);
     let draft = |setting: &Setting, case: &Case| {
@@ -110,6 +111,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
             *known = draft(&setting, case);
         }
     }
+    let stop = setting.stop;
     let mut comparisons = verdict::judge(drafts, &stop);
     if options.alone {
         alone::fill(&mut comparisons, &cases, &setting, draft);
@@ -123,13 +125,17 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
     let rounds = primary.clone().chain(&comparisons).map(|c| c.n).max().unwrap_or(0) as u32;
     let caveats = whole_run_caveats(&setting);
+    let whole = is_whole(run, &comparisons);
     Analysis {
         arms: layout.arms.clone(),
         factor: layout.factor.clone(),
         delta: stop.delta,
         rounds,
         rankings: ranking::rankings(&comparisons, &layout.arms, options.all_pairs),
+        effects: if whole { effects::effects(&setting, &comparisons) } else { Vec::new() },
+        scaling: if whole { scaling::scaling(&setting) } else { Vec::new() },
         comparisons,
+        budgets: budget::budgets(run, &layout, &table, stop.delta),
         curves: curves::curves(&layout, &table),
         differences: facts::differences(run, &layout, &table),
         noise_floor: None,
@@ -137,14 +143,26 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     }
 }
 
+/// Whether cells may be compared beyond the verdicts: not in an A/A run, and not before the last of a fixed number of rounds.
+fn is_whole(run: &Run, comparisons: &[Comparison]) -> bool {
+    let waits = match comparisons {
+        // One level of the compared factor has none.
+        [] => run.so_far().is_some(),
+        all => all.iter().any(|comparison| comparison.so_far().is_some()),
+    };
+    !run.aa && !waits
+}
+
 /// The comparisons of one row: those with the baseline by candidate, the primary metrics first; of other pairs those metrics alone.
 fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table: &Table) -> Vec<Case<'a>> {
+    let named = !options.metrics.is_empty();
     let others = row.metrics.iter().copied().filter(|metric| {
         !row.primaries.contains(metric)
             && options.wants(&table.metrics()[*metric as usize].name)
             && (options.all_metrics
                 || run.design.shows(&table.metrics()[*metric as usize].name)
-                || varies(table, row, *metric))
+                || varies(table, row, *metric)
+                    && (named || !budget::is_kept_for(&table.metrics()[*metric as usize].name)))
     });
     let others: Vec<u32> = others.collect();
     let mut cases = Vec::new();

@@ -4,7 +4,7 @@
 //! against 5 %.
 
 use super::comparison::{NoiseFloor, Role, Verdict};
-use super::draft::{Case, EXPLORATORY_Q, Setting};
+use super::draft::{Case, Setting};
 use super::layout::Layout;
 use super::options::Options;
 use super::paired::log_ratios;
@@ -64,18 +64,7 @@ fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
     }
     let table = Table::new(aa_run);
     let layout = Layout::new(aa_run, options, &table);
-    let stop = options.stop(aa_run);
-    let setting = Setting {
-        run: aa_run,
-        table: &table,
-        layout: &layout,
-        stop,
-        family: layout.family(false),
-        exploratory: 0,
-        exploratory_outside: EXPLORATORY_Q,
-        rule: options.failures(aa_run),
-        clusters: None,
-    };
+    let setting = Setting::deciding(aa_run, options, &table, &layout);
     let row = layout.rows.iter().find(|row| row.primary().is_some())?;
     let case = Case::deciding(row, row.primary()?, (0, 1));
     if layout.arms.len() < 2 {

@@ -132,7 +132,8 @@ fn boundary(setting: &Setting) -> std::sync::Arc<Boundary> {
     Boundary::new(stop.max_rounds as usize, stop.alpha / setting.family.max(1) as f64, stop.exact)
 }
 
-fn look(draft: &mut Draft, setting: &Setting, rounds: &Crossover) {
+/// The looks of a sequential run, or of one that may be extended.
+pub(super) fn look(draft: &mut Draft, setting: &Setting, rounds: &Crossover) {
     let differences = rounds.differences();
     if setting.stop.anytime {
         return anytime::look(draft, setting, differences);
@@ -158,33 +159,51 @@ fn by_rank(n: usize, level: f64, comparisons: usize) -> bool {
     0.5_f64.powf(n as f64 - 1.0) <= level / (RESOLUTION * comparisons.max(1) as f64)
 }
 
+/// What one look at differences says.
+pub(super) struct OneLook {
+    method: Method,
+    p: Option<f64>,
+    theta: f64,
+    /// `None`: too few differences for it.
+    pub(super) interval: Option<Estimate>,
+}
+
 /// One look: signed rank, or Student's t where ranks cannot resolve the level. t has no value for a failed trial: with one among
 /// the differences ranks decide, whether they can claim anything or not. The interval leaves `outside` out.
-pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, comparisons: usize, outside: f64) {
+pub(super) fn one_look(rounds: &Crossover, level: f64, comparisons: usize, outside: f64) -> Option<OneLook> {
     let differences = rounds.differences();
     let n = differences.len();
-    let Some(walsh) = Walsh::new(differences) else { return };
+    let walsh = Walsh::new(differences)?;
     if by_rank(n, level, comparisons) || differences.iter().copied().any(is_beyond) {
-        draft.comparison.method = Method::FixedSignedRank;
         let tied = signed_rank_ties::test(differences);
         let p = tied.map_or_else(|| rounds.p(), |test| Some(test.p));
-        draft.comparison.p = p;
-        draft.theta = walsh.hodges_lehmann();
-        if signed_rank::precision(n) == Precision::Normal {
-            draft.comparison.caveats.push(Caveat::LargeSampleApproximation);
-        }
-        if let Some(interval) = signed_rank::critical(n, outside).and_then(|k| rounds.interval(k)) {
-            draft.theta = interval.estimate;
+        let found = signed_rank::critical(n, outside).and_then(|k| rounds.interval(k));
+        let followed = |interval: Estimate| {
             let lean = tied.map_or(interval.estimate, |test| test.lean);
-            draft.set_effect(p.map_or(interval, |p| ties::follow(interval, p, outside, lean)));
-        }
-    } else if let Some(test) = student_t::paired(rounds.differences(), outside) {
-        draft.comparison.method = Method::FixedT;
-        draft.comparison.p = Some(test.p);
-        // The interval is around the mean; the estimate is Hodges and Lehmann's at every n.
-        let estimate = walsh.hodges_lehmann().clamp(test.interval.low, test.interval.high);
-        draft.theta = estimate;
-        draft.set_effect(Estimate { estimate, ..test.interval });
+            p.map_or(interval, |p| ties::follow(interval, p, outside, lean))
+        };
+        let theta = found.map_or_else(|| walsh.hodges_lehmann(), |interval| interval.estimate);
+        return Some(OneLook { method: Method::FixedSignedRank, p, theta, interval: found.map(followed) });
+    }
+    let test = student_t::paired(differences, outside)?;
+    // The interval is around the mean; the estimate is Hodges and Lehmann's at every n.
+    let estimate = walsh.hodges_lehmann().clamp(test.interval.low, test.interval.high);
+    let interval = Some(Estimate { estimate, ..test.interval });
+    Some(OneLook { method: Method::FixedT, p: Some(test.p), theta: estimate, interval })
+}
+
+/// The same as a draft's figures.
+pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, comparisons: usize, outside: f64) {
+    let Some(found) = one_look(rounds, level, comparisons, outside) else { return };
+    let n = rounds.differences().len();
+    if found.method == Method::FixedSignedRank && signed_rank::precision(n) == Precision::Normal {
+        draft.comparison.caveats.push(Caveat::LargeSampleApproximation);
+    }
+    draft.comparison.method = found.method;
+    draft.comparison.p = found.p;
+    draft.theta = found.theta;
+    if let Some(interval) = found.interval {
+        draft.set_effect(interval);
     }
 }
 

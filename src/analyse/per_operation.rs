@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::watched_places;
 use crate::record::{Metric, Run};
 use crate::units::Unit;
 
@@ -16,6 +17,15 @@ const OF_DIRECTION: [(&str, &str, &str); 4] = [
     ("dev.write_ios", "_per_op", "write.total_ios"),
     ("dev.read_bytes", "_per_byte", "read.io_bytes"),
     ("dev.write_bytes", "_per_byte", "write.io_bytes"),
+];
+/// What observers count whose names are fixed, for each operation of any direction; of places (`watched_places.rs`) all but the longest.
+const WATCHED: [&str; 6] = [
+    "locks.wait_time",
+    "locks.waits",
+    "cpu.user_time",
+    "cpu.kernel_time",
+    "waits.sleep_time",
+    "waits.sleeps",
 ];
 const OPERATIONS: [&str; 3] = ["read.total_ios", "write.total_ios", "trim.total_ios"];
 
@@ -39,7 +49,20 @@ impl Form {
 
 /// The names a metric may have in a form of its own.
 pub(super) fn names_of_forms(metric: &str) -> [String; 2] {
-    ["_per_op", "_per_byte"].map(|end| format!("{metric}{end}"))
+    ["_per_op", "_per_byte"].map(|end| name_of_form(metric, end))
+}
+
+/// `usr_cpu_per_op`; of a place `locks.at_per_op.mutex.f`, so that `locks.at_per_op` means all of them.
+fn name_of_form(metric: &str, end: &str) -> String {
+    match watched_places::parts(metric) {
+        Some((what, place)) => format!("{what}{end}.{place}"),
+        None => format!("{metric}{end}"),
+    }
+}
+
+fn is_watched(metric: &str) -> bool {
+    let of_place = watched_places::parts(metric).is_some_and(|(what, _)| !what.ends_with(".longest_at"));
+    of_place || WATCHED.contains(&metric)
 }
 
 /// What a run measured, and the forms that can be made of it.
@@ -57,10 +80,12 @@ fn form(run: &Run, counted: u32, metric: &Metric) -> Option<Form> {
     let own = OF_DIRECTION.iter().find(|(name, ..)| *name == metric.name);
     let (end, of): (&str, &[&str]) = match own {
         Some((_, end, of)) => (end, std::slice::from_ref(of)),
-        None if OF_ALL.contains(&metric.name.as_str()) => ("_per_op", &OPERATIONS),
+        None if OF_ALL.contains(&metric.name.as_str()) || is_watched(&metric.name) => {
+            ("_per_op", &OPERATIONS)
+        }
         None => return None,
     };
-    let name = format!("{}{end}", metric.name);
+    let name = name_of_form(&metric.name, end);
     if run.metrics.iter().any(|known| known.job == metric.job && known.name == name) {
         return None;
     }
@@ -122,6 +147,21 @@ mod tests {
         let written = ("", "dev.write_bytes", 8192.0);
         assert_eq!(made(&[written, bytes[0], bytes[1]]), [told("", "dev.write_bytes_per_byte", 2.0)]);
         assert_eq!(made(&[written, bytes[1]]), [], "the load wrote nothing");
+    }
+
+    #[test]
+    fn what_was_watched_at_a_place_has_a_form_below_one_name() {
+        let ios = ("", "write.total_ios", 10.0);
+        let values = [
+            ("", "locks.at.mutex.f", 5.0),
+            ("", "locks.longest_at.mutex.f", 2.0),
+            ("", "locks.waits", 20.0),
+            ios,
+        ];
+        assert_eq!(
+            made(&values),
+            [told("", "locks.at_per_op.mutex.f", 0.5), told("", "locks.waits_per_op", 2.0)]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::draft::{Case, EXPLORATORY_Q, Setting};
+use super::draft::{Case, Setting};
 use super::failing::what_stands;
 use super::layout::Layout;
 use super::options::Options;
@@ -55,23 +55,11 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     if let Some(limit) = stop.rounds {
         return Progress { rounds, limit, decided: 0, of };
     }
-    let rule = options.failures(run);
-    let family = layout.family(false);
-    let setting = Setting {
-        run,
-        table: &table,
-        layout: &layout,
-        stop,
-        family,
-        exploratory: 0,
-        exploratory_outside: EXPLORATORY_Q,
-        rule,
-        clusters: None,
-    };
+    let setting = Setting::deciding(run, options, &table, &layout);
     let is_decided = |case: &Case| {
         let Some(found) = latest_verdict(&setting, case) else { return false };
         let failures = setting.failures(case).filter(|counts| counts.are_unequal());
-        match failures.filter(|_| rule == FailureRule::Compare) {
+        match failures.filter(|_| setting.rule == FailureRule::Compare) {
             None => true,
             Some(counts) => {
                 let with_worst = || latest_verdict(&setting.strict_with_worst(), case);

@@ -60,6 +60,22 @@ impl Steps {
         Steps { size, share, coarse: share > 0.5 * delta * (1.0 + 1e-9) }
     }
 
+    /// The step of one cell's values, on the log scale.
+    pub(super) fn of(points: &[Point], delta: f64) -> Steps {
+        Steps::on(Scale::Log, points, points, delta)
+    }
+
+    /// The larger of two.
+    pub(super) fn larger(self, other: Steps) -> Steps {
+        if other.size > self.size { other } else { self }
+    }
+
+    /// Twice the step: that of a difference of two differences.
+    pub(super) fn doubled(self, delta: f64) -> Steps {
+        let share = (1.0 + self.share) * (1.0 + self.share) - 1.0;
+        Steps { size: 2.0 * self.size, share, coarse: share > 0.5 * delta * (1.0 + 1e-9) }
+    }
+
     /// The step as a ratio − 1.
     pub(super) fn share(self) -> f64 {
         self.share

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::order::Order;
 use super::per_operation::forms;
+use super::watched_places;
 use crate::record::{Metric, Run, Status, Trial};
 
 /// The rounds of a cell that the run does not have.
@@ -42,16 +43,25 @@ impl<'a> Table<'a> {
     pub(super) fn new(run: &'a Run) -> Table<'a> {
         let latest = latest_attempts(run);
         let forms = forms(run);
+        let places = watched_places::of(run);
         let all: Vec<Metric> =
             run.metrics.iter().chain(forms.iter().map(|form| &form.metric)).cloned().collect();
         let metrics = all.len();
         let mut columns: Vec<Vec<Point>> = vec![Vec::new(); run.cells.len() * metrics];
         for trial in latest.iter().filter(|trial| trial.counts()) {
-            let own: HashMap<u32, f64> =
-                if forms.is_empty() { HashMap::new() } else { trial.values.iter().copied().collect() };
+            let mut own: HashMap<u32, f64> = HashMap::new();
+            if !(forms.is_empty() && places.is_empty()) {
+                own.extend(trial.values.iter().copied());
+            }
+            let unnamed: Vec<(u32, f64)> = places
+                .iter()
+                .filter(|place| place.is_unnamed(&own))
+                .map(|place| (place.metric, 0.0))
+                .collect();
+            own.extend(unnamed.iter().copied());
             let made = (run.metrics.len() as u32..).zip(&forms);
             let made = made.filter_map(|(metric, form)| Some((metric, form.value(&own)?)));
-            for (metric, value) in trial.values.iter().copied().chain(made) {
+            for (metric, value) in trial.values.iter().copied().chain(unnamed).chain(made) {
                 let place = trial.cell as usize * metrics + metric as usize;
                 if let Some(column) = columns.get_mut(place).filter(|_| value.is_finite()) {
                     column.push(Point {

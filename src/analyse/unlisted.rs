@@ -82,7 +82,11 @@ impl Names<'_> {
     /// What a form is made of.
     fn counted(&self, form: u32) -> Option<u32> {
         let name = self.name(form);
-        self.named(name.strip_suffix("_per_op").or_else(|| name.strip_suffix("_per_byte"))?)
+        let plain =
+            name.strip_suffix("_per_op").or_else(|| name.strip_suffix("_per_byte")).map(str::to_owned);
+        self.named(
+            &plain.or_else(|| Some(name.replacen("at_per_op.", "at.", 1)).filter(|plain| plain != name))?,
+        )
     }
 
     /// Of a metric and its form, one is listed: the form where the amounts of work differ.

@@ -34,10 +34,13 @@ const SETTINGS: &[Setting] = &[
     Setting::new("clients_per_process", Value::Whole(1, 100_000)),
 ];
 
-/// The time limit; ten seconds unless said otherwise, as the engine has it.
+/// The time limit, ten seconds unless said otherwise, as the engine has it; before it a fifth of it to warm up, in whole seconds
+/// (dbench.c), and behind it the removal of the files.
 fn time_s(settings: &[(String, String)]) -> Option<f64> {
+    const CLEANUP_S: f64 = 0.4;
     let said = settings.iter().find(|(key, _)| key == "time").and_then(|(_, value)| value.parse().ok());
-    said.or(Some(10.0))
+    let limit_s: f64 = said.unwrap_or(10.0);
+    Some(limit_s + (limit_s / 5.0).floor() + CLEANUP_S)
 }
 
 /// Nanoseconds a millisecond.

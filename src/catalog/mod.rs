@@ -27,4 +27,6 @@ pub use launcher_kind::{LauncherDescriptor, LauncherKind};
 pub use program::Program;
 pub use setting::{Setting, Value};
 pub use tool_output::{ToolOutputError, ToolTrial};
+// When a run ends is chosen by whoever writes the experiment; the record keeps it as it was chosen.
+pub use crate::record::StopRule;
 pub use xfs_io::{XfsIoTransfer, outcomes_from_xfs_io, xfs_io_outcome, xfs_io_transfers};

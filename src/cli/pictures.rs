@@ -9,6 +9,7 @@ use super::Failure;
 use super::output::write_file;
 use crate::report::{self, Document};
 use crate::sys::terminal;
+use crate::units::counted;
 
 /// Writes them, and says where.
 ///
@@ -24,18 +25,19 @@ pub(super) fn write(document: &Document<'_>, directory: &Path, force: bool) -> R
         made => made.map_err(at)?,
     }
     let pictures = report::picture_files(document);
+    let file = |name: &str, ending: &str| directory.join(format!("{name}.{ending}"));
+    let words = counted(pictures.len() as u64, "picture");
+    // A PNG needs a font; without one all of these are there.
     for picture in &pictures {
-        let file = |ending: &str| directory.join(format!("{}.{ending}", picture.name));
-        write_file(&file("svg"), picture.svg.as_bytes(), force)?;
-        let drawn = report::png(&picture.svg).map_err(|reason| {
-            Failure::tool(format!("{} is written, but no PNG of it: {reason}", file("svg").display()))
-        })?;
-        write_file(&file("png"), &drawn, force)?;
+        write_file(&file(&picture.name, "svg"), picture.svg.as_bytes(), force)?;
     }
-    let words = match pictures.len() {
-        1 => "1 picture".to_owned(),
-        n => format!("{n} pictures"),
-    };
+    for picture in &pictures {
+        let drawn = report::png(&picture.svg).map_err(|reason| {
+            let as_svg = format!("{words} as SVG: {}", directory.display());
+            Failure::tool(format!("{as_svg}; no PNG of {}: {reason}", picture.name))
+        })?;
+        write_file(&file(&picture.name, "png"), &drawn, force)?;
+    }
     let said = format!("{words}, each as SVG and PNG: {}", directory.display());
     writeln!(terminal::err(), "{said}").map_err(Failure::tool)
 }

@@ -204,7 +204,7 @@ impl Sink for Progress {
                 };
                 self.say(&format!("round {} is thrown out{part}: {rule}", round + 1));
             }
-            Event::RoundEnds { .. } => {}
+            Event::RoundEnds { .. } => self.time_left.round_ended(),
             Event::RunEnds { .. } => {
                 self.tell_others();
                 if let Some(bar) = &self.bar {

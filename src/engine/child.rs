@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::followed::{Followed, Lives};
 use super::guard::{self, Report};
 use super::{EngineError, Task};
 use crate::record::FailureKind;
@@ -54,6 +55,8 @@ pub(super) struct Ended {
     pub(super) end: End,
     /// Time and resources.
     pub(super) report: Report,
+    /// What its workers did meanwhile, as far as they were seen.
+    pub(super) lives: Lives,
     /// Its last output, standard output and error in the order written.
     pub(super) tail: String,
 }
@@ -122,7 +125,8 @@ impl Program<'_> {
         // The command holds the writing ends of both pipes; their end must be seen when the program ends.
         drop(command);
         let pid = rustix::process::Pid::from_child(&guard);
-        let watched = watch(output, reports, pid, self.timeout_s, on_line);
+        let mut followed = Followed::below(pid.as_raw_nonzero().get());
+        let watched = watch(output, reports, pid, self.timeout_s, &mut followed, on_line);
         let reaped = guard.wait();
         let Watched { report, tail, timed_out, given_up } = watched.map_err(|e| io_failed("watch", &e))?;
         reaped.map_err(|e| io_failed("wait for", &e))?;
@@ -139,7 +143,8 @@ impl Program<'_> {
             (None, None, code) if code < 0 => End::Signal(-code),
             (None, None, code) => End::Code(code),
         };
-        Ok(Ended { end, report, tail: last_lines(&tail) })
+        let lives = followed.ended(report.elapsed_ns as f64 / 1e9);
+        Ok(Ended { end, report, lives, tail: last_lines(&tail) })
     }
 }
 
@@ -208,6 +213,7 @@ fn watch(
     mut reports: PipeReader,
     guard: rustix::process::Pid,
     timeout_s: Option<f64>,
+    followed: &mut Followed,
     on_line: OnLine<'_>,
 ) -> std::io::Result<Watched> {
     rustix::io::ioctl_fionbio(&output, true)?;
@@ -215,21 +221,19 @@ fn watch(
     let (mut timed_out, mut ending) = (None, false);
     let mut lines = Lines::default();
     loop {
-        let wait = match (limit, timed_out) {
-            (Some((limit_s, start)), None) => {
-                let left_s = limit_s - start.elapsed().as_secs_f64();
-                if left_s <= 0.0 {
-                    timed_out = Some(limit_s);
-                    rustix::process::kill_process(guard, rustix::process::Signal::TERM)?;
-                    None
-                } else {
-                    // Rounded up to the next millisecond, and bounded so that any number of seconds fits.
-                    Some(Duration::from_secs_f64(left_s.min(3600.0) + 0.001))
-                }
+        followed.look_when_due();
+        let mut wait = followed.due_in();
+        if let (Some((limit_s, start)), None) = (limit, timed_out) {
+            let left_s = limit_s - start.elapsed().as_secs_f64();
+            if left_s <= 0.0 {
+                timed_out = Some(limit_s);
+                rustix::process::kill_process(guard, rustix::process::Signal::TERM)?;
+            } else {
+                // Rounded up to the next millisecond, and bounded so that any number of seconds fits.
+                wait = wait.min(Duration::from_secs_f64(left_s.min(3600.0) + 0.001));
             }
-            _ => None,
-        };
-        let wait = wait.and_then(|w| Timespec::try_from(w).ok());
+        }
+        let wait = Timespec::try_from(wait).ok();
         let (output_ready, report_ready) = {
             let mut ready = [PollFd::new(&output, PollFlags::IN), PollFd::new(&reports, PollFlags::IN)];
             // At its end the output is always ready; from then on only the report is waited for.

@@ -34,7 +34,7 @@ impl Engine for Command {
             timeout_s: task.timeout_s,
         };
         let ended = program.run(&mut |line| wanted.look_at(line))?;
-        let mut samples = tool::usage(&ended.report);
+        let mut samples = tool::usage(&ended);
         if let Some(reason) = ended.end.trouble(&task.command[0]) {
             return Err(EngineError::Failed {
                 kind: FailureKind::Passing,

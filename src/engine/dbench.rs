@@ -168,7 +168,8 @@ mod tests {
             assert!(reason.contains("waited 30 s for "), "{reason}");
         }
         // One more comes each half minute: that is slow, and none is lost.
-        let slow = [wait(&warming, 0, 1..=29), wait(&warming, 1, 30..=59), wait(&warming, 2, 60..=89)].concat();
+        let slow =
+            [wait(&warming, 0, 1..=29), wait(&warming, 1, 30..=59), wait(&warming, 2, 60..=89)].concat();
         assert_eq!(said(&slow), None);
         // The second wait begins anew.
         let both = [wait(&prepared, 2, 1..=25), wait(&warming, 2, 1..=25)].concat();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::child::{self, End, Program};
-use super::tool::unsupported;
+use super::tool::{self, unsupported};
 use super::{Engine, EngineError, Probe, Task, native};
 use crate::record::{FailureKind, FioTrial, Outcome, outcome_from_fio_json};
 use crate::sys::program::find_in;
@@ -130,6 +130,8 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     let judged = judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable);
     judged.map(|mut outcome| {
         outcome.notes.extend(has_a_rate(job).then(|| RATE_NOTE.to_owned()));
+        // Of all its processes; fio itself says how long its jobs lived and ran.
+        outcome.samples.extend((ended.lives.wall_s > 0.0).then(|| tool::waits(&ended)).into_iter().flatten());
         outcome
     })
 }

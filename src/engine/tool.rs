@@ -6,8 +6,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::child::Program;
-use super::guard::Report;
+use super::child::{Ended, Program};
 use super::{EngineError, Task};
 use crate::catalog::{EngineKind, ToolOutputError};
 use crate::record::{FailureKind, Sample, Unit};
@@ -99,7 +98,7 @@ pub(super) fn run_until(
         }
         hopeless(line)
     })?;
-    let usage = usage(&ended.report);
+    let usage = usage(&ended);
     match ended.end.trouble(name) {
         None => Ok(Ran { output, usage, tail: ended.tail }),
         Some(trouble) => {
@@ -163,17 +162,39 @@ fn with_own_words(reason: String, tail: &str) -> String {
     }
 }
 
-/// What wait4(2) counted, as samples.
-pub(super) fn usage(report: &Report) -> Vec<Sample> {
+/// Of the processor time that wait4(2) counted, the share that must have been seen at workers for their lives to be known.
+const SEEN: f64 = 0.8;
+/// Seconds of processor time that need not have been seen.
+const UNSEEN_S: f64 = 0.02;
+
+/// What wait4(2) counted, and what is known of the workers, as samples. Where most of the work was done by processes too short to be
+/// followed, the program is taken for one worker, which lived as long as it did.
+pub(super) fn usage(ended: &Ended) -> Vec<Sample> {
     let sample = |name: &str, unit: Unit, value: f64| Sample::new("", name, unit, value);
-    vec![
-        sample("runtime", Unit::Seconds, report.elapsed_ns as f64 / 1e9),
+    let (report, lives) = (&ended.report, &ended.lives);
+    let runtime_s = report.elapsed_ns as f64 / 1e9;
+    let ran_s = (report.usr_us + report.sys_us) as f64 / 1e6;
+    let are_known = lives.wall_s > 0.0 && lives.ran_s >= SEEN * ran_s - UNSEEN_S;
+    let mut samples = vec![
+        sample("runtime", Unit::Seconds, runtime_s),
         sample("usr_cpu", Unit::Seconds, report.usr_us as f64 / 1e6),
         sample("sys_cpu", Unit::Seconds, report.sys_us as f64 / 1e6),
         sample("ctx.voluntary", Unit::Count, report.voluntary as f64),
         sample("ctx.involuntary", Unit::Count, report.involuntary as f64),
         sample("max_rss", Unit::Bytes, report.max_rss_kib as f64 * 1024.0),
-    ]
+        sample("workers.wall", Unit::Seconds, if are_known { lives.wall_s } else { runtime_s }),
+    ];
+    if are_known {
+        samples.extend(waits(ended));
+    }
+    samples
+}
+
+/// What the workers waited for.
+pub(super) fn waits(ended: &Ended) -> impl Iterator<Item = Sample> {
+    let lives = &ended.lives;
+    let waits = [("workers.run_wait", Some(lives.run_wait_s)), ("workers.storage_wait", lives.storage_s)];
+    waits.into_iter().filter_map(|(name, value)| Some(Sample::new("", name, Unit::Seconds, value?)))
 }
 
 #[cfg(test)]

@@ -8,15 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use super::target_settings::TargetSettings;
 use super::tool_settings::ToolSettings;
-use crate::catalog::EngineKind;
+use crate::catalog::{EngineKind, StopRule};
 
 /// What can be watched besides what always is; the names are those of `observe`.
-pub const OBSERVERS: &[&str] = &["extents"];
+pub const OBSERVERS: &[&str] = &["extents", "cpu", "locks", "waits"];
 
 /// The metrics that stand for an observer in reports.
 pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
     match observer {
         "extents" => &["extents.per_file", "extents.owner_changes_per_mib"],
+        "cpu" => &["cpu.kernel_time_per_op", "cpu.user_time_per_op"],
+        "locks" => &["locks.wait_time_per_op", "locks.at_per_op"],
+        "waits" => &["waits.sleep_time_per_op", "waits.at_per_op"],
         _ => &[],
     }
 }
@@ -71,40 +74,6 @@ pub struct Factor {
     pub name: String,
     /// Its levels, the baseline first; at least one.
     pub levels: Vec<Level>,
-}
-
-/// When a run ends and what counts as a difference; the same fields as the record's.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StopRule {
-    /// Most rounds under sequential stopping.
-    pub max_rounds: u32,
-    /// A fixed number of rounds instead.
-    pub rounds: Option<u32>,
-    /// The smallest difference that matters, as a ratio − 1.
-    pub delta: f64,
-    /// Family-wise error rate.
-    pub alpha: f64,
-    /// Rank looks only.
-    pub exact: bool,
-    /// Longest time in seconds.
-    pub time_budget_s: Option<f64>,
-    /// The interval holds at any number of looks.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub anytime: bool,
-}
-
-impl Default for StopRule {
-    fn default() -> Self {
-        StopRule {
-            max_rounds: 30,
-            rounds: None,
-            delta: 0.02,
-            alpha: 0.05,
-            exact: false,
-            time_budget_s: None,
-            anytime: false,
-        }
-    }
 }
 
 /// What the simulated engine makes up.

@@ -19,9 +19,7 @@ mod tool_settings;
 mod vary;
 mod written;
 
-pub use described::{
-    Assignment, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated, StopRule,
-};
+pub use described::{Assignment, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated};
 pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
 pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};

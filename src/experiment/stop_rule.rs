@@ -3,8 +3,8 @@
 //! Enters: `[stop]` and the command line's options over it. Leaves: a [`StopRule`], and mistakes with their places.
 
 use super::assemble::Check;
-use super::described::StopRule;
 use super::written::{Placed, Written};
+use crate::catalog::StopRule;
 use crate::units::{parse_duration_s, parse_ratio};
 
 /// The sequential boundary is computed up to here.

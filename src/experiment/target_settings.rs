@@ -156,6 +156,16 @@ impl TargetSettings {
         self.fs.is_some() || matches!(self.device, Some(Device::Block(_) | Device::Made { .. }))
     }
 
+    /// Bytes of a device that are written before each trial.
+    #[must_use]
+    pub fn filled_bytes(&self) -> u64 {
+        let each = self.fresh.unwrap_or_default() == Fresh::Trial && self.fs.is_none();
+        match self.device {
+            Some(Device::Made { bytes, .. }) if each && self.state == Some(FileState::Overwrite) => bytes,
+            _ => 0,
+        }
+    }
+
     /// Where trials on it run.
     #[must_use]
     pub fn launcher(&self) -> LauncherKind {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::catalog::EngineKind;
+use crate::catalog::StopRule;
 
 const FULL: &str = r#"
 name = "direct-vs-buffered"

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::device::{BlockDevice, device_under};
-use super::interference::{TICKS_PER_S, pressure, processor_ticks};
+use super::interference::{Limits, TICKS_PER_S, pressure, processor_ticks};
 use super::roots::Roots;
 use crate::units::{Unit, format_number};
 
@@ -41,6 +41,8 @@ pub struct Moment {
     pub pressure: [Option<f64>; 3],
     /// Name of the device, I/Os and bytes a second.
     pub device: Option<(String, f64, f64)>,
+    /// Of these, bytes a second that were read.
+    pub read_bytes_per_s: f64,
 }
 
 impl Moment {
@@ -53,7 +55,7 @@ impl Moment {
     fn look_in(roots: &Roots, device: Option<BlockDevice>, during: Duration) -> Moment {
         let transferred = |device: &BlockDevice| {
             let counters = device.counters()?;
-            Some((counters.read_ios + counters.write_ios, counters.read_bytes + counters.write_bytes))
+            Some((counters.read_ios + counters.write_ios, counters.read_bytes, counters.write_bytes))
         };
         let before = (processor_ticks(roots), device.as_ref().and_then(transferred), Instant::now());
         std::thread::sleep(during);
@@ -65,13 +67,13 @@ impl Moment {
             after.saturating_sub(before) as f64 / TICKS_PER_S
         };
         let (busy_s, steal_s) = (ticks(|ticks| ticks.0), ticks(|ticks| ticks.1));
-        let rate = |of: fn((u64, u64)) -> u64| {
+        let rate = |of: fn((u64, u64, u64)) -> u64| {
             before
                 .1
                 .zip(after.1)
                 .map(|(before, after)| of(after).saturating_sub(of(before)) as f64 / elapsed_s)
         };
-        let rates = rate(|counts| counts.0).zip(rate(|counts| counts.1));
+        let rates = rate(|counts| counts.0).zip(rate(|counts| counts.1 + counts.2));
         let load = roots.proc("loadavg").and_then(|text| text.split(' ').next()?.parse().ok());
         Moment {
             load: load.unwrap_or(0.0),
@@ -83,6 +85,7 @@ impl Moment {
                 .map(|device| device.name)
                 .zip(rates)
                 .map(|(name, (ios, bytes))| (name, ios, bytes)),
+            read_bytes_per_s: rate(|counts| counts.1).unwrap_or(0.0),
         }
     }
 
@@ -94,6 +97,12 @@ impl Moment {
         // The chance that nothing happens in 50 ms, where I/Os come in bursts of ten.
         let quiet = (-ios / 10.0 * 0.05).exp();
         (patience_s / 2.0).min(0.05 * (1.0 - quiet) / quiet)
+    }
+
+    /// Whether trials that begin now will be thrown out, if it stays so. `reads`: also for what others read from the device.
+    #[must_use]
+    pub fn disturbs(&self, limits: &Limits, reads: bool) -> bool {
+        self.steal > limits.steal_share || (reads && self.read_bytes_per_s > limits.foreign_read_bytes_per_s)
     }
 
     /// What makes the machine busy, in words; `None`: it is quiet. The load average is told and decides nothing: it remembers
@@ -140,6 +149,8 @@ mod tests {
         assert_eq!(psi.busy(), None);
         let little = Moment { device: Some(("vda".to_owned(), 49.0, 1e5)), in_use: 0.2, ..quiet };
         assert_eq!(little.busy(), None);
+        let read = Moment { read_bytes_per_s: 1e8, ..little };
+        assert_eq!([true, false].map(|reads| read.disturbs(&Limits::default(), reads)), [true, false]);
     }
 
     #[test]
@@ -151,7 +162,9 @@ mod tests {
             steal: 0.1,
             pressure: [Some(92.0), Some(22.4), None],
             device: Some(("vda".to_owned(), 800.0, 2e6)),
+            read_bytes_per_s: 0.0,
         };
+        assert!(busy.disturbs(&Limits::default(), false), "too much is stolen");
         assert_eq!(
             busy.busy().unwrap(),
             "97 % of the processor time in use, 10 % of it stolen, tasks wait for a processor 92 % of the time, tasks wait \

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+use crate::sys::task::children_of;
+
 /// How long killed processes may take to end; only what hangs in the kernel takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks at what is left.
@@ -19,8 +21,7 @@ pub fn children(pid: i32) -> Vec<i32> {
         return found;
     };
     for task in tasks.flatten() {
-        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        found.extend(text.split_whitespace().filter_map(|word| word.parse::<i32>().ok()));
+        found.extend(children_of(&task.path()));
     }
     found
 }

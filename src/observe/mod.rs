@@ -1,20 +1,29 @@
 //! What is watched while a trial runs: one file an observer.
 //!
 //! Enters: the path that will be written. Leaves: samples, e.g. `dev.flushes`, histograms and series, or the reason why there are
-//! none. An observer reads counters before and after; it must not touch the device, nor know the engine. Those that are asked for by name come behind
-//! the standard ones and may look at files when the trial has ended.
+//! none. An observer reads counters before and after, or events meanwhile (`perf/`); it must not touch the device, nor know the engine. Those that are
+//! asked for by name come behind the standard ones. They may look at files when the trial has ended, and may cost time while it runs. One that cannot
+//! watch says why and what helps, and the trial counts all the same.
 
+mod cpu;
 mod device_counters;
 mod extents;
+mod locks;
 mod per_operation;
+mod perf;
 mod rusage;
+mod waited;
+mod waits;
 
 use std::path::{Path, PathBuf};
 
+pub use cpu::CpuObserver;
 pub use device_counters::{DeviceObserver, device_stat};
 pub use extents::ExtentsObserver;
+pub use locks::LocksObserver;
 pub use per_operation::add_flushes_per_operation;
 pub use rusage::RusageObserver;
+pub use waits::WaitsObserver;
 
 use crate::record::{Outcome, Sample};
 
@@ -50,6 +59,9 @@ pub struct Place {
 pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
     match name {
         "extents" => Some(Box::new(ExtentsObserver::of(&place.directory, place.elsewhere.clone()))),
+        "cpu" => Some(Box::new(CpuObserver::prepared())),
+        "locks" => Some(Box::new(LocksObserver::prepared())),
+        "waits" => Some(Box::new(WaitsObserver::prepared())),
         _ => None,
     }
 }

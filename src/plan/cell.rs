@@ -49,6 +49,8 @@ pub struct CellSpec {
     pub stack: Option<PathBuf>,
     /// The job text with overrides applied and variables replaced.
     pub job_text: Option<String>,
+    /// What that job is to assay; `None`: there is none, or it has a meaning only to fio.
+    pub workload: Option<Workload>,
     /// What messages call the job.
     pub job_origin: String,
     /// argv with variables replaced.
@@ -61,7 +63,7 @@ pub struct CellSpec {
     pub simulated: Option<SimulatedSpec>,
     /// Most seconds a trial may take before it is stopped as failed.
     pub timeout_s: Option<f64>,
-    /// Bytes of files that are only read, and so are written before each trial.
+    /// Bytes of files, or of a device, that are filled before each trial.
     pub laid_out_bytes: u64,
     /// Longest time of a trial by the job's own runtimes, in seconds; `None`: unknown.
     pub longest_s: Option<f64>,
@@ -197,17 +199,25 @@ impl Maker<'_> {
             None => None,
         };
         let settings = self.settings(engine, &tools, &place, &values, &mut problems);
-        let workload = job.as_ref().and_then(|job| self.check_job(job, engine, &mut problems));
+        if let Some(job) = &job {
+            check_job(job, engine, &mut problems);
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
+        let job_text = job.map(|job| job.to_fio_text());
+        let job_origin = experiment.job.as_ref().map(|job| job.origin.clone()).unwrap_or_default();
+        let workload = job_text.as_deref().and_then(|text| as_executed(text, &job_origin));
         let simulated = self.simulated(engine);
         let runtime_s = match engine.descriptor().settings {
             _ if simulated.is_some() => simulated.map(|cell| cell.sleep_ms as f64 / 1e3),
             Some(own) => (own.lasts_s)(&settings),
             None => workload.as_ref().and_then(|workload| longest_trial_s(workload, &directory)),
         };
-        let laid_out_bytes = workload.as_ref().map_or(0, |workload| laid_out_bytes(workload, &directory));
+        let laid_out_bytes = match &workload {
+            Some(workload) if place.file.is_none() || !target.makes() => laid_out_bytes(workload, &directory),
+            _ => target.filled_bytes(),
+        };
         let timeout_s = experiment.trial_timeout_s;
         Ok(CellSpec {
             levels: if experiment.aa { vec![index] } else { self.chosen.to_vec() },
@@ -217,8 +227,9 @@ impl Maker<'_> {
             work: place.work,
             target,
             stack: place.stack,
-            job_text: job.map(|job| job.to_fio_text()),
-            job_origin: experiment.job.as_ref().map(|job| job.origin.clone()).unwrap_or_default(),
+            job_text,
+            workload,
+            job_origin,
             command: experiment.command.iter().map(|word| replaced(word, &values)).collect(),
             variables: self.environment(values),
             settings,
@@ -245,29 +256,6 @@ impl Maker<'_> {
             }
         }
         all
-    }
-
-    /// What engines of the native family cannot take is found here, before anything runs; fio judges its own jobs.
-    fn check_job(
-        &self,
-        job: &JobFile,
-        engine: EngineKind,
-        problems: &mut Vec<(String, Option<Hint>)>,
-    ) -> Option<Workload> {
-        let ours = engine.descriptor().in_process && engine.descriptor().runs == Runs::Job;
-        match Workload::resolve(job) {
-            Err(errors) if ours => {
-                let hint = errors.hint();
-                problems.extend(
-                    errors
-                        .problems
-                        .iter()
-                        .map(|p| (format!("{}: {}", p.place, p.message), Some(hint.clone()))),
-                );
-                None
-            }
-            resolved => resolved.ok(),
-        }
     }
 
     /// What a tool is asked to do; one that does not work on a single file makes directories, which takes a filesystem.
@@ -339,6 +327,22 @@ impl Maker<'_> {
         };
         self.levels().map(named).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// What engines of the native family cannot take is found here, before anything runs; fio judges its own jobs.
+fn check_job(job: &JobFile, engine: EngineKind, problems: &mut Vec<(String, Option<Hint>)>) {
+    let ours = engine.descriptor().in_process && engine.descriptor().runs == Runs::Job;
+    if let Some(errors) = Workload::resolve(job).err().filter(|_| ours) {
+        let hint = Some(errors.hint());
+        let said = errors.problems.iter().map(|p| (format!("{}: {}", p.place, p.message), hint.clone()));
+        problems.extend(said);
+    }
+}
+
+/// The job as an engine will read it: from the very text that is given to it.
+fn as_executed(text: &str, origin: &str) -> Option<Workload> {
+    let file = JobFile::parse(text, origin, Path::new("")).ok()?;
+    Workload::resolve(&file).ok()
 }
 
 fn described(errors: &WorkloadErrors) -> (String, Option<Hint>) {

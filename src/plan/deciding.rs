@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::cell::CellSpec;
 use crate::catalog::EngineKind;
-use crate::workload::{Job, JobFile, Workload};
+use crate::workload::Job;
 
 /// For all cells together.
 pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
@@ -76,14 +76,11 @@ fn wishes(sections: &[(String, Job)], fio: bool) -> Vec<String> {
 /// has no job, or its job only a meaning to fio.
 fn sections(cell: &CellSpec) -> Vec<(String, Job)> {
     // The others have no latency from the due time, or none at all.
-    let (true, Some(text)) = (matches!(cell.engine, EngineKind::Native | EngineKind::Fio), &cell.job_text)
+    let (true, Some(workload)) =
+        (matches!(cell.engine, EngineKind::Native | EngineKind::Fio), &cell.workload)
     else {
         return Vec::new();
     };
-    let file = JobFile::parse(text, &cell.job_origin, Path::new(""));
-    let workload =
-        file.and_then(|file| file.substitute(&cell.variables)).and_then(|file| Workload::resolve(&file));
-    let Ok(workload) = workload else { return Vec::new() };
     let instances = workload.instances(Path::new("/"));
     let named = |at: usize| {
         let job = &workload.jobs[instances[at].job];

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::cell::CellSpec;
 use crate::catalog::{EngineKind, Runs};
 use crate::experiment::{Experiment, Fresh};
-use crate::workload::{Job, JobFile, Workload, deciding_metrics, nearest};
+use crate::workload::{Job, deciding_metrics, nearest};
 
 /// What getrusage(2) counts of a whole trial.
 const OF_TRIAL: [&str; 6] = ["usr_cpu", "sys_cpu", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
@@ -47,9 +47,24 @@ const OF_EXTENTS: [&str; 7] = [
     "extents.count",
     "extents.files",
 ];
+/// What `--observe cpu` adds, besides parts of the kernel.
+const OF_CPU: [&str; 4] = ["cpu.samples", "cpu.lost", "cpu.user_time", "cpu.kernel_time"];
+/// What `--observe locks` adds, besides kinds and places.
+const OF_LOCKS: [&str; 4] = ["locks.wait_time", "locks.waits", "locks.longest", "locks.lost"];
+/// What `--observe waits` adds, besides places.
+const OF_WAITS: [&str; 6] = [
+    "waits.sleep_time",
+    "waits.sleeps",
+    "waits.longest",
+    "waits.idle_time",
+    "waits.preempted_time",
+    "waits.lost",
+];
 /// What every section reports besides its directions.
 const OF_SECTION: [&str; 8] =
     ["runtime", "usr_cpu", "sys_cpu", "ctx", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
+/// What its workers, or those of a command, were counted for; what they waited for only where the kernel counts it.
+const OF_WORKERS: [&str; 3] = ["workers.wall", "workers.run_wait", "workers.storage_wait"];
 const OF_DIRECTION: [&str; 5] = ["bw", "iops", "total_ios", "io_bytes", "runtime"];
 const OF_LATENCY: [&str; 8] = ["mean", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99"];
 /// Of those the ones that fio has where it keeps no percentiles.
@@ -97,8 +112,15 @@ impl MetricNames {
         }
         names.add("", &OF_TRIAL);
         names.add("", &OF_DEVICE);
-        if experiment.observe.iter().any(|observer| observer == "extents") {
-            names.add("", &OF_EXTENTS);
+        for (observer, metrics) in [
+            ("extents", &OF_EXTENTS[..]),
+            ("cpu", &OF_CPU[..]),
+            ("locks", &OF_LOCKS[..]),
+            ("waits", &OF_WAITS[..]),
+        ] {
+            if experiment.observe.iter().any(|known| known == observer) {
+                names.add("", metrics);
+            }
         }
         Some(names)
     }
@@ -117,12 +139,38 @@ impl MetricNames {
         deciding_metrics(primary, known).into_iter().try_for_each(|(section, name)| self.one(section, name))
     }
 
+    /// The names of the sections, without that of the whole trial.
+    #[must_use]
+    pub fn sections(&self) -> BTreeSet<&str> {
+        self.iter().map(|(section, _)| section).filter(|section| !section.is_empty()).collect()
+    }
+
+    /// What decides in a row of these sections when `name` is wished: that metric or, in rows of the other direction, the same one of
+    /// that. `None`: the row has neither.
+    #[must_use]
+    pub fn decides(&self, sections: &[&str], name: &str) -> Option<String> {
+        let here: Vec<&str> =
+            self.iter().filter(|(of, _)| sections.contains(of)).map(|(_, name)| name).collect();
+        let of_hooks = self.hooks && sections.contains(&"") && name.starts_with(OF_HOOKS);
+        if of_hooks { Some(name.to_owned()) } else { self.deciding(&here, name) }
+    }
+
+    fn deciding(&self, here: &[&str], name: &str) -> Option<String> {
+        let has = |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked));
+        let derived = name.rsplit_once("_per_").map(|(stem, _)| stem);
+        if has(name) || derived.is_some_and(has) {
+            return Some(name.to_owned());
+        }
+        let other = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
+        let other = other.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")));
+        other.filter(|other| has(other))
+    }
+
     fn one(&self, section: Option<&str>, name: &str) -> Result<(), String> {
         if self.hooks && section.is_none() && name.starts_with(OF_HOOKS) {
             return Ok(());
         }
-        let sections: BTreeSet<&str> =
-            self.iter().map(|(section, _)| section).filter(|section| !section.is_empty()).collect();
+        let sections = self.sections();
         if let Some(asked) = section.filter(|asked| !sections.contains(asked)) {
             let all: Vec<&str> = sections.iter().copied().collect();
             let near =
@@ -138,12 +186,7 @@ impl MetricNames {
             .filter(|(of, _)| section.is_none_or(|section| section == *of))
             .map(|(_, name)| name)
             .collect();
-        // In rows of the other direction the same metric of that one decides.
-        let other = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
-        let other = other.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")));
-        let derived = name.rsplit_once("_per_").map(|(stem, _)| stem);
-        let has = |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked));
-        if has(name) || other.as_deref().is_some_and(has) || derived.is_some_and(has) {
+        if self.deciding(&here, name).is_some() {
             return Ok(());
         }
         let of = section.map(|section| format!(" of section {section}")).unwrap_or_default();
@@ -156,8 +199,7 @@ impl MetricNames {
             Runs::Job if cell.engine == EngineKind::Bare => return None,
             Runs::Job => {
                 let text = cell.job_text.as_deref()?;
-                let file = JobFile::parse(text, &cell.job_origin, Path::new("")).ok()?;
-                let workload = Workload::resolve(&file).ok()?;
+                let workload = cell.workload.as_ref()?;
                 let fio = cell.engine == EngineKind::Fio;
                 self.any_latency |= fio && LATENCY_OPTIONS.iter().any(|option| text.contains(option));
                 let instances = workload.instances(Path::new("/"));
@@ -174,6 +216,7 @@ impl MetricNames {
             }
             Runs::Command => {
                 self.add("", &["runtime", "max_rss"]);
+                self.add("", &OF_WORKERS);
             }
             Runs::Anything => {
                 self.add("", &["runtime", "write.bw", "write.iops", "write.total_ios", "write.io_bytes"]);
@@ -214,6 +257,9 @@ impl MetricNames {
         if fio || job.numjobs > 1 || job.group_reporting {
             self.add(section, &["job_runtime"]);
         }
+        self.add(section, &OF_WORKERS[..1]);
+        // Of fio's jobs only all together are followed.
+        self.add(if fio { "" } else { section }, &OF_WORKERS[1..]);
         if job.latency_target.is_some() {
             self.add(section, &["latency_depth"]);
         }

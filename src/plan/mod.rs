@@ -17,6 +17,7 @@ mod outlook;
 mod same_levels;
 
 pub use cell::{CellSpec, SimulatedSpec};
+pub use duration::Expected;
 pub use error::PlanError;
 pub use metric_names::MetricNames;
 pub use outlook::{PlannedFile, Writes};
@@ -24,7 +25,8 @@ pub use same_levels::SameLevels;
 
 use std::path::Path;
 
-use crate::experiment::{Experiment, StopRule};
+use crate::catalog::StopRule;
+use crate::experiment::Experiment;
 use crate::workload::FioEffects;
 
 /// A factor with its levels' labels.

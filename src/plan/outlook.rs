@@ -66,15 +66,14 @@ impl Outlook {
                 }
                 Reaches::JobFiles => {}
             }
-            let workload = workload_of(cell);
             let mut known: Files = BTreeMap::new();
-            match &workload {
+            match &cell.workload {
                 Some(workload) => collect_files(workload, &cell.directory, &mut known),
                 None => files_known = false,
             }
             if cell.engine == EngineKind::Fio {
                 let effects = effects_of(cell);
-                let understood = workload.is_some();
+                let understood = cell.workload.is_some();
                 fio.merge(if understood { effects.beyond(|path| known.contains_key(path)) } else { effects });
             }
             for (path, file) in known {
@@ -91,12 +90,7 @@ impl Outlook {
     }
 }
 
-fn workload_of(cell: &CellSpec) -> Option<Workload> {
-    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
-    Workload::resolve(&file).ok()
-}
-
-/// What fio does with the job of a cell besides what the native engine would.
+/// What fio does with the job of a cell besides what the native engine would: with the text that it will read.
 fn effects_of(cell: &CellSpec) -> FioEffects {
     let text = cell.job_text.as_deref().unwrap_or_default();
     match JobFile::parse(text, &cell.job_origin, Path::new("")) {
@@ -148,10 +142,18 @@ pub(super) fn longest_trial_s(workload: &Workload, directory: &Path) -> Option<f
     Some(waves.values().sum())
 }
 
-/// Bytes of the job's files that nothing writes during the trial, which are written in full before it.
+/// Bytes of the job's files that are filled before each trial, as it reads, overwrites or maps them.
 pub(super) fn laid_out_bytes(workload: &Workload, directory: &Path) -> u64 {
-    let mut files: Files = BTreeMap::new();
-    collect_files(workload, directory, &mut files);
-    let read = files.values().filter(|(_, writes, _)| *writes == Writes::Layout);
-    read.filter_map(|(bytes, ..)| *bytes).fold(0, u64::saturating_add)
+    let mut files: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for instance in workload.instances(directory) {
+        let job = &workload.jobs[instance.job];
+        if job.needs_layout() && !job.create_on_open && job.method != IoMethod::Null {
+            for file in instance.files.into_iter().filter(|file| !file.path.starts_with("/dev")) {
+                let bytes = file.file_size().unwrap_or(0);
+                let known = files.entry(file.path).or_default();
+                *known = bytes.max(*known);
+            }
+        }
+    }
+    files.into_values().fold(0, u64::saturating_add)
 }

@@ -4,11 +4,10 @@
 //! of it, only some rows compare nothing.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::{CellSpec, Plan};
 use crate::catalog::Reaches;
-use crate::workload::{IoMethod, JobFile, Workload};
+use crate::workload::IoMethod;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,8 +69,8 @@ fn ignored_depth(one: &CellSpec, other: &CellSpec) -> Option<IoMethod> {
     if !runs_job || !alike || one.job_text == other.job_text {
         return None;
     }
-    let (one, mut other) = (workload(one)?, workload(other)?);
-    if one == other || one.jobs.len() != other.jobs.len() {
+    let (one, mut other) = (one.workload.as_ref()?, other.workload.clone()?);
+    if *one == other || one.jobs.len() != other.jobs.len() {
         return None;
     }
     let mut method = None;
@@ -82,18 +81,14 @@ fn ignored_depth(one: &CellSpec, other: &CellSpec) -> Option<IoMethod> {
         }
         job.line = known.line;
     }
-    method.filter(|_| one == other)
-}
-
-fn workload(cell: &CellSpec) -> Option<Workload> {
-    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
-    Workload::resolve(&file).ok()
+    method.filter(|_| *one == other)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiment::{CommandLine, Experiment};
+    use std::path::Path;
 
     fn found(job: &str, vary: &[&str]) -> SameLevels {
         let vary = vary.iter().map(|text| (*text).to_owned()).collect();

@@ -214,14 +214,18 @@ fn files_and_times_are_told_beforehand() {
         ]
     );
     assert_eq!(plan.cells[0].longest_s, Some(24.5));
-    // 1 MiB is laid out, and each trial starts an agent; a device that others keep busy is waited for.
-    let trial = 24.5 + 0.2 + f64::from(2 << 20) / 400e6;
-    let round = plan.longest_round_s(0.0).unwrap();
-    assert!((round - 3.0 * trial).abs() < 1e-9, "{round}");
-    assert!((plan.longest_s(0.0).unwrap() - (0.7 + 30.0 * round)).abs() < 1e-6);
-    assert!((plan.longest_round_s(0.5).unwrap() - 3.0 * (trial + 0.5)).abs() < 1e-9);
+    // What is read is filled first, and each trial starts an agent; a device that others keep busy is waited for.
+    assert_eq!(plan.cells[0].laid_out_bytes, 2 << 20);
+    let idle = Expected::default();
+    let round = plan.longest_round_s(&idle).unwrap();
+    assert!((73.5..76.0).contains(&round), "two trials and a lead-in: {round}");
+    let twelve = plan.longest_s(12, &idle).unwrap();
+    assert!((twelve - 12.0 * round - 0.7).abs() < 1e-6, "{twelve}");
+    let busy = Expected { wait_s: 0.5, rounds_for_one: 2.0, ..idle };
+    assert!((plan.longest_round_s(&busy).unwrap() - round - 1.5).abs() < 1e-9);
+    assert!((plan.longest_s(12, &busy).unwrap() - 0.7 - 24.0 * (round + 1.5)).abs() < 1e-6);
     let sized = Plan::new(&experiment(JOB, &vary(&["direct=0,1"])), 1, Path::new("/"), "own").unwrap();
-    assert_eq!(sized.longest_s(0.0), None);
+    assert_eq!(sized.longest_s(12, &idle), None);
 }
 
 #[test]
@@ -229,7 +233,7 @@ fn the_budget_ends_it_with_the_trial_that_passes_it() {
     let line = CommandLine { time_budget: Some("100s".to_owned()), ..vary(&["direct=0,1"]) };
     let experiment = experiment("[a]\nsize=1m\nruntime=10\n", &line);
     let plan = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap();
-    let longest = plan.longest_s(0.0).unwrap();
+    let longest = plan.longest_s(30, &Expected::default()).unwrap();
     assert!((110.0..112.0).contains(&longest), "{longest}");
 }
 

@@ -57,7 +57,7 @@ impl Head {
     }
 
     /// Heads of columns of values.
-    fn values<'t>(texts: impl IntoIterator<Item = &'t str>) -> impl Iterator<Item = Head> {
+    pub(super) fn values<'t>(texts: impl IntoIterator<Item = &'t str>) -> impl Iterator<Item = Head> {
         texts.into_iter().map(|text| Head::new(text, Of::Values))
     }
 

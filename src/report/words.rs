@@ -6,14 +6,14 @@
 use super::layout::{one_line, width};
 use crate::analyse::{Comparison, Interval, RowKey};
 use crate::record::{Run, Source};
-use crate::units::{Better, Scale, Unit};
+use crate::units::{Better, Scale, Unit, counted};
 
 /// Keeps a number and what belongs to it on one line; text and lkml print a blank.
 pub(super) const NBSP: char = '\u{a0}';
 
 /// `1 round`, `8 rounds`.
 pub(super) fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1{NBSP}{what}") } else { format!("{n}{NBSP}{what}s") }
+    counted(n, what).replacen(' ', &NBSP.to_string(), 1)
 }
 
 /// Names of arms and rows as the reader knows them.

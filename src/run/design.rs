@@ -4,7 +4,7 @@
 //! Enters: a [`Plan`]. Leaves: [`Design`] and [`Cell`]s.
 
 use crate::plan::Plan;
-use crate::record::{Cell, Design, Factor, FailureRule, Order, StopRule};
+use crate::record::{Cell, Design, Factor, FailureRule, Order};
 
 /// The design of a measured run.
 #[must_use]
@@ -14,7 +14,6 @@ pub fn design(plan: &Plan) -> Design {
         levels: factor.levels.clone(),
         sets: factor.sets.clone(),
     };
-    let stop = plan.stop;
     Design {
         factors: plan.factors.iter().map(factor).collect(),
         compare: plan.compare,
@@ -23,15 +22,7 @@ pub fn design(plan: &Plan) -> Design {
         show: plan.show.clone(),
         order: Order::Independent,
         lead_in: plan.lead_in,
-        stop: StopRule {
-            max_rounds: stop.max_rounds,
-            rounds: stop.rounds,
-            delta: stop.delta,
-            alpha: stop.alpha,
-            exact: stop.exact,
-            time_budget_s: stop.time_budget_s,
-            anytime: stop.anytime,
-        },
+        stop: plan.stop,
         failures: FailureRule::default(),
     }
 }

@@ -140,6 +140,13 @@ impl Boundary {
         taken.filter_map(|(_, look)| look).reduce(Look::narrowed)
     }
 
+    /// The round of the first look.
+    #[must_use]
+    pub fn first_look(&self) -> Option<usize> {
+        let first = self.t_looks.first().map(|(n, _)| *n);
+        first.or(self.rank_looks.first().map(|(n, _)| *n))
+    }
+
     /// (n, k_n) of the rank looks.
     #[must_use]
     pub fn rank_looks(&self) -> &[(usize, u64)] {

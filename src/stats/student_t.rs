@@ -22,11 +22,14 @@ pub struct TTest {
     pub p: f64,
 }
 
-/// P(|T| > t) with `df` degrees of freedom; 1 for a t that is not a number, which shows nothing.
+/// P(|T| > t) with `df` degrees of freedom; 1 where t is not a number, as it is where nothing differs and nothing varies.
 #[must_use]
 pub fn two_sided(t: f64, df: f64) -> f64 {
-    if t.is_infinite() || t.is_nan() {
-        return f64::from(u8::from(t.is_nan()));
+    if t.is_nan() {
+        return 1.0;
+    }
+    if t.is_infinite() {
+        return 0.0;
     }
     beta_reg(df / 2.0, 0.5, df / (df + t * t))
 }
@@ -78,6 +81,28 @@ pub fn welch(x: &[f64], y: &[f64], alpha: f64) -> Option<TTest> {
     Some(test(mean(y) - mean(x), (vx + vy).sqrt(), df, alpha))
 }
 
+/// Welch's test of Σ weight·mean over independent samples at two-sided `alpha`, with Satterthwaite's degrees of freedom (1946, Biometrics
+/// Bull. 2:110). `None` when a sample with a weight has fewer than two values, or none has a weight.
+#[must_use]
+pub fn contrast(weights: &[f64], samples: &[Vec<f64>], alpha: f64) -> Option<TTest> {
+    let used: Vec<(f64, &Vec<f64>)> =
+        weights.iter().copied().zip(samples).filter(|(weight, _)| *weight != 0.0).collect();
+    if used.is_empty() || used.iter().any(|(_, sample)| sample.len() < 2) {
+        return None;
+    }
+    let free = |sample: &[f64]| sample.len() as f64 - 1.0;
+    let parts: Vec<f64> = used
+        .iter()
+        .map(|(weight, sample)| weight * weight * variance(sample) / sample.len() as f64)
+        .collect();
+    let whole: f64 = parts.iter().sum();
+    let spread: f64 = parts.iter().zip(&used).map(|(part, (_, sample))| part * part / free(sample)).sum();
+    let all: f64 = used.iter().map(|(_, sample)| free(sample)).sum();
+    let df = if spread > 0.0 { whole * whole / spread } else { all };
+    let estimate = used.iter().map(|(weight, sample)| weight * mean(sample)).sum();
+    Some(test(estimate, whole.sqrt(), df, alpha))
+}
+
 fn test(estimate: f64, error: f64, df: f64, alpha: f64) -> TTest {
     let half = if error > 0.0 { upper_quantile(alpha / 2.0, df) * error } else { 0.0 };
     let t = if error > 0.0 {
@@ -127,6 +152,17 @@ mod tests {
         let test = welch(&DRUG_1, &DRUG_2, 0.05).unwrap();
         assert!((test.t - 1.860_813_467_5).abs() < 1e-9, "{}", test.t);
         assert!((test.p - 0.079_394_140_2).abs() < 1e-9, "{}", test.p);
+    }
+
+    #[test]
+    fn a_contrast_of_two_samples_is_welch_s_test() {
+        let samples = [DRUG_1.to_vec(), DRUG_2.to_vec(), vec![7.0]];
+        let (welch, of_two) =
+            (welch(&DRUG_1, &DRUG_2, 0.05).unwrap(), contrast(&[-1.0, 1.0, 0.0], &samples, 0.05).unwrap());
+        assert!((welch.p - of_two.p).abs() < 1e-14 && (welch.df - of_two.df).abs() < 1e-12, "{of_two:?}");
+        assert!((welch.interval.low - of_two.interval.low).abs() < 1e-12);
+        assert!(contrast(&[-1.0, 0.5, 0.5], &samples, 0.05).is_none(), "one value has no spread");
+        assert!(contrast(&[0.0; 3], &samples, 0.05).is_none());
     }
 
     #[test]

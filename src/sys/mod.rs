@@ -12,6 +12,7 @@ pub mod private_directory;
 pub mod program;
 pub mod random;
 pub mod regular_file;
+pub mod task;
 pub mod terminal;
 pub mod user_state;
 

@@ -97,6 +97,11 @@ impl WorkDirectory {
         &self.path
     }
 
+    /// Its record.
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     /// Removes it and all that was made for it, and says whether that worked, which dropping cannot; returns notes about what
     /// stays because others use it.
     ///

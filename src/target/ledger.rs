@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
@@ -76,6 +76,9 @@ pub(super) struct Contents {
     pub(super) work: WorkPlace,
     /// Files made elsewhere, for a job that names them.
     pub(super) files: Vec<OwnFile>,
+    /// Settings of the host that its trials set, and no other run.
+    #[serde(default)]
+    pub(super) settings: Vec<PathBuf>,
     pub(super) entries: Vec<Entry>,
     pub(super) standing: BTreeMap<String, Standing>,
 }
@@ -256,20 +259,22 @@ impl Ledger {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = openat(&self.directory, &name, flags, Mode::RUSR | Mode::WUSR);
         let file = File::from(opened.map_err(|error| TargetError::io("cannot make", &name)(error.into()))?);
-        let begun = Instant::now();
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(file),
-                Err(Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                Err(Errno::WOULDBLOCK) => {
-                    let reason = format!("an agent still works in the directory of {}", self.name);
-                    return Err(TargetError::failed(reason));
-                }
-                Err(error) => return Err(TargetError::io("cannot lock", &name)(error.into())),
-            }
-        }
+        locked(&file, &name, || format!("an agent still works in the directory of {}", self.name))?;
+        Ok(file)
+    }
+
+    /// Takes the lock under which records are compared with each other; waits for another holder for 15 s. The directory has this
+    /// record in it, so that nobody puts another one in its place.
+    pub(super) fn alone(&self) -> Result<File, TargetError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // Opened anew: a lock belongs to what was opened, which other records of this process share.
+        let opened = openat(&self.directory, ".", flags, Mode::empty());
+        let place =
+            File::from(opened.map_err(|error| TargetError::io("cannot open", &self.name)(error.into()))?);
+        locked(&place, &self.name, || {
+            "another assay compares its settings with other runs' and does not end".to_owned()
+        })?;
+        Ok(place)
     }
 
     /// The contents as they are now: an agent may have written since they were read.
@@ -283,6 +288,21 @@ impl Ledger {
             let _ = unlinkat(&self.directory, &name, AtFlags::empty());
         }
         places::leave();
+    }
+}
+
+/// Takes a lock; waits for another holder for 15 s, and then says why it has none.
+fn locked(file: &File, name: &str, why_not: impl Fn() -> String) -> Result<(), TargetError> {
+    let begun = Instant::now();
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(Errno::WOULDBLOCK) => return Err(TargetError::failed(why_not())),
+            Err(error) => return Err(TargetError::io("cannot lock", name)(error.into())),
+        }
     }
 }
 

@@ -45,6 +45,15 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
         }
         mount::rehearse(fs.name(), &mount_options(settings))?;
     }
+    settings_of(settings, below).map(drop)
+}
+
+/// The settings of this machine that trials on such a target set, as far as they are there before the target is made: those of a
+/// device that is made for a run are nobody else's.
+///
+/// # Errors
+/// One that there is not, or that is none.
+pub fn settings_of(settings: &TargetSettings, below: &Path) -> Result<Vec<PathBuf>, TargetError> {
     // What is on a device that is still to be made is seen when it is there.
     let known = match &settings.device {
         _ if settings.is_in_memory() => None,
@@ -59,7 +68,8 @@ pub fn obstacle(settings: &TargetSettings, named: &[PathBuf], below: &Path) -> R
         .knobs
         .iter()
         .filter(|knob| judged(&knob.path) && !knobs::comes_with_the_mount(knob, settings))
-        .try_for_each(|knob| knobs::place(knob, known.unwrap_or(below)).map(drop))
+        .map(|knob| knobs::place(knob, known.unwrap_or(below)))
+        .collect()
 }
 
 /// What can be made here: names of devices and filesystems, each with what is missing for it or `None`.

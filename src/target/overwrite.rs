@@ -29,6 +29,16 @@ pub enum Refusal {
     /// A block device that another run works on.
     #[error("{0} is another run's: it is locked")]
     Claimed(PathBuf),
+    /// A setting of the host that another run sets.
+    #[error("{} is being set by {run} (process {pid})", setting.display())]
+    Held {
+        /// Where the setting is.
+        setting: PathBuf,
+        /// What people call that run.
+        run: String,
+        /// Its process.
+        pid: u32,
+    },
     /// A block device with something on it.
     #[error("{path} is not empty: it carries {found}")]
     Signature {
@@ -79,6 +89,11 @@ impl Refusal {
                 format!(
                     "wait until that run has ended (fuser -v {} shows it), or name another device",
                     path.display()
+                )
+            }
+            Refusal::Held { pid, .. } => {
+                format!(
+                    "only one run at a time can put it back: wait until that one has ended, or end it with kill -INT {pid}"
                 )
             }
             Refusal::Signature { path, .. } => {

@@ -4,12 +4,14 @@
 //! one scale for a whole column. A leaf: it must not know metrics, jobs or reports.
 
 mod bytes;
+mod count;
 mod duration;
 mod ratio;
 mod scale;
 mod unit;
 
 pub use bytes::{ParseSizeError, parse_bytes};
+pub use count::counted;
 pub use duration::{parse_duration_s, pretty_duration};
 pub use ratio::parse_ratio;
 pub use scale::{Scale, format_number};

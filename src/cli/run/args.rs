@@ -104,7 +104,8 @@ pub struct Args {
     /// Read a metric from the output of the command, or of the hooks of a job: name=REGEX[:unit][:higher|lower]
     #[arg(long, value_name = "SPEC")]
     metric: Vec<String>,
-    /// Watch besides: extents (how the files of a trial lie on the device)
+    /// Watch besides, each with root's rights: cpu (where processor time goes in the kernel), locks (waits for the kernel's locks), waits
+    /// (where workers sleep); with any: extents (how the files of a trial lie on the device)
     #[arg(long, value_name = "OBSERVER")]
     observe: Vec<String>,
     /// Compare the baseline with itself: the noise floor of this host and job

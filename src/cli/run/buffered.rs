@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::catalog::Reaches;
 use crate::host::{FALLS_BACK, direct_io_tried};
 use crate::plan::CellSpec;
-use crate::workload::{JobFile, Workload};
+use crate::workload::Workload;
 
 /// The cells that were found so far.
 #[derive(Debug, Default)]
@@ -50,9 +50,6 @@ impl Buffered {
 
 fn asks_for_direct(cell: &CellSpec) -> bool {
     let does_io = cell.engine.descriptor().reaches == Reaches::JobFiles;
-    let workload = || {
-        let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
-        Workload::resolve(&file).ok()
-    };
-    does_io && workload().is_some_and(|workload| workload.jobs.iter().any(|job| job.direct))
+    let direct = |workload: &Workload| workload.jobs.iter().any(|job| job.direct);
+    does_io && cell.workload.as_ref().is_some_and(direct)
 }

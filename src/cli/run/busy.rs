@@ -9,9 +9,12 @@ use std::time::{Duration, Instant};
 
 use super::Args;
 use super::prepare::Prepared;
+use crate::catalog::Reaches;
 use crate::cli::Failure;
 use crate::engine::EngineKind;
-use crate::host::Moment;
+use crate::host::{Limits, Moment};
+use crate::launch::Forecast;
+use crate::plan::Expected;
 use crate::record::BUSY;
 use crate::report::wrapped;
 use crate::sys::terminal::err;
@@ -39,17 +42,38 @@ pub(super) fn patience(args: &Args) -> Result<Duration, Failure> {
     }
 }
 
-/// How long each trial will probably wait for its device, as busy as that is now, and what makes the machine busy.
-pub(super) fn outlook(prepared: &Prepared) -> (f64, Option<String>) {
-    if measures(prepared) { of(prepared, &Moment::look(&place(prepared))) } else { (0.0, None) }
+/// What trials will probably wait for, and lose to others, as busy as the machine is now, and what makes it busy.
+pub(super) fn outlook(prepared: &Prepared) -> (Expected, Option<String>) {
+    if measures(prepared) {
+        of(prepared, &Moment::look(&place(prepared)))
+    } else {
+        (Expected::default(), None)
+    }
 }
 
-fn of(prepared: &Prepared, moment: &Moment) -> (f64, Option<String>) {
+fn of(prepared: &Prepared, moment: &Moment) -> (Expected, Option<String>) {
     let asked = prepared.surroundings.targets.first().and_then(|target| target.settle_ms);
+    let cells = &prepared.plan.cells;
     // What a device of assay's own does is known.
-    let makes = prepared.plan.cells.iter().all(|cell| cell.target.makes());
+    let makes = cells.iter().all(|cell| cell.target.makes());
     let patience_s = asked.map_or(2.0, |ms| ms as f64 / 1e3);
-    (if makes { 0.0 } else { moment.expected_wait_s(patience_s) }, moment.busy())
+    let wait_s = if makes { 0.0 } else { moment.expected_wait_s(patience_s) };
+    // A run makes up for as many rounds as it was to have, and then ends.
+    let reads = cells.iter().any(|cell| cell.engine.descriptor().reaches == Reaches::JobFiles) && !makes;
+    let lost = !prepared.keep_disturbed && moment.disturbs(&Limits::default(), reads);
+    let rounds_for_one = if lost { 2.0 } else { 1.0 };
+    (Expected { wait_s, rounds_for_one, ..Expected::default() }, moment.busy())
+}
+
+/// The same with what guests take.
+pub(super) fn with_guests(expected: Expected, ahead: Option<&Forecast>) -> Expected {
+    let Some(ahead) = ahead else { return expected };
+    Expected {
+        boots_s: f64::from(ahead.guests) * ahead.boot_s,
+        in_guest_s: Some(ahead.trial_s),
+        emulated: ahead.emulated,
+        ..expected
+    }
 }
 
 /// Whether anything is measured that others could disturb.
@@ -75,10 +99,13 @@ pub(super) fn look(args: &Args, prepared: &mut Prepared, cancelled: &AtomicBool)
         return Ok(());
     }
     let place = place(prepared);
-    let (wait_s, mut busy) = of(prepared, &Moment::look(&place));
-    prepared.wait_s = wait_s;
+    let (expected, mut busy) = of(prepared, &Moment::look(&place));
+    prepared.expected = expected;
     if busy.is_some() && !patience.is_zero() {
         busy = waited(args, &place, patience, cancelled)?;
+        if busy.is_none() {
+            prepared.expected = Expected::default();
+        }
     }
     if let Some(why) = busy {
         if !args.quiet {

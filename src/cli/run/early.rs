@@ -15,7 +15,7 @@ use crate::experiment::{Device, DeviceKind, FileState};
 use crate::host::{Driver, device_under, driver};
 use crate::plan::{CellSpec, SameLevels};
 use crate::units::{Unit, format_number};
-use crate::workload::{Job, JobFile, Workload};
+use crate::workload::Job;
 
 /// Kept back for what a filesystem needs besides the files: at most this, and not more than a share of the filesystem.
 const KEPT_BACK_BYTES: u64 = 16 << 20;
@@ -194,8 +194,7 @@ fn room(cell: &CellSpec) -> Option<Failure> {
 
 /// Files that hold all their bytes in the end, each with how many.
 fn filled(cell: &CellSpec) -> Option<BTreeMap<PathBuf, u64>> {
-    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
-    let workload = Workload::resolve(&file).ok()?;
+    let workload = cell.workload.as_ref()?;
     let written_before = matches!(cell.target.state, Some(FileState::Overwrite | FileState::Allocate));
     let all = |job: &Job| {
         let endless = job.runtime.is_some() || job.time_based || job.io_size.is_some();

@@ -64,6 +64,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         session::undo_killed(&store, id, &args.database.db)?;
         prepared.look_again();
         let _claims = overwrite::claim([&prepared])?;
+        overwrite::settings_are_free([&prepared])?;
         overwrite::check(&prepared)?;
         foreseen::check(&prepared)?;
         return session::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
@@ -98,6 +99,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // Until the last part has ended.
     let _claims = overwrite::claim(all.iter().map(|(prepared, _)| prepared))?;
+    overwrite::settings_are_free(all.iter().map(|(prepared, _)| prepared))?;
     let mut store = args.database.open()?;
     let cancelled = session::cancelled()?;
     let named = |source: &Source| source.recipe_name().filter(|_| several);

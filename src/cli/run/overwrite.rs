@@ -7,7 +7,7 @@ use super::prepare::Prepared;
 use crate::cli::Failure;
 use crate::experiment::TargetSettings;
 use crate::plan::{PlannedFile, Writes};
-use crate::target::{Claims, may_overwrite, obstacle};
+use crate::target::{Claims, TargetError, may_overwrite, obstacle, settings_of};
 use crate::workload::FioEffects;
 
 /// Looks at every path the trials will write to.
@@ -44,6 +44,33 @@ pub(super) fn claim<'p>(parts: impl IntoIterator<Item = &'p Prepared>) -> Result
     crate::target::claim(&named).map_err(|refusal| Failure::request(&refusal).hint(refusal.hint()))
 }
 
+/// The settings of this machine that the trials set.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: one of them is not there.
+pub(super) fn settings(prepared: &Prepared) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = Vec::new();
+    for cell in prepared.plan.cells.iter().filter(|cell| !cell.target.is_elsewhere()) {
+        let below = cell.work.parent().unwrap_or(Path::new("."));
+        all.extend(settings_of(&cell.target, below).map_err(refused)?);
+    }
+    Ok(all)
+}
+
+/// Looks whether another run sets what these will set; each takes hold of its own as it begins.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 that names the setting and the run.
+pub(super) fn settings_are_free<'p>(parts: impl IntoIterator<Item = &'p Prepared>) -> Result<(), Failure> {
+    parts.into_iter().try_for_each(|part| crate::target::settings_are_free(&settings(part)?).map_err(refused))
+}
+
+fn refused(error: TargetError) -> Failure {
+    let hint = error.hint();
+    let failure = Failure::request(error);
+    if hint.is_empty() { failure } else { failure.hint(hint) }
+}
+
 /// Whether every cell's target can be had here, and may be written to.
 fn targets(prepared: &Prepared) -> Result<(), Failure> {
     let mut seen: Vec<&TargetSettings> = Vec::new();
@@ -57,11 +84,7 @@ fn targets(prepared: &Prepared) -> Result<(), Failure> {
             continue;
         }
         let below = cell.work.parent().unwrap_or(Path::new("."));
-        obstacle(&cell.target, &prepared.destroy, below).map_err(|error| {
-            let hint = error.hint();
-            let failure = Failure::request(error);
-            if hint.is_empty() { failure } else { failure.hint(hint) }
-        })?;
+        obstacle(&cell.target, &prepared.destroy, below).map_err(refused)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::prepare::Prepared;
 use crate::catalog::Runs;
 use crate::cli::recipes::hanging;
 use crate::launch::Forecast;
-use crate::plan::Writes;
+use crate::plan::{Expected, Writes};
 use crate::record::StopRule;
 use crate::units::{Unit, format_number, pretty_duration};
 
@@ -37,26 +37,42 @@ pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>) -> std::io::R
     files(&mut out, prepared)?;
     runs(&mut out, prepared)?;
     tools(&mut out, prepared)?;
-    let boots_s = match ahead {
-        Some(ahead) => boots(&mut out, prepared, ahead)?,
-        None => 0.0,
-    };
-    let (wait_s, busy) = super::busy::outlook(prepared);
+    if let Some(ahead) = ahead {
+        boots(&mut out, prepared, ahead)?;
+    }
+    let (expected, busy) = super::busy::outlook(prepared);
     if let Some(why) = busy {
         writeln!(out, "\nbusy machine at this moment")?;
         hanging("  ", &why).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
+    longest(&mut out, prepared, &super::busy::with_guests(expected, ahead))
+}
+
+/// How long it takes with all rounds, and where the first look at the results decides everything.
+fn longest(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> std::io::Result<()> {
+    let plan = &prepared.plan;
+    let rounds = plan.rounds_at_most();
     writeln!(out, "\nlongest time")?;
-    match plan.longest_s(wait_s) {
-        Some(seconds) => {
-            let seconds = pretty_duration(seconds + boots_s);
-            writeln!(out, "  {seconds}; hooks, and rounds that others disturb, not counted")
-        }
-        None => writeln!(
+    let Some(seconds) = plan.longest_s(rounds, expected) else {
+        return writeln!(
             out,
             "  unknown: a job without runtime ends when its amount of I/O is done;\n  --time-budget 10m bounds it"
-        ),
+        );
+    };
+    let mut said = pretty_duration(seconds);
+    let first = prepared.first_look.filter(|first| *first < rounds);
+    if let Some((first, sooner)) = first.and_then(|first| Some((first, plan.longest_s(first, expected)?))) {
+        said.push_str(&format!("; {} where round {first} decides every row", pretty_duration(sooner)));
     }
+    if expected.rounds_for_one > 1.0 {
+        said.push_str(
+            "; on a machine as busy as now rounds are thrown out and made up for, which is counted",
+        );
+    }
+    if prepared.surroundings.before.is_some() || prepared.surroundings.after.is_some() {
+        said.push_str("; hooks come on top");
+    }
+    hanging("  ", &said).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// `2 guests, about 2 s each (as the last one)` and, in a second line, what runs them.
@@ -67,17 +83,16 @@ pub(super) fn guests(ahead: &Forecast) -> String {
     format!("{} {word}, about {each} each ({known})\n  {}", ahead.guests, ahead.accelerator)
 }
 
-/// How often guests are booted; seconds of all that.
-fn boots(out: &mut impl Write, prepared: &Prepared, ahead: &Forecast) -> std::io::Result<f64> {
+/// How often guests are booted, and how long that takes.
+fn boots(out: &mut impl Write, prepared: &Prepared, ahead: &Forecast) -> std::io::Result<()> {
     let count = u64::from(ahead.guests) * u64::from(prepared.plan.rounds_at_most());
-    let seconds = count as f64 * ahead.boot_s;
     writeln!(out, "\nboots, each guest once a round")?;
     writeln!(out, "  {}", guests(ahead))?;
-    writeln!(out, "  {count} boots at most: {}", pretty_duration(seconds))?;
+    writeln!(out, "  {count} boots at most: {}", pretty_duration(count as f64 * ahead.boot_s))?;
     if ahead.emulated {
         writeln!(out, "  times under emulation are no measurement of the hardware")?;
     }
-    Ok(seconds)
+    Ok(())
 }
 
 fn shortened(order: &[String]) -> String {

@@ -17,13 +17,12 @@ use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{Launcher, Unready, everywhere, newest_kernel};
-use crate::plan::{CellSpec, MetricNames, Plan, PlanError, Writes};
+use crate::plan::{CellSpec, Expected, MetricNames, Plan, PlanError, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
 use crate::store::{Store, StoreError};
 use crate::sys::Untrusted;
 use crate::target::{ClaimedDevice, Setup, TargetSpec, WorkDirectory};
-use crate::workload::{JobFile, Workload};
 
 /// A run that is ready to start.
 pub(super) struct Prepared {
@@ -47,8 +46,10 @@ pub(super) struct Prepared {
     pub(super) facts: Vec<(&'static str, String)>,
     /// What its rounds will probably show, in words; `None`: nothing to be told, or not a new run.
     pub(super) shows: Option<String>,
-    /// How long a trial will probably wait for its device, in seconds.
-    pub(super) wait_s: f64,
+    /// The first round after which a run of no fixed length may end; `None`: not such a run, or not a new one.
+    pub(super) first_look: Option<u32>,
+    /// What trials will probably wait for, and lose to others.
+    pub(super) expected: Expected,
     /// `--more` has moved the end of the run.
     pub(super) extended: Option<Extended>,
 }
@@ -137,6 +138,7 @@ impl Prepared {
         let reach = Reach::of(&experiment, &plan);
         reach.check(&run.design.stop)?;
         let shows = reach.words(&plan, &run.design.stop);
+        let first_look = reach.first_look(&run.design.stop);
         let surroundings = surroundings(&experiment, targets)?;
         let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
         let facts = Vec::new();
@@ -155,7 +157,8 @@ impl Prepared {
             run,
             facts,
             shows,
-            wait_s: 0.0,
+            first_look,
+            expected: Expected::default(),
             extended: None,
         })
     }
@@ -235,7 +238,8 @@ impl Prepared {
             run,
             facts,
             shows: None,
-            wait_s: 0.0,
+            first_look: None,
+            expected: Expected::default(),
             extended: None,
         })
     }
@@ -375,8 +379,7 @@ fn setup(cell: &CellSpec, destroy: &[PathBuf]) -> Option<Setup> {
 
 /// A place of the files of a cell whose job names them all outside assay's own directory, on one device.
 fn elsewhere(cell: &CellSpec) -> Option<PathBuf> {
-    let file = JobFile::parse(cell.job_text.as_deref()?, &cell.job_origin, Path::new("")).ok()?;
-    let instances = Workload::resolve(&file).ok()?.instances(&cell.directory);
+    let instances = cell.workload.as_ref()?.instances(&cell.directory);
     let mut place = None;
     for path in instances.iter().flat_map(|instance| &instance.files).map(|region| &region.path) {
         let there = if path.exists() { path.as_path() } else { path.parent()? };

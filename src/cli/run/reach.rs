@@ -3,12 +3,15 @@
 //! Enters: a plan with its experiment. Leaves: how many comparisons share the error rate, and the change that the last round
 //! will probably show. How a run is judged: docs/METHODOLOGY.md.
 
+use std::collections::BTreeSet;
+
 use crate::cli::Failure;
 use crate::experiment::{Experiment, MAX_ROUNDS};
 use crate::plan::{MetricNames, Plan};
 use crate::record::StopRule;
 use crate::stats::rounds_needed;
 use crate::stats::sequential::{Boundary, FEWEST_ROUNDS};
+use crate::units::counted;
 use crate::workload::deciding_metrics;
 
 /// How much the change scatters from round to round in the example.
@@ -26,25 +29,24 @@ pub(super) struct Reach {
 impl Reach {
     pub(super) fn of(experiment: &Experiment, plan: &Plan) -> Reach {
         let names = MetricNames::of(experiment, &plan.cells);
-        let mut sections: Vec<&str> =
-            names.iter().flat_map(MetricNames::iter).map(|(section, _)| section).collect();
-        sections.retain(|section| !section.is_empty());
-        sections.sort_unstable();
-        sections.dedup();
         let wishes =
             plan.primary.as_deref().map(|text| deciding_metrics(text, |_| false)).unwrap_or_default();
-        let deciding = |section: Option<&str>| wishes.iter().filter(|(of, _)| *of == section).count();
-        let of_section = |section: &&str| match deciding(Some(section)) {
-            0 => deciding(None).max(1),
-            own => own,
-        };
-        let rows = match sections.is_empty() {
-            true => deciding(None).max(1),
-            false => sections.iter().map(of_section).sum(),
+        let deciding = match &names {
+            Some(names) => deciding_in(names, &wishes),
+            None => wishes.len().max(1),
         };
         let candidates = plan.cells.iter().filter(|cell| cell.levels[plan.compare] > 0).count();
         let candidates = if plan.aa { 1 } else { candidates };
-        Reach { comparisons: (rows * candidates) as u32, at_least: names.is_none() }
+        Reach { comparisons: (deciding * candidates) as u32, at_least: names.is_none() }
+    }
+
+    /// The first round after which a run of no fixed length may end.
+    pub(super) fn first_look(self, stop: &StopRule) -> Option<u32> {
+        if stop.rounds.is_some() || stop.anytime {
+            return None;
+        }
+        let share = stop.alpha / f64::from(self.comparisons.max(1));
+        Boundary::new(stop.max_rounds as usize, share, stop.exact).first_look().map(|round| round as u32)
     }
 
     /// Refuses rounds that can claim nothing whatever they measure.
@@ -60,12 +62,10 @@ impl Reach {
             .map_or_else(String::new, |rounds| format!("--max-rounds {rounds}, "));
         Err(Failure::request(format!(
             "{} can show nothing by ranks in {} rounds, however large a difference is",
-            counted(self.comparisons, "comparison"),
+            counted(self.comparisons.into(), "comparison"),
             stop.max_rounds
         ))
-        .hint(format!(
-            "{enough}fewer levels, or without --exact, which looks by Student's t where ranks cannot"
-        )))
+        .hint(format!("{enough}fewer levels, or no --exact: Student's t then judges what ranks cannot")))
     }
 
     /// Whether a look at ranks can claim anything.
@@ -81,7 +81,7 @@ impl Reach {
         if (rounds as usize) < FEWEST_ROUNDS {
             return Some(format!(
                 "{} can show nothing: a verdict takes {FEWEST_ROUNDS}",
-                counted(rounds, "round")
+                counted(rounds.into(), "round")
             ));
         }
         if anytime || plan.aa {
@@ -92,7 +92,7 @@ impl Reach {
         let least = if self.at_least { "at least " } else { "" };
         Some(format!(
             "{least}{}: where a change scatters by {} from round to round, {rounds} rounds probably show one of {}",
-            counted(self.comparisons, "comparison"),
+            counted(self.comparisons.into(), "comparison"),
             percent(SCATTER),
             percent((spreads * SCATTER.ln_1p()).exp_m1())
         ))
@@ -106,6 +106,79 @@ fn percent(ratio: f64) -> String {
     format!("{} %", number.strip_suffix(".0").unwrap_or(&number))
 }
 
-fn counted(n: u32, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+/// How many metrics decide at one combination of levels, chosen as `analyse` does it: of each section those wished for it, else those
+/// wished for all; of the whole trial those that no section has; where nothing is wished, the bandwidth of each section.
+fn deciding_in(names: &MetricNames, wishes: &[(Option<&str>, &str)]) -> usize {
+    let sections: Vec<&str> = names.sections().into_iter().collect();
+    // What a single section reports is the trial's.
+    let several = sections.len() > 1;
+    let rows: Vec<Vec<&str>> = match several {
+        true => [""].iter().chain(&sections).map(|section| vec![*section]).collect(),
+        false => vec![[""].iter().chain(&sections).copied().collect()],
+    };
+    let is_own = |row: &[&str], section: &Option<&str>| section.is_some_and(|section| row.contains(&section));
+    let a_section_has = |name: &str| sections.iter().any(|section| names.decides(&[section], name).is_some());
+    let wished = |row: &Vec<&str>| -> BTreeSet<String> {
+        let own = wishes.iter().any(|(section, _)| is_own(row, section));
+        let meant = wishes.iter().filter(|(section, _)| match own {
+            true => is_own(row, section),
+            false => section.is_none(),
+        });
+        let left = meant.filter(|(_, name)| !(several && row[..] == [""] && a_section_has(name)));
+        left.filter_map(|(_, name)| names.decides(row, name)).collect()
+    };
+    let found: Vec<usize> = rows.iter().map(|row| wished(row).len()).collect();
+    let for_all = wishes.iter().any(|(section, _)| section.is_none());
+    let usual = !for_all || found.iter().all(|count| *count == 0);
+    let of_row = |(row, count): (&Vec<&str>, &usize)| match *count {
+        0 => usize::from(usual && !(several && row[..] == [""])),
+        count => count,
+    };
+    rows.iter().zip(&found).map(of_row).sum::<usize>().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::CommandLine;
+    use std::path::Path;
+
+    const TWO: &str = "[global]\nsize=1m\n[wal]\nrw=write\nfsync=1\n[scan]\nrw=randread\n";
+    const ONE: &str = "[w]\nrw=write\nsize=1m\n";
+
+    fn reach(job: &str, primary: Option<&str>, levels: &str) -> Reach {
+        let line = CommandLine {
+            vary: vec![levels.to_owned()],
+            primary: primary.map(str::to_owned),
+            ..CommandLine::default()
+        };
+        let experiment = Experiment::from_job(job, "j.fio", Path::new("/"), &line).unwrap();
+        Reach::of(&experiment, &Plan::new(&experiment, 1, Path::new("/"), "own").unwrap())
+    }
+
+    #[test]
+    fn each_wish_is_counted_where_it_decides() {
+        let of = |job: &str, primary| reach(job, primary, "bs=4k,8k").comparisons;
+        assert_eq!(of(ONE, None), 1);
+        assert_eq!(of(TWO, None), 2);
+        // Only the whole trial has flushes; reads have bandwidth in the place of writes.
+        assert_eq!(of(TWO, Some("write.bw,dev.flushes")), 3);
+        assert_eq!(of(TWO, Some("dev.flushes")), 1);
+        assert_eq!(of(TWO, Some("dev.flushes_per_op,usr_cpu_per_op")), 3);
+        assert_eq!(of(TWO, Some("sync.lat_ns.p99")), 1, "one section syncs");
+        assert_eq!(of(TWO, Some("wal:sync.lat_ns.p99")), 2, "the bandwidth decides in the other");
+        assert_eq!(of(TWO, Some("wal:sync.lat_ns.p99,write.bw")), 2);
+        assert_eq!(of(TWO, Some("write.bw,read.bw")), 2, "the same in each section");
+        assert_eq!(of(ONE, Some("write.bw,dev.flushes,write.bw")), 2);
+        assert_eq!(reach(TWO, Some("dev.flushes"), "bs=4k,8k,16k").comparisons, 2);
+    }
+
+    #[test]
+    fn the_first_look_comes_later_with_more_comparisons() {
+        let first = |levels: &str, stop: &StopRule| reach(ONE, None, levels).first_look(stop);
+        let usual = StopRule::default();
+        assert_eq!((first("bs=4k,8k", &usual), first("bs=4k,8k,16k", &usual)), (Some(4), Some(5)));
+        assert_eq!(first("bs=4k,8k", &StopRule { exact: true, ..usual }), Some(8));
+        assert_eq!(first("bs=4k,8k", &StopRule { rounds: Some(6), ..usual }), None);
+    }
 }

@@ -4,14 +4,16 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::flag;
 
 use super::buffered::Buffered;
+use super::overwrite::settings;
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
-use super::{Args, TimeLeft, busy, more, verdict};
+use super::time_left::{Planned, TimeLeft};
+use super::{Args, busy, more, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
@@ -178,6 +180,10 @@ fn begin(
         let own = if number == 0 { files.as_slice() } else { &[] };
         made.push(WorkDirectory::create_for(path, &session, own).map_err(|error| cannot_make(&error))?);
     }
+    // Nothing has been set yet. Of several runs that begin at this moment one goes on.
+    if let Some(first) = made.first() {
+        first.hold_settings(&settings(prepared)?).map_err(|error| cannot_make(&error))?;
+    }
     // From here on others see that it lives; of two that go on with one run at once only one comes to this.
     take_over(store, prepared, id, session.token())?;
     if let Some(extended) = prepared.extended {
@@ -226,21 +232,26 @@ fn trials(
             super::plan_text::guests(&ahead)
         )?;
     }
-    if !rehearsed(launcher.as_mut(), prepared, args.quiet, cancelled)? {
+    let Some(rehearsals_s) = rehearsed(launcher.as_mut(), prepared, args.quiet, cancelled)? else {
         return Ok(Ending::Interrupted);
-    }
+    };
     let plan = &prepared.plan;
     let limits = Limits {
         rounds: plan.rounds_at_most(),
         time_budget: plan.stop.time_budget_s.map(Duration::from_secs_f64),
         disturbance: (!prepared.keep_disturbed).then(crate::host::Limits::default),
     };
-    let boot_s = launcher.forecast().map_or(0.0, |ahead| {
-        f64::from(ahead.guests) * ahead.boot_s / prepared.plan.cells.len().max(1) as f64
-    });
-    let planned_s =
-        plan.longest_trials_s(prepared.wait_s).into_iter().map(|trial_s| Some(trial_s? + boot_s)).collect();
-    let mut progress = Progress::new(args.quiet, TimeLeft::new(planned_s));
+    let expected = busy::with_guests(prepared.expected, launcher.forecast().as_ref());
+    // A target that took longer to make than most takes as long again.
+    let longer =
+        |cell: usize| rehearsals_s[cell].map_or(0.0, |s| (s - plan.rehearsal_s(cell, &expected)).max(0.0));
+    let trials = plan.longest_trials_s(&expected).into_iter().enumerate();
+    let planned = Planned {
+        trials_s: trials.map(|(cell, trial_s)| Some(trial_s? + longer(cell))).collect(),
+        boots_s: expected.boots_s,
+        rounds_for_one: expected.rounds_for_one,
+    };
+    let mut progress = Progress::new(args.quiet, TimeLeft::new(planned));
     let mut store_sink = StoreSink { store, run: id };
     let options = crate::analyse::Options::default();
     let surroundings = &prepared.surroundings;
@@ -264,15 +275,16 @@ fn trials(
 }
 
 /// Makes every target once before the first trial, so that what mkfs or the kernel refuses is said once, and at once.
-/// False: interrupted.
+/// Leaves the seconds that took for the target of each cell, where it is made here; `None`: interrupted.
 fn rehearsed(
     launcher: &mut dyn Launcher,
     prepared: &mut Prepared,
     quiet: bool,
     cancelled: &AtomicBool,
-) -> anyhow::Result<bool> {
-    // Targets that were made, each with what direct I/O is there.
-    let mut seen: Vec<(Option<target::Setup>, String)> = Vec::new();
+) -> anyhow::Result<Option<Vec<Option<f64>>>> {
+    // Targets that were made, each with what direct I/O is there, and its time.
+    let mut seen: Vec<(Option<target::Setup>, String, Option<f64>)> = Vec::new();
+    let mut took_s = vec![None; prepared.plan.cells.len()];
     let mut buffered = Buffered::default();
     for (cell, spec) in prepared.plan.cells.iter().enumerate() {
         let asked = crate::run::request(&prepared.plan, &prepared.surroundings, cell, 0);
@@ -280,21 +292,25 @@ fn rehearsed(
             buffered.look(spec, &asked.target.watched());
             continue;
         }
-        if let Some((_, o_direct)) = seen.iter().find(|(setup, _)| *setup == asked.target.setup) {
+        if let Some((_, o_direct, took)) = seen.iter().find(|(setup, ..)| *setup == asked.target.setup) {
             buffered.told(spec, o_direct);
+            took_s[cell] = *took;
             continue;
         }
         let setup = asked.target.setup.clone();
         let asked = Request { rehearsal: true, before: None, after: None, ..asked };
+        let begun = Instant::now();
         let reply = match launcher.launch(&asked, cancelled) {
-            Err(LaunchError::Cancelled { .. }) => return Ok(false),
+            Err(LaunchError::Cancelled { .. }) => return Ok(None),
             other => other.map_err(Failure::tool)?,
         };
         let (reason, output) = match reply.answer {
             Answer::Done(_) => {
                 let o_direct = reply.facts.get("o_direct").unwrap_or_default().to_owned();
                 buffered.told(spec, &o_direct);
-                seen.push((setup, o_direct));
+                // In a guest that has its boot in it.
+                took_s[cell] = (!spec.target.is_elsewhere()).then(|| begun.elapsed().as_secs_f64());
+                seen.push((setup, o_direct, took_s[cell]));
                 continue;
             }
             Answer::Failed { reason, output, .. } => (reason, output),
@@ -322,7 +338,7 @@ fn rehearsed(
         let _ = writeln!(crate::sys::terminal::err(), "warning: {note}");
     }
     prepared.run.notes.extend(note);
-    Ok(true)
+    Ok(Some(took_s))
 }
 
 /// Undoes what killed sessions of a run have left, as this user's own records say: the one that had the run, and any that was

@@ -143,8 +143,15 @@ fn outcome(direction: &str, ios: u64, block: u64, elapsed: f64, usage: Usage) ->
         ("usr_cpu".to_owned(), Unit::Seconds, usage.user_s),
         ("sys_cpu".to_owned(), Unit::Seconds, usage.system_s),
     ];
-    let samples =
-        samples.into_iter().map(|(name, unit, value)| Sample::new("", &name, unit, value)).collect();
+    // It is one worker.
+    let waits = [
+        ("workers.wall", Some(elapsed)),
+        ("workers.run_wait", usage.run_wait_s),
+        ("workers.storage_wait", usage.storage_s),
+    ];
+    let waits = waits.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Unit::Seconds, value?)));
+    let samples = samples.into_iter().chain(waits);
+    let samples = samples.map(|(name, unit, value)| Sample::new("", &name, unit, value)).collect();
     Outcome { samples, ..Outcome::default() }
 }
 

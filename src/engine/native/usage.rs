@@ -1,6 +1,11 @@
 //! What the kernel charged to a thread.
 
+use std::path::Path;
+
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+
+use crate::sys::task::{Scheduled, TaskStat, delays_are_counted, seconds_of_ticks};
 
 /// What the kernel charged to the instance's thread.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -11,11 +16,24 @@ pub(super) struct Usage {
     pub(super) involuntary: u64,
     pub(super) minor_faults: u64,
     pub(super) major_faults: u64,
+    /// Ready to run, without a processor; `None`: the kernel does not count it.
+    pub(super) run_wait_s: Option<f64>,
+    /// Waiting for block I/O; `None`: the kernel does not count it.
+    pub(super) storage_s: Option<f64>,
 }
+
+/// The calling thread.
+const OWN: &str = "/proc/thread-self";
 
 impl Usage {
     /// Of the calling thread, since it began.
     pub(super) fn now() -> Usage {
+        let own = Path::new(OWN);
+        let storage = || delays_are_counted().then(|| TaskStat::of(own)).flatten();
+        let storage_s = storage().map(|stat| seconds_of_ticks(stat.storage_ticks));
+        let run_wait_s = Scheduled::of(own).map(|counted| counted.waited_ns as f64 / 1e9);
+        // Has the kernel add up what it charged to this thread: its sum is otherwise as old as the last tick.
+        let _ = clock_gettime(ClockId::ThreadCPUTime);
         #[expect(unsafe_code, reason = "rustix has no getrusage")]
         // SAFETY: all-zero is a valid rusage, and the kernel fills the one it is given.
         let usage = unsafe {
@@ -31,6 +49,8 @@ impl Usage {
             involuntary: usage.ru_nivcsw as u64,
             minor_faults: usage.ru_minflt as u64,
             major_faults: usage.ru_majflt as u64,
+            run_wait_s,
+            storage_s,
         }
     }
 
@@ -43,6 +63,33 @@ impl Usage {
             involuntary: self.involuntary - earlier.involuntary,
             minor_faults: self.minor_faults - earlier.minor_faults,
             major_faults: self.major_faults - earlier.major_faults,
+            run_wait_s: self.run_wait_s.zip(earlier.run_wait_s).map(|(now, then)| now - then),
+            storage_s: self.storage_s.zip(earlier.storage_s).map(|(now, then)| now - then),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_works_is_charged_at_once_and_one_that_sleeps_is_not() {
+        let spin = |ms: u64| {
+            let begun = std::time::Instant::now();
+            while begun.elapsed().as_millis() < u128::from(ms) {
+                std::hint::black_box(0);
+            }
+        };
+        // Shorter than a tick of any kernel: sums that were not brought up to date would be 0 or a whole tick.
+        let before = Usage::now();
+        spin(2);
+        let after = Usage::now().since(before);
+        let wall = after.user_s + after.system_s + after.run_wait_s.unwrap();
+        assert!(wall > 0.0015, "{after:?}");
+        let before = Usage::now();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let asleep = Usage::now().since(before);
+        assert!(asleep.user_s + asleep.system_s < 0.01, "{asleep:?}");
     }
 }

@@ -99,7 +99,8 @@ fn fork(job: &str, work: impl FnOnce() -> Result<JobCounts, Failure>) -> Result<
         .map_err(|e| failed(format!("no pipe: {e}")))?;
     let parent = rustix::process::getpid();
     // The agent has two other threads, both past their start: one sleeps in a read of the signal pipe, the other watches
-    // the time and now and then reads /proc. They take no lock but malloc's, which glibc keeps usable in the child. The
+    // the time and now and then reads /proc. With --observe a third one reads events (observe/perf/). They take no lock but
+    // malloc's, which glibc keeps usable in the child. The
     // child runs `work` and leaves by _exit, so that nothing of the parent's (buffers, destructors) runs twice.
     #[expect(unsafe_code, reason = "fio's jobs are processes, and std has no fork")]
     // SAFETY: no lock that the child needs is held by another thread, and it never returns from here (see above).

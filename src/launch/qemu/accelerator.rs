@@ -41,19 +41,37 @@ impl Accelerator {
 
     /// Seconds the last guest took to come up here; `None`: there was none yet.
     pub(super) fn last_boot_s(self) -> Option<f64> {
-        let text = regular_file::read_text(&cache::place("boots")?.join(self.file()), 64).ok()?;
-        text.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0)
+        remembered(self.file())
+    }
+
+    /// Seconds the last trial in a guest took here besides its job.
+    pub(super) fn last_trial_s(self) -> Option<f64> {
+        remembered(&format!("{}-trial", self.file()))
+    }
+
+    /// A trial in a guest has ended.
+    pub(super) fn trial_took(self, besides_its_job_s: f64) {
+        remember(&format!("{}-trial", self.file()), besides_its_job_s);
     }
 
     /// A guest came up.
     pub(super) fn came_up(self, seconds: f64) {
-        // Not remembering costs the next run a guess, nothing else.
-        let _ = cache::directory("boots")
-            .map(|place| std::fs::write(place.join(self.file()), format!("{seconds:.1}\n")));
+        remember(self.file(), seconds);
         if self == Accelerator::Kvm {
             mark(RUNS, "a guest under /dev/kvm came up\n");
         }
     }
+}
+
+fn remembered(name: &str) -> Option<f64> {
+    let text = regular_file::read_text(&cache::place("boots")?.join(name), 64).ok()?;
+    text.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0)
+}
+
+fn remember(name: &str, seconds: f64) {
+    // Not remembering costs the next run a guess, nothing else.
+    let _ =
+        cache::directory("boots").map(|place| std::fs::write(place.join(name), format!("{seconds:.1}\n")));
 }
 
 /// The state of `/dev/kvm`.

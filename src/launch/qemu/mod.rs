@@ -28,7 +28,7 @@ mod vmlinux;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Answer, LaunchError, Launcher, Reply, Request, Unready, Why};
 use crate::catalog::LauncherKind;
@@ -162,7 +162,12 @@ impl Guests {
         let limit = limit.map(|limit| limit.saturating_add(ALLOWANCE));
         // No guest sees what is taken from this machine. Its device is the guest's business: there is none of that path.
         let watch = Interference::look(Path::new(""));
+        let asked = Instant::now();
         let mut reply = guest.ask(request, limit, cancelled)?;
+        if let (Answer::Done(_), Some(of_job)) = (&reply.answer, &reply.disturbance) {
+            let besides_s = asked.elapsed().as_secs_f64() - of_job.elapsed_s;
+            self.accelerator.trial_took(besides_s.max(0.1));
+        }
         reply.disturbance = reply.disturbance.map(|seen| worse(seen, &watch.since()));
         self.kinds[at].tell(&guest, &mut reply);
         self.kinds[at].running = Some(guest);

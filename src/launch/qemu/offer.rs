@@ -35,6 +35,8 @@ pub struct Forecast {
     pub boot_s: f64,
     /// Whether a guest that came up here took so long; otherwise it is a guess.
     pub measured: bool,
+    /// Seconds that a trial in one takes besides its job: as the last one, or a guess.
+    pub trial_s: f64,
 }
 
 /// Looks what is here: kernels where they are put to be booted, in `below`, and packages unpacked before.
@@ -53,14 +55,15 @@ pub fn guests_offered(below: &Path) -> GuestOffer {
 pub(super) fn forecast(guests: u32) -> Forecast {
     let likely = Accelerator::likely();
     // As measured where assay was written, for a machine that has booted none yet.
-    let guess = if likely == Accelerator::Kvm { 2.0 } else { 8.0 };
+    let (boot_s, trial_s) = if likely == Accelerator::Kvm { (2.0, 0.5) } else { (8.0, 1.5) };
     let last = likely.last_boot_s();
     Forecast {
         guests,
         accelerator: Kvm::here().described(),
         emulated: likely == Accelerator::Tcg,
-        boot_s: last.unwrap_or(guess),
+        boot_s: last.unwrap_or(boot_s),
         measured: last.is_some(),
+        trial_s: likely.last_trial_s().unwrap_or(trial_s),
     }
 }
 
@@ -79,6 +82,6 @@ mod tests {
     #[test]
     fn what_boots_will_cost_is_guessed_where_it_is_not_known() {
         let ahead = forecast(3);
-        assert!(ahead.guests == 3 && ahead.boot_s > 0.0);
+        assert!(ahead.guests == 3 && ahead.boot_s > 0.0 && ahead.trial_s > 0.0);
     }
 }

@@ -296,6 +296,10 @@ fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
             (None, _) => {}
         }
     }
+    // The run times of its threads or processes, added up.
+    if let Some(job_runtime_ms) = job.job_runtime {
+        push(outcome, job, "workers.wall", Unit::Seconds, job_runtime_ms / 1e3)?;
+    }
     let depth = job.depth_found();
     for (name, count) in [("ctx", job.ctx), ("majf", job.majf), ("minf", job.minf), ("latency_depth", depth)]
     {

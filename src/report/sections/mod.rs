@@ -3,9 +3,12 @@
 //! Enters: a run and its analysis. Leaves: [`Section`]s. None of them knows a format. A new section is a file here with a function
 //! `section`, and its name in the two lists below.
 
+mod budget;
 mod differences;
 mod effects;
 mod every_trial;
+mod factor_words;
+mod factors;
 mod failures;
 mod host;
 mod host_facts;
@@ -17,6 +20,8 @@ mod numbers;
 mod other_metrics;
 mod ranking;
 mod repeat;
+mod scaling;
+mod scaling_words;
 mod trial_notes;
 mod verdict;
 mod within_trial;
@@ -34,12 +39,15 @@ use crate::record::Run;
 const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     verdict::section,
     ranking::section,
+    factors::section,
     numbers::section,
     effects::section,
+    scaling::section,
     every_trial::section,
     latency::section,
     within_trial::section,
     other_metrics::section,
+    budget::section,
     notes::section,
     differences::section,
     failures::section,

@@ -1,0 +1,225 @@
+//! The workers of a program of another's making, followed from outside: how long they lived, and how long they waited.
+//!
+//! Enters: the number of the guard above the program, and looks at `/proc` now and then. Leaves: [`Lives`]. It must not know which
+//! program it is.
+//!
+//! A worker is a thread of the program or of a process that it started. One that starts others and waits for them is none: it counts
+//! with the time that it ran or wanted to run. A look takes some 20 µs a thread, and comes after a twentieth of the time that has
+//! passed, so that what is missed between the last look and a worker's end is about a fortieth of its life; by how much the counts
+//! grew until then is taken to be as before. Processes that come and go between two looks are not seen: [`Lives::ran_s`] says how much
+//! of the processor time was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::sys::task::{Scheduled, TaskStat, children_of, delays_are_counted, seconds_of_ticks};
+
+/// The first look, and the least time between two.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// The most time between two looks.
+const LONGEST: Duration = Duration::from_millis(250);
+/// Looks come after this share of the time that has passed.
+const SHARE: u32 = 20;
+/// A look takes at most this share of the time until the next one.
+const MOST_COST: u32 = 50;
+
+/// What is known of all workers of a program that has ended; seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Lives {
+    /// How long they lived, added up.
+    pub(super) wall_s: f64,
+    /// How long they ran.
+    pub(super) ran_s: f64,
+    /// How long they were ready to run and had no processor.
+    pub(super) run_wait_s: f64,
+    /// How long they waited for block I/O; `None`: the kernel does not count it.
+    pub(super) storage_s: Option<f64>,
+}
+
+/// One thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Worker {
+    process: i32,
+    /// Seconds since boot.
+    began_s: f64,
+    seen_s: f64,
+    /// Between the last look that saw it and the next one; `None`: it lives.
+    ended_s: Option<f64>,
+    scheduled: Scheduled,
+    storage_ticks: u64,
+}
+
+/// The workers that were seen so far.
+pub(super) struct Followed {
+    guard: i32,
+    begun: Instant,
+    next: Instant,
+    delays: bool,
+    /// The program itself: how long it lives is known exactly.
+    program: Option<i32>,
+    workers: BTreeMap<i32, Worker>,
+    /// Processes that have started others.
+    parents: BTreeSet<i32>,
+}
+
+impl Followed {
+    /// Follows the program below a guard that was just started.
+    pub(super) fn below(guard: i32) -> Followed {
+        let now = Instant::now();
+        Followed {
+            guard,
+            begun: now,
+            next: now + SHORTEST,
+            delays: delays_are_counted(),
+            program: None,
+            workers: BTreeMap::new(),
+            parents: BTreeSet::new(),
+        }
+    }
+
+    /// How long until the next look.
+    pub(super) fn due_in(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// Looks, when it is time to.
+    pub(super) fn look_when_due(&mut self) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.look();
+        let wait = ((now - self.begun) / SHARE).clamp(SHORTEST, LONGEST);
+        self.next = Instant::now() + wait.max(now.elapsed() * MOST_COST);
+    }
+
+    fn look(&mut self) {
+        let mut processes =
+            tasks_of(self.guard).iter().flat_map(|task| children_of(task)).collect::<Vec<_>>();
+        self.program = self.program.or(processes.first().copied());
+        let mut seen = BTreeSet::new();
+        let mut at = 0;
+        while at < processes.len() {
+            let process = processes[at];
+            at += 1;
+            for task in tasks_of(process) {
+                let children = children_of(&task);
+                if !children.is_empty() {
+                    self.parents.insert(process);
+                    processes.extend(children);
+                }
+                seen.extend(self.note(process, &task));
+            }
+        }
+        let now_s = since_boot_s();
+        for (_, worker) in self.workers.iter_mut().filter(|(thread, _)| !seen.contains(*thread)) {
+            worker.ended_s = worker.ended_s.or(Some(f64::midpoint(worker.seen_s, now_s)));
+        }
+    }
+
+    /// Takes the counts of one thread; its number, unless it is gone.
+    fn note(&mut self, process: i32, task: &std::path::Path) -> Option<i32> {
+        let thread: i32 = task.file_name()?.to_str()?.parse().ok()?;
+        let (stat, scheduled) = (TaskStat::of(task)?, Scheduled::of(task)?);
+        if stat.is_zombie {
+            return None;
+        }
+        let seen_s = since_boot_s();
+        // It began within the tick.
+        let began_s = (seconds_of_ticks(stat.started_ticks) + seconds_of_ticks(1) / 2.0).min(seen_s);
+        let storage_ticks = stat.storage_ticks;
+        let worker = Worker { process, began_s, seen_s, ended_s: None, scheduled, storage_ticks };
+        self.workers.insert(thread, worker);
+        Some(thread)
+    }
+
+    /// What they came to, now that the program has ended, which lived for `program_s`.
+    pub(super) fn ended(self, program_s: f64) -> Lives {
+        let now_s = since_boot_s();
+        let mut lives = Lives { storage_s: self.delays.then_some(0.0), ..Lives::default() };
+        for (thread, worker) in &self.workers {
+            let seen_s = worker.seen_s - worker.began_s;
+            let lived_s = match self.program {
+                Some(program) if program == *thread => program_s,
+                _ => worker.ended_s.unwrap_or(f64::midpoint(worker.seen_s, now_s)) - worker.began_s,
+            };
+            let grown = if seen_s > 0.0 { (lived_s / seen_s).max(1.0) } else { 1.0 };
+            let seconds = |ns: u64| ns as f64 / 1e9 * grown;
+            let (ran_s, run_wait_s) = (seconds(worker.scheduled.ran_ns), seconds(worker.scheduled.waited_ns));
+            lives.ran_s += ran_s;
+            lives.run_wait_s += run_wait_s;
+            let storage_s = seconds_of_ticks(worker.storage_ticks) * grown;
+            lives.storage_s = lives.storage_s.map(|sum| sum + storage_s);
+            let waits_for_others = self.parents.contains(&worker.process);
+            lives.wall_s += if waits_for_others { ran_s + run_wait_s + storage_s } else { lived_s };
+        }
+        lives
+    }
+}
+
+/// The directories of a process's threads.
+fn tasks_of(process: i32) -> Vec<PathBuf> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    tasks.map(|task| task.path()).collect()
+}
+
+/// Seconds on the clock by which the kernel says when a task began.
+fn since_boot_s() -> f64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(process: i32, lived_s: f64, ran_ns: u64, waited_ns: u64) -> Worker {
+        let scheduled = Scheduled { ran_ns, waited_ns };
+        let (seen_s, ended_s) = (100.0 + lived_s / 2.0, Some(100.0 + lived_s));
+        Worker { process, began_s: 100.0, seen_s, ended_s, scheduled, storage_ticks: 0 }
+    }
+
+    fn followed(program: i32, workers: &[(i32, Worker)], parents: &[i32]) -> Followed {
+        Followed {
+            delays: false,
+            program: Some(program),
+            workers: workers.iter().copied().collect(),
+            parents: parents.iter().copied().collect(),
+            ..Followed::below(1)
+        }
+    }
+
+    #[test]
+    fn a_parent_counts_with_what_it_ran_and_its_children_with_their_lives() {
+        // Seen for half of their lives: what they were counted for doubles until their ends.
+        let workers = [
+            (7, worker(7, 4.0, 100_000_000, 0)),
+            (8, worker(8, 3.0, 500_000_000, 250_000_000)),
+            (9, worker(9, 2.0, 500_000_000, 0)),
+        ];
+        let lives = followed(7, &workers, &[7]).ended(4.0);
+        assert!((lives.wall_s - (0.2 + 3.0 + 2.0)).abs() < 1e-9, "{lives:?}");
+        assert!((lives.ran_s - 2.2).abs() < 1e-9 && (lives.run_wait_s - 0.5).abs() < 1e-9, "{lives:?}");
+        assert_eq!(lives.storage_s, None);
+    }
+
+    #[test]
+    fn a_program_alone_lived_as_long_as_it_ran_to_its_end() {
+        let lives = followed(7, &[(7, worker(7, 1.0, 1, 0))], &[]).ended(1.25);
+        assert!((lives.wall_s - 1.25).abs() < 1e-9, "{lives:?}");
+    }
+
+    #[test]
+    fn looks_come_rarer_the_longer_it_takes() {
+        let mut followed = Followed::below(0);
+        assert!(followed.due_in() <= SHORTEST);
+        followed.begun -= Duration::from_secs(2);
+        followed.next = Instant::now();
+        followed.look_when_due();
+        let due = followed.due_in();
+        assert!(due > Duration::from_millis(80) && due <= LONGEST, "{due:?}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Where processor time goes: the user's program, or which part of the kernel (cpu-clock, 997 times a second of running).
+//!
+//! Enters: samples of the workers with the kernel's stacks. Leaves: seconds in user mode, in the kernel, and by part of the kernel. It
+//! must not know which program runs. Which part a function belongs to is data: `subsystems.txt`.
+//!
+//! 997 is a prime: no timer of the load keeps step with it. The clock needs no counter of the processor, so that virtual machines have it.
+//! A sample stands for 1/997 s; of n samples the error is about √n of them.
+
+use std::collections::HashMap;
+
+use rustix::io::Errno;
+
+use super::Observer;
+use super::perf::{Event, Function, HIDDEN, Refused, Sink, Symbols, Watch, Watched, lost_note};
+use crate::record::{Outcome, Sample, Unit};
+
+/// Samples a second.
+const HERTZ: u64 = 997;
+/// A part of the kernel is named where at least this share of the samples was.
+const LEAST_SHARE: f64 = 0.01;
+const SUBSYSTEMS: &str = include_str!("subsystems.txt");
+/// What no rule names.
+const OTHER: &str = "other";
+/// That a user without rights is shown user mode alone.
+const USER_ONLY: &str = "cpu: the kernel shows this user no samples inside it, so that its time is missing: run as root, or with \
+                         CAP_PERFMON, or set kernel.perf_event_paranoid to 1";
+
+/// Watches all that this thread starts.
+pub struct CpuObserver {
+    symbols: Symbols,
+    watch: Result<Watch<Samples>, Refused>,
+    user_only: bool,
+}
+
+impl CpuObserver {
+    /// Looks up the kernel's functions, which takes longer than a start may.
+    #[must_use]
+    pub fn prepared() -> CpuObserver {
+        let watch = Err(Refused::Kernel(Errno::INVAL));
+        CpuObserver { symbols: Symbols::of_the_kernel(), watch, user_only: false }
+    }
+
+    fn watch(&self, kernel: bool) -> Result<Watch<Samples>, Refused> {
+        Watch::start(&[Watched::Clock { hertz: HERTZ, kernel }], Samples::new(self.symbols.clone()))
+    }
+}
+
+impl Observer for CpuObserver {
+    fn start(&mut self) {
+        self.watch = self.watch(true);
+        if matches!(self.watch, Err(Refused::Kernel(Errno::PERM | Errno::ACCESS))) {
+            self.user_only = true;
+            self.watch = self.watch(false);
+        }
+    }
+
+    /// `cpu.samples`, `cpu.lost`, `cpu.user_time`, `cpu.kernel_time`, and `cpu.at.PART` (s) of each part of the kernel.
+    fn stop(&mut self) -> Result<Outcome, String> {
+        let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
+        let watch = watch.map_err(|refused| format!("cpu is not watched: {}", refused.words()))?;
+        let (samples, lost) = watch.stop().ok_or("cpu is not watched: the reader died")?;
+        let mut outcome = Outcome { samples: samples.values(lost, self.user_only), ..Outcome::default() };
+        outcome.notes.extend(lost_note("cpu", lost));
+        if self.user_only {
+            outcome.notes.push(USER_ONLY.to_owned());
+        } else if !samples.symbols.are_known() {
+            outcome.notes.push(HIDDEN.to_owned());
+        }
+        Ok(outcome)
+    }
+}
+
+/// Counts samples by stack.
+struct Samples {
+    symbols: Symbols,
+    user: u64,
+    kernel: u64,
+    /// Functions, the innermost first.
+    stacks: HashMap<Vec<Function>, u64>,
+}
+
+impl Samples {
+    fn new(symbols: Symbols) -> Samples {
+        Samples { symbols, user: 0, kernel: 0, stacks: HashMap::new() }
+    }
+
+    fn values(&self, lost: u64, user_only: bool) -> Vec<Sample> {
+        let seconds =
+            |name: &str, samples: u64| Sample::new("", name, Unit::Seconds, samples as f64 / HERTZ as f64);
+        let count = |name: &str, count: u64| Sample::new("", name, Unit::Count, count as f64);
+        let all = self.user + self.kernel;
+        let mut values =
+            vec![count("cpu.samples", all), count("cpu.lost", lost), seconds("cpu.user_time", self.user)];
+        if user_only {
+            return values;
+        }
+        values.push(seconds("cpu.kernel_time", self.kernel));
+        let least = LEAST_SHARE * all as f64;
+        let parts = self.by_part().into_iter().filter(|(_, samples)| *samples as f64 >= least);
+        values.extend(parts.map(|(part, samples)| seconds(&format!("cpu.at.{part}"), samples)));
+        values
+    }
+
+    /// Samples by part of the kernel, the most first.
+    fn by_part(&self) -> Vec<(&'static str, u64)> {
+        let rules = Rules::parse(SUBSYSTEMS);
+        let mut parts: HashMap<&'static str, u64> = HashMap::new();
+        for (stack, samples) in &self.stacks {
+            let named = stack.iter().find_map(|function| rules.part(self.symbols.name(*function)));
+            *parts.entry(named.unwrap_or(OTHER)).or_default() += samples;
+        }
+        let mut parts: Vec<_> = parts.into_iter().collect();
+        parts.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
+        parts
+    }
+}
+
+impl Sink for Samples {
+    fn take(&mut self, event: &Event) {
+        if event.stack.is_empty() {
+            self.user += 1;
+            return;
+        }
+        self.kernel += 1;
+        let stack = event.stack.iter().filter_map(|address| self.symbols.function(*address)).collect();
+        *self.stacks.entry(stack).or_default() += 1;
+    }
+}
+
+/// Which part of the kernel a function belongs to.
+struct Rules {
+    /// How names begin, the longest first, and the part.
+    beginnings: Vec<(&'static str, &'static str)>,
+}
+
+impl Rules {
+    /// Lines of a part and beginnings of names.
+    fn parse(text: &'static str) -> Rules {
+        let mut beginnings = Vec::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let mut words = line.split_whitespace();
+            let Some(part) = words.next() else { continue };
+            beginnings.extend(words.map(|beginning| (beginning, part)));
+        }
+        beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
+        Rules { beginnings }
+    }
+
+    fn part(&self, function: &str) -> Option<&'static str> {
+        let found = self.beginnings.iter().find(|(beginning, _)| function.starts_with(beginning));
+        found.map(|(_, part)| *part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_belong_to_the_part_that_names_them_best() {
+        let rules = Rules::parse(SUBSYSTEMS);
+        for (function, part) in [
+            ("ext4_buffered_write_iter", Some("ext4")),
+            ("jbd2_journal_commit_transaction", Some("jbd2")),
+            ("xfs_file_write_iter", Some("xfs")),
+            ("copy_folio_from_iter_atomic", Some("copy")),
+            ("filemap_get_pages", Some("page-cache")),
+            ("io_schedule", Some("scheduler")),
+            ("io_read", Some("io_uring")),
+            ("native_queued_spin_lock_slowpath", Some("locks")),
+            ("blk_mq_submit_bio", Some("block")),
+            ("zram_submit_bio", Some("driver")),
+            ("memset_orig", None),
+        ] {
+            assert_eq!(rules.part(function), part, "{function}");
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        assert!(
+            rules.beginnings.iter().all(|(beginning, _)| seen.insert(*beginning)),
+            "a beginning stands twice"
+        );
+    }
+
+    #[test]
+    fn a_function_without_a_part_belongs_to_its_caller() {
+        let kallsyms = "1000 t memset_orig\n2000 t ext4_write_begin\n3000 t strange\n";
+        let mut samples = Samples::new(Symbols::parse(kallsyms));
+        for stack in [vec![0x1010, 0x2010], vec![0x2010], vec![0x3010], Vec::new()] {
+            samples.take(&Event { stack, ..Event::default() });
+        }
+        assert_eq!(samples.by_part(), [("ext4", 2), ("other", 1)]);
+        let values = samples.values(0, false);
+        let value = |name: &str| values.iter().find(|s| s.metric.name == name).map(|s| s.value);
+        assert_eq!(value("cpu.samples"), Some(4.0));
+        assert_eq!(value("cpu.at.ext4"), Some(2.0 / 997.0));
+        assert_eq!(value("cpu.user_time"), Some(1.0 / 997.0));
+        let without = samples.values(0, true);
+        assert!(without.iter().all(|sample| sample.metric.name != "cpu.kernel_time"));
+    }
+}

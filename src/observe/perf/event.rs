@@ -1,0 +1,131 @@
+//! One event as the kernel wrote it into the ring buffer.
+//!
+//! Enters: the bytes of a record behind its header. Leaves: an [`Event`]. The order of its parts is that of perf_event_open(2),
+//! `PERF_RECORD_SAMPLE`. (The parser of perf-event-data takes an empty stack at the end of a record for a record that was cut.)
+
+/// Numbers in a stack from here on say where it was taken (include/uapi/linux/perf_event.h: `PERF_CONTEXT_MAX` is −4095).
+const FIRST_MARK: u64 = u64::MAX - 4094;
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::observe) struct Event {
+    /// The place in the list of what is watched.
+    pub(in crate::observe) watched: usize,
+    /// `CLOCK_MONOTONIC`.
+    pub(in crate::observe) time_ns: u64,
+    /// The thread that it happened to.
+    pub(in crate::observe) thread: u32,
+    /// Addresses in the kernel, the innermost first; empty outside the kernel, and where none was asked for.
+    pub(in crate::observe) stack: Vec<u64>,
+    /// A tracepoint's fields.
+    pub(in crate::observe) raw: Vec<u8>,
+    /// No event: the thread is back on a processor.
+    pub(in crate::observe) is_back: bool,
+}
+
+/// Which parts an event has behind thread and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::observe) struct Parts {
+    pub(in crate::observe) stack: bool,
+    pub(in crate::observe) raw: bool,
+}
+
+impl Event {
+    /// Reads a sample; `None`: it is cut.
+    pub(in crate::observe) fn read(watched: usize, parts: Parts, bytes: &[u8]) -> Option<Event> {
+        let mut rest = bytes;
+        let _process = u32_of(&mut rest)?;
+        let thread = u32_of(&mut rest)?;
+        let time_ns = u64_of(&mut rest)?;
+        let mut stack = Vec::new();
+        if parts.stack {
+            for _ in 0..u64_of(&mut rest)? {
+                stack.extend(Some(u64_of(&mut rest)?).filter(|address| *address < FIRST_MARK));
+            }
+        }
+        let mut raw = Vec::new();
+        if parts.raw {
+            let length = u32_of(&mut rest)? as usize;
+            raw.extend_from_slice(rest.get(..length)?);
+        }
+        Some(Event { watched, time_ns, thread, stack, raw, is_back: false })
+    }
+
+    /// Reads a `PERF_RECORD_SWITCH`, which has thread and time alone; `None`: it is cut.
+    pub(in crate::observe) fn back(watched: usize, bytes: &[u8]) -> Option<Event> {
+        let event = Event::read(watched, Parts { stack: false, raw: false }, bytes)?;
+        Some(Event { is_back: true, ..event })
+    }
+}
+
+/// How many events a `PERF_RECORD_LOST` tells of.
+pub(in crate::observe) fn lost_of(bytes: &[u8]) -> Option<u64> {
+    let mut rest = bytes;
+    let _event = u64_of(&mut rest)?;
+    u64_of(&mut rest)
+}
+
+fn u32_of(rest: &mut &[u8]) -> Option<u32> {
+    let (number, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(u32::from_ne_bytes(*number))
+}
+
+fn u64_of(rest: &mut &[u8]) -> Option<u64> {
+    let (number, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(u64::from_ne_bytes(*number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Parts = Parts { stack: true, raw: true };
+
+    fn sample(stack: &[u64], raw: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(7_u32.to_ne_bytes());
+        bytes.extend(9_u32.to_ne_bytes());
+        bytes.extend(123_u64.to_ne_bytes());
+        bytes.extend((stack.len() as u64).to_ne_bytes());
+        stack.iter().for_each(|address| bytes.extend(address.to_ne_bytes()));
+        bytes.extend((raw.len() as u32).to_ne_bytes());
+        bytes.extend(raw);
+        bytes
+    }
+
+    #[test]
+    fn marks_are_no_addresses_and_an_empty_stack_is_one() {
+        // PERF_CONTEXT_KERNEL is −128.
+        let bytes = sample(&[128_u64.wrapping_neg(), 0xffff_ffff_816b_b3c0], &[1, 2]);
+        let event = Event::read(3, ALL, &bytes).unwrap();
+        let expected = Event {
+            watched: 3,
+            time_ns: 123,
+            thread: 9,
+            stack: vec![0xffff_ffff_816b_b3c0],
+            raw: vec![1, 2],
+            ..Event::default()
+        };
+        assert_eq!(event, expected);
+        let empty = Event::read(0, Parts { stack: true, raw: false }, &sample(&[], &[])[..24]).unwrap();
+        assert!(empty.stack.is_empty() && empty.time_ns == 123);
+    }
+
+    #[test]
+    fn what_is_cut_is_no_event() {
+        let whole = sample(&[1, 2, 3], &[1, 2, 3, 4]);
+        assert!((0..whole.len()).all(|length| Event::read(0, ALL, &whole[..length]).is_none()));
+        // A length that no record has.
+        let mut forged = sample(&[], &[]);
+        forged[16..24].copy_from_slice(&u64::MAX.to_ne_bytes());
+        assert_eq!(Event::read(0, ALL, &forged), None);
+    }
+
+    #[test]
+    fn lost_events_are_told_behind_their_number() {
+        let bytes: Vec<u8> = [5_u64, 42].iter().flat_map(|number| number.to_ne_bytes()).collect();
+        assert_eq!((lost_of(&bytes), lost_of(&bytes[..12])), (Some(42), None));
+    }
+}

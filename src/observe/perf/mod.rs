@@ -1,0 +1,316 @@
+//! perf_event_open(2): clock samples and tracepoints of this thread and of all that it starts, read while they happen.
+//!
+//! Enters: what to watch, and a [`Sink`]. Leaves: the sink, which was given every event in the order of time, and how many events
+//! were lost. It must not know what events mean.
+//!
+//! Each event has a ring buffer on each processor. A thread of this process empties them; it is started before the events are opened, so that
+//! it does not watch itself. An event is handed on when all that came before it must have been read. Nothing of this outlives the process: events end
+//! with their descriptors. What watching takes is processor time of the watched machine: some microseconds an event.
+
+mod event;
+mod refused;
+mod symbols;
+mod tracefs;
+
+pub(in crate::observe) use event::Event;
+pub(in crate::observe) use refused::Refused;
+pub(in crate::observe) use symbols::{Function, Symbols};
+pub(in crate::observe) use tracefs::{Place, Tracefs};
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use perf_event::events::{Software, Tracepoint};
+use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use event::Parts;
+
+/// Bytes of a ring buffer: some 4000 events with stacks.
+const RING_BYTES: usize = 1 << 20;
+/// Frames of a stack.
+const MOST_FRAMES: u16 = 48;
+/// An event may be written by one processor while another writes later ones; it is there after this time.
+const SETTLED_NS: u64 = 5_000_000;
+/// Between two times that the buffers are emptied: a buffer has room for some 200,000 events a second.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Types of records (perf_event_open(2)).
+const LOST: u32 = 2;
+const SAMPLE: u32 = 9;
+const SWITCH: u32 = 14;
+/// Of a `PERF_RECORD_SWITCH`: the thread leaves the processor.
+const SWITCHED_OUT: u16 = 1 << 13;
+
+/// What is said where the kernel hides its addresses.
+pub(in crate::observe) const HIDDEN: &str = "the kernel does not show the addresses of its functions to this user, so that places have no names: run as root, with \
+     kernel.kptr_restrict at 0 or 1";
+
+/// What is said of lost events.
+pub(in crate::observe) fn lost_note(observer: &str, lost: u64) -> Option<String> {
+    let events = if lost == 1 { "event" } else { "events" };
+    (lost > 0).then(|| {
+        format!("{observer}: {lost} {events} were lost, because they came faster than they could be read")
+    })
+}
+
+/// What to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::observe) enum Watched {
+    /// The processor clock, so many times a second of running.
+    Clock {
+        /// Samples a second.
+        hertz: u64,
+        /// Also what runs in the kernel.
+        kernel: bool,
+    },
+    /// A tracepoint by its number.
+    Tracepoint {
+        /// The number.
+        id: u64,
+        /// With the kernel's stack.
+        stack: bool,
+    },
+    /// The tracepoint sched:sched_switch by its number, with the kernel's stack, and when threads are back on a processor.
+    Switches {
+        /// The number.
+        id: u64,
+    },
+}
+
+impl Watched {
+    fn parts(self) -> Parts {
+        match self {
+            Watched::Clock { .. } => Parts { stack: true, raw: false },
+            Watched::Tracepoint { stack, .. } => Parts { stack, raw: true },
+            Watched::Switches { .. } => Parts { stack: true, raw: true },
+        }
+    }
+}
+
+/// Takes events in the order of time.
+pub(in crate::observe) trait Sink: Send + 'static {
+    /// One event.
+    fn take(&mut self, event: &Event);
+}
+
+/// Events being watched.
+pub(in crate::observe) struct Watch<S> {
+    reader: JoinHandle<(S, u64)>,
+    over: Arc<AtomicBool>,
+}
+
+impl<S: Sink> Watch<S> {
+    /// Watches this thread, and all threads and processes that it starts from now on.
+    ///
+    /// # Errors
+    /// Why the kernel refuses.
+    pub(in crate::observe) fn start(watched: &[Watched], sink: S) -> Result<Watch<S>, Refused> {
+        let (rings, to_read) = channel::<Vec<Ring>>();
+        let (up, is_up) = channel::<()>();
+        let over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&over);
+        let reader = std::thread::spawn(move || read_all(&up, &to_read, &told, sink));
+        // A thread that is being started holds locks of the library, which a fork meanwhile would copy.
+        let _ = is_up.recv();
+        let opened = open_all(watched)?;
+        let _ = rings.send(opened);
+        Ok(Watch { reader, over })
+    }
+
+    /// Ends it: the sink, and how many events were lost. `None`: the reader died.
+    pub(in crate::observe) fn stop(self) -> Option<(S, u64)> {
+        self.over.store(true, Ordering::Release);
+        self.reader.join().ok()
+    }
+}
+
+/// The ring buffer of one event on one processor.
+struct Ring {
+    watched: usize,
+    parts: Parts,
+    sampler: Sampler,
+    /// Told by records among the events.
+    lost: u64,
+}
+
+fn open_all(watched: &[Watched]) -> Result<Vec<Ring>, Refused> {
+    let mut rings = Vec::new();
+    for processor in processors() {
+        for (number, what) in watched.iter().enumerate() {
+            match open(*what, processor) {
+                Ok(sampler) => rings.push(Ring { watched: number, parts: what.parts(), sampler, lost: 0 }),
+                // Taken offline meanwhile.
+                Err(Errno::NODEV) => {}
+                Err(errno) => return Err(Refused::Kernel(errno)),
+            }
+        }
+    }
+    if rings.is_empty() {
+        return Err(Refused::NoProcessors);
+    }
+    for ring in &mut rings {
+        ring.sampler.enable().map_err(|error| Refused::Kernel(errno_of(&error)))?;
+    }
+    Ok(rings)
+}
+
+fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
+    let build = |read: ReadFormat| {
+        let mut builder = match what {
+            Watched::Clock { .. } => Builder::new(Software::CPU_CLOCK),
+            Watched::Tracepoint { id, .. } | Watched::Switches { id } => {
+                Builder::new(Tracepoint::with_id(id))
+            }
+        };
+        builder.observe_self().one_cpu(processor).inherit(true).clockid(Clock::MONOTONIC);
+        builder.sample(SampleFlag::TID).sample(SampleFlag::TIME).read_format(read);
+        builder.exclude_callchain_user(true).include_kernel();
+        match what {
+            Watched::Clock { hertz, kernel } => {
+                builder.sample_frequency(hertz).exclude_kernel(!kernel);
+                builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
+            }
+            Watched::Tracepoint { .. } | Watched::Switches { .. } => {
+                builder.sample_period(1).sample(SampleFlag::RAW);
+                if what.parts().stack {
+                    builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
+                }
+            }
+        }
+        if matches!(what, Watched::Switches { .. }) {
+            builder.context_switch(true).sample_id_all(true);
+        }
+        builder.build().and_then(|counter| counter.sampled(RING_BYTES)).map_err(|error| errno_of(&error))
+    };
+    // Linux 6.0 counts what was lost even where no later event tells it.
+    match build(ReadFormat::LOST) {
+        Err(Errno::INVAL) => build(ReadFormat::empty()),
+        other => other,
+    }
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::INVAL)
+}
+
+/// Processors that are online: `0-3,8`.
+fn processors() -> Vec<usize> {
+    listed(&std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default())
+}
+
+fn listed(text: &str) -> Vec<usize> {
+    let part = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+    };
+    text.trim().split(',').filter_map(part).flatten().collect()
+}
+
+/// The reader's thread.
+fn read_all<S: Sink>(
+    up: &Sender<()>,
+    to_read: &Receiver<Vec<Ring>>,
+    over: &AtomicBool,
+    mut sink: S,
+) -> (S, u64) {
+    let _ = up.send(());
+    let Ok(mut rings) = to_read.recv() else { return (sink, 0) };
+    let mut waiting = Waiting::default();
+    while !over.load(Ordering::Acquire) {
+        std::thread::sleep(PAUSE);
+        let settled_ns = now_ns().saturating_sub(SETTLED_NS);
+        rings.iter_mut().for_each(|ring| ring.empty(&mut waiting));
+        waiting.hand_on(settled_ns, &mut sink);
+    }
+    for ring in &mut rings {
+        let _ = ring.sampler.disable();
+        ring.empty(&mut waiting);
+    }
+    waiting.hand_on(u64::MAX, &mut sink);
+    let lost = rings.iter_mut().map(Ring::lost).sum();
+    (sink, lost)
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+impl Ring {
+    fn empty(&mut self, waiting: &mut Waiting) {
+        while let Some(record) = self.sampler.next_record() {
+            let bytes = record.to_contiguous();
+            match record.ty() {
+                SAMPLE => waiting.events.extend(Event::read(self.watched, self.parts, &bytes)),
+                SWITCH if record.misc() & SWITCHED_OUT == 0 => {
+                    waiting.events.extend(Event::back(self.watched, &bytes));
+                }
+                LOST => self.lost += event::lost_of(&bytes).unwrap_or(0),
+                // Others were not asked for.
+                _ => {}
+            }
+        }
+    }
+
+    /// Events that found no room, by the kernel's count where it has one.
+    fn lost(&mut self) -> u64 {
+        let counted = self.sampler.read_full().ok().and_then(|counter| counter.lost());
+        counted.unwrap_or(self.lost)
+    }
+}
+
+/// Events that were read, and which others may have to go before.
+#[derive(Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+}
+
+impl Waiting {
+    /// Hands on what happened before `settled_ns`, in the order of time.
+    fn hand_on(&mut self, settled_ns: u64, sink: &mut impl Sink) {
+        // Stable: events of one moment stay as they were read.
+        self.events.make_contiguous().sort_by_key(|event| event.time_ns);
+        while self.events.front().is_some_and(|event| event.time_ns < settled_ns) {
+            self.events.pop_front().iter().for_each(|event| sink.take(event));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Times(Vec<u64>);
+
+    impl Sink for Times {
+        fn take(&mut self, event: &Event) {
+            self.0.push(event.time_ns);
+        }
+    }
+
+    #[test]
+    fn events_are_handed_on_in_the_order_of_time_once_all_before_are_there() {
+        let (mut waiting, mut sink) = (Waiting::default(), Times(Vec::new()));
+        let at = |time_ns| Event { time_ns, ..Event::default() };
+        waiting.events.extend([5, 9, 2].map(at));
+        waiting.hand_on(6, &mut sink);
+        assert_eq!(sink.0, [2, 5]);
+        waiting.events.extend([7, 12].map(at));
+        waiting.hand_on(10, &mut sink);
+        assert_eq!(sink.0, [2, 5, 7, 9]);
+        waiting.hand_on(u64::MAX, &mut sink);
+        assert_eq!(sink.0, [2, 5, 7, 9, 12]);
+    }
+
+    #[test]
+    fn processors_are_listed_in_ranges() {
+        assert_eq!(listed("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(listed("0"), [0]);
+        assert_eq!(listed(""), Vec::<usize>::new());
+    }
+}

@@ -1,0 +1,231 @@
+//! Where workers sleep: for how long a thread was off the processor, by the place in the kernel where it gave it up (tracepoint
+//! sched:sched_switch).
+//!
+//! Enters: each time a worker leaves a processor, with its stack, and each time it is back. Leaves: count, sum and longest by place. It must
+//! not know which program sleeps.
+//!
+//! A wait is from leaving the processor to being back on one: the time to wake up and the wait for a free processor are in it, which
+//! `workers.run_wait` has apart. A thread that was ready to run and lost its processor to another did not sleep: it is counted by itself. The place is the
+//! innermost function that neither changes tasks nor is a way in which all wait (`GENERAL`). Threads that have nothing to do (`IDLE`) are counted by
+//! themselves, too: a parent that waits for its children would else be the longest wait of all.
+
+use std::collections::HashMap;
+
+use rustix::io::Errno;
+
+use super::Observer;
+use super::perf::{
+    Event, Function, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, lost_note,
+};
+use super::waited::{Waited, count, of_places, rank, seconds};
+use crate::record::{Outcome, Sample};
+
+const TRACEPOINT: &str = "sched/sched_switch";
+/// How the names of functions begin in which anybody waits.
+const GENERAL: [&str; 14] = [
+    "schedule",
+    "io_schedule",
+    "blk_io_schedule",
+    "bit_wait",
+    "__wait_on_bit",
+    "out_of_line_wait_on_bit",
+    "folio_wait_bit",
+    "wait_for_completion",
+    "__wait_for_common",
+    "do_wait_for_common",
+    "hrtimer_nanosleep",
+    "do_nanosleep",
+    "rwsem_",
+    "submit_bio_wait",
+];
+
+/// How the names of functions begin in which a thread waits because it has nothing to do: for a time, for another process, for a message.
+const IDLE: [&str; 18] = [
+    "do_wait",
+    "kernel_wait4",
+    "poll_schedule_timeout",
+    "do_poll",
+    "do_sys_poll",
+    "do_select",
+    "ep_poll",
+    "common_nsleep",
+    "futex_",
+    "pipe_",
+    "anon_pipe_",
+    "do_sigtimedwait",
+    "sigsuspend",
+    "do_signal_stop",
+    "unix_stream_",
+    "io_wq_worker",
+    "io_sq_thread",
+    "msleep",
+];
+
+/// Watches the sleep of all that this thread starts.
+pub struct WaitsObserver {
+    symbols: Symbols,
+    watch: Result<Watch<Sleeps>, Refused>,
+}
+
+impl WaitsObserver {
+    /// Looks up the kernel's functions, which takes longer than a start may.
+    #[must_use]
+    pub fn prepared() -> WaitsObserver {
+        WaitsObserver { symbols: Symbols::of_the_kernel(), watch: Err(Refused::Kernel(Errno::INVAL)) }
+    }
+
+    fn watch(&mut self) -> Result<Watch<Sleeps>, Refused> {
+        let missing = || Refused::NoTracepoint(TRACEPOINT.replace('/', ":"));
+        let tracefs = Tracefs::open().map_err(Refused::NoTracefs)?;
+        let switch = tracefs.tracepoint(TRACEPOINT).map_err(|errno| match errno {
+            Errno::NOENT => missing(),
+            other => Refused::Kernel(other),
+        })?;
+        let state = switch.field("prev_state").map_err(|_| missing())?;
+        let sink = Sleeps::new(state, std::mem::take(&mut self.symbols));
+        Watch::start(&[Watched::Switches { id: switch.id }], sink)
+    }
+}
+
+impl Observer for WaitsObserver {
+    fn start(&mut self) {
+        self.watch = self.watch();
+    }
+
+    /// `waits.sleeps`, `waits.sleep_time`, `waits.longest`, `waits.idle_time`, `waits.preempted_time`, `waits.lost`, and of the places with the longest sums
+    /// `waits.at.FUNCTION` (s), `waits.waits_at.FUNCTION` and `waits.longest_at.FUNCTION`.
+    fn stop(&mut self) -> Result<Outcome, String> {
+        let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
+        let watch = watch.map_err(|refused| format!("waits are not watched: {}", refused.words()))?;
+        let (sleeps, lost) = watch.stop().ok_or("waits are not watched: the reader died")?;
+        let mut outcome = Outcome { samples: sleeps.samples(lost), ..Outcome::default() };
+        outcome.notes.extend(lost_note("waits", lost));
+        if !sleeps.symbols.are_known() {
+            outcome.notes.push(HIDDEN.to_owned());
+        }
+        Ok(outcome)
+    }
+}
+
+/// A thread that is off the processor.
+struct Left {
+    at_ns: u64,
+    /// `None`: it was ready to run.
+    asleep: Option<Option<Function>>,
+}
+
+/// Adds sleep up.
+struct Sleeps {
+    /// Where the state lies in which a thread left.
+    state: Place,
+    symbols: Symbols,
+    left: HashMap<u32, Left>,
+    by_place: HashMap<Option<Function>, Waited>,
+    preempted: Waited,
+}
+
+impl Sleeps {
+    fn new(state: Place, symbols: Symbols) -> Sleeps {
+        let (left, by_place) = (HashMap::new(), HashMap::new());
+        Sleeps { state, symbols, left, by_place, preempted: Waited::default() }
+    }
+
+    fn place(&self, stack: &[u64]) -> Option<Function> {
+        let outside = stack.iter().filter(|address| !self.symbols.takes_locks(**address));
+        let mut functions = outside.filter_map(|address| self.symbols.function(*address));
+        let is_general = |function: &Function| {
+            let name = self.symbols.name(*function);
+            GENERAL.iter().any(|beginning| name.starts_with(beginning))
+        };
+        functions.find(|function| !is_general(function))
+    }
+
+    fn samples(&self, lost: u64) -> Vec<Sample> {
+        // Places of one name are one.
+        let mut named: HashMap<&str, Waited> = HashMap::new();
+        for (place, waited) in &self.by_place {
+            named.entry(place.map_or("unknown", |place| self.symbols.name(place))).or_default().add(*waited);
+        }
+        let is_idle = |place: &str| IDLE.iter().any(|beginning| place.starts_with(beginning));
+        let (idle, busy): (Vec<_>, Vec<_>) = named.into_iter().partition(|(place, _)| is_idle(place));
+        let idle = Waited::sum(idle.iter().map(|(_, waited)| waited));
+        let all = Waited::sum(busy.iter().map(|(_, waited)| waited));
+        let mut places: Vec<(String, Waited)> =
+            busy.into_iter().map(|(place, waited)| (place.to_owned(), waited)).collect();
+        rank(&mut places);
+        let mut samples = vec![
+            seconds("waits.sleep_time", all.sum_ns),
+            count("waits.sleeps", all.count),
+            seconds("waits.longest", all.longest_ns),
+            seconds("waits.idle_time", idle.sum_ns),
+            seconds("waits.preempted_time", self.preempted.sum_ns),
+            count("waits.lost", lost),
+        ];
+        samples.extend(of_places("waits", &places, all));
+        samples
+    }
+}
+
+impl Sink for Sleeps {
+    fn take(&mut self, event: &Event) {
+        if !event.is_back {
+            // TASK_RUNNING is 0. The tracepoint sets a further bit where such a thread was preempted.
+            let Some(state) = self.state.of(&event.raw) else { return };
+            let asleep = (state & 0xff != 0).then(|| self.place(&event.stack));
+            self.left.insert(event.thread, Left { at_ns: event.time_ns, asleep });
+            return;
+        }
+        // Where the leaving was lost, or was before the watch began, nothing is known.
+        let Some(left) = self.left.remove(&event.thread) else { return };
+        let waited = Waited::once(event.time_ns.saturating_sub(left.at_ns));
+        match left.asleep {
+            Some(place) => self.by_place.entry(place).or_default().add(waited),
+            None => self.preempted.add(waited),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeps() -> Sleeps {
+        let kallsyms = "1000 t vfs_write\n2000 t jbd2_log_wait_commit\n3000 t folio_wait_bit_common\n\
+                        9000 T __sched_text_start\n9000 T __schedule\n9900 T __sched_text_end\n\
+                        a000 t do_wait\n";
+        Sleeps::new(Place::at(0, 8), Symbols::parse(kallsyms))
+    }
+
+    fn leaves(thread: u32, time_ns: u64, state: u64, stack: &[u64]) -> Event {
+        let raw = state.to_ne_bytes().to_vec();
+        Event { time_ns, thread, stack: stack.to_vec(), raw, ..Event::default() }
+    }
+
+    fn back(thread: u32, time_ns: u64) -> Event {
+        Event { time_ns, thread, is_back: true, ..Event::default() }
+    }
+
+    #[test]
+    fn a_sleep_is_from_leaving_to_being_back_at_the_function_that_waits() {
+        let mut sleeps = sleeps();
+        for event in [
+            leaves(1, 100, 2, &[0x9010, 0x3010, 0x2010, 0x1010]),
+            leaves(2, 150, 1, &[0x9010, 0x1010]),
+            back(1, 400),
+            leaves(1, 450, 0x100, &[0x9010, 0x1010]),
+            back(1, 500),
+            back(2, 160),
+            back(3, 600),
+            leaves(4, 100, 1, &[0x9010, 0xa010, 0x1010]),
+            back(4, 900),
+        ] {
+            sleeps.take(&event);
+        }
+        let samples = sleeps.samples(0);
+        let value = |name: &str| samples.iter().find(|s| s.metric.name == name).map(|s| s.value);
+        assert_eq!(value("waits.at.jbd2_log_wait_commit"), Some(300e-9));
+        assert_eq!(value("waits.at.vfs_write"), None, "10 of 310 ns");
+        assert_eq!((value("waits.sleep_time"), value("waits.sleeps")), (Some(310e-9), Some(2.0)));
+        assert_eq!((value("waits.preempted_time"), value("waits.idle_time")), (Some(50e-9), Some(800e-9)));
+    }
+}

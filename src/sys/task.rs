@@ -1,0 +1,112 @@
+//! What the kernel counts for each task (a thread, or the first thread of a process) in `/proc`.
+//!
+//! Enters: the text of `schedstat` and `stat` of a task. Leaves: how long it ran, waited for a processor and waited for storage, and
+//! since when it lives. It must not know what the task does.
+//! Sources: Documentation/scheduler/sched-stats.rst (`/proc/<pid>/schedstat`), proc_pid_stat(5), Documentation/accounting/delay-accounting.rst.
+
+use std::path::Path;
+
+/// What `schedstat` says of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Nanoseconds on a processor.
+    pub ran_ns: u64,
+    /// Nanoseconds ready to run, without a processor.
+    pub waited_ns: u64,
+}
+
+impl Scheduled {
+    /// What the file holds; `None` when it is not such a file.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Scheduled> {
+        let mut fields = text.split_whitespace().map(str::parse);
+        Some(Scheduled { ran_ns: fields.next()?.ok()?, waited_ns: fields.next()?.ok()? })
+    }
+
+    /// Of the task whose directory in `/proc` this is; `None` where the kernel does not count it, or the task is gone.
+    #[must_use]
+    pub fn of(task: &Path) -> Option<Scheduled> {
+        Scheduled::parse(&std::fs::read_to_string(task.join("schedstat")).ok()?)
+    }
+}
+
+/// What `stat` says of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskStat {
+    /// It has ended, and only its parent has to notice.
+    pub is_zombie: bool,
+    /// When it began, in clock ticks since boot.
+    pub started_ticks: u64,
+    /// Clock ticks that it waited for block I/O; 0 where delays are not counted ([`delays_are_counted`]).
+    pub storage_ticks: u64,
+}
+
+impl TaskStat {
+    /// What the file holds; `None` when it is not such a file.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<TaskStat> {
+        // `12 (name, which may hold anything) S 1 …`: fields count from 1, and the state is the third.
+        let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(TaskStat {
+            is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            started_ticks: number(22)?,
+            storage_ticks: number(42)?,
+        })
+    }
+
+    /// Of the task whose directory in `/proc` this is; `None`: it is gone.
+    #[must_use]
+    pub fn of(task: &Path) -> Option<TaskStat> {
+        TaskStat::parse(&std::fs::read_to_string(task.join("stat")).ok()?)
+    }
+}
+
+/// Whether the kernel counts what tasks wait for (`kernel.task_delayacct`, Linux 5.14). Tasks that began before it was switched on have
+/// no count.
+#[must_use]
+pub fn delays_are_counted() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/task_delayacct").is_ok_and(|text| text.trim() == "1")
+}
+
+/// Seconds of so many clock ticks.
+#[must_use]
+pub fn seconds_of_ticks(ticks: u64) -> f64 {
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// Children of a task, zombies too, by the directory of the task in `/proc`.
+#[must_use]
+pub fn children_of(task: &Path) -> Vec<i32> {
+    let text = std::fs::read_to_string(task.join("children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedstat_has_time_run_and_time_waited() {
+        let read = Scheduled::parse("1813482 60409 17\n");
+        assert_eq!(read, Some(Scheduled { ran_ns: 1_813_482, waited_ns: 60_409 }));
+        assert_eq!(Scheduled::parse("0"), None);
+        assert_eq!(Scheduled::parse("a b c"), None);
+    }
+
+    #[test]
+    fn stat_is_read_behind_a_name_that_looks_like_fields() {
+        let rest = (4..=52).map(|field| (field * 10).to_string()).collect::<Vec<_>>().join(" ");
+        let read = TaskStat::parse(&format!("7 (a) S 1) Z {rest}\n"));
+        assert_eq!(read, Some(TaskStat { is_zombie: true, started_ticks: 220, storage_ticks: 420 }));
+        assert_eq!(TaskStat::parse("7 (a) S 1 2 3"), None);
+    }
+
+    #[test]
+    fn this_thread_has_both() {
+        let own = Path::new("/proc/thread-self");
+        let stat = TaskStat::of(own).unwrap();
+        assert!(!stat.is_zombie && seconds_of_ticks(stat.started_ticks) > 0.0, "{stat:?}");
+        assert!(Scheduled::of(own).is_some_and(|counted| counted.ran_ns > 0));
+    }
+}

@@ -1,0 +1,140 @@
+//! A setting of the host is one run's at a time: of two that set it, neither could put it back.
+//!
+//! Enters: the settings that the trials of a run will set. Leaves: them in the run's own record, or whose they are already. Only records
+//! of this user count, and of these only those of runs that live; nothing of another run is touched. Looking and writing down is one
+//! step: both happen under a lock on the directory of the records, which only this user can open.
+
+use std::path::{Path, PathBuf};
+
+use super::directory::WorkDirectory;
+use super::error::TargetError;
+use super::ledger::Ledger;
+use super::overwrite::Refusal;
+use super::setting_pair;
+
+/// The settings that cannot be set by two runs when one of them sets these.
+fn all_of(wanted: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = Vec::new();
+    for path in wanted {
+        // One file has many names below /sys.
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let both = setting_pair::of(&real).map_or_else(|| vec![real], Vec::from);
+        all.extend(both);
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Whether setting one changes the other: a scheduler resets the other settings of its queue.
+fn clash(one: &Path, other: &Path) -> bool {
+    let is_scheduler = |path: &Path| path.ends_with("queue/scheduler");
+    one == other || (one.parent() == other.parent() && (is_scheduler(one) || is_scheduler(other)))
+}
+
+/// Whether no other run that lives sets any of these.
+///
+/// # Errors
+/// [`TargetError::Refused`] with the setting and that run.
+pub fn settings_are_free(wanted: &[PathBuf]) -> Result<(), TargetError> {
+    free_but_for(&all_of(wanted), "")
+}
+
+fn free_but_for(wanted: &[PathBuf], session: &str) -> Result<(), TargetError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    for (ledger, contents) in Ledger::all().0.into_iter().filter(|(_, of)| of.session != session) {
+        let taken = wanted.iter().find(|one| contents.settings.iter().any(|other| clash(one, other)));
+        if let Some(setting) = taken.filter(|_| ledger.seems_alive()) {
+            let (setting, run) = (setting.clone(), contents.run);
+            return Err(Refusal::Held { setting, run, pid: contents.pid }.into());
+        }
+    }
+    Ok(())
+}
+
+impl WorkDirectory {
+    /// Keeps other runs from setting these until this directory is removed or its process has ended.
+    ///
+    /// # Errors
+    /// As [`settings_are_free`]; the record cannot be written.
+    pub fn hold_settings(&self, wanted: &[PathBuf]) -> Result<(), TargetError> {
+        let wanted = all_of(wanted);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let _alone = self.ledger().alone()?;
+        let mut contents = self.ledger().again()?;
+        free_but_for(&wanted, &contents.session)?;
+        contents.settings = wanted;
+        self.ledger().write(&contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::directory::Session;
+    use super::*;
+
+    /// A run that sets nothing yet.
+    fn run(base: &Path, name: &str) -> WorkDirectory {
+        let session = Session::new(&format!("run {name} of /x/assay.db")).unwrap();
+        WorkDirectory::create_for(&base.join(name), &session, &[]).unwrap()
+    }
+
+    #[test]
+    fn a_setting_is_one_living_runs() {
+        let base = tempfile::tempdir().unwrap();
+        let (first, second) = (run(base.path(), "assay-1"), run(base.path(), "assay-2"));
+        let setting = [base.path().join("setting")];
+        assert!(settings_are_free(&setting).is_ok());
+        first.hold_settings(&setting).unwrap();
+        first.hold_settings(&setting).unwrap();
+        let said = second.hold_settings(&setting).unwrap_err();
+        let words =
+            format!("setting is being set by run assay-1 of /x/assay.db (process {})", std::process::id());
+        assert!(said.to_string().ends_with(&words), "{said}");
+        assert!(settings_are_free(&setting).is_err());
+        second.hold_settings(&[base.path().join("another")]).unwrap();
+        // As a kill would: the lock goes, the record stays.
+        let path = first.path().canonicalize().unwrap();
+        first.dies();
+        second.hold_settings(&setting).unwrap();
+        let left = super::super::abandoned().0.into_iter().find(|one| one.work() == path).unwrap();
+        left.remove().unwrap();
+        second.close().unwrap();
+        assert!(settings_are_free(&setting).is_ok());
+    }
+
+    #[test]
+    fn of_many_that_begin_at_once_one_has_it() {
+        let base = tempfile::tempdir().unwrap();
+        let setting = [base.path().join("setting")];
+        let all_have_asked = std::sync::Barrier::new(8);
+        let held = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (base, setting, all_have_asked, held) = (base.path(), &setting, &all_have_asked, &held);
+                scope.spawn(move || {
+                    let run = run(base, &format!("assay-{number}"));
+                    all_have_asked.wait();
+                    let holds = run.hold_settings(setting).is_ok();
+                    held.fetch_add(usize::from(holds), std::sync::atomic::Ordering::SeqCst);
+                    all_have_asked.wait();
+                });
+            }
+        });
+        assert_eq!(held.into_inner(), 1);
+    }
+
+    #[test]
+    fn what_one_setting_changes_in_another_is_held_with_it() {
+        let wanted = all_of(&[PathBuf::from("/proc/sys/vm/dirty_ratio")]);
+        assert_eq!(wanted.len(), 2, "{wanted:?}");
+        let queue = |name: &str| Path::new("/sys/block/x/queue").join(name);
+        assert!(clash(&queue("scheduler"), &queue("nr_requests")));
+        assert!(!clash(&queue("read_ahead_kb"), &queue("nr_requests")));
+        assert!(!clash(&queue("scheduler"), Path::new("/sys/block/y/queue/scheduler")));
+    }
+}

@@ -1,0 +1,187 @@
+//! Waits for locks and processor time, watched while a trial runs.
+//!
+//! Most of these need root; where that is missing they say so, and fail in CI.
+
+use std::time::{Duration, Instant};
+
+use assay::record::Run;
+
+use crate::sandbox::{Sandbox, errors};
+use crate::target_bench::can_make;
+use crate::tools::{available, is_root};
+
+/// Four writers of one file through the page cache: with ext4 they take turns at the inode's lock.
+const ONE_FILE: &str = "[w]\nrw=randwrite\nbs=4k\nsize=16m\nnumjobs=4\nfilename=one\ntime_based\nruntime=500ms\n\
+                        group_reporting\n";
+
+/// The largest value of a metric over all trials, by the beginning of its name.
+fn largest(run: &Run, beginning: &str) -> Option<f64> {
+    let metric = |at: u32| &run.metrics[at as usize].name;
+    let values = run.trials.iter().flat_map(|trial| &trial.values);
+    values
+        .filter(|(at, _)| metric(*at).starts_with(beginning))
+        .map(|(_, value)| *value)
+        .max_by(f64::total_cmp)
+}
+
+fn notes(run: &Run) -> String {
+    run.trials.iter().flat_map(|trial| trial.notes.clone()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn writers_of_one_file_wait_for_its_lock_and_of_four_files_do_not() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("one.fio", ONE_FILE);
+    sandbox.write("four.fio", &ONE_FILE.replace("filename=one\n", ""));
+    for (job, run) in [("one.fio", "1"), ("four.fio", "2")] {
+        let words = [
+            "run",
+            job,
+            "-q",
+            "--aa",
+            "--rounds",
+            "1",
+            "--observe",
+            "locks,cpu",
+            "-t",
+            "loop:300m",
+            "-t",
+            "fs=ext4",
+        ];
+        sandbox.succeed(&words);
+        let run = sandbox.export(run);
+        let told = notes(&run);
+        assert!(!told.contains("not watched"), "{told}");
+        let at_inode = largest(&run, "locks.at.rwsem_W.").unwrap_or(0.0);
+        let kernel = largest(&run, "cpu.kernel_time").unwrap_or(0.0);
+        assert!(kernel > 0.05 && largest(&run, "cpu.samples").is_some_and(|n| n > 50.0), "{:?}", run.metrics);
+        if job == "one.fio" {
+            assert!(at_inode > 0.05, "{at_inode} s: {:?}", run.metrics);
+        } else {
+            let all = largest(&run, "locks.of.rwsem_W").unwrap_or(f64::NAN);
+            assert!(all < 0.05, "{all} s: {:?}", run.trials);
+        }
+    }
+    let report = sandbox.succeed(&["report", "1"]);
+    assert!(report.contains("locks.at_per_op.rwsem_W."), "{report}");
+}
+
+#[test]
+fn fio_and_commands_are_watched_as_well() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", &ONE_FILE.replace("numjobs=4", "numjobs=2"));
+    sandbox.succeed(&[
+        "run",
+        "job.fio",
+        "-q",
+        "--aa",
+        "--rounds",
+        "1",
+        "--observe",
+        "cpu",
+        "--engine",
+        "fio",
+    ]);
+    let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    sandbox.succeed(&["run", "-q", "--aa", "--rounds", "1", "--observe", "cpu", "--", "sh", "-c", script]);
+    let (fio, shell) = (sandbox.export("1"), sandbox.export("2"));
+    assert!(largest(&fio, "cpu.kernel_time").is_some_and(|seconds| seconds > 0.05), "{:?}", fio.metrics);
+    let (watched, counted) = (largest(&shell, "cpu.user_time").unwrap(), largest(&shell, "usr_cpu").unwrap());
+    // The kernel's own split of user and kernel time is by its ticks, that of the samples by theirs.
+    assert!(watched > 0.5 * counted && watched < 2.0 * counted + 0.1, "{watched} {counted}");
+}
+
+#[test]
+fn direct_writes_sleep_until_the_device_has_them() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let job = ONE_FILE.replace("numjobs=4", "numjobs=1\ndirect=1");
+    sandbox.write("job.fio", &job);
+    let words = [
+        "run",
+        "job.fio",
+        "-q",
+        "--aa",
+        "--rounds",
+        "1",
+        "--observe",
+        "waits",
+        "-t",
+        "loop:300m",
+        "-t",
+        "fs=xfs",
+    ];
+    sandbox.succeed(&words);
+    let run = sandbox.export("1");
+    let (slept, all) =
+        (largest(&run, "waits.at.").unwrap_or(0.0), largest(&run, "waits.sleep_time").unwrap_or(0.0));
+    assert!(slept > 0.5 * all && slept > 0.02 && all < 0.6, "{slept} of {all} s: {:?}", run.metrics);
+    let places: Vec<&str> = run.metrics.iter().filter_map(|m| m.name.strip_prefix("waits.at.")).collect();
+    assert!(places.iter().any(|place| place.contains("dio")), "{places:?}");
+    // The agent waits for its jobs all the time: that is none of their sleep.
+    assert!(largest(&run, "waits.idle_time").is_some_and(|idle| idle > 0.3), "{:?}", run.metrics);
+}
+
+#[test]
+fn who_may_not_watch_is_told_what_helps_and_has_the_rest() {
+    if !is_root() || !available("setpriv") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=64k\n");
+    // root without any right of root's.
+    let words = ["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_assay"), "run", "job.fio"];
+    let more = ["--keep-disturbed", "-q", "--aa", "--rounds", "1", "--observe", "locks,waits,cpu"];
+    let output = sandbox.command("setpriv").args(words).args(more).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let run = sandbox.export("1");
+    let told = notes(&run);
+    assert!(told.contains("locks are not watched: the kernel does not let this user watch it"), "{told}");
+    assert!(told.contains("waits are not watched") && told.contains("run as root"), "{told}");
+    assert!(largest(&run, "write.total_ios") == Some(16.0), "{:?}", run.metrics);
+    let report = sandbox.succeed(&["report", "1"]);
+    assert!(report.contains("locks are not watched"), "{report}");
+}
+
+/// Processes of the sandbox that hold a perf event.
+fn watching(sandbox: &Sandbox) -> usize {
+    let holds = |pid: &u32| {
+        let held = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        held.filter_map(|fd| std::fs::read_link(fd.path()).ok())
+            .any(|file| file.to_string_lossy().contains("[perf_event]"))
+    };
+    sandbox.processes().iter().map(|(pid, _)| *pid).filter(holds).count()
+}
+
+#[test]
+fn nothing_stays_when_assay_is_killed_while_it_watches() {
+    if !is_root() {
+        return;
+    }
+    let tracefs = || {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        mounts.lines().filter(|line| line.contains(" tracefs ")).count()
+    };
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", &ONE_FILE.replace("500ms", "30"));
+    let before = tracefs();
+    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "locks,waits,cpu"];
+    let mut child = sandbox.start(&words);
+    let begun = Instant::now();
+    while watching(&sandbox) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody watches: {:?}", sandbox.processes());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    sandbox.no_process_left(Duration::from_secs(20));
+    assert_eq!((watching(&sandbox), tracefs()), (0, before));
+}
