@@ -13,6 +13,8 @@ use crate::units::{Unit, format_number};
 
 /// How long one look takes.
 const LOOK: Duration = Duration::from_millis(250);
+/// A burst of less than this says little of the minutes to come.
+const LONGER: Duration = Duration::from_secs(1);
 /// Share of the processors in use from which the machine is busy.
 const PROCESSORS: f64 = 0.25;
 /// Share of stolen time, as in the rule that throws rounds out.
@@ -50,6 +52,12 @@ impl Moment {
     #[must_use]
     pub fn look(path: &Path) -> Moment {
         Moment::look_in(&Roots::default(), device_under(path).ok(), LOOK)
+    }
+
+    /// The same for a second, where the first look found something.
+    #[must_use]
+    pub fn look_longer(path: &Path) -> Moment {
+        Moment::look_in(&Roots::default(), device_under(path).ok(), LONGER)
     }
 
     fn look_in(roots: &Roots, device: Option<BlockDevice>, during: Duration) -> Moment {

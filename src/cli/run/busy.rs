@@ -26,6 +26,9 @@ const QUIET_LOOKS: u32 = 3;
 const STEP: Duration = Duration::from_millis(500);
 /// What it waits for is said this often.
 const TOLD: Duration = Duration::from_secs(30);
+/// Rounds that are run for one that counts where more is stolen or read now than the rule allows: between none that is lost and
+/// all of them, of which as many as were wanted are made up for.
+const ROUNDS_ON_A_BUSY_MACHINE: f64 = 1.4;
 /// Nobody waits longer than a day.
 const LONGEST_S: f64 = 86_400.0;
 
@@ -44,11 +47,7 @@ pub(super) fn patience(args: &Args) -> Result<Duration, Failure> {
 
 /// What trials will probably wait for, and lose to others, as busy as the machine is now, and what makes it busy.
 pub(super) fn outlook(prepared: &Prepared) -> (Expected, Option<String>) {
-    if measures(prepared) {
-        of(prepared, &Moment::look(&place(prepared)))
-    } else {
-        (Expected::default(), None)
-    }
+    if measures(prepared) { of(prepared, &moment(&place(prepared))) } else { (Expected::default(), None) }
 }
 
 fn of(prepared: &Prepared, moment: &Moment) -> (Expected, Option<String>) {
@@ -58,11 +57,17 @@ fn of(prepared: &Prepared, moment: &Moment) -> (Expected, Option<String>) {
     let makes = cells.iter().all(|cell| cell.target.makes());
     let patience_s = asked.map_or(2.0, |ms| ms as f64 / 1e3);
     let wait_s = if makes { 0.0 } else { moment.expected_wait_s(patience_s) };
-    // A run makes up for as many rounds as it was to have, and then ends.
     let reads = cells.iter().any(|cell| cell.engine.descriptor().reaches == Reaches::JobFiles) && !makes;
     let lost = !prepared.keep_disturbed && moment.disturbs(&Limits::default(), reads);
-    let rounds_for_one = if lost { 2.0 } else { 1.0 };
+    let rounds_for_one = if lost { ROUNDS_ON_A_BUSY_MACHINE } else { 1.0 };
     (Expected { wait_s, rounds_for_one, ..Expected::default() }, moment.busy())
+}
+
+/// What the machine does now; a burst alone would be taken for all the time to come.
+fn moment(place: &Path) -> Moment {
+    let first = Moment::look(place);
+    let busy = first.busy().is_some() || first.expected_wait_s(2.0) > 0.1;
+    if busy { Moment::look_longer(place) } else { first }
 }
 
 /// The same with what guests take.
@@ -99,7 +104,7 @@ pub(super) fn look(args: &Args, prepared: &mut Prepared, cancelled: &AtomicBool)
         return Ok(());
     }
     let place = place(prepared);
-    let (expected, mut busy) = of(prepared, &Moment::look(&place));
+    let (expected, mut busy) = of(prepared, &moment(&place));
     prepared.expected = expected;
     if busy.is_some() && !patience.is_zero() {
         busy = waited(args, &place, patience, cancelled)?;

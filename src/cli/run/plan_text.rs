@@ -66,7 +66,7 @@ fn longest(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> st
     }
     if expected.rounds_for_one > 1.0 {
         said.push_str(
-            "; on a machine as busy as now rounds are thrown out and made up for, which is counted",
+            "; on a machine as busy as now some rounds are thrown out and made up for, which is counted",
         );
     }
     if prepared.surroundings.before.is_some() || prepared.surroundings.after.is_some() {
