@@ -2,7 +2,7 @@
 
 use crate::sandbox::Sandbox;
 
-const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=1m\ntime_based\nruntime=10\n";
+const JOB: &str = "[w]\nrw=write\nbs=64k\nsize=16m\ntime_based\nruntime=10\n";
 
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -47,7 +47,7 @@ fn a_plan_counts_what_is_written_before_each_trial() {
     let written = seconds(JOB);
     assert!((60.0..70.0).contains(&written), "{written}");
     for job in [JOB.replace("rw=write", "rw=randrw"), format!("{JOB}overwrite=1\n")] {
-        let filled = seconds(&job.replace("size=1m", "size=2g"));
+        let filled = seconds(&job.replace("size=16m", "size=2g"));
         assert!(filled > written + 20.0, "{filled} with files that are filled first, {written} without");
     }
 }
