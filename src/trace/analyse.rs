@@ -50,16 +50,8 @@ fn decode(
 ) -> Result<(), TraceError> {
     loop {
         let mut batch = empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
-        while batch.len() < BATCH {
-            match trace.next_item()? {
-                Some(item) => batch.push(item),
-                None => {
-                    let _ = full.send(batch);
-                    return Ok(());
-                }
-            }
-        }
-        if full.send(batch).is_err() {
+        let more = trace.read(&mut batch, BATCH)?;
+        if full.send(batch).is_err() || !more {
             return Ok(());
         }
     }

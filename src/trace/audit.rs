@@ -11,6 +11,7 @@ use super::commit::Commits;
 use super::event::{Action, Call, Comm, Device, Event, Filesystem};
 use super::flags::Operation;
 use super::in_flight::Bio;
+use super::sector_table::Multiply;
 use super::source::Lost;
 use super::stable::{Answer, Stable};
 use super::tally::Cases;
@@ -29,7 +30,7 @@ pub(super) struct Audit {
     running: HashMap<u32, RunningCall>,
     number: u64,
     /// By task: when its last write was complete that is not durable by itself.
-    tasks: HashMap<u32, u64>,
+    tasks: HashMap<u32, u64, Multiply>,
     /// The same of all tasks.
     all_ns: u64,
     stable: Stable,
@@ -65,7 +66,7 @@ impl Audit {
             write_cache,
             running: HashMap::new(),
             number: 0,
-            tasks: HashMap::new(),
+            tasks: HashMap::default(),
             all_ns: 0,
             stable: Stable::default(),
             commits: Commits::default(),

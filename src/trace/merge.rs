@@ -39,25 +39,54 @@ impl Merged {
     }
 }
 
-impl Source for Merged {
-    fn next(&mut self, names: &mut Names) -> Result<Option<Item>, TraceError> {
+impl Merged {
+    /// Where the earliest item waits; nothing at the end.
+    fn earliest(&mut self, names: &mut Names) -> Result<Option<usize>, TraceError> {
         if !self.started {
             self.start(names)?;
         }
-        let earliest = self.times.iter().enumerate().min_by_key(|(place, time)| (**time, *place));
-        let Some((place, _)) = earliest else { return Ok(None) };
-        let item = self.next[place];
-        match self.sources[place].next(names)? {
-            Some(next) => {
-                self.times[place] = next.time_ns();
-                self.next[place] = next;
-            }
-            None => {
-                self.sources.remove(place);
-                self.next.remove(place);
-                self.times.remove(place);
+        let mut earliest = None;
+        for (place, time) in self.times.iter().enumerate() {
+            if earliest.is_none_or(|(_, first)| *time < first) {
+                earliest = Some((place, *time));
             }
         }
+        Ok(earliest.map(|(place, _)| place))
+    }
+
+    /// Lets the source at this place give its next item.
+    fn refill(&mut self, place: usize, names: &mut Names) -> Result<(), TraceError> {
+        if self.sources[place].replace(names, &mut self.next[place])? {
+            self.times[place] = self.next[place].time_ns();
+        } else {
+            drop(self.sources.remove(place));
+            self.next.remove(place);
+            self.times.remove(place);
+        }
+        Ok(())
+    }
+
+    /// Adds items to a batch until it holds so many. Returns whether there may be more.
+    pub(super) fn read(
+        &mut self,
+        names: &mut Names,
+        batch: &mut Vec<Item>,
+        most: usize,
+    ) -> Result<bool, TraceError> {
+        while batch.len() < most {
+            let Some(place) = self.earliest(names)? else { return Ok(false) };
+            batch.push(self.next[place]);
+            self.refill(place, names)?;
+        }
+        Ok(true)
+    }
+}
+
+impl Source for Merged {
+    fn next(&mut self, names: &mut Names) -> Result<Option<Item>, TraceError> {
+        let Some(place) = self.earliest(names)? else { return Ok(None) };
+        let item = self.next[place];
+        self.refill(place, names)?;
         Ok(Some(item))
     }
 }

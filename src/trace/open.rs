@@ -75,6 +75,14 @@ impl Trace {
         self.merged.next(&mut self.names)
     }
 
+    /// Adds items to a batch until it holds so many. Returns whether there may be more.
+    ///
+    /// # Errors
+    /// As [`Trace::next_item`].
+    pub(super) fn read(&mut self, batch: &mut Vec<Item>, most: usize) -> Result<bool, TraceError> {
+        self.merged.read(&mut self.names, batch, most)
+    }
+
     /// The names of events that have only a name.
     #[must_use]
     pub fn names(&self) -> &Names {

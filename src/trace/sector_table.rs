@@ -10,10 +10,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 const END: u32 = u32::MAX;
 
 /// Multiplies the sector by a random odd number.
-#[derive(Clone)]
-struct Multiply(u64);
+#[derive(Clone, Debug)]
+pub(super) struct Multiply(u64);
 
-struct Product {
+impl Default for Multiply {
+    fn default() -> Multiply {
+        Multiply(RandomState::new().hash_one(0) | 1)
+    }
+}
+
+pub(super) struct Product {
     factor: u64,
     value: u64,
 }
@@ -29,6 +35,10 @@ impl BuildHasher for Multiply {
 impl Hasher for Product {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
     }
 
     fn write_u64(&mut self, number: u64) {
@@ -55,8 +65,7 @@ pub(super) struct SectorTable<T> {
 
 impl<T> Default for SectorTable<T> {
     fn default() -> SectorTable<T> {
-        let factor = RandomState::new().hash_one(0) | 1;
-        SectorTable { first: HashMap::with_hasher(Multiply(factor)), entries: Vec::new(), free: Vec::new() }
+        SectorTable { first: HashMap::default(), entries: Vec::new(), free: Vec::new() }
     }
 }
 

@@ -45,6 +45,20 @@ pub trait Source {
     /// # Errors
     /// The file cannot be read, or is not what it seemed to be. Nothing more is to be asked of it.
     fn next(&mut self, names: &mut Names) -> Result<Option<Item>, TraceError>;
+
+    /// Puts the next item in the place of this one. Returns whether there was one.
+    ///
+    /// # Errors
+    /// As [`Source::next`].
+    fn replace(&mut self, names: &mut Names, item: &mut Item) -> Result<bool, TraceError> {
+        match self.next(names)? {
+            Some(next) => {
+                *item = next;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
 }
 
 /// How many different names are kept apart.
