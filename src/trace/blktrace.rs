@@ -87,30 +87,23 @@ impl Order {
     }
 }
 
-/// Reads a header, or says what is wrong with it.
+/// The byte order of a record; nothing where none begins.
 #[inline]
-fn header(head: &Head) -> Result<Header, String> {
-    let little = Order { big: false };
-    if little.u32(head, 0) & !0xff == MAGIC {
-        ordered(head, little)
-    } else {
-        ordered(head, Order { big: true })
-    }
+fn order_of(head: &Head) -> Option<Order> {
+    [Order { big: false }, Order { big: true }].into_iter().find(|order| order.u32(head, 0) & !0xff == MAGIC)
 }
 
+/// Reads a header; nothing where none of a known version begins.
 #[inline]
-fn ordered(head: &Head, order: Order) -> Result<Header, String> {
-    let magic = order.u32(head, 0);
-    if magic & !0xff != MAGIC {
-        return Err(format!("no record begins here (0x{magic:08x})"));
-    }
+fn header(head: &Head) -> Option<Header> {
+    let order = order_of(head)?;
     // Action, task, device, processor, error and what follows, length.
-    let (action, places, length) = match magic & 0xff {
+    let (action, places, length) = match order.u32(head, 0) & 0xff {
         7 => (u64::from(order.u32(head, 28)), [32, 36, 40, 44], HEADER_7),
         8 => (order.u64(head, 32), [28, 40, 44, 48], HEADER_8),
-        version => return Err(format!("version {version} of blktrace is not known; 7 and 8 are")),
+        _ => return None,
     };
-    Ok(Header {
+    Some(Header {
         sequence: order.u32(head, 4),
         time_ns: order.u64(head, 8),
         sector: order.u64(head, 16),
@@ -123,6 +116,18 @@ fn ordered(head: &Head, order: Order) -> Result<Header, String> {
         payload: usize::from(order.u16(head, places[3] + 2)),
         length,
     })
+}
+
+/// What is wrong where no header could be read.
+#[cold]
+fn no_header(head: &Head) -> String {
+    match order_of(head) {
+        None => format!("no record begins here (0x{:08x})", Order { big: false }.u32(head, 0)),
+        Some(order) => {
+            let version = order.u32(head, 0) & 0xff;
+            format!("version {version} of blktrace is not known; 7 and 8 are")
+        }
+    }
 }
 
 /// What one processor's records were so far.
@@ -180,18 +185,20 @@ impl<R: Read> BlktraceFile<R> {
             return Err(self.truncated("a record"));
         }
         let mut short = [0; HEADER_8];
-        let found = match shown.first_chunk() {
-            Some(head) => header(head),
+        let head = match shown.first_chunk() {
+            Some(head) => head,
             None => {
                 short[..shown.len()].copy_from_slice(shown);
-                header(&short)
+                &short
             }
         };
-        let header = match found {
-            Ok(header) if shown.len() < header.length => return Err(self.truncated("a record")),
-            Ok(header) => header,
-            Err(what) => return Err(self.damaged(what)),
+        let Some(header) = header(head) else {
+            let what = no_header(head);
+            return Err(self.damaged(what));
         };
+        if shown.len() < header.length {
+            return Err(self.truncated("a record"));
+        }
         let whole = header.length + header.payload;
         let record = self.window.show(whole)?;
         if record.len() < whole {
