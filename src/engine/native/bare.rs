@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::io::{pread, pwrite};
 
 use super::failure::Failure;
-use super::usage::Usage;
+use super::usage::{Usage, Waits};
 use super::{Native, failed, opened};
 use crate::engine::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
@@ -93,7 +93,7 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
     let buffer = &mut memory[skew..][..block as usize];
     let reads = matches!(job.pattern.mix, Mix::Read);
     let order = order(blocks, job.pattern.access == Access::Random);
-    let (usage, begun) = (Usage::now(), Instant::now());
+    let (waits, usage, begun) = (Waits::now(), Usage::now(), Instant::now());
     let mut ios = 0_u64;
     let mut next = order.iter().cycle();
     while begun.elapsed() < runtime {
@@ -114,7 +114,8 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
         }
     }
     let elapsed = begun.elapsed().as_secs_f64();
-    Ok(outcome(if reads { "read" } else { "write" }, ios, block, elapsed, Usage::now().since(usage)))
+    let used = (Usage::now().since(usage), Waits::now().since(waits));
+    Ok(outcome(if reads { "read" } else { "write" }, ios, block, elapsed, used))
 }
 
 /// All blocks once, shuffled beforehand (Fisher–Yates) where the job is random: the loop has nothing to work out.
@@ -134,7 +135,7 @@ fn end_of(mut file: &File) -> std::io::Result<u64> {
     std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0))
 }
 
-fn outcome(direction: &str, ios: u64, block: u64, elapsed: f64, usage: Usage) -> Outcome {
+fn outcome(direction: &str, ios: u64, block: u64, elapsed: f64, (usage, waited): (Usage, Waits)) -> Outcome {
     let samples = [
         (format!("{direction}.bw"), Unit::BytesPerSecond, (ios * block) as f64 / elapsed),
         (format!("{direction}.iops"), Unit::PerSecond, ios as f64 / elapsed),
@@ -146,8 +147,8 @@ fn outcome(direction: &str, ios: u64, block: u64, elapsed: f64, usage: Usage) ->
     // It is one worker.
     let waits = [
         ("workers.wall", Some(elapsed)),
-        ("workers.run_wait", usage.run_wait_s),
-        ("workers.storage_wait", usage.storage_s),
+        ("workers.run_wait", waited.run_wait_s),
+        ("workers.storage_wait", waited.storage_s),
     ];
     let waits = waits.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Unit::Seconds, value?)));
     let samples = samples.into_iter().chain(waits);

@@ -17,7 +17,7 @@ use super::pace::WHENEVER;
 use super::source::{Next, Source};
 use super::start_line::StartLine;
 use super::tempo::{Planned, Tempo, Wanted};
-use super::usage::Usage;
+use super::usage::{Usage, Waits};
 use super::verify::{self, Verifier};
 use super::{affinity, in_flight, numa_memory, one_by_one, opened};
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
@@ -89,6 +89,7 @@ pub(super) struct Running<'j> {
     /// The ramp is over and counting has begun.
     counting: bool,
     usage: Usage,
+    waits: Waits,
     /// Of the gaps of a Poisson process: another in each trial, also with `randrepeat`.
     gaps_seed: u64,
     elapsed_ns: u64,
@@ -133,6 +134,7 @@ impl<'j> Running<'j> {
             intended_ns: WHENEVER,
             counting: false,
             usage: Usage::default(),
+            waits: Waits::default(),
             gaps_seed,
             elapsed_ns: 0,
             read_back_ns: 0,
@@ -150,6 +152,8 @@ impl<'j> Running<'j> {
         line: &StartLine,
         transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Option<Failure> {
+        // Before the start, behind which it would delay the others.
+        self.waits = Waits::now();
         let Some(start_ns) = line.wait(&self.clock) else {
             // Nothing was transferred: that must not pass for a result.
             let what = "the jobs that start with it were not ready within a minute".to_owned();
@@ -179,6 +183,7 @@ impl<'j> Running<'j> {
         }
         self.elapsed_ns = self.clock.now_ns().saturating_sub(self.meter.since_ns);
         self.usage = Usage::now().since(self.usage);
+        self.waits = Waits::now().since(self.waits);
         let unlogged = self.io_log.as_ref().and_then(|log| log.write().err());
         failure.or(unlogged)
     }
@@ -197,6 +202,7 @@ impl<'j> Running<'j> {
             read_back_ns: self.read_back_ns,
             reads_apart: verify::reads_apart(self.job),
             usage: self.usage,
+            waits: self.waits,
             note: self.note,
             failure,
             latency_depth: self.tempo.as_ref().and_then(|tempo| tempo.found()),
@@ -227,6 +233,9 @@ impl<'j> Running<'j> {
     pub(super) fn count_anew(&mut self, now: u64) {
         self.meter.restart(now);
         self.usage = Usage::now();
+        if now > self.begun_ns {
+            self.waits = Waits::now();
+        }
         if let Some(tempo) = &mut self.tempo {
             tempo.new_window(now);
         }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
 use super::meter::DirectionCounts;
-use super::usage::Usage;
+use super::usage::{Usage, Waits};
 use crate::record::{Direction, LatencyHistogram};
 
 /// What one instance counted.
@@ -21,6 +21,7 @@ pub(super) struct JobCounts {
     /// It reads in these phases only.
     pub(super) reads_apart: bool,
     pub(super) usage: Usage,
+    pub(super) waits: Waits,
     /// What a reader of the results must know.
     pub(super) note: Option<String>,
     /// Why it ended early; what was counted until then stands.

@@ -151,10 +151,10 @@ fn usage(outcome: &mut Outcome, job: &str, members: &[&JobCounts]) {
     // A worker is an instance, from its common start to its own end.
     push(outcome, job, "workers.wall", Unit::Seconds, seconds(|m| m.elapsed_ns as f64 / 1e9));
     let known = |of: fn(&JobCounts) -> Option<f64>| members.iter().map(|m| of(m)).sum::<Option<f64>>();
-    if let Some(run_wait_s) = known(|m| m.usage.run_wait_s) {
+    if let Some(run_wait_s) = known(|m| m.waits.run_wait_s) {
         push(outcome, job, "workers.run_wait", Unit::Seconds, run_wait_s);
     }
-    if let Some(storage_s) = known(|m| m.usage.storage_s) {
+    if let Some(storage_s) = known(|m| m.waits.storage_s) {
         push(outcome, job, "workers.storage_wait", Unit::Seconds, storage_s);
     }
 }

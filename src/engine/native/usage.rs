@@ -16,22 +16,11 @@ pub(super) struct Usage {
     pub(super) involuntary: u64,
     pub(super) minor_faults: u64,
     pub(super) major_faults: u64,
-    /// Ready to run, without a processor; `None`: the kernel does not count it.
-    pub(super) run_wait_s: Option<f64>,
-    /// Waiting for block I/O; `None`: the kernel does not count it.
-    pub(super) storage_s: Option<f64>,
 }
-
-/// The calling thread.
-const OWN: &str = "/proc/thread-self";
 
 impl Usage {
     /// Of the calling thread, since it began.
     pub(super) fn now() -> Usage {
-        let own = Path::new(OWN);
-        let storage = || delays_are_counted().then(|| TaskStat::of(own)).flatten();
-        let storage_s = storage().map(|stat| seconds_of_ticks(stat.storage_ticks));
-        let run_wait_s = Scheduled::of(own).map(|counted| counted.waited_ns as f64 / 1e9);
         // Has the kernel add up what it charged to this thread: its sum is otherwise as old as the last tick.
         let _ = clock_gettime(ClockId::ThreadCPUTime);
         #[expect(unsafe_code, reason = "rustix has no getrusage")]
@@ -49,8 +38,6 @@ impl Usage {
             involuntary: usage.ru_nivcsw as u64,
             minor_faults: usage.ru_minflt as u64,
             major_faults: usage.ru_majflt as u64,
-            run_wait_s,
-            storage_s,
         }
     }
 
@@ -63,8 +50,36 @@ impl Usage {
             involuntary: self.involuntary - earlier.involuntary,
             minor_faults: self.minor_faults - earlier.minor_faults,
             major_faults: self.major_faults - earlier.major_faults,
-            run_wait_s: self.run_wait_s.zip(earlier.run_wait_s).map(|(now, then)| now - then),
-            storage_s: self.storage_s.zip(earlier.storage_s).map(|(now, then)| now - then),
+        }
+    }
+}
+
+/// What the instance's thread waited for.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Waits {
+    /// Ready to run, without a processor; `None`: the kernel does not count it.
+    pub(super) run_wait_s: Option<f64>,
+    /// Waiting for block I/O; `None`: the kernel does not count it.
+    pub(super) storage_s: Option<f64>,
+}
+
+impl Waits {
+    /// Of the calling thread, since it began. It reads files: some 10 µs, which may lie before a start but not behind it.
+    pub(super) fn now() -> Waits {
+        let own = Path::new("/proc/thread-self");
+        let stat = delays_are_counted().then(|| TaskStat::of(own)).flatten();
+        Waits {
+            run_wait_s: Scheduled::of(own).map(|counted| counted.waited_ns as f64 / 1e9),
+            storage_s: stat.map(|stat| seconds_of_ticks(stat.storage_ticks)),
+        }
+    }
+
+    /// What was added since `earlier`.
+    pub(super) fn since(self, earlier: Waits) -> Waits {
+        let added = |now: Option<f64>, then: Option<f64>| now.zip(then).map(|(now, then)| now - then);
+        Waits {
+            run_wait_s: added(self.run_wait_s, earlier.run_wait_s),
+            storage_s: added(self.storage_s, earlier.storage_s),
         }
     }
 }
@@ -82,11 +97,11 @@ mod tests {
             }
         };
         // Shorter than a tick of any kernel: sums that were not brought up to date would be 0 or a whole tick.
-        let before = Usage::now();
+        let (before, waited) = (Usage::now(), Waits::now());
         spin(2);
-        let after = Usage::now().since(before);
-        let wall = after.user_s + after.system_s + after.run_wait_s.unwrap();
-        assert!(wall > 0.0015, "{after:?}");
+        let (after, waited) = (Usage::now().since(before), Waits::now().since(waited));
+        let wall = after.user_s + after.system_s + waited.run_wait_s.unwrap();
+        assert!(wall > 0.0015, "{after:?} {waited:?}");
         let before = Usage::now();
         std::thread::sleep(std::time::Duration::from_millis(20));
         let asleep = Usage::now().since(before);
