@@ -69,7 +69,12 @@ impl Moment {
         std::thread::sleep(during);
         let after = (processor_ticks(roots), device.as_ref().and_then(transferred));
         let elapsed_s = before.2.elapsed().as_secs_f64().max(1e-3);
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        // All of them, as the ticks are of all: the affinity of this process has no part in it.
+        let stat = roots.proc("stat").unwrap_or_default();
+        let is_one = |line: &&str| {
+            line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let processors = stat.lines().filter(is_one).count().max(1);
         let ticks = |of: fn((u64, u64)) -> u64| {
             let [before, after] = [before.0, after.0].map(|ticks| ticks.map_or(0, of));
             after.saturating_sub(before) as f64 / TICKS_PER_S
@@ -122,7 +127,8 @@ impl Moment {
             reasons.push(format!("{:.0} % of the processor time in use", self.in_use * 100.0));
         }
         if self.steal > STEAL {
-            reasons.push(format!("{:.0} % of it stolen", self.steal * 100.0));
+            let steal = self.steal * 100.0;
+            reasons.push(format!("{steal:.0} % of the processor time that was wanted was stolen"));
         }
         let waits = ["a processor", "I/O", "memory"].into_iter().zip(self.pressure).zip(PRESSURE);
         for ((what, percent), limit) in waits {
@@ -175,7 +181,7 @@ mod tests {
         assert!(busy.disturbs(&Limits::default(), false), "too much is stolen");
         assert_eq!(
             busy.busy().unwrap(),
-            "97 % of the processor time in use, 10 % of it stolen, tasks wait for a processor 92 % of the time, tasks wait \
+            "97 % of the processor time in use, 10 % of the processor time that was wanted was stolen, tasks wait for a processor 92 % of the time, tasks wait \
              for I/O 22 % of the time, others' I/O on vda: 800 a second, 2.00 MB/s, load 13.0 on 2 processors"
                 .replace("2.00 MB/s", &format_number(&Unit::BytesPerSecond, 2e6))
         );

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::record::{Sample, Unit};
+use crate::record::{Better, Sample, Unit};
 use crate::sys::regular_file;
 
 /// Names the file in which a hook may leave metrics.
@@ -36,7 +36,7 @@ pub(super) fn read(which: &str, place: &Path) -> Metrics {
     }
 }
 
-/// Lines of `NAME=VALUE[UNIT]`; of a name that comes twice the last one counts.
+/// Lines of `NAME=VALUE[UNIT][:higher|lower]`; of a name that comes twice the last one counts.
 pub(super) fn parse(which: &str, text: &str) -> Metrics {
     let (mut samples, mut wrong) = (Vec::<Sample>::new(), Vec::new());
     for (number, line) in text.lines().enumerate() {
@@ -74,9 +74,16 @@ pub(super) fn parse(which: &str, text: &str) -> Metrics {
     (samples, notes)
 }
 
-/// `commit_ms=12.5ms` as the metric `hook.commit_ms`.
+/// `commit_ms=12.5ms` as the metric `hook.commit_ms`. Without a direction that of the unit: more bytes a second are better, less of
+/// anything else.
 fn sample(line: &str) -> Result<Sample, &'static str> {
-    let (name, rest) = line.split_once('=').ok_or("write NAME=VALUE[UNIT]")?;
+    let (name, rest) = line.split_once('=').ok_or("write NAME=VALUE[UNIT][:higher|lower]")?;
+    let (rest, better) = match rest.trim().rsplit_once(':') {
+        None => (rest, None),
+        Some((rest, "higher")) => (rest, Some(Better::Higher)),
+        Some((rest, "lower")) => (rest, Some(Better::Lower)),
+        Some(_) => return Err("the direction is higher or lower"),
+    };
     let (name, rest) = (name.trim(), rest.trim());
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     if name.is_empty() || name.len() > MOST_LETTERS || !name.chars().all(plain) {
@@ -89,7 +96,11 @@ fn sample(line: &str) -> Result<Sample, &'static str> {
     let value = if value.is_finite() { value } else { return Err("the value is no number") };
     match Unit::parse(unit.trim()) {
         (Unit::Other(_), _) => Err("the unit is not known"),
-        (unit, factor) => Ok(Sample::new("", &format!("{PREFIX}{name}"), unit, value * factor)),
+        (unit, factor) => {
+            let mut sample = Sample::new("", &format!("{PREFIX}{name}"), unit, value * factor);
+            sample.metric.better = better.unwrap_or(sample.metric.better);
+            Ok(sample)
+        }
     }
 }
 
@@ -121,6 +132,7 @@ mod tests {
             ("a b=3", "a name has letters"),
             ("a=", "the value is no number"),
             ("a=nan", "the value is no number"),
+            ("a=3:up", "the direction is higher or lower"),
             ("a=1e999", "the value is no number"),
             ("a=3 parsecs", "the unit is not known"),
         ] {
@@ -145,5 +157,13 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", &place).unwrap();
         let (samples, notes) = read("after", &place);
         assert!(samples.is_empty() && notes[0].contains("is not read"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_direction_is_that_of_the_line_or_of_the_unit() {
+        let (samples, notes) = parse("after", "tps=850:higher\nlost=3:lower\nrate=1 MiB/s\nfrag=3\n");
+        let directions: Vec<Better> = samples.iter().map(|sample| sample.metric.better).collect();
+        assert_eq!(directions, [Better::Higher, Better::Lower, Better::Higher, Better::Lower]);
+        assert_eq!(notes, Vec::<String>::new());
     }
 }

@@ -181,6 +181,9 @@ impl MetricNames {
             });
             return Err(format!("no section reports as '{asked}'{advice}"));
         }
+        if let Some(only) = section.filter(|_| sections.len() == 1) {
+            return Err(format!("'{only}' is the only section, so its results have none; write {name}"));
+        }
         let here: Vec<&str> = self
             .iter()
             .filter(|(of, _)| section.is_none_or(|section| section == *of))
@@ -336,6 +339,14 @@ mod tests {
     }
 
     #[test]
+    fn an_only_section_is_not_named() {
+        let names = names("[w]\nrw=write\nsize=1m\n", "native").unwrap();
+        let refused = names.check("w:write.clat_ns.p99").unwrap_err();
+        assert_eq!(refused, "'w' is the only section, so its results have none; write write.clat_ns.p99");
+        assert_eq!(names.check("write.clat_ns.p99"), Ok(()));
+    }
+
+    #[test]
     fn a_job_says_what_it_will_report() {
         let native = names(JOB, "native").unwrap();
         for good in [
@@ -381,7 +392,8 @@ mod tests {
 
     #[test]
     fn a_group_reports_under_its_first_job() {
-        let job = "[global]\nsize=1m\ngroup_reporting\n[a]\nrw=write\n[b]\nrw=read\n";
+        let job =
+            "[global]\nsize=1m\ngroup_reporting\n[a]\nrw=write\n[b]\nrw=read\n[c]\nnew_group\nrw=read\n";
         let names = names(job, "native").unwrap();
         assert_eq!(names.check("a:read.bw"), Ok(()));
         assert!(names.check("b:read.bw").unwrap_err().contains("no section reports as 'b'"));

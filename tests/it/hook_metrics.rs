@@ -27,8 +27,8 @@ fn hooks_give_metrics_back_and_nonsense_is_a_note() {
         };
         assert_eq!(value("hook.size"), ((3 << 20) as f64, Unit::Bytes));
         assert_eq!(value("hook.lag"), (1.5e6 + 1e6 * f64::from(trial.cell), Unit::Nanoseconds));
-        let note =
-            "line 2 of the after hook's ASSAY_METRICS gives no metric: write NAME=VALUE[UNIT]: nonsense";
+        let note = "line 2 of the after hook's ASSAY_METRICS gives no metric: write \
+                    NAME=VALUE[UNIT][:higher|lower]: nonsense";
         assert!(trial.notes.iter().any(|found| found == note), "{:?}", trial.notes);
     }
 }
