@@ -140,7 +140,7 @@ impl Crossover {
         for (i, (a, c)) in weighted.iter().enumerate() {
             averages.extend(weighted[i..].iter().map(|(other, weight)| (a + other) / (c + weight)));
         }
-        averages.sort_by(f64::total_cmp);
+        averages.sort_unstable_by(f64::total_cmp);
         Some(averages)
     }
 

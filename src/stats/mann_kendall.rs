@@ -6,6 +6,8 @@
 //! Sources: Mann (1945), Econometrica 13:245; Kendall (1975), *Rank Correlation Methods*; Knight (1966),
 //! J. Am. Stat. Assoc. 61:436 (the count).
 
+use std::sync::OnceLock;
+
 use super::{Precision, normal};
 
 /// Largest n with the exact distribution.
@@ -81,8 +83,14 @@ fn inversions(values: &mut [f64], spare: &mut [f64]) -> u64 {
     count
 }
 
-/// P(inversions = k) of a random permutation of n, by inserting one element after the other.
-fn inversion_masses(n: usize) -> Vec<f64> {
+/// P(inversions = k) of a random permutation of n, which is at most [`EXACT_LIMIT`]. Each is worked out once.
+fn inversion_masses(n: usize) -> &'static [f64] {
+    static KNOWN: [OnceLock<Vec<f64>>; EXACT_LIMIT + 1] = [const { OnceLock::new() }; EXACT_LIMIT + 1];
+    KNOWN[n].get_or_init(|| masses_by_insertion(n))
+}
+
+/// By inserting one element after the other.
+fn masses_by_insertion(n: usize) -> Vec<f64> {
     let mut masses = vec![1.0_f64];
     for size in 2..=n {
         let mut next = vec![0.0; masses.len() + size - 1];

@@ -37,7 +37,7 @@ impl Walsh {
             for (i, low) in sorted.iter().enumerate() {
                 all.extend(sorted[i..].iter().map(|high| average(*low, *high)));
             }
-            all.sort_by(f64::total_cmp);
+            all.sort_unstable_by(f64::total_cmp);
             all
         });
         Some(Walsh { sorted, averages })

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::io::{pread, pwrite};
 
 use super::failure::Failure;
-use super::usage::{Usage, Waits};
+use super::usage::{Usage, WaitCounts, Waits};
 use super::{Native, failed, opened};
 use crate::engine::{Engine, EngineError, Probe, Task};
 use crate::record::{Outcome, Sample};
@@ -93,7 +93,8 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
     let buffer = &mut memory[skew..][..block as usize];
     let reads = matches!(job.pattern.mix, Mix::Read);
     let order = order(blocks, job.pattern.access == Access::Random);
-    let (waits, usage, begun) = (Waits::now(), Usage::now(), Instant::now());
+    let counts = WaitCounts::of_this_thread();
+    let (waits, usage, begun) = (counts.now(), Usage::now(), Instant::now());
     let mut ios = 0_u64;
     let mut next = order.iter().cycle();
     while begun.elapsed() < runtime {
@@ -114,7 +115,7 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
         }
     }
     let elapsed = begun.elapsed().as_secs_f64();
-    let used = (Usage::now().since(usage), Waits::now().since(waits));
+    let used = (Usage::now().since(usage), counts.now().since(waits));
     Ok(outcome(if reads { "read" } else { "write" }, ios, block, elapsed, used))
 }
 

@@ -17,7 +17,7 @@ use super::pace::WHENEVER;
 use super::source::{Next, Source};
 use super::start_line::StartLine;
 use super::tempo::{Planned, Tempo, Wanted};
-use super::usage::{Usage, Waits};
+use super::usage::{Usage, WaitCounts, Waits};
 use super::verify::{self, Verifier};
 use super::{affinity, in_flight, numa_memory, one_by_one, opened};
 use crate::record::{Direction, LatencyHistogram, LatencyKind};
@@ -89,6 +89,7 @@ pub(super) struct Running<'j> {
     /// The ramp is over and counting has begun.
     counting: bool,
     usage: Usage,
+    wait_counts: WaitCounts,
     waits: Waits,
     /// Of the gaps of a Poisson process: another in each trial, also with `randrepeat`.
     gaps_seed: u64,
@@ -134,6 +135,7 @@ impl<'j> Running<'j> {
             intended_ns: WHENEVER,
             counting: false,
             usage: Usage::default(),
+            wait_counts: WaitCounts::default(),
             waits: Waits::default(),
             gaps_seed,
             elapsed_ns: 0,
@@ -153,7 +155,7 @@ impl<'j> Running<'j> {
         transfer_all: impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Option<Failure> {
         // Before the start, behind which it would delay the others.
-        self.waits = Waits::now();
+        self.wait_counts = WaitCounts::of_this_thread();
         let Some(start_ns) = line.wait(&self.clock) else {
             // Nothing was transferred: that must not pass for a result.
             let what = "the jobs that start with it were not ready within a minute".to_owned();
@@ -183,7 +185,7 @@ impl<'j> Running<'j> {
         }
         self.elapsed_ns = self.clock.now_ns().saturating_sub(self.meter.since_ns);
         self.usage = Usage::now().since(self.usage);
-        self.waits = Waits::now().since(self.waits);
+        self.waits = self.wait_counts.now().since(self.waits);
         let unlogged = self.io_log.as_ref().and_then(|log| log.write().err());
         failure.or(unlogged)
     }
@@ -233,9 +235,7 @@ impl<'j> Running<'j> {
     pub(super) fn count_anew(&mut self, now: u64) {
         self.meter.restart(now);
         self.usage = Usage::now();
-        if now > self.begun_ns {
-            self.waits = Waits::now();
-        }
+        self.waits = self.wait_counts.now();
         if let Some(tempo) = &mut self.tempo {
             tempo.new_window(now);
         }

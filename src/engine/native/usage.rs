@@ -1,7 +1,9 @@
 //! What the kernel charged to a thread.
 
+use std::fs::File;
 use std::path::Path;
 
+use rustix::io::pread;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -64,16 +66,6 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Of the calling thread, since it began. It reads files: some 10 µs, which may lie before a start but not behind it.
-    pub(super) fn now() -> Waits {
-        let own = Path::new("/proc/thread-self");
-        let stat = delays_are_counted().then(|| TaskStat::of(own)).flatten();
-        Waits {
-            run_wait_s: Scheduled::of(own).map(|counted| counted.waited_ns as f64 / 1e9),
-            storage_s: stat.map(|stat| seconds_of_ticks(stat.storage_ticks)),
-        }
-    }
-
     /// What was added since `earlier`.
     pub(super) fn since(self, earlier: Waits) -> Waits {
         let added = |now: Option<f64>, then: Option<f64>| now.zip(then).map(|(now, then)| now - then);
@@ -82,6 +74,39 @@ impl Waits {
             storage_s: added(self.storage_s, earlier.storage_s),
         }
     }
+}
+
+/// The kernel's counts of what one thread waits for, opened beforehand: reading them then takes some 1 µs, which may lie behind a common
+/// start. What was waited before the start belongs to no transfer.
+#[derive(Debug, Default)]
+pub(super) struct WaitCounts {
+    scheduled: Option<File>,
+    stat: Option<File>,
+}
+
+impl WaitCounts {
+    /// Of the calling thread.
+    pub(super) fn of_this_thread() -> WaitCounts {
+        let own = |name: &str| File::open(Path::new("/proc/thread-self").join(name)).ok();
+        WaitCounts { scheduled: own("schedstat"), stat: delays_are_counted().then(|| own("stat")).flatten() }
+    }
+
+    /// Since the thread began.
+    pub(super) fn now(&self) -> Waits {
+        let mut text = [0; 1024];
+        let scheduled = self.scheduled.as_ref().and_then(|file| Scheduled::parse(read(file, &mut text)?));
+        let stat = self.stat.as_ref().and_then(|file| TaskStat::parse(read(file, &mut text)?));
+        Waits {
+            run_wait_s: scheduled.map(|counted| counted.waited_ns as f64 / 1e9),
+            storage_s: stat.map(|stat| seconds_of_ticks(stat.storage_ticks)),
+        }
+    }
+}
+
+/// What a file of `/proc` says now.
+fn read<'t>(file: &File, text: &'t mut [u8]) -> Option<&'t str> {
+    let length = pread(file, &mut *text, 0).ok()?;
+    std::str::from_utf8(&text[..length]).ok()
 }
 
 #[cfg(test)]
@@ -97,9 +122,10 @@ mod tests {
             }
         };
         // Shorter than a tick of any kernel: sums that were not brought up to date would be 0 or a whole tick.
-        let (before, waited) = (Usage::now(), Waits::now());
+        let counts = WaitCounts::of_this_thread();
+        let (before, waited) = (Usage::now(), counts.now());
         spin(2);
-        let (after, waited) = (Usage::now().since(before), Waits::now().since(waited));
+        let (after, waited) = (Usage::now().since(before), counts.now().since(waited));
         let wall = after.user_s + after.system_s + waited.run_wait_s.unwrap();
         assert!(wall > 0.0015, "{after:?} {waited:?}");
         let before = Usage::now();
