@@ -1,6 +1,7 @@
 //! The whole layer on made-up runs.
 
 use proptest::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::made_up::{Made, run_of};
 use super::*;
@@ -321,12 +322,14 @@ fn fifty_thousand_rounds_are_judged_quickly() {
     let stop = StopRule { max_rounds: rounds, ..StopRule::default() };
     for (paired, method) in [(true, Method::SequentialSignedRank), (false, Method::MannWhitney)] {
         let run = run_of(&Made { effect: 0.001, cv: 0.05, stop, paired, ..Made::default() }, rounds);
-        let start = std::time::Instant::now();
+        // Processor time of this thread: others may have the processor meanwhile.
+        let start = clock_gettime(ClockId::ThreadCPUTime);
         let analysis = analyse(&run, &Options { all_metrics: true, ..Options::default() });
-        let elapsed_s = start.elapsed().as_secs_f64();
+        let elapsed = clock_gettime(ClockId::ThreadCPUTime) - start;
+        let elapsed_s = elapsed.tv_sec as f64 + elapsed.tv_nsec as f64 / 1e9;
         assert_eq!((analysis.comparisons[0].method, analysis.comparisons.len()), (method, 4));
         println!("{rounds} rounds, 4 metrics, paired {paired}: {elapsed_s:.3} s");
-        assert!(elapsed_s < 5.0, "{elapsed_s}");
+        assert!(elapsed_s < 10.0, "{elapsed_s}");
     }
 }
 

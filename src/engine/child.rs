@@ -371,9 +371,9 @@ mod tests {
     fn a_time_limit_ends_it_and_everything_it_started() {
         let start = Instant::now();
         // setsid: its own session and group, as fio's workers.
-        let (ended, lines) = shell("setsid sleep 60 & echo $!; sleep 61 & echo $!; echo $$; wait", Some(0.4));
-        assert_eq!(ended.end, End::TimedOut(0.4));
-        assert!(start.elapsed() < Duration::from_secs(5));
+        let (ended, lines) = shell("setsid sleep 60 & echo $!; sleep 61 & echo $!; echo $$; wait", Some(3.0));
+        assert_eq!(ended.end, End::TimedOut(3.0));
+        assert!(start.elapsed() < Duration::from_secs(40));
         assert_eq!(lines.len(), 3);
         assert!(lines.iter().all(|pid| !alive(pid)), "{lines:?}");
     }

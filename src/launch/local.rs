@@ -354,10 +354,10 @@ mod tests {
     #[test]
     fn a_reply_is_a_line_whoever_holds_the_pipe() {
         // It lives on; one that it has left lives on; it ended without a line, and one that it has left lives on.
-        for script in ["echo reply; exec sleep 30", "sleep 30 & echo reply", "sleep 30 & printf reply"] {
+        for script in ["echo reply; exec sleep 60", "sleep 60 & echo reply", "sleep 60 & printf reply"] {
             let (text, took) = answered(script);
             assert_eq!(text.trim_ascii(), b"reply", "{script}");
-            assert!(took < Duration::from_secs(5), "{script}: {took:?}");
+            assert!(took < Duration::from_secs(19), "{script}: {took:?}");
         }
         assert_eq!(answered("printf reply").0, b"reply");
     }

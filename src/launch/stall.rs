@@ -195,12 +195,12 @@ fn words(process: i32, thread: &Path, longest: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// Waits for a completion that never comes, at most 3 s.
+    /// Waits for a completion that never comes, at most a minute.
     #[expect(unsafe_code, reason = "libc has no wrapper for the calls of aio")]
     fn wait_in_vain() {
         let mut context: libc::c_ulong = 0;
         let mut event = [0_u64; 4];
-        let limit = libc::timespec { tv_sec: 3, tv_nsec: 0 };
+        let limit = libc::timespec { tv_sec: 60, tv_nsec: 0 };
         // SAFETY: the kernel writes a word to `context` and at most one event of 32 bytes; both outlive the calls.
         unsafe {
             assert_eq!(libc::syscall(libc::SYS_io_setup, 1, &raw mut context), 0);
@@ -209,30 +209,44 @@ mod tests {
         }
     }
 
+    const WAITS: &str = "ASSAY_TEST_WAITS_IN_VAIN";
+
+    /// Started by the test below, as other tests' threads may wait for I/O as well.
+    #[test]
+    fn one_that_waits() {
+        if std::env::var_os(WAITS).is_some() {
+            std::thread::sleep(Duration::from_secs(2));
+            wait_in_vain();
+        }
+    }
+
     #[test]
     fn who_waits_for_io_is_told_from_who_sleeps_or_works() {
-        let me = rustix::process::getpid().as_raw_nonzero().get();
-        std::thread::scope(|scope| {
-            scope.spawn(|| std::thread::sleep(Duration::from_millis(900)));
-            let mut waits = Waits::new(Duration::from_millis(400), Rings::OnlyIo);
-            let mut of_a_server = Waits::new(Duration::from_millis(400), Rings::Anything);
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_millis(800) {
-                assert_eq!(waits.look(&[me], Instant::now()), None, "nobody waits for I/O");
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            scope.spawn(wait_in_vain);
-            let mut found = None;
-            while found.is_none() && begun.elapsed() < Duration::from_secs(3) {
-                std::thread::sleep(Duration::from_millis(50));
-                found = waits.look(&[me], Instant::now());
-                // Who may wait for anything is not meant.
-                assert_eq!(of_a_server.look(&[me], Instant::now()), None);
-            }
-            let found = found.unwrap();
-            assert!(begun.elapsed() >= Duration::from_millis(1200), "not before it has waited that long");
-            assert!(found.contains("no progress") && found.contains(&format!("process {me}")), "{found}");
-        });
+        let mut waiting = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "launch::stall::tests::one_that_waits"])
+            .env(WAITS, "1")
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let it = waiting.id() as i32;
+        let mut waits = Waits::new(Duration::from_millis(400), Rings::OnlyIo);
+        let mut of_a_server = Waits::new(Duration::from_millis(400), Rings::Anything);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(1200) {
+            assert_eq!(waits.look(&[it], Instant::now()), None, "it does not wait for I/O yet");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let mut found = None;
+        while found.is_none() && begun.elapsed() < Duration::from_secs(50) {
+            std::thread::sleep(Duration::from_millis(50));
+            found = waits.look(&[it], Instant::now());
+            // Who may wait for anything is not meant.
+            assert_eq!(of_a_server.look(&[it], Instant::now()), None);
+        }
+        waiting.kill().unwrap();
+        waiting.wait().unwrap();
+        let found = found.unwrap();
+        assert!(found.contains("no progress") && found.contains(&format!("process {it}")), "{found}");
     }
 
     /// Seconds until a thread is found stuck of which one reading a second is given by `at`.

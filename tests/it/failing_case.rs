@@ -34,7 +34,7 @@ impl Case<'_> {
         let mut arguments = vec!["run", "job.fio", "--vary", &vary, "--rounds", "1"];
         if !self.options.contains(&"--timeout") {
             // What hangs is a failure of the test, not its end.
-            arguments.extend(["--timeout", "20s"]);
+            arguments.extend(["--timeout", "60s"]);
         }
         arguments.extend(self.options);
         let plain = sandbox.assay(&arguments);
@@ -70,7 +70,7 @@ impl Case<'_> {
         let (said, job) = (errors(&output), self.job);
         let code = if self.refused { 2 } else { 1 };
         assert_eq!(output.status.code(), Some(code), "{job}{said}");
-        assert!(begun.elapsed() < Duration::from_secs(40), "{job} took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(180), "{job} took {:?}", begun.elapsed());
         let complaints = said.lines().filter(|line| line.starts_with("assay: ")).count();
         assert_eq!((complaints, said.matches("hint: ").count()), (1, 1), "{job}{said}");
         if self.refused {
@@ -109,7 +109,7 @@ impl Case<'_> {
             assert!(!reason.contains('\n') && reason.len() < 400, "{job}one line: {reason}");
             assert!(unwrapped(&said).contains(&unwrapped(reason)), "{job}'{reason}' is not told: {said}");
         }
-        sandbox.no_process_left(Duration::from_secs(5));
+        sandbox.no_process_left(Duration::from_secs(30));
         let left: BTreeSet<String> = sandbox.names().difference(&before).cloned().collect();
         assert_eq!(left, BTreeSet::from(["assay.db".to_owned()]), "{job}");
         println!("{}", reasons.into_iter().next().unwrap_or_default());

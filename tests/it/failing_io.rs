@@ -116,7 +116,7 @@ fn filesystems_that_are_full_read_only_or_without_a_feature() {
     let fill = format!("[ $X = 64k ] || (sleep 0.3; cat /dev/zero >{}) >/dev/null 2>&1 &", filler.display());
     let free = format!("sleep 0.2; rm -f {}", filler.display());
     let options = ["-d", "small", "--before", &fill, "--after", &free];
-    let slow = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\nthinktime=4ms\n";
+    let slow = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\nthinktime=20ms\n";
     Case { job: slow, good: "64k", bad: "1m", options: &options, words: &words, ..PLAIN }.fails(&sandbox);
     let files = "[w]\nrw=write\nbs=4k\nsize=128k\nfallocate=none\nnrfiles=${X}\n";
     let words = ["w.0.", "ENOSPC", "cannot make"];
@@ -201,10 +201,10 @@ const VICTIM: &str = "while [ -d /proc/$PPID ]; do for job in $(cat /proc/$PPID/
 #[test]
 fn processes_that_are_killed_or_stopped() {
     let sandbox = Sandbox::new();
-    let slow = "[w]\nrw=write\nbs=4k\nsize=${X}\nthinktime=5ms\n";
+    let slow = "[w]\nrw=write\nbs=4k\nsize=${X}\nthinktime=25ms\n";
     for (signal, options, words) in [
         ("KILL", &[][..], &["job 'w'", "its process was killed by SIGKILL"][..]),
-        ("STOP", &["--timeout", "2s"][..], &["longer than the limit of 2 s"][..]),
+        ("STOP", &["--timeout", "8s"][..], &["longer than the limit of 8 s"][..]),
     ] {
         let hook = format!("[ $X = 64k ] || ({VICTIM} kill -{signal} $job) >/dev/null 2>&1 &");
         let mut all = vec!["--before", hook.as_str()];
@@ -220,12 +220,12 @@ fn processes_that_are_killed_or_stopped() {
     sandbox.write("data", &"d".repeat(1 << 18));
     let words = ["short read at offset", "data", "0 of 4096 bytes"];
     let options = ["--before", &cut];
-    Case { job: &read, good: "1us", bad: "20ms", options: &options, words: &words, ..PLAIN }.fails(&sandbox);
+    Case { job: &read, good: "1us", bad: "150ms", options: &options, words: &words, ..PLAIN }.fails(&sandbox);
     // Through a mapping that is a SIGBUS.
     sandbox.write("data", &"d".repeat(1 << 18));
     let mapped = read.clone() + "ioengine=mmap\n";
     let words = ["read of 4096 bytes at offset", "data"];
-    Case { job: &mapped, good: "1us", bad: "20ms", options: &options, words: &words, ..PLAIN }
+    Case { job: &mapped, good: "1us", bad: "150ms", options: &options, words: &words, ..PLAIN }
         .fails(&sandbox);
 }
 

@@ -150,8 +150,8 @@ fn with_exitall_a_job_that_waits_for_its_rate_ends_at_once() {
         );
         let outcome = done(EngineKind::Native, &job, work.path());
         let after = value(&outcome, "paced", "runtime") - value(&outcome, "quick", "runtime");
-        // 8 ms, and what a busy machine adds.
-        assert!((0.0..0.1).contains(&after), "{method}: {after} s");
+        // 8 ms, and what a busy machine adds; its next I/O would be due after 10 s.
+        assert!((0.0..5.0).contains(&after), "{method}: {after} s");
     }
 }
 
@@ -229,7 +229,10 @@ fn a_mapped_file_that_is_cut_short_ends_the_job_with_its_counts() {
         let child = start(&job, work.path());
         let file = work.path().join("f");
         until("the file is not laid out", || file.metadata().is_ok_and(|found| found.len() == 4 << 20));
-        std::thread::sleep(Duration::from_millis(300));
+        // Laid out as zeros; the job writes something else.
+        until("nothing is written", || {
+            std::fs::read(&file).is_ok_and(|data| data.iter().any(|byte| *byte != 0))
+        });
         std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(4096).unwrap();
         let (reason, so_far) = ended(child);
         assert!(reason.contains("SIGBUS") && reason.contains("write of 4096 bytes at offset"), "{reason}");
@@ -249,12 +252,14 @@ fn a_job_that_is_killed_ends_the_others_at_once() {
         text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
     };
     until("the jobs do not start", || jobs().len() == 3);
-    std::thread::sleep(Duration::from_millis(100));
+    let all_write =
+        || (0..3).all(|n| work.path().join(format!("j.{n}.0")).metadata().is_ok_and(|found| found.len() > 0));
+    until("the jobs do not write", all_write);
     let begun = Instant::now();
     let second = rustix::process::Pid::from_raw(jobs()[1]).unwrap();
     rustix::process::kill_process(second, rustix::process::Signal::KILL).unwrap();
     let (reason, so_far) = ended(child);
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     assert!(reason.contains("its process was killed by SIGKILL"), "{reason}");
     assert!(so_far.iter().any(|sample| sample.metric.name == "write.total_ios"), "{so_far:?}");
 }

@@ -44,7 +44,7 @@ fn a_guest_that_hangs_ends_its_trial_and_the_next_has_a_fresh_one() {
         &[&words[..], &["sh", "-c", "echo trial has begun >/dev/console; sleep 2; : ${n}"]].concat(),
     );
     // A guest says every 5 s that it lives.
-    command.env("ASSAY_TEST_SILENCE", "15");
+    command.env("ASSAY_TEST_SILENCE", "30");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_console(sandbox.path(), &mut child, "trial has begun");
     let emulator = sandbox.processes().into_iter().find(|(_, line)| line.contains("qemu-system")).unwrap();
@@ -55,7 +55,7 @@ fn a_guest_that_hangs_ends_its_trial_and_the_next_has_a_fresh_one() {
     let run = sandbox.export("1");
     assert_eq!(run.trials.len(), 3, "{}", errors(&output));
     let Status::Failed { reason, output, .. } = &run.trials[0].status else { panic!("{:?}", run.trials[0]) };
-    assert_eq!(reason, "the guest hangs: it said nothing for 15 s");
+    assert_eq!(reason, "the guest hangs: it said nothing for 30 s");
     assert!(output.contains("last lines of the console:") && output.contains("trial has begun"), "{output}");
     assert!(run.trials[1..].iter().all(|trial| trial.status == Status::Done));
     assert_eq!((run.trials[1].cell, run.trials[1].attempt), (run.trials[0].cell, 1));
@@ -130,10 +130,10 @@ fn the_time_limit_holds_in_guests_and_the_guest_lives_on() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[0]);
-    let words = ["run", "-q", "-t", &kernel, "--vary", "n=0,300", "--rounds", "1", "--timeout", "3s", "--"];
+    let words = ["run", "-q", "-t", &kernel, "--vary", "n=0,300", "--rounds", "1", "--timeout", "15s", "--"];
     let begun = Instant::now();
     let output = run(&sandbox, &[&words[..], &["sh", "-c", "sleep ${n}"]].concat());
-    assert!(begun.elapsed() < Duration::from_secs(200));
+    assert!(begun.elapsed() < Duration::from_secs(600));
     nothing_left(&sandbox);
     let run = sandbox.export("1");
     let of = |cell: u32| run.trials.iter().filter(move |trial| trial.cell == cell);
@@ -141,7 +141,7 @@ fn the_time_limit_holds_in_guests_and_the_guest_lives_on() {
     assert_eq!(of(1).count(), 2);
     for trial in of(1) {
         let Status::Failed { reason, .. } = &trial.status else { panic!("{:?}", trial.status) };
-        assert!(reason.contains("3 s"), "{reason}");
+        assert!(reason.contains("15 s"), "{reason}");
     }
     let boots: std::collections::BTreeSet<_> =
         run.trials.iter().filter_map(|t| run.facts[t.facts? as usize].get("now.guest.boot_s")).collect();

@@ -51,7 +51,7 @@ fn ended(sandbox: &Sandbox, frozen: &Frozen, mut child: Child, patience: Duratio
     assert!((0..20).any(|_| frozen.set(false)), "fsfreeze");
     let output = child.wait_with_output().unwrap();
     assert!(in_time, "it hangs: {}", errors(&output));
-    sandbox.no_process_left(Duration::from_secs(10));
+    sandbox.no_process_left(Duration::from_secs(30));
     output
 }
 
@@ -62,7 +62,7 @@ fn jobs_that_cannot_be_killed_end_their_trials() {
     let Some(frozen) = Frozen::mount(base.path()) else { return };
     sandbox.write("job.fio", &job(&frozen.at));
     let child = frozen_meanwhile(&sandbox, &frozen, &["job.fio", "--timeout", "3s"]);
-    let output = ended(&sandbox, &frozen, child, Duration::from_secs(90));
+    let output = ended(&sandbox, &frozen, child, Duration::from_secs(120));
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("takes no changes"), "{said}");
@@ -94,7 +94,7 @@ fn ctrl_c_ends_a_run_whose_jobs_cannot_be_killed() {
     sandbox.write("job.fio", &job(&frozen.at));
     let child = frozen_meanwhile(&sandbox, &frozen, &["job.fio", "--timeout", "600s"]);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = ended(&sandbox, &frozen, child, Duration::from_secs(40));
+    let output = ended(&sandbox, &frozen, child, Duration::from_secs(120));
     let said = errors(&output);
     // Its files are not removed: whoever tried would hang as well.
     assert_eq!(output.status.code(), Some(1), "{said}");

@@ -80,8 +80,8 @@ fn another_command_is_another_job() {
     sandbox.write("c.toml", &experiment("true"));
     sandbox.write("other.toml", &experiment("test"));
     sandbox.succeed(&["run", "c.toml", "--quiet", "--aa"]);
-    let same = sandbox.succeed(&["run", "c.toml", "--quiet"]);
+    let same = sandbox.succeed(&["run", "c.toml", "--quiet", "--verbose"]);
     assert!(same.contains("noise floor (A/A"), "{same}");
-    let other = sandbox.succeed(&["run", "other.toml", "--quiet"]);
+    let other = sandbox.succeed(&["run", "other.toml", "--quiet", "--verbose"]);
     assert!(other.contains("noise floor unknown"), "{other}");
 }

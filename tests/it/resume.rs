@@ -10,6 +10,7 @@ use assay::record::{Run, RunState, Status};
 
 use crate::fixtures::Noise;
 use crate::sandbox::{Sandbox, errors};
+use crate::spoiled::{expect, unless_spoiled};
 use crate::tools::available;
 
 const JOB: &str = "[w]\nrw=randwrite\nbs=${BS}\nsize=1m\nioengine=psync\ntime_based\nruntime=150ms\n";
@@ -20,7 +21,7 @@ const FEW: &str = "3";
 /// Rounds that have.
 const LED: &str = "4";
 /// The agent ends its own within half a second of SIGTERM; the machine may be busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn arguments(engine: &str) -> Vec<&str> {
     in_rounds(FEW, engine)
@@ -54,7 +55,7 @@ fn wait_for(sandbox: &Sandbox, words: &str) -> u32 {
         if let Some((pid, _)) = sandbox.processes().into_iter().find(|(_, line)| line.contains(words)) {
             return pid;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "no process with {words:?} came up");
+        assert!(begun.elapsed() < Duration::from_secs(60), "no process with {words:?} came up");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -184,22 +185,24 @@ fn a_killed_agent_is_a_failed_trial_that_is_tried_again() {
         if engine == "fio" && !available("fio") {
             continue;
         }
-        let sandbox = sandbox();
-        let child = sandbox.start(&arguments(engine));
-        wait_for(&sandbox, sign);
-        let agent = wait_for(&sandbox, " agent");
-        send(agent, Signal::KILL);
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", errors(&output));
-        assert!(
-            errors(&output).contains("failed, will be tried once more: the agent was killed"),
-            "{}",
-            errors(&output)
-        );
-        let run = sandbox.export("1");
-        let failed = run.trials.iter().filter(|t| matches!(t.status, Status::Failed { .. })).count();
-        assert_eq!((failed, run.trials.len()), (1, 7));
-        only_the_store_is_left(&sandbox);
+        // The agent may have ended when the signal comes.
+        unless_spoiled(|| {
+            let sandbox = sandbox();
+            let child = sandbox.start(&arguments(engine));
+            wait_for(&sandbox, sign);
+            let agent = wait_for(&sandbox, " agent");
+            send(agent, Signal::KILL);
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", errors(&output));
+            let run = sandbox.export("1");
+            let failed = run.trials.iter().filter(|t| matches!(t.status, Status::Failed { .. })).count();
+            expect(failed > 0, || format!("no trial was killed: {}", errors(&output)))?;
+            let told = errors(&output).contains("failed, will be tried once more: the agent was killed");
+            assert!(told, "{}", errors(&output));
+            assert_eq!((failed, run.trials.len()), (1, 7));
+            only_the_store_is_left(&sandbox);
+            Ok(())
+        });
     }
 }
 
@@ -213,9 +216,18 @@ fn interrupted_it_puts_everything_back_prints_the_verdict_so_far_and_how_to_go_o
             continue;
         }
         let sandbox = sandbox();
+        sandbox.write("job.fio", &JOB.replace("150ms", "1s"));
         let child = sandbox.start(&arguments(engine));
-        wait_for(&sandbox, " agent");
-        std::thread::sleep(Duration::from_millis(1300));
+        // Two rounds are whole, and the third has not ended for two seconds.
+        let trials = || {
+            let exported = sandbox.run(&["export", "1", "--format", "json"]);
+            serde_json::from_slice::<Run>(&exported.stdout).map_or(0, |run| run.trials.len())
+        };
+        let begun = Instant::now();
+        while trials() < 4 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{} trials ended", trials());
+            std::thread::sleep(Duration::from_millis(50));
+        }
         send(child.id(), signal);
         let output = child.wait_with_output().unwrap();
         let said = errors(&output);

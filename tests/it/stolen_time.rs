@@ -36,7 +36,7 @@ fn run(sandbox: &Sandbox, more: &[&str]) -> Output {
         let own_stat = "mount --bind stat /proc/stat && exec \"$@\"";
         let mut command = sandbox.command("unshare");
         command.args(["--mount", "sh", "-c", own_stat, "sh", env!("CARGO_BIN_EXE_assay"), "run", "-q"]);
-        command.args(["--vary", "n=1,2", "--rounds", "2"]).args(more).args(["--", "sleep", "0.2${n}"]);
+        command.args(["--vary", "n=1,2", "--rounds", "2"]).args(more).args(["--", "sleep", "1.${n}"]);
         let output = command.output();
         ended.store(true, Ordering::Relaxed);
         output.unwrap()

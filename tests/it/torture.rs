@@ -219,7 +219,7 @@ fn one_run(number: u64, dice: &mut Dice, no_zram: bool) {
         // It ends in order, with the loss made good or told, and has left nothing.
         assert!(matches!(status.code(), Some(0 | 1)), "{what}: {status}: {said}");
         assert!(!(over && status.code() != Some(0)), "{what}: {said}");
-        sandbox.no_process_left(Duration::from_secs(5));
+        sandbox.no_process_left(Duration::from_secs(30));
         assert_eq!(now(), before, "{what}: {said}");
     }
     if !over || sandbox.path().join("assay.db").exists() {
@@ -228,7 +228,7 @@ fn one_run(number: u64, dice: &mut Dice, no_zram: bool) {
         let none = !sandbox.path().join("assay.db").exists();
         assert!(cleaned.status.success() || none, "{what}: {}", failure(&["cleanup"], &cleaned));
     }
-    sandbox.no_process_left(Duration::from_secs(15));
+    sandbox.no_process_left(Duration::from_secs(30));
     assert_eq!(now(), before, "{what}: after cleanup; it said: {said}");
     let group = mark.and_then(|token| group_of(&token));
     assert_eq!(group, None, "{what}: its control group is left");

@@ -245,7 +245,7 @@ mod tests {
         for wait_ns in [1_000, 100_000, 2_000_000] {
             let until = clock.now_ns() + wait_ns;
             let ended = sleep_until(&clock, &line, until);
-            assert!(ended >= until && ended < until + 500_000_000, "{}", ended - until);
+            assert!(ended >= until && ended < until + 10_000_000_000, "{}", ended - until);
         }
         wave.stop_all();
         let until = clock.now_ns() + 60_000_000_000;

@@ -64,6 +64,18 @@ fn what_came_between_the_look_and_the_start_is_in_the_way() {
         let store = rusqlite::Connection::open(sandbox.path().join("assay.db")).unwrap();
         store.execute_batch("BEGIN EXCLUSIVE").unwrap();
         let child = sandbox.start(&words("native", &[]));
+        // It has looked when it asks for the store, and waits there.
+        let opened = || {
+            let files = std::fs::read_dir(format!("/proc/{}/fd", child.id())).into_iter().flatten().flatten();
+            files
+                .filter_map(|file| std::fs::read_link(file.path()).ok())
+                .any(|file| file.ends_with("assay.db"))
+        };
+        let begun = Instant::now();
+        while !opened() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the store is not opened");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         std::thread::sleep(Duration::from_secs(2));
         std::fs::write(&placed, content).unwrap();
         store.execute_batch("COMMIT").unwrap();
@@ -103,7 +115,7 @@ fn a_killed_runs_file_is_removed_and_another_in_its_place_stays() {
         }
         crate::target_bench::kill_all(&sandbox);
         child.wait().unwrap();
-        sandbox.no_process_left(Duration::from_secs(8));
+        sandbox.no_process_left(Duration::from_secs(30));
         if exchanged {
             std::fs::rename(&placed, sandbox.path().join("kept")).unwrap();
             std::fs::write(&placed, "precious").unwrap();

@@ -41,7 +41,7 @@ fn ended(run: Child, sandbox: &Sandbox, what: &str) -> Output {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(run.wait_with_output().unwrap()));
     let output = receiver.recv_timeout(PATIENCE * 6).unwrap_or_else(|_| panic!("{what}: it does not end"));
-    sandbox.no_process_left(Duration::from_secs(5));
+    sandbox.no_process_left(Duration::from_secs(30));
     assert!(left_behind(sandbox, 0).is_empty(), "{what}, {:?}: {}", begun.elapsed(), errors(&output));
     output
 }
@@ -198,7 +198,7 @@ fn a_run_killed_as_a_whole_is_found_by_its_mark() {
     let workers = sandbox.processes();
     assert!(!workers.is_empty(), "fio's workers end by themselves now");
     assert_eq!(assay::host::kill_marked(&mark), Vec::<i32>::new());
-    sandbox.no_process_left(Duration::from_secs(1));
+    sandbox.no_process_left(Duration::from_secs(30));
     assert_eq!(group_of(&mark), None, "{group:?}");
     assert!(crate::target_bench::run(&sandbox, &["cleanup"]).status.success());
     assert!(left_behind(&sandbox, 0).is_empty());
