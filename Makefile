@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace published stress torture rooms fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace published promised-time stress torture rooms fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -86,6 +86,12 @@ stress:
 	@scripts/kernels.sh
 	$(CARGO) build --quiet
 	scripts/stress.sh
+
+## The time that ten experiments take beside what --plan and the first words of the run promise; needs root and an idle machine
+promised-time: build
+	@scripts/packages.sh $(TESTED)
+	@scripts/kernels.sh
+	scripts/promised-time.sh $(ASSAY)
 
 ## 200 runs (ASSAY_TORTURE) of which any process is killed at any moment; ASSAY_TORTURE_SEED repeats one; needs root
 torture:

@@ -3,7 +3,7 @@
 # Usage: scripts/promised-time.sh [ASSAY [DIRECTORY [NAME]]]; as root, with fio, dbench, mkfs.xfs, qemu and `make kernels`.
 # NAME: only the experiments with this in their name. "-" is a time that nobody knows before the first trial.
 # An experiment holds when both promises, as far as they were made, are within a factor of 1.3 of the real time. Exits with 1 when fewer
-# than eight of ten hold.
+# than eight of ten hold, or when a run failed.
 set -u
 root=$(realpath "$(dirname "$0")/..")
 assay=$(realpath "${1:-target/debug/assay}")
@@ -45,6 +45,7 @@ within() { [ "$1" = - ] || awk -v r="$1" 'BEGIN { exit !(r <= 1.3 && r >= 1 / 1.
 printf '%-24s %8s %8s %8s %10s %10s\n' experiment plan first real real/plan real/first
 held=0
 number=0
+failed=0
 one() {
     local name=$1 plan first begun real line
     shift
@@ -55,6 +56,7 @@ one() {
     "$assay" run --db "$number.db" "$@" 2>&1 >report | while IFS= read -r line; do
         printf '%s %s\n' "$(date +%s.%N)" "$line"
     done >said
+    local code=${PIPESTATUS[0]}
     real=$(echo "$(date +%s.%N) $begun" | awk '{ printf "%.1f", $1 - $2 }')
     # The first promise of the run, with the time that had passed by then.
     line=$(grep -m1 'at most' said)
@@ -65,6 +67,12 @@ one() {
     local by_plan by_first
     by_plan=$(ratio "$real" "$plan")
     by_first=$(ratio "$real" "$first")
+    if [ "$code" != 0 ]; then
+        printf '%-24s failed with exit code %s:\n' "$name" "$code"
+        cut -d' ' -f2- said | tail -n 3
+        failed=1
+        return
+    fi
     if [ "$by_plan$by_first" != -- ] && within "$by_plan" && within "$by_first"; then held=$((held + 1)); fi
     printf '%-24s %8s %8s %8s %10s %10s\n' "$name" "$plan" "$first" "$real" "$by_plan" "$by_first"
     grep -h 'thrown out' said | cut -d' ' -f2- | sort | uniq -c | sed 's/^/    /'
@@ -85,4 +93,4 @@ guest=(write.fio -t "kernel=$kernel" -t device=ram:64m -t fs=ext4 --vary bs=4k,8
 case guest in *"$only"*) "$assay" run -q --db before.db "${guest[@]}" --rounds 1 >/dev/null 2>&1 ;; esac
 one "guest" "${guest[@]}" --rounds 3
 printf '%s of %s held within a factor of 1.3; load %s\n' "$held" "$number" "$(cut -d' ' -f1-3 /proc/loadavg)"
-[ -n "$only" ] || [ "$held" -ge 8 ]
+[ "$failed" = 0 ] && { [ -n "$only" ] || [ "$held" -ge 8 ]; }

@@ -19,35 +19,35 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 failed=0
 
-# shows WHAT WORDS COMMAND...: whether the command prints the words, whatever its exit code.
+# shows WHAT CODE WORDS COMMAND...: whether the command ends with this exit code and prints the words.
 shows() {
-    local what=$1 words=$2 said
-    shift 2
-    said=$("$@" 2>&1) || true
-    if grep -qF -- "$words" <<< "$said"; then
+    local what=$1 code=$2 words=$3 said ended=0
+    shift 3
+    said=$("$@" 2>&1) || ended=$?
+    if [ "$ended" = "$code" ] && tr -s ' \n' ' ' <<< "$said" | grep -qF -- "$words"; then
         echo "$what: ok"
     else
-        printf '%s: no "%s" in\n%s\n' "$what" "$words" "$said" >&2
+        printf '%s: exit code %s, or no "%s" in\n%s\n' "$what" "$ended" "$words" "$said" >&2
         failed=1
     fi
 }
 
 run() { "$assay" run --db "$work/rooms.db" --rounds 2 --settle 0 "$@"; }
 
-shows 'engine: named by the help' 'dummy' "$assay" run --help
-shows 'engine: its settings are varied' 'moved' run --engine dummy --vary bytes=1k,2k
-shows 'engine: a wrong value is refused' "is not a size" run --engine dummy --vary bytes=1k,all
-shows 'engine: a setting it lacks is refused' 'bytes' run --engine dummy --vary byte=1k,2k
+shows 'engine: named by the help' 0 ', dummy' "$assay" run --help
+shows 'engine: its settings are varied' 0 'moved' run --engine dummy --vary bytes=1k,2k
+shows 'engine: a wrong value is refused' 2 "bytes=all" run --engine dummy --vary bytes=1k,all
+shows 'engine: a setting it lacks is refused' 2 "byte" run --engine dummy --vary byte=1k,2k
 printf '[job]\nrw=write\nsize=1m\n' > job.fio
-shows 'filesystem: named where another is not' 'dummyfs' run job.fio --aa -t fs=nosuch -t device=loop:64m
-shows 'filesystem: too small a device is refused' 'DummyFS needs 32 MiB at least' \
+shows 'filesystem: named where another is not' 2 'dummyfs' run job.fio --aa -t fs=nosuch -t device=loop:64m
+shows 'filesystem: too small a device is refused' 2 'DummyFS needs 32 MiB at least' \
     run job.fio --aa -t fs=dummyfs -t device=loop:16m
-shows 'filesystem: what this machine lacks is named' 'dummyfs' run job.fio --aa -t fs=dummyfs -t device=loop:64m
+shows 'filesystem: what this machine lacks is named' 2 'mkfs.dummyfs' run job.fio --aa -t fs=dummyfs -t device=loop:64m
 : > vmlinuz
-shows 'launcher: runs the trials that ask for it' 'moved' run job.fio --aa -t kernel=vmlinuz
-shows 'observer: reports beside the engine' 'dummy.seen' \
+shows 'launcher: runs the trials that ask for it' 0 'moved' run job.fio --aa -t kernel=vmlinuz
+shows 'observer: reports beside the engine' 0 'dummy.seen' \
     run --engine dummy --vary bytes=1k,2k --observe dummy --primary dummy.seen
 for format in text lkml mmtests markdown html json csv; do
-    shows "section: told in $format" dummysection "$assay" report 1 --db "$work/rooms.db" --format "$format"
+    shows "section: told in $format" 0 dummysection "$assay" report 1 --db "$work/rooms.db" --format "$format"
 done
 exit "$failed"

@@ -2,7 +2,7 @@
 //!
 //! Enters: an experiment and its cells. Leaves: sections with names of metrics, and what is wrong with a `--primary` that is
 //! none of them. What engines and observers report is repeated here in names only; a test of the whole program compares
-//! both. Names that end in `_per_…` are taken to be made from the one in front.
+//! both. Names that end in `_per_op` or `_per_byte` are made from the one in front, which counts work.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -80,6 +80,8 @@ const LATENCY_OPTIONS: [&str; 8] = [
     "disable_slat",
     "gtod_reduce",
 ];
+/// How the names of metrics end that are made of a count and the work that was done.
+const FORMS: [&str; 2] = ["_per_op", "_per_byte"];
 /// Names told where none is near.
 const MOST_NAMES: usize = 12;
 
@@ -157,7 +159,7 @@ impl MetricNames {
 
     fn deciding(&self, here: &[&str], name: &str) -> Option<String> {
         let has = |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked));
-        let derived = name.rsplit_once("_per_").map(|(stem, _)| stem);
+        let derived = FORMS.iter().find_map(|form| name.strip_suffix(form)).filter(|stem| counts_work(stem));
         if has(name) || derived.is_some_and(has) {
             return Some(name.to_owned());
         }
@@ -291,6 +293,11 @@ fn is_latency(name: &str) -> bool {
     direction && kind && figure
 }
 
+/// Whether a metric counts work and is no count of the work itself, as `write.bw` is.
+fn counts_work(name: &str) -> bool {
+    !["read.", "write.", "trim.", "sync."].iter().any(|direction| name.starts_with(direction))
+}
+
 /// What was probably meant: the same name below a direction, the nearest in spelling, or the first few there are.
 fn advice(name: &str, here: &[&str]) -> String {
     let tail = format!(".{name}");
@@ -357,13 +364,16 @@ mod tests {
             "wal:write.bw,scan:read.clat_ns.p50",
             "scan:write.bw",
             "dev.flushes_per_op",
-            "write.total_ios_per_s",
+            "dev.write_bytes_per_byte",
             "usr_cpu",
         ] {
             assert_eq!(native.check(good), Ok(()), "{good}");
         }
         for (wrong, words) in [
             ("write.bww", "no metric 'write.bww'; did you mean write.bw?"),
+            ("write.bw_per_banana", "no metric 'write.bw_per_banana'; did you mean write.bw"),
+            ("write.total_ios_per_op", "no metric 'write.total_ios_per_op'; did you mean write.total_ios"),
+            ("usr_cpu_per_banana", "no metric 'usr_cpu_per_banana'; did you mean usr_cpu"),
             ("bw", "did you mean write.bw or read.bw?"),
             ("p99.9", "did you mean "),
             ("write.clat.p99", "did you mean write.clat_ns.p99"),

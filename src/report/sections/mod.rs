@@ -7,6 +7,7 @@ mod budget;
 mod differences;
 mod effects;
 mod every_trial;
+mod factor_tables;
 mod factor_words;
 mod factors;
 mod failures;

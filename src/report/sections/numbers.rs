@@ -2,7 +2,7 @@
 //!
 //! Enters: comparisons. Leaves: tables, one a metric and pair of arms. What is in a table is [`table`]'s affair.
 
-use super::{Material, factor_words};
+use super::{Material, factor_tables};
 use crate::report::comparisons::{arms_of, beside, group};
 use crate::report::format::Detail;
 use crate::report::section::{Block, Heading, Section, Weight};
@@ -28,7 +28,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     } else if primary.iter().any(|c| c.alone.is_some()) {
         blocks.push(Block::Withheld("the interval of each row alone"));
     }
-    blocks.extend(factor_words::tables(analysis, options.detail).into_iter().map(Block::Table));
+    blocks.extend(factor_tables::tables(analysis, options.detail).into_iter().map(Block::Table));
     let (beside, _) = beside(run, analysis);
     let groups = group(&beside, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit));
     let tables = groups.iter().filter_map(|rows| table::beside(rows, names));
