@@ -14,6 +14,7 @@ mod host;
 mod host_facts;
 mod latency;
 mod left_out;
+mod limits;
 mod noise_words;
 mod notes;
 mod numbers;
@@ -48,6 +49,7 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     within_trial::section,
     other_metrics::section,
     budget::section,
+    limits::section,
     notes::section,
     differences::section,
     failures::section,
