@@ -61,7 +61,7 @@ pub fn measure(settings: &Settings, told: &mut dyn FnMut(&Progress<'_>)) -> Resu
     for Taken { probe, values, failed } in all {
         match failed {
             Some(why) => {
-                left_out.push(LeftOut { what: format!("{} {}", probe.group().name(), probe.name()), why })
+                left_out.push(LeftOut { what: format!("{} {}", probe.group().name(), probe.name()), why });
             }
             None => {
                 let (group, name, unit) = (probe.group(), probe.name(), probe.unit());
