@@ -11,18 +11,20 @@ use crate::report::wrapped;
 use crate::sys::terminal::visible_line;
 use crate::units::{counted, format_number, pretty_duration};
 
+/// Columns of what a figure is called.
+const WORDS: usize = 42;
 /// Ways of copying, with their words.
 const WAYS: [(&str, &str); 4] = [
     ("read", "copy out of memory"),
     ("cached", "copy into memory"),
-    ("non_temporal", "the same past the caches"),
-    ("write_back", "the same, lines written back"),
+    ("non_temporal", "copy past the caches"),
+    ("write_back", "copy, lines written back"),
 ];
 /// Kinds of locks, with their words.
 const LOCKS: [(&str, &str); 4] = [
     ("exclusive", "lock, one owner"),
-    ("shared", "lock, shared by readers"),
-    ("per_thread", "counter of each thread"),
+    ("shared", "lock, shared"),
+    ("per_thread", "own counter"),
     ("epoch", "epoch, as with RCU"),
 ];
 /// Single figures, with their words.
@@ -44,7 +46,7 @@ const BY_DEPTH: [(&str, &str); 2] = [("read.4k", "4 KiB reads"), ("write.4k", "4
 pub(super) fn text(run: &Run, left_out: &[LeftOut], verbose: bool) -> String {
     let all = ceilings(run);
     let mut lines = head(run);
-    lines.push(format!("{:<48} {:>12}  half of the rounds", "", "median"));
+    lines.push(format!("{:<WORDS$} {:>10}  half of the rounds", "", "median"));
     let rows: Vec<(String, &Ceiling)> = match verbose {
         true => all.iter().map(|ceiling| (format!("{} {}", ceiling.group, ceiling.name), ceiling)).collect(),
         false => headlines(&all),
@@ -85,7 +87,12 @@ fn head(run: &Run) -> Vec<String> {
 
 fn row(words: &str, ceiling: &Ceiling) -> String {
     let number = |value: f64| format_number(&ceiling.unit, value);
-    format!("{words:<48} {:>12}  {} … {}", number(ceiling.median), number(ceiling.low), number(ceiling.high))
+    format!(
+        "{words:<WORDS$} {:>10}  {} … {}",
+        number(ceiling.median),
+        number(ceiling.low),
+        number(ceiling.high)
+    )
 }
 
 /// The figures that speak for the others.
@@ -94,7 +101,7 @@ fn headlines(all: &[Ceiling]) -> Vec<(String, &Ceiling)> {
     for (way, words) in WAYS {
         if let Some(found) = best(all, "copies", way, None) {
             let block = found.name.split('.').nth(1).unwrap_or_default();
-            rows.push((format!("{words}, {block} blocks, {}", threads(found)), found));
+            rows.push((format!("{words}, {block}, {}", threads(found)), found));
         }
     }
     for (kind, words) in LOCKS {
