@@ -123,7 +123,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     run.id = Some(store.insert_run(&run).map_err(|error| wrong(&error))?);
     match args.format {
         Format::Text => {
-            let text = screen::text(&run, &outcome.left_out, args.verbose);
+            let text = screen::text(&run, args.verbose);
             write!(terminal::out(), "{text}")?;
         }
         Format::Json => writeln!(terminal::out_as(Form::Json), "{:#}", record::json(&run))?,

@@ -11,6 +11,8 @@ use crate::record::{
     Sample, Source, Status, StopRule, Trial,
 };
 
+/// A load above this part of the processors takes some from the probes.
+const BUSY: f64 = 0.5;
 /// What is measured by depth.
 const BY_DEPTH: [&str; 2] = ["read.4k", "write.4k"];
 
@@ -28,6 +30,8 @@ pub(super) fn run(
     times: (u64, u64),
 ) -> Run {
     let directory = settings.directory.display().to_string();
+    let left_out = outcome.left_out.iter().map(|left| format!("not measured: {} ({})", left.what, left.why));
+    let notes = busy(&facts).into_iter().chain(left_out).map(Note::from).collect();
     let groups: Vec<&str> = settings.groups.iter().map(|group| group.name()).collect();
     let stop = StopRule { rounds: Some(outcome.rounds), max_rounds: outcome.rounds, ..StopRule::default() };
     let mut run = Run {
@@ -60,11 +64,7 @@ pub(super) fn run(
         cells: vec![Cell { levels: vec![0] }],
         trials: Vec::new(),
         lead_ins: Vec::new(),
-        notes: outcome
-            .left_out
-            .iter()
-            .map(|left| Note::from(format!("not measured: {} ({})", left.what, left.why)))
-            .collect(),
+        notes,
     };
     let indices: Vec<u32> = outcome
         .measured
@@ -100,6 +100,15 @@ pub(super) fn run(
     run
 }
 
+/// That others used the machine when it began: then it can do more than the figures say.
+fn busy(facts: &HostFacts) -> Option<String> {
+    let number = |name: &str| facts.get(name)?.parse::<f64>().ok();
+    let (load, processors) = (number("now.load1")?, number("cpu.count")?);
+    (load > BUSY * processors).then(|| {
+        format!("the load was {load:.1} on {processors} processors when it began: figures are too low")
+    })
+}
+
 /// Everything as one object (docs/probe.md).
 pub(super) fn json(run: &Run) -> Value {
     let all = ceilings(run);
@@ -122,4 +131,23 @@ pub(super) fn json(run: &Run) -> Value {
     json!({ "format": "assay-probe", "version": 1, "run": run.id, "started_unix_ns": run.started_unix_ns,
         "directory": run.arms().first(), "quick": run.experiment["probe"]["quick"], "measured": measured,
         "saturation": saturation, "notes": notes, "facts": run.facts.first() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_said() {
+        let facts = |load: &str| {
+            let mut facts = HostFacts::default();
+            facts.set("now.load1", load);
+            facts.set("cpu.count", "4");
+            facts
+        };
+        assert_eq!(busy(&facts("1.9")), None);
+        let said = busy(&facts("2.13")).unwrap();
+        assert_eq!(said, "the load was 2.1 on 4 processors when it began: figures are too low");
+        assert_eq!(busy(&HostFacts::default()), None);
+    }
 }

@@ -5,7 +5,6 @@
 use jiff::Timestamp;
 
 use crate::analyse::{Ceiling, best, ceilings, is_same_device, is_same_machine, saturated};
-use crate::probe::LeftOut;
 use crate::record::{HostFacts, Run};
 use crate::report::wrapped;
 use crate::sys::terminal::visible_line;
@@ -43,7 +42,7 @@ const SINGLE: [(&str, &str); 9] = [
 const BY_DEPTH: [(&str, &str); 2] = [("read.4k", "4 KiB reads"), ("write.4k", "4 KiB writes")];
 
 /// The whole text.
-pub(super) fn text(run: &Run, left_out: &[LeftOut], verbose: bool) -> String {
+pub(super) fn text(run: &Run, verbose: bool) -> String {
     let all = ceilings(run);
     let mut lines = head(run);
     lines.push(format!("{:<WORDS$} {:>10}  half of the rounds", "", "median"));
@@ -52,14 +51,8 @@ pub(super) fn text(run: &Run, left_out: &[LeftOut], verbose: bool) -> String {
         false => headlines(&all),
     };
     lines.extend(rows.iter().map(|(words, ceiling)| row(words, ceiling)));
-    if !left_out.is_empty() {
-        lines.push(String::new());
-    }
-    for LeftOut { what, why } in left_out {
-        let said = format!("not measured: {what}: {why}");
-        lines.push(wrapped(&visible_line(&said), "  "));
-    }
     lines.push(String::new());
+    lines.extend(run.notes.iter().map(|note| wrapped(&visible_line(&note.text), "  ")));
     lines.push(wrapped(
         "locks are stand-ins outside the kernel; `assay help probes` says what each figure is",
         "  ",
