@@ -1,8 +1,8 @@
 //! How near the arms of a run came to what their machine can do.
 //!
-//! Enters: a run and the probes of its machine, the latest first. Leaves: a [`Limit`] an arm and ceiling that can be compared: 4 KiB blocks that
-//! reached the device, against the depth at which it saturates; bytes that never reached it, against what the machine copies. It must not
-//! know how it is worded. A limit is called a cause only within 15 % of it, and only where the time of the workers agrees: they sleep while
+//! Enters: a run and the probes of its machine, the latest first. Leaves: a [`Limit`] an arm and ceiling that can be compared: 4 KiB blocks
+//! that reached the device, against the depth at which it saturates; bytes that never reached it, against what the machine copies. It must
+//! not know how it is worded. A limit is called a cause only within 15 % of it, and only where the time of the workers agrees: they sleep while
 //! the device is the limit, and are in the kernel while copying is.
 
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! What a machine can do at most, as `assay probe` has stored it.
 //!
-//! Enters: runs that are probes. Leaves: a [`Ceiling`] a probe: the median over its rounds and where half of them lie; the few that speak for
-//! all; whether a probe was made on the machine and the device of a run. It must not know how a probe measures.
+//! Enters: runs that are probes. Leaves: a [`Ceiling`] a probe: the median over its rounds and where half of them lie; the few that speak
+//! for all; whether a probe was made on the machine and the device of a run. It must not know how a probe measures.
 
 use serde::Serialize;
 

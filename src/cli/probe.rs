@@ -1,7 +1,7 @@
 //! `assay probe`: what this machine can do at most, measured and stored, so that reports can compare with it.
 //!
-//! Enters: the directory whose device is measured, and what of all that is wanted. Leaves: a run of the store that compares nothing, and its
-//! figures on standard output.
+//! Enters: the directory whose device is measured, and what of all that is wanted. Leaves: a run of the store that compares nothing, and
+//! its figures on standard output.
 
 mod record;
 mod screen;

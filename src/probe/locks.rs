@@ -2,8 +2,8 @@
 //!
 //! Enters: nothing. Leaves: probes. These are stand-ins outside the kernel, with the instructions and the sleep of the kernel's own: a
 //! mutex for what one owner has at a time, a reader-writer lock for what readers share in one word, a counter of each thread for what the
-//! kernel keeps for each processor, and epochs for read-copy-update. The grabs of all threads are added up; nobody does anything between two
-//! grabs, which is the most that a lock can be asked for.
+//! kernel keeps for each processor, and epochs for read-copy-update. The grabs of all threads are added up; nobody does anything between
+//! two grabs, which is the most that a lock can be asked for.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -31,7 +31,7 @@ pub(super) fn run(
 ) -> Run {
     let directory = settings.directory.display().to_string();
     let left_out = outcome.left_out.iter().map(|left| format!("not measured: {} ({})", left.what, left.why));
-    let notes = busy(&facts).into_iter().chain(left_out).map(Note::from).collect();
+    let notes: Vec<Note> = busy(&facts).into_iter().chain(left_out).map(Note::from).collect();
     let groups: Vec<&str> = settings.groups.iter().map(|group| group.name()).collect();
     let stop = StopRule { rounds: Some(outcome.rounds), max_rounds: outcome.rounds, ..StopRule::default() };
     let mut run = Run {
@@ -42,7 +42,7 @@ pub(super) fn run(
         state: RunState::Finished,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns: times.0,
-        command_line: std::env::args().collect(),
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         seed: 0,
         engine: format!("{PROBE_ENGINE} {}", env!("CARGO_PKG_VERSION")),
         job_text: None,
@@ -74,30 +74,36 @@ pub(super) fn run(
             run.metric_index(&Sample::new(measured.group.name(), &measured.name, unit, 0.0).metric)
         })
         .collect();
-    let of_round = times.1.saturating_sub(times.0) / u64::from(outcome.rounds.max(1));
-    run.trials = (0..outcome.rounds)
-        .map(|round| Trial {
-            cell: 0,
-            round,
-            position: 0,
-            attempt: 0,
-            started_unix_ns: times.0 + u64::from(round) * of_round,
-            elapsed_s: of_round as f64 / 1e9,
-            facts: Some(0),
-            status: Status::Done,
-            excluded: None,
-            values: indices
-                .iter()
-                .zip(&outcome.measured)
-                .filter_map(|(index, measured)| Some((*index, *measured.values.get(round as usize)?)))
-                .collect(),
-            histograms: Vec::new(),
-            series: Vec::new(),
-            notes: Vec::new(),
-            files: Vec::new(),
-        })
-        .collect();
+    run.trials = trials(outcome, &indices, times);
     run
+}
+
+/// A trial a round.
+fn trials(outcome: &Outcome, indices: &[u32], (began, ended): (u64, u64)) -> Vec<Trial> {
+    let of_round = ended.saturating_sub(began) / u64::from(outcome.rounds.max(1));
+    let values = |round: u32| -> Vec<(u32, f64)> {
+        let figures = indices.iter().zip(&outcome.measured);
+        figures
+            .filter_map(|(index, measured)| Some((*index, *measured.values.get(round as usize)?)))
+            .collect()
+    };
+    let trial = |round: u32| Trial {
+        cell: 0,
+        round,
+        position: 0,
+        attempt: 0,
+        started_unix_ns: began + u64::from(round) * of_round,
+        elapsed_s: of_round as f64 / 1e9,
+        facts: Some(0),
+        status: Status::Done,
+        excluded: None,
+        values: values(round),
+        histograms: Vec::new(),
+        series: Vec::new(),
+        notes: Vec::new(),
+        files: Vec::new(),
+    };
+    (0..outcome.rounds).map(trial).collect()
 }
 
 /// That others used the machine when it began: then it can do more than the figures say.
