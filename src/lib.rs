@@ -13,7 +13,7 @@
 //! run → plan, launch, catalog, host, record
 //! store → record                      import → catalog, record, units, sys
 //! analyse → record, stats, units      report → analyse, record, units, sys
-//! trace → sys
+//! trace → sys                         probe → units
 //! cli → all
 //! ```
 
@@ -27,6 +27,7 @@ pub mod import;
 pub mod launch;
 pub mod observe;
 pub mod plan;
+pub mod probe;
 pub mod record;
 pub mod report;
 pub mod run;

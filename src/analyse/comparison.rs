@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::effects::Effects;
+use super::limits::Limit;
 use super::ranking::Ranking;
 use super::scaling::Scaling;
 use super::unlisted::Unlisted;
@@ -441,6 +442,9 @@ pub struct Analysis {
     pub differences: Vec<FactDifference>,
     /// The noise floor for the same host and job, when one is known.
     pub noise_floor: Option<NoiseFloor>,
+    /// How near the arms came to what a probe of the same machine has measured, where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     /// Footnotes to the whole.
     pub caveats: Vec<Caveat>,
 }

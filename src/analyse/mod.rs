@@ -23,6 +23,7 @@ mod effects;
 mod facts;
 mod failing;
 mod layout;
+mod limits;
 #[cfg(test)]
 mod made_up;
 mod noise_floor;
@@ -33,6 +34,7 @@ mod order;
 mod paired;
 mod pairs;
 mod per_operation;
+mod probed;
 mod progress;
 mod quantile_guard;
 mod ranking;
@@ -60,9 +62,11 @@ pub use comparison::{
     QuantileCurve, Role, RowKey, Verdict,
 };
 pub use effects::{Change, Effect, Effects, NoEffects, Shares, Within};
+pub use limits::{Limit, LimitKind, is_near_limit, limits, share_of_limit};
 pub use noise_floor::{AaClaims, aa_claims, claims_a_difference, noise_floor, pooled_noise_floor};
 pub use options::{Options, OptionsError};
 pub use per_operation::metrics_of;
+pub use probed::{Ceiling, best, ceilings, is_same_device, is_same_machine, saturated};
 pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
@@ -79,8 +83,8 @@ use crate::record::{FailureRule, FixedRounds, Run, Status};
 /// Judges a run.
 ///
 /// Pairs are made by round in paired designs; imported results are compared unpaired. A wish in `options` that
-/// the run cannot fulfil is ignored; [`Options::check`] names it beforehand. `noise_floor` is left empty: the
-/// caller knows the store.
+/// the run cannot fulfil is ignored; [`Options::check`] names it beforehand. `noise_floor` and `limits` are left empty:
+/// the caller knows the store.
 #[must_use]
 pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let table = Table::new(run);
@@ -139,6 +143,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         curves: curves::curves(&layout, &table),
         differences: facts::differences(run, &layout, &table),
         noise_floor: None,
+        limits: Vec::new(),
         caveats,
     }
 }

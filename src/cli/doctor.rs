@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::Failure;
+use super::database::Database;
+use super::probe;
 use crate::host::doctor::{Finding, Severity, findings, watch};
 use crate::host::{facts, path_facts};
 use crate::launch::GuestOffer;
@@ -40,6 +42,9 @@ pub struct Args {
     /// How to print the findings
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+    /// Where probes of this machine are stored
+    #[command(flatten)]
+    pub database: Database,
 }
 
 /// Prints the findings on standard output.
@@ -59,16 +64,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let found = findings(&all);
     let offered = crate::target::offered(&args.path);
     let guests = crate::launch::guests_offered(&args.path);
+    let probed = probed(&args.database, &all);
     let written = match args.format {
         Format::Text => {
-            let text = text(&args.path, &all, &found, &(offered, guests), terminal::colours());
+            let machine = (offered, guests, probed);
+            let text = text(&args.path, &all, &found, &machine, terminal::colours());
             let mut out = terminal::out_as(Form::Styled);
             write!(out, "{text}").and_then(|()| out.flush())
         }
         Format::Json => {
             let path = args.path.to_string_lossy();
             let document = serde_json::json!({ "path": path, "findings": found, "facts": all,
-                "targets": offered.iter().cloned().collect::<BTreeMap<_, _>>(), "guests": guests });
+                "targets": offered.iter().cloned().collect::<BTreeMap<_, _>>(), "guests": guests, "probe": probed });
             let mut out = terminal::out_as(Form::Json);
             writeln!(out, "{document:#}").and_then(|()| out.flush())
         }
@@ -83,11 +90,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// What can be made to measure on, and what is missing for the rest.
 type Offered = (&'static str, Option<String>);
 
+/// What the latest probe of this machine says, where there is a store that has one.
+fn probed(database: &Database, here: &HostFacts) -> Option<String> {
+    let store = database.db.exists().then(|| database.read().ok()).flatten()?;
+    probe::doctor_lines(&probe::stored(&store), here)
+}
+
 fn text(
     path: &Path,
     facts: &HostFacts,
     found: &[Finding],
-    (offered, offer): &(Vec<Offered>, GuestOffer),
+    (offered, offer, probed): &(Vec<Offered>, GuestOffer, Option<String>),
     colours: bool,
 ) -> String {
     let fact = |name: &str| facts.get(name).unwrap_or("unknown");
@@ -105,6 +118,7 @@ fn text(
     .to_vec();
     lines.extend(targets(offered));
     lines.extend(labelled("guests", &guests(offer)));
+    lines.extend(probed.iter().flat_map(|text| labelled("probe", text)));
     for finding in found {
         lines.push(String::new());
         let style = if colours { style(finding.severity) } else { anstyle::Style::new() };
@@ -257,7 +271,9 @@ mod tests {
         }
         let found = findings(&facts);
         let offered = vec![("loop", None), ("zram", Some("no zram".to_owned()))];
-        let text = text(Path::new("/mnt"), &facts, &found, &(offered, qemu()), true);
+        let text =
+            text(Path::new("/mnt"), &facts, &found, &(offered, qemu(), Some("run 3".to_owned())), true);
+        assert!(text.contains("\nprobe    run 3\n"), "{text}");
         assert!(text.contains("\nguests   qemu 9.1; KVM, which runs; kernels 6.1.0 6.12.1;"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("; kernel=newest is 6.12.1 "), "{text}");
@@ -275,14 +291,19 @@ mod tests {
     #[test]
     fn a_fit_machine_is_told_so() {
         assert!(
-            text(Path::new("."), &HostFacts::default(), &[], &(Vec::new(), qemu()), false)
+            text(Path::new("."), &HostFacts::default(), &[], &(Vec::new(), qemu(), None), false)
                 .ends_with("nothing found that would spoil measurements\n")
         );
     }
 
     #[test]
     fn a_wrong_path_is_exit_code_2() {
-        let error = run(&Args { path: "/no/such/path".into(), format: Format::Text }).unwrap_err();
+        let error = run(&Args {
+            path: "/no/such/path".into(),
+            format: Format::Text,
+            database: Database { db: "assay.db".into() },
+        })
+        .unwrap_err();
         let failure: &Failure = error.downcast_ref().unwrap();
         assert_eq!(failure.code(), 2);
         assert!(failure.to_string().contains("'/no/such/path'") && failure.hinted().is_some());

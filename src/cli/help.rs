@@ -27,7 +27,7 @@ macro_rules! topics {
 }
 
 /// All pages, those that are needed first in front.
-static TOPICS: [Topic; 18] = topics! {
+static TOPICS: [Topic; 19] = topics! {
     "jobs" "jobs.md" "job files, experiment files, what can be varied"
     "targets" "targets.md" "devices and filesystems made for a run; schedulers and other settings"
     "tools" "tools.md" "dbench, fs_mark and xfs_io with their settings"
@@ -37,6 +37,7 @@ static TOPICS: [Topic; 18] = topics! {
     "traces" "traces.md" "block traces: latencies by stage, counts, the audit of flushes"
     "import" "IMPORT.md" "results of other programs, for `assay compare`"
     "doctor" "doctor.md" "what makes a machine unfit to measure on"
+    "probes" "probe.md" "what this machine can do at most, and how reports compare with it"
     "safety" "SAFETY.md" "what assay writes to, what it never touches, and how it puts back"
     "methodology" "METHODOLOGY.md" "how assay judges, and what its words mean"
     "format" "FORMAT.md" "what is stored and exported"

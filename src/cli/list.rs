@@ -30,7 +30,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let line = serde_json::json!({
                 "run": run.id, "name": run.name, "state": run.state, "started_unix_ns": run.started_unix_ns,
                 "engine": run.engine, "trials": run.trials, "rounds": run.rounds, "factor": run.factor,
-                "arms": run.arms, "aa": run.aa,
+                "arms": run.arms, "aa": run.aa, "probe": run.is_probe(),
             });
             writeln!(out, "{line}")?;
         }
@@ -71,7 +71,10 @@ fn state(state: RunState) -> &'static str {
 /// Name and arms, shortened so that the line fits 80 columns.
 fn what(run: &RunSummary) -> String {
     let kind = if run.aa { " (A/A)" } else { "" };
-    let text = format!("{}: {} {}{kind}", run.name, run.factor, run.arms.join(" | "));
+    let text = match run.is_probe() {
+        true => format!("probe of {}", run.arms.join(" | ")),
+        false => format!("{}: {} {}{kind}", run.name, run.factor, run.arms.join(" | ")),
+    };
     let text = terminal::visible_line(&text);
     const ROOM: usize = 26;
     if text.chars().count() <= ROOM {

@@ -18,6 +18,7 @@ mod named_run;
 pub mod output;
 mod own_file;
 mod pictures;
+pub mod probe;
 pub mod progress;
 pub mod recipes;
 pub mod report;
@@ -72,6 +73,8 @@ enum Command {
     Trace(Box<trace::Args>),
     /// Say what makes this machine unfit to measure on, and the command that mends it
     Doctor(doctor::Args),
+    /// Measure what this machine can do: copies, locks, calls into the kernel, the device under a directory; reports compare with it
+    Probe(probe::Args),
     /// Remove what a killed run has left behind
     Cleanup(cleanup::Args),
     /// Reprint the simulation table of `assay help methodology` from the shipped code
@@ -118,6 +121,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Cleanup(args) => cleanup::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Generate(args) => generate::run(&args),

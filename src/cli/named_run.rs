@@ -7,7 +7,7 @@ use super::database::wrong;
 use crate::store::{RunSummary, Store};
 use crate::workload::nearest;
 
-/// The run that began last.
+/// The run that began last; a probe is none.
 const LATEST: &str = "latest";
 /// Runs listed in a message.
 const MOST_LISTED: usize = 10;
@@ -24,7 +24,7 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
     let named: Vec<&RunSummary> = runs.iter().filter(|run| run.name == name).collect();
     match named[..] {
         [one] => Ok(one.id),
-        [] if name == LATEST => match runs.iter().map(|run| run.id).max() {
+        [] if name == LATEST => match runs.iter().filter(|run| !run.is_probe()).map(|run| run.id).max() {
             Some(id) => Ok(id),
             None => Err(Failure::request("there is no run in the store yet, so none is the latest")
                 .hint("`assay run` makes one; --db FILE names another store")),

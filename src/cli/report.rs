@@ -9,6 +9,7 @@ use super::database::Database;
 use super::fail_if::{FailIf, fail_if};
 use super::output::Output;
 use super::pictures;
+use super::probe;
 use crate::analyse::{self, Analysis, NoiseFloor};
 use crate::record::{Run, Source};
 use crate::report::{self, Detail, Document, Format, RenderOptions};
@@ -119,6 +120,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         failures: args.failures.map(Failures::rule),
         ..analyse::Options::default()
     };
+    if run.is_probe() {
+        return Err(Failure::request(format!("run {} is a probe: it compares nothing", args.run))
+            .hint(format!(
+                "`assay show {} --values` prints it; reports of other runs compare with it",
+                args.run
+            ))
+            .into());
+    }
     wishes.check(&run).map_err(|error| {
         Failure::request(error).hint(format!("`assay show {}` lists what the run has", args.run))
     })?;
@@ -139,7 +148,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     fail_if(args.fail_if, &analysis)
 }
 
-/// Analyses a run, with the noise floor where the store has an A/A run of the same host and job.
+/// Analyses a run, with the noise floor where the store has an A/A run of the same host and job, and with limits where it has a probe.
 pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>) -> Analysis {
     let mut analysis = analyse::analyse(run, wishes);
     if run.aa {
@@ -151,6 +160,9 @@ pub(super) fn judge(run: &Run, wishes: &analyse::Options, store: Option<&Store>)
         let primary = analysis.comparisons.iter().find(|c| c.role == analyse::Role::Primary);
         let metric = primary.map(|comparison| comparison.metric.name.clone());
         analysis.noise_floor = store.zip(metric).and_then(|(store, metric)| noise_floor(run, store, &metric));
+    }
+    if run.source == Source::Measured {
+        analysis.limits = analyse::limits(run, wishes, &store.map(probe::stored).unwrap_or_default());
     }
     analysis
 }

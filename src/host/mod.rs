@@ -15,6 +15,7 @@ pub mod doctor;
 mod interference;
 mod kernel;
 mod knob;
+mod machine_id;
 mod mark;
 mod memory;
 mod mounts_below;
@@ -54,6 +55,9 @@ pub const MOMENTARY: &str = "now.";
 pub fn facts() -> HostFacts {
     let mut facts = facts_in(&Roots::default());
     facts.set("io_uring", kernel::try_io_uring());
+    if let Some(id) = machine_id::machine_id() {
+        facts.set("machine.id", id);
+    }
     facts
 }
 

@@ -13,6 +13,7 @@ mod kept_file;
 mod lead_in;
 mod metric;
 mod note;
+mod probe;
 mod rows;
 mod trial;
 
@@ -26,6 +27,7 @@ pub use kept_file::KeptFile;
 pub use lead_in::LeadIn;
 pub use metric::{Direction, Metric, Sample};
 pub use note::{Note, NoteKind};
+pub use probe::{PROBE_ENGINE, is_probe};
 // Part of a metric's definition, so that those who make samples need no other layer.
 pub use crate::units::{Better, Unit};
 pub use crate::workload::deciding_metrics;

@@ -11,7 +11,7 @@ use crate::analyse::{self, Analysis, Comparison};
 use crate::record::Run;
 
 /// Five rounds of two arms.
-fn made_up() -> (Run, Analysis) {
+pub(super) fn made_up() -> (Run, Analysis) {
     let trial = |at: u32| {
         let value = 100.0 + f64::from(at % 2) * 10.0 + f64::from(at / 2) * 0.1;
         json!({"cell": at % 2, "round": at / 2, "position": at % 2, "attempt": 0, "started_unix_ns": 0, "elapsed_s": 1.0,

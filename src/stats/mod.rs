@@ -24,6 +24,7 @@ pub mod normal;
 pub mod order_effect;
 pub mod ratio_of_means;
 pub mod rounds_needed;
+pub mod saturation;
 pub mod scalability_law;
 mod selection;
 pub mod sequential;

@@ -5,7 +5,9 @@ use serde::de::DeserializeOwned;
 
 use super::allowance::{MOST_FOR_REPORT, MOST_FOR_RUN};
 use super::{Store, StoreError};
-use crate::record::{Cell, LatencyHistogram, LeadIn, Metric, RECORD_VERSION, Run, RunState, Series, Trial};
+use crate::record::{
+    Cell, LatencyHistogram, LeadIn, Metric, RECORD_VERSION, Run, RunState, Series, Trial, is_probe,
+};
 
 /// A run as a line of `assay list`.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +32,14 @@ pub struct RunSummary {
     pub factor: String,
     /// Whether it compares the baseline with itself.
     pub aa: bool,
+}
+
+impl RunSummary {
+    /// Whether it is what `assay probe` has measured.
+    #[must_use]
+    pub fn is_probe(&self) -> bool {
+        is_probe(&self.engine)
+    }
 }
 
 /// Memory of rows besides their texts and blobs, estimated from above.

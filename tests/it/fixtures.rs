@@ -262,6 +262,7 @@ pub(crate) fn analysis_of(run: &Run, primary: &str) -> Analysis {
         curves: Vec::new(),
         differences: Vec::new(),
         noise_floor: None,
+        limits: Vec::new(),
         caveats: Vec::new(),
     }
 }

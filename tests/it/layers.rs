@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("analyse", &["record", "stats", "units"]),
     ("report", &["analyse", "record", "units", "sys"]),
     ("trace", &["sys"]),
+    ("probe", &["units"]),
 ];
 
 /// A path out of one top-level module into another.

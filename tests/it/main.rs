@@ -59,6 +59,7 @@ mod oracles;
 mod overwrite;
 mod page_cache;
 mod placement;
+mod probe;
 mod process_tree;
 mod promised_time;
 mod published;

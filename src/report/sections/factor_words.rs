@@ -351,6 +351,7 @@ mod tests {
             curves: Vec::new(),
             differences: Vec::new(),
             noise_floor: None,
+            limits: Vec::new(),
             caveats: Vec::new(),
         }
     }

@@ -15,6 +15,7 @@ mod host;
 mod host_facts;
 mod latency;
 mod left_out;
+mod limits;
 mod noise_words;
 mod notes;
 mod numbers;
@@ -48,6 +49,7 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     latency::section,
     within_trial::section,
     other_metrics::section,
+    limits::section,
     budget::section,
     notes::section,
     differences::section,
