@@ -258,8 +258,11 @@ fn asked_for(
     if request.observe.is_empty() {
         return Ok(Vec::new());
     }
-    let place =
-        observe::Place { directory: task.directory.clone(), elsewhere: engine.written_elsewhere(task) };
+    let place = observe::Place {
+        directory: task.directory.clone(),
+        elsewhere: engine.written_elsewhere(task),
+        watched: request.target.watched(),
+    };
     let known = |name: &String| {
         let reason = || format!("this agent has no observer '{name}'");
         observe::named(name, &place).ok_or_else(|| EngineError::Unsupported { reason: reason() })

@@ -5,21 +5,27 @@
 //! asked for by name come behind the standard ones. They may look at files when the trial has ended, and may cost time while it runs. One that cannot
 //! watch says why and what helps, and the trial counts all the same.
 
+mod blocks;
 mod cpu;
 mod device_counters;
 mod extents;
+mod fs;
+mod journal_place;
 mod locks;
 mod per_operation;
 mod perf;
 mod rusage;
+mod subject;
 mod waited;
 mod waits;
 
 use std::path::{Path, PathBuf};
 
+pub use blocks::BlocksObserver;
 pub use cpu::CpuObserver;
 pub use device_counters::{DeviceObserver, device_stat};
 pub use extents::ExtentsObserver;
+pub use fs::FsObserver;
 pub use locks::LocksObserver;
 pub use per_operation::add_flushes_per_operation;
 pub use rusage::RusageObserver;
@@ -52,6 +58,8 @@ pub struct Place {
     pub directory: PathBuf,
     /// Files that are written elsewhere.
     pub elsewhere: Vec<PathBuf>,
+    /// What the device counters are of: a directory, or the device itself.
+    pub watched: PathBuf,
 }
 
 /// The observer of this name (those an experiment may ask for); `None`: there is none.
@@ -62,6 +70,8 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
         "cpu" => Some(Box::new(CpuObserver::prepared())),
         "locks" => Some(Box::new(LocksObserver::prepared())),
         "waits" => Some(Box::new(WaitsObserver::prepared())),
+        "blocks" => Some(Box::new(BlocksObserver::prepared(place))),
+        "fs" => Some(Box::new(FsObserver::prepared(place))),
         _ => None,
     }
 }

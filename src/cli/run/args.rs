@@ -105,7 +105,7 @@ pub struct Args {
     #[arg(long, value_name = "SPEC")]
     metric: Vec<String>,
     /// Watch besides, each with root's rights: cpu (where processor time goes in the kernel), locks (waits for the kernel's locks), waits
-    /// (where workers sleep); with any: extents (how the files of a trial lie on the device)
+    /// (where workers sleep), blocks (the device's requests, flushes and their times), fs (what the filesystem does); with any: extents (how the files of a trial lie on the device)
     #[arg(long, value_name = "OBSERVER")]
     observe: Vec<String>,
     /// Compare the baseline with itself: the noise floor of this host and job
