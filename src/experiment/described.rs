@@ -133,6 +133,9 @@ pub struct Experiment {
     /// What is watched besides what always is: names out of [`OBSERVERS`], each once.
     #[serde(default)]
     pub observe: Vec<String>,
+    /// The events that `blocks` watches are kept with each trial, as files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_traces: bool,
     /// What is read from the output of the command, or of hooks where there is none, in the syntax of `--metric`.
     pub metrics: Vec<String>,
     /// What the simulated engine makes up.

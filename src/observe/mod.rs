@@ -31,7 +31,10 @@ pub use per_operation::add_flushes_per_operation;
 pub use rusage::RusageObserver;
 pub use waits::WaitsObserver;
 
-use crate::record::{Outcome, Sample};
+use crate::record::{KeptFile, Outcome, Sample};
+
+/// The observer `blocks` whose events are kept as files, as an agent is asked for it.
+pub const KEEPS_TRACES: &str = "blocks+trace";
 
 /// Something watched from before a trial's I/O until after it.
 pub trait Observer {
@@ -43,6 +46,11 @@ pub trait Observer {
     /// # Errors
     /// Why it saw nothing, as a note for the reader; the trial counts all the same.
     fn stop(&mut self) -> Result<Outcome, String>;
+
+    /// Files that are kept with the trial. Asked for once, after [`Observer::stop`].
+    fn files(&mut self) -> Vec<KeptFile> {
+        Vec::new()
+    }
 }
 
 /// The observers of every trial on `path`: resource use of the process and its children, and the device's counters.
@@ -70,7 +78,8 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
         "cpu" => Some(Box::new(CpuObserver::prepared())),
         "locks" => Some(Box::new(LocksObserver::prepared())),
         "waits" => Some(Box::new(WaitsObserver::prepared())),
-        "blocks" => Some(Box::new(BlocksObserver::prepared(place))),
+        "blocks" => Some(Box::new(BlocksObserver::prepared(place, false))),
+        KEEPS_TRACES => Some(Box::new(BlocksObserver::prepared(place, true))),
         "fs" => Some(Box::new(FsObserver::prepared(place))),
         _ => None,
     }

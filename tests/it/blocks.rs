@@ -15,7 +15,7 @@ const WRITES: f64 = 64.0;
 /// A watched run of one cell, its second trial led into by none.
 pub(crate) fn watched(sandbox: &Sandbox, job: &str, observe: &str, target: &[&str]) -> Run {
     sandbox.write("job.fio", job);
-    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--keep-disturbed", "--observe", observe];
+    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", observe];
     sandbox.succeed(&[&words[..], target].concat());
     let run = sandbox.export("latest");
     assert!(run.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", run.trials);
@@ -115,6 +115,40 @@ fn each_fsync_of_a_filesystem_is_behind_a_flush() {
 }
 
 #[test]
+fn a_kept_trace_is_read_again_with_the_same_figures() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let run = watched(&sandbox, SYNCED, "blocks", &["--keep-traces", "-t", "loop:400m", "-t", "fs=ext4"]);
+    let shown = sandbox.succeed(&["show", "latest"]);
+    assert!(shown.contains("files of trials ("), "{shown}");
+    sandbox.succeed(&["show", "latest", "--files", "kept"]);
+    for trial in 0..run.trials.len() {
+        let place = sandbox.path().join(format!("kept/{trial}"));
+        let names = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+        let mut pages: Vec<String> = names.filter_map(|path| path.to_str().map(str::to_owned)).collect();
+        pages.retain(|path| path.ends_with(".raw"));
+        pages.sort();
+        let mut words = vec!["trace", "--json", "--fs", "ext4"];
+        words.extend(pages.iter().map(String::as_str));
+        let read: serde_json::Value = serde_json::from_str(&sandbox.succeed(&words)).unwrap();
+        let counts = &read["device"]["counts"];
+        for (metric, count) in [
+            ("blocks.write_bios", &counts["writes_queued"]),
+            ("blocks.write_requests", &counts["writes_issued"]),
+            ("blocks.flushes", &counts["flush_commands"]),
+            ("blocks.audit_passed", &read["device"]["audit"]["passed"]),
+        ] {
+            assert_eq!(guests::value(&run, trial, metric), count.as_f64(), "{metric}: {counts}");
+        }
+    }
+    let refused = sandbox.run(&["run", "job.fio", "--aa", "--keep-traces", "--plan"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(crate::sandbox::errors(&refused).contains("add --observe blocks"));
+}
+
+#[test]
 fn barriers_that_are_off_are_a_violation() {
     if !can_make() {
         return;
@@ -146,7 +180,7 @@ fn a_guest_is_watched_in_the_same_way() {
     sandbox.write("job.fio", SYNCED);
     let kernel = format!("kernel={}", kernels[1]);
     let words =
-        ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--keep-disturbed", "--observe", "blocks,fs"];
+        ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "blocks,fs"];
     let run = guests::succeed(
         &sandbox,
         &[&words[..], &["-t", &kernel, "-t", "virtio_blk:400m", "-t", "fs=xfs"]].concat(),

@@ -5,6 +5,7 @@
 //! What events mean, `trace` knows; this file knows which ones are needed. Events are analysed while they happen, so that memory does not
 //! grow with the trial.
 
+mod kept;
 mod recording;
 mod values;
 
@@ -12,11 +13,12 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use self::recording::Recording;
-use super::perf::{MachineWatch, Refused, Tracefs, Wanted, distortion_note, lost_note};
+use self::kept::Kept;
+use self::recording::{Recording, Seen};
+use super::perf::{MachineWatch, Refused, Tracefs, Wanted, distortion_note, last_processor, lost_note};
 use super::subject::Subject;
 use super::{Observer, Place};
-use crate::record::Outcome;
+use crate::record::{KeptFile, Outcome};
 use crate::trace::{Decoder, Filesystem, Formats, Reason, Settings, Verdict};
 
 /// Tracepoints of bios and requests, those first without which nothing can be said.
@@ -58,6 +60,7 @@ const NO_CALLS: &str = "blocks: flushes are not audited, because this kernel has
 pub struct BlocksObserver {
     ready: Result<Ready, String>,
     watch: Result<(MachineWatch<Recording>, Instant), String>,
+    files: Vec<KeptFile>,
 }
 
 /// What is needed to begin.
@@ -71,24 +74,25 @@ struct Ready {
 /// Tracepoints with what describes them.
 struct Described {
     wanted: Vec<Wanted>,
+    texts: Vec<(String, String)>,
     formats: Formats,
     has_calls: bool,
 }
 
 impl BlocksObserver {
-    /// Looks up the device and the tracepoints, which takes longer than a start may.
+    /// Looks up the device and the tracepoints, which takes longer than a start may. `keep`: the events are to be kept as files.
     #[must_use]
-    pub fn prepared(place: &Place) -> BlocksObserver {
+    pub fn prepared(place: &Place, keep: bool) -> BlocksObserver {
         let not_begun = Err("it was not begun".to_owned());
-        BlocksObserver { ready: Ready::of(place), watch: not_begun }
+        BlocksObserver { ready: Ready::of(place, keep), watch: not_begun, files: Vec::new() }
     }
 }
 
 impl Ready {
-    fn of(place: &Place) -> Result<Ready, String> {
+    fn of(place: &Place, keep: bool) -> Result<Ready, String> {
         let subject = Subject::under(&place.watched)?;
         let tracefs = Tracefs::open().map_err(|errno| Refused::NoTracefs(errno).words())?;
-        let Described { wanted, formats, has_calls } = described(&tracefs, &subject)?;
+        let Described { wanted, texts, formats, has_calls } = described(&tracefs, &subject)?;
         let settings = Settings {
             device: Some(subject.disk),
             filesystem: subject.filesystem(),
@@ -101,7 +105,8 @@ impl Ready {
             },
             ..Settings::default()
         };
-        let recording = Some(Recording::new(Decoder::new(&formats), settings));
+        let kept = keep.then(|| Kept::new(texts, last_processor().map_or(0, |last| last + 1)));
+        let recording = Some(Recording::new(Decoder::new(&formats), settings, kept));
         Ok(Ready { subject, wanted, has_calls, recording })
     }
 }
@@ -129,7 +134,8 @@ fn described(tracefs: &Tracefs, subject: &Subject) -> Result<Described, String> 
         |name: &str| tracefs.text(&format!("events/{name}")).map_err(|errno| Refused::Kernel(errno).words());
     let layouts = texts.iter().map(|(name, text)| (name.clone(), text.as_str()));
     let formats = Formats::from_texts(&header("header_page")?, &header("header_event")?, layouts);
-    Ok(Described { wanted, formats: formats.map_err(|error| error.to_string())?, has_calls })
+    let formats = formats.map_err(|error| error.to_string())?;
+    Ok(Described { wanted, texts, formats, has_calls })
 }
 
 impl Observer for BlocksObserver {
@@ -154,7 +160,9 @@ impl Observer for BlocksObserver {
         let seen = watch.stop().ok_or_else(|| not_watched("the reader died".to_owned()))?;
         let mut notes: Vec<String> = lost_note("blocks", seen.lost).into_iter().collect();
         notes.extend(distortion_note("blocks", seen.met.iter().sum(), elapsed));
-        let (summary, damaged) = seen.recorder.finish()?;
+        let Seen { summary, damaged, files, note } = seen.recorder.finish()?;
+        self.files = files;
+        notes.extend(note);
         if damaged > 0 {
             notes.push(format!(
                 "blocks: {damaged} events are not as this kernel describes them, and were left out"
@@ -167,6 +175,10 @@ impl Observer for BlocksObserver {
         }
         let samples = values::samples(device, elapsed, seen.lost, seen.met.iter().sum());
         Ok(Outcome { samples, notes, ..Outcome::default() })
+    }
+
+    fn files(&mut self) -> Vec<KeptFile> {
+        std::mem::take(&mut self.files)
     }
 }
 
@@ -199,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_trial_without_a_device_says_why_it_is_not_watched() {
-        let mut observer = BlocksObserver::prepared(&Place { watched: "/proc".into(), ..Place::default() });
+        let mut observer = BlocksObserver::prepared(&Place { watched: "/proc".into(), ..Place::default() }, true);
         observer.start();
         let reason = observer.stop().unwrap_err();
         assert!(reason.starts_with("blocks are not watched: /proc is on proc"), "{reason}");

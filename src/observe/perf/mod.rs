@@ -222,6 +222,11 @@ fn processors() -> Vec<usize> {
     listed(&std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default())
 }
 
+/// The highest number of a processor that is online.
+pub(in crate::observe) fn last_processor() -> Option<u32> {
+    processors().into_iter().max().and_then(|number| u32::try_from(number).ok())
+}
+
 fn listed(text: &str) -> Vec<usize> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
