@@ -21,7 +21,7 @@ pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
         "locks" => &["locks.wait_time_per_op", "locks.at_per_op"],
         "waits" => &["waits.sleep_time_per_op", "waits.at_per_op"],
         "blocks" => &["blocks.read.q2c.mean", "blocks.write.q2c.mean", "blocks.flushes_per_op"],
-        "fs" => &["fs.time_per_op"],
+        "fs" => &["fs.time_per_op.commit", "fs.time_per_op.log_write", "fs.time_per_op.sync"],
         _ => &[],
     }
 }

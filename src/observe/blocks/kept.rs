@@ -23,11 +23,12 @@ const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
 /// How these pages are laid out, in the kernel's words.
-const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+pub(super) const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
                            \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
                            \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
                            \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
-const HEADER_EVENT: &str = "# compressed entry header\n\
+/// Of a record's head, the same.
+pub(super) const HEADER_EVENT: &str = "# compressed entry header\n\
                             \ttype_len    :    5 bits\n\
                             \ttime_delta  :   27 bits\n\
                             \tarray       :   32 bits\n\n\

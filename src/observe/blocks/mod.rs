@@ -130,10 +130,9 @@ fn described(tracefs: &Tracefs, subject: &Subject) -> Result<Described, String> 
         texts.push((name, format.map_err(|errno| Refused::Kernel(errno).words())?));
         wanted.push(Wanted { id, filter, recorded: true });
     }
-    let header =
-        |name: &str| tracefs.text(&format!("events/{name}")).map_err(|errno| Refused::Kernel(errno).words());
     let layouts = texts.iter().map(|(name, text)| (name.clone(), text.as_str()));
-    let formats = Formats::from_texts(&header("header_page")?, &header("header_event")?, layouts);
+    // The records come one by one: how pages of a ring buffer are laid out matters only where they are kept.
+    let formats = Formats::from_texts(kept::HEADER_PAGE, kept::HEADER_EVENT, layouts);
     let formats = formats.map_err(|error| error.to_string())?;
     Ok(Described { wanted, texts, formats, has_calls })
 }

@@ -66,7 +66,7 @@ impl Tracefs {
         Ok(Tracepoint { id: id.trim().parse().map_err(|_| Errno::INVAL)?, fields: fields(&format) })
     }
 
-    /// A text below it, such as `events/header_page` or `events/block/block_split/format`.
+    /// A text below it, such as `events/block/block_split/format`.
     ///
     /// # Errors
     /// As [`Tracefs::tracepoint`].
