@@ -186,9 +186,13 @@ fn audit_note(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<S
     if audit.calls == 0 {
         return None;
     }
+    // A device has no rules of its own; names of devices and processes would make the note of each trial another one.
+    let on = subject.kind.as_deref()?;
+    if subject.filesystem().is_none() {
+        return Some(format!("audit of flushes ({on}): UNDECIDABLE, its rules are not known"));
+    }
     let because =
         |reason: Option<Reason>| reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
-    let on = format!("{} on {}", subject.kind.as_deref().unwrap_or("no filesystem"), subject.name);
     Some(match audit.verdict {
         Verdict::Pass => {
             format!("audit of flushes ({on}): PASS, each sync returned behind a flush or FUA of the device")
@@ -197,7 +201,7 @@ fn audit_note(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<S
         Verdict::Violation => {
             let first = audit.first_violation.as_ref().map_or_else(String::new, |first| {
                 let inode = first.inode.map_or_else(String::new, |inode| format!(" of inode {inode}"));
-                format!(" (first the {}{inode} by {} {})", first.call, first.pid, first.comm)
+                format!(" (first the {}{inode})", first.call)
             });
             format!("audit of flushes ({on}): VIOLATION{}{first}", because(audit.reason))
         }

@@ -60,8 +60,9 @@ pub(in crate::observe) fn lost_note(observer: &str, lost: u64) -> Option<String>
     })
 }
 
-/// What an event of the whole machine takes of the processor it happens on, and of the one that reads it: `make bench` measures it.
-const PRICE: Duration = Duration::from_nanos(600);
+/// What an event of the whole machine takes of the processor it happens on, and of the one that reads it, rather too much than too little:
+/// `make bench-observers` measures it.
+const PRICE: Duration = Duration::from_nanos(800);
 /// Watching distorts from here on: the share of one processor's time.
 const DISTORTS: f64 = 0.05;
 
@@ -334,9 +335,9 @@ mod tests {
     #[test]
     fn many_events_are_said_to_distort() {
         let second = Duration::from_secs(1);
-        assert_eq!(distortion_note("blocks", 80_000, second), None);
+        assert_eq!(distortion_note("blocks", 60_000, second), None);
         let note = distortion_note("blocks", 250_000, second).unwrap();
-        assert!(note.contains("about 15 % of a processor's time"), "{note}");
+        assert!(note.contains("about 20 % of a processor's time"), "{note}");
     }
 
     #[test]
