@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace published promised-time stress torture rooms fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers published promised-time stress torture rooms fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -72,6 +72,10 @@ bench-trace: build
 	@scripts/packages.sh blktrace
 	$(CARGO) build --release --quiet --example block-trace
 	scripts/bench-trace.sh
+
+## What each observer costs direct reads of 4 KiB on zram, watched and unwatched in turn; needs root. ROUNDS (5) says how often
+bench-observers: build
+	scripts/bench-observers.sh
 
 ## The recipes beside the studies they come from; needs root, 10 minutes (FULL=1: hours). Writes docs/published.md
 published: build

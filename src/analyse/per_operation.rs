@@ -19,14 +19,26 @@ const OF_DIRECTION: [(&str, &str, &str); 4] = [
     ("dev.write_bytes", "_per_byte", "write.io_bytes"),
 ];
 /// What observers count whose names are fixed, for each operation of any direction; of places (`watched_places.rs`) all but the longest.
-const WATCHED: [&str; 6] = [
+const WATCHED: [&str; 16] = [
     "locks.wait_time",
     "locks.waits",
     "cpu.user_time",
     "cpu.kernel_time",
     "waits.sleep_time",
     "waits.sleeps",
+    "blocks.read_bios",
+    "blocks.write_bios",
+    "blocks.read_requests",
+    "blocks.write_requests",
+    "blocks.merges",
+    "blocks.flushes",
+    "blocks.flush_time",
+    "blocks.fua_writes",
+    "blocks.metadata_bytes",
+    "blocks.journal_bytes",
 ];
+/// The same of what a filesystem does, where a name follows: `fs.time.commit`.
+const WATCHED_BY_NAME: [&str; 2] = ["fs.time", "fs.count"];
 const OPERATIONS: [&str; 3] = ["read.total_ios", "write.total_ios", "trim.total_ios"];
 
 /// A metric made of others.
@@ -52,9 +64,15 @@ pub(super) fn names_of_forms(metric: &str) -> [String; 2] {
     ["_per_op", "_per_byte"].map(|end| name_of_form(metric, end))
 }
 
+/// `fs.time` and `commit` of `fs.time.commit`.
+fn by_name(metric: &str) -> Option<(&str, &str)> {
+    let of = |what: &'static str| Some((what, metric.strip_prefix(what)?.strip_prefix('.')?));
+    WATCHED_BY_NAME.into_iter().find_map(of)
+}
+
 /// `usr_cpu_per_op`; of a place `locks.at_per_op.mutex.f`, so that `locks.at_per_op` means all of them.
 fn name_of_form(metric: &str, end: &str) -> String {
-    match watched_places::parts(metric) {
+    match watched_places::parts(metric).or_else(|| by_name(metric)) {
         Some((what, place)) => format!("{what}{end}.{place}"),
         None => format!("{metric}{end}"),
     }
@@ -62,7 +80,7 @@ fn name_of_form(metric: &str, end: &str) -> String {
 
 fn is_watched(metric: &str) -> bool {
     let of_place = watched_places::parts(metric).is_some_and(|(what, _)| !what.ends_with(".longest_at"));
-    of_place || WATCHED.contains(&metric)
+    of_place || by_name(metric).is_some() || WATCHED.contains(&metric)
 }
 
 /// What a run measured, and the forms that can be made of it.
@@ -147,6 +165,22 @@ mod tests {
         let written = ("", "dev.write_bytes", 8192.0);
         assert_eq!(made(&[written, bytes[0], bytes[1]]), [told("", "dev.write_bytes_per_byte", 2.0)]);
         assert_eq!(made(&[written, bytes[1]]), [], "the load wrote nothing");
+    }
+
+    #[test]
+    fn what_a_filesystem_did_has_a_form_below_one_name() {
+        let ios = ("", "write.total_ios", 10.0);
+        let values = [
+            ("", "fs.time.commit", 5.0),
+            ("", "fs.longest.commit", 2.0),
+            ("", "fs.count.jbd2_end_commit", 20.0),
+            ios,
+        ];
+        assert_eq!(
+            made(&values),
+            [told("", "fs.time_per_op.commit", 0.5), told("", "fs.count_per_op.jbd2_end_commit", 2.0)]
+        );
+        assert_eq!(made(&[("", "blocks.flushes", 5.0), ios]), [told("", "blocks.flushes_per_op", 0.5)]);
     }
 
     #[test]

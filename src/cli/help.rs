@@ -32,7 +32,7 @@ static TOPICS: [Topic; 19] = topics! {
     "targets" "targets.md" "devices and filesystems made for a run; schedulers and other settings"
     "tools" "tools.md" "dbench, fs_mark and xfs_io with their settings"
     "kernels" "kernels.md" "kernels booted in a virtual machine"
-    "observers" "observers.md" "waits for locks, sleep and processor time in the kernel, watched while a trial runs"
+    "observers" "observers.md" "waits for locks, sleep, processor time, the block layer and the filesystem, watched while a trial runs"
     "extents" "extents.md" "how the files of a trial lie on the device"
     "traces" "traces.md" "block traces: latencies by stage, counts, the audit of flushes"
     "import" "IMPORT.md" "results of other programs, for `assay compare`"

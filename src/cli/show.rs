@@ -18,7 +18,7 @@ pub struct Args {
     /// Every value of every trial
     #[arg(long)]
     values: bool,
-    /// Write the files that hooks left and what they printed to this new directory, a directory a trial
+    /// Write the files that hooks left, what they printed, and kept traces to this new directory, a directory a trial
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if files > 0 {
         let size = format_number(&Unit::Bytes, bytes as f64);
-        writeln!(out, "\n{files} files of hooks ({size}) are kept; --files DIR writes them")?;
+        writeln!(out, "\n{files} files of trials ({size}) are kept; --files DIR writes them")?;
     }
     if let Some(facts) = run.facts.first() {
         writeln!(out, "\nfacts of the host at the start")?;

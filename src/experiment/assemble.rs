@@ -106,6 +106,7 @@ fn assemble(
     let settle = written.settle.as_ref().and_then(|text| check.settle(text));
     let target = check.target(&written, base_dir);
     let observe = check.observe(&written);
+    check.keeps_traces(&written, &observe);
     let directory = written.directory.as_ref().map(|directory| check.absolute(directory));
     ExperimentErrors::or(check.mistakes)?;
     let values = |text: Option<Placed<String>>| text.map(|text| text.value);
@@ -125,6 +126,7 @@ fn assemble(
         before: values(written.before),
         after: values(written.after),
         observe,
+        keep_traces: written.keep_traces.is_some(),
         metrics: written.metrics.into_iter().map(|text| text.value).collect(),
         simulated: if engine == EngineKind::Simulated {
             simulated.or_else(|| Some(Simulated::default()))
@@ -275,6 +277,13 @@ impl Check<'_> {
         }
         let wanted = |name: &&str| written.observe.iter().any(|asked| asked.value == *name);
         OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect()
+    }
+
+    /// What is kept must be watched.
+    fn keeps_traces(&mut self, written: &Written, observe: &[String]) {
+        if let Some(place) = written.keep_traces.as_ref().filter(|_| !observe.iter().any(|name| name == "blocks")) {
+            self.mistake(place, "traces are kept of what blocks watches; add --observe blocks".to_owned());
+        }
     }
 
     /// Values with a `${NAME}` in them are looked at in the plan.

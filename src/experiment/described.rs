@@ -11,7 +11,7 @@ use super::tool_settings::ToolSettings;
 use crate::catalog::{EngineKind, StopRule};
 
 /// What can be watched besides what always is; the names are those of `observe`.
-pub const OBSERVERS: &[&str] = &["extents", "cpu", "locks", "waits"];
+pub const OBSERVERS: &[&str] = &["extents", "cpu", "locks", "waits", "blocks", "fs"];
 
 /// The metrics that stand for an observer in reports.
 pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
@@ -20,6 +20,8 @@ pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
         "cpu" => &["cpu.kernel_time_per_op", "cpu.user_time_per_op"],
         "locks" => &["locks.wait_time_per_op", "locks.at_per_op"],
         "waits" => &["waits.sleep_time_per_op", "waits.at_per_op"],
+        "blocks" => &["blocks.read.q2c.mean", "blocks.write.q2c.mean", "blocks.flushes_per_op"],
+        "fs" => &["fs.time_per_op.commit", "fs.time_per_op.log_write", "fs.time_per_op.sync"],
         _ => &[],
     }
 }
@@ -131,6 +133,9 @@ pub struct Experiment {
     /// What is watched besides what always is: names out of [`OBSERVERS`], each once.
     #[serde(default)]
     pub observe: Vec<String>,
+    /// The events that `blocks` watches are kept with each trial, as files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_traces: bool,
     /// What is read from the output of the command, or of hooks where there is none, in the syntax of `--metric`.
     pub metrics: Vec<String>,
     /// What the simulated engine makes up.

@@ -29,6 +29,7 @@ const KEYS: &[&str] = &[
     "before",
     "after",
     "observe",
+    "keep_traces",
     "timeout",
     "settle",
     "aa",
@@ -140,6 +141,10 @@ impl File<'_> {
             "observe" => {
                 let names = reader.texts(key, item).unwrap_or_default().into_iter();
                 written.observe.extend(names.map(|value| Placed { value, place: place.clone() }));
+            }
+            "keep_traces" => {
+                let wanted = reader.truth(key, item).unwrap_or(false);
+                written.keep_traces = wanted.then(|| place.clone());
             }
             "command" => written.command = reader.texts(key, item).map(placed),
             "job" | "job_text" => {

@@ -57,6 +57,8 @@ pub struct CommandLine {
     pub target: Vec<String>,
     /// `--observe`, each as written.
     pub observe: Vec<String>,
+    /// `--keep-traces`.
+    pub keep_traces: bool,
     /// `--aa`.
     pub aa: bool,
     /// `--quick`: the size that the file's `[quick]` makes.
@@ -111,6 +113,8 @@ pub(super) struct Written {
     pub(super) metrics: Vec<Placed<String>>,
     /// Observers; those of the command line come besides.
     pub(super) observe: Vec<Placed<String>>,
+    /// Where `keep_traces` is asked for.
+    pub(super) keep_traces: Option<Place>,
     pub(super) simulated: Option<Placed<Simulated>>,
     /// Settings of the tools: engine, key, value.
     pub(super) tools: Vec<Placed<(EngineKind, String, String)>>,
@@ -130,7 +134,7 @@ impl Written {
             ($($field:ident)*) => { $(if quick.$field.is_some() { self.$field = quick.$field; })* };
         }
         instead!(name job command engine compare primary show before after directory timeout settle max_rounds rounds delta alpha
-            time_budget simulated anytime);
+            time_budget simulated anytime keep_traces);
         self.exact |= quick.exact;
         self.no_lead_in |= quick.no_lead_in;
         self.aa |= quick.aa;
@@ -184,6 +188,9 @@ impl Written {
                  leave one out"
             );
             mistakes.push(Mistake { place: flag("--rounds"), message });
+        }
+        if line.keep_traces {
+            self.keep_traces = Some(flag("--keep-traces"));
         }
         if line.anytime {
             self.anytime = Some(flag("--anytime"));

@@ -14,7 +14,7 @@ use crate::catalog::{EngineKind, LimitedBy, Runs};
 use crate::engine::{self, Engine, EngineError, Task};
 use crate::host::{end_children, own_children};
 use crate::observe::{self, Observer};
-use crate::record::{FailureKind, Outcome, Sample, Unit};
+use crate::record::{FailureKind, KeptFile, Outcome, Sample, Unit};
 use crate::target::{self, Released, TargetError};
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
@@ -65,7 +65,8 @@ fn execute(request: &Request) -> Reply {
             if request.engine == EngineKind::Fio {
                 target::engine_begins(&mut ready);
             }
-            reply.answer = observed(request, engine.as_ref(), &reply);
+            let mut traces = Vec::new();
+            reply.answer = observed(request, engine.as_ref(), &reply, &mut traces);
             if let Err(error) = target::engine_ended(&mut ready) {
                 ready.notes.push(error.to_string());
             }
@@ -83,6 +84,9 @@ fn execute(request: &Request) -> Reply {
                 Err(failed) => reply.answer = also_failed(reply.answer, failed),
             }
             reply.files = given.take_files();
+            // A hook's file of the same name stays: it is there in any case.
+            traces.retain(|trace: &KeptFile| reply.files.iter().all(|file| file.name != trace.name));
+            reply.files.append(&mut traces);
             if let Answer::Done(outcome) = &mut reply.answer {
                 outcome.notes.splice(0..0, notes);
                 outcome.samples.extend(times_of(&released));
@@ -258,8 +262,11 @@ fn asked_for(
     if request.observe.is_empty() {
         return Ok(Vec::new());
     }
-    let place =
-        observe::Place { directory: task.directory.clone(), elsewhere: engine.written_elsewhere(task) };
+    let place = observe::Place {
+        directory: task.directory.clone(),
+        elsewhere: engine.written_elsewhere(task),
+        watched: request.target.watched(),
+    };
     let known = |name: &String| {
         let reason = || format!("this agent has no observer '{name}'");
         observe::named(name, &place).ok_or_else(|| EngineError::Unsupported { reason: reason() })
@@ -267,8 +274,8 @@ fn asked_for(
     request.observe.iter().map(known).collect()
 }
 
-/// The engine with the observers around it.
-fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
+/// The engine with the observers around it, which may leave files.
+fn observed(request: &Request, engine: &dyn Engine, reply: &Reply, files: &mut Vec<KeptFile>) -> Answer {
     let mut task = Task {
         directory: request.target.directory.clone(),
         device_stat: observe::device_stat(&request.target.watched()),
@@ -294,6 +301,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply) -> Answer {
         stopped_for = limit.end();
         let mut outcome = outcome?;
         observe::stop_all(&mut observers, &mut outcome);
+        files.extend(observers.iter_mut().flat_map(|observer| observer.files()));
         if request.engine.descriptor().runs != Runs::Command {
             observe::add_flushes_per_operation(&mut outcome);
         }

@@ -27,6 +27,7 @@ pub use endings::{as_it_was_sent, ending_signals, reserved_signals_are_sigterm, 
 pub use everywhere::everywhere;
 pub use local::{Local, adopt_orphans};
 use qemu::Guests;
+pub use crate::observe::KEEPS_TRACES;
 pub use qemu::{
     Forecast, GuestError, GuestOffer, guest_part, guests_offered, newest_kernel, remove_private_cache,
 };
@@ -48,7 +49,7 @@ pub struct Request {
     /// Only make the target and put it back; no trial.
     #[serde(default)]
     pub rehearsal: bool,
-    /// What is watched besides what always is: names of observers.
+    /// What is watched besides what always is: names of observers, as `observe::named` knows them.
     #[serde(default)]
     pub observe: Vec<String>,
     /// Shell hook before the trial.

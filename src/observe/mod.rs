@@ -5,27 +5,36 @@
 //! asked for by name come behind the standard ones. They may look at files when the trial has ended, and may cost time while it runs. One that cannot
 //! watch says why and what helps, and the trial counts all the same.
 
+mod blocks;
 mod cpu;
 mod device_counters;
 mod extents;
+mod fs;
+mod journal_place;
 mod locks;
 mod per_operation;
 mod perf;
 mod rusage;
+mod subject;
 mod waited;
 mod waits;
 
 use std::path::{Path, PathBuf};
 
+pub use blocks::BlocksObserver;
 pub use cpu::CpuObserver;
 pub use device_counters::{DeviceObserver, device_stat};
 pub use extents::ExtentsObserver;
+pub use fs::FsObserver;
 pub use locks::LocksObserver;
 pub use per_operation::add_flushes_per_operation;
 pub use rusage::RusageObserver;
 pub use waits::WaitsObserver;
 
-use crate::record::{Outcome, Sample};
+use crate::record::{KeptFile, Outcome, Sample};
+
+/// The observer `blocks` whose events are kept as files, as an agent is asked for it.
+pub const KEEPS_TRACES: &str = "blocks+trace";
 
 /// Something watched from before a trial's I/O until after it.
 pub trait Observer {
@@ -37,6 +46,11 @@ pub trait Observer {
     /// # Errors
     /// Why it saw nothing, as a note for the reader; the trial counts all the same.
     fn stop(&mut self) -> Result<Outcome, String>;
+
+    /// Files that are kept with the trial. Asked for once, after [`Observer::stop`].
+    fn files(&mut self) -> Vec<KeptFile> {
+        Vec::new()
+    }
 }
 
 /// The observers of every trial on `path`: resource use of the process and its children, and the device's counters.
@@ -52,6 +66,8 @@ pub struct Place {
     pub directory: PathBuf,
     /// Files that are written elsewhere.
     pub elsewhere: Vec<PathBuf>,
+    /// What the device counters are of: a directory, or the device itself.
+    pub watched: PathBuf,
 }
 
 /// The observer of this name (those an experiment may ask for); `None`: there is none.
@@ -62,6 +78,9 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
         "cpu" => Some(Box::new(CpuObserver::prepared())),
         "locks" => Some(Box::new(LocksObserver::prepared())),
         "waits" => Some(Box::new(WaitsObserver::prepared())),
+        "blocks" => Some(Box::new(BlocksObserver::prepared(place, false))),
+        KEEPS_TRACES => Some(Box::new(BlocksObserver::prepared(place, true))),
+        "fs" => Some(Box::new(FsObserver::prepared(place))),
         _ => None,
     }
 }

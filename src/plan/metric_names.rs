@@ -60,6 +60,51 @@ const OF_WAITS: [&str; 6] = [
     "waits.preempted_time",
     "waits.lost",
 ];
+/// What `--observe blocks` adds; the second half only where the device had such requests.
+const OF_BLOCKS: [&str; 40] = [
+    "blocks.read_bios",
+    "blocks.write_bios",
+    "blocks.read_requests",
+    "blocks.write_requests",
+    "blocks.discards",
+    "blocks.merges",
+    "blocks.splits",
+    "blocks.flushes",
+    "blocks.flush_bios",
+    "blocks.flush_time",
+    "blocks.fua_writes",
+    "blocks.metadata_bytes",
+    "blocks.journal_bytes",
+    "blocks.errors",
+    "blocks.depth",
+    "blocks.audit_passed",
+    "blocks.audit_violations",
+    "blocks.audit_undecided",
+    "blocks.events",
+    "blocks.lost",
+    "blocks.read_request_size",
+    "blocks.write_request_size",
+    "blocks.merge_ratio",
+    "blocks.sequential_share",
+    "blocks.read.q2i.mean",
+    "blocks.read.q2i.p99",
+    "blocks.read.i2d.mean",
+    "blocks.read.i2d.p99",
+    "blocks.read.d2c.mean",
+    "blocks.read.d2c.p99",
+    "blocks.read.q2c.mean",
+    "blocks.read.q2c.p99",
+    "blocks.write.q2i.mean",
+    "blocks.write.q2i.p99",
+    "blocks.write.i2d.mean",
+    "blocks.write.i2d.p99",
+    "blocks.write.d2c.mean",
+    "blocks.write.d2c.p99",
+    "blocks.write.q2c.mean",
+    "blocks.write.q2c.p99",
+];
+/// What `--observe fs` adds, besides what each filesystem has.
+const OF_FS: [&str; 1] = ["fs.lost"];
 /// What every section reports besides its directions.
 const OF_SECTION: [&str; 8] =
     ["runtime", "usr_cpu", "sys_cpu", "ctx", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
@@ -119,6 +164,8 @@ impl MetricNames {
             ("cpu", &OF_CPU[..]),
             ("locks", &OF_LOCKS[..]),
             ("waits", &OF_WAITS[..]),
+            ("blocks", &OF_BLOCKS[..]),
+            ("fs", &OF_FS[..]),
         ] {
             if experiment.observe.iter().any(|known| known == observer) {
                 names.add("", metrics);

@@ -344,6 +344,8 @@ impl OneDevice {
             write_amplification: asked.map(|asked| self.counts.bytes_written() as f64 / asked as f64),
             flush_commands_per_call: (calls > 0).then(|| self.counts.flush_commands as f64 / calls as f64),
             latencies: self.times.summary(),
+            reads: self.times.of(&Class::READS),
+            writes: self.times.of(&Class::WRITES),
             unfinished: self.in_flight.unfinished() + self.in_flight.given_up,
             without_issue: self.orphans,
             audit,

@@ -48,6 +48,12 @@ impl Class {
         Class::Other,
     ];
 
+    /// Those that read.
+    pub const READS: [Class; 3] = [Class::Read, Class::ReadAhead, Class::ReadMeta];
+
+    /// Those that write data.
+    pub const WRITES: [Class; 4] = [Class::Write, Class::WriteSync, Class::WriteMeta, Class::WriteFlush];
+
     /// The class of a bio or request of this length.
     #[must_use]
     pub fn of(flags: Flags, sectors: u32) -> Class {

@@ -53,6 +53,7 @@ pub use event::{Action, Call, Comm, Device, Event, Filesystem};
 pub use flags::{Flags, Operation};
 pub use merge::Merged;
 pub use open::{Form, Trace, open};
+pub use page_event::Decoder;
 pub use page_format::Formats;
 pub use pages::Pages;
 pub use perf_text::PerfText;

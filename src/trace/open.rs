@@ -92,8 +92,8 @@ impl Trace {
 
 type Opened = Chain<Cursor<Vec<u8>>, File>;
 
-/// Opens the files of one trace. Layouts of raw pages are those of `formats`, or lie in a directory `formats` beside the file.
-/// A name without a file stands for all `NAME.blktrace.N`.
+/// Opens the files of one trace. Layouts of raw pages are those of `formats`, lie in a directory `formats` beside the file, or
+/// beside it themselves. A name without a file stands for all `NAME.blktrace.N`.
 ///
 /// # Errors
 /// A file that cannot be read, is foreign, or lacks its layouts; a processor that is missing or there twice.
@@ -214,6 +214,10 @@ fn layouts(file: &Path, formats: Option<&Path>) -> Result<Formats, TraceError> {
     }
     let beside = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = beside.join("formats");
+    // A kept trace has all its files in one directory.
+    if !directory.is_dir() && beside.join("header_page").is_file() {
+        return Formats::read(beside);
+    }
     if !directory.is_dir() {
         return Err(no_formats(file, format!("there is no {}", directory.display())));
     }

@@ -1,4 +1,4 @@
-//! Turns a record of a ring-buffer page into an event, by the kernel's description of its fields.
+//! Turns a record of a ring-buffer page, or of perf's raw samples, which are the same, into an event, by the kernel's description of its fields.
 //!
 //! Enters: layouts, then records. Leaves: events. What to read of a record is decided once for each layout, not for each record.
 
@@ -35,7 +35,7 @@ struct Block {
 
 /// Decodes the records of one kernel's events.
 #[derive(Clone, Debug)]
-pub(super) struct Decoder {
+pub struct Decoder {
     plans: HashMap<u16, Plan>,
     pid: Field,
 }
@@ -115,14 +115,19 @@ fn plan(layout: &Layout) -> Plan {
 }
 
 impl Decoder {
-    pub(super) fn new(formats: &Formats) -> Decoder {
+    /// Decides what is read of each event.
+    #[must_use]
+    pub fn new(formats: &Formats) -> Decoder {
         let plans = formats.events().map(|(id, layout)| (id, plan(layout))).collect();
         let pid = formats.events().find_map(|(_, layout)| layout.field("common_pid"));
         Decoder { plans, pid: pid.unwrap_or(Field { offset: 4, size: 4 }) }
     }
 
-    /// The event of a record, or what is wrong with it. An event without a layout is named by its number.
-    pub(super) fn decode(
+    /// The event of a record. An event without a layout is named by its number.
+    ///
+    /// # Errors
+    /// What is wrong with the record, as a clause.
+    pub fn decode(
         &self,
         record: &[u8],
         time_ns: u64,

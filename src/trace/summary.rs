@@ -69,6 +69,12 @@ pub struct DeviceSummary {
     pub flush_commands_per_call: Option<f64>,
     /// By class and stage.
     pub latencies: BTreeMap<Class, BTreeMap<Stage, Quantiles>>,
+    /// All reads taken together, by stage; JSON has the classes.
+    #[serde(skip)]
+    pub reads: BTreeMap<Stage, Quantiles>,
+    /// All writes with data.
+    #[serde(skip)]
+    pub writes: BTreeMap<Stage, Quantiles>,
     /// Bios whose end is not in the trace.
     pub unfinished: u64,
     /// Completions whose issue is not in the trace.

@@ -101,7 +101,31 @@ impl AllTimes {
     }
 }
 
+impl AllTimes {
+    /// The stages of some classes taken together.
+    pub(super) fn of(&self, classes: &[Class]) -> BTreeMap<Stage, Quantiles> {
+        let of_stage = |stage: &Stage| {
+            let kept =
+                classes.iter().filter_map(|class| self.kept[*class as usize][*stage as usize].as_deref());
+            let together = kept
+                .map(|times| Times { histogram: times.histogram.clone(), ..*times })
+                .reduce(Times::with)?;
+            Some((*stage, together.quantiles()))
+        };
+        Stage::ALL.iter().filter_map(of_stage).collect()
+    }
+}
+
 impl Times {
+    fn with(mut self, other: Times) -> Times {
+        // Both grow as needed: there is room for whatever the other holds.
+        let _ = self.histogram.add(&other.histogram);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self
+    }
+
     fn quantiles(&self) -> Quantiles {
         let at = |quantile: f64| self.histogram.value_at_quantile(quantile).clamp(self.min_ns, self.max_ns);
         let count = self.histogram.len();
@@ -138,5 +162,20 @@ mod tests {
         assert!((reads.p50_ns as f64 / 500_500.0 - 1.0).abs() < 0.002);
         assert_eq!(summary[&Class::Write][&Stage::Q2c].max_ns, u64::MAX);
         assert_eq!(summary.len(), 2);
+    }
+
+    #[test]
+    fn classes_are_taken_together() {
+        let mut all = AllTimes::default();
+        for (class, value) in
+            [(Class::Write, 10), (Class::WriteSync, 1_000), (Class::WriteMeta, 40), (Class::Read, 7)]
+        {
+            all.record(class, Stage::D2c, value);
+        }
+        let writes = all.of(&[Class::Write, Class::WriteSync, Class::WriteMeta]);
+        let served = &writes[&Stage::D2c];
+        assert_eq!((served.count, served.sum_ns, served.min_ns, served.max_ns), (3, 1_050, 10, 1_000));
+        assert_eq!((served.p50_ns, writes.len()), (40, 1));
+        assert!(all.of(&[Class::Discard]).is_empty());
     }
 }

@@ -48,7 +48,7 @@ fn a_jobs_hooks_leave_files_output_and_metrics() {
 
 /// `assay show`, of the store and of an exported file.
 fn written_out(sandbox: &Sandbox, run: &Run) {
-    assert!(sandbox.succeed(&["show", "1"]).contains("\n6 files of hooks ("));
+    assert!(sandbox.succeed(&["show", "1"]).contains("\n6 files of trials ("));
     sandbox.succeed(&["export", "1", "-o", "run.json"]);
     for (name, from) in [("stored", "1"), ("exported", "run.json")] {
         let said = errors(&sandbox.run(&["show", from, "--files", name]));

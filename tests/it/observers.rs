@@ -146,13 +146,14 @@ fn who_may_not_watch_is_told_what_helps_and_has_the_rest() {
     sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=64k\n");
     // root without any right of root's.
     let words = ["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_assay"), "run", "job.fio"];
-    let more = ["--keep-disturbed", "-q", "--aa", "--rounds", "1", "--observe", "locks,waits,cpu"];
+    let more = ["--keep-disturbed", "-q", "--aa", "--rounds", "1", "--observe", "locks,waits,cpu,blocks,fs"];
     let output = sandbox.command("setpriv").args(words).args(more).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     let run = sandbox.export("1");
     let told = notes(&run);
     assert!(told.contains("locks are not watched: the kernel does not let this user watch it"), "{told}");
     assert!(told.contains("waits are not watched") && told.contains("run as root"), "{told}");
+    assert!(told.contains("blocks are not watched") && told.contains("fs is not watched"), "{told}");
     assert!(largest(&run, "write.total_ios") == Some(16.0), "{:?}", run.metrics);
     let report = sandbox.succeed(&["report", "1"]);
     assert!(report.contains("locks are not watched"), "{report}");
@@ -177,10 +178,18 @@ fn nothing_stays_when_assay_is_killed_while_it_watches() {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         mounts.lines().filter(|line| line.contains(" tracefs ")).count()
     };
+    // What everybody on this machine would see: instances of ours, and whether events of the block layer are on.
+    let seen_by_all = || {
+        let instances = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
+        let names = instances.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let ours: Vec<String> = names.filter(|name| name.contains("assay")).collect();
+        (ours, std::fs::read_to_string("/sys/kernel/tracing/events/block/enable").unwrap_or_default())
+    };
+    let before_all = seen_by_all();
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", &ONE_FILE.replace("500ms", "30"));
     let before = tracefs();
-    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "locks,waits,cpu"];
+    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "locks,waits,cpu,blocks,fs"];
     let mut child = sandbox.start(&words);
     let begun = Instant::now();
     while watching(&sandbox) == 0 {
@@ -191,4 +200,5 @@ fn nothing_stays_when_assay_is_killed_while_it_watches() {
     child.wait().unwrap();
     sandbox.no_process_left(Duration::from_secs(30));
     assert_eq!((watching(&sandbox), tracefs()), (0, before));
+    assert_eq!(seen_by_all(), before_all);
 }

@@ -105,9 +105,13 @@ pub struct Args {
     #[arg(long, value_name = "SPEC")]
     metric: Vec<String>,
     /// Watch besides, each with root's rights: cpu (where processor time goes in the kernel), locks (waits for the kernel's locks), waits
-    /// (where workers sleep); with any: extents (how the files of a trial lie on the device)
+    /// (where workers sleep), blocks (the device's requests, flushes and their times), fs (what the filesystem does); with any: extents (how the files of a trial lie on the device)
     #[arg(long, value_name = "OBSERVER")]
     observe: Vec<String>,
+    /// Keep the events that --observe blocks sees as files of each trial, up to 16 MiB: assay show RUN --files DIR writes them, and assay trace
+    /// reads them
+    #[arg(long)]
+    keep_traces: bool,
     /// Compare the baseline with itself: the noise floor of this host and job
     #[arg(long)]
     aa: bool,
@@ -116,13 +120,13 @@ pub struct Args {
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed: its number, its name, or latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
-        "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "aa", "plan",
+        "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "keep_traces", "aa", "plan",
         "seed", "quick"])]
     pub(super) resume: Option<String>,
     /// N more rounds of a finished run that was made with --anytime
     #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory",
         "target", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
-        "metric", "observe", "aa", "plan", "seed", "quick", "resume"])]
+        "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume"])]
     pub(super) more: Vec<String>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
     #[arg(long, value_name = "N")]
@@ -233,6 +237,7 @@ impl Args {
             metrics: self.metric.clone(),
             target: self.target.clone(),
             observe: self.observe.clone(),
+            keep_traces: self.keep_traces,
             aa: self.aa,
             quick: self.quick,
         }

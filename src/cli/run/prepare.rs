@@ -16,7 +16,7 @@ use crate::cli::recipes::KERNEL_HINT;
 use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
-use crate::launch::{Launcher, Unready, everywhere, newest_kernel};
+use crate::launch::{KEEPS_TRACES, Launcher, Unready, everywhere, newest_kernel};
 use crate::plan::{CellSpec, Expected, MetricNames, Plan, PlanError, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
@@ -451,11 +451,15 @@ fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Sur
             Failure::request(message)
                 .hint("--metric 'tps=tps = ([0-9.]+):/s:higher', the group being the value")
         })?;
+    let asked = |name: &String| match name.as_str() {
+        "blocks" if experiment.keep_traces => KEEPS_TRACES.to_owned(),
+        _ => name.clone(),
+    };
     Ok(Surroundings {
         targets,
         before: experiment.before.clone(),
         after: experiment.after.clone(),
-        observe: experiment.observe.clone(),
+        observe: experiment.observe.iter().map(asked).collect(),
         patterns,
     })
 }

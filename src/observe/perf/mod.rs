@@ -8,11 +8,13 @@
 //! with their descriptors. What watching takes is processor time of the watched machine: some microseconds an event.
 
 mod event;
+mod machine;
 mod refused;
 mod symbols;
 mod tracefs;
 
 pub(in crate::observe) use event::Event;
+pub(in crate::observe) use machine::{MachineWatch, Recorder, Wanted};
 pub(in crate::observe) use refused::Refused;
 pub(in crate::observe) use symbols::{Function, Symbols};
 pub(in crate::observe) use tracefs::{Place, Tracefs};
@@ -55,6 +57,24 @@ pub(in crate::observe) fn lost_note(observer: &str, lost: u64) -> Option<String>
     let events = if lost == 1 { "event" } else { "events" };
     (lost > 0).then(|| {
         format!("{observer}: {lost} {events} were lost, because they came faster than they could be read")
+    })
+}
+
+/// What an event of the whole machine takes of the processor it happens on, and of the one that reads it, rather too much than too little:
+/// `make bench-observers` measures it.
+const PRICE: Duration = Duration::from_nanos(800);
+/// Watching distorts from here on: the share of one processor's time.
+const DISTORTS: f64 = 0.05;
+
+/// What is said where so many events of the whole machine must have changed what was measured.
+pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: Duration) -> Option<String> {
+    let share = events as f64 * PRICE.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+    (share > DISTORTS).then(|| {
+        format!(
+            "{observer}: watching distorts this trial: its events took about {:.0} % of a processor's time, so that its times are too long; \
+             counts are right",
+            (share * 100.0).min(100.0)
+        )
     })
 }
 
@@ -203,6 +223,11 @@ fn processors() -> Vec<usize> {
     listed(&std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default())
 }
 
+/// The highest number of a processor that is online.
+pub(in crate::observe) fn last_processor() -> Option<u32> {
+    processors().into_iter().max().and_then(|number| u32::try_from(number).ok())
+}
+
 fn listed(text: &str) -> Vec<usize> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -305,6 +330,14 @@ mod tests {
         assert_eq!(sink.0, [2, 5, 7, 9]);
         waiting.hand_on(u64::MAX, &mut sink);
         assert_eq!(sink.0, [2, 5, 7, 9, 12]);
+    }
+
+    #[test]
+    fn many_events_are_said_to_distort() {
+        let second = Duration::from_secs(1);
+        assert_eq!(distortion_note("blocks", 60_000, second), None);
+        let note = distortion_note("blocks", 250_000, second).unwrap();
+        assert!(note.contains("about 20 % of a processor's time"), "{note}");
     }
 
     #[test]

@@ -66,7 +66,11 @@ impl Tracefs {
         Ok(Tracepoint { id: id.trim().parse().map_err(|_| Errno::INVAL)?, fields: fields(&format) })
     }
 
-    fn text(&self, path: &str) -> Result<String, Errno> {
+    /// A text below it, such as `events/block/block_split/format`.
+    ///
+    /// # Errors
+    /// As [`Tracefs::tracepoint`].
+    pub(in crate::observe) fn text(&self, path: &str) -> Result<String, Errno> {
         let file = openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = String::new();
         File::from(file).read_to_string(&mut text).map_err(|_| Errno::IO)?;

@@ -1,0 +1,193 @@
+//! The block layer of a trial's device, watched while the trial runs: counts against the device's own, flushes against fsyncs.
+//!
+//! These need root; where that is missing they say so, and fail in CI.
+
+use assay::record::{Run, Status};
+
+use crate::guests;
+use crate::sandbox::Sandbox;
+use crate::target_bench::can_make;
+
+/// 64 writes with an fsync between each two.
+pub(crate) const SYNCED: &str = "[w]\nrw=write\nbs=4k\nsize=256k\nfsync=1\n";
+const WRITES: f64 = 64.0;
+
+/// A watched run of one cell, its second trial led into by none.
+pub(crate) fn watched(sandbox: &Sandbox, job: &str, observe: &str, target: &[&str]) -> Run {
+    sandbox.write("job.fio", job);
+    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", observe];
+    sandbox.succeed(&[&words[..], target].concat());
+    let run = sandbox.export("latest");
+    assert!(run.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", run.trials);
+    run
+}
+
+/// A metric in each trial.
+pub(crate) fn each(run: &Run, metric: &str) -> Vec<f64> {
+    (0..run.trials.len())
+        .map(|trial| {
+            let value = guests::value(run, trial, metric);
+            value.unwrap_or_else(|| {
+                panic!("trial {trial} has no {metric}: {:?} {:?}", run.metrics, run.trials[trial].notes)
+            })
+        })
+        .collect()
+}
+
+pub(crate) fn notes(run: &Run) -> String {
+    run.trials.iter().flat_map(|trial| trial.notes.clone()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn writes_of_a_device_are_as_many_as_the_device_counted() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let job = "[w]\nrw=randwrite\nbs=4k\nio_size=256k\ndirect=1\nfsync=8\n";
+    let run = watched(&sandbox, job, "blocks", &["-t", "loop:64m"]);
+    // Nobody else uses the device.
+    for (metric, expected) in [
+        ("blocks.write_bios", WRITES),
+        ("blocks.write_requests", WRITES),
+        // There a flush without data is a write of no sectors.
+        ("dev.write_ios", WRITES + 7.0),
+        ("blocks.write_request_size", 4096.0),
+        ("blocks.flushes", 7.0),
+        ("dev.flushes", 7.0),
+        ("blocks.lost", 0.0),
+        ("blocks.errors", 0.0),
+    ] {
+        for value in each(&run, metric) {
+            assert!(
+                value == expected || metric.starts_with("dev.") && value == expected + 1.0,
+                "{metric}: {value}"
+            );
+        }
+    }
+    let (served, whole) = (each(&run, "blocks.write.d2c.mean"), each(&run, "blocks.write.q2c.mean"));
+    for (served, whole) in served.iter().zip(&whole) {
+        assert!(0.0 < *served && served <= whole && *whole < 10.0, "{served} {whole}");
+    }
+    let report = sandbox.succeed(&["report", "latest", "--metrics", "blocks.write_requests_per_op"]);
+    assert!(report.contains("blocks.write_requests_per_op"), "{report}");
+}
+
+#[test]
+fn each_fsync_of_a_filesystem_is_behind_a_flush() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for fs in ["ext4", "xfs"] {
+        let run = watched(&sandbox, SYNCED, "blocks", &["-t", "loop:400m", "-t", &format!("fs={fs}")]);
+        for metric in ["blocks.flushes", "blocks.fua_writes"] {
+            for value in each(&run, metric) {
+                assert!((WRITES / 2.0..=6.0 * WRITES).contains(&value), "{fs} {metric}: {value}");
+            }
+        }
+        let (watched, counted) = (each(&run, "blocks.flushes"), each(&run, "dev.flushes"));
+        for (watched, counted) in watched.iter().zip(&counted) {
+            assert!((watched - counted).abs() <= 2.0, "{fs}: {watched} watched, {counted} counted");
+        }
+        let (watched, counted) = (each(&run, "blocks.write_requests"), each(&run, "dev.write_ios"));
+        for (watched, counted) in watched.iter().zip(&counted) {
+            // A filesystem writes by itself, also between the starts of two observers.
+            assert!(
+                (watched - counted).abs() <= 8.0 + 0.05 * counted,
+                "{fs}: {watched} watched, {counted} counted"
+            );
+        }
+        assert!(each(&run, "blocks.lost").iter().all(|lost| *lost == 0.0));
+        // At least a record of 512 bytes a commit.
+        assert!(each(&run, "blocks.journal_bytes").iter().all(|bytes| *bytes >= 512.0 * WRITES / 2.0), "{fs}");
+        assert!(each(&run, "blocks.metadata_bytes") >= each(&run, "blocks.journal_bytes"), "{fs}");
+        assert!(
+            each(&run, "blocks.audit_violations").iter().all(|calls| *calls == 0.0),
+            "{fs}: {}",
+            notes(&run)
+        );
+        assert!(
+            each(&run, "blocks.audit_passed").iter().all(|calls| *calls >= WRITES / 2.0),
+            "{fs}: {}",
+            notes(&run)
+        );
+        assert!(notes(&run).contains(&format!("audit of flushes ({fs}): ")), "{}", notes(&run));
+    }
+}
+
+#[test]
+fn a_kept_trace_is_read_again_with_the_same_figures() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let run = watched(&sandbox, SYNCED, "blocks", &["--keep-traces", "-t", "loop:400m", "-t", "fs=ext4"]);
+    let shown = sandbox.succeed(&["show", "latest"]);
+    assert!(shown.contains("files of trials ("), "{shown}");
+    sandbox.succeed(&["show", "latest", "--files", "kept"]);
+    for trial in 0..run.trials.len() {
+        let place = sandbox.path().join(format!("kept/{trial}"));
+        let names = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+        let mut pages: Vec<String> = names.filter_map(|path| path.to_str().map(str::to_owned)).collect();
+        pages.retain(|path| path.ends_with(".raw"));
+        pages.sort();
+        let mut words = vec!["trace", "--json", "--fs", "ext4"];
+        words.extend(pages.iter().map(String::as_str));
+        let read: serde_json::Value = serde_json::from_str(&sandbox.succeed(&words)).unwrap();
+        let counts = &read["device"]["counts"];
+        for (metric, count) in [
+            ("blocks.write_bios", &counts["writes_queued"]),
+            ("blocks.write_requests", &counts["writes_issued"]),
+            ("blocks.flushes", &counts["flush_commands"]),
+        ] {
+            assert_eq!(guests::value(&run, trial, metric), count.as_f64(), "{metric}: {counts}");
+        }
+    }
+    let refused = sandbox.run(&["run", "job.fio", "--aa", "--keep-traces", "--plan"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(crate::sandbox::errors(&refused).contains("add --observe blocks"));
+}
+
+#[test]
+fn barriers_that_are_off_are_a_violation() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let target = ["-t", "loop:400m", "-t", "fs=ext4", "-t", "mount=barrier=0"];
+    let run = watched(&sandbox, SYNCED, "blocks", &target);
+    let told = notes(&run);
+    assert!(told.contains("audit of flushes (ext4): VIOLATION") && told.contains("(first the "), "{told}");
+    assert!(each(&run, "blocks.audit_violations").iter().all(|calls| *calls >= WRITES / 2.0), "{told}");
+}
+
+#[test]
+fn a_filesystem_without_a_device_is_a_note_and_the_trial_counts() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let run = watched(&sandbox, SYNCED, "blocks,fs", &["-t", "fs=tmpfs"]);
+    let told = notes(&run);
+    assert!(told.contains("blocks are not watched") && told.contains("fs is not watched"), "{told}");
+    assert_eq!(each(&run, "write.total_ios"), [WRITES, WRITES]);
+}
+
+#[test]
+fn a_guest_is_watched_in_the_same_way() {
+    let Some((kernels, _alone)) = guests::kernels() else { return };
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", SYNCED);
+    let kernel = format!("kernel={}", kernels[1]);
+    let words =
+        ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "blocks,fs"];
+    let run = guests::succeed(
+        &sandbox,
+        &[&words[..], &["-t", &kernel, "-t", "virtio_blk:400m", "-t", "fs=xfs"]].concat(),
+    );
+    let told = notes(&run);
+    assert!(each(&run, "blocks.flushes").iter().all(|flushes| *flushes >= WRITES / 2.0), "{told}");
+    assert!(each(&run, "blocks.audit_violations").iter().all(|calls| *calls == 0.0), "{told}");
+    assert!(each(&run, "fs.count.xfs_file_fsync").iter().all(|calls| *calls == WRITES - 1.0), "{told}");
+}
