@@ -1,0 +1,304 @@
+//! Causes in words.
+//!
+//! Enters: a [`Why`] and the budget it belongs to. Leaves: lines, bars' names, a table of locks. Nothing is ranked or added up here.
+
+use super::budget::{called, scale, signed, with_unit};
+use crate::analyse::{Budget, Cause, Evidence, Grade, Operation, Standing, Watching, What, Why};
+use crate::record::Direction;
+use crate::report::layout::width;
+use crate::report::picture::Bar;
+use crate::report::table::{Head, Of, Table, TableRow};
+use crate::report::verdict_words::Tone;
+use crate::report::words::{NBSP, Names, count, plain_percent, row_label};
+use crate::units::{Scale, Unit, format_number};
+
+/// Columns that a line of text has for words.
+const COLUMNS: usize = 74;
+/// Causes named in one line about a pair.
+const NAMED: usize = 2;
+
+/// What stands above the causes of a pair.
+pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
+    let row = row_label(&why.row);
+    let row = if row.is_empty() { row } else { format!("{row}: ") };
+    let arms = format!("{} → {}", names.arm(&why.baseline), names.arm(&why.candidate));
+    let Some(budget) = budget else { return format!("why: {row}{arms}") };
+    let total = budget.total;
+    let scale = scale(&total);
+    let of = match budget.operation {
+        Operation::Counted => "an operation",
+        Operation::Trial => "a trial",
+    };
+    format!(
+        "why: {row}workers' time {of} {} → {}, {arms}",
+        with_unit(total.baseline_ns, &scale),
+        with_unit(total.candidate_ns, &scale)
+    )
+}
+
+/// At most so many causes in at most so many lines of text, then what is unexplained and what watching cost; and how many causes are left
+/// out.
+pub(super) fn causes(
+    why: &Why,
+    budget: Option<&Budget>,
+    names: &Names<'_>,
+    most: usize,
+    most_lines: usize,
+) -> (Vec<String>, usize) {
+    let last: Vec<String> =
+        unexplained(why, budget).into_iter().chain(why.watching.as_ref().map(watched)).collect();
+    let mut left = most_lines.saturating_sub(last.iter().map(|line| lines_of(line)).sum());
+    let mut lines = Vec::new();
+    for cause in chosen(why, most) {
+        let line = line(cause, budget, names);
+        let needs = lines_of(&line);
+        if needs > left {
+            break;
+        }
+        left -= needs;
+        lines.push(line);
+    }
+    let hidden = why.causes.len() - lines.len();
+    if why.causes.is_empty() {
+        lines.push("no part of it differs so that it could be named".to_owned());
+    }
+    lines.extend(last);
+    (lines, hidden)
+}
+
+/// The causes that are told where only so many fit: one place is for what goes with the difference, where anything does.
+fn chosen(why: &Why, most: usize) -> Vec<&Cause> {
+    let timed = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor).count();
+    let others = why.causes.len() - timed;
+    let first = timed.min(most.saturating_sub(others.min(1)));
+    let (of_sum, beside) = why.causes.split_at(timed);
+    of_sum.iter().take(first).chain(beside.iter().take(most - first)).collect()
+}
+
+/// Lines of text that words take.
+fn lines_of(words: &str) -> usize {
+    width(words).div_ceil(COLUMNS).max(1)
+}
+
+/// One cause.
+fn line(cause: &Cause, budget: Option<&Budget>, names: &Names<'_>) -> String {
+    let scale = budget.map_or_else(
+        || Scale::for_column(&Unit::Nanoseconds, cause.time.map(|time| time.difference_ns.estimate)),
+        |budget| scale(&budget.total),
+    );
+    let time = cause.time.map(|time| signed(time.difference_ns.estimate, &scale));
+    let what = what(&cause.what, names);
+    let shown = evidence(cause);
+    let distorted = if cause.distorted { ", distorted" } else { "" };
+    match (cause.grade, time) {
+        (Grade::AccountsFor, Some(time)) => {
+            let share = cause.share.map_or_else(String::new, |share| format!(" ({})", whole_percent(share)));
+            let shown = if shown.is_empty() { shown } else { format!("; {shown}") };
+            format!("{time}{share}: {what}{shown}")
+        }
+        (_, Some(time)) => format!("goes with: {what}, {time} an operation{distorted}"),
+        (grade, None) => {
+            let word = if grade == Grade::May { "may be" } else { "goes with" };
+            let shown = if shown.is_empty() { shown } else { format!(" ({shown})") };
+            format!("{word}: {what}{shown}")
+        }
+    }
+}
+
+/// One line about a pair.
+pub(super) fn brief(why: &Why, names: &Names<'_>) -> String {
+    let row = row_label(&why.row);
+    let row = if row.is_empty() { row } else { format!("{row}: ") };
+    let told = chosen(why, NAMED + 1).into_iter().map(|cause| {
+        let share = cause.share.map(whole_percent).map_or_else(String::new, |share| format!("{share} "));
+        let word = match cause.grade {
+            Grade::AccountsFor => "",
+            Grade::GoesWith => "goes with ",
+            Grade::May => "may be ",
+        };
+        format!("{word}{share}{}", what(&cause.what, names))
+    });
+    let told: Vec<String> = told.collect();
+    let told = if told.is_empty() { "no part of it could be named".to_owned() } else { told.join("; ") };
+    format!("{row}{}: {told}", names.arm(&why.candidate))
+}
+
+/// What is left of the difference.
+fn unexplained(why: &Why, budget: Option<&Budget>) -> Option<String> {
+    let (left, budget) = (why.unexplained_ns?, budget?);
+    let scale = scale(&budget.total);
+    let smaller = signed(why.smaller_ns, &scale);
+    let beside = if why.smaller_ns.abs() < budget.least_ns / 10.0 {
+        String::new()
+    } else {
+        format!("; smaller changes: {smaller}")
+    };
+    Some(format!("unexplained: {}{beside}", signed(left.estimate, &scale)))
+}
+
+/// What watching cost.
+fn watched(watching: &Watching) -> String {
+    let rounds = count(watching.rounds as u64, "round");
+    let of = watching.run.map_or_else(String::new, |run| format!(" of run{NBSP}{run}"));
+    let price = match (watching.price, watching.distorted) {
+        (Some(price), false) => format!(", which cost {} of an operation", plain_percent(price.max(0.0))),
+        (Some(price), true) => format!(
+            ", which cost {} of an operation: times are distorted, counts stay",
+            plain_percent(price)
+        ),
+        (None, true) => ", nobody knows at what price: times are taken for distorted".to_owned(),
+        (None, false) => "; what that cost is not known".to_owned(),
+    };
+    format!("watched in {rounds}{of}{price}")
+}
+
+/// What is said where no pair differs.
+pub(super) fn nothing_words(all: &[Why]) -> Option<String> {
+    let has = |standing: Standing| all.iter().any(|why| why.standing == standing);
+    if has(Standing::Differs) {
+        None
+    } else if has(Standing::NotDecided) {
+        Some("nothing is decided yet, so there is nothing to explain yet".to_owned())
+    } else {
+        has(Standing::NothingDiffers).then(|| "nothing differs, so there is nothing to explain".to_owned())
+    }
+}
+
+/// A cause in words.
+pub(super) fn what(what: &What, names: &Names<'_>) -> String {
+    let other = |rest: &bool| if *rest { "other " } else { "" };
+    match what {
+        What::Copying => "kernel CPU in copying".to_owned(),
+        What::Subsystem(part) => format!("kernel CPU in {part}"),
+        What::Lock { kind, caller, spins: false } => format!("waits for {} at {caller}", kind_words(kind)),
+        What::Lock { kind, caller, spins: true } => format!("spins for {} at {caller}", kind_words(kind)),
+        What::Flush { at } => format!("waits for a flush at {at}"),
+        What::Commit { at } => format!("waits for a journal commit at {at}"),
+        What::Sleep { at } => format!("sleeps at {at}"),
+        What::UserTime => "user CPU".to_owned(),
+        What::KernelTime { rest } => format!("{}kernel CPU", other(rest)),
+        What::WaitingToRun => "waiting to run (too few processors)".to_owned(),
+        What::Storage { rest } => format!("{}waiting for storage", other(rest)),
+        What::Asleep { rest: false, with } => called(*with).to_owned(),
+        What::Asleep { rest: true, .. } => "asleep elsewhere".to_owned(),
+        What::MoreFlushes => "more flushes".to_owned(),
+        What::DeviceBytes { direction } => format!("the device {} more than is asked for", verb(*direction)),
+        What::SmallerRequests { direction } => format!("smaller {} requests at the device", direction.name()),
+        What::OwnerChanges => "files lie between each other on the device".to_owned(),
+        What::QueueDepth => "fewer requests under way at the device".to_owned(),
+        What::WorkerThreads { arm } => {
+            format!("io_uring hands I/Os to worker threads with {}", names.arm(arm))
+        }
+        What::PageCache { arm, direction } => {
+            format!("the page cache serves the {}s of {}", direction.name(), names.arm(arm))
+        }
+        What::SlowerDevice { direction } => {
+            format!("the same {} requests take longer: it is the device, not the software", direction.name())
+        }
+        What::MachineSetting { fact, values } => {
+            let of_arm = |(arm, value): &(String, String)| format!("{value} with {}", names.arm(arm));
+            let values: Vec<String> = values.iter().map(of_arm).collect();
+            format!("{fact} is {}: it is the machine", values.join(", "))
+        }
+        What::SlowerProcessor => {
+            "a slower processor, by its clock or stolen time: user and kernel CPU grew alike".to_owned()
+        }
+    }
+}
+
+/// `rwsem:W` of `rwsem_W`, as perf-lock(1) writes it.
+fn kind_words(kind: &str) -> String {
+    match kind.rsplit_once('_') {
+        Some((lock, side @ ("R" | "W"))) => format!("{lock}:{side}"),
+        _ => kind.to_owned(),
+    }
+}
+
+fn verb(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Read => "reads",
+        Direction::Write => "writes",
+        Direction::Trim => "discards",
+    }
+}
+
+/// The first of what shows a cause, but for the cause's own time.
+fn evidence(cause: &Cause) -> String {
+    let is_own = |shown: &&Evidence| !(shown.metric.contains(".at.") || shown.metric.contains("_at."));
+    let first = cause.evidence.iter().find(is_own);
+    first.map_or_else(String::new, |shown| {
+        format!("{} {} → {}", shown.metric, figure(shown, shown.baseline), figure(shown, shown.candidate))
+    })
+}
+
+/// Both values of a metric have a scale of their own: one may be a thousand times the other.
+fn figure(shown: &Evidence, value: f64) -> String {
+    let text = match (&shown.unit, value) {
+        (_, 0.0) => "0".to_owned(),
+        (Unit::Count, value) if value.abs() < 0.01 => "<0.01".to_owned(),
+        (unit, value) => format_number(unit, value),
+    };
+    text.replace(' ', &NBSP.to_string())
+}
+
+/// A share without digits behind the point.
+fn whole_percent(share: f64) -> String {
+    let sign = if share < 0.0 { "−" } else { "" };
+    format!("{sign}{:.0}{NBSP}%", (share * 100.0).abs())
+}
+
+/// The bars between both arms: each cause that accounts for time with its difference in ns, then smaller changes, then what is
+/// unexplained.
+pub(super) fn bars(why: &Why, budget: &Budget, names: &Names<'_>) -> Vec<Bar> {
+    let scale = scale(&budget.total);
+    let bar = |label: String, ns: f64, tone: Tone| Bar { label, ns, value: signed(ns, &scale), tone };
+    let of = |cause: &Cause| {
+        let ns = cause.time?.difference_ns.estimate;
+        let tone = if ns > 0.0 { Tone::Worse } else { Tone::Better };
+        Some(bar(what(&cause.what, names), ns, tone))
+    };
+    let accounts = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
+    let mut bars: Vec<Bar> = accounts.filter_map(of).collect();
+    if why.smaller_ns.abs() >= budget.least_ns / 10.0 {
+        bars.push(bar("smaller changes".to_owned(), why.smaller_ns, Tone::Same));
+    }
+    let left = why.unexplained_ns.map(|left| left.estimate);
+    bars.extend(left.map(|ns| bar("unexplained".to_owned(), ns, Tone::Unclear)));
+    bars
+}
+
+/// What stands at the ends of the bars: each arm with its time of an operation.
+pub(super) fn ends(why: &Why, budget: &Budget, names: &Names<'_>) -> [(String, String); 2] {
+    let (scale, total) = (scale(&budget.total), budget.total);
+    let sum = total.baseline_ns + total.difference_ns.estimate;
+    [(&why.baseline, total.baseline_ns), (&why.candidate, sum)]
+        .map(|(arm, ns)| (names.arm(arm), with_unit(ns, &scale)))
+}
+
+/// The locks that account for a difference.
+pub(super) fn locks(why: &Why, names: &Names<'_>) -> Option<Table> {
+    let waits = |cause: &&Cause| matches!(cause.what, What::Lock { .. });
+    let found: Vec<&Cause> = why.causes.iter().filter(waits).collect();
+    found.first()?;
+    let arms = [&why.baseline, &why.candidate].map(|arm| names.arm(arm));
+    let row = |cause: &&Cause| {
+        let What::Lock { kind, caller, .. } = &cause.what else { return None };
+        let of = |beginning: &str| {
+            let found = cause.evidence.iter().find(|shown| shown.metric.starts_with(beginning));
+            found.map_or_else(
+                || "-".to_owned(),
+                |shown| format!("{} → {}", figure(shown, shown.baseline), figure(shown, shown.candidate)),
+            )
+        };
+        let cells = ["locks.at.", "locks.waits_at.", "locks.longest_at."].map(of).to_vec();
+        Some(TableRow { labels: vec![kind_words(kind), caller.clone()], cells, tone: None, notes: Vec::new() })
+    };
+    let row_of = row_label(&why.row);
+    let row_of = if row_of.is_empty() { row_of } else { format!("{row_of}: ") };
+    Some(Table {
+        caption: format!("{row_of}waits for locks, {} → {}", arms[0], arms[1]),
+        labels: vec![Head::new("lock", Of::Names), Head::new("wanted by", Of::Names)],
+        columns: Head::values(["time an operation", "waits an operation", "longest"]).collect(),
+        rows: found.iter().filter_map(row).collect(),
+    })
+}
