@@ -31,7 +31,7 @@ use crate::record::Run;
 
 /// Why each candidate differs from the baseline, one for each row that decides.
 ///
-/// `watched` has the same cells with one factor more, `watched`, whose trials at `yes` were looked at closely. Where there is none, what the trials
+/// `watched` has the same cells with one factor more, of the levels `no` and `yes`, whose trials at `yes` were looked at closely. Where there is none, what the trials
 /// of the run itself were watched for is taken. Nothing is explained of results that were not measured in rounds.
 #[must_use]
 pub fn why(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Why> {

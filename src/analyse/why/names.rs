@@ -21,13 +21,15 @@ pub(super) const COPY: &str = "copy";
 /// What observers count: a trial that has one of these was watched.
 pub(super) const WATCHED: [&str; 5] = ["cpu.samples", "locks.lost", "waits.lost", "blocks.lost", "fs.lost"];
 /// Means of a request's time at the device (`--observe blocks`), beside the device's own counters.
-pub(super) const DEVICE_TIMES: [&str; 2] = ["blocks.read.d2c_mean", "blocks.write.d2c_mean"];
+pub(super) const DEVICE_TIMES: [&str; 2] = ["blocks.read.d2c.mean", "blocks.write.d2c.mean"];
 /// Mean size of a request (`--observe blocks`).
-pub(super) const REQUEST_SIZES: [&str; 2] = ["blocks.read.mean_size", "blocks.write.mean_size"];
+pub(super) const REQUEST_SIZES: [&str; 2] = ["blocks.read_request_size", "blocks.write_request_size"];
 /// Flushes as the block layer saw them, and their time (`--observe blocks`).
 pub(super) const FLUSHES: &str = "blocks.flushes";
 /// The time of all flushes (`--observe blocks`).
 pub(super) const FLUSH_TIME: &str = "blocks.flush_time";
+/// What was written to the journal (`--observe blocks`).
+pub(super) const JOURNAL_BYTES: &str = "blocks.journal_bytes";
 /// How long commits took (`--observe fs`).
 pub(super) const COMMIT_TIME: &str = "fs.time.commit";
 

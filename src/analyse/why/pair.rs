@@ -11,10 +11,9 @@ use super::names::WATCHED;
 use super::price::price;
 use super::shows;
 use super::source::Source;
-use crate::record::Run;
+use crate::record::{Factor, Run, Unit};
 
-/// The factor that a watched run has more, with the levels of twins and of watched trials.
-const FACTOR: &str = "watched";
+/// Levels of the factor that a watched run has more: twins and watched trials.
 const TWIN: &str = "no";
 const YES: &str = "yes";
 /// Counts whose arms differ by less than this share of the larger one explain nothing.
@@ -130,7 +129,7 @@ impl<'a> Pair<'a> {
         let of = time.difference_ns;
         let evidence = Evidence {
             metric: format!("{metric} an operation"),
-            unit: crate::record::Unit::Seconds,
+            unit: Unit::Seconds,
             baseline: seconds(time.baseline_ns),
             candidate: seconds(time.candidate_ns),
             difference: Some(Interval {
@@ -204,9 +203,13 @@ impl<'a> Watched<'a> {
         levels: &[Vec<(&str, &str)>; 2],
         job: &'a str,
     ) -> Option<Watched<'a>> {
+        let is_more = |factor: &&Factor| {
+            factor.levels == [TWIN, YES] && !levels[0].iter().any(|(name, _)| *name == factor.name)
+        };
+        let factor = run.design.factors.iter().find(is_more)?.name.as_str();
         let at = |watched: &str| {
             let cells = levels.each_ref().map(|levels| {
-                let with: Vec<(&str, &str)> = levels.iter().copied().chain([(FACTOR, watched)]).collect();
+                let with: Vec<(&str, &str)> = levels.iter().copied().chain([(factor, watched)]).collect();
                 cell(run, &with)
             });
             let [base, cand] = cells;
@@ -235,7 +238,7 @@ impl<'a> Watched<'a> {
 /// The cell with these levels of these factors, which are all that the run has.
 fn cell(run: &Run, levels: &[(&str, &str)]) -> Option<u32> {
     let factors = &run.design.factors;
-    let wanted = |factor: &crate::record::Factor| {
+    let wanted = |factor: &Factor| {
         let (_, level) = levels.iter().find(|(name, _)| *name == factor.name)?;
         factor.levels.iter().position(|known| known == level).map(|at| at as u32)
     };
