@@ -305,8 +305,7 @@ impl Rounds<'_> {
             second: b.position > a.position,
         };
         let rounds: Vec<Both> = self.both.iter().map(both).collect();
-        let middle =
-            |value: fn(&Both) -> f64| median(&rounds.iter().map(value).collect::<Vec<_>>());
+        let middle = |value: fn(&Both) -> f64| median(&rounds.iter().map(value).collect::<Vec<_>>());
         Some(BudgetLine {
             baseline_ns: middle(|both| both.baseline),
             candidate_ns: middle(|both| both.candidate),

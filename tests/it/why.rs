@@ -88,7 +88,10 @@ fn all_seven_formats_say_why() {
     }
     let html = text(&fixture, Format::Html, Detail::Page);
     let (verdict, why) = (html.find("class=\"verdicts").unwrap(), html.find("<h2>Why</h2>").unwrap());
-    assert!(verdict < why && html.contains("waits for locks, files=one → files=four"), "the verdict is first");
+    assert!(
+        verdict < why && html.contains("waits for locks, files=one → files=four"),
+        "the verdict is first"
+    );
     assert!(html[why..].contains("aria-label=\"why: bs=4k: workers"), "there is a picture of the sum");
 }
 
@@ -102,7 +105,10 @@ fn one_pair_has_three_causes_on_a_screen_and_at_most_twelve_lines_in_full() {
     };
     let why = of(&screen);
     let causes = why.lines().filter(|line| line.contains(": ") && !line.starts_with("why")).count();
-    assert!(why.contains("waits for rwsem:W at ext4_buffered_write_iter") && why.contains("unexplained: "), "{why}");
+    assert!(
+        why.contains("waits for rwsem:W at ext4_buffered_write_iter") && why.contains("unexplained: "),
+        "{why}"
+    );
     assert!(why.contains("goes with: ") && causes <= 5, "{why}");
     assert!(screen.find("is faster than").unwrap() < screen.find("\nwhy: ").unwrap(), "{screen}");
     let full = of(&text(&fixture, Format::Text, Detail::All));
@@ -132,7 +138,9 @@ fn the_json_has_every_cause_with_its_evidence() {
     assert_eq!((lock["rule"].as_str(), lock["grade"].as_str()), (Some("lock_wait"), Some("accounts_for")));
     assert_eq!(lock["what"]["lock"]["kind"], "rwsem_W");
     assert!(lock["share"].as_f64().is_some_and(|share| (share - 0.8).abs() < 0.02), "{lock}");
-    assert!(lock["evidence"].as_array().unwrap().len() == 3 && lock["time"]["difference_ns"]["low"].is_number());
+    assert!(
+        lock["evidence"].as_array().unwrap().len() == 3 && lock["time"]["difference_ns"]["low"].is_number()
+    );
     let estimate = |value: &Value| value["difference_ns"]["estimate"].as_f64().unwrap();
     let accounts = why["causes"].as_array().unwrap().iter().filter(|cause| cause["grade"] == "accounts_for");
     let named: f64 = accounts.map(|cause| estimate(&cause["time"])).sum();
@@ -143,7 +151,8 @@ fn the_json_has_every_cause_with_its_evidence() {
         std::fs::read_to_string(format!("{}/docs/FORMAT.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
     for object in [why, lock, &lock["evidence"][0], &why["watching"]] {
         for name in object.as_object().unwrap().keys() {
-            let told = documented.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == name);
+            let told =
+                documented.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == name);
             assert!(told, "docs/FORMAT.md does not tell of {name}");
         }
     }
@@ -213,7 +222,8 @@ fn writers_of_one_file_wait_for_its_lock_more_than_for_anything_else() {
         return;
     }
     let sandbox = Sandbox::new();
-    let job = "[w]\nrw=randwrite\nbs=4k\nsize=16m\nnumjobs=4\nthread\ntime_based\nruntime=500ms\ngroup_reporting\n";
+    let job =
+        "[w]\nrw=randwrite\nbs=4k\nsize=16m\nnumjobs=4\nthread\ntime_based\nruntime=500ms\ngroup_reporting\n";
     sandbox.write("job.fio", job);
     let mut tried = 0;
     in_a_few_tries(|| {
@@ -229,7 +239,10 @@ fn writers_of_one_file_wait_for_its_lock_more_than_for_anything_else() {
         }
         let first = &causes(&found)[0];
         let lock = &first["what"]["lock"];
-        if lock["kind"] != "rwsem_W" || lock["caller"] != "ext4_buffered_write_iter" || first["grade"] != "accounts_for" {
+        if lock["kind"] != "rwsem_W"
+            || lock["caller"] != "ext4_buffered_write_iter"
+            || first["grade"] != "accounts_for"
+        {
             return Err(format!("not the lock of the inode: {found}"));
         }
         let text = sandbox.succeed(&["report", &tried.to_string()]);
@@ -244,7 +257,10 @@ fn an_arm_against_itself_leaves_nothing_to_explain() {
     sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nsize=1m\n");
     sandbox.succeed(&["run", "-q", "job.fio", "--aa", "--rounds", "4"]);
     let found = why(&sandbox, "1");
-    assert_eq!((&found[0]["standing"], &found[0]["causes"]), (&Value::from("nothing_differs"), &Value::from(Vec::<Value>::new())));
+    assert_eq!(
+        (&found[0]["standing"], &found[0]["causes"]),
+        (&Value::from("nothing_differs"), &Value::from(Vec::<Value>::new()))
+    );
     let verbose = sandbox.succeed(&["report", "1", "--verbose"]);
     assert!(verbose.contains("nothing differs, so there is nothing to explain"), "{verbose}");
     assert!(!sandbox.succeed(&["report", "1"]).contains("explain"));

@@ -1,4 +1,5 @@
-//! Made-up runs for the tests of rules: a candidate that takes twice as long. A trial has 100,000 operations, so that a second of its workers is 10 µs of each.
+//! Made-up runs for the tests of rules: a candidate that takes twice as long. A trial has 100,000 operations, so that a second of its
+//! workers is 10 µs of each.
 
 use super::super::made_up::{Made, run_of};
 use super::super::{Options, analyse};

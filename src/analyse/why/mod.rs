@@ -31,8 +31,9 @@ use crate::record::Run;
 
 /// Why each candidate differs from the baseline, one for each row that decides.
 ///
-/// `watched` has the same cells with one factor more, of the levels `no` and `yes`, whose trials at `yes` were looked at closely. Where there is none, what the trials
-/// of the run itself were watched for is taken. Nothing is explained of results that were not measured in rounds.
+/// `watched` has the same cells with one factor more, of the levels `no` and `yes`, whose trials at `yes` were looked at closely. Where
+/// there is none, what the trials of the run itself were watched for is taken. Nothing is explained of results that were not measured in
+/// rounds.
 #[must_use]
 pub fn why(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Why> {
     if !run.design.paired {
@@ -60,9 +61,8 @@ pub fn why(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Why> {
 /// The comparisons that decide with the first arm, those of one row and candidate together, with how they stand together.
 fn pairs<'a>(run: &Run, analysis: &'a Analysis) -> Vec<(Vec<&'a Comparison>, Standing)> {
     let mut pairs: Vec<Vec<&Comparison>> = Vec::new();
-    let with_first = |c: &&Comparison| {
-        c.role == Role::Primary && Some(&c.baseline.arm) == analysis.arms.first()
-    };
+    let with_first =
+        |c: &&Comparison| c.role == Role::Primary && Some(&c.baseline.arm) == analysis.arms.first();
     for comparison in analysis.comparisons.iter().filter(with_first) {
         let same = |other: &Vec<&Comparison>| {
             other[0].row == comparison.row && other[0].candidate.arm == comparison.candidate.arm
@@ -100,9 +100,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         candidate: of.candidate.arm.clone(),
         standing,
         budget: analysis.budgets.iter().position(|budget| {
-            budget.row == of.row
-                && budget.baseline == of.baseline.arm
-                && budget.candidate == of.candidate.arm
+            budget.row == of.row && budget.baseline == of.baseline.arm && budget.candidate == of.candidate.arm
         }),
         watching: None,
         causes: Vec::new(),

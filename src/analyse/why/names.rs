@@ -68,8 +68,18 @@ const LOCK: [&str; 8] =
     ["__mutex_lock", "mutex_", "rwsem_", "down_", "__down", "percpu_", "__percpu_", "rt_mutex"];
 /// What is in the names of functions whose sleep the kernel counts as waiting for block I/O (io_schedule()).
 const FOR_STORAGE: [&str; 12] = [
-    "dio", "folio_", "wait_on_page", "writeback", "rq_qos", "balance_dirty", "blkdev_", "blk_", "bio_", "filemap_",
-    "flush", "iomap_",
+    "dio",
+    "folio_",
+    "wait_on_page",
+    "writeback",
+    "rq_qos",
+    "balance_dirty",
+    "blkdev_",
+    "blk_",
+    "bio_",
+    "filemap_",
+    "flush",
+    "iomap_",
 ];
 
 /// What a place is, by the function's name.
@@ -85,8 +95,8 @@ pub(super) fn place(function: &str) -> Place {
 
 /// The part of the budget that a sleep belongs to, where waiting for storage was counted apart.
 pub(super) fn part_of_sleep(function: &str) -> BudgetPart {
-    let for_storage = place(function) != Place::Commit
-        && FOR_STORAGE.iter().any(|name| function.contains(name));
+    let for_storage =
+        place(function) != Place::Commit && FOR_STORAGE.iter().any(|name| function.contains(name));
     if for_storage { BudgetPart::WaitingForStorage } else { BudgetPart::Asleep }
 }
 

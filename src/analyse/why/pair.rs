@@ -1,7 +1,7 @@
 //! One compared pair, with all that rules look at.
 //!
-//! Enters: a run, its analysis and a comparison that claims a difference; a run that watched the same cells. Leaves: a [`Pair`]. Cells of the two
-//! runs are the same where all their levels but `watched` are.
+//! Enters: a run, its analysis and a comparison that claims a difference; a run that watched the same cells. Leaves: a [`Pair`]. Cells of
+//! the two runs are the same where all their levels but `watched` are.
 
 use super::super::budget::{Budget, BudgetLine, BudgetPart};
 use super::super::comparison::{Analysis, Comparison, FactDifference, Interval};
@@ -66,9 +66,10 @@ impl<'a> Pair<'a> {
         let [Some(base), Some(cand)] = levels.each_ref().map(|levels| cell(run, levels)) else { return None };
         let job = of.row.job.as_str();
         let own = Source { table, cells: [base, cand], job };
-        let budget = analysis.budgets.iter().find(|budget| {
-            budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]
-        });
+        let budget = analysis
+            .budgets
+            .iter()
+            .find(|budget| budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]);
         let watched = watched
             .and_then(|(run, table)| Watched::of(run, table, &levels, job))
             .or_else(|| Watched::own(own));
@@ -90,12 +91,24 @@ impl<'a> Pair<'a> {
     }
 
     /// A cause that is a part of the budget, as it was measured in every trial.
-    pub(super) fn part_cause(&self, rule: &'static str, what: What, part: BudgetPart, time: BudgetLine) -> Cause {
+    pub(super) fn part_cause(
+        &self,
+        rule: &'static str,
+        what: What,
+        part: BudgetPart,
+        time: BudgetLine,
+    ) -> Cause {
         let share = self.share(time.difference_ns.estimate);
-        Cause { part: Some(part), time: Some(time), share, ..Cause::new(rule, Grade::AccountsFor, what, Vec::new()) }
+        Cause {
+            part: Some(part),
+            time: Some(time),
+            share,
+            ..Cause::new(rule, Grade::AccountsFor, what, Vec::new())
+        }
     }
 
-    /// Causes made of the watched places below a beginning: `cause` says what a place is and to which part of the budget it belongs, if to any.
+    /// Causes made of the watched places below a beginning: `cause` says what a place is and to which part of the budget it belongs, if to
+    /// any.
     pub(super) fn places(
         &self,
         rule: &'static str,
@@ -163,7 +176,8 @@ impl<'a> Pair<'a> {
 
     /// Whether a count differs so that it may be why: more of it in the worse arm.
     pub(super) fn costs(&self, found: &Evidence) -> bool {
-        let worse = if self.worse == 1 { found.candidate - found.baseline } else { found.baseline - found.candidate };
+        let worse =
+            if self.worse == 1 { found.candidate - found.baseline } else { found.baseline - found.candidate };
         self.differs(found) && worse > 0.0
     }
 
@@ -218,12 +232,8 @@ impl<'a> Watched<'a> {
         let source = at(YES)?;
         let rounds = source.rounds_with(&WATCHED);
         let price = at(TWIN).and_then(|twins| price(&twins, &source));
-        let watching = Watching {
-            rounds,
-            run: run.id,
-            price,
-            distorted: price.is_none_or(|price| price > DISTORTS),
-        };
+        let watching =
+            Watching { rounds, run: run.id, price, distorted: price.is_none_or(|price| price > DISTORTS) };
         (rounds > 0).then_some(Watched { source, watching, whole: job.is_empty() })
     }
 

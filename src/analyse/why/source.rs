@@ -1,7 +1,7 @@
 //! The values of a pair of cells, for each operation.
 //!
-//! Enters: the table of a run, and the cells of baseline and candidate. Leaves: differences of what was counted, with intervals over the rounds
-//! in which both arms have it. What a named job does not count is looked for in the whole trial, and divided by what that did.
+//! Enters: the table of a run, and the cells of baseline and candidate. Leaves: differences of what was counted, with intervals over the
+//! rounds in which both arms have it. What a named job does not count is looked for in the whole trial, and divided by what that did.
 
 use std::collections::BTreeMap;
 
@@ -37,11 +37,7 @@ impl Source<'_> {
         let ns = |seconds: f64| seconds * 1e9;
         let of = found.difference?;
         let difference_ns = Interval { estimate: ns(of.estimate), low: ns(of.low), high: ns(of.high) };
-        Some(BudgetLine {
-            baseline_ns: ns(found.baseline),
-            candidate_ns: ns(found.candidate),
-            difference_ns,
-        })
+        Some(BudgetLine { baseline_ns: ns(found.baseline), candidate_ns: ns(found.candidate), difference_ns })
     }
 
     /// The sum of some metrics by that of others.
@@ -100,11 +96,7 @@ impl Source<'_> {
         let (base, cand) = (arm(0)?, arm(1)?);
         let both = |(round, base): (&u32, &Point)| {
             let cand = cand.get(round)?;
-            Some(Both {
-                baseline: base.value,
-                candidate: cand.value,
-                second: cand.position > base.position,
-            })
+            Some(Both { baseline: base.value, candidate: cand.value, second: cand.position > base.position })
         };
         let rounds: Vec<Both> = base.iter().filter_map(both).collect();
         if rounds.len() < FEWEST_ROUNDS {
@@ -119,8 +111,7 @@ impl Source<'_> {
 
     /// The sum of those of these metrics that the cell has, and whether they are the whole trial's.
     fn sum(&self, arm: usize, names: &[&str]) -> Option<(bool, ByRound)> {
-        let columns: Vec<(bool, ByRound)> =
-            names.iter().filter_map(|name| self.column(arm, name)).collect();
+        let columns: Vec<(bool, ByRound)> = names.iter().filter_map(|name| self.column(arm, name)).collect();
         let whole = columns.first()?.0;
         Some((whole, add(columns.into_iter().map(|(_, column)| column))))
     }
@@ -141,7 +132,8 @@ impl Source<'_> {
         let metrics = || self.table.metrics().iter().zip(0_u32..);
         let own = if whole { "" } else { self.job };
         let of = |names: &&[&str], job: Option<&str>| {
-            let fits = |job_of: &str, name: &str| names.contains(&name) && job.is_none_or(|job| job == job_of);
+            let fits =
+                |job_of: &str, name: &str| names.contains(&name) && job.is_none_or(|job| job == job_of);
             let columns = metrics()
                 .filter(|(metric, _)| fits(&metric.job, &metric.name))
                 .map(|(_, at)| self.table.column(self.cells[arm], at))

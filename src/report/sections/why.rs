@@ -1,7 +1,7 @@
 //! Why the arms differ: behind the verdict, the largest causes of each pair and what stays unexplained.
 //!
-//! Enters: what analyse found. Leaves: a list a pair, a table of locks, a picture of the sum, values for programs. It must not rank or judge: order, grades
-//! and shares are analyse's.
+//! Enters: what analyse found. Leaves: a list a pair, a table of locks, a picture of the sum, values for programs. It must not rank or
+//! judge: order, grades and shares are analyse's.
 
 use super::Material;
 use super::why_words::{bars, brief, caption, causes, ends, locks, nothing_words, what};
@@ -18,8 +18,12 @@ const FEW: usize = 3;
 /// Lines of one pair, with its caption.
 const MOST_LINES: usize = 12;
 /// It goes last of all that gives way.
-const WAY: GivesWay =
-    GivesWay { turn: Some(5), called: "why the arms differ", most: [6, 5], items: ["pair's why", "pairs' whys"] };
+const WAY: GivesWay = GivesWay {
+    turn: Some(5),
+    called: "why the arms differ",
+    most: [6, 5],
+    items: ["pair's why", "pairs' whys"],
+};
 
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
@@ -31,7 +35,8 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let mut blocks = Vec::new();
     match found.as_slice() {
         [] => {
-            let words = nothing_words(material.why).filter(|_| in_full && options.detail == Detail::All || closely);
+            let words =
+                nothing_words(material.why).filter(|_| in_full && options.detail == Detail::All || closely);
             blocks.extend(words.map(|words| Block::Remarks(vec![words])));
         }
         all if in_full || all.len() == 1 => {

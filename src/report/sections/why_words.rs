@@ -142,10 +142,9 @@ fn watched(watching: &Watching) -> String {
     let of = watching.run.map_or_else(String::new, |run| format!(" of run{NBSP}{run}"));
     let price = match (watching.price, watching.distorted) {
         (Some(price), false) => format!(", which cost {} of an operation", plain_percent(price.max(0.0))),
-        (Some(price), true) => format!(
-            ", which cost {} of an operation: times are distorted, counts stay",
-            plain_percent(price)
-        ),
+        (Some(price), true) => {
+            format!(", which cost {} of an operation: times are distorted, counts stay", plain_percent(price))
+        }
         (None, true) => ", nobody knows at what price: times are taken for distorted".to_owned(),
         (None, false) => "; what that cost is not known".to_owned(),
     };
@@ -291,7 +290,12 @@ pub(super) fn locks(why: &Why, names: &Names<'_>) -> Option<Table> {
             )
         };
         let cells = ["locks.at.", "locks.waits_at.", "locks.longest_at."].map(of).to_vec();
-        Some(TableRow { labels: vec![kind_words(kind), caller.clone()], cells, tone: None, notes: Vec::new() })
+        Some(TableRow {
+            labels: vec![kind_words(kind), caller.clone()],
+            cells,
+            tone: None,
+            notes: Vec::new(),
+        })
     };
     let row_of = row_label(&why.row);
     let row_of = if row_of.is_empty() { row_of } else { format!("{row_of}: ") };

@@ -1,14 +1,14 @@
 //! Waits for a commit of the filesystem's journal.
 //!
-//! Needs: `--observe waits`. Concludes: the sleep in functions that wait for jbd2, for a log buffer of XFS, for a commit of btrfs or a checkpoint of
-//! f2fs, a part of the sleep. How long commits took stands beside it where `--observe fs` saw them. Silent where the sleep differs by less
-//! than what matters.
+//! Needs: `--observe waits`. Concludes: the sleep in functions that wait for jbd2, for a log buffer of XFS, for a commit of btrfs or a
+//! checkpoint of f2fs, a part of the sleep. How long commits took stands beside it where `--observe fs` saw them. Silent where the sleep
+//! differs by less than what matters.
 
 use super::super::cause::{Cause, What};
 use super::super::names::{COMMIT_TIME, Place, WAITS_AT, place};
 use super::super::pair::Pair;
-use super::storage_wait::part_here;
 use super::Rule;
+use super::storage_wait::part_here;
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "commit_wait", find };

@@ -12,9 +12,7 @@ use super::Rule;
 pub(super) const RULE: Rule = Rule { name: "copying", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    pair.places(RULE.name, CPU_AT, |part| {
-        (part == COPY).then_some((What::Copying, Some(BudgetPart::Kernel)))
-    })
+    pair.places(RULE.name, CPU_AT, |part| (part == COPY).then_some((What::Copying, Some(BudgetPart::Kernel))))
 }
 
 #[cfg(test)]

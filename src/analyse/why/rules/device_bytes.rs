@@ -1,7 +1,8 @@
 //! The device moves more bytes for each byte asked.
 //!
-//! Needs: the device's counters and the bytes that were asked for; `--observe blocks` adds what the journal took. Concludes: journal, metadata, read-ahead or partial blocks make the worse arm's
-//! device move more. Silent where the other arm's device hardly moves anything: that is the page cache.
+//! Needs: the device's counters and the bytes that were asked for; `--observe blocks` adds what the journal took. Concludes: journal,
+//! metadata, read-ahead or partial blocks make the worse arm's device move more. Silent where the other arm's device hardly moves anything:
+//! that is the page cache.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::JOURNAL_BYTES;

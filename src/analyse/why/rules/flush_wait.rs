@@ -3,12 +3,11 @@
 //! Needs: `--observe waits`. Concludes: the sleep in functions that wait for a flush, a part of the sleep, or of waiting for storage where
 //! that is counted. What the block layer saw of flushes stands beside it. Silent where the sleep differs by less than what matters.
 
-use super::super::cause::What;
+use super::super::cause::{Cause, What};
 use super::super::names::{FLUSH_TIME, Place, WAITS_AT, place};
 use super::super::pair::Pair;
-use super::super::cause::Cause;
-use super::storage_wait::part_here;
 use super::Rule;
+use super::storage_wait::part_here;
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "flush_wait", find };

@@ -1,7 +1,7 @@
 //! Waits for a lock, by its kind and by the function that wants it.
 //!
-//! Needs: `--observe locks`. Concludes: the time that operations wait there. Waiters that sleep are a part of the sleep; waiters that spin are
-//! processor time already, and go with the difference. Silent where the waits differ by less than what matters.
+//! Needs: `--observe locks`. Concludes: the time that operations wait there. Waiters that sleep are a part of the sleep; waiters that spin
+//! are processor time already, and go with the difference. Silent where the waits differ by less than what matters.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};

@@ -1,8 +1,8 @@
 //! Another speed of the processors: then it is the machine.
 //!
-//! Needs: the facts of the host; the budget. Concludes: a setting of the processors differs undeclared between the arms, which goes with the difference; or
-//! user and kernel time both grew by the same share and nothing else did, which a slower processor does (its clock, or stolen time) and other
-//! things may do. Silent where settings are alike and the shares differ.
+//! Needs: the facts of the host; the budget. Concludes: a setting of the processors differs undeclared between the arms, which goes with
+//! the difference; or user and kernel time both grew by the same share and nothing else did, which a slower processor does (its clock, or
+//! stolen time) and other things may do. Silent where settings are alike and the shares differ.
 
 use super::super::super::budget::{BudgetLine, BudgetPart};
 use super::super::super::comparison::FactDifference;
@@ -32,8 +32,7 @@ const LEAST: f64 = 0.1;
 pub(super) const RULE: Rule = Rule { name: "machine", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    let settings: Vec<Cause> =
-        pair.facts.iter().filter_map(|difference| setting(pair, difference)).collect();
+    let settings: Vec<Cause> = pair.facts.iter().filter_map(|difference| setting(pair, difference)).collect();
     if settings.is_empty() { slower_processor(pair).into_iter().collect() } else { settings }
 }
 
@@ -90,7 +89,8 @@ mod tests {
         run.trials.iter_mut().for_each(|trial| trial.facts = Some(trial.cell));
         let why = explained(&run);
         let causes: Vec<&Cause> = why.causes.iter().filter(|cause| cause.rule == RULE.name).collect();
-        let [Cause { what: What::MachineSetting { fact, values }, grade: Grade::GoesWith, .. }] = causes[..] else {
+        let [Cause { what: What::MachineSetting { fact, values }, grade: Grade::GoesWith, .. }] = causes[..]
+        else {
             panic!("{why:?}")
         };
         assert_eq!((fact.as_str(), values[1].1.as_str()), ("cpu.governor", "powersave"));
@@ -98,8 +98,12 @@ mod tests {
 
     #[test]
     fn all_processor_time_that_grows_alike_may_be_the_machine() {
-        let slower =
-            [("workers.wall", 0.4, 0.8), ("usr_cpu", 0.1, 0.2), ("sys_cpu", 0.3, 0.6), ("workers.run_wait", 0.0, 0.0)];
+        let slower = [
+            ("workers.wall", 0.4, 0.8),
+            ("usr_cpu", 0.1, 0.2),
+            ("sys_cpu", 0.3, 0.6),
+            ("workers.run_wait", 0.0, 0.0),
+        ];
         let causes = found(&slower, "machine");
         assert_eq!((causes.len(), causes[0].grade), (1, Grade::May), "{causes:?}");
     }

@@ -1,7 +1,8 @@
 //! The rules, one a file.
 //!
-//! Enters: a compared pair, and the causes that rules before it have found. Leaves: causes. A rule looks at values only through the pair, and says nothing where
-//! what it needs was not measured. Rules that name places and parts of the kernel stand before those that tell what is left of a part.
+//! Enters: a compared pair, and the causes that rules before it have found. Leaves: causes. A rule looks at values only through the pair,
+//! and says nothing where what it needs was not measured. Rules that name places and parts of the kernel stand before those that tell what
+//! is left of a part.
 
 mod commit_wait;
 mod copying;
@@ -92,7 +93,11 @@ mod tests {
         assert_eq!(names.len(), ALL.len());
         let page = include_str!("../../../../docs/why.md");
         for rule in ALL {
-            assert!(page.contains(&format!("`{}`", rule.name)), "docs/why.md has no line about {}", rule.name);
+            assert!(
+                page.contains(&format!("`{}`", rule.name)),
+                "docs/why.md has no line about {}",
+                rule.name
+            );
         }
     }
 }

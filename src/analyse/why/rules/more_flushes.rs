@@ -1,6 +1,7 @@
 //! More flushes of the device's cache for each operation.
 //!
-//! Needs: the device's counters, or `--observe blocks`. Concludes: the worse arm flushes more often. Silent where it does not, or hardly ever.
+//! Needs: the device's counters, or `--observe blocks`. Concludes: the worse arm flushes more often. Silent where it does not, or hardly
+//! ever.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::FLUSHES;

@@ -1,7 +1,7 @@
 //! Files that lie between each other: along the device the owner changes more often.
 //!
-//! Needs: `--observe extents`. Concludes: the worse arm's device changes from file to file more often for each MiB. Extents a file stand beside it. Silent
-//! where it does not, or nobody looked.
+//! Needs: `--observe extents`. Concludes: the worse arm's device changes from file to file more often for each MiB. Extents a file stand
+//! beside it. Silent where it does not, or nobody looked.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::pair::Pair;

@@ -1,8 +1,8 @@
 //! The page cache takes in one arm what the device gets in the other.
 //!
-//! Needs: the device's counters and the bytes that were asked for. Concludes: for each byte asked the device moved less than half as many bytes in the better
-//! arm as in the other, where it moved at least half of them. Silent where both arms reach the device, or none, and where it is the worse arm that
-//! the cache serves.
+//! Needs: the device's counters and the bytes that were asked for. Concludes: for each byte asked the device moved less than half as many
+//! bytes in the better arm as in the other, where it moved at least half of them. Silent where both arms reach the device, or none, and
+//! where it is the worse arm that the cache serves.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::pair::Pair;
@@ -26,9 +26,8 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let (served, reached) = (values[1 - pair.worse], values[pair.worse]);
         let is_cached = pair.costs(&found) && reached >= REACHES && served < SERVED * reached;
         let arm = pair.arms[1 - pair.worse].to_owned();
-        is_cached.then(|| {
-            Cause::new(RULE.name, Grade::GoesWith, What::PageCache { arm, direction }, vec![found])
-        })
+        is_cached
+            .then(|| Cause::new(RULE.name, Grade::GoesWith, What::PageCache { arm, direction }, vec![found]))
     };
     [Direction::Read, Direction::Write].into_iter().filter_map(of).collect()
 }

@@ -1,7 +1,7 @@
 //! Processor time of the workers, outside the kernel and in it.
 //!
-//! Needs: the budget. Concludes: the difference of user time, and of the kernel's time what causes that name parts of it leave. Silent where that is less
-//! than what matters.
+//! Needs: the budget. Concludes: the difference of user time, and of the kernel's time what causes that name parts of it leave. Silent
+//! where that is less than what matters.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};

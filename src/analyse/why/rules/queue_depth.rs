@@ -1,7 +1,7 @@
 //! Lost queue depth: fewer requests are under way at the device while it works.
 //!
-//! Needs: the device's counters. Concludes: the time of all requests by the time the device was busy is less in the worse arm. Silent where it is not, and where
-//! hardly any request reaches the device.
+//! Needs: the device's counters. Concludes: the time of all requests by the time the device was busy is less in the worse arm. Silent where
+//! it is not, and where hardly any request reaches the device.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::pair::Pair;
@@ -43,7 +43,10 @@ mod tests {
     fn fewer_requests_at_once_go_with_the_worse_arm() {
         let causes = found(&[IOS, ("dev.queue_time", 4.0, 1.0), ("dev.busy", 0.5, 1.0)], "queue_depth");
         let [cause] = causes.as_slice() else { panic!("{causes:?}") };
-        assert!((cause.evidence[0].baseline - 8.0).abs() < 0.01 && (cause.evidence[0].candidate - 1.0).abs() < 0.01);
+        assert!(
+            (cause.evidence[0].baseline - 8.0).abs() < 0.01
+                && (cause.evidence[0].candidate - 1.0).abs() < 0.01
+        );
     }
 
     #[test]

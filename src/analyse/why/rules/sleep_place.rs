@@ -1,13 +1,13 @@
 //! Sleep at one place of the kernel that is neither a flush nor a commit nor a lock that was watched.
 //!
-//! Needs: `--observe waits`. Concludes: the time that workers sleep in that function, a part of the sleep, or of waiting for storage where that is
-//! counted. Silent about places at which a watched lock is waited for, and where the sleep differs by less than what matters.
+//! Needs: `--observe waits`. Concludes: the time that workers sleep in that function, a part of the sleep, or of waiting for storage where
+//! that is counted. Silent about places at which a watched lock is waited for, and where the sleep differs by less than what matters.
 
 use super::super::cause::{Cause, What};
 use super::super::names::{LOCKS_AT, LOCKS_WATCHED, Place, WAITS_AT, place};
 use super::super::pair::Pair;
-use super::storage_wait::part_here;
 use super::Rule;
+use super::storage_wait::part_here;
 
 pub(super) const RULE: Rule = Rule { name: "sleep_place", find };
 

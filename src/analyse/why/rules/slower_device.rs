@@ -1,13 +1,14 @@
 //! The same requests take the device longer: then it is the device, not the software.
 //!
-//! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer in the worse arm. Silent where
-//! one of these differs, since then the load of the device does, and where hardly any request reaches the device.
+//! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer
+//! in the worse arm. Silent where one of these differs, since then the load of the device does, and where hardly any request reaches the
+//! device.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
-use super::queue_depth::DEPTH;
 use super::Rule;
+use super::queue_depth::DEPTH;
 use crate::record::{Direction, Unit};
 
 /// Requests alike differ by less than this share.
@@ -31,7 +32,9 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let called = format!("time of a {name} request at the device");
         let took = pair.own.ratio(&[&time], &[&ios], &called, Unit::Seconds)?;
         let values = [took.baseline, took.candidate];
-        let same = Pair::is_alike(&requests, ALIKE) && Pair::is_alike(&size, ALIKE) && Pair::is_alike(&depth, AS_MANY);
+        let same = Pair::is_alike(&requests, ALIKE)
+            && Pair::is_alike(&size, ALIKE)
+            && Pair::is_alike(&depth, AS_MANY);
         let reach = requests.baseline.min(requests.candidate) >= REACHES;
         let longer = values[pair.worse] > (1.0 + LEAST_RISE) * values[1 - pair.worse];
         (same && reach && longer && pair.costs(&took)).then(|| {

@@ -1,7 +1,7 @@
 //! Smaller requests at the device: merging was lost, or files lie in pieces.
 //!
-//! Needs: the device's counters, or `--observe blocks`. Concludes: the mean request of the worse arm is smaller. Merges stand beside it. Silent where
-//! requests are as large, or hardly any reach the device.
+//! Needs: the device's counters, or `--observe blocks`. Concludes: the mean request of the worse arm is smaller. Merges stand beside it.
+//! Silent where requests are as large, or hardly any reach the device.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::REQUEST_SIZES;
@@ -45,7 +45,10 @@ mod tests {
         let causes = found(&counters, "smaller_requests");
         let [cause] = causes.as_slice() else { panic!("{causes:?}") };
         assert_eq!(cause.what, What::SmallerRequests { direction: Direction::Write });
-        assert!((cause.evidence[0].baseline - 40_000.0).abs() < 1.0 && cause.evidence.len() == 2, "{cause:?}");
+        assert!(
+            (cause.evidence[0].baseline - 40_000.0).abs() < 1.0 && cause.evidence.len() == 2,
+            "{cause:?}"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Sleep of the workers: waiting for storage where the kernel counts it, and the rest.
 //!
-//! Needs: the budget. Concludes: what causes that name places leave of waiting for storage and of the other sleep. The time of the device's requests
-//! stands beside it. Silent where that is less than what matters.
+//! Needs: the budget. Concludes: what causes that name places leave of waiting for storage and of the other sleep. The time of the device's
+//! requests stands beside it. Silent where that is less than what matters.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, What};

@@ -1,7 +1,7 @@
 //! io_uring gave I/Os to worker threads of the kernel.
 //!
-//! Needs: the native engine, whose trials say in a note when the kernel made such threads. Concludes: in most trials of the worse arm it did, in few
-//! of the other. The hand-over from thread to thread is then part of an operation. Silent where both arms or none have them.
+//! Needs: the native engine, whose trials say in a note when the kernel made such threads. Concludes: in most trials of the worse arm it
+//! did, in few of the other. The hand-over from thread to thread is then part of an operation. Silent where both arms or none have them.
 
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::pair::Pair;
