@@ -1,6 +1,7 @@
 //! What watching costs: the time of an operation in watched trials beside that of their twins in the same rounds.
 //!
-//! Enters: the watched cells of both arms, and the cells of their twins. Leaves: the larger of the two prices as ratio − 1.
+//! Enters: the watched cells of both arms, and the cells of their twins. Leaves: of the two prices the one that is further from 0, as
+//! ratio − 1.
 
 use super::source::Source;
 
@@ -11,5 +12,5 @@ pub(super) fn price(twins: &Source<'_>, watched: &Source<'_>) -> Option<f64> {
         let time = ["workers.wall", "runtime"].iter().find_map(|name| pair.time(name))?;
         (time.baseline_ns > 0.0).then(|| time.difference_ns.estimate / time.baseline_ns)
     };
-    [0, 1].into_iter().filter_map(of_arm).reduce(f64::max)
+    [0, 1].into_iter().filter_map(of_arm).max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }

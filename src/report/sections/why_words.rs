@@ -306,3 +306,105 @@ pub(super) fn locks(why: &Why, names: &Names<'_>) -> Option<Table> {
         rows: found.iter().filter_map(row).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::{Asleep, BudgetLine, Interval, RowKey};
+
+    fn names() -> Names<'static> {
+        Names::of_factor("direct")
+    }
+
+    fn cause(grade: Grade, what: What, ns: Option<f64>) -> Cause {
+        let known = |estimate: f64| Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 };
+        let time = ns.map(|ns| BudgetLine { baseline_ns: 0.0, candidate_ns: ns, difference_ns: known(ns) });
+        let share = ns.map(|ns| ns / 10_000.0).filter(|_| grade == Grade::AccountsFor);
+        Cause { rule: "rule", grade, what, part: None, time, share, distorted: false, evidence: Vec::new() }
+    }
+
+    fn explained(causes: Vec<Cause>) -> Why {
+        Why {
+            row: RowKey { levels: Vec::new(), job: String::new() },
+            metric: "write.bw".to_owned(),
+            baseline: "0".to_owned(),
+            candidate: "1".to_owned(),
+            standing: Standing::Differs,
+            budget: None,
+            watching: None,
+            causes,
+            smaller_ns: 0.0,
+            unexplained_ns: None,
+        }
+    }
+
+    fn told(why: &Why, most: usize) -> Vec<String> {
+        let (lines, _) = causes(why, None, &names(), most, 11);
+        lines.into_iter().map(|line| line.replace(NBSP, " ")).collect()
+    }
+
+    fn asleep() -> What {
+        let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: true };
+        What::Asleep { rest: false, with }
+    }
+
+    #[test]
+    fn a_cause_has_its_time_its_share_and_the_word_of_its_grade() {
+        let served = What::PageCache { arm: "0".to_owned(), direction: Direction::Write };
+        let shown = Evidence {
+            metric: "dev.write_bytes for each byte asked".to_owned(),
+            unit: Unit::Count,
+            baseline: 0.0,
+            candidate: 1.0,
+            difference: None,
+        };
+        let lock = What::Lock { kind: "rwsem_W".to_owned(), caller: "f".to_owned(), spins: false };
+        let why = explained(vec![
+            cause(Grade::AccountsFor, asleep(), Some(9600.0)),
+            cause(Grade::AccountsFor, What::KernelTime { rest: false }, Some(-300.0)),
+            Cause { distorted: true, ..cause(Grade::GoesWith, lock, Some(5000.0)) },
+            Cause { evidence: vec![shown], ..cause(Grade::GoesWith, served, None) },
+            cause(Grade::May, What::SlowerProcessor, None),
+        ]);
+        assert_eq!(
+            told(&why, usize::MAX),
+            [
+                "+9.60 µs (96 %): asleep (storage, locks, others)",
+                "−300 ns (−3 %): kernel CPU",
+                "goes with: waits for rwsem:W at f, +5.00 µs an operation, distorted",
+                "goes with: the page cache serves the writes of direct=0 (dev.write_bytes for each byte asked 0 → 1.00)",
+                "may be: a slower processor, by its clock or stolen time: user and kernel CPU grew alike",
+            ]
+        );
+    }
+
+    #[test]
+    fn where_room_is_short_one_place_is_for_what_goes_with_it() {
+        let time = |ns: f64| cause(Grade::AccountsFor, What::UserTime, Some(ns));
+        let mut causes = vec![time(5000.0), time(3000.0), time(2000.0)];
+        assert_eq!(told(&explained(causes.clone()), 3).len(), 3);
+        causes.push(cause(Grade::GoesWith, What::MoreFlushes, None));
+        let lines = told(&explained(causes), 3);
+        assert_eq!((lines.len(), lines[2].as_str()), (3, "goes with: more flushes"));
+    }
+
+    #[test]
+    fn a_pair_never_takes_more_lines_than_it_has() {
+        let long = || What::Sleep { at: "a_function_whose_name_goes_on_and_on_".repeat(3) };
+        let why = explained((0..30).map(|_| cause(Grade::AccountsFor, long(), Some(500.0))).collect());
+        let (lines, hidden) = causes(&why, None, &names(), usize::MAX, 11);
+        assert!(lines.iter().map(|line| lines_of(line)).sum::<usize>() <= 11 && hidden == 30 - lines.len());
+    }
+
+    #[test]
+    fn what_watching_cost_is_said() {
+        let watching = |price, distorted| Watching { rounds: 4, run: Some(9), price, distorted };
+        let said = |price, distorted| watched(&watching(price, distorted)).replace(NBSP, " ");
+        assert_eq!(
+            said(Some(0.012), false),
+            "watched in 4 rounds of run 9, which cost 1.2 % of an operation"
+        );
+        assert!(said(Some(0.08), true).ends_with("times are distorted, counts stay"));
+        assert!(said(None, false).ends_with("what that cost is not known"));
+    }
+}
