@@ -10,7 +10,7 @@ use super::format::Options;
 use super::section::{Block, Section};
 use super::sections::{self, Material};
 use super::words::{NBSP, Names, count, plain_percent, row_label};
-use crate::analyse::{Analysis, Caveat, Role, RowKey, Why, why};
+use crate::analyse::{Analysis, Caveat, Role, RowKey, Why};
 use crate::record::{Run, SoFar, Source};
 use crate::units::pretty_duration;
 
@@ -47,11 +47,10 @@ impl<'a> Document<'a> {
     pub fn explained(
         run: &'a Run,
         analysis: &'a Analysis,
-        watched: Option<&Run>,
+        watched: Option<&'a Run>,
         options: &Options,
     ) -> Document<'a> {
-        let why = why(run, analysis, watched);
-        let mut material = Material::new(run, analysis, &why, options);
+        let mut material = Material::new(run, analysis, watched, options);
         let sections = sections::all(&mut material);
         let title = title(run, analysis, &material.names);
         let footnotes = material.footnotes.into_texts();
@@ -61,7 +60,7 @@ impl<'a> Document<'a> {
             options: options.clone(),
             title,
             summary: summary(run, analysis),
-            why,
+            why: material.why,
             sections,
             footnotes,
         }

@@ -34,7 +34,7 @@ use super::footnotes::Footnotes;
 use super::format::Options;
 use super::section::Section;
 use super::words::Names;
-use crate::analyse::{Analysis, Caveat, Comparison, Role, Why};
+use crate::analyse::{Analysis, Caveat, Comparison, Role, Why, why};
 use crate::record::Run;
 
 /// All sections in reading order. Footnotes are counted in this order, too.
@@ -68,8 +68,10 @@ pub(super) struct Material<'a> {
     pub(super) options: &'a Options,
     /// Names of arms.
     pub(super) names: Names<'a>,
+    /// The run that watched its cells, if one did.
+    pub(super) watched: Option<&'a Run>,
     /// Why pairs differ.
-    pub(super) why: &'a [Why],
+    pub(super) why: Vec<Why>,
     /// The comparisons that decide.
     pub(super) primary: Vec<&'a Comparison>,
     /// Footnotes of all sections.
@@ -81,12 +83,14 @@ impl<'a> Material<'a> {
     pub(super) fn new(
         run: &'a Run,
         analysis: &'a Analysis,
-        why: &'a [Why],
+        watched: Option<&'a Run>,
         options: &'a Options,
     ) -> Material<'a> {
         let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
         let footnotes = Footnotes::besides(common_caveats(&primary), options.detail);
-        Material { run, analysis, options, names: Names::new(run, &analysis.factor), why, primary, footnotes }
+        let names = Names::new(run, &analysis.factor);
+        let why = why(run, analysis, watched);
+        Material { run, analysis, options, names, watched, why, primary, footnotes }
     }
 
     /// A heading with how far the run is.

@@ -29,22 +29,20 @@ const WAY: GivesWay = GivesWay {
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let Material { options, names, analysis, .. } = material;
     let found: Vec<&Why> = material.why.iter().filter(|why| is_told(why)).collect();
-    let closely = material.why.iter().any(|why| why.watching.as_ref().is_some_and(|w| w.run.is_some()));
-    let in_full = options.detail > Detail::Screen || closely;
+    // Who had the cells watched wants all of it.
+    let in_full = options.detail > Detail::Screen || material.watched.is_some();
     let budget_of = |why: &Why| why.budget.and_then(|at| analysis.budgets.get(at));
     let mut blocks = Vec::new();
     match found.as_slice() {
         [] => {
-            let words =
-                nothing_words(material.why).filter(|_| in_full && options.detail == Detail::All || closely);
+            let is_said = options.detail == Detail::All || material.watched.is_some();
+            let words = nothing_words(&material.why).filter(|_| is_said);
             blocks.extend(words.map(|words| Block::Remarks(vec![words])));
         }
         all if in_full || all.len() == 1 => {
             for why in all {
-                let (lines, hidden) = match in_full {
-                    true => causes(why, budget_of(why), names, usize::MAX, MOST_LINES - 1),
-                    false => causes(why, budget_of(why), names, FEW, MOST_LINES - 1),
-                };
+                let most = if in_full { usize::MAX } else { FEW };
+                let (lines, hidden) = causes(why, budget_of(why), names, most, MOST_LINES - 1);
                 let caption = Some(caption(why, budget_of(why), names));
                 blocks.push(Block::List(List { caption, ..List::of(lines) }));
                 blocks.extend((hidden > 0).then_some(Block::Withheld("further causes")));
