@@ -34,7 +34,7 @@ use super::footnotes::Footnotes;
 use super::format::Options;
 use super::section::Section;
 use super::words::Names;
-use crate::analyse::{Analysis, Caveat, Comparison, Role, Why, why};
+use crate::analyse::{self, Analysis, Caveat, Comparison, Role, Why};
 use crate::record::Run;
 
 /// All sections in reading order. Footnotes are counted in this order, too.
@@ -89,7 +89,7 @@ impl<'a> Material<'a> {
         let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
         let footnotes = Footnotes::besides(common_caveats(&primary), options.detail);
         let names = Names::new(run, &analysis.factor);
-        let why = why(run, analysis, watched);
+        let why = analyse::why(run, analysis, watched);
         Material { run, analysis, options, names, watched, why, primary, footnotes }
     }
 
