@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::fixtures;
 use crate::sandbox::Sandbox;
 use crate::target_bench::can_make;
-use crate::tools::available;
 
 /// How often an experiment is made that a busy machine can spoil.
 const TRIES: u32 = 3;
@@ -144,7 +143,7 @@ fn the_json_has_every_cause_with_its_evidence() {
     let estimate = |value: &Value| value["difference_ns"]["estimate"].as_f64().unwrap();
     let accounts = why["causes"].as_array().unwrap().iter().filter(|cause| cause["grade"] == "accounts_for");
     let named: f64 = accounts.map(|cause| estimate(&cause["time"])).sum();
-    let left = why["unexplained_ns"]["estimate"].as_f64().unwrap() + why["smaller_ns"].as_f64().unwrap();
+    let left = why["unexplained_ns"]["estimate"].as_f64().unwrap() + why["unnamed_ns"].as_f64().unwrap();
     let whole = estimate(&budget["total"]);
     assert!((named + left - whole).abs() < 1e-6 * whole.abs(), "{named} + {left} is not {whole}");
     let documented =
@@ -185,16 +184,17 @@ fn in_a_few_tries(mut experiment: impl FnMut() -> Result<(), String>) {
 
 #[test]
 fn buffered_writes_are_served_by_the_page_cache_and_direct_ones_wait_for_the_device() {
-    let sandbox = Sandbox::new();
-    if assay::observe::device_stat(sandbox.path()).is_none() {
-        crate::tools::skipped("the device under the tests counts no transfers");
+    // A device of the run's own: the counters of the disk below the tests count everybody.
+    if !can_make() {
         return;
     }
+    let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[w]\nrw=randwrite\nbs=4k\nsize=16m\nio_size=4m\n");
     let mut tried = 0;
     in_a_few_tries(|| {
         tried += 1;
-        sandbox.succeed(&["run", "-q", "job.fio", "--vary", "direct=0,1", "--rounds", "8"]);
+        let words = ["run", "-q", "job.fio", "--vary", "direct=0,1", "--rounds", "8"];
+        sandbox.succeed(&[&words[..], &["-t", "loop:300m", "-t", "fs=ext4"]].concat());
         let run = tried.to_string();
         let found = why(&sandbox, &run);
         if found[0]["standing"] != "differs" {
@@ -216,36 +216,60 @@ fn buffered_writes_are_served_by_the_page_cache_and_direct_ones_wait_for_the_dev
     });
 }
 
+/// Four writers through the page cache, of a file each and of one. Their waits decide, because on a busy machine all of them wait for a
+/// processor, and whether bandwidth differs is chance.
+const WRITERS: &str = r#"
+job_text = """
+[w]
+rw=randwrite
+bs=4k
+size=4m
+numjobs=4
+time_based
+runtime=500ms
+group_reporting
+"""
+observe = ["locks", "waits"]
+primary = "locks.wait_time"
+
+[stop]
+rounds = 8
+
+[target]
+device = "loop:300m"
+fs = "ext4"
+
+[[factor]]
+name = "files"
+level = [{ label = "four", set = {} }, { label = "one", set = { filename = "one" } }]
+"#;
+
 #[test]
-fn writers_of_one_file_wait_for_its_lock_more_than_for_anything_else() {
-    if !can_make() || !available("fio") {
+fn writers_of_one_file_wait_for_its_lock_more_than_for_anything_but_a_processor() {
+    if !can_make() {
         return;
     }
     let sandbox = Sandbox::new();
-    let job =
-        "[w]\nrw=randwrite\nbs=4k\nsize=16m\nnumjobs=4\nthread\ntime_based\nruntime=500ms\ngroup_reporting\n";
-    sandbox.write("job.fio", job);
+    sandbox.write("writers.toml", WRITERS);
     let mut tried = 0;
     in_a_few_tries(|| {
         tried += 1;
-        // Four files, one for each job, and one for all.
-        let arms = "filename_format=file.$jobnum,file";
-        let words = ["run", "-q", "job.fio", "--engine", "fio", "--vary", arms, "--rounds", "5"];
-        let watched = ["--observe", "locks,waits", "-t", "loop:300m", "-t", "fs=ext4"];
-        sandbox.succeed(&[&words[..], &watched].concat());
+        sandbox.succeed(&["run", "-q", "writers.toml"]);
         let found = why(&sandbox, &tried.to_string());
         if found[0]["standing"] != "differs" {
             return Err(format!("nothing differs: {found}"));
         }
-        let first = &causes(&found)[0];
-        let lock = &first["what"]["lock"];
-        if lock["kind"] != "rwsem_W"
-            || lock["caller"] != "ext4_buffered_write_iter"
-            || first["grade"] != "accounts_for"
-        {
+        let longer = |cause: &Value| cause["time"]["difference_ns"]["estimate"].as_f64().unwrap_or(0.0);
+        let causes = causes(&found);
+        let of_sum = causes.iter().filter(|cause| cause["grade"] == "accounts_for");
+        let largest = of_sum
+            .filter(|cause| cause["part"] != "waiting_to_run")
+            .max_by(|a, b| longer(a).total_cmp(&longer(b)));
+        let lock = &largest.unwrap_or(&Value::Null)["what"]["lock"];
+        if lock["kind"] != "rwsem_W" || lock["caller"] != "ext4_buffered_write_iter" {
             return Err(format!("not the lock of the inode: {found}"));
         }
-        let text = sandbox.succeed(&["report", &tried.to_string()]);
+        let text = sandbox.succeed(&["report", &tried.to_string(), "--verbose"]);
         assert!(text.contains("waits for rwsem:W at ext4_buffered_write_iter"), "{text}");
         Ok(())
     });

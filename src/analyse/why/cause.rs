@@ -25,8 +25,8 @@ pub struct Why {
     pub watching: Option<Watching>,
     /// The causes: those that account for time first, the longest first, then what goes with the difference, then what may be.
     pub causes: Vec<Cause>,
-    /// What the parts make together that are too small for a cause of their own, in ns an operation.
-    pub smaller_ns: f64,
+    /// What the parts make together that are too small for a cause of their own, or not told from 0, in ns an operation.
+    pub unnamed_ns: f64,
     /// What no part accounts for, in ns an operation; `None`: there is no sum.
     pub unexplained_ns: Option<Interval>,
 }

@@ -5,7 +5,7 @@
 //!
 //! The budget of an operation (`budget.rs`) is a sum, and its difference a sum of differences. A rule names what a part of that sum is
 //! (copying, a lock at one place), or a count that differs together with it, or applies a rule of thumb: [`Grade`] says which. What
-//! the rules leave of a part stays in the list as the rest of that part. So the causes that account for time, smaller changes and what is
+//! the rules leave of a part stays in the list as the rest of that part. So the causes that account for time, changes too small or unclear to name, and what is
 //! unexplained add up to the whole difference.
 
 mod cause;
@@ -104,7 +104,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         }),
         watching: None,
         causes: Vec::new(),
-        smaller_ns: 0.0,
+        unnamed_ns: 0.0,
         unexplained_ns: None,
     }
 }
@@ -126,7 +126,7 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         metric: pair.metric.clone(),
         watching: pair.watching(),
         causes,
-        smaller_ns: sum.map_or(0.0, |(smaller, _)| smaller),
+        unnamed_ns: sum.map_or(0.0, |(unnamed, _)| unnamed),
         unexplained_ns: sum.map(|(_, unexplained)| unexplained),
         ..nothing
     }

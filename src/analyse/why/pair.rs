@@ -232,8 +232,12 @@ impl<'a> Watched<'a> {
         let source = at(YES)?;
         let rounds = source.rounds_with(&WATCHED);
         let price = at(TWIN).and_then(|twins| price(&twins, &source));
-        let watching =
-            Watching { rounds, run: run.id, price, distorted: price.is_none_or(|price| price.abs() > DISTORTS) };
+        let watching = Watching {
+            rounds,
+            run: run.id,
+            price,
+            distorted: price.is_none_or(|price| price.abs() > DISTORTS),
+        };
         (rounds > 0).then_some(Watched { source, watching, whole: job.is_empty() })
     }
 

@@ -46,10 +46,10 @@ fn causes_smaller_changes_and_the_unexplained_add_up_to_the_whole() {
     let accounts = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
     let named: f64 = accounts.clone().filter_map(Cause::estimate_ns).sum();
     let whole = analysis.budgets[0].total.difference_ns.estimate;
-    let left = why.unexplained_ns.unwrap().estimate + why.smaller_ns;
+    let left = why.unexplained_ns.unwrap().estimate + why.unnamed_ns;
     assert!((named + left - whole).abs() < 1e-6 * whole, "{named} + {left} is not {whole}");
     // User time grew by 100 ns, less than δ of 10 µs.
-    assert!((why.smaller_ns - 100.0).abs() < 5.0, "{why:?}");
+    assert!((why.unnamed_ns - 100.0).abs() < 5.0, "{why:?}");
     let rules: Vec<&str> = why.causes.iter().map(|cause| cause.rule).collect();
     assert_eq!(rules[..5], ["storage_wait", "lock_wait", "processor_time", "waiting_to_run", "copying"]);
     assert_eq!((rules.len(), rules[5]), (6, "more_flushes"), "what has no time stands last");

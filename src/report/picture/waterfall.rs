@@ -66,7 +66,7 @@ pub(in crate::report) fn waterfall(
         Ok(())
     });
     let caption = format!(
-        "From the baseline's time to the candidate's, in {}: what each cause adds or takes, then what is too small for a bar of its own, \
+        "From the baseline's time to the candidate's, in {}: what each cause adds or takes, then what is too small or unclear to name, \
          and what is unexplained.",
         frame.scale.symbol
     );

@@ -17,9 +17,9 @@ use crate::report::section::{Block, Drawings, GivesWay, Heading, List, Section};
 const FEW: usize = 3;
 /// Lines of one pair, with its caption.
 const MOST_LINES: usize = 12;
-/// It goes last of all that gives way.
+/// It is short already where one pair is compared.
 const WAY: GivesWay = GivesWay {
-    turn: Some(5),
+    turn: None,
     called: "why the arms differ",
     most: [6, 5],
     items: ["pair's why", "pairs' whys"],

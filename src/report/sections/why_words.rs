@@ -127,11 +127,9 @@ pub(super) fn brief(why: &Why, names: &Names<'_>) -> String {
 fn unexplained(why: &Why, budget: Option<&Budget>) -> Option<String> {
     let (left, budget) = (why.unexplained_ns?, budget?);
     let scale = scale(&budget.total);
-    let smaller = signed(why.smaller_ns, &scale);
-    let beside = if why.smaller_ns.abs() < budget.least_ns / 10.0 {
-        String::new()
-    } else {
-        format!("; smaller changes: {smaller}")
+    let beside = match why.unnamed_ns {
+        small if small.abs() < budget.least_ns / 10.0 => String::new(),
+        unnamed => format!("; too small or unclear to name: {}", signed(unnamed, &scale)),
     };
     Some(format!("unexplained: {}{beside}", signed(left.estimate, &scale)))
 }
@@ -246,7 +244,7 @@ fn whole_percent(share: f64) -> String {
     format!("{sign}{:.0}{NBSP}%", (share * 100.0).abs())
 }
 
-/// The bars between both arms: each cause that accounts for time with its difference in ns, then smaller changes, then what is
+/// The bars between both arms: each cause that accounts for time with its difference in ns, then what is too small or unclear to name, then what is
 /// unexplained.
 pub(super) fn bars(why: &Why, budget: &Budget, names: &Names<'_>) -> Vec<Bar> {
     let scale = scale(&budget.total);
@@ -258,8 +256,8 @@ pub(super) fn bars(why: &Why, budget: &Budget, names: &Names<'_>) -> Vec<Bar> {
     };
     let accounts = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
     let mut bars: Vec<Bar> = accounts.filter_map(of).collect();
-    if why.smaller_ns.abs() >= budget.least_ns / 10.0 {
-        bars.push(bar("smaller changes".to_owned(), why.smaller_ns, Tone::Same));
+    if why.unnamed_ns.abs() >= budget.least_ns / 10.0 {
+        bars.push(bar("too small or unclear to name".to_owned(), why.unnamed_ns, Tone::Same));
     }
     let left = why.unexplained_ns.map(|left| left.estimate);
     bars.extend(left.map(|ns| bar("unexplained".to_owned(), ns, Tone::Unclear)));
@@ -333,7 +331,7 @@ mod tests {
             budget: None,
             watching: None,
             causes,
-            smaller_ns: 0.0,
+            unnamed_ns: 0.0,
             unexplained_ns: None,
         }
     }
