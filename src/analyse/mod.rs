@@ -53,6 +53,7 @@ mod unlisted_tests;
 mod unpaired;
 mod verdict;
 mod watched_places;
+mod watching;
 
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
@@ -67,6 +68,7 @@ pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use unlisted::Unlisted;
+pub use watching::{WatchingPrice, watching_prices};
 
 use std::collections::BTreeMap;
 

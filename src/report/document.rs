@@ -21,6 +21,8 @@ pub struct Document<'a> {
     pub run: &'a Run,
     /// What was found.
     pub analysis: &'a Analysis,
+    /// The run that watched its cells, if one did.
+    pub watched: Option<&'a Run>,
     /// What the reader asked for.
     pub options: Options,
     /// `randwrite.fio: direct=1 against direct=0`.
@@ -37,11 +39,44 @@ impl<'a> Document<'a> {
     /// Words everything a report says about `run` and its `analysis`.
     #[must_use]
     pub fn build(run: &'a Run, analysis: &'a Analysis, options: &Options) -> Document<'a> {
-        let mut material = Material::new(run, analysis, options);
-        let sections = sections::all(&mut material);
+        Document::explained(run, analysis, None, options)
+    }
+
+    /// The same with the run that watched the cells of `run`.
+    #[must_use]
+    pub fn explained(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: Option<&'a Run>,
+        options: &Options,
+    ) -> Document<'a> {
+        Document::of(run, analysis, watched, options, sections::all)
+    }
+
+    /// Of the same only what explains it.
+    #[must_use]
+    pub fn explanation(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: &'a Run,
+        options: &Options,
+    ) -> Document<'a> {
+        Document::of(run, analysis, Some(watched), options, sections::explaining)
+    }
+
+    fn of(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: Option<&'a Run>,
+        options: &Options,
+        sections: fn(&mut Material<'_>) -> Vec<Section>,
+    ) -> Document<'a> {
+        let mut material = Material::new(run, analysis, watched, options);
+        let sections = sections(&mut material);
         Document {
             run,
             analysis,
+            watched,
             options: options.clone(),
             title: title(run, analysis, &material.names),
             summary: summary(run, analysis),

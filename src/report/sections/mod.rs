@@ -24,6 +24,7 @@ mod scaling;
 mod scaling_words;
 mod trial_notes;
 mod verdict;
+mod watching;
 mod within_trial;
 
 use super::comparisons::of_role;
@@ -47,6 +48,7 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     latency::section,
     within_trial::section,
     other_metrics::section,
+    watching::section,
     budget::section,
     notes::section,
     differences::section,
@@ -55,12 +57,17 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     repeat::section,
 ];
 
+/// Of these the sections that say why, for a reader who has the verdict already.
+const EXPLAINING: &[fn(&mut Material<'_>) -> Section] = &[watching::section];
+
 /// What sections are made from.
 pub(super) struct Material<'a> {
     /// The run.
     pub(super) run: &'a Run,
     /// What was found.
     pub(super) analysis: &'a Analysis,
+    /// The run that watched its cells, if one did.
+    pub(super) watched: Option<&'a Run>,
     /// What the reader asked for.
     pub(super) options: &'a Options,
     /// Names of arms.
@@ -73,10 +80,16 @@ pub(super) struct Material<'a> {
 
 impl<'a> Material<'a> {
     /// What a report of `run` is made from.
-    pub(super) fn new(run: &'a Run, analysis: &'a Analysis, options: &'a Options) -> Material<'a> {
+    pub(super) fn new(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: Option<&'a Run>,
+        options: &'a Options,
+    ) -> Material<'a> {
         let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
         let footnotes = Footnotes::besides(common_caveats(&primary), options.detail);
-        Material { run, analysis, options, names: Names::new(run, &analysis.factor), primary, footnotes }
+        let names = Names::new(run, &analysis.factor);
+        Material { run, analysis, watched, options, names, primary, footnotes }
     }
 
     /// A heading with how far the run is.
@@ -88,6 +101,11 @@ impl<'a> Material<'a> {
 /// The sections of a report.
 pub(super) fn all(material: &mut Material<'_>) -> Vec<Section> {
     SECTIONS.iter().map(|build| build(material)).collect()
+}
+
+/// Those that say why.
+pub(super) fn explaining(material: &mut Material<'_>) -> Vec<Section> {
+    EXPLAINING.iter().map(|build| build(material)).collect()
 }
 
 /// Caveats that every row bears: they are told once, as notes to the whole.
