@@ -118,7 +118,7 @@ impl MetricNames {
             ("locks", &OF_LOCKS[..]),
             ("waits", &OF_WAITS[..]),
         ] {
-            if experiment.observe.iter().any(|known| known == observer) {
+            if cells.iter().flat_map(|cell| &cell.observe).any(|known| known == observer) {
                 names.add("", metrics);
             }
         }
