@@ -12,8 +12,6 @@ pub struct Surroundings {
     pub before: Option<String>,
     /// Shell hook after each trial.
     pub after: Option<String>,
-    /// Observers asked for by name.
-    pub observe: Vec<String>,
     /// What is read from the output of the command or of hooks.
     pub patterns: Vec<crate::launch::MetricPattern>,
 }
@@ -45,7 +43,7 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
         task,
         target,
         rehearsal: false,
-        observe: surroundings.observe.clone(),
+        observe: spec.observe.clone(),
         before: surroundings.before.clone(),
         after: surroundings.after.clone(),
     }
