@@ -71,6 +71,7 @@ pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
             lead_in: false,
             stop: made.stop,
             failures: FailureRule::default(),
+            explains: None,
         },
         aa: false,
         facts: vec![HostFacts::default()],

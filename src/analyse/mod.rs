@@ -56,6 +56,7 @@ mod unlisted_tests;
 mod unpaired;
 mod verdict;
 mod watched_places;
+mod watching;
 mod why;
 
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
@@ -73,6 +74,7 @@ pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use unlisted::Unlisted;
+pub use watching::{WatchingPrice, watching_prices};
 pub use why::{Cause, Evidence, Grade, Standing, Watching, What, Why, why};
 
 use std::collections::BTreeMap;

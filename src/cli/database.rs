@@ -87,7 +87,7 @@ impl Database {
     }
 
     /// Whether this is the number or name of a stored run, and no file.
-    fn is_stored(&self, name: &str) -> bool {
+    pub(super) fn is_stored(&self, name: &str) -> bool {
         !Path::new(name).exists() && (name.parse::<i64>().is_ok() || self.may_be_a_name(name))
     }
 

@@ -27,7 +27,7 @@ macro_rules! topics {
 }
 
 /// All pages, those that are needed first in front.
-static TOPICS: [Topic; 15] = topics! {
+static TOPICS: [Topic; 20] = topics! {
     "jobs" "jobs.md" "job files, experiment files, what can be varied"
     "targets" "targets.md" "devices and filesystems made for a run; schedulers and other settings"
     "tools" "tools.md" "dbench, fs_mark and xfs_io with their settings"

@@ -30,7 +30,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let line = serde_json::json!({
                 "run": run.id, "name": run.name, "state": run.state, "started_unix_ns": run.started_unix_ns,
                 "engine": run.engine, "trials": run.trials, "rounds": run.rounds, "factor": run.factor,
-                "arms": run.arms, "aa": run.aa, "probe": run.is_probe(),
+                "arms": run.arms, "aa": run.aa, "probe": run.is_probe(), "explains": explained(run, &runs),
             });
             writeln!(out, "{line}")?;
         }
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             state(run.state),
             run.rounds,
             run.trials,
-            what(run)
+            what(run, &runs)
         )?;
     }
     Ok(ExitCode::SUCCESS)
@@ -68,12 +68,22 @@ fn state(state: RunState) -> &'static str {
     }
 }
 
-/// Name and arms, shortened so that the line fits 80 columns.
-fn what(run: &RunSummary) -> String {
+/// The number of the run that this one explains; `None`: none, or none of this store.
+fn explained(run: &RunSummary, all: &[RunSummary]) -> Option<i64> {
+    let explains = run.explains.as_ref()?;
+    let identity = |other: &RunSummary| (other.id, other.started_unix_ns, other.seed);
+    let known = (explains.run, explains.started_unix_ns, explains.seed);
+    all.iter().find(|other| identity(other) == known).map(|other| other.id)
+}
+
+/// Name and arms, shortened so that the line fits 80 columns; of a run that watches another one, which.
+fn what(run: &RunSummary, all: &[RunSummary]) -> String {
     let kind = if run.aa { " (A/A)" } else { "" };
-    let text = match run.is_probe() {
-        true => format!("probe of {}", run.arms.join(" | ")),
-        false => format!("{}: {} {}{kind}", run.name, run.factor, run.arms.join(" | ")),
+    let text = match (&run.explains, explained(run, all)) {
+        (Some(_), Some(id)) => format!("explains {id}: {}", run.name),
+        (Some(_), None) => format!("explains a run elsewhere: {}", run.name),
+        (None, _) if run.is_probe() => format!("probe of {}", run.arms.join(" | ")),
+        (None, _) => format!("{}: {} {}{kind}", run.name, run.factor, run.arms.join(" | ")),
     };
     let text = terminal::visible_line(&text);
     const ROOM: usize = 26;

@@ -6,6 +6,7 @@ pub mod cleanup;
 pub mod compare;
 pub mod database;
 pub mod doctor;
+pub mod explain;
 pub mod export;
 mod fail_if;
 mod failure;
@@ -61,6 +62,8 @@ enum Command {
     Compare(compare::Args),
     /// Report a stored run or an exported file as text, lkml, mmtests, markdown, html, json or csv
     Report(report::Args),
+    /// Say why: run the cells of a stored run some more rounds, unwatched and watched, and report what was seen
+    Explain(explain::Args),
     /// List the runs in the store
     List(list::Args),
     /// Show one run: design, trials, failures, facts of the host
@@ -115,6 +118,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Recipes(args) => recipes::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::List(args) => list::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Metrics(args) => metrics::run(&args),

@@ -7,7 +7,7 @@ use super::database::wrong;
 use crate::store::{RunSummary, Store};
 use crate::workload::nearest;
 
-/// The run that began last; a probe is none.
+/// The run that began last. Probes, and runs that watch another one, are meant by their numbers only.
 const LATEST: &str = "latest";
 /// Runs listed in a message.
 const MOST_LISTED: usize = 10;
@@ -20,7 +20,8 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
     if let Ok(id) = name.parse::<i64>() {
         return Ok(id);
     }
-    let runs = store.list().map_err(|error| wrong(&error))?;
+    let mut runs = store.list().map_err(|error| wrong(&error))?;
+    runs.retain(|run| run.explains.is_none());
     let named: Vec<&RunSummary> = runs.iter().filter(|run| run.name == name).collect();
     match named[..] {
         [one] => Ok(one.id),
@@ -53,5 +54,6 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
 
 /// Whether the store has a run of that name, `latest` being one of any store.
 pub(super) fn is_name(store: &Store, name: &str) -> bool {
-    name == LATEST || store.list().is_ok_and(|runs| runs.iter().any(|run| run.name == name))
+    name == LATEST
+        || store.list().is_ok_and(|runs| runs.iter().any(|run| run.name == name && run.explains.is_none()))
 }

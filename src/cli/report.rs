@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use super::Failure;
 use super::compare::Failures;
 use super::database::Database;
+use super::explain::watched_run_of;
 use super::fail_if::{FailIf, fail_if};
 use super::output::Output;
 use super::pictures;
@@ -140,7 +141,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         detail: detail(args.verbose, format),
         named_metrics: !args.metrics.is_empty(),
     };
-    let document = Document::explained(&run, &analysis, None, &options);
+    let watched = store.as_ref().and_then(|store| watched_run_of(store, &run));
+    let document = Document::explained(&run, &analysis, watched.as_ref(), &options);
     if let Some(directory) = &args.pictures {
         pictures::write(&document, directory, args.output.force)?;
     }

@@ -150,7 +150,7 @@ fn short_name(origin: &str) -> String {
 }
 
 /// Who watches something wants to see it: what stands for an observer is shown, unless the file says what of it is.
-fn shown(mut show: Vec<String>, observe: &[String]) -> Vec<String> {
+pub(super) fn shown(mut show: Vec<String>, observe: &[String]) -> Vec<String> {
     for observer in observe {
         let of_it = |metric: &String| metric.split('.').next() == Some(observer);
         if !show.iter().any(of_it) {

@@ -17,6 +17,7 @@ mod toml_file;
 mod toml_reader;
 mod tool_settings;
 mod vary;
+mod watched;
 mod written;
 
 pub use described::{Assignment, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated};
@@ -28,6 +29,7 @@ pub use stop_rule::MAX_ROUNDS;
 pub use target_names::{TARGET_KEYS, nearest_target_key, target_key};
 pub use target_settings::{DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TargetSettings};
 pub use tool_settings::ToolSettings;
+pub use watched::{OBSERVE_KEY, observers};
 pub use written::CommandLine;
 
 #[cfg(test)]

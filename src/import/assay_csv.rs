@@ -101,6 +101,7 @@ fn empty(names: &[&str], origin: &str) -> Run {
             lead_in: false,
             stop: StopRule::default(),
             failures: FailureRule::default(),
+            explains: None,
         },
         aa: false,
         facts: Vec::new(),

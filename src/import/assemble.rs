@@ -79,6 +79,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
             lead_in: false,
             stop: StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop },
             failures: FailureRule::default(),
+            explains: None,
         },
         aa: false,
         facts: batch.facts,

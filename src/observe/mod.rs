@@ -36,6 +36,13 @@ use crate::record::{KeptFile, Outcome, Sample};
 /// The observer `blocks` whose events are kept as files, as an agent is asked for it.
 pub const KEEPS_TRACES: &str = "blocks+trace";
 
+/// It only reads where files lie.
+const NEEDS_NO_RIGHT: &str = "extents";
+/// They need the device or the filesystem of a trial, and tracepoints.
+const OF_A_DEVICE: [&str; 2] = ["blocks", "fs"];
+/// It needs tracepoints and nothing else.
+const SAME_RIGHTS: &str = "waits";
+
 /// Something watched from before a trial's I/O until after it.
 pub trait Observer {
     /// Takes the counters before the trial.
@@ -85,6 +92,30 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
     }
 }
 
+/// Tries an observer where nothing happens: what it has to say, or why it cannot watch here. It is started and stopped, and nothing stays.
+/// What a trial's device and filesystem offer is known only when they are there: of those that need them the rights are tried alone.
+///
+/// # Errors
+/// The reason, with what helps.
+pub fn tried(name: &str) -> Result<Vec<String>, String> {
+    if name == NEEDS_NO_RIGHT {
+        return Ok(Vec::new());
+    }
+    let instead = OF_A_DEVICE.contains(&name).then_some(SAME_RIGHTS);
+    let observer = named(instead.unwrap_or(name), &Place::default());
+    let mut observer = observer.ok_or_else(|| format!("there is no observer '{name}'"))?;
+    observer.start();
+    match (observer.stop(), instead) {
+        (Ok(seen), None) => Ok(seen.notes),
+        (Ok(_), Some(_)) => Ok(Vec::new()),
+        (Err(reason), None) => Err(reason),
+        (Err(reason), Some(_)) => {
+            let why = reason.split_once(": ").map_or(reason.as_str(), |(_, why)| why);
+            Err(format!("{name}: not watched: {why}"))
+        }
+    }
+}
+
 /// Stops the observers and adds what they saw to the outcome. A value that the engine itself delivered under the same
 /// name stays: it knows better which process did the work.
 pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
@@ -129,6 +160,12 @@ mod tests {
         fn stop(&mut self) -> Result<Outcome, String> {
             self.0.clone()
         }
+    }
+
+    #[test]
+    fn what_needs_no_right_is_not_tried() {
+        assert_eq!(tried("extents"), Ok(Vec::new()));
+        assert_eq!(tried("nobody"), Err("there is no observer 'nobody'".to_owned()));
     }
 
     #[test]

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 
 use crate::catalog::EngineKind;
-use crate::experiment::{Experiment, Namespace, TARGET_KEYS, nearest_target_key, target_key};
+use crate::experiment::{Experiment, Namespace, OBSERVE_KEY, TARGET_KEYS, nearest_target_key, target_key};
 use crate::workload::{JobFile, fio_option, fio_option_names, nearest, variables};
 
 /// Settings of target and launch in this version.
-const SETTINGS: &[&str] = &["directory", "engine"];
+const SETTINGS: &[&str] = &["directory", "engine", OBSERVE_KEY];
 
 /// What a key was found to name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +22,8 @@ pub(super) enum Bound {
     Directory,
     /// Which engine runs.
     Engine,
+    /// Which observers watch.
+    Observe,
     /// A setting of the target, by its name without aliases.
     Target(String),
     /// A setting of an engine.
@@ -75,6 +77,7 @@ impl Keys {
             match key {
                 "directory" => return Ok(Bound::Directory),
                 "engine" => return Ok(Bound::Engine),
+                OBSERVE_KEY => return Ok(Bound::Observe),
                 _ => {
                     if let Some(known) = target_key(key) {
                         return Ok(Bound::Target(known));

@@ -61,6 +61,8 @@ pub struct CellSpec {
     pub settings: Vec<(String, String)>,
     /// What the simulated engine makes up.
     pub simulated: Option<SimulatedSpec>,
+    /// Observers asked for by name.
+    pub observe: Vec<String>,
     /// Most seconds a trial may take before it is stopped as failed.
     pub timeout_s: Option<f64>,
     /// Bytes of files, or of a device, that are filled before each trial.
@@ -183,7 +185,7 @@ impl Maker<'_> {
             set.apply(experiment, bound, value);
         }
         set.check();
-        let Chosen { job, engine, directory, target, tools, values, mut problems } = set;
+        let Chosen { job, engine, directory, target, tools, observe, values, mut problems } = set;
         let place = Place::of(&target, &directory, self.own);
         let directory = place.directory.clone();
         let job = match job.map(|job| job.substitute(&values)) {
@@ -234,6 +236,7 @@ impl Maker<'_> {
             variables: self.environment(values),
             settings,
             simulated,
+            observe,
             timeout_s,
             laid_out_bytes,
             longest_s: timeout_s

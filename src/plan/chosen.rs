@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::bind::Bound;
 use crate::catalog::{EngineKind, Runs, tool_names};
-use crate::experiment::{Experiment, TargetSettings, ToolSettings};
+use crate::experiment::{Experiment, TargetSettings, ToolSettings, observers};
 use crate::workload::{Hint, JobFile};
 
 const TARGET_HINT: &str = "`assay help targets` lists what can be made and how it is written";
@@ -24,6 +24,8 @@ pub(super) struct Chosen {
     pub(super) directory: PathBuf,
     pub(super) target: TargetSettings,
     pub(super) tools: ToolSettings,
+    /// Observers asked for by name.
+    pub(super) observe: Vec<String>,
     pub(super) values: Vec<(String, String)>,
     /// Complaints, each with what helps against it.
     pub(super) problems: Vec<(String, Option<Hint>)>,
@@ -37,6 +39,7 @@ impl Chosen {
             directory: base.to_owned(),
             target: experiment.target.clone(),
             tools: experiment.tools.clone(),
+            observe: experiment.observe.clone(),
             values: experiment.variables.clone(),
             problems: Vec::new(),
         }
@@ -55,6 +58,13 @@ impl Chosen {
             Bound::Directory => {
                 self.directory = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
             }
+            Bound::Observe => match observers(value) {
+                Ok(named) => self.observe = named,
+                Err(message) => {
+                    let hint = Hint::page("`assay help observers` says what each watches");
+                    self.problems.push((message, Some(hint)));
+                }
+            },
             Bound::Target(key) => {
                 let here = std::path::absolute(".").unwrap_or_default();
                 let set = self.target.set(key, value, &here);

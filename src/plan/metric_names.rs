@@ -167,7 +167,7 @@ impl MetricNames {
             ("blocks", &OF_BLOCKS[..]),
             ("fs", &OF_FS[..]),
         ] {
-            if experiment.observe.iter().any(|known| known == observer) {
+            if cells.iter().flat_map(|cell| &cell.observe).any(|known| known == observer) {
                 names.add("", metrics);
             }
         }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Run;
+
 /// One thing varied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
@@ -55,6 +57,30 @@ pub struct Design {
     /// What failed trials mean for the verdict.
     #[serde(default, skip_serializing_if = "FailureRule::is_compare")]
     pub failures: FailureRule,
+    /// The run whose cells this one runs again, unwatched and watched; `None`: it explains none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explains: Option<Explains>,
+}
+
+/// Which run a watched run explains: its number alone would mean another run in another store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explains {
+    /// Its number in the store.
+    pub run: i64,
+    /// Its start, nanoseconds since the Unix epoch.
+    pub started_unix_ns: u64,
+    /// Its seed.
+    pub seed: u64,
+    /// Name of the factor whose levels are unwatched and watched, in this order.
+    pub factor: String,
+}
+
+impl Explains {
+    /// Whether this is the run that it means.
+    #[must_use]
+    pub fn is(&self, run: &Run) -> bool {
+        (Some(self.run), self.started_unix_ns, self.seed) == (run.id, run.started_unix_ns, run.seed)
+    }
 }
 
 /// What trials that failed mean for the verdict.

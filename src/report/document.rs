@@ -21,6 +21,8 @@ pub struct Document<'a> {
     pub run: &'a Run,
     /// What was found.
     pub analysis: &'a Analysis,
+    /// The run that watched its cells, if one did.
+    pub watched: Option<&'a Run>,
     /// What the reader asked for.
     pub options: Options,
     /// `randwrite.fio: direct=1 against direct=0`.
@@ -50,13 +52,35 @@ impl<'a> Document<'a> {
         watched: Option<&'a Run>,
         options: &Options,
     ) -> Document<'a> {
+        Document::of(run, analysis, watched, options, sections::all)
+    }
+
+    /// Of the same only what explains it.
+    #[must_use]
+    pub fn explanation(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: &'a Run,
+        options: &Options,
+    ) -> Document<'a> {
+        Document::of(run, analysis, Some(watched), options, sections::explaining)
+    }
+
+    fn of(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: Option<&'a Run>,
+        options: &Options,
+        sections: fn(&mut Material<'_>) -> Vec<Section>,
+    ) -> Document<'a> {
         let mut material = Material::new(run, analysis, watched, options);
-        let sections = sections::all(&mut material);
+        let sections = sections(&mut material);
         let title = title(run, analysis, &material.names);
         let footnotes = material.footnotes.into_texts();
         Document {
             run,
             analysis,
+            watched,
             options: options.clone(),
             title,
             summary: summary(run, analysis),

@@ -24,6 +24,7 @@ pub fn design(plan: &Plan) -> Design {
         lead_in: plan.lead_in,
         stop: plan.stop,
         failures: FailureRule::default(),
+        explains: None,
     }
 }
 

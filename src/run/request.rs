@@ -1,6 +1,6 @@
 //! From a planned cell to what the agent is asked.
 
-use crate::launch::{PROTOCOL, Request, SimulatedCell, TargetSpec, Task};
+use crate::launch::{KEEPS_TRACES, PROTOCOL, Request, SimulatedCell, TargetSpec, Task};
 use crate::plan::{CellSpec, Plan};
 
 /// What the agent needs besides the cell.
@@ -12,8 +12,8 @@ pub struct Surroundings {
     pub before: Option<String>,
     /// Shell hook after each trial.
     pub after: Option<String>,
-    /// Observers asked for by name.
-    pub observe: Vec<String>,
+    /// Whether what `blocks` sees is kept as files of the trial.
+    pub keep_traces: bool,
     /// What is read from the output of the command or of hooks.
     pub patterns: Vec<crate::launch::MetricPattern>,
 }
@@ -39,13 +39,17 @@ pub fn request(plan: &Plan, surroundings: &Surroundings, cell: usize, round: u32
         seed: plan.trial_seed(round, cell, 0),
         timeout_s: spec.timeout_s,
     };
+    let observer = |name: &String| match name.as_str() {
+        "blocks" if surroundings.keep_traces => KEEPS_TRACES.to_owned(),
+        _ => name.clone(),
+    };
     Request {
         protocol: PROTOCOL,
         engine: spec.engine,
         task,
         target,
         rehearsal: false,
-        observe: surroundings.observe.clone(),
+        observe: spec.observe.iter().map(observer).collect(),
         before: surroundings.before.clone(),
         after: surroundings.after.clone(),
     }

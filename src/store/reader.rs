@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::allowance::{MOST_FOR_REPORT, MOST_FOR_RUN};
 use super::{Store, StoreError};
 use crate::record::{
-    Cell, LatencyHistogram, LeadIn, Metric, RECORD_VERSION, Run, RunState, Series, Trial, is_probe,
+    Cell, Explains, LatencyHistogram, LeadIn, Metric, RECORD_VERSION, Run, RunState, Series, Trial, is_probe,
 };
 
 /// A run as a line of `assay list`.
@@ -32,6 +32,10 @@ pub struct RunSummary {
     pub factor: String,
     /// Whether it compares the baseline with itself.
     pub aa: bool,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The run that it explains, if it was made for that.
+    pub explains: Option<Explains>,
 }
 
 impl RunSummary {
@@ -70,7 +74,7 @@ impl Store {
     /// [`StoreError`].
     pub fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
         let sql = "SELECT id, name, state, started_unix_ns, engine, design, aa,
-                 (SELECT count(*) FROM trial WHERE run = id), (SELECT 1 + max(round) FROM trial WHERE run = id)
+                 (SELECT count(*) FROM trial WHERE run = id), (SELECT 1 + max(round) FROM trial WHERE run = id), seed
              FROM run ORDER BY id";
         self.renew(MOST_FOR_REPORT);
         self.rows_of([], sql, RUN_BYTES, Store::summary)
@@ -91,6 +95,8 @@ impl Store {
             rounds: self.get::<Option<u32>>(row, 8)?.unwrap_or(0),
             arms: factor.as_ref().map(|f| f.levels.clone()).unwrap_or_default(),
             factor: factor.map(|f| f.name).unwrap_or_default(),
+            seed: self.get::<i64>(row, 9)? as u64,
+            explains: design.explains,
         })
     }
 

@@ -88,6 +88,7 @@ fn empty(rounds: u32) -> Run {
             primary: Some("write.bw".to_owned()),
             show: Vec::new(),
             failures: FailureRule::default(),
+            explains: None,
             order: Order::default(),
             lead_in: false,
             stop: StopRule { rounds: Some(rounds), ..StopRule::default() },

@@ -71,6 +71,7 @@ pub(crate) fn empty_run(name: &str, factors: &[(&str, &[&str])], source: Source)
             lead_in: false,
             stop: StopRule::default(),
             failures: FailureRule::default(),
+            explains: None,
         },
         source,
         state: RunState::Finished,

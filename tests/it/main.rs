@@ -27,6 +27,7 @@ mod engine_command;
 mod engine_fio;
 mod engine_tools;
 mod execution;
+mod explain;
 mod extents;
 mod factors;
 mod failing_arm;

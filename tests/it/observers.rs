@@ -160,7 +160,7 @@ fn who_may_not_watch_is_told_what_helps_and_has_the_rest() {
 }
 
 /// Processes of the sandbox that hold a perf event.
-fn watching(sandbox: &Sandbox) -> usize {
+pub(crate) fn watching(sandbox: &Sandbox) -> usize {
     let holds = |pid: &u32| {
         let held = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         held.filter_map(|fd| std::fs::read_link(fd.path()).ok())

@@ -53,6 +53,7 @@ fn run(rounds: u32) -> Run {
             lead_in: false,
             stop: StopRule::default(),
             failures: FailureRule::default(),
+            explains: None,
         },
         aa: false,
         facts: vec![facts],

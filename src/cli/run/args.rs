@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::busy::patience;
+use super::session::Conduct;
 use super::source::Source;
 use crate::catalog::{EngineKind, Runs};
 use crate::cli::Failure;
@@ -21,8 +23,8 @@ Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the
   a ${KEY} in the job, the command or a hook
   an option of fio, set in every section: bs, iodepth, rw, ioengine, numjobs …
   a setting of dbench, fs_mark or xfs_io: clients, threads … (assay help tools)
-  a setting: directory, engine, device, fs, mkfs, mount, extsize, state, fresh, scheduler, nr_requests, read_ahead,
-  sysfs:queue/NAME; of a guest kernel, cpus, memory, kernel_args, modules (assay help targets, assay help kernels)
+  a setting: directory, engine, observe (none, locks+waits …), device, fs, mkfs, mount, extsize, state, fresh, scheduler,
+  nr_requests, read_ahead, sysfs:queue/NAME; of a guest kernel, cpus, memory, kernel_args, modules (assay help targets, assay help kernels)
 
 Metrics for --primary: `assay metrics JOB.fio` lists what a job reports, `assay metrics RUN` what a run has.";
 
@@ -115,6 +117,9 @@ pub struct Args {
     /// Compare the baseline with itself: the noise floor of this host and job
     #[arg(long)]
     aa: bool,
+    /// After the verdict: 4 more rounds of the same cells, unwatched and watched, that say why (`assay explain`)
+    #[arg(long)]
+    pub(super) explain: bool,
     /// Only say what would be run, written, erased, and how long it can take
     #[arg(long)]
     pub(super) plan: bool,
@@ -207,6 +212,14 @@ impl Args {
                 .map(|(name, _)| name.to_owned());
         }
         Ok(experiment)
+    }
+
+    /// How the session behaves.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: no such time.
+    pub(super) fn conduct(&self) -> Result<Conduct<'_>, Failure> {
+        Ok(Conduct { quiet: self.quiet, patience: patience(self)?, db: &self.database.db })
     }
 
     /// Whether the engine is one that runs by settings alone.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Args;
 use super::prepare::Prepared;
+use super::session::Conduct;
 use crate::catalog::Reaches;
 use crate::cli::Failure;
 use crate::engine::EngineKind;
@@ -98,22 +99,25 @@ fn place(prepared: &Prepared) -> PathBuf {
 ///
 /// # Errors
 /// A [`Failure`]: interrupted while it waited.
-pub(super) fn look(args: &Args, prepared: &mut Prepared, cancelled: &AtomicBool) -> Result<(), Failure> {
-    let patience = patience(args)?;
+pub(super) fn look(
+    conduct: &Conduct<'_>,
+    prepared: &mut Prepared,
+    cancelled: &AtomicBool,
+) -> Result<(), Failure> {
     if !measures(prepared) {
         return Ok(());
     }
     let place = place(prepared);
     let (expected, mut busy) = of(prepared, &moment(&place));
     prepared.expected = expected;
-    if busy.is_some() && !patience.is_zero() {
-        busy = waited(args, &place, patience, cancelled)?;
+    if busy.is_some() && !conduct.patience.is_zero() {
+        busy = waited(conduct, &place, cancelled)?;
         if busy.is_none() {
             prepared.expected = Expected::default();
         }
     }
     if let Some(why) = busy {
-        if !args.quiet {
+        if !conduct.quiet {
             let said = format!(
                 "busy machine: {why}; differences will need more rounds, or will not show. --wait-idle 10m waits for a quiet one"
             );
@@ -130,13 +134,8 @@ pub(super) fn look(args: &Args, prepared: &mut Prepared, cancelled: &AtomicBool)
 }
 
 /// Waits for some quiet looks in a row; returns what keeps the machine busy when the time is over.
-fn waited(
-    args: &Args,
-    place: &Path,
-    patience: Duration,
-    cancelled: &AtomicBool,
-) -> Result<Option<String>, Failure> {
-    let begun = Instant::now();
+fn waited(conduct: &Conduct<'_>, place: &Path, cancelled: &AtomicBool) -> Result<Option<String>, Failure> {
+    let (begun, patience) = (Instant::now(), conduct.patience);
     let (mut quiet, mut told, mut last) = (0, None::<Instant>, None);
     while quiet < QUIET_LOOKS {
         if cancelled.load(Ordering::SeqCst) {
@@ -148,7 +147,7 @@ fn waited(
             None => quiet += 1,
             Some(why) => {
                 quiet = 0;
-                if !args.quiet && told.is_none_or(|told| told.elapsed() >= TOLD) {
+                if !conduct.quiet && told.is_none_or(|told| told.elapsed() >= TOLD) {
                     let left = pretty_duration(patience.saturating_sub(begun.elapsed()).as_secs_f64());
                     let said = format!("waiting for a quiet machine, up to {left} more: {why}");
                     let _ = writeln!(err(), "{}", wrapped(&said, "  "));

@@ -68,7 +68,8 @@ fn same_kernels(prepared: &Prepared) -> Result<(), Failure> {
         };
         let alike =
             machine(one) == machine(other) && one.job_text == other.job_text && one.command == other.command;
-        if alike && one.settings == other.settings && one.engine == other.engine && same_file(first, second) {
+        let alike = alike && one.settings == other.settings && one.observe == other.observe;
+        if alike && one.engine == other.engine && same_file(first, second) {
             let factor = &plan.factors[factor];
             let [one, other] = levels.map(|level| &factor.levels[level as usize]);
             return Err(Failure::request(format!(

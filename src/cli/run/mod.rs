@@ -11,12 +11,14 @@ mod place;
 mod plan_text;
 mod prepare;
 mod reach;
+mod rehearsal;
 mod session;
 mod source;
 mod store_sink;
 mod time_left;
 mod trust;
 mod verdict;
+mod watched;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,9 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use args::Args;
 use more::{Extended, More};
 use prepare::Prepared;
-pub(super) use session::of_this_store;
+pub(super) use session::{Conduct, of_this_store};
 use source::Source;
 pub(super) use time_left::TimeLeft;
+pub(super) use watched::{ROUNDS, Watched, Wish, say_not_here, watch};
 
 use crate::cli::Failure;
 use crate::cli::output::Output;
@@ -89,7 +92,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if args.plan {
         for (prepared, _) in &all {
-            plan_text::print(prepared, prepared.launcher()?.forecast().as_ref())?;
+            plan_text::print(prepared, prepared.launcher()?.forecast().as_ref(), args.explain)?;
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
+use super::watched;
 use crate::catalog::Runs;
 use crate::cli::recipes::hanging;
 use crate::launch::Forecast;
@@ -12,11 +13,11 @@ use crate::plan::{Expected, Writes};
 use crate::record::StopRule;
 use crate::units::{Unit, format_number, pretty_duration};
 
-/// Prints the plan to standard output, with what booting its guests will cost.
+/// Prints the plan to standard output, with what booting its guests will cost, and what explaining it afterwards.
 ///
 /// # Errors
 /// A closed pipe.
-pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>) -> std::io::Result<()> {
+pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>, explain: bool) -> std::io::Result<()> {
     let mut out = crate::sys::terminal::out();
     let plan = &prepared.plan;
     writeln!(out, "{}: nothing has been run, written or erased", prepared.run.name)?;
@@ -45,7 +46,29 @@ pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>) -> std::io::R
         writeln!(out, "\nbusy machine at this moment")?;
         hanging("  ", &why).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
-    longest(&mut out, prepared, &super::busy::with_guests(expected, ahead))
+    let expected = super::busy::with_guests(expected, ahead);
+    longest(&mut out, prepared, &expected)?;
+    if explain { explaining(&mut out, prepared, &expected) } else { Ok(()) }
+}
+
+/// What `--explain` does after the verdict.
+fn explaining(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> std::io::Result<()> {
+    writeln!(out, "\nafter the verdict, to explain it")?;
+    let Some((trials, seconds)) = watched::foretold(prepared, expected) else {
+        return writeln!(
+            out,
+            "  nothing: a level of this run says itself what is watched, or there are too many cells"
+        );
+    };
+    let more = seconds.map_or_else(
+        || "as long as they take".to_owned(),
+        |s| format!("{} more at most", pretty_duration(s)),
+    );
+    writeln!(
+        out,
+        "  {} rounds of each cell, unwatched and watched ({trials} trials): {more}",
+        watched::ROUNDS
+    )
 }
 
 /// How long it takes with all rounds, and where the first look at the results decides everything.

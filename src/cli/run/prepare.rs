@@ -16,7 +16,7 @@ use crate::cli::recipes::KERNEL_HINT;
 use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
-use crate::launch::{KEEPS_TRACES, Launcher, Unready, everywhere, newest_kernel};
+use crate::launch::{Launcher, Unready, everywhere, newest_kernel};
 use crate::plan::{CellSpec, Expected, MetricNames, Plan, PlanError, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
@@ -38,7 +38,7 @@ pub(super) struct Prepared {
     /// Files outside the work directories that the job names and that were not there when it was looked at.
     pub(super) absent: Vec<PathBuf>,
     /// The session that had the run when it was read; empty: none.
-    owner: String,
+    pub(super) owner: String,
     /// No round is thrown out for what others did.
     pub(super) keep_disturbed: bool,
     pub(super) run: Run,
@@ -188,13 +188,17 @@ impl Prepared {
         if let Some(pid) = crate::target::session_lives(&owner) {
             return Err(wrong(&StoreError::Busy { run: id, pid }));
         }
-        let run = if args.more.is_empty() {
-            unfinished(store, id)?
+        let run = store.load_run(id).map_err(|error| wrong(&error))?;
+        if let Some(explains) = &run.design.explains {
+            let explained = explains.run;
+            return Err(Failure::request(format!("run {id} watches run {explained}, and does not go on"))
+                .hint(format!("assay explain {explained} watches it anew")));
+        }
+        if args.more.is_empty() {
+            unfinished(store, &run, id)?;
         } else {
-            let run = store.load_run(id).map_err(|error| wrong(&error))?;
             more::check(&run, id)?;
-            run
-        };
+        }
         let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
             Failure::request(format!(
                 "run {id} cannot be resumed: its experiment is of another assay ({error})"
@@ -250,9 +254,8 @@ impl Prepared {
     }
 }
 
-/// The run, unless nothing of it is left to do.
-fn unfinished(store: &Store, id: i64) -> Result<Run, Failure> {
-    let run = store.load_run(id).map_err(|error| wrong(&error))?;
+/// Refuses to go on with a run of which nothing is left to do.
+fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
     // Killed after its last trial, it is finished but has not put everything back yet.
     let leftovers = store.leftovers().map_err(|error| wrong(&error))?;
     // What failed may have been mended since then.
@@ -268,7 +271,7 @@ fn unfinished(store: &Store, id: i64) -> Result<Run, Failure> {
         return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
             .hint(format!("assay report {id} prints its verdict; {more}")));
     }
-    Ok(run)
+    Ok(())
 }
 
 /// Makes a session the owner of a prepared run; of several that go on with one run at once only one does, on what it has read.
@@ -305,7 +308,7 @@ fn known_metric(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Looked up before it is judged what may be overwritten: what comes later is in the way.
-fn absent(plan: &Plan, work: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn absent(plan: &Plan, work: &[PathBuf]) -> Vec<PathBuf> {
     let made_by_job = |path: &&PathBuf| !work.iter().any(|work| path.starts_with(work)) && !path.exists();
     let written = plan.files.iter().filter(|file| matches!(file.writes, Writes::Content | Writes::Layout));
     written.map(|file| &file.path).filter(made_by_job).cloned().collect()
@@ -317,7 +320,7 @@ fn gone_on(id: i64) -> Failure {
 }
 
 /// The options the run was begun with.
-fn first_typed(run: &Run) -> Option<Box<Args>> {
+pub(super) fn first_typed(run: &Run) -> Option<Box<Args>> {
     match CommandLine::try_parse_from(&run.command_line).ok()?.command {
         Command::Run(args) => Some(args),
         _ => None,
@@ -325,17 +328,17 @@ fn first_typed(run: &Run) -> Option<Box<Args>> {
 }
 
 /// What a plan depends on besides the experiment.
-struct Given<'g> {
-    seed: u64,
-    drop_caches: bool,
-    destroy: &'g [PathBuf],
-    claimed: &'g [ClaimedDevice],
+pub(super) struct Given<'g> {
+    pub(super) seed: u64,
+    pub(super) drop_caches: bool,
+    pub(super) destroy: &'g [PathBuf],
+    pub(super) claimed: &'g [ClaimedDevice],
     /// Also where others can change the directory.
-    trust: bool,
+    pub(super) trust: bool,
 }
 
 /// The plan with the directories it works in: one of assay's own below each directory the cells name.
-fn planned(
+pub(super) fn planned(
     experiment: &Experiment,
     given: &Given<'_>,
 ) -> Result<(Plan, Vec<PathBuf>, Vec<TargetSpec>), Failure> {
@@ -425,7 +428,7 @@ fn wrong_plan(error: &PlanError) -> Failure {
 }
 
 /// Version and place of every engine the plan needs.
-fn probe(plan: &Plan) -> Result<Vec<(EngineKind, Probe)>, Failure> {
+pub(super) fn probe(plan: &Plan) -> Result<Vec<(EngineKind, Probe)>, Failure> {
     let mut engines: Vec<(EngineKind, Probe)> = Vec::new();
     for cell in &plan.cells {
         let kind = cell.engine;
@@ -441,7 +444,10 @@ fn probe(plan: &Plan) -> Result<Vec<(EngineKind, Probe)>, Failure> {
     Ok(engines)
 }
 
-fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Surroundings, Failure> {
+pub(super) fn surroundings(
+    experiment: &Experiment,
+    targets: Vec<TargetSpec>,
+) -> Result<Surroundings, Failure> {
     let patterns = experiment
         .metrics
         .iter()
@@ -451,15 +457,11 @@ fn surroundings(experiment: &Experiment, targets: Vec<TargetSpec>) -> Result<Sur
             Failure::request(message)
                 .hint("--metric 'tps=tps = ([0-9.]+):/s:higher', the group being the value")
         })?;
-    let asked = |name: &String| match name.as_str() {
-        "blocks" if experiment.keep_traces => KEEPS_TRACES.to_owned(),
-        _ => name.clone(),
-    };
     Ok(Surroundings {
         targets,
         before: experiment.before.clone(),
         after: experiment.after.clone(),
-        observe: experiment.observe.iter().map(asked).collect(),
+        keep_traces: experiment.keep_traces,
         patterns,
     })
 }
@@ -482,11 +484,11 @@ fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
     words
 }
 
-fn now_unix_ns() -> u64 {
+pub(super) fn now_unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64)
 }
 
 /// Any seed will do that another run does not have; it is recorded.
-fn seed_from_clock() -> u64 {
+pub(super) fn seed_from_clock() -> u64 {
     now_unix_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id())
 }

@@ -4,25 +4,43 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use signal_hook::flag;
 
-use super::buffered::Buffered;
 use super::overwrite::settings;
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
 use super::time_left::{Planned, TimeLeft};
-use super::{Args, busy, more, verdict};
+use super::{Args, busy, more, rehearsal, verdict, watched};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
-use crate::launch::{self, Answer, LaunchError, Launcher, Request};
-use crate::record::{Note, RunState};
+use crate::launch;
+use crate::record::{HostFacts, Run, RunState};
+use crate::report::Format;
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
 use crate::target::{self, Session, TargetError, WorkDirectory};
+
+/// How a session behaves, whatever it runs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) struct Conduct<'c> {
+    /// Nothing but failures is said.
+    pub(in crate::cli) quiet: bool,
+    /// How long a quiet machine may be waited for.
+    pub(in crate::cli) patience: Duration,
+    /// The file of the store.
+    pub(in crate::cli) db: &'c Path,
+}
+
+impl Conduct<'_> {
+    /// ` --db FILE` for messages, unless it is the default.
+    pub(in crate::cli) fn database_flag(&self) -> String {
+        database_flag(self.db)
+    }
+}
 
 /// Runs what is prepared to its end and reports it; the exit code is design's.
 ///
@@ -34,10 +52,73 @@ pub(super) fn execute(
     prepared: &mut Prepared,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
-    tell_abandoned(args, store)?;
-    busy::look(args, prepared, cancelled)?;
+    let ending = carry_out(&args.conduct()?, store, prepared, cancelled)?;
+    verdict::primary_is_known(&prepared.run)?;
+    let explain = args.explain && ending == Ending::Finished;
+    // People read the verdict meanwhile; a document for programs is one, and waits.
+    let waits = explain && args.format != Format::Text;
+    let watched = if waits { watched::afterwards(args, store, &prepared.run, cancelled)? } else { None };
+    let analysis = verdict::print(args, store, &prepared.run, watched.as_ref())?;
+    ended_early(ending, &prepared.run, &args.database.db)?;
+    let code = verdict::exit_code(args, &prepared.run, &analysis)?;
+    if explain
+        && !waits
+        && let Some(watched) = watched::afterwards(args, store, &prepared.run, cancelled)?
+    {
+        verdict::explain(args, &prepared.run, &analysis, &watched)?;
+    }
+    Ok(code)
+}
+
+/// Refuses to call a run done that did not come to its own end.
+///
+/// # Errors
+/// A [`Failure`] that says what ended it, and how it goes on.
+fn ended_early(ending: Ending, run: &Run, db: &Path) -> Result<(), Failure> {
+    let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
+    match ending {
+        Ending::Finished => Ok(()),
+        Ending::Interrupted => {
+            Err(interrupted(run).hint(format!("assay run --resume {id}{db} goes on with it")))
+        }
+        Ending::Hopeless | Ending::Failed => {
+            let mended = verdict::once_mended(run, &db);
+            Err(stopped(ending, run)
+                .hint(format!("assay show {id}{db} has the commands and last output{mended}")))
+        }
+    }
+}
+
+/// A run that a signal ended.
+pub(super) fn interrupted(run: &Run) -> Failure {
+    let (id, by) = (run.id.unwrap_or_default(), signal_that_ended_it());
+    Failure::interrupted(format!("run {id} was interrupted{by}; everything was put back"))
+}
+
+/// A run that ended because its trials fail.
+pub(super) fn stopped(ending: Ending, run: &Run) -> Failure {
+    let what = match (verdict::wrong_data(run), ending) {
+        (Some(wrong), _) => wrong,
+        (None, Ending::Failed) => "a cell failed in two rounds running".to_owned(),
+        (None, _) => "what failed would fail again".to_owned(),
+    };
+    Failure::tool(format!("run {} was stopped: {what}", run.id.unwrap_or_default()))
+}
+
+/// Runs what is prepared to its end; nothing is judged.
+///
+/// # Errors
+/// As [`execute`].
+pub(super) fn carry_out(
+    conduct: &Conduct<'_>,
+    store: &mut Store,
+    prepared: &mut Prepared,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<Ending> {
+    tell_abandoned(conduct, store)?;
+    busy::look(conduct, prepared, cancelled)?;
     let is_new = prepared.run.id.is_none();
-    let (id, made) = match (begin(args, store, prepared), prepared.run.id) {
+    let (id, made) = match (begin(conduct, store, prepared), prepared.run.id) {
         (Err(error), Some(id)) if is_new => {
             let _ = store.set_state(id, RunState::Failed);
             let _ = forget(store, id, prepared, true);
@@ -45,7 +126,7 @@ pub(super) fn execute(
         }
         (other, _) => other?,
     };
-    let result = trials(args, store, prepared, id, cancelled);
+    let result = trials(conduct, store, prepared, id, cancelled);
     // First of all, and whatever failed before or fails meanwhile: what was made is put back.
     let put_back = put_back(made);
     if result.is_err() {
@@ -56,31 +137,7 @@ pub(super) fn execute(
     let ending = result?;
     put_back?;
     forgotten?;
-    verdict::primary_is_known(&prepared.run)?;
-    let analysis = verdict::print(args, store, &prepared.run)?;
-    match ending {
-        Ending::Interrupted => {
-            let by = signal_that_ended_it();
-            Err(Failure::interrupted(format!("run {id} was interrupted{by}; everything was put back"))
-                .hint(format!("assay run --resume {id}{} goes on with it", database_flag(args)))
-                .into())
-        }
-        Ending::Hopeless | Ending::Failed => {
-            let what = match (verdict::wrong_data(&prepared.run), ending) {
-                (Some(wrong), _) => wrong,
-                (None, Ending::Failed) => "a cell failed in two rounds running".to_owned(),
-                (None, _) => "what failed would fail again".to_owned(),
-            };
-            let db = database_flag(args);
-            Err(Failure::tool(format!("run {id} was stopped: {what}"))
-                .hint(format!(
-                    "assay show {id}{db} has the commands and last output{}",
-                    verdict::once_mended(&prepared.run, &db)
-                ))
-                .into())
-        }
-        Ending::Finished => verdict::exit_code(args, &prepared.run, &analysis),
-    }
+    Ok(ending)
 }
 
 /// The signal that ended the run; 0: none.
@@ -114,21 +171,17 @@ fn signal_that_ended_it() -> String {
 }
 
 /// ` --db FILE` for messages, unless it is the default.
-pub(super) fn database_flag(args: &Args) -> String {
-    if args.database.db == Path::new("assay.db") {
-        String::new()
-    } else {
-        format!(" --db {}", args.database.db.display())
-    }
+pub(super) fn database_flag(db: &Path) -> String {
+    if db == Path::new("assay.db") { String::new() } else { format!(" --db {}", db.display()) }
 }
 
 /// What killed runs have left is listed by the next start.
-fn tell_abandoned(args: &Args, store: &Store) -> anyhow::Result<()> {
+fn tell_abandoned(conduct: &Conduct<'_>, store: &Store) -> anyhow::Result<()> {
     use std::io::Write;
     let mut told = crate::sys::terminal::err();
     let (left, unread) = target::abandoned();
     for one in &left {
-        let run = of_this_store(one.run(), &args.database.db);
+        let run = of_this_store(one.run(), conduct.db);
         for path in one.paths() {
             writeln!(
                 told,
@@ -159,7 +212,7 @@ pub(in crate::cli) fn of_this_store<'r>(run: &'r str, db: &Path) -> &'r str {
 
 /// Stores the run (a new one) or takes it over, with everything that will be made recorded beforehand.
 fn begin(
-    args: &Args,
+    conduct: &Conduct<'_>,
     store: &mut Store,
     prepared: &mut Prepared,
 ) -> anyhow::Result<(i64, Vec<WorkDirectory>)> {
@@ -174,7 +227,7 @@ fn begin(
     for path in prepared.work.iter().chain(&files) {
         store.add_leftover(id, &path.to_string_lossy()).map_err(failed)?;
     }
-    let session = Session::new(&name_of(id, &args.database.db)).map_err(|error| cannot_make(&error))?;
+    let session = Session::new(&name_of(id, conduct.db)).map_err(|error| cannot_make(&error))?;
     let mut made = Vec::new();
     for (number, path) in prepared.work.iter().enumerate() {
         let own = if number == 0 { files.as_slice() } else { &[] };
@@ -201,11 +254,17 @@ fn cannot_make(error: &TargetError) -> Failure {
     failure.hint(hint.unwrap_or_else(|| "is there space left? --directory names another place".to_owned()))
 }
 
-fn insert(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
+/// Facts of this machine, and of the place where the trials work.
+pub(super) fn facts_here(prepared: &Prepared) -> HostFacts {
     let mut facts = crate::host::facts();
     let elsewhere = prepared.surroundings.targets.first().and_then(|target| target.elsewhere.as_deref());
     let place = elsewhere.or_else(|| prepared.work.first().and_then(|path| path.parent()));
     facts.0.extend(place.map(crate::host::path_facts).unwrap_or_default().0);
+    facts
+}
+
+fn insert(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
+    let mut facts = facts_here(prepared);
     prepared.facts.iter().for_each(|(name, value)| facts.set(*name, value));
     prepared.run.facts.push(facts);
     let devices: Vec<String> =
@@ -217,14 +276,14 @@ fn insert(store: &mut Store, prepared: &mut Prepared) -> anyhow::Result<i64> {
 }
 
 fn trials(
-    args: &Args,
+    conduct: &Conduct<'_>,
     store: &mut Store,
     prepared: &mut Prepared,
     id: i64,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Ending> {
     let mut launcher = prepared.launcher()?;
-    if let Some(ahead) = launcher.forecast().filter(|_| !args.quiet) {
+    if let Some(ahead) = launcher.forecast().filter(|_| !conduct.quiet) {
         use std::io::Write;
         writeln!(
             crate::sys::terminal::err(),
@@ -232,7 +291,8 @@ fn trials(
             super::plan_text::guests(&ahead)
         )?;
     }
-    let Some(rehearsals_s) = rehearsed(launcher.as_mut(), prepared, args.quiet, cancelled)? else {
+    let Some(rehearsals_s) = rehearsal::rehearsed(launcher.as_mut(), prepared, conduct.quiet, cancelled)?
+    else {
         return Ok(Ending::Interrupted);
     };
     let plan = &prepared.plan;
@@ -251,7 +311,7 @@ fn trials(
         boots_s: expected.boots_s,
         rounds_for_one: expected.rounds_for_one,
     };
-    let mut progress = Progress::new(args.quiet, TimeLeft::new(planned));
+    let mut progress = Progress::new(conduct.quiet, TimeLeft::new(planned));
     let mut store_sink = StoreSink { store, run: id };
     let options = crate::analyse::Options::default();
     let surroundings = &prepared.surroundings;
@@ -272,73 +332,6 @@ fn trials(
     }
     .execute();
     ending.map_err(|error| Failure::tool(error).into())
-}
-
-/// Makes every target once before the first trial, so that what mkfs or the kernel refuses is said once, and at once.
-/// Leaves the seconds that took for the target of each cell, where it is made here; `None`: interrupted.
-fn rehearsed(
-    launcher: &mut dyn Launcher,
-    prepared: &mut Prepared,
-    quiet: bool,
-    cancelled: &AtomicBool,
-) -> anyhow::Result<Option<Vec<Option<f64>>>> {
-    // Targets that were made, each with what direct I/O is there, and its time.
-    let mut seen: Vec<(Option<target::Setup>, String, Option<f64>)> = Vec::new();
-    let mut took_s = vec![None; prepared.plan.cells.len()];
-    let mut buffered = Buffered::default();
-    for (cell, spec) in prepared.plan.cells.iter().enumerate() {
-        let asked = crate::run::request(&prepared.plan, &prepared.surroundings, cell, 0);
-        if asked.target.setup.is_none() {
-            buffered.look(spec, &asked.target.watched());
-            continue;
-        }
-        if let Some((_, o_direct, took)) = seen.iter().find(|(setup, ..)| *setup == asked.target.setup) {
-            buffered.told(spec, o_direct);
-            took_s[cell] = *took;
-            continue;
-        }
-        let setup = asked.target.setup.clone();
-        let asked = Request { rehearsal: true, before: None, after: None, ..asked };
-        let begun = Instant::now();
-        let reply = match launcher.launch(&asked, cancelled) {
-            Err(LaunchError::Cancelled { .. }) => return Ok(None),
-            other => other.map_err(Failure::tool)?,
-        };
-        let (reason, output) = match reply.answer {
-            Answer::Done(_) => {
-                let o_direct = reply.facts.get("o_direct").unwrap_or_default().to_owned();
-                buffered.told(spec, &o_direct);
-                // In a guest that has its boot in it.
-                took_s[cell] = (!spec.target.is_elsewhere()).then(|| begun.elapsed().as_secs_f64());
-                seen.push((setup, o_direct, took_s[cell]));
-                continue;
-            }
-            Answer::Failed { reason, output, .. } => (reason, output),
-            Answer::Unsupported { reason } => (reason, String::new()),
-        };
-        let mut message = match reply.why.of_place {
-            true => format!("{}: {reason}", spec.label),
-            false => format!("the target of {} cannot be made: {reason}", spec.label),
-        };
-        // What is said already is not said twice.
-        for line in
-            output.lines().filter(|line| !line.trim().is_empty() && !reason.contains(line.trim())).take(24)
-        {
-            message.push_str(&format!("\n  | {line}"));
-        }
-        let failure = Failure::tool(message);
-        let hint = reply.why.hint;
-        return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
-    }
-    let note = buffered.note().map(Note::from).filter(|note| !prepared.run.notes.contains(note));
-    if let Some(note) = &note
-        && !quiet
-    {
-        use std::io::Write;
-        let _ = writeln!(crate::sys::terminal::err(), "warning: {note}");
-    }
-    prepared.run.notes.extend(note);
-    Ok(Some(took_s))
 }
 
 /// Undoes what killed sessions of a run have left, as this user's own records say: the one that had the run, and any that was

@@ -81,16 +81,27 @@ pub(super) fn devices(store: &Store, id: i64) -> Result<Vec<ClaimedDevice>, Fail
 
 /// The refusal to go on with a run that somebody else may have written, or to add so many rounds to it.
 pub(super) fn refusal(store: &Store, id: i64, more: Option<u32>) -> Failure {
+    let goes_on = more.map_or_else(|| format!("--resume {id}"), |rounds| format!("--more {rounds} {id}"));
+    not_ours(store, id).hint(format!(
+        "`assay report {id}` reads it; {goes_on} --trust says what it would run and write, and goes on"
+    ))
+}
+
+/// The refusal to run the cells again of a run that somebody else may have written.
+pub(super) fn refusal_to_watch(store: &Store, id: i64) -> Failure {
+    not_ours(store, id).hint(format!(
+        "assay explain {id} --no-watch reads it; --trust says what it would run and write, and watches it"
+    ))
+}
+
+fn not_ours(store: &Store, id: i64) -> Failure {
     let why = match store.seal(id) {
         Ok(seal) if seal.is_empty() => {
             "has no seal: an older assay began it, or the user's secret could not be kept"
         }
         _ => "was not begun by you on this machine, or was changed since",
     };
-    let goes_on = more.map_or_else(|| format!("--resume {id}"), |rounds| format!("--more {rounds} {id}"));
-    Failure::request(format!("run {id} {why}")).hint(format!(
-        "`assay report {id}` reads it; {goes_on} --trust says what it would run and write, and goes on"
-    ))
+    Failure::request(format!("run {id} {why}"))
 }
 
 /// Says every command, hook and path of a run before any of it is done.

@@ -19,7 +19,12 @@ use crate::store::Store;
 ///
 /// # Errors
 /// An output that cannot be written.
-pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Analysis> {
+pub(super) fn print(
+    args: &Args,
+    store: &Store,
+    run: &Run,
+    watched: Option<&Run>,
+) -> anyhow::Result<Analysis> {
     let wishes =
         analyse::Options { all_metrics: args.all_metrics, alone: true, ..analyse::Options::default() };
     let analysis = judge(run, &wishes, Some(store));
@@ -29,27 +34,46 @@ pub(super) fn print(args: &Args, store: &Store, run: &Run) -> anyhow::Result<Ana
         let notes: Vec<Note> = run.notes.iter().cloned().chain([look.into()]).collect();
         store.set_notes(id, &notes).map_err(|error| wrong(&error))?;
     }
-    let report = |format: Format, output: &Output| {
-        let options = report::Options {
-            all_metrics: args.all_metrics,
-            detail: detail(args.verbose, format),
-            ..report::Options::default()
-        };
-        write(&Document::build(run, &analysis, &options), format, output, false)
-    };
-    report(args.format, &Output::default())?;
+    let document = Document::explained(run, &analysis, watched, &options(args, args.format));
+    write(&document, args.format, &Output::default(), false)?;
     if let Some(file) = &args.html {
-        report(Format::Html, &Output { file: Some(file.clone()), force: args.force })?;
+        page(args, run, &analysis, watched)?;
         writeln!(crate::sys::terminal::err(), "\nreport with pictures: {}", file.display())?;
     } else if run.state == RunState::Finished && !args.quiet {
         let id = run.id.unwrap_or_default();
-        let db = super::session::database_flag(args);
+        let db = super::session::database_flag(&args.database.db);
         writeln!(
             crate::sys::terminal::err(),
             "\nrun {id} is stored; with pictures: assay report {id}{db} -o report.html"
         )?;
     }
     Ok(analysis)
+}
+
+/// Prints what watching a run's cells has shown, below its verdict, and puts it into the HTML file.
+///
+/// # Errors
+/// An output that cannot be written.
+pub(super) fn explain(args: &Args, run: &Run, analysis: &Analysis, watched: &Run) -> anyhow::Result<()> {
+    let options = options(args, Format::Text);
+    let document = Document::explanation(run, analysis, watched, &options);
+    write(&document, Format::Text, &Output::default(), false)?;
+    page(args, run, analysis, Some(watched))
+}
+
+/// Writes the HTML file if one is wanted.
+fn page(args: &Args, run: &Run, analysis: &Analysis, watched: Option<&Run>) -> anyhow::Result<()> {
+    let Some(file) = &args.html else { return Ok(()) };
+    let document = Document::explained(run, analysis, watched, &options(args, Format::Html));
+    write(&document, Format::Html, &Output { file: Some(file.clone()), force: args.force }, false)
+}
+
+fn options(args: &Args, format: Format) -> report::Options {
+    report::Options {
+        all_metrics: args.all_metrics,
+        detail: detail(args.verbose, format),
+        ..report::Options::default()
+    }
 }
 
 /// Whether the metric that shall decide was measured; nothing can be said before a trial has ended.
@@ -71,7 +95,7 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     let wrong = wrong_data(run);
     if wrong.is_some() || run.failures().next().is_some() {
         let id = run.id.unwrap_or_default();
-        let db = super::session::database_flag(args);
+        let db = super::session::database_flag(&args.database.db);
         let what = wrong.unwrap_or_else(|| {
             let said = match run.design.failures {
                 FailureRule::Compare => "some trials failed; their rounds do not count",
@@ -85,7 +109,7 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     }
     if let Some(failure) = not_comparable(args.fail_if, analysis) {
         let id = run.id.unwrap_or_default();
-        let db = super::session::database_flag(args);
+        let db = super::session::database_flag(&args.database.db);
         return Err(failure
             .hint(format!(
                 "assay show {id}{db} has the failed trials; assay report {id}{db} --failures worst counts each as \

@@ -192,6 +192,7 @@ fn empty_run(plan: &Plan, seed: u64) -> Run {
             lead_in: plan.lead_in,
             stop: StopRule::default(),
             failures: FailureRule::default(),
+            explains: None,
         },
         aa: false,
         facts: Vec::new(),

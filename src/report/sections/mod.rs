@@ -26,6 +26,7 @@ mod scaling;
 mod scaling_words;
 mod trial_notes;
 mod verdict;
+mod watching;
 mod why;
 mod why_words;
 mod within_trial;
@@ -53,6 +54,7 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     within_trial::section,
     other_metrics::section,
     limits::section,
+    watching::section,
     budget::section,
     notes::section,
     differences::section,
@@ -61,18 +63,21 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     repeat::section,
 ];
 
+/// Of these the sections that say why, for a reader who has the verdict already.
+const EXPLAINING: &[fn(&mut Material<'_>) -> Section] = &[why::section, watching::section];
+
 /// What sections are made from.
 pub(super) struct Material<'a> {
     /// The run.
     pub(super) run: &'a Run,
     /// What was found.
     pub(super) analysis: &'a Analysis,
+    /// The run that watched its cells, if one did.
+    pub(super) watched: Option<&'a Run>,
     /// What the reader asked for.
     pub(super) options: &'a Options,
     /// Names of arms.
     pub(super) names: Names<'a>,
-    /// The run that watched its cells, if one did.
-    pub(super) watched: Option<&'a Run>,
     /// Why pairs differ.
     pub(super) why: Vec<Why>,
     /// The comparisons that decide.
@@ -105,6 +110,11 @@ impl<'a> Material<'a> {
 /// The sections of a report.
 pub(super) fn all(material: &mut Material<'_>) -> Vec<Section> {
     SECTIONS.iter().map(|build| build(material)).collect()
+}
+
+/// Those that say why.
+pub(super) fn explaining(material: &mut Material<'_>) -> Vec<Section> {
+    EXPLAINING.iter().map(|build| build(material)).collect()
 }
 
 /// Caveats that every row bears: they are told once, as notes to the whole.

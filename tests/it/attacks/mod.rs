@@ -16,3 +16,5 @@ mod stores_together;
 mod terminal;
 mod trust;
 mod victims;
+
+pub(crate) use victims::sql;

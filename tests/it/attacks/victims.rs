@@ -54,7 +54,7 @@ impl Drop for Mounted {
 }
 
 /// Runs SQL in a store, as anybody with a file can.
-pub(super) fn sql(store: &Path, statements: &str) {
+pub(crate) fn sql(store: &Path, statements: &str) {
     let connection = rusqlite::Connection::open(store).unwrap();
     connection.execute_batch(statements).unwrap();
 }

@@ -1,0 +1,141 @@
+//! What watching costs: each watched cell against the same cell unwatched.
+//!
+//! Enters: a run that explains another one. Leaves: a [`WatchingPrice`] for each metric that decides in each of the explained run's
+//! cells. It must not know what was watched.
+//!
+//! Watched and unwatched trials of a cell run in the same rounds in random order, so that the price is a paired difference as any other
+//! (METHODOLOGY). Each interval holds 95 % by itself: nothing is claimed of the explained run by it.
+
+use serde::{Deserialize, Serialize};
+
+use super::comparison::{Interval, RowKey};
+use super::layout::{Layout, Row};
+use super::options::Options;
+use super::paired::one_look;
+use super::scale::Scale;
+use super::table::{Table, pairs};
+use crate::record::{Explains, Metric, Run};
+use crate::stats::crossover::Crossover;
+use crate::stats::sequential::FEWEST_ROUNDS;
+use crate::units::Better;
+
+/// What an interval leaves out; each holds by itself.
+const OUTSIDE: f64 = 0.05;
+/// Times of a run that watching changed by more are those of another run.
+const DISTORTS: f64 = 0.05;
+
+/// What watching cost in one cell of the explained run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatchingPrice {
+    /// The cell, as levels of all factors of the explained run, and the job.
+    pub row: RowKey,
+    /// What decides there.
+    pub metric: Metric,
+    /// Rounds in which both trials count.
+    pub rounds: usize,
+    /// How much worse the metric is when watched, as a ratio − 1 of the unwatched trial's: +0.02 is 2 % less throughput, or 2 % more
+    /// time.
+    pub estimate: f64,
+    /// Its interval.
+    pub interval: Interval,
+    /// The estimate is beyond 5 %: times are those of a slower run, counts hold.
+    pub is_distorted: bool,
+}
+
+/// The prices of a watched run, the highest first; a cell with fewer than 4 pairs, or whose values have no ratio, has none.
+#[must_use]
+pub fn watching_prices(watched: &Run) -> Vec<WatchingPrice> {
+    let named =
+        |explains: &&Explains| watched.design.factors.iter().any(|factor| factor.name == explains.factor);
+    let Some(explains) = watched.design.explains.as_ref().filter(named) else { return Vec::new() };
+    let options = Options { compare: Some(explains.factor.clone()), ..Options::default() };
+    let table = Table::new(watched);
+    let layout = Layout::new(watched, &options, &table);
+    let deciding = layout.rows.iter().flat_map(|row| row.primaries.iter().map(move |metric| (row, *metric)));
+    let mut prices: Vec<WatchingPrice> =
+        deciding.filter_map(|(row, metric)| price(&table, row, metric)).collect();
+    prices.sort_by(|a, b| b.estimate.total_cmp(&a.estimate));
+    prices
+}
+
+/// The price of one metric in one cell.
+fn price(table: &Table, row: &Row, metric: u32) -> Option<WatchingPrice> {
+    let [Some(unwatched), Some(watched)] = row.cells[..] else { return None };
+    let pairs = pairs(table.column(unwatched, metric), table.column(watched, metric));
+    let scale = Scale::of_pairs(&pairs);
+    if pairs.len() < FEWEST_ROUNDS || scale != Scale::Log {
+        return None;
+    }
+    let second: Vec<bool> = pairs.iter().map(|(base, cand)| cand.position > base.position).collect();
+    let rounds = Crossover::new(&scale.differences(&pairs), &second);
+    let change = scale.share(one_look(&rounds, OUTSIDE, 1, OUTSIDE)?.interval?)?;
+    let metric = table.metrics()[metric as usize].clone();
+    let interval = match metric.better {
+        Better::Lower => change,
+        Better::Higher => Interval { estimate: -change.estimate, low: -change.high, high: -change.low },
+    };
+    Some(WatchingPrice {
+        row: RowKey { levels: row.key.levels.clone(), job: row.key.job.clone() },
+        metric,
+        rounds: pairs.len(),
+        estimate: interval.estimate,
+        interval,
+        is_distorted: interval.estimate.abs() > DISTORTS,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Made, run_of};
+    use super::*;
+    use crate::record::{Cell, Factor};
+
+    /// The made-up run, whose two cells are one cell of another run: unwatched, and watched at this effect on `write.bw`.
+    fn watched(effect: f64, rounds: u32) -> Run {
+        let mut run = run_of(&Made { effect, cv: 0.003, ..Made::default() }, rounds);
+        run.design.factors = vec![
+            Factor::new("direct", vec!["0".to_owned()]),
+            Factor::new("watched", vec!["no".to_owned(), "yes".to_owned()]),
+        ];
+        run.cells = vec![Cell { levels: vec![0, 0] }, Cell { levels: vec![0, 1] }];
+        let factor = "watched".to_owned();
+        run.design.explains = Some(Explains { run: 3, started_unix_ns: 5, seed: 7, factor });
+        run
+    }
+
+    #[test]
+    fn the_price_is_what_the_watched_twin_is_worse() {
+        let prices = watching_prices(&watched(-0.02, 8));
+        assert_eq!(prices.len(), 1);
+        let price = &prices[0];
+        assert!((price.estimate - 0.02).abs() < 0.006 && !price.is_distorted, "{price:?}");
+        assert!(price.interval.low < 0.02 && price.interval.high > 0.014, "{price:?}");
+        assert_eq!((price.metric.name.as_str(), price.rounds), ("write.bw", 8));
+        assert_eq!(price.row.levels, [("direct".to_owned(), "0".to_owned())]);
+    }
+
+    #[test]
+    fn more_time_is_a_price_as_less_throughput_is() {
+        let mut run = watched(-0.10, 6);
+        let throughput = watching_prices(&run).remove(0);
+        run.design.primary = Some("write.clat_ns.p99".to_owned());
+        let time = watching_prices(&run).remove(0);
+        // Of a tenth less throughput each operation takes a ninth more time.
+        assert!((throughput.estimate - 0.10).abs() < 0.01 && throughput.is_distorted, "{throughput:?}");
+        assert!((time.estimate - 1.0 / 9.0).abs() < 0.012 && time.is_distorted, "{time:?}");
+    }
+
+    #[test]
+    fn what_nobody_can_know_has_no_price() {
+        assert_eq!(watching_prices(&watched(-0.02, 3)), [], "three rounds");
+        let mut plain = watched(-0.02, 8);
+        plain.design.explains = None;
+        assert_eq!(watching_prices(&plain), [], "it explains no run");
+        let mut one = watched(-0.02, 8);
+        one.trials.retain(|trial| trial.cell == 0);
+        assert_eq!(watching_prices(&one), [], "nothing was watched");
+        let mut forged = watched(-0.02, 8);
+        forged.design.explains.as_mut().unwrap().factor = "direct".to_owned();
+        assert_eq!(watching_prices(&forged), [], "a factor with one level");
+    }
+}

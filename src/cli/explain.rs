@@ -1,0 +1,126 @@
+//! `assay explain`: why a stored run's verdict is what it is, from some more rounds of its cells that are watched.
+//!
+//! Enters: the options. Leaves: the report of the explained run with what watching showed. The trials of those rounds are a run of their
+//! own: they enter no verdict.
+
+use std::process::ExitCode;
+
+use super::Failure;
+use super::database::{Database, wrong};
+use super::output::Output;
+use super::report::{detail, judge, write};
+use super::run::{Conduct, ROUNDS, Watched, Wish, say_not_here, watch};
+use crate::analyse;
+use crate::record::{Run, RunState};
+use crate::report::{self, Document, Format};
+use crate::store::Store;
+
+/// More rounds than this are taken for a mistake.
+const MOST_ROUNDS: i64 = 120;
+
+/// Options of `assay explain`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  assay explain 7                        4 rounds of each cell, unwatched and watched, then why
+  assay explain 7 --only locks,waits     watch nothing else
+  assay explain 7 --no-watch             only what is stored
+  assay help observers                   what each observer watches, and what it needs")]
+pub struct Args {
+    /// Number or name of a stored run, `latest`, or an exported file
+    #[arg(value_name = "RUN|FILE")]
+    run: String,
+    /// Rounds of each cell, unwatched and watched
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=MOST_ROUNDS))]
+    rounds: u32,
+    /// Watch with these observers only [default: all that can watch here]
+    #[arg(long, value_name = "OBSERVER,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Run nothing: say what is stored
+    #[arg(long, conflicts_with_all = ["rounds", "only", "trust"])]
+    no_watch: bool,
+    /// Watch a run that somebody else may have written (what it would do is printed first), and work in a directory that others can change
+    #[arg(long)]
+    trust: bool,
+    /// Everything: other metrics, all notes, the host's facts, the job
+    #[arg(long, short)]
+    verbose: bool,
+    /// No progress, only failures and the report
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// Watches the run, and prints its report with what was seen.
+///
+/// # Errors
+/// A [`Failure`]: exit code 2 when there is no such run or it is not this user's, 1 when a trial or tool failed, 130 when interrupted.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let run = args.database.load_for_report(&args.run)?;
+    if let Some(explains) = &run.design.explains {
+        return Err(Failure::request(format!("{} is a run that watches run {}", args.run, explains.run))
+            .hint(format!("assay explain {} explains that run", explains.run))
+            .into());
+    }
+    let failed = if args.no_watch {
+        None
+    } else {
+        watched_by(args, &run)?.filter(|by| by.failures().next().is_some())
+    };
+    let store = args.database.db.exists().then(|| args.database.read().ok()).flatten();
+    tell(args, &run, store.as_ref())?;
+    match failed.and_then(|by| by.id) {
+        Some(by) => {
+            Err(Failure::tool("some trials failed while they were watched; their rounds do not count")
+                .hint(format!("assay show {by} has their commands and last output"))
+                .into())
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The run that has watched; `None`: nothing was run, which was said.
+fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
+    let not_here = |reason: &str| say_not_here(run, reason);
+    if run.id.is_none() || !args.database.is_stored(&args.run) {
+        not_here("an exported file is no run of this machine")?;
+        return Ok(None);
+    }
+    let mut store = match args.database.open_existing() {
+        Ok(store) => store,
+        Err(failure) => {
+            not_here(&failure.to_string())?;
+            return Ok(None);
+        }
+    };
+    let conduct = Conduct { quiet: args.quiet, patience: std::time::Duration::ZERO, db: &args.database.db };
+    let wish = Wish { rounds: args.rounds, only: &args.only, trust: args.trust, ours: false };
+    match watch(&conduct, &mut store, run, &wish, None)? {
+        Watched::By(id) => Ok(Some(store.load_for_report(id).map_err(|error| wrong(&error))?)),
+        Watched::NotHere(reason) => {
+            not_here(&reason)?;
+            Ok(None)
+        }
+    }
+}
+
+/// Prints the report of the explained run, with what its newest watched run has shown.
+fn tell(args: &Args, run: &Run, store: Option<&Store>) -> anyhow::Result<()> {
+    let analysis = judge(run, &analyse::Options { alone: true, ..analyse::Options::default() }, store);
+    let watched = store.and_then(|store| watched_run_of(store, run));
+    let options =
+        report::Options { detail: detail(args.verbose, Format::Text), ..report::Options::default() };
+    let document = Document::explained(run, &analysis, watched.as_ref(), &options);
+    write(&document, Format::Text, &Output::default(), false)
+}
+
+/// The newest run of the store that watched the cells of `run` and came to its end. What cannot be read is none.
+pub(super) fn watched_run_of(store: &Store, run: &Run) -> Option<Run> {
+    let runs = store.list().ok()?;
+    let explains = |summary: &&crate::store::RunSummary| {
+        summary.state == RunState::Finished
+            && summary.explains.as_ref().is_some_and(|explains| explains.is(run))
+    };
+    let newest = runs.iter().rev().find(explains)?;
+    store.load_for_report(newest.id).ok()
+}

@@ -1,0 +1,81 @@
+//! Every target made once before the first trial.
+//!
+//! Enters: a prepared run. Leaves: how long each target took, a note where direct I/O is none, or the kernel's or mkfs's refusal. What was
+//! made is put back by the agent that made it.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use super::buffered::Buffered;
+use super::prepare::Prepared;
+use crate::cli::Failure;
+use crate::launch::{Answer, LaunchError, Launcher, Request};
+use crate::record::Note;
+use crate::target;
+
+/// Makes every target once before the first trial, so that what mkfs or the kernel refuses is said once, and at once.
+/// Leaves the seconds that took for the target of each cell, where it is made here; `None`: interrupted.
+pub(super) fn rehearsed(
+    launcher: &mut dyn Launcher,
+    prepared: &mut Prepared,
+    quiet: bool,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<Option<Vec<Option<f64>>>> {
+    // Targets that were made, each with what direct I/O is there, and its time.
+    let mut seen: Vec<(Option<target::Setup>, String, Option<f64>)> = Vec::new();
+    let mut took_s = vec![None; prepared.plan.cells.len()];
+    let mut buffered = Buffered::default();
+    for (cell, spec) in prepared.plan.cells.iter().enumerate() {
+        let asked = crate::run::request(&prepared.plan, &prepared.surroundings, cell, 0);
+        if asked.target.setup.is_none() {
+            buffered.look(spec, &asked.target.watched());
+            continue;
+        }
+        if let Some((_, o_direct, took)) = seen.iter().find(|(setup, ..)| *setup == asked.target.setup) {
+            buffered.told(spec, o_direct);
+            took_s[cell] = *took;
+            continue;
+        }
+        let setup = asked.target.setup.clone();
+        let asked = Request { rehearsal: true, before: None, after: None, ..asked };
+        let begun = Instant::now();
+        let reply = match launcher.launch(&asked, cancelled) {
+            Err(LaunchError::Cancelled { .. }) => return Ok(None),
+            other => other.map_err(Failure::tool)?,
+        };
+        let (reason, output) = match reply.answer {
+            Answer::Done(_) => {
+                let o_direct = reply.facts.get("o_direct").unwrap_or_default().to_owned();
+                buffered.told(spec, &o_direct);
+                // In a guest that has its boot in it.
+                took_s[cell] = (!spec.target.is_elsewhere()).then(|| begun.elapsed().as_secs_f64());
+                seen.push((setup, o_direct, took_s[cell]));
+                continue;
+            }
+            Answer::Failed { reason, output, .. } => (reason, output),
+            Answer::Unsupported { reason } => (reason, String::new()),
+        };
+        let mut message = match reply.why.of_place {
+            true => format!("{}: {reason}", spec.label),
+            false => format!("the target of {} cannot be made: {reason}", spec.label),
+        };
+        // What is said already is not said twice.
+        for line in
+            output.lines().filter(|line| !line.trim().is_empty() && !reason.contains(line.trim())).take(24)
+        {
+            message.push_str(&format!("\n  | {line}"));
+        }
+        let failure = Failure::tool(message);
+        let hint = reply.why.hint;
+        return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
+    }
+    let note = buffered.note().map(Note::from).filter(|note| !prepared.run.notes.contains(note));
+    if let Some(note) = &note
+        && !quiet
+    {
+        use std::io::Write;
+        let _ = writeln!(crate::sys::terminal::err(), "warning: {note}");
+    }
+    prepared.run.notes.extend(note);
+    Ok(Some(took_s))
+}

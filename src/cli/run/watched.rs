@@ -1,0 +1,404 @@
+//! Some more rounds of a stored run's cells, each unwatched and watched: a run of its own, which explains that one.
+//!
+//! Enters: the stored run, how many rounds, which observers. Leaves: the number of the run that watched it, or in a sentence why nothing
+//! was run. A store is data: what a run would execute is executed only where this user began it on this machine (`trust.rs`). It must not
+//! know what is made of the trials.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::prepare::{Given, Prepared};
+use super::session::{self, Conduct};
+use super::{Args, foreseen, overwrite, prepare, trust};
+use crate::cli::Failure;
+use crate::cli::database::wrong;
+use crate::experiment::{Experiment, OBSERVERS};
+use crate::observe;
+use crate::plan::{Expected, Plan};
+use crate::record::{Design, Explains, HostFacts, RECORD_VERSION, Run, RunState, Source};
+use crate::report::wrapped;
+use crate::run::Ending;
+use crate::store::{Store, StoreError};
+use crate::sys::terminal::{err, visible_line};
+
+/// Rounds unless others are asked for: the fewest that a paired interval can be made of.
+pub(in crate::cli) const ROUNDS: u32 = 4;
+/// Facts of the explained run that must be as they were, and what they are: those of the machine.
+const OF_MACHINE: [(&str, &str); 3] =
+    [("cpu.model", "the processor"), ("cpu.count", "the number of processors"), ("virt", "the machine")];
+/// Where trials run on this machine, that of its kernel.
+const OF_KERNEL: [(&str, &str); 1] = [("kernel.release", "the kernel")];
+/// And those of the place where the trials work.
+const OF_PLACE: [(&str, &str); 2] =
+    [("fs.type", "the filesystem"), ("device.size", "the size of the device")];
+
+/// It says how files lie, which is seldom why: it watches where the explained run had it, or where it is named.
+const OF_FILES: &str = "extents";
+
+/// What explaining asks for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) struct Wish<'w> {
+    /// Rounds of each cell.
+    pub(in crate::cli) rounds: u32,
+    /// Observers by name; empty: all that can watch here.
+    pub(in crate::cli) only: &'w [String],
+    /// Execute what a run says that somebody else may have written.
+    pub(in crate::cli) trust: bool,
+    /// This session has just executed the run, and holds its devices.
+    pub(in crate::cli) ours: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(in crate::cli) enum Watched {
+    /// The run of this number has watched.
+    By(i64),
+    /// Nothing was run, for this reason.
+    NotHere(String),
+}
+
+/// Observers of these names, each once, in the usual order; none: those that the run had, and all but the extents of files.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: no such observer.
+pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure> {
+    if let Some(unknown) = only.iter().find(|name| !OBSERVERS.contains(&name.as_str())) {
+        return Err(Failure::request(format!(
+            "there is no observer '{unknown}'; write {}",
+            OBSERVERS.join(", ")
+        ))
+        .hint("`assay help observers` says what each watches"));
+    }
+    let wanted = |name: &&str| only.iter().any(|asked| asked == name) || only.is_empty() && *name != OF_FILES;
+    Ok(OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect())
+}
+
+/// Watches the cells of a stored run. Signals set `cancelled`; without it they are watched for from here on.
+///
+/// # Errors
+/// A [`Failure`]: the run is not this user's, is being executed, its devices are another run's; a trial or tool failed; interrupted.
+pub(in crate::cli) fn watch(
+    conduct: &Conduct<'_>,
+    store: &mut Store,
+    run: &Run,
+    wish: &Wish<'_>,
+    cancelled: Option<&AtomicBool>,
+) -> anyhow::Result<Watched> {
+    let asked = observers(wish.only)?;
+    let id = match (run.id, &run.source) {
+        (Some(id), Source::Measured) => id,
+        (_, Source::Imported(from)) => return Ok(not_here(format!("its results were imported from {from}"))),
+        (None, Source::Measured) => return Ok(not_here("it is in no store")),
+    };
+    let owner = store.owner(id).map_err(|error| wrong(&error))?;
+    if let Some(pid) = crate::target::session_lives(&owner) {
+        return Err(wrong(&StoreError::Busy { run: id, pid }).into());
+    }
+    let (mut prepared, left_out) = match prepared(conduct, store, run, wish, &asked) {
+        Ok(found) => found,
+        Err(failure) => return Ok(not_here(failure)),
+    };
+    if !wish.ours && !trust::is_ours(store, run)? {
+        if !wish.trust {
+            return Err(trust::refusal_to_watch(store, id).into());
+        }
+        trust::say_all(&prepared)?;
+    }
+    if let Err(failure) = same_place(run, &prepared).and_then(|()| can_run(&prepared)) {
+        return Ok(not_here(failure));
+    }
+    let _claims = if wish.ours { None } else { Some(overwrite::claim([&prepared])?) };
+    overwrite::settings_are_free([&prepared])?;
+    if !conduct.quiet {
+        say(&prepared, id, &left_out)?;
+    }
+    let own = match cancelled {
+        None => session::cancelled()?,
+        Some(_) => Arc::default(),
+    };
+    let ending = session::carry_out(conduct, store, &mut prepared, cancelled.unwrap_or(&own))?;
+    let (by, db) = (prepared.run.id.unwrap_or_default(), conduct.database_flag());
+    match ending {
+        Ending::Finished => Ok(Watched::By(by)),
+        Ending::Interrupted => Err(session::interrupted(&prepared.run)
+            .hint(format!("assay explain {id}{db} watches it anew"))
+            .into()),
+        Ending::Failed | Ending::Hopeless => Err(session::stopped(ending, &prepared.run)
+            .hint(format!("assay show {by}{db} has the commands and last output"))
+            .into()),
+    }
+}
+
+/// `assay run --explain`: watches the run that has just ended; `None`: it cannot be watched, which was said.
+///
+/// # Errors
+/// As [`watch`].
+pub(super) fn afterwards(
+    args: &Args,
+    store: &mut Store,
+    run: &Run,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<Option<Run>> {
+    let wish = Wish { rounds: ROUNDS, only: &[], trust: args.trust, ours: true };
+    match watch(&args.conduct()?, store, run, &wish, Some(cancelled))? {
+        Watched::By(id) => Ok(Some(store.load_for_report(id).map_err(|error| wrong(&error))?)),
+        Watched::NotHere(reason) => {
+            say_not_here(run, &reason)?;
+            Ok(None)
+        }
+    }
+}
+
+/// Says in a line why nothing was run.
+///
+/// # Errors
+/// Standard error is closed.
+pub(in crate::cli) fn say_not_here(run: &Run, reason: &str) -> std::io::Result<()> {
+    let run = run.id.map_or_else(|| "the run".to_owned(), |id| format!("run {id}"));
+    writeln!(err(), "{}", wrapped(&format!("{run} is not watched: {}", visible_line(reason)), "  "))
+}
+
+/// What a plan with `--explain` does after the verdict, and how long that takes at most; `None`: it cannot be said.
+pub(super) fn foretold(prepared: &Prepared, expected: &Expected) -> Option<(u64, Option<f64>)> {
+    let experiment: Experiment = serde_json::from_value(prepared.run.experiment.clone()).ok()?;
+    let (explaining, _) = experiment.watched(&observers(&[]).ok()?, ROUNDS).ok()?;
+    let here = std::env::current_dir().ok()?;
+    let plan = Plan::new(&explaining, prepared.run.seed, &here, "").ok()?;
+    Some((plan.trials_at_most(), plan.longest_s(ROUNDS, expected)))
+}
+
+fn not_here(reason: impl std::fmt::Display) -> Watched {
+    Watched::NotHere(reason.to_string())
+}
+
+/// The run that watches, with what cannot watch here and why.
+fn prepared(
+    conduct: &Conduct<'_>,
+    store: &Store,
+    run: &Run,
+    wish: &Wish<'_>,
+    asked: &[String],
+) -> Result<(Prepared, Vec<String>), Failure> {
+    let experiment: Experiment = serde_json::from_value(run.experiment.clone())
+        .map_err(|error| Failure::request(format!("its experiment is of another assay ({error})")))?;
+    let own = if wish.only.is_empty() { &experiment.observe[..] } else { &[] };
+    let known = |name: &str| asked.iter().chain(own).any(|wanted| wanted == name);
+    let names: Vec<String> =
+        OBSERVERS.iter().copied().filter(|name| known(name)).map(str::to_owned).collect();
+    let all = planned(conduct, store, run, wish, &experiment, &names)?;
+    same_machine(run, &all)?;
+    let (mut can, mut left_out) = (Vec::new(), Vec::new());
+    // A guest has a kernel and rights of its own.
+    let elsewhere = all.plan.cells.iter().all(|cell| cell.target.is_elsewhere());
+    for name in &names {
+        let tried = if elsewhere { Ok(Vec::new()) } else { observe::tried(name) };
+        match tried {
+            Ok(notes) => {
+                can.push(name.clone());
+                left_out.extend(notes);
+            }
+            Err(reason) => left_out.push(reason),
+        }
+    }
+    if can.is_empty() {
+        left_out.dedup();
+        return Err(Failure::request(left_out.join("; ")));
+    }
+    let mut prepared =
+        if can == names { all } else { planned(conduct, store, run, wish, &experiment, &can)? };
+    prepared.run.notes.extend(left_out.iter().map(|reason| reason.clone().into()));
+    Ok((prepared, left_out))
+}
+
+/// The run that watches with these observers.
+fn planned(
+    conduct: &Conduct<'_>,
+    store: &Store,
+    run: &Run,
+    wish: &Wish<'_>,
+    experiment: &Experiment,
+    observe: &[String],
+) -> Result<Prepared, Failure> {
+    let id = run.id.unwrap_or_default();
+    let (explaining, factor) = experiment.watched(observe, wish.rounds).map_err(Failure::request)?;
+    // Its trials begin as those of the explained run did, and may destroy no more than was named for that.
+    let first = prepare::first_typed(run);
+    let first = first.as_deref();
+    let destroy: Vec<PathBuf> = first.into_iter().flat_map(|first| &first.destroy).cloned().collect();
+    let claimed = trust::devices(store, id)?;
+    let seed = prepare::seed_from_clock();
+    let given = Given {
+        seed,
+        drop_caches: first.is_some_and(|first| first.drop_caches),
+        destroy: &destroy,
+        claimed: &claimed,
+        trust: wish.trust,
+    };
+    let (plan, work, targets) = prepare::planned(&explaining, &given)?;
+    let engines = prepare::probe(&plan)?;
+    let explains = Explains { run: id, started_unix_ns: run.started_unix_ns, seed: run.seed, factor };
+    let note = format!(
+        "its trials explain run {id} and enter no verdict of it; where {} is yes they are watched: {}",
+        explains.factor,
+        observe.join(", ")
+    );
+    let made = Run {
+        version: RECORD_VERSION,
+        id: None,
+        name: run.name.clone(),
+        source: Source::Measured,
+        state: RunState::Running,
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ns: prepare::now_unix_ns(),
+        command_line: command_line(conduct.db, id, wish),
+        seed,
+        engine: engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", "),
+        job_text: run.job_text.clone(),
+        experiment: serde_json::to_value(&explaining).map_err(Failure::tool)?,
+        design: Design {
+            failures: run.design.failures,
+            explains: Some(explains),
+            ..crate::run::design(&plan)
+        },
+        aa: false,
+        facts: Vec::new(),
+        metrics: Vec::new(),
+        cells: crate::run::cells(&plan),
+        trials: Vec::new(),
+        lead_ins: Vec::new(),
+        notes: vec![note.into()],
+    };
+    Ok(Prepared {
+        surroundings: prepare::surroundings(&explaining, targets)?,
+        absent: prepare::absent(&plan, &work),
+        plan,
+        engines,
+        work,
+        destroy,
+        claimed,
+        owner: String::new(),
+        keep_disturbed: first.is_some_and(|first| first.keep_disturbed),
+        run: made,
+        facts: Vec::new(),
+        shows: None,
+        first_look: None,
+        expected: Expected::default(),
+        extended: None,
+    })
+}
+
+/// The words that do it again.
+fn command_line(db: &Path, id: i64, wish: &Wish<'_>) -> Vec<String> {
+    let mut words = ["assay", "explain"].map(str::to_owned).to_vec();
+    words.extend([id.to_string(), "--rounds".to_owned(), wish.rounds.to_string()]);
+    if !wish.only.is_empty() {
+        words.extend(["--only".to_owned(), wish.only.join(",")]);
+    }
+    if db != Path::new("assay.db") {
+        words.extend(["--db".to_owned(), db.display().to_string()]);
+    }
+    words
+}
+
+/// Refuses another machine or kernel than the run was measured on: trials there would explain something else. Nothing that the run names
+/// is looked at.
+fn same_machine(run: &Run, prepared: &Prepared) -> Result<(), Failure> {
+    let now = crate::host::facts();
+    same(run, &now, &OF_MACHINE)?;
+    if is_here(prepared) { same(run, &now, &OF_KERNEL) } else { Ok(()) }
+}
+
+/// Refuses another filesystem or device below the place where the trials work.
+fn same_place(run: &Run, prepared: &Prepared) -> Result<(), Failure> {
+    if is_here(prepared) { same(run, &session::facts_here(prepared), &OF_PLACE) } else { Ok(()) }
+}
+
+fn is_here(prepared: &Prepared) -> bool {
+    prepared.plan.cells.iter().all(|cell| !cell.target.is_elsewhere())
+}
+
+/// Refuses facts that are not as they were when the run began. What was not known then is not asked for.
+fn same(run: &Run, now: &HostFacts, facts: &[(&str, &str)]) -> Result<(), Failure> {
+    let Some(then) = run.facts.first() else { return Ok(()) };
+    for (fact, what) in facts {
+        let (Some(then), now) = (then.get(fact), now.get(fact)) else { continue };
+        if now != Some(then) {
+            let now = now.unwrap_or("not known");
+            return Err(Failure::request(format!("{what} was {then} then, and is {now} here and now")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether everything is there that the trials need, and may be written to.
+fn can_run(prepared: &Prepared) -> Result<(), Failure> {
+    prepared.same_devices()?;
+    prepared.tools_are_here()?;
+    foreseen::check(prepared)?;
+    overwrite::check(prepared)
+}
+
+/// What is about to be done.
+fn say(prepared: &Prepared, id: i64, left_out: &[String]) -> std::io::Result<()> {
+    let plan = &prepared.plan;
+    let watched = plan.cells.iter().map(|cell| cell.observe.join(", ")).find(|names| !names.is_empty());
+    let said = format!(
+        "watching run {id}: {} rounds of its {} cells, each unwatched and watched ({})",
+        plan.rounds_at_most(),
+        plan.cells.len() / 2,
+        watched.unwrap_or_default()
+    );
+    for line in std::iter::once(&said).chain(left_out) {
+        writeln!(err(), "{}", wrapped(line, "  "))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::StopRule;
+
+    #[test]
+    fn facts_that_were_known_must_be_as_they_were() {
+        let mut run: Run = serde_json::from_value(serde_json::json!({
+            "version": RECORD_VERSION, "id": 3, "name": "r", "source": "measured", "state": "finished",
+            "assay_version": "", "started_unix_ns": 0, "command_line": [], "seed": 0, "engine": "",
+            "job_text": null, "experiment": null, "aa": false, "facts": [], "metrics": [], "cells": [],
+            "trials": [], "notes": [],
+            "design": {"factors": [], "compare": 0, "paired": true, "primary": null, "stop": StopRule::default()}
+        }))
+        .unwrap();
+        let mut now = HostFacts::default();
+        now.set("kernel.release", "6.18");
+        assert!(same(&run, &now, &OF_KERNEL).is_ok(), "nothing was known then");
+        run.facts.push(now.clone());
+        assert!(same(&run, &now, &OF_KERNEL).is_ok());
+        now.set("kernel.release", "6.19");
+        let said = same(&run, &now, &OF_KERNEL).unwrap_err().to_string();
+        assert_eq!(said, "the kernel was 6.18 then, and is 6.19 here and now");
+    }
+
+    #[test]
+    fn all_observers_watch_unless_some_are_named() {
+        let all = observers(&[]).unwrap();
+        assert!(all.contains(&"locks".to_owned()) && !all.contains(&"extents".to_owned()), "{all:?}");
+        let some = ["waits", "cpu"].map(str::to_owned);
+        assert_eq!(observers(&some).unwrap(), ["cpu", "waits"]);
+        let failure = observers(&["lock".to_owned()]).unwrap_err();
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().contains("no observer 'lock'"), "{failure}");
+    }
+
+    #[test]
+    fn the_command_that_does_it_again_names_what_was_asked() {
+        let only = ["locks".to_owned(), "cpu".to_owned()];
+        let wish = Wish { rounds: 6, only: &only, trust: false, ours: false };
+        let words = command_line(Path::new("other.db"), 3, &wish).join(" ");
+        assert_eq!(words, "assay explain 3 --rounds 6 --only locks,cpu --db other.db");
+        let wish = Wish { only: &[], ..wish };
+        assert_eq!(command_line(Path::new("assay.db"), 3, &wish).join(" "), "assay explain 3 --rounds 6");
+    }
+}

@@ -1,0 +1,125 @@
+//! What watching cost, where the run's cells were watched.
+//!
+//! Enters: the run that watched them. Leaves: a line a cell, the highest price first. It must not compute: prices are analyse's.
+
+use super::Material;
+use crate::analyse::{WatchingPrice, watching_prices};
+use crate::record::Run;
+use crate::report::document::Document;
+use crate::report::json::written;
+use crate::report::section::{Block, Heading, Line, List, Section};
+use crate::report::words::{count, effect_decimals, interval, percent, row_label};
+
+/// Cells with a line of their own.
+const MOST_LINES: usize = 3;
+
+/// The section: nothing where no cell was watched.
+pub(super) fn section(material: &mut Material<'_>) -> Section {
+    let blocks = watching(material.run, material.watched).map(|watched| {
+        let prices = watching_prices(watched);
+        let lines = lines(&prices).into_iter().map(Line::from).collect();
+        let list = List { caption: Some(caption(watched, &prices)), lines };
+        vec![Block::List(list), Block::Raw { name: "watching", json }]
+    });
+    Section::new("watching", Heading::None, blocks.unwrap_or_default())
+}
+
+/// The run that watched: another one, or the run itself, where it was made to watch another one's cells.
+fn watching<'r>(run: &'r Run, watched: Option<&'r Run>) -> Option<&'r Run> {
+    watched.or_else(|| run.design.explains.is_some().then_some(run))
+}
+
+fn json(document: &Document<'_>) -> String {
+    let watched = watching(document.run, document.watched);
+    let run = watched.and_then(|watched| watched.id);
+    let prices = watched.map(watching_prices).unwrap_or_default();
+    format!("{{\"run\":{},\"prices\":{}}}", written(&run), written(&prices))
+}
+
+fn caption(watched: &Run, prices: &[WatchingPrice]) -> String {
+    let rounds = prices.iter().map(|price| price.rounds).max();
+    let rounds = rounds.map(|rounds| format!(" ({})", count(rounds as u64, "round"))).unwrap_or_default();
+    let run = watched.id.map(|id| format!(", run {id}")).unwrap_or_default();
+    format!("price of watching{run}{rounds}")
+}
+
+fn lines(prices: &[WatchingPrice]) -> Vec<String> {
+    if prices.is_empty() {
+        return vec![
+            "nobody knows it: fewer than 4 rounds have both trials, or their values have no ratio".to_owned(),
+        ];
+    }
+    // One cell more than there is room for has the line that would say so.
+    let most = if prices.len() == MOST_LINES + 1 { MOST_LINES + 1 } else { MOST_LINES };
+    let mut lines: Vec<String> = prices.iter().take(most).map(line).collect();
+    if let Some(next) = prices.get(most) {
+        let others = count((prices.len() - most) as u64, "more cell");
+        lines.push(format!("{others}: at most {}", cost(next)));
+    }
+    lines
+}
+
+fn line(price: &WatchingPrice) -> String {
+    let row = row_label(&price.row);
+    let row = if row.is_empty() { row } else { format!("{row}: ") };
+    let mut said = format!("{row}watching cost {} of {}", cost(price), price.metric.name);
+    if price.is_distorted {
+        let run = if price.estimate > 0.0 { "slower" } else { "faster" };
+        said.push_str(&format!("; distorted: times are those of a {run} run, counts hold"));
+    }
+    said
+}
+
+/// `1.8 % [+0.4, +3.2]`.
+fn cost(price: &WatchingPrice) -> String {
+    let known = Some(price.interval);
+    let share = percent(price.estimate, effect_decimals(known));
+    format!("{} % {}", share.trim_start_matches('+'), interval(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::{Interval, RowKey};
+    use crate::record::Metric;
+    use crate::units::{Better, Unit};
+
+    fn price(direct: &str, estimate: f64) -> WatchingPrice {
+        let (job, name) = (String::new(), "write.bw".to_owned());
+        WatchingPrice {
+            row: RowKey { levels: vec![("direct".to_owned(), direct.to_owned())], job: job.clone() },
+            metric: Metric { job, name, unit: Unit::BytesPerSecond, better: Better::Higher },
+            rounds: 4,
+            estimate,
+            interval: Interval { estimate, low: estimate - 0.014, high: estimate + 0.014 },
+            is_distorted: estimate.abs() > 0.05,
+        }
+    }
+
+    fn words(prices: &[WatchingPrice]) -> Vec<String> {
+        lines(prices).into_iter().map(|line| line.replace('\u{a0}', " ")).collect()
+    }
+
+    #[test]
+    fn a_price_has_its_cell_its_interval_and_a_warning_beyond_five_percent() {
+        let said = words(&[price("1", 0.082), price("0", 0.018)]);
+        assert_eq!(
+            said,
+            [
+                "direct=1: watching cost 8.2 % [+6.8, +9.6] of write.bw; distorted: times are those of a slower run, counts hold",
+                "direct=0: watching cost 1.8 % [+0.4, +3.2] of write.bw"
+            ]
+        );
+        assert!(words(&[price("0", -0.06)])[0].contains("−6.0 % [−7.4, −4.6]"));
+        assert!(words(&[])[0].starts_with("nobody knows it"));
+    }
+
+    #[test]
+    fn of_many_cells_the_others_are_counted() {
+        let prices: Vec<WatchingPrice> =
+            (0..6).map(|n| price(&n.to_string(), 0.04 - 0.005 * f64::from(n))).collect();
+        assert_eq!(words(&prices[..4]).len(), 4);
+        let said = words(&prices);
+        assert_eq!((said.len(), said[3].as_str()), (4, "3 more cells: at most 2.5 % [+1.1, +3.9]"));
+    }
+}
