@@ -88,10 +88,13 @@ fn all_seven_formats_say_why() {
     let html = text(&fixture, Format::Html, Detail::Page);
     let (verdict, why) = (html.find("class=\"verdicts").unwrap(), html.find("<h2>Why</h2>").unwrap());
     assert!(
-        verdict < why && html.contains("waits for locks, files=one → files=four"),
+        verdict < why && html.contains("waits for locks, bs=4k: files=one → files=four"),
         "the verdict is first"
     );
-    assert!(html[why..].contains("aria-label=\"why: bs=4k: workers"), "there is a picture of the sum");
+    assert!(
+        html[why..].contains("aria-label=\"bs=4k: files=one → files=four: files=one "),
+        "there is a picture of the sum"
+    );
 }
 
 #[test]

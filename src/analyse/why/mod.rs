@@ -4,9 +4,9 @@
 //! the rows that decide. It reads records only and must not know how a cause is worded.
 //!
 //! The budget of an operation (`budget.rs`) is a sum, and its difference a sum of differences. A rule names what a part of that sum is
-//! (copying, a lock at one place), or a count that differs together with it, or applies a rule of thumb: [`Grade`] says which. What
-//! the rules leave of a part stays in the list as the rest of that part. So the causes that account for time, changes too small or unclear to name, and what is
-//! unexplained add up to the whole difference.
+//! (copying, a lock at one place), or a count that differs together with it, or applies a rule of thumb: [`Grade`] says which. What the
+//! rules leave of a part stays in the list as the rest of that part. So the causes that account for time, changes too small or unclear to
+//! name, and what is unexplained add up to the whole difference.
 
 mod cause;
 #[cfg(test)]

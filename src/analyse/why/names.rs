@@ -85,11 +85,14 @@ const FOR_STORAGE: [&str; 12] = [
 /// What a place is, by the function's name.
 pub(super) fn place(function: &str) -> Place {
     let begins = |names: &[&str]| names.iter().any(|name| function.starts_with(name));
-    match () {
-        () if begins(&FLUSH) => Place::Flush,
-        () if begins(&COMMIT) => Place::Commit,
-        () if begins(&LOCK) => Place::Lock,
-        () => Place::Other,
+    if begins(&FLUSH) {
+        Place::Flush
+    } else if begins(&COMMIT) {
+        Place::Commit
+    } else if begins(&LOCK) {
+        Place::Lock
+    } else {
+        Place::Other
     }
 }
 

@@ -67,7 +67,7 @@ pub(in crate::report) fn waterfall(
     });
     let caption = format!(
         "From the baseline's time to the candidate's, in {}: what each cause adds or takes, then what is too small or unclear to name, \
-         and what is unexplained.",
+         and what is unexplained. The last bar is all of that together; medians are above.",
         frame.scale.symbol
     );
     Some(Picture { title: title.to_owned(), caption, arms: Vec::new(), svg, narrow: None })
@@ -138,8 +138,10 @@ impl Frame {
         let decimals = tick_decimals(&scaled);
         for tick in scaled {
             let at = self.x(tick * self.scale.divisor);
+            // Lines would cross the words above the bars.
+            let from = if self.form == Form::Wide { top } else { bottom - px(4.0) };
             let style = if tick == 0.0 { line(AXIS, 1.5) } else { line(GRID, 1.0) };
-            area.draw(&PathElement::new([(px(at), top), (px(at), bottom)], style))?;
+            area.draw(&PathElement::new([(px(at), from), (px(at), bottom)], style))?;
             let side = match at {
                 at if at < BESIDE => HPos::Left,
                 at if at > self.width() - BESIDE => HPos::Right,
@@ -151,7 +153,7 @@ impl Frame {
         Ok(())
     }
 
-    /// A bar with its words, and a line down to the next row from where it ends.
+    /// A bar with its words, and where there is room for it a line down to the next row from where it ends.
     fn paint_row(&self, area: &Area<'_>, top: f64, row: &Row<'_>, next: Option<f64>) -> Drawn {
         let (words, middle, room) = match self.form {
             Form::Wide => (top + self.row() / 2.0, top + self.row() / 2.0, self.sides().0 - 12.0),
@@ -165,7 +167,7 @@ impl Frame {
         let to = to.max(from + LEAST_WIDTH);
         let corners = [(px(from), px(middle - BAR / 2.0)), (px(to), px(middle + BAR / 2.0))];
         area.draw(&Rectangle::new(corners, row.colour.filled()))?;
-        if let Some(next) = next {
+        if let Some(next) = next.filter(|_| self.form == Form::Wide) {
             let at = px(self.x(next));
             let ends = [(at, px(middle + BAR / 2.0)), (at, px(middle + self.row() - BAR / 2.0))];
             area.draw(&PathElement::new(ends, line(MUTED, 1.0)))?;

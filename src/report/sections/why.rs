@@ -4,7 +4,7 @@
 //! judge: order, grades and shares are analyse's.
 
 use super::Material;
-use super::why_words::{bars, brief, caption, causes, ends, locks, nothing_words, what};
+use super::why_words::{bars, brief, caption, causes, ends, lines_of, locks, nothing_words, pair, what};
 use crate::analyse::{Budget, Cause, Comparison, Role, Standing, Why};
 use crate::report::document::Document;
 use crate::report::format::Detail;
@@ -17,7 +17,7 @@ use crate::report::section::{Block, Drawings, GivesWay, Heading, List, Section};
 const FEW: usize = 3;
 /// Lines of one pair, with its caption.
 const MOST_LINES: usize = 12;
-/// It is short already where one pair is compared.
+/// On a screen of many pairs only the first have their line.
 const WAY: GivesWay = GivesWay {
     turn: None,
     called: "why the arms differ",
@@ -42,9 +42,10 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         all if in_full || all.len() == 1 => {
             for why in all {
                 let most = if in_full { usize::MAX } else { FEW };
-                let (lines, hidden) = causes(why, budget_of(why), names, most, MOST_LINES - 1);
-                let caption = Some(caption(why, budget_of(why), names));
-                blocks.push(Block::List(List { caption, ..List::of(lines) }));
+                let head = caption(why, budget_of(why), names);
+                let room = MOST_LINES.saturating_sub(lines_of(&head));
+                let (lines, hidden) = causes(why, budget_of(why), names, most, room);
+                blocks.push(Block::List(List { caption: Some(head), ..List::of(lines) }));
                 blocks.extend((hidden > 0).then_some(Block::Withheld("further causes")));
             }
         }
@@ -62,7 +63,8 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         Block::Raw { name: "why", json: |document| written(document.why()) },
         Block::Column { head: "why", cell },
     ]);
-    Section::new("why", Heading::OnPage("why".to_owned()), blocks).gives_way(WAY)
+    let section = Section::new("why", Heading::OnPage("why".to_owned()), blocks);
+    if in_full { section } else { section.gives_way(WAY) }
 }
 
 /// Whether there is anything to say of it: a pair whose workers nobody counted, and of which nothing was found, has its verdict.
@@ -81,7 +83,7 @@ fn drawn(document: &Document<'_>) -> Option<Drawings> {
     let picture = |(why, budget): &(&Why, &Budget)| {
         let (bars, ends) = (bars(why, budget, &names), ends(why, budget, &names));
         let arms = [&why.baseline, &why.candidate].map(|arm| index_of(document, arm));
-        let title = caption(why, Some(budget), &names);
+        let title = pair(why, &names);
         let drawn = |form| picture::waterfall(budget.total.baseline_ns, &bars, &ends, arms, &title, form);
         drawn(Form::Wide).map(|wide| Picture { narrow: drawn(Form::Narrow).map(|p| p.svg), ..wide })
     };

@@ -19,21 +19,36 @@ const NAMED: usize = 2;
 
 /// What stands above the causes of a pair.
 pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
-    let row = row_label(&why.row);
-    let row = if row.is_empty() { row } else { format!("{row}: ") };
-    let arms = format!("{} → {}", names.arm(&why.baseline), names.arm(&why.candidate));
-    let Some(budget) = budget else { return format!("why: {row}{arms}") };
+    let Some(budget) = budget else { return format!("why: {}", pair(why, names)) };
     let total = budget.total;
     let scale = scale(&total);
-    let of = match budget.operation {
-        Operation::Counted => "an operation",
-        Operation::Trial => "a trial",
-    };
     format!(
-        "why: {row}workers' time {of} {} → {}, {arms}",
+        "why: {}: workers' time {} {} → {}, {}",
+        pair(why, names),
+        one(Some(budget)),
         with_unit(total.baseline_ns, &scale),
-        with_unit(total.candidate_ns, &scale)
+        with_unit(total.candidate_ns, &scale),
+        signed(total.difference_ns.estimate, &scale)
     )
+}
+
+/// What the times are for.
+fn one(budget: Option<&Budget>) -> &'static str {
+    match budget.map(|budget| budget.operation) {
+        Some(Operation::Trial) => "a trial",
+        Some(Operation::Counted) | None => "an operation",
+    }
+}
+
+/// The arms of a pair, behind its row.
+pub(super) fn pair(why: &Why, names: &Names<'_>) -> String {
+    format!("{}{} → {}", place(why), names.arm(&why.baseline), names.arm(&why.candidate))
+}
+
+/// The row of a pair, where there are several.
+fn place(why: &Why) -> String {
+    let row = row_label(&why.row);
+    if row.is_empty() { row } else { format!("{row}: ") }
 }
 
 /// At most so many causes in at most so many lines of text, then what is unexplained and what watching cost; and how many causes are left
@@ -76,7 +91,7 @@ fn chosen(why: &Why, most: usize) -> Vec<&Cause> {
 }
 
 /// Lines of text that words take.
-fn lines_of(words: &str) -> usize {
+pub(super) fn lines_of(words: &str) -> usize {
     width(words).div_ceil(COLUMNS).max(1)
 }
 
@@ -96,7 +111,7 @@ fn line(cause: &Cause, budget: Option<&Budget>, names: &Names<'_>) -> String {
             let shown = if shown.is_empty() { shown } else { format!("; {shown}") };
             format!("{time}{share}: {what}{shown}")
         }
-        (_, Some(time)) => format!("goes with: {what}, {time} an operation{distorted}"),
+        (_, Some(time)) => format!("goes with: {what}, {time} {}{distorted}", one(budget)),
         (grade, None) => {
             let word = if grade == Grade::May { "may be" } else { "goes with" };
             let shown = if shown.is_empty() { shown } else { format!(" ({shown})") };
@@ -107,8 +122,6 @@ fn line(cause: &Cause, budget: Option<&Budget>, names: &Names<'_>) -> String {
 
 /// One line about a pair.
 pub(super) fn brief(why: &Why, names: &Names<'_>) -> String {
-    let row = row_label(&why.row);
-    let row = if row.is_empty() { row } else { format!("{row}: ") };
     let told = chosen(why, NAMED + 1).into_iter().map(|cause| {
         let share = cause.share.map(whole_percent).map_or_else(String::new, |share| format!("{share} "));
         let word = match cause.grade {
@@ -120,7 +133,7 @@ pub(super) fn brief(why: &Why, names: &Names<'_>) -> String {
     });
     let told: Vec<String> = told.collect();
     let told = if told.is_empty() { "no part of it could be named".to_owned() } else { told.join("; ") };
-    format!("{row}{}: {told}", names.arm(&why.candidate))
+    format!("{}{}: {told}", place(why), names.arm(&why.candidate))
 }
 
 /// What is left of the difference.
@@ -244,8 +257,8 @@ fn whole_percent(share: f64) -> String {
     format!("{sign}{:.0}{NBSP}%", (share * 100.0).abs())
 }
 
-/// The bars between both arms: each cause that accounts for time with its difference in ns, then what is too small or unclear to name, then what is
-/// unexplained.
+/// The bars between both arms: each cause that accounts for time with its difference in ns, then what is too small or unclear to name, then
+/// what is unexplained.
 pub(super) fn bars(why: &Why, budget: &Budget, names: &Names<'_>) -> Vec<Bar> {
     let scale = scale(&budget.total);
     let bar = |label: String, ns: f64, tone: Tone| Bar { label, ns, value: signed(ns, &scale), tone };
@@ -277,7 +290,6 @@ pub(super) fn locks(why: &Why, names: &Names<'_>) -> Option<Table> {
     let waits = |cause: &&Cause| matches!(cause.what, What::Lock { .. });
     let found: Vec<&Cause> = why.causes.iter().filter(waits).collect();
     found.first()?;
-    let arms = [&why.baseline, &why.candidate].map(|arm| names.arm(arm));
     let row = |cause: &&Cause| {
         let What::Lock { kind, caller, .. } = &cause.what else { return None };
         let of = |beginning: &str| {
@@ -295,10 +307,8 @@ pub(super) fn locks(why: &Why, names: &Names<'_>) -> Option<Table> {
             notes: Vec::new(),
         })
     };
-    let row_of = row_label(&why.row);
-    let row_of = if row_of.is_empty() { row_of } else { format!("{row_of}: ") };
     Some(Table {
-        caption: format!("{row_of}waits for locks, {} → {}", arms[0], arms[1]),
+        caption: format!("waits for locks, {}", pair(why, names)),
         labels: vec![Head::new("lock", Of::Names), Head::new("wanted by", Of::Names)],
         columns: Head::values(["time an operation", "waits an operation", "longest"]).collect(),
         rows: found.iter().filter_map(row).collect(),
