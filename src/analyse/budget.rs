@@ -15,19 +15,16 @@ use serde::{Deserialize, Serialize};
 
 use super::comparison::{Interval, RowKey};
 use super::layout::{Layout, Row};
-use super::paired::one_look;
+use super::rounds_difference::{Both, difference};
 use super::table::{Point, Table};
 use crate::record::Run;
-use crate::stats::crossover::Crossover;
 use crate::stats::descriptive::median;
 use crate::stats::sequential::FEWEST_ROUNDS;
 
-/// What an interval leaves out; each holds by itself.
-const OUTSIDE: f64 = 0.05;
 /// More than so many operations of a worker in flight are no noise of the clocks.
 const ONE_AT_A_TIME: f64 = 1.05;
 /// What is counted as operations, the first that is there: as in `observe/per_operation.rs`.
-const OPERATIONS: [&[&str]; 3] =
+pub(super) const OPERATIONS: [&[&str]; 3] =
     [&["operations"], &["files"], &["read.total_ios", "write.total_ios", "trim.total_ios"]];
 const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
@@ -302,14 +299,18 @@ struct Rounds<'a> {
 impl Rounds<'_> {
     /// One part of it. The difference is judged as any other paired difference is that is looked at once.
     fn line(&self, of: impl Fn(&Spent) -> f64) -> Option<BudgetLine> {
-        let (base, cand): (Vec<f64>, Vec<f64>) = self.both.iter().map(|(a, b)| (of(a), of(b))).unzip();
-        let share = |(cand, base): (&f64, &f64)| (cand - base) / self.unit_ns;
-        let differences: Vec<f64> = cand.iter().zip(&base).map(share).collect();
-        let second: Vec<bool> = self.both.iter().map(|(a, b)| b.position > a.position).collect();
-        let found = one_look(&Crossover::new(&differences, &second), OUTSIDE, 1, OUTSIDE)?.interval?;
-        let [estimate, low, high] = [found.estimate, found.low, found.high].map(|share| share * self.unit_ns);
-        let difference_ns = Interval { estimate, low, high };
-        Some(BudgetLine { baseline_ns: median(&base), candidate_ns: median(&cand), difference_ns })
+        let both = |(a, b): &(&Spent, &Spent)| Both {
+            baseline: of(a),
+            candidate: of(b),
+            second: b.position > a.position,
+        };
+        let rounds: Vec<Both> = self.both.iter().map(both).collect();
+        let middle = |value: fn(&Both) -> f64| median(&rounds.iter().map(value).collect::<Vec<_>>());
+        Some(BudgetLine {
+            baseline_ns: middle(|both| both.baseline),
+            candidate_ns: middle(|both| both.candidate),
+            difference_ns: difference(&rounds, self.unit_ns)?,
+        })
     }
 
     fn in_flight(&self) -> Option<InFlight> {

@@ -38,6 +38,7 @@ mod quantile_guard;
 mod ranking;
 #[cfg(test)]
 mod ranking_tests;
+mod rounds_difference;
 mod scale;
 mod scaling;
 mod settling;
@@ -53,6 +54,7 @@ mod unlisted_tests;
 mod unpaired;
 mod verdict;
 mod watched_places;
+mod why;
 
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
@@ -67,6 +69,7 @@ pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use unlisted::Unlisted;
+pub use why::{Cause, Evidence, Grade, Standing, Watching, What, Why, why};
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,226 @@
+//! What explains a difference, as values. No text is made here; reports word them.
+
+use serde::Serialize;
+
+use super::super::budget::{Asleep, BudgetLine, BudgetPart};
+use super::super::comparison::{Interval, RowKey};
+use crate::record::{Direction, Unit};
+
+/// Why one candidate differs from the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Why {
+    /// The row.
+    pub row: RowKey,
+    /// The metric whose difference is explained; where nothing differs, the first that decides.
+    pub metric: String,
+    /// The baseline's label.
+    pub baseline: String,
+    /// The candidate's label.
+    pub candidate: String,
+    /// Whether there is anything to explain.
+    pub standing: Standing,
+    /// The place of the pair's sum among `analysis.budgets`; `None`: its workers were not counted.
+    pub budget: Option<usize>,
+    /// What the trials were watched for; `None`: for what every trial counts only.
+    pub watching: Option<Watching>,
+    /// The causes: those that account for time first, the longest first, then what goes with the difference, then what may be.
+    pub causes: Vec<Cause>,
+    /// What the parts make together that are too small for a cause of their own, or not told from 0, in ns an operation.
+    pub unnamed_ns: f64,
+    /// What no part accounts for, in ns an operation; `None`: there is no sum.
+    pub unexplained_ns: Option<Interval>,
+}
+
+/// Whether there is anything to explain. Where several metrics decide a pair, the first of these holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// The arms differ.
+    Differs,
+    /// That is not decided yet.
+    NotDecided,
+    /// They do not differ, or by less than matters.
+    NothingDiffers,
+    /// They were not judged.
+    NotJudged,
+}
+
+/// What the trials were watched for, and what that cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Watching {
+    /// Rounds that were watched.
+    pub rounds: usize,
+    /// Number of the run that watched; `None`: the run itself did, or that one has no number.
+    pub run: Option<i64>,
+    /// What watching cost: the time of an operation with it, as ratio − 1, of the arm that it changed more; `None`: there is nothing
+    /// to compare it with.
+    pub price: Option<f64>,
+    /// It cost so much that times are those of another load. Counts stay.
+    pub distorted: bool,
+}
+
+/// How far a cause can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// A part of a sum that was measured on both arms.
+    AccountsFor,
+    /// It differs together with what is explained, and is no part of the sum.
+    GoesWith,
+    /// A rule of thumb.
+    May,
+}
+
+/// One cause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cause {
+    /// The rule that found it.
+    pub rule: &'static str,
+    /// How far it can be trusted.
+    pub grade: Grade,
+    /// What it is.
+    pub what: What,
+    /// The part of the budget it belongs to.
+    pub part: Option<BudgetPart>,
+    /// The time an operation, where it is one.
+    pub time: Option<BudgetLine>,
+    /// Its share of the whole difference; below 0 it works against it. `None`: no part of the sum, or the whole is not told from 0.
+    pub share: Option<f64>,
+    /// Measured while watching cost too much.
+    pub distorted: bool,
+    /// What shows it.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Cause {
+    /// A cause without time.
+    pub(super) fn new(rule: &'static str, grade: Grade, what: What, evidence: Vec<Evidence>) -> Cause {
+        Cause { rule, grade, what, part: None, time: None, share: None, distorted: false, evidence }
+    }
+
+    /// Its difference of time, in ns an operation.
+    pub(super) fn estimate_ns(&self) -> Option<f64> {
+        self.time.map(|time| time.difference_ns.estimate)
+    }
+
+    pub(super) fn size_ns(&self) -> f64 {
+        self.estimate_ns().unwrap_or(0.0).abs()
+    }
+
+    /// Its place among others: what has no time stands behind what has one.
+    pub(super) fn rank(&self) -> (Grade, bool) {
+        (self.grade, self.time.is_none())
+    }
+}
+
+/// A metric that shows a cause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// Its name, or the formula.
+    pub metric: String,
+    /// The unit of the figures.
+    pub unit: Unit,
+    /// The baseline's median.
+    pub baseline: f64,
+    /// The candidate's median.
+    pub candidate: f64,
+    /// Candidate − baseline over rounds; `None`: a fact, which has no interval.
+    pub difference: Option<Interval>,
+}
+
+/// What a cause is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Processor time in copying.
+    Copying,
+    /// Processor time in another part of the kernel.
+    Subsystem(String),
+    /// Waits for a lock.
+    Lock {
+        /// `mutex`, `rwsem_W` …
+        kind: String,
+        /// The function that wants it.
+        caller: String,
+        /// Waiters spin on a processor: it is part of the processor time.
+        spins: bool,
+    },
+    /// Waits for a flush of the device's cache.
+    Flush {
+        /// The function that waits.
+        at: String,
+    },
+    /// Waits for a commit of the filesystem's journal.
+    Commit {
+        /// The function that waits.
+        at: String,
+    },
+    /// Sleeps at another place.
+    Sleep {
+        /// The function that sleeps.
+        at: String,
+    },
+    /// Processor time outside the kernel.
+    UserTime,
+    /// Processor time in the kernel; `rest`: what is left of it behind causes that name parts of it.
+    KernelTime {
+        /// Parts of it have causes of their own.
+        rest: bool,
+    },
+    /// Ready to run without a processor.
+    WaitingToRun,
+    /// Waiting for storage.
+    Storage {
+        /// Parts of it have causes of their own.
+        rest: bool,
+    },
+    /// Asleep for other reasons.
+    Asleep {
+        /// Parts of it have causes of their own.
+        rest: bool,
+        /// What else may be in it.
+        with: Asleep,
+    },
+    /// The worse arm has more flushes an operation.
+    MoreFlushes,
+    /// The device moves more bytes for what was asked.
+    DeviceBytes {
+        /// Of reads or writes.
+        direction: Direction,
+    },
+    /// Requests of the device are smaller.
+    SmallerRequests {
+        /// Of reads or writes.
+        direction: Direction,
+    },
+    /// Along the device the owner changes more often.
+    OwnerChanges,
+    /// Fewer requests are under way at the device.
+    QueueDepth,
+    /// io_uring gave I/Os to worker threads of the kernel.
+    WorkerThreads {
+        /// The arm in which it did.
+        arm: String,
+    },
+    /// The page cache takes what the device gets in the other arm.
+    PageCache {
+        /// The arm that the page cache serves.
+        arm: String,
+        /// Of reads or writes.
+        direction: Direction,
+    },
+    /// The same requests take the device longer.
+    SlowerDevice {
+        /// Of reads or writes.
+        direction: Direction,
+    },
+    /// A setting of the machine's processors differs.
+    MachineSetting {
+        /// The fact.
+        fact: String,
+        /// (arm, value).
+        values: Vec<(String, String)>,
+    },
+    /// All processor time grew alike.
+    SlowerProcessor,
+}

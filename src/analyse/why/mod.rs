@@ -1,0 +1,138 @@
+//! Why two arms differ: a list of causes for each compared pair, with the time of an operation that each accounts for.
+//!
+//! Enters: a run with its [`Analysis`], and where there is one a run that watched the same cells. Leaves: a [`Why`] for each pair of
+//! the rows that decide. It reads records only and must not know how a cause is worded.
+//!
+//! The budget of an operation (`budget.rs`) is a sum, and its difference a sum of differences. A rule names what a part of that sum is
+//! (copying, a lock at one place), or a count that differs together with it, or applies a rule of thumb: [`Grade`] says which. What the
+//! rules leave of a part stays in the list as the rest of that part. So the causes that account for time, changes too small or unclear to
+//! name, and what is unexplained add up to the whole difference.
+
+mod cause;
+#[cfg(test)]
+mod made_pair;
+mod names;
+mod pair;
+mod price;
+mod rules;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use cause::{Cause, Evidence, Grade, Standing, Watching, What, Why};
+
+use std::cell::OnceCell;
+
+use pair::Pair;
+
+use super::comparison::{Analysis, Comparison, Interval, Role, RowKey, Verdict};
+use super::table::Table;
+use crate::record::Run;
+
+/// Why each candidate differs from the baseline, one for each row that decides.
+///
+/// `watched` has the same cells with one factor more, of the levels `no` and `yes`, whose trials at `yes` were looked at closely. Where
+/// there is none, what the trials of the run itself were watched for is taken. Nothing is explained of results that were not measured in
+/// rounds.
+#[must_use]
+pub fn why(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Why> {
+    if !run.design.paired {
+        return Vec::new();
+    }
+    // Most reports have a pair that differs, long runs without one need no table.
+    let (own, other) = (OnceCell::new(), OnceCell::new());
+    let table = || own.get_or_init(|| Table::new(run));
+    let watched_table = |watched| other.get_or_init(|| Table::new(watched));
+    let explained = |(comparisons, standing): (Vec<&Comparison>, Standing)| {
+        let nothing = nothing(analysis, comparisons[0], standing);
+        if standing != Standing::Differs {
+            return nothing;
+        }
+        let decides = comparisons.iter().find(|c| self::standing(run, c) == Standing::Differs);
+        let watched = watched.map(|watched| (watched, watched_table(watched)));
+        match decides.and_then(|decides| Pair::new((run, table()), watched, analysis, decides)) {
+            Some(pair) => explain(&pair, nothing),
+            None => nothing,
+        }
+    };
+    pairs(run, analysis).into_iter().map(explained).collect()
+}
+
+/// The comparisons that decide with the first arm, those of one row and candidate together, with how they stand together.
+fn pairs<'a>(run: &Run, analysis: &'a Analysis) -> Vec<(Vec<&'a Comparison>, Standing)> {
+    let mut pairs: Vec<Vec<&Comparison>> = Vec::new();
+    let with_first =
+        |c: &&Comparison| c.role == Role::Primary && Some(&c.baseline.arm) == analysis.arms.first();
+    for comparison in analysis.comparisons.iter().filter(with_first) {
+        let same = |other: &Vec<&Comparison>| {
+            other[0].row == comparison.row && other[0].candidate.arm == comparison.candidate.arm
+        };
+        match pairs.iter_mut().find(|pair| same(pair)) {
+            Some(pair) => pair.push(comparison),
+            None => pairs.push(vec![comparison]),
+        }
+    }
+    let together = |pair: Vec<&'a Comparison>| {
+        let all = pair.iter().map(|c| standing(run, c));
+        let standing = all.min().unwrap_or(Standing::NotJudged);
+        (pair, standing)
+    };
+    pairs.into_iter().map(together).collect()
+}
+
+/// Whether there is anything to explain.
+fn standing(run: &Run, comparison: &Comparison) -> Standing {
+    match comparison.verdict {
+        Verdict::TooFew { .. } | Verdict::NotMeasured(_) | Verdict::NotComparable => Standing::NotJudged,
+        // An arm against itself differs by chance where it does.
+        _ if run.aa => Standing::NothingDiffers,
+        Verdict::Faster { .. } | Verdict::Slower { .. } => Standing::Differs,
+        Verdict::NoDifference { .. } => Standing::NothingDiffers,
+        Verdict::Undecided { .. } | Verdict::SoFar { .. } => Standing::NotDecided,
+    }
+}
+
+fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
+    Why {
+        row: RowKey { levels: of.row.levels.clone(), job: of.row.job.clone() },
+        metric: of.metric.name.clone(),
+        baseline: of.baseline.arm.clone(),
+        candidate: of.candidate.arm.clone(),
+        standing,
+        budget: analysis.budgets.iter().position(|budget| {
+            budget.row == of.row && budget.baseline == of.baseline.arm && budget.candidate == of.candidate.arm
+        }),
+        watching: None,
+        causes: Vec::new(),
+        unnamed_ns: 0.0,
+        unexplained_ns: None,
+    }
+}
+
+fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
+    let mut causes: Vec<Cause> = Vec::new();
+    for rule in rules::ALL {
+        let found = (rule.find)(pair, &causes);
+        causes.extend(found);
+    }
+    causes.sort_by(|a, b| a.rank().cmp(&b.rank()).then(b.size_ns().total_cmp(&a.size_ns())));
+    let named: f64 =
+        causes.iter().filter(|cause| cause.grade == Grade::AccountsFor).filter_map(Cause::estimate_ns).sum();
+    let sum = pair.budget.map(|budget| {
+        let whole = budget.total.difference_ns.estimate;
+        (whole - named - budget.unexplained_ns.estimate, budget.unexplained_ns)
+    });
+    Why {
+        metric: pair.metric.clone(),
+        watching: pair.watching(),
+        causes,
+        unnamed_ns: sum.map_or(0.0, |(unnamed, _)| unnamed),
+        unexplained_ns: sum.map(|(_, unexplained)| unexplained),
+        ..nothing
+    }
+}
+
+/// Whether an interval shows a difference.
+fn shows(interval: &Interval) -> bool {
+    interval.low > 0.0 || interval.high < 0.0
+}

@@ -1,0 +1,261 @@
+//! One compared pair, with all that rules look at.
+//!
+//! Enters: a run, its analysis and a comparison that claims a difference; a run that watched the same cells. Leaves: a [`Pair`]. Cells of
+//! the two runs are the same where all their levels but `watched` are.
+
+use super::super::budget::{Budget, BudgetLine, BudgetPart};
+use super::super::comparison::{Analysis, Comparison, FactDifference, Interval};
+use super::super::table::Table;
+use super::cause::{Cause, Evidence, Grade, Watching, What};
+use super::names::WATCHED;
+use super::price::price;
+use super::shows;
+use super::source::Source;
+use crate::record::{Factor, Run, Unit};
+
+/// Levels of the factor that a watched run has more: twins and watched trials.
+const TWIN: &str = "no";
+const YES: &str = "yes";
+/// Counts whose arms differ by less than this share of the larger one explain nothing.
+const LEAST_CHANGE: f64 = 0.05;
+/// More than this share of an operation's time is too much for watching.
+const DISTORTS: f64 = 0.05;
+
+/// One compared pair.
+pub(super) struct Pair<'a> {
+    /// The metric whose difference is explained.
+    pub(super) metric: String,
+    /// Labels of baseline and candidate.
+    pub(super) arms: [&'a str; 2],
+    /// Which of them is worse.
+    pub(super) worse: usize,
+    /// Where the time went; `None`: nobody counted it.
+    pub(super) budget: Option<&'a Budget>,
+    /// Counts of every trial.
+    pub(super) own: Source<'a>,
+    /// Counts of trials that were watched.
+    pub(super) watched: Option<Watched<'a>>,
+    /// Facts in which the arms differ undeclared.
+    pub(super) facts: &'a [FactDifference],
+    run: &'a Run,
+}
+
+/// Trials that were watched.
+pub(super) struct Watched<'a> {
+    pub(super) source: Source<'a>,
+    watching: Watching,
+    /// What was counted is of all that the budget's workers did, not of a job beside others.
+    whole: bool,
+}
+
+impl<'a> Pair<'a> {
+    /// `None`: the run lacks a cell of the pair.
+    pub(super) fn new(
+        (run, table): (&'a Run, &'a Table<'a>),
+        watched: Option<(&'a Run, &'a Table<'a>)>,
+        analysis: &'a Analysis,
+        of: &'a Comparison,
+    ) -> Option<Pair<'a>> {
+        let arms = [of.baseline.arm.as_str(), of.candidate.arm.as_str()];
+        let levels = arms.map(|arm| {
+            let mut levels: Vec<(&str, &str)> =
+                of.row.levels.iter().map(|(factor, level)| (factor.as_str(), level.as_str())).collect();
+            levels.push((&analysis.factor, arm));
+            levels
+        });
+        let [Some(base), Some(cand)] = levels.each_ref().map(|levels| cell(run, levels)) else { return None };
+        let job = of.row.job.as_str();
+        let own = Source { table, cells: [base, cand], job };
+        let budget = analysis
+            .budgets
+            .iter()
+            .find(|budget| budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]);
+        let watched = watched
+            .and_then(|(run, table)| Watched::of(run, table, &levels, job))
+            .or_else(|| Watched::own(own));
+        Some(Pair {
+            metric: of.metric.name.clone(),
+            arms,
+            worse: usize::from(of.is_better() == Some(false)),
+            budget,
+            own,
+            watched,
+            facts: &analysis.differences,
+            run,
+        })
+    }
+
+    /// What the watched trials were.
+    pub(super) fn watching(&self) -> Option<Watching> {
+        self.watched.as_ref().map(|watched| watched.watching.clone())
+    }
+
+    /// A cause that is a part of the budget, as it was measured in every trial.
+    pub(super) fn part_cause(
+        &self,
+        rule: &'static str,
+        what: What,
+        part: BudgetPart,
+        time: BudgetLine,
+    ) -> Cause {
+        let share = self.share(time.difference_ns.estimate);
+        Cause {
+            part: Some(part),
+            time: Some(time),
+            share,
+            ..Cause::new(rule, Grade::AccountsFor, what, Vec::new())
+        }
+    }
+
+    /// Causes made of the watched places below a beginning: `cause` says what a place is and to which part of the budget it belongs, if to
+    /// any.
+    pub(super) fn places(
+        &self,
+        rule: &'static str,
+        beginning: &str,
+        cause: impl Fn(&str) -> Option<(What, Option<BudgetPart>)>,
+    ) -> Vec<Cause> {
+        let Some(watched) = &self.watched else { return Vec::new() };
+        let of_place = |place: String| {
+            let (what, part) = cause(&place)?;
+            let metric = format!("{beginning}{place}");
+            let time = watched.source.time(&metric)?;
+            (self.matters(&time)).then(|| self.watched_cause(rule, what, part, &metric, time))
+        };
+        watched.source.below(beginning).into_iter().filter_map(of_place).collect()
+    }
+
+    /// A cause that was watched: a part of the budget's sum, unless watching distorted it or nobody counted the sum.
+    fn watched_cause(
+        &self,
+        rule: &'static str,
+        what: What,
+        part: Option<BudgetPart>,
+        metric: &str,
+        time: BudgetLine,
+    ) -> Cause {
+        let distorted = self.watched.as_ref().is_some_and(|watched| watched.watching.distorted);
+        let whole = self.watched.as_ref().is_some_and(|watched| watched.whole);
+        let counted = |part: &BudgetPart| self.part(*part).is_some();
+        let part = part.filter(counted).filter(|_| whole && !distorted);
+        let seconds = |ns: f64| ns / 1e9;
+        let of = time.difference_ns;
+        let evidence = Evidence {
+            metric: format!("{metric} an operation"),
+            unit: Unit::Seconds,
+            baseline: seconds(time.baseline_ns),
+            candidate: seconds(time.candidate_ns),
+            difference: Some(Interval {
+                estimate: seconds(of.estimate),
+                low: seconds(of.low),
+                high: seconds(of.high),
+            }),
+        };
+        let grade = if part.is_some() { Grade::AccountsFor } else { Grade::GoesWith };
+        let share = part.and_then(|_| self.share(of.estimate));
+        Cause { part, time: Some(time), share, distorted, ..Cause::new(rule, grade, what, vec![evidence]) }
+    }
+
+    /// A part of the budget.
+    pub(super) fn part(&self, part: BudgetPart) -> Option<BudgetLine> {
+        let found = self.budget?.parts.iter().find(|(known, _)| *known == part);
+        found.map(|(_, line)| *line)
+    }
+
+    /// Whether a difference of time is proven and large enough for a cause of its own.
+    pub(super) fn matters(&self, time: &BudgetLine) -> bool {
+        let least = self.budget.map_or(0.0, |budget| budget.least_ns);
+        shows(&time.difference_ns) && time.difference_ns.estimate.abs() >= least
+    }
+
+    /// The share of the whole difference; `None`: the whole is not told from 0.
+    fn share(&self, ns: f64) -> Option<f64> {
+        let whole = self.budget?.total.difference_ns;
+        shows(&whole).then(|| ns / whole.estimate)
+    }
+
+    /// Whether a count differs so that it may be why: more of it in the worse arm.
+    pub(super) fn costs(&self, found: &Evidence) -> bool {
+        let worse =
+            if self.worse == 1 { found.candidate - found.baseline } else { found.baseline - found.candidate };
+        self.differs(found) && worse > 0.0
+    }
+
+    /// The same of what is good: less of it in the worse arm.
+    pub(super) fn lacks(&self, found: &Evidence) -> bool {
+        self.differs(found) && !self.costs(found)
+    }
+
+    /// Whether a count clearly differs.
+    pub(super) fn differs(&self, found: &Evidence) -> bool {
+        let larger = found.baseline.abs().max(found.candidate.abs());
+        let proven = found.difference.is_none_or(|difference| shows(&difference));
+        proven && (found.candidate - found.baseline).abs() > LEAST_CHANGE * larger
+    }
+
+    /// Whether a count is the same in both arms, as far as can be told: neither arm may have this share more.
+    pub(super) fn is_alike(found: &Evidence, share: f64) -> bool {
+        let most = share * found.baseline.abs().max(found.candidate.abs());
+        found.difference.is_some_and(|difference| difference.low >= -most && difference.high <= most)
+    }
+
+    /// Of how many trials of each arm that worked a note begins with these words, as a share.
+    pub(super) fn share_with_note(&self, beginning: &str) -> [f64; 2] {
+        self.own.cells.map(|cell| {
+            let worked = || self.run.trials.iter().filter(|trial| trial.cell == cell && trial.counts());
+            let with = worked().filter(|trial| trial.notes.iter().any(|note| note.starts_with(beginning)));
+            with.count() as f64 / worked().count().max(1) as f64
+        })
+    }
+}
+
+impl<'a> Watched<'a> {
+    /// The watched twins of these two cells in another run.
+    fn of(
+        run: &'a Run,
+        table: &'a Table<'a>,
+        levels: &[Vec<(&str, &str)>; 2],
+        job: &'a str,
+    ) -> Option<Watched<'a>> {
+        let is_more = |factor: &&Factor| {
+            factor.levels == [TWIN, YES] && !levels[0].iter().any(|(name, _)| *name == factor.name)
+        };
+        let factor = run.design.factors.iter().find(is_more)?.name.as_str();
+        let at = |watched: &str| {
+            let cells = levels.each_ref().map(|levels| {
+                let with: Vec<(&str, &str)> = levels.iter().copied().chain([(factor, watched)]).collect();
+                cell(run, &with)
+            });
+            let [base, cand] = cells;
+            Some(Source { table, cells: [base?, cand?], job })
+        };
+        let source = at(YES)?;
+        let rounds = source.rounds_with(&WATCHED);
+        let price = at(TWIN).and_then(|twins| price(&twins, &source));
+        let watching = Watching {
+            rounds,
+            run: run.id,
+            price,
+            distorted: price.is_none_or(|price| price.abs() > DISTORTS),
+        };
+        (rounds > 0).then_some(Watched { source, watching, whole: job.is_empty() })
+    }
+
+    /// The trials of the run itself, where they were watched.
+    fn own(source: Source<'a>) -> Option<Watched<'a>> {
+        let rounds = source.rounds_with(&WATCHED);
+        let watching = Watching { rounds, run: None, price: None, distorted: false };
+        (rounds > 0).then_some(Watched { source, watching, whole: source.job.is_empty() })
+    }
+}
+
+/// The cell with these levels of these factors, which are all that the run has.
+fn cell(run: &Run, levels: &[(&str, &str)]) -> Option<u32> {
+    let factors = &run.design.factors;
+    let wanted = |factor: &Factor| {
+        let (_, level) = levels.iter().find(|(name, _)| *name == factor.name)?;
+        factor.levels.iter().position(|known| known == level).map(|at| at as u32)
+    };
+    let wanted: Vec<u32> = factors.iter().map(wanted).collect::<Option<_>>()?;
+    run.cells.iter().position(|cell| cell.levels == wanted).map(|at| at as u32)
+}

@@ -1,0 +1,54 @@
+//! Waits for the device to flush its cache.
+//!
+//! Needs: `--observe waits`. Concludes: the sleep in functions that wait for a flush, a part of the sleep, or of waiting for storage where
+//! that is counted. What the block layer saw of flushes stands beside it. Silent where the sleep differs by less than what matters.
+
+use super::super::cause::{Cause, What};
+use super::super::names::{FLUSH_TIME, Place, WAITS_AT, place};
+use super::super::pair::Pair;
+use super::Rule;
+use super::storage_wait::part_here;
+use crate::record::Unit;
+
+pub(super) const RULE: Rule = Rule { name: "flush_wait", find };
+
+fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
+    let mut causes = pair.places(RULE.name, WAITS_AT, |function| {
+        let what = What::Flush { at: function.to_owned() };
+        (place(function) == Place::Flush).then(|| (what, Some(part_here(pair, function))))
+    });
+    let seen = pair.watched.as_ref().and_then(|watched| watched.source.each(FLUSH_TIME, Unit::Seconds));
+    causes.iter_mut().for_each(|cause| cause.evidence.extend(seen.clone()));
+    causes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::super::budget::BudgetPart;
+    use super::super::super::cause::Grade;
+    use super::super::super::made_pair::{found, ns};
+
+    const WATCHED: (&str, f64, f64) = ("waits.lost", 0.0, 0.0);
+    const AT: &str = "waits.at.blkdev_issue_flush";
+
+    #[test]
+    fn the_sleep_for_a_flush_is_a_part_of_the_sleep() {
+        let causes = found(&[WATCHED, (AT, 0.1, 0.8), ("blocks.flush_time", 0.09, 0.7)], "flush_wait");
+        let [cause] = causes.as_slice() else { panic!("{causes:?}") };
+        assert_eq!((cause.grade, cause.part), (Grade::AccountsFor, Some(BudgetPart::Asleep)));
+        assert!((ns(cause) - 7000).abs() < 60, "{cause:?}");
+        assert_eq!(cause.evidence.len(), 2, "{cause:?}");
+    }
+
+    #[test]
+    fn where_storage_is_counted_it_belongs_there() {
+        let causes = found(&[WATCHED, (AT, 0.1, 0.8), ("workers.storage_wait", 0.4, 1.1)], "flush_wait");
+        assert_eq!(causes[0].part, Some(BudgetPart::WaitingForStorage));
+    }
+
+    #[test]
+    fn as_much_sleep_in_both_arms_is_silent() {
+        assert_eq!(found(&[WATCHED, (AT, 0.3, 0.3)], "flush_wait"), []);
+        assert_eq!(found(&[WATCHED, ("waits.at.__iomap_dio_rw", 0.1, 0.8)], "flush_wait"), []);
+    }
+}

@@ -1,0 +1,116 @@
+//! Another speed of the processors: then it is the machine.
+//!
+//! Needs: the facts of the host; the budget. Concludes: a setting of the processors differs undeclared between the arms, which goes with
+//! the difference; or user and kernel time both grew by the same share and nothing else did, which a slower processor does (its clock, or
+//! stolen time) and other things may do. Silent where settings are alike and the shares differ.
+
+use super::super::super::budget::{BudgetLine, BudgetPart};
+use super::super::super::comparison::FactDifference;
+use super::super::cause::{Cause, Evidence, Grade, What};
+use super::super::pair::Pair;
+use super::Rule;
+use crate::record::Unit;
+
+/// Facts that change how fast a processor is.
+const SETTINGS: [&str; 10] = [
+    "cpu.model",
+    "cpu.governor",
+    "cpu.boost",
+    "cpu.frequency_driver",
+    "cpu.smt",
+    "cpu.idle_exit_us",
+    "kernel.mitigations",
+    "kernel.debugging",
+    "clocksource",
+    "power.supply",
+];
+/// Shares by which user and kernel time grew are the same where they differ by less than this.
+const SAME: f64 = 0.1;
+/// Growth by less is not a matter of the processor.
+const LEAST: f64 = 0.1;
+
+pub(super) const RULE: Rule = Rule { name: "machine", find };
+
+fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
+    let settings: Vec<Cause> = pair.facts.iter().filter_map(|difference| setting(pair, difference)).collect();
+    if settings.is_empty() { slower_processor(pair).into_iter().collect() } else { settings }
+}
+
+fn setting(pair: &Pair<'_>, difference: &FactDifference) -> Option<Cause> {
+    let named = SETTINGS.contains(&difference.fact.as_str());
+    let of_arm = |arm: &str| difference.values.iter().find(|(known, _)| known == arm).cloned();
+    let values: Vec<(String, String)> = pair.arms.into_iter().filter_map(of_arm).collect();
+    let differ = values.len() == 2 && values[0].1 != values[1].1;
+    let what = || What::MachineSetting { fact: difference.fact.clone(), values };
+    (named && differ).then(|| Cause::new(RULE.name, Grade::GoesWith, what(), Vec::new()))
+}
+
+/// All processor time grew alike, and waiting did not.
+fn slower_processor(pair: &Pair<'_>) -> Option<Cause> {
+    let [user, kernel] = [BudgetPart::User, BudgetPart::Kernel].map(|part| pair.part(part));
+    let (user, kernel) = (user?, kernel?);
+    let grew = |line: &BudgetLine| {
+        let [better, worse] = match pair.worse {
+            0 => [line.candidate_ns, line.baseline_ns],
+            _ => [line.baseline_ns, line.candidate_ns],
+        };
+        worse / better - 1.0
+    };
+    let alike = (grew(&user) - grew(&kernel)).abs() < SAME * (1.0 + grew(&kernel));
+    let both = pair.matters(&user) && pair.matters(&kernel) && grew(&user).min(grew(&kernel)) > LEAST;
+    let others = [BudgetPart::WaitingToRun, BudgetPart::WaitingForStorage, BudgetPart::Asleep];
+    let quiet = others.into_iter().filter_map(|part| pair.part(part)).all(|line| !pair.matters(&line));
+    let evidence = |what: &str, line: &BudgetLine| Evidence {
+        metric: format!("{what} CPU an operation"),
+        unit: Unit::Nanoseconds,
+        baseline: line.baseline_ns,
+        candidate: line.candidate_ns,
+        difference: Some(line.difference_ns),
+    };
+    let shown = vec![evidence("user", &user), evidence("kernel", &kernel)];
+    (both && alike && quiet).then(|| Cause::new(RULE.name, Grade::May, What::SlowerProcessor, shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::made_pair::{explained, found, run_with};
+    use super::*;
+    use crate::record::HostFacts;
+
+    #[test]
+    fn a_setting_that_differs_undeclared_is_named() {
+        let mut run = run_with(&[]);
+        let facts = |governor: &str| {
+            let mut facts = HostFacts::default();
+            facts.set("cpu.governor", governor);
+            facts
+        };
+        run.facts = vec![facts("performance"), facts("powersave")];
+        run.trials.iter_mut().for_each(|trial| trial.facts = Some(trial.cell));
+        let why = explained(&run);
+        let causes: Vec<&Cause> = why.causes.iter().filter(|cause| cause.rule == RULE.name).collect();
+        let [Cause { what: What::MachineSetting { fact, values }, grade: Grade::GoesWith, .. }] = causes[..]
+        else {
+            panic!("{why:?}")
+        };
+        assert_eq!((fact.as_str(), values[1].1.as_str()), ("cpu.governor", "powersave"));
+    }
+
+    #[test]
+    fn all_processor_time_that_grows_alike_may_be_the_machine() {
+        let slower = [
+            ("workers.wall", 0.4, 0.8),
+            ("usr_cpu", 0.1, 0.2),
+            ("sys_cpu", 0.3, 0.6),
+            ("workers.run_wait", 0.0, 0.0),
+        ];
+        let causes = found(&slower, "machine");
+        assert_eq!((causes.len(), causes[0].grade), (1, Grade::May), "{causes:?}");
+    }
+
+    #[test]
+    fn time_that_grows_in_one_place_only_is_not_the_machine() {
+        assert_eq!(found(&[], "machine"), []);
+        assert_eq!(found(&[("workers.wall", 0.45, 0.65), ("usr_cpu", 0.1, 0.1)], "machine"), []);
+    }
+}

@@ -1,0 +1,59 @@
+//! The page cache takes in one arm what the device gets in the other.
+//!
+//! Needs: the device's counters and the bytes that were asked for. Concludes: for each byte asked the device moved less than half as many
+//! bytes in the better arm as in the other, where it moved at least half of them. Silent where both arms reach the device, or none, and
+//! where it is the worse arm that the cache serves.
+
+use super::super::cause::{Cause, Grade, What};
+use super::super::pair::Pair;
+use super::Rule;
+use crate::record::{Direction, Unit};
+
+/// A cache serves an arm whose device moves less than this share of what it moves for the other.
+const SERVED: f64 = 0.5;
+/// Less than this for each byte asked is no I/O of the load's own.
+const REACHES: f64 = 0.5;
+
+pub(super) const RULE: Rule = Rule { name: "page_cache", find };
+
+fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
+    let of = |direction: Direction| {
+        let name = direction.name();
+        let (device, asked) = (format!("dev.{name}_bytes"), format!("{name}.io_bytes"));
+        let called = format!("{device} for each byte asked");
+        let found = pair.own.ratio(&[&device], &[&asked], &called, Unit::Count)?;
+        let values = [found.baseline, found.candidate];
+        let (served, reached) = (values[1 - pair.worse], values[pair.worse]);
+        let is_cached = pair.costs(&found) && reached >= REACHES && served < SERVED * reached;
+        let arm = pair.arms[1 - pair.worse].to_owned();
+        is_cached
+            .then(|| Cause::new(RULE.name, Grade::GoesWith, What::PageCache { arm, direction }, vec![found]))
+    };
+    [Direction::Read, Direction::Write].into_iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::cause::{Grade, What};
+    use super::super::super::made_pair::found;
+    use crate::record::Direction;
+
+    const ASKED: (&str, f64, f64) = ("write.io_bytes", 4e8, 4e8);
+
+    #[test]
+    fn the_arm_that_the_cache_serves_is_named() {
+        let causes = found(&[ASKED, ("dev.write_bytes", 4e6, 4e8)], "page_cache");
+        let [cause] = causes.as_slice() else { panic!("{causes:?}") };
+        let what = What::PageCache { arm: "0".to_owned(), direction: Direction::Write };
+        assert_eq!((&cause.what, cause.grade), (&what, Grade::GoesWith));
+        assert!((cause.evidence[0].baseline - 0.01).abs() < 1e-9 && cause.time.is_none(), "{cause:?}");
+    }
+
+    #[test]
+    fn a_cache_that_serves_the_worse_arm_or_both_explains_nothing() {
+        for device in [(4e8, 4e6), (4e6, 5e6), (4e8, 4e8), (3e8, 4e8)] {
+            assert_eq!(found(&[ASKED, ("dev.write_bytes", device.0, device.1)], "page_cache"), []);
+        }
+        assert_eq!(found(&[], "page_cache"), []);
+    }
+}

@@ -1,0 +1,50 @@
+//! Processor time of the workers, outside the kernel and in it.
+//!
+//! Needs: the budget. Concludes: the difference of user time, and of the kernel's time what causes that name parts of it leave. Silent
+//! where that is less than what matters.
+
+use super::super::super::budget::BudgetPart;
+use super::super::cause::{Cause, What};
+use super::super::pair::Pair;
+use super::{Rule, rest};
+
+pub(super) const RULE: Rule = Rule { name: "processor_time", find };
+
+fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
+    let of = |part: BudgetPart, what: fn(bool) -> What| {
+        let (left, is_rest) = rest(part, pair.part(part)?, causes);
+        pair.matters(&left).then(|| pair.part_cause(RULE.name, what(is_rest), part, left))
+    };
+    let user = of(BudgetPart::User, |_| What::UserTime);
+    user.into_iter().chain(of(BudgetPart::Kernel, |rest| What::KernelTime { rest })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::cause::What;
+    use super::super::super::made_pair::{found, ns};
+
+    #[test]
+    fn user_and_kernel_time_are_parts_of_the_sum() {
+        let causes = found(&[("usr_cpu", 0.1, 0.4)], "processor_time");
+        let named: Vec<(&What, i64)> =
+            causes.iter().map(|cause| (&cause.what, (ns(cause) + 50) / 100)).collect();
+        assert_eq!(named, [(&What::UserTime, 30), (&What::KernelTime { rest: false }, 20)]);
+    }
+
+    #[test]
+    fn of_the_kernels_time_what_is_left_of_named_parts() {
+        let copied = [("cpu.samples", 400.0, 600.0), ("cpu.at.copy", 0.0, 0.12)];
+        let causes = found(&copied, "processor_time");
+        assert_eq!((causes.len(), &causes[0].what), (1, &What::KernelTime { rest: true }), "{causes:?}");
+        assert!((ns(&causes[0]) - 800).abs() < 20, "{causes:?}");
+        let all = [("cpu.samples", 400.0, 600.0), ("cpu.at.copy", 0.0, 0.2)];
+        assert_eq!(found(&all, "processor_time"), []);
+    }
+
+    #[test]
+    fn small_changes_are_silent() {
+        // δ of 2 % of 10 µs are 200 ns.
+        assert_eq!(found(&[("sys_cpu", 0.3, 0.31), ("usr_cpu", 0.1, 0.115)], "processor_time"), []);
+    }
+}

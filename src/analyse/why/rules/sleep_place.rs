@@ -1,0 +1,52 @@
+//! Sleep at one place of the kernel that is neither a flush nor a commit nor a lock that was watched.
+//!
+//! Needs: `--observe waits`. Concludes: the time that workers sleep in that function, a part of the sleep, or of waiting for storage where
+//! that is counted. Silent about places at which a watched lock is waited for, and where the sleep differs by less than what matters.
+
+use super::super::cause::{Cause, What};
+use super::super::names::{LOCKS_AT, LOCKS_WATCHED, Place, WAITS_AT, place};
+use super::super::pair::Pair;
+use super::Rule;
+use super::storage_wait::part_here;
+
+pub(super) const RULE: Rule = Rule { name: "sleep_place", find };
+
+fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
+    let Some(watched) = &pair.watched else { return Vec::new() };
+    let locks_watched = watched.source.rounds_with(&[LOCKS_WATCHED]) > 0;
+    // The same sleep, seen by two observers.
+    let places = watched.source.below(LOCKS_AT);
+    let callers: Vec<&str> = places.iter().filter_map(|place| Some(place.split_once('.')?.1)).collect();
+    pair.places(RULE.name, WAITS_AT, |function| {
+        let told = match place(function) {
+            Place::Flush | Place::Commit => true,
+            Place::Lock => locks_watched,
+            Place::Other => callers.contains(&function),
+        };
+        let what = What::Sleep { at: function.to_owned() };
+        (!told).then(|| (what, Some(part_here(pair, function))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::made_pair::{found, ns};
+
+    const WATCHED: (&str, f64, f64) = ("waits.lost", 0.0, 0.0);
+
+    #[test]
+    fn the_place_of_the_sleep_is_named() {
+        let causes = found(&[WATCHED, ("waits.at.__iomap_dio_rw", 0.0, 0.7)], "sleep_place");
+        assert_eq!((causes.len(), (ns(&causes[0]) + 50) / 100), (1, 70), "{causes:?}");
+    }
+
+    #[test]
+    fn a_watched_lock_is_not_counted_twice() {
+        let lock = ("locks.at.rwsem_W.ext4_buffered_write_iter", 0.0, 0.7);
+        let sleep = ("waits.at.ext4_buffered_write_iter", 0.0, 0.7);
+        let mutex = ("waits.at.__mutex_lock", 0.0, 0.5);
+        let both = [WATCHED, ("locks.lost", 0.0, 0.0), lock, sleep, mutex];
+        assert_eq!(found(&both, "sleep_place"), []);
+        assert_eq!(found(&[WATCHED, sleep, mutex], "sleep_place").len(), 2, "nobody watched locks");
+    }
+}

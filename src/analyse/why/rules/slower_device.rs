@@ -1,0 +1,89 @@
+//! The same requests take the device longer: then it is the device, not the software.
+//!
+//! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer
+//! in the worse arm. Silent where one of these differs, since then the load of the device does, and where hardly any request reaches the
+//! device.
+
+use super::super::cause::{Cause, Grade, What};
+use super::super::names::DEVICE_TIMES;
+use super::super::pair::Pair;
+use super::Rule;
+use super::queue_depth::DEPTH;
+use crate::record::{Direction, Unit};
+
+/// Requests alike differ by less than this share.
+const ALIKE: f64 = 0.1;
+/// As many under way at once: the counters have ticks of milliseconds.
+const AS_MANY: f64 = 0.25;
+/// Longer by less than this share is nothing that a device could be blamed for.
+const LEAST_RISE: f64 = 0.15;
+/// Fewer requests for each operation than this are not the load's own.
+const REACHES: f64 = 0.1;
+
+pub(super) const RULE: Rule = Rule { name: "slower_device", find };
+
+fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
+    let of = |(direction, seen): (Direction, &str)| {
+        let name = direction.name();
+        let [bytes, ios, time] = ["bytes", "ios", "time"].map(|what| format!("dev.{name}_{what}"));
+        let requests = pair.own.each(&ios, Unit::Count)?;
+        let size = pair.own.ratio(&[&bytes], &[&ios], "size of a request", Unit::Bytes)?;
+        let depth = pair.own.ratio(&["dev.queue_time"], &["dev.busy"], DEPTH, Unit::Count)?;
+        let called = format!("time of a {name} request at the device");
+        let took = pair.own.ratio(&[&time], &[&ios], &called, Unit::Seconds)?;
+        let values = [took.baseline, took.candidate];
+        let same = Pair::is_alike(&requests, ALIKE)
+            && Pair::is_alike(&size, ALIKE)
+            && Pair::is_alike(&depth, AS_MANY);
+        let reach = requests.baseline.min(requests.candidate) >= REACHES;
+        let longer = values[pair.worse] > (1.0 + LEAST_RISE) * values[1 - pair.worse];
+        (same && reach && longer && pair.costs(&took)).then(|| {
+            let watched = pair.watched.as_ref().and_then(|watched| watched.source.plain(seen, Unit::Seconds));
+            let evidence = [Some(took), watched, Some(requests)].into_iter().flatten().collect();
+            Cause::new(RULE.name, Grade::GoesWith, What::SlowerDevice { direction }, evidence)
+        })
+    };
+    [Direction::Read, Direction::Write].into_iter().zip(DEVICE_TIMES).filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::cause::What;
+    use super::super::super::made_pair::found;
+    use crate::record::Direction;
+
+    /// The device's counters of reads where the candidate's requests are as many times more, smaller and longer.
+    fn device(more: f64, smaller: f64, longer: f64, depth: f64) -> Vec<super::Cause> {
+        let time = more * longer;
+        let counters = [
+            ("dev.read_ios", 1e5, 1e5 * more),
+            ("dev.read_bytes", 4e8, 4e8 * more / smaller),
+            ("dev.read_time", 1.0, time),
+            ("dev.queue_time", 1.0, time),
+            ("dev.busy", 1.0, time / depth),
+        ];
+        found(&counters, "slower_device")
+    }
+
+    #[test]
+    fn the_device_is_blamed_where_only_its_time_differs() {
+        let causes = device(1.0, 1.0, 3.0, 1.0);
+        let [cause] = causes.as_slice() else { panic!("{causes:?}") };
+        assert_eq!(cause.what, What::SlowerDevice { direction: Direction::Read });
+        let took = &cause.evidence[0];
+        assert!((took.baseline - 1e-5).abs() < 1e-8 && (took.candidate - 3e-5).abs() < 1e-8, "{took:?}");
+    }
+
+    #[test]
+    fn another_load_of_the_device_is_not_the_device() {
+        for (more, smaller, longer, depth) in [
+            (2.0, 1.0, 3.0, 1.0),
+            (1.0, 2.0, 3.0, 1.0),
+            (1.0, 1.0, 3.0, 3.0),
+            (1.0, 1.0, 1.0, 1.0),
+            (1.0, 1.0, 0.5, 1.0),
+        ] {
+            assert_eq!(device(more, smaller, longer, depth), [], "{more} {smaller} {longer} {depth}");
+        }
+    }
+}

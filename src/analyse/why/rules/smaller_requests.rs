@@ -1,0 +1,63 @@
+//! Smaller requests at the device: merging was lost, or files lie in pieces.
+//!
+//! Needs: the device's counters, or `--observe blocks`. Concludes: the mean request of the worse arm is smaller. Merges stand beside it.
+//! Silent where requests are as large, or hardly any reach the device.
+
+use super::super::cause::{Cause, Grade, What};
+use super::super::names::REQUEST_SIZES;
+use super::super::pair::Pair;
+use super::Rule;
+use crate::record::{Direction, Unit};
+
+/// Fewer requests for each operation than this are not the load's own.
+const REACHES: f64 = 0.01;
+
+pub(super) const RULE: Rule = Rule { name: "smaller_requests", find };
+
+fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
+    let of = |(direction, seen): (Direction, &str)| {
+        let name = direction.name();
+        let [bytes, ios, merges] = ["bytes", "ios", "merges"].map(|what| format!("dev.{name}_{what}"));
+        let called = format!("bytes of a {name} request of the device");
+        let counted = pair.own.ratio(&[&bytes], &[&ios], &called, Unit::Bytes);
+        let found = counted.or_else(|| pair.watched.as_ref()?.source.plain(seen, Unit::Bytes))?;
+        let requests = pair.own.each(&ios, Unit::Count);
+        let reach = requests.is_none_or(|each| each.baseline.min(each.candidate) >= REACHES);
+        let merged = pair.own.each(&merges, Unit::Count).filter(|merged| pair.lacks(merged));
+        (reach && pair.lacks(&found)).then(|| {
+            let evidence = [Some(found), merged].into_iter().flatten().collect();
+            Cause::new(RULE.name, Grade::GoesWith, What::SmallerRequests { direction }, evidence)
+        })
+    };
+    [Direction::Read, Direction::Write].into_iter().zip(REQUEST_SIZES).filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::cause::What;
+    use super::super::super::made_pair::found;
+    use crate::record::Direction;
+
+    #[test]
+    fn smaller_requests_go_with_the_worse_arm() {
+        let counters =
+            [("dev.write_bytes", 4e8, 4e8), ("dev.write_ios", 1e4, 1e5), ("dev.write_merges", 9e4, 0.0)];
+        let causes = found(&counters, "smaller_requests");
+        let [cause] = causes.as_slice() else { panic!("{causes:?}") };
+        assert_eq!(cause.what, What::SmallerRequests { direction: Direction::Write });
+        assert!(
+            (cause.evidence[0].baseline - 40_000.0).abs() < 1.0 && cause.evidence.len() == 2,
+            "{cause:?}"
+        );
+    }
+
+    #[test]
+    fn larger_requests_as_large_ones_and_few_are_silent() {
+        let of = |bytes: f64, ios: (f64, f64)| {
+            found(&[("dev.write_bytes", bytes, bytes), ("dev.write_ios", ios.0, ios.1)], "smaller_requests")
+        };
+        assert_eq!(of(4e8, (1e5, 1e4)), []);
+        assert_eq!(of(4e8, (1e5, 1e5)), []);
+        assert_eq!(of(4e5, (10.0, 100.0)), [], "not the load's own");
+    }
+}

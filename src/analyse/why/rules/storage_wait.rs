@@ -1,0 +1,90 @@
+//! Sleep of the workers: waiting for storage where the kernel counts it, and the rest.
+//!
+//! Needs: the budget. Concludes: what causes that name places leave of waiting for storage and of the other sleep. The time of the device's
+//! requests stands beside it. Silent where that is less than what matters.
+
+use super::super::super::budget::BudgetPart;
+use super::super::cause::{Cause, Evidence, What};
+use super::super::names::part_of_sleep;
+use super::super::pair::Pair;
+use super::{Rule, rest};
+use crate::record::Unit;
+
+pub(super) const RULE: Rule = Rule { name: "storage_wait", find };
+
+fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
+    let Some(with) = pair.budget.map(|budget| budget.asleep) else { return Vec::new() };
+    let of = |part: BudgetPart, what: &dyn Fn(bool) -> What| {
+        let (left, is_rest) = rest(part, pair.part(part)?, causes);
+        pair.matters(&left).then(|| pair.part_cause(RULE.name, what(is_rest), part, left))
+    };
+    let storage = of(BudgetPart::WaitingForStorage, &|rest| What::Storage { rest });
+    let asleep = of(BudgetPart::Asleep, &|rest| What::Asleep { rest, with });
+    let device = device_time(pair);
+    let mut found: Vec<Cause> = storage.into_iter().chain(asleep).collect();
+    for cause in &mut found {
+        let may_be = cause.part == Some(BudgetPart::WaitingForStorage) || with.with_waiting_for_storage;
+        let longer = cause.time.is_some_and(|time| time.difference_ns.estimate > 0.0);
+        let agrees = |device: &&Evidence| (device.candidate > device.baseline) == longer;
+        cause.evidence.extend(device.as_ref().filter(agrees).filter(|_| may_be).cloned());
+    }
+    found
+}
+
+/// How long the device worked on requests, for each operation, where that differs.
+fn device_time(pair: &Pair<'_>) -> Option<Evidence> {
+    let times = ["dev.read_time", "dev.write_time", "dev.flush_time"];
+    let operations = ["read.total_ios", "write.total_ios", "trim.total_ios"];
+    let called = "time of the device's requests an operation";
+    let found = pair.own.ratio(&times, &operations, called, Unit::Seconds)?;
+    pair.differs(&found).then_some(found)
+}
+
+/// The part of the budget that a sleep in a function belongs to: where waiting for storage is not counted, it is in the other sleep.
+pub(super) fn part_here(pair: &Pair<'_>, function: &str) -> BudgetPart {
+    let part = part_of_sleep(function);
+    if pair.part(part).is_some() { part } else { BudgetPart::Asleep }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::super::budget::Asleep;
+    use super::super::super::cause::What;
+    use super::super::super::made_pair::{explained, found, ns, run_with};
+
+    #[test]
+    fn the_time_of_the_device_stands_beside_the_sleep() {
+        let device = [("dev.write_time", 0.5, 1.2), ("dev.read_time", 0.0, 0.0)];
+        let causes = found(&device, "storage_wait");
+        let [cause] = causes.as_slice() else { panic!("{causes:?}") };
+        let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: true };
+        assert_eq!(cause.what, What::Asleep { rest: false, with });
+        assert!((ns(cause) - 8000).abs() < 60, "{cause:?}");
+        assert!((cause.evidence[0].candidate - 12e-6).abs() < 1e-7, "{cause:?}");
+        assert_eq!(found(&[("dev.write_time", 1.2, 0.5)], "storage_wait")[0].evidence, [], "the other way");
+    }
+
+    #[test]
+    fn waiting_for_storage_is_told_apart_where_it_is_counted() {
+        let causes = found(&[("workers.storage_wait", 0.4, 1.0)], "storage_wait");
+        let named: Vec<(&What, i64)> =
+            causes.iter().map(|cause| (&cause.what, (ns(cause) + 50) / 100)).collect();
+        let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: false };
+        assert_eq!(named, [(&What::Storage { rest: false }, 60), (&What::Asleep { rest: false, with }, 20)]);
+    }
+
+    #[test]
+    fn what_a_lock_accounts_for_is_not_told_again() {
+        let lock = ("locks.at.rwsem_W.f", 0.0, 0.8);
+        let why = explained(&run_with(&[("locks.lost", 0.0, 0.0), lock]));
+        assert!(why.causes.iter().all(|cause| cause.rule != "storage_wait"), "{why:?}");
+        let half = found(&[("locks.lost", 0.0, 0.0), ("locks.at.rwsem_W.f", 0.0, 0.4)], "storage_wait");
+        assert!(matches!(half[0].what, What::Asleep { rest: true, .. }), "{half:?}");
+        assert!((ns(&half[0]) - 4000).abs() < 60, "{half:?}");
+    }
+
+    #[test]
+    fn as_much_sleep_in_both_arms_is_silent() {
+        assert_eq!(found(&[("sys_cpu", 0.3, 1.3)], "storage_wait"), []);
+    }
+}

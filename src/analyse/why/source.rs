@@ -1,0 +1,156 @@
+//! The values of a pair of cells, for each operation.
+//!
+//! Enters: the table of a run, and the cells of baseline and candidate. Leaves: differences of what was counted, with intervals over the
+//! rounds in which both arms have it. What a named job does not count is looked for in the whole trial, and divided by what that did.
+
+use std::collections::BTreeMap;
+
+use super::super::budget::{BudgetLine, OPERATIONS};
+use super::super::comparison::Interval;
+use super::super::rounds_difference::{Both, difference};
+use super::super::table::{Point, Table};
+use super::cause::Evidence;
+use crate::record::Unit;
+use crate::stats::descriptive::median;
+use crate::stats::sequential::FEWEST_ROUNDS;
+
+/// The cells of baseline and candidate in one run.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) table: &'a Table<'a>,
+    pub(super) cells: [u32; 2],
+    pub(super) job: &'a str,
+}
+
+/// Values of one cell by round.
+type ByRound = BTreeMap<u32, Point>;
+
+impl Source<'_> {
+    /// A count for each operation.
+    pub(super) fn each(&self, name: &str, unit: Unit) -> Option<Evidence> {
+        self.divided(&[name], None, &format!("{name} an operation"), unit)
+    }
+
+    /// A time for each operation.
+    pub(super) fn time(&self, name: &str) -> Option<BudgetLine> {
+        let found = self.divided(&[name], None, name, Unit::Seconds)?;
+        let ns = |seconds: f64| seconds * 1e9;
+        let of = found.difference?;
+        let difference_ns = Interval { estimate: ns(of.estimate), low: ns(of.low), high: ns(of.high) };
+        Some(BudgetLine { baseline_ns: ns(found.baseline), candidate_ns: ns(found.candidate), difference_ns })
+    }
+
+    /// The sum of some metrics by that of others.
+    pub(super) fn ratio(&self, of: &[&str], by: &[&str], called: &str, unit: Unit) -> Option<Evidence> {
+        self.divided(of, Some(by), called, unit)
+    }
+
+    /// A metric as it is.
+    pub(super) fn plain(&self, name: &str, unit: Unit) -> Option<Evidence> {
+        self.divided(&[name], Some(&[]), name, unit)
+    }
+
+    /// The names of metrics below a beginning that ends with a point, without it.
+    pub(super) fn below(&self, beginning: &str) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for (metric, at) in self.table.metrics().iter().zip(0..) {
+            let Some(rest) = metric.name.strip_prefix(beginning) else { continue };
+            let has = |cell: &u32| !self.table.column(*cell, at).is_empty();
+            let mine = metric.job == self.job || metric.job.is_empty();
+            if mine && self.cells.iter().any(has) && !names.iter().any(|known| known == rest) {
+                names.push(rest.to_owned());
+            }
+        }
+        names
+    }
+
+    /// Rounds in which both arms have one of these metrics.
+    pub(super) fn rounds_with(&self, names: &[&str]) -> usize {
+        let rounds = |name: &&str| {
+            let [base, cand] = [0, 1].map(|arm| self.column(arm, name));
+            base.zip(cand).map_or(0, |((_, base), (_, cand))| {
+                base.keys().filter(|round| cand.contains_key(round)).count()
+            })
+        };
+        names.iter().map(rounds).max().unwrap_or(0)
+    }
+
+    /// `by`: `None` for operations, nothing in it for 1.
+    fn divided(&self, of: &[&str], by: Option<&[&str]>, called: &str, unit: Unit) -> Option<Evidence> {
+        let arm = |arm: usize| {
+            let (whole, values) = self.sum(arm, of)?;
+            let amounts = match by {
+                None => Some(self.operations(arm, whole)?),
+                Some([]) => None,
+                Some(by) => Some(self.sum(arm, by)?.1),
+            };
+            let each = |(round, point): (u32, Point)| match &amounts {
+                None => Some((round, point)),
+                Some(amounts) => {
+                    let amount = amounts.get(&round)?.value;
+                    (amount > 0.0).then_some((round, Point { value: point.value / amount, ..point }))
+                }
+            };
+            Some(values.into_iter().filter_map(each).collect::<ByRound>())
+        };
+        let (base, cand) = (arm(0)?, arm(1)?);
+        let both = |(round, base): (&u32, &Point)| {
+            let cand = cand.get(round)?;
+            Some(Both { baseline: base.value, candidate: cand.value, second: cand.position > base.position })
+        };
+        let rounds: Vec<Both> = base.iter().filter_map(both).collect();
+        if rounds.len() < FEWEST_ROUNDS {
+            return None;
+        }
+        let middle = |value: fn(&Both) -> f64| median(&rounds.iter().map(value).collect::<Vec<_>>());
+        let (baseline, candidate) = (middle(|both| both.baseline), middle(|both| both.candidate));
+        let size = baseline.abs().max(candidate.abs());
+        let found = difference(&rounds, if size > 0.0 { size } else { 1.0 })?;
+        Some(Evidence { metric: called.to_owned(), unit, baseline, candidate, difference: Some(found) })
+    }
+
+    /// The sum of those of these metrics that the cell has, and whether they are the whole trial's.
+    fn sum(&self, arm: usize, names: &[&str]) -> Option<(bool, ByRound)> {
+        let columns: Vec<(bool, ByRound)> = names.iter().filter_map(|name| self.column(arm, name)).collect();
+        let whole = columns.first()?.0;
+        Some((whole, add(columns.into_iter().map(|(_, column)| column))))
+    }
+
+    /// A column of the job, else of the whole trial.
+    fn column(&self, arm: usize, name: &str) -> Option<(bool, ByRound)> {
+        let of = |job: &str| {
+            let at = self.table.metrics().iter().position(|m| m.job == job && m.name == name)?;
+            let column = self.table.column(self.cells[arm], at as u32);
+            let by_round: ByRound = column.iter().map(|point| (point.round, *point)).collect();
+            (!by_round.is_empty()).then_some((job.is_empty(), by_round))
+        };
+        of(self.job).or_else(|| of(""))
+    }
+
+    /// What was done, by round; the whole trial did what its jobs did, where it has no sum of its own.
+    fn operations(&self, arm: usize, whole: bool) -> Option<ByRound> {
+        let metrics = || self.table.metrics().iter().zip(0_u32..);
+        let own = if whole { "" } else { self.job };
+        let of = |names: &&[&str], job: Option<&str>| {
+            let fits =
+                |job_of: &str, name: &str| names.contains(&name) && job.is_none_or(|job| job == job_of);
+            let columns = metrics()
+                .filter(|(metric, _)| fits(&metric.job, &metric.name))
+                .map(|(_, at)| self.table.column(self.cells[arm], at))
+                .map(|column| column.iter().map(|point| (point.round, *point)).collect::<ByRound>());
+            let sum = add(columns);
+            (!sum.is_empty()).then_some(sum)
+        };
+        let counted = OPERATIONS.iter().find_map(|names| of(names, Some(own)));
+        counted.or_else(|| OPERATIONS.iter().find_map(|names| of(names, None)).filter(|_| whole))
+    }
+}
+
+/// The sum of columns, by round.
+fn add(columns: impl Iterator<Item = ByRound>) -> ByRound {
+    let mut sums = ByRound::new();
+    for (round, point) in columns.flatten() {
+        sums.entry(round).and_modify(|sum| sum.value += point.value).or_insert(point);
+    }
+    sums
+}

@@ -1,0 +1,130 @@
+//! Tests of what is explained, whatever the rules.
+
+use super::super::{Options, Verdict, analyse};
+use super::made_pair::{add, explained, ns, run_with};
+use super::*;
+use crate::record::{Cell, Factor};
+
+/// The two arms of `run_with`, watched and not: cells are (watched, arm), and watching costs as many times the time.
+fn watched_run(price: f64) -> Run {
+    let mut run = run_with(&[]);
+    run.id = Some(9);
+    run.design.factors.insert(0, Factor::new("watched", vec!["no".to_owned(), "yes".to_owned()]));
+    run.design.compare = 1;
+    run.cells = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|levels| Cell { levels: levels.to_vec() }).to_vec();
+    let twins = run.trials.clone();
+    run.trials.extend(twins.into_iter().map(|mut trial| {
+        (trial.cell, trial.position) = (trial.cell + 2, trial.position + 2);
+        trial
+    }));
+    let is_watched = |cell: u32| cell > 1;
+    add(&mut run, "workers.wall", |cell| [1.0, 2.0, price, 2.0 * price][cell as usize]);
+    add(&mut run, "locks.lost", |_| 0.0);
+    add(&mut run, "locks.at.rwsem_W.f", |cell| if cell == 3 { 0.8 } else { 0.0 });
+    let metric = |name: &str| run.metrics.iter().position(|metric| metric.name == name).unwrap() as u32;
+    let seen = ["locks.lost", "locks.at.rwsem_W.f"].map(metric);
+    for trial in run.trials.iter_mut().filter(|trial| !is_watched(trial.cell)) {
+        trial.values.retain(|(metric, _)| !seen.contains(metric));
+    }
+    run
+}
+
+#[test]
+fn causes_smaller_changes_and_the_unexplained_add_up_to_the_whole() {
+    let run = run_with(&[
+        ("usr_cpu", 0.1, 0.11),
+        ("workers.run_wait", 0.05, 0.15),
+        ("cpu.samples", 400.0, 600.0),
+        ("cpu.at.copy", 0.1, 0.15),
+        ("locks.lost", 0.0, 0.0),
+        ("locks.at.mutex.f", 0.0, 0.2),
+        ("dev.flushes_per_op", 0.0, 1.0),
+    ]);
+    let analysis = analyse(&run, &Options::default());
+    let why = explained(&run);
+    assert_eq!((why.standing, why.budget, why.metric.as_str()), (Standing::Differs, Some(0), "write.bw"));
+    let accounts = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
+    let named: f64 = accounts.clone().filter_map(Cause::estimate_ns).sum();
+    let whole = analysis.budgets[0].total.difference_ns.estimate;
+    let left = why.unexplained_ns.unwrap().estimate + why.unnamed_ns;
+    assert!((named + left - whole).abs() < 1e-6 * whole, "{named} + {left} is not {whole}");
+    // User time grew by 100 ns, less than δ of 10 µs.
+    assert!((why.unnamed_ns - 100.0).abs() < 5.0, "{why:?}");
+    let rules: Vec<&str> = why.causes.iter().map(|cause| cause.rule).collect();
+    assert_eq!(rules[..5], ["storage_wait", "lock_wait", "processor_time", "waiting_to_run", "copying"]);
+    assert_eq!((rules.len(), rules[5]), (6, "more_flushes"), "what has no time stands last");
+    assert!(accounts.clone().zip(accounts.skip(1)).all(|(a, b)| a.size_ns() >= b.size_ns()));
+}
+
+#[test]
+fn where_nothing_differs_nothing_is_explained() {
+    let mut same = run_with(&[("locks.lost", 0.0, 0.0), ("locks.at.mutex.f", 0.0, 0.5)]);
+    for trial in &mut same.trials {
+        trial.values[0].1 = 1e8 * (1.0 + 0.0001 * f64::from(trial.round));
+    }
+    let why = explained(&same);
+    assert_eq!((why.standing, why.causes.len(), why.unexplained_ns), (Standing::NothingDiffers, 0, None));
+    let mut aa = run_with(&[("sys_cpu", 0.3, 0.9)]);
+    aa.aa = true;
+    let why = explained(&aa);
+    assert_eq!((why.standing, why.causes.len()), (Standing::NothingDiffers, 0), "an arm against itself");
+}
+
+#[test]
+fn what_is_not_decided_is_not_explained_yet() {
+    let run = run_with(&[]);
+    let mut analysis = analyse(&run, &Options::default());
+    let mut standing = |verdict: Verdict| {
+        analysis.comparisons[0].verdict = verdict;
+        let why = &why(&run, &analysis, None)[0];
+        assert!(why.causes.is_empty() && why.watching.is_none());
+        why.standing
+    };
+    let undecided = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
+    assert_eq!(standing(undecided), Standing::NotDecided);
+    assert_eq!(standing(Verdict::SoFar { rounds: 8, of: 10 }), Standing::NotDecided);
+    assert_eq!(standing(Verdict::TooFew { n: 3 }), Standing::NotJudged);
+    assert_eq!(standing(Verdict::NotComparable), Standing::NotJudged);
+    assert_eq!(standing(Verdict::NoDifference { real_but_below_delta: true }), Standing::NothingDiffers);
+}
+
+#[test]
+fn results_that_were_not_measured_in_rounds_have_no_why() {
+    let mut run = run_with(&[]);
+    run.design.paired = false;
+    assert_eq!(why(&run, &analyse(&run, &Options::default()), None), []);
+}
+
+#[test]
+fn a_run_that_watched_the_same_cells_names_the_places() {
+    let (run, watched) = (run_with(&[]), watched_run(1.02));
+    let analysis = analyse(&run, &Options::default());
+    let why = &why(&run, &analysis, Some(&watched))[0];
+    let watching = why.watching.as_ref().unwrap();
+    assert_eq!((watching.rounds, watching.run, watching.distorted), (8, Some(9), false));
+    assert!(watching.price.is_some_and(|price| (price - 0.02).abs() < 0.001), "{watching:?}");
+    let first = &why.causes[0];
+    assert_eq!((first.rule, first.grade, first.distorted), ("lock_wait", Grade::AccountsFor, false));
+    assert!((ns(first) - 8000).abs() < 60, "{first:?}");
+}
+
+#[test]
+fn times_of_a_distorted_run_are_no_parts_of_the_sum() {
+    let (run, watched) = (run_with(&[]), watched_run(1.2));
+    let analysis = analyse(&run, &Options::default());
+    let why = &why(&run, &analysis, Some(&watched))[0];
+    assert!(why.watching.as_ref().is_some_and(|watching| watching.distorted));
+    let lock = why.causes.iter().find(|cause| cause.rule == "lock_wait").unwrap();
+    assert_eq!((lock.grade, lock.part, lock.share, lock.distorted), (Grade::GoesWith, None, None, true));
+    assert_eq!(why.causes[0].rule, "storage_wait", "the sleep itself was measured unwatched: {why:?}");
+}
+
+#[test]
+fn a_watched_run_of_other_cells_is_left_alone() {
+    let (run, mut watched) = (run_with(&[]), watched_run(1.0));
+    watched.design.factors[1].levels[1] = "2".to_owned();
+    let analysis = analyse(&run, &Options::default());
+    let why = &why(&run, &analysis, Some(&watched))[0];
+    assert_eq!(why.watching, None);
+    assert!(why.causes.iter().all(|cause| cause.rule != "lock_wait"), "{why:?}");
+}
