@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         detail: detail(args.verbose, format),
         named_metrics: !args.metrics.is_empty(),
     };
-    let document = Document::build(&run, &analysis, &options);
+    let document = Document::explained(&run, &analysis, None, &options);
     if let Some(directory) = &args.pictures {
         pictures::write(&document, directory, args.output.force)?;
     }

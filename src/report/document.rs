@@ -10,7 +10,7 @@ use super::format::Options;
 use super::section::{Block, Section};
 use super::sections::{self, Material};
 use super::words::{NBSP, Names, count, plain_percent, row_label};
-use crate::analyse::{Analysis, Caveat, Role, RowKey};
+use crate::analyse::{Analysis, Caveat, Role, RowKey, Why};
 use crate::record::{Run, SoFar, Source};
 use crate::units::pretty_duration;
 
@@ -27,6 +27,8 @@ pub struct Document<'a> {
     pub title: String,
     /// Run number, time, rounds, engine: one line.
     pub summary: String,
+    /// Why pairs differ.
+    why: Vec<Why>,
     /// All that is said, in reading order.
     pub(super) sections: Vec<Section>,
     /// Footnotes of all sections, number 1 first.
@@ -37,17 +39,37 @@ impl<'a> Document<'a> {
     /// Words everything a report says about `run` and its `analysis`.
     #[must_use]
     pub fn build(run: &'a Run, analysis: &'a Analysis, options: &Options) -> Document<'a> {
-        let mut material = Material::new(run, analysis, options);
+        Document::explained(run, analysis, None, options)
+    }
+
+    /// The same, with what another run saw that watched the same cells.
+    #[must_use]
+    pub fn explained(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: Option<&'a Run>,
+        options: &Options,
+    ) -> Document<'a> {
+        let mut material = Material::new(run, analysis, watched, options);
         let sections = sections::all(&mut material);
+        let title = title(run, analysis, &material.names);
+        let footnotes = material.footnotes.into_texts();
         Document {
             run,
             analysis,
             options: options.clone(),
-            title: title(run, analysis, &material.names),
+            title,
             summary: summary(run, analysis),
+            why: material.why,
             sections,
-            footnotes: material.footnotes.into_texts(),
+            footnotes,
         }
+    }
+
+    /// Why each candidate differs from the baseline, or that there is nothing to explain; one for each row that decides.
+    #[must_use]
+    pub fn why(&self) -> &[Why] {
+        &self.why
     }
 
     /// Names of arms as the reader knows them.

@@ -33,6 +33,12 @@ impl<'a> Names<'a> {
         Names { factor, bare: bare || run.aa, aa: run.aa }
     }
 
+    /// Names of the levels of a factor, for tests of sections.
+    #[cfg(test)]
+    pub(super) fn of_factor(factor: &'a str) -> Self {
+        Names { factor, bare: false, aa: false }
+    }
+
     /// What varies, where arms are called after it.
     pub(super) fn factor(&self) -> Option<String> {
         (!self.bare).then(|| one_line(self.factor))

@@ -12,6 +12,7 @@ mod scaling;
 mod series;
 mod standalone;
 mod trials;
+mod waterfall;
 
 pub(super) use forest::{Form, forest};
 pub(super) use palette::{arm_class, style_sheet};
@@ -21,6 +22,7 @@ pub(super) use series::{ArmSeries, series};
 pub(super) use standalone::document;
 pub use standalone::png;
 pub(super) use trials::{Arm, trials};
+pub(super) use waterfall::{Bar, waterfall};
 
 /// A picture with the words that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Enters: a [`Budget`]. Leaves: lines. It must not compute: sums, intervals and what is too small to matter are analyse's.
 
 use super::Material;
-use crate::analyse::{Budget, BudgetLine, BudgetPart, Interval, Operation};
+use crate::analyse::{Asleep, Budget, BudgetLine, BudgetPart, Interval, Operation};
 use crate::report::format::Detail;
 use crate::report::section::{Block, Heading, Line, List, Section};
 use crate::report::words::{Names, count, row_label};
@@ -79,18 +79,22 @@ fn lines(budget: &Budget) -> Vec<String> {
 
 /// What a part is called.
 fn name(part: BudgetPart, budget: &Budget) -> &'static str {
-    let asleep = budget.asleep;
     match part {
         BudgetPart::User => "user CPU",
         BudgetPart::Kernel => "kernel CPU",
         BudgetPart::WaitingToRun => "waiting to run",
         BudgetPart::WaitingForStorage => "waiting for storage",
-        BudgetPart::Asleep => match (asleep.with_waiting_to_run, asleep.with_waiting_for_storage) {
-            (false, false) => "asleep otherwise",
-            (false, true) => "asleep (storage, locks, others)",
-            (true, false) => "asleep otherwise, or waiting to run",
-            (true, true) => "not running (storage, locks, processors, others)",
-        },
+        BudgetPart::Asleep => called(budget.asleep),
+    }
+}
+
+/// What the sleep is called that has these in it.
+pub(super) fn called(asleep: Asleep) -> &'static str {
+    match (asleep.with_waiting_to_run, asleep.with_waiting_for_storage) {
+        (false, false) => "asleep otherwise",
+        (false, true) => "asleep (storage, locks, others)",
+        (true, false) => "asleep otherwise, or waiting to run",
+        (true, true) => "not running (storage, locks, processors, others)",
     }
 }
 
@@ -104,11 +108,11 @@ fn line(name: &str, of: &BudgetLine, scale: &Scale) -> String {
 }
 
 /// One scale a budget, by its total: a part that needs more digits does not matter.
-fn scale(total: &BudgetLine) -> Scale {
+pub(super) fn scale(total: &BudgetLine) -> Scale {
     Scale::for_column(&Unit::Nanoseconds, [total.baseline_ns, total.candidate_ns])
 }
 
-fn with_unit(ns: f64, scale: &Scale) -> String {
+pub(super) fn with_unit(ns: f64, scale: &Scale) -> String {
     scale.with_unit(ns).replace(' ', "\u{a0}")
 }
 
@@ -122,7 +126,7 @@ fn with_interval(of: Interval, scale: &Scale) -> String {
     difference
 }
 
-fn signed(ns: f64, scale: &Scale) -> String {
+pub(super) fn signed(ns: f64, scale: &Scale) -> String {
     sign(ns, scale) + &with_unit(ns.abs(), scale)
 }
 
@@ -142,7 +146,7 @@ fn sign(ns: f64, scale: &Scale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::{Asleep, InFlight, RowKey};
+    use crate::analyse::{InFlight, RowKey};
 
     fn of(baseline_ns: f64, candidate_ns: f64) -> BudgetLine {
         let estimate = candidate_ns - baseline_ns;

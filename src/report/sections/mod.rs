@@ -24,6 +24,8 @@ mod scaling;
 mod scaling_words;
 mod trial_notes;
 mod verdict;
+mod why;
+mod why_words;
 mod within_trial;
 
 use super::comparisons::of_role;
@@ -32,12 +34,13 @@ use super::footnotes::Footnotes;
 use super::format::Options;
 use super::section::Section;
 use super::words::Names;
-use crate::analyse::{Analysis, Caveat, Comparison, Role};
+use crate::analyse::{self, Analysis, Caveat, Comparison, Role, Why};
 use crate::record::Run;
 
 /// All sections in reading order. Footnotes are counted in this order, too.
 const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     verdict::section,
+    why::section,
     ranking::section,
     factors::section,
     numbers::section,
@@ -65,6 +68,10 @@ pub(super) struct Material<'a> {
     pub(super) options: &'a Options,
     /// Names of arms.
     pub(super) names: Names<'a>,
+    /// The run that watched its cells, if one did.
+    pub(super) watched: Option<&'a Run>,
+    /// Why pairs differ.
+    pub(super) why: Vec<Why>,
     /// The comparisons that decide.
     pub(super) primary: Vec<&'a Comparison>,
     /// Footnotes of all sections.
@@ -73,10 +80,17 @@ pub(super) struct Material<'a> {
 
 impl<'a> Material<'a> {
     /// What a report of `run` is made from.
-    pub(super) fn new(run: &'a Run, analysis: &'a Analysis, options: &'a Options) -> Material<'a> {
+    pub(super) fn new(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: Option<&'a Run>,
+        options: &'a Options,
+    ) -> Material<'a> {
         let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
         let footnotes = Footnotes::besides(common_caveats(&primary), options.detail);
-        Material { run, analysis, options, names: Names::new(run, &analysis.factor), primary, footnotes }
+        let names = Names::new(run, &analysis.factor);
+        let why = analyse::why(run, analysis, watched);
+        Material { run, analysis, options, names, watched, why, primary, footnotes }
     }
 
     /// A heading with how far the run is.

@@ -11,7 +11,7 @@ use crate::report::table;
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("numbers"));
-    let Material { run, analysis, options, names, primary, footnotes } = material;
+    let Material { run, analysis, options, names, primary, footnotes, .. } = material;
     let mut blocks: Vec<Block> = group(primary, |c| (arms_of(c), &c.metric.name, &c.metric.unit))
         .iter()
         .filter_map(|rows| table::primary(rows, names, footnotes))

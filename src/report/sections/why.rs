@@ -1,0 +1,102 @@
+//! Why the arms differ: behind the verdict, the largest causes of each pair and what stays unexplained.
+//!
+//! Enters: what analyse found. Leaves: a list a pair, a table of locks, a picture of the sum, values for programs. It must not rank or
+//! judge: order, grades and shares are analyse's.
+
+use super::Material;
+use super::why_words::{bars, brief, caption, causes, ends, locks, nothing_words, pair, what};
+use crate::analyse::{Budget, Cause, Comparison, Role, Standing, Why};
+use crate::report::document::Document;
+use crate::report::format::Detail;
+use crate::report::json::written;
+use crate::report::picture::{self, Form, Picture};
+use crate::report::pictures::{MOST_ROWS, index_of};
+use crate::report::section::{Block, Drawings, GivesWay, Heading, List, Section};
+
+/// Causes that fit one screen beside what is unexplained.
+const FEW: usize = 3;
+/// Lines of one pair, with its caption.
+const MOST_LINES: usize = 12;
+/// It is short already where one pair is compared.
+const WAY: GivesWay = GivesWay {
+    turn: None,
+    called: "why the arms differ",
+    most: [6, 5],
+    items: ["pair's why", "pairs' whys"],
+};
+
+/// The section.
+pub(super) fn section(material: &mut Material<'_>) -> Section {
+    let Material { options, names, analysis, .. } = material;
+    let found: Vec<&Why> = material.why.iter().filter(|why| is_told(why)).collect();
+    // Who had the cells watched wants all of it.
+    let in_full = options.detail > Detail::Screen || material.watched.is_some();
+    let budget_of = |why: &Why| why.budget.and_then(|at| analysis.budgets.get(at));
+    let mut blocks = Vec::new();
+    match found.as_slice() {
+        [] => {
+            let is_said = options.detail == Detail::All || material.watched.is_some();
+            let words = nothing_words(&material.why).filter(|_| is_said);
+            blocks.extend(words.map(|words| Block::Remarks(vec![words])));
+        }
+        all if in_full || all.len() == 1 => {
+            for why in all {
+                let most = if in_full { usize::MAX } else { FEW };
+                let (lines, hidden) = causes(why, budget_of(why), names, most, MOST_LINES - 1);
+                let caption = Some(caption(why, budget_of(why), names));
+                blocks.push(Block::List(List { caption, ..List::of(lines) }));
+                blocks.extend((hidden > 0).then_some(Block::Withheld("further causes")));
+            }
+        }
+        all => {
+            let lines = all.iter().map(|why| brief(why, names));
+            blocks.push(Block::List(List { caption: Some("why".to_owned()), ..List::of(lines) }));
+            blocks.push(Block::Withheld("all causes"));
+        }
+    }
+    if options.detail > Detail::Screen {
+        blocks.extend(found.iter().filter_map(|why| locks(why, names)).map(Block::Table));
+    }
+    blocks.extend([
+        Block::Pictures(drawn),
+        Block::Raw { name: "why", json: |document| written(document.why()) },
+        Block::Column { head: "why", cell },
+    ]);
+    Section::new("why", Heading::OnPage("why".to_owned()), blocks).gives_way(WAY)
+}
+
+/// Whether there is anything to say of it: a pair whose workers nobody counted, and of which nothing was found, has its verdict.
+fn is_told(why: &Why) -> bool {
+    why.standing == Standing::Differs && !(why.causes.is_empty() && why.unexplained_ns.is_none())
+}
+
+/// The sums of the pairs that differ, drawn.
+fn drawn(document: &Document<'_>) -> Option<Drawings> {
+    let names = document.names();
+    let with_sum = document.why().iter().filter_map(|why| {
+        let budget = document.analysis.budgets.get(why.budget?)?;
+        is_told(why).then_some((why, budget))
+    });
+    let all: Vec<_> = with_sum.collect();
+    let picture = |(why, budget): &(&Why, &Budget)| {
+        let (bars, ends) = (bars(why, budget, &names), ends(why, budget, &names));
+        let arms = [&why.baseline, &why.candidate].map(|arm| index_of(document, arm));
+        let title = pair(why, &names);
+        let drawn = |form| picture::waterfall(budget.total.baseline_ns, &bars, &ends, arms, &title, form);
+        drawn(Form::Wide).map(|wide| Picture { narrow: drawn(Form::Narrow).map(|p| p.svg), ..wide })
+    };
+    let pictures: Vec<Picture> = all.iter().take(MOST_ROWS).filter_map(picture).collect();
+    Drawings::of(pictures, true, all.len().saturating_sub(MOST_ROWS))
+}
+
+/// The largest cause of a deciding comparison, in words.
+fn cell(document: &Document<'_>, comparison: &Comparison) -> String {
+    let is_its = |why: &&Why| {
+        why.row == comparison.row
+            && why.baseline == comparison.baseline.arm
+            && why.candidate == comparison.candidate.arm
+    };
+    let own = document.why().iter().find(is_its).filter(|_| comparison.role == Role::Primary);
+    let words = |cause: &Cause| what(&cause.what, &document.names());
+    own.and_then(|why| why.causes.first()).map(words).unwrap_or_default()
+}
