@@ -168,6 +168,7 @@ fn no_label_is_clipped_overlapping_or_tiny() {
         ("nasty", fixtures::nasty()),
         ("dbench", fixtures::dbench()),
         ("bdev", fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.3+")),
+        ("why", crate::why::made_up()),
     ] {
         let html = page(&fixture);
         assert!(html.contains(policy), "the page has lost its policy");
@@ -208,7 +209,7 @@ fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
     let dir = tempfile::tempdir().unwrap();
     let frames = dir.path().join("frames.html");
     std::fs::write(&frames, FRAMES).unwrap();
-    for (name, fixture) in [("measured", fixtures::measured()), ("12 rows", fixtures::dbench())] {
+    for (name, fixture) in [("measured", fixtures::measured()), ("12 rows", fixtures::dbench()), ("why", crate::why::made_up())] {
         std::fs::write(dir.path().join("report.html"), page(&fixture)).unwrap();
         let output =
             browse(&browser, &frames, (1800, 1000), false, &["--allow-file-access-from-files", "--dump-dom"]);

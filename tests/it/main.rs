@@ -89,3 +89,4 @@ mod traces;
 mod verify;
 mod waiting;
 mod what_is_compared;
+mod why;
