@@ -3,7 +3,7 @@
 //! Enters: a run, its analysis and a comparison that claims a difference; a run that watched the same cells. Leaves: a [`Pair`]. Cells of
 //! the two runs are the same where all their levels but `watched` are.
 
-use super::super::budget::{Budget, BudgetLine, BudgetPart};
+use super::super::budget::{Budget, BudgetLine, BudgetPart, Operation};
 use super::super::comparison::{Analysis, Comparison, FactDifference, Interval};
 use super::super::table::Table;
 use super::cause::{Cause, Evidence, Grade, Watching, What};
@@ -65,13 +65,14 @@ impl<'a> Pair<'a> {
         });
         let [Some(base), Some(cand)] = levels.each_ref().map(|levels| cell(run, levels)) else { return None };
         let job = of.row.job.as_str();
-        let own = Source { table, cells: [base, cand], job };
         let budget = analysis
             .budgets
             .iter()
             .find(|budget| budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]);
+        let operation = budget.map_or(Operation::Counted, |budget| budget.operation);
+        let own = Source { table, cells: [base, cand], job, operation };
         let watched = watched
-            .and_then(|(run, table)| Watched::of(run, table, &levels, job))
+            .and_then(|(run, table)| Watched::of(run, Source { table, ..own }, &levels))
             .or_else(|| Watched::own(own));
         Some(Pair {
             metric: of.metric.name.clone(),
@@ -141,7 +142,7 @@ impl<'a> Pair<'a> {
         let seconds = |ns: f64| ns / 1e9;
         let of = time.difference_ns;
         let evidence = Evidence {
-            metric: format!("{metric} an operation"),
+            metric: format!("{metric} {}", self.own.one()),
             unit: Unit::Seconds,
             baseline: seconds(time.baseline_ns),
             candidate: seconds(time.candidate_ns),
@@ -210,13 +211,8 @@ impl<'a> Pair<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// The watched twins of these two cells in another run.
-    fn of(
-        run: &'a Run,
-        table: &'a Table<'a>,
-        levels: &[Vec<(&str, &str)>; 2],
-        job: &'a str,
-    ) -> Option<Watched<'a>> {
+    /// The watched twins of these two cells in another run; `source` has its table.
+    fn of(run: &'a Run, source: Source<'a>, levels: &[Vec<(&str, &str)>; 2]) -> Option<Watched<'a>> {
         let is_more = |factor: &&Factor| {
             factor.levels == [TWIN, YES] && !levels[0].iter().any(|(name, _)| *name == factor.name)
         };
@@ -227,18 +223,18 @@ impl<'a> Watched<'a> {
                 cell(run, &with)
             });
             let [base, cand] = cells;
-            Some(Source { table, cells: [base?, cand?], job })
+            Some(Source { cells: [base?, cand?], ..source })
         };
-        let source = at(YES)?;
-        let rounds = source.rounds_with(&WATCHED);
-        let price = at(TWIN).and_then(|twins| price(&twins, &source));
+        let watched = at(YES)?;
+        let rounds = watched.rounds_with(&WATCHED);
+        let price = at(TWIN).and_then(|twins| price(&twins, &watched));
         let watching = Watching {
             rounds,
             run: run.id,
             price,
             distorted: price.is_none_or(|price| price.abs() > DISTORTS),
         };
-        (rounds > 0).then_some(Watched { source, watching, whole: job.is_empty() })
+        (rounds > 0).then_some(Watched { source: watched, watching, whole: source.job.is_empty() })
     }
 
     /// The trials of the run itself, where they were watched.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::budget::{BudgetLine, OPERATIONS};
+use super::super::budget::{BudgetLine, OPERATIONS, Operation};
 use super::super::comparison::Interval;
 use super::super::rounds_difference::{Both, difference};
 use super::super::table::{Point, Table};
@@ -20,6 +20,8 @@ pub(super) struct Source<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) cells: [u32; 2],
     pub(super) job: &'a str,
+    /// What counts and times are for, as in the budget of the pair.
+    pub(super) operation: Operation,
 }
 
 /// Values of one cell by round.
@@ -28,7 +30,20 @@ type ByRound = BTreeMap<u32, Point>;
 impl Source<'_> {
     /// A count for each operation.
     pub(super) fn each(&self, name: &str, unit: Unit) -> Option<Evidence> {
-        self.divided(&[name], None, &format!("{name} an operation"), unit)
+        self.each_of(&[name], name, unit)
+    }
+
+    /// The sum of some counts for each operation.
+    pub(super) fn each_of(&self, names: &[&str], called: &str, unit: Unit) -> Option<Evidence> {
+        self.divided(names, None, &format!("{called} {}", self.one()), unit)
+    }
+
+    /// What one of that is called which counts and times are for.
+    pub(super) fn one(&self) -> &'static str {
+        match self.operation {
+            Operation::Counted => "an operation",
+            Operation::Trial => "a trial",
+        }
     }
 
     /// A time for each operation.
@@ -80,8 +95,8 @@ impl Source<'_> {
         let arm = |arm: usize| {
             let (whole, values) = self.sum(arm, of)?;
             let amounts = match by {
-                None => Some(self.operations(arm, whole)?),
-                Some([]) => None,
+                None if self.operation == Operation::Counted => Some(self.operations(arm, whole)?),
+                None | Some([]) => None,
                 Some(by) => Some(self.sum(arm, by)?.1),
             };
             let each = |(round, point): (u32, Point)| match &amounts {

@@ -57,6 +57,17 @@ fn causes_smaller_changes_and_the_unexplained_add_up_to_the_whole() {
 }
 
 #[test]
+fn without_operations_times_are_those_of_a_trial() {
+    let mut run = run_with(&[("locks.lost", 0.0, 0.0), ("locks.at.rwsem_W.f", 0.0, 0.8)]);
+    run.metrics[2].name = "something".to_owned();
+    let why = explained(&run);
+    let first = &why.causes[0];
+    assert_eq!((first.rule, first.grade), ("lock_wait", Grade::AccountsFor), "{why:?}");
+    assert!((first.size_ns() - 8e8).abs() < 6e6, "{first:?}");
+    assert_eq!(first.evidence[0].metric, "locks.at.rwsem_W.f a trial");
+}
+
+#[test]
 fn where_nothing_differs_nothing_is_explained() {
     let mut same = run_with(&[("locks.lost", 0.0, 0.0), ("locks.at.mutex.f", 0.0, 0.5)]);
     for trial in &mut same.trials {

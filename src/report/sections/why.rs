@@ -17,7 +17,7 @@ use crate::report::section::{Block, Drawings, GivesWay, Heading, List, Section};
 const FEW: usize = 3;
 /// Lines of one pair, with its caption.
 const MOST_LINES: usize = 12;
-/// It is short already where one pair is compared.
+/// On a screen of many pairs only the first have their line.
 const WAY: GivesWay = GivesWay {
     turn: None,
     called: "why the arms differ",
@@ -62,7 +62,8 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         Block::Raw { name: "why", json: |document| written(document.why()) },
         Block::Column { head: "why", cell },
     ]);
-    Section::new("why", Heading::OnPage("why".to_owned()), blocks).gives_way(WAY)
+    let section = Section::new("why", Heading::OnPage("why".to_owned()), blocks);
+    if in_full { section } else { section.gives_way(WAY) }
 }
 
 /// Whether there is anything to say of it: a pair whose workers nobody counted, and of which nothing was found, has its verdict.

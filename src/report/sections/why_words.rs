@@ -22,17 +22,22 @@ pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> 
     let Some(budget) = budget else { return format!("why: {}", pair(why, names)) };
     let total = budget.total;
     let scale = scale(&total);
-    let of = match budget.operation {
-        Operation::Counted => "an operation",
-        Operation::Trial => "a trial",
-    };
     format!(
-        "why: {}: workers' time {of} {} → {}, {}",
+        "why: {}: workers' time {} {} → {}, {}",
         pair(why, names),
+        one(Some(budget)),
         with_unit(total.baseline_ns, &scale),
         with_unit(total.candidate_ns, &scale),
         signed(total.difference_ns.estimate, &scale)
     )
+}
+
+/// What the times are for.
+fn one(budget: Option<&Budget>) -> &'static str {
+    match budget.map(|budget| budget.operation) {
+        Some(Operation::Trial) => "a trial",
+        Some(Operation::Counted) | None => "an operation",
+    }
 }
 
 /// The arms of a pair, behind its row.
@@ -106,7 +111,7 @@ fn line(cause: &Cause, budget: Option<&Budget>, names: &Names<'_>) -> String {
             let shown = if shown.is_empty() { shown } else { format!("; {shown}") };
             format!("{time}{share}: {what}{shown}")
         }
-        (_, Some(time)) => format!("goes with: {what}, {time} an operation{distorted}"),
+        (_, Some(time)) => format!("goes with: {what}, {time} {}{distorted}", one(budget)),
         (grade, None) => {
             let word = if grade == Grade::May { "may be" } else { "goes with" };
             let shown = if shown.is_empty() { shown } else { format!(" ({shown})") };

@@ -34,9 +34,7 @@ fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
 /// How long the device worked on requests, for each operation, where that differs.
 fn device_time(pair: &Pair<'_>) -> Option<Evidence> {
     let times = ["dev.read_time", "dev.write_time", "dev.flush_time"];
-    let operations = ["read.total_ios", "write.total_ios", "trim.total_ios"];
-    let called = "time of the device's requests an operation";
-    let found = pair.own.ratio(&times, &operations, called, Unit::Seconds)?;
+    let found = pair.own.each_of(&times, "time of the device's requests", Unit::Seconds)?;
     pair.differs(&found).then_some(found)
 }
 
