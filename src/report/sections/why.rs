@@ -4,7 +4,7 @@
 //! judge: order, grades and shares are analyse's.
 
 use super::Material;
-use super::why_words::{bars, brief, caption, causes, ends, locks, nothing_words, pair, what};
+use super::why_words::{bars, brief, caption, causes, ends, lines_of, locks, nothing_words, pair, what};
 use crate::analyse::{Budget, Cause, Comparison, Role, Standing, Why};
 use crate::report::document::Document;
 use crate::report::format::Detail;
@@ -42,9 +42,10 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         all if in_full || all.len() == 1 => {
             for why in all {
                 let most = if in_full { usize::MAX } else { FEW };
-                let (lines, hidden) = causes(why, budget_of(why), names, most, MOST_LINES - 1);
-                let caption = Some(caption(why, budget_of(why), names));
-                blocks.push(Block::List(List { caption, ..List::of(lines) }));
+                let head = caption(why, budget_of(why), names);
+                let room = MOST_LINES.saturating_sub(lines_of(&head));
+                let (lines, hidden) = causes(why, budget_of(why), names, most, room);
+                blocks.push(Block::List(List { caption: Some(head), ..List::of(lines) }));
                 blocks.extend((hidden > 0).then_some(Block::Withheld("further causes")));
             }
         }

@@ -91,7 +91,7 @@ fn chosen(why: &Why, most: usize) -> Vec<&Cause> {
 }
 
 /// Lines of text that words take.
-fn lines_of(words: &str) -> usize {
+pub(super) fn lines_of(words: &str) -> usize {
     width(words).div_ceil(COLUMNS).max(1)
 }
 
