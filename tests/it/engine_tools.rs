@@ -54,7 +54,7 @@ fn dbench_runs_with_its_clients_as_a_factor() {
     assert!(report.contains("clients") && report.contains("bw"), "{report}");
     let run = sandbox.export("1");
     assert!(run.engine.starts_with("dbench "), "{}", run.engine);
-    assert!(values(&run, "bw").iter().all(|(_, bw)| *bw > 0.0), "{:?}", values(&run, "bw"));
+    assert!(values(&run, "bw").iter().all(|(_, bw)| *bw > 1e4), "{:?}", values(&run, "bw"));
     assert!(values(&run, "lat_ns.max").iter().all(|(_, ns)| *ns > 0.0));
     // Each client begins with one Mkdir of its own directory.
     let made = values(&run, "Mkdir.count");

@@ -178,21 +178,24 @@ fn a_guest_that_the_emulator_made_die_is_booted_again() {
         "Oops: int3: 0000 [#1] PREEMPT SMP NOPTI",
         "Kernel panic - not syncing: IO-APIC + timer doesn t work!",
     );
-    for (deaths, oops, cause, most) in [
-        (1, int3, "int3", None),
-        (9, int3, "int3", Some(3)),
-        (1, timer, "a missing timer", None),
+    let stuck = "sleep 1000";
+    for (deaths, oops, fate, most) in [
+        (1, int3, "died of int3", None),
+        (9, int3, "", Some(3)),
+        (1, timer, "died of a missing timer", None),
         (9, timer, "", Some(1)),
+        (1, stuck, "got stuck while it booted", None),
     ] {
         let succeeds = most.is_none();
         let sandbox = Sandbox::new();
-        // What a kernel that died so has put on its console, and the end of the machine.
+        // What a kernel that died so has put on its console, and the end of the machine; or none.
+        let end = if oops == stuck { format!("exec {stuck}") } else { String::new() };
         let script = format!(
             "#!/bin/sh\ncase $* in *tcg*id=console*) ;; *) exec {real} \"$@\" ;; esac\n\
              [ $(ls {place} | grep -c '^died') -lt {deaths} ] || exec {real} \"$@\"\n\
              touch {place}/died.$$\n\
              for word; do case $word in *id=console*) console=${{word##*path=}};; esac; done\n\
-             echo '[    2.322799] {oops}' > $console\n",
+             echo '[    2.322799] {oops}' > $console\n{end}\n",
             real = real.display(),
             place = sandbox.path().display(),
         );
@@ -202,15 +205,18 @@ fn a_guest_that_the_emulator_made_die_is_booted_again() {
         let path = format!("{}:{}", wrapper.parent().unwrap().display(), std::env::var("PATH").unwrap());
         let kernel = format!("kernel={}", kernels[0]);
         let words = ["run", "-q", "-t", &kernel, "--vary", "n=1,2", "--rounds", "1", "--", "true", "${n}"];
-        let output = assay(&sandbox, &words).env("PATH", path).output().unwrap();
+        let mut command = assay(&sandbox, &words);
+        if oops == stuck {
+            command.env("ASSAY_TEST_PATIENCE", "45");
+        }
+        let output = command.env("PATH", path).output().unwrap();
         let said = errors(&output);
         let boots = said.matches("it is booted again").count();
         if succeeds {
             assert!(output.status.success() && boots >= deaths, "{said}");
             let run = sandbox.export("1");
             assert_eq!(run.trials.len(), 2);
-            let told =
-                |trial: &Trial| trial.notes.iter().any(|note| note.contains(&format!("died of {cause}")));
+            let told = |trial: &Trial| trial.notes.iter().any(|note| note.contains(fate));
             assert!(run.trials.iter().all(told), "{:?}", run.trials);
         } else {
             assert_eq!((output.status.code(), Some(boots)), (Some(1), most), "{said}");

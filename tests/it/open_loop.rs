@@ -338,12 +338,14 @@ fn the_largest_depth_that_keeps_a_latency_is_found() {
         if engine == EngineKind::Fio && !with_fio {
             continue;
         }
-        let (_base, work) = work();
-        let outcome = done(engine, job, work.path());
-        assert_eq!(value(&outcome, "latency_depth"), 24.0, "{engine:?}");
-        // The figures are those of the last window, and the job ended with it.
-        let seconds = value(&outcome, "runtime");
-        assert!((0.015..10.0).contains(&seconds), "{engine:?}: {seconds} s");
+        unless_spoiled(|| {
+            let (_base, work) = work();
+            let outcome = done(engine, job, work.path());
+            assert_eq!(value(&outcome, "latency_depth"), 24.0, "{engine:?}");
+            // The figures are those of the last window, and the job ended with it.
+            let seconds = value(&outcome, "runtime");
+            expect((0.015..0.5).contains(&seconds), || format!("{engine:?}: {seconds} s"))
+        });
     }
     let (_base, work) = work();
     let outcome = done(EngineKind::Native, job, work.path());

@@ -36,6 +36,11 @@ fn cached_after(engine: EngineKind, options: &str) -> usize {
     cached_pages(&work.path().join("j.0.0"))
 }
 
+/// The kernel may have taken back a few meanwhile: what is read beforehand and what is not differ by nearly all.
+fn is_all(pages: usize) -> bool {
+    pages >= PAGES / 10 * 9
+}
+
 #[test]
 fn files_are_as_warm_as_fio_leaves_them() {
     for engine in [EngineKind::Native, EngineKind::Fio] {
@@ -47,7 +52,8 @@ fn files_are_as_warm_as_fio_leaves_them() {
                 assert!(pages <= 64, "{engine:?} {method:?} {cold:?}: {pages} pages");
             }
             for warm in ["pre_read=1", "pre_read=1\ninvalidate=1"] {
-                assert_eq!(cached(warm), PAGES, "{engine:?} {method:?} {warm:?}");
+                let pages = cached(warm);
+                assert!(is_all(pages), "{engine:?} {method:?} {warm:?}: {pages} pages");
             }
         }
     }
@@ -64,7 +70,7 @@ fn invalidate_0_keeps_what_is_cached_of_a_file_that_is_there() {
         let name = path.display();
         let job = format!("[j]\nrw=randread\nbs=4k\nsize=4m\nio_size=8k\nfilename={name}\n{options}\n");
         done(EngineKind::Native, &job, work.path());
-        assert_eq!(cached_pages(&path) == PAGES, all, "{options:?}");
+        assert_eq!(is_all(cached_pages(&path)), all, "{options:?}");
     }
 }
 
@@ -73,7 +79,8 @@ fn a_later_job_finds_what_it_had_read_beforehand_though_an_earlier_one_dropped_i
     let (_base, work) = work();
     let job = "[global]\nrw=randread\nbs=4k\nsize=4m\nio_size=8k\nfilename=both\n[cold]\n[warm]\nstonewall\npre_read=1\n";
     done(EngineKind::Native, job, work.path());
-    assert_eq!(cached_pages(&work.path().join("both")), PAGES);
+    let pages = cached_pages(&work.path().join("both"));
+    assert!(is_all(pages), "{pages} pages");
 }
 
 #[test]

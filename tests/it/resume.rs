@@ -218,7 +218,7 @@ fn interrupted_it_puts_everything_back_prints_the_verdict_so_far_and_how_to_go_o
         let sandbox = sandbox();
         sandbox.write("job.fio", &JOB.replace("150ms", "1s"));
         let child = sandbox.start(&arguments(engine));
-        // Two rounds are whole, and the third has not ended for two seconds.
+        // Two rounds are whole; the third takes two seconds more.
         let trials = || {
             let exported = sandbox.run(&["export", "1", "--format", "json"]);
             serde_json::from_slice::<Run>(&exported.stdout).map_or(0, |run| run.trials.len())

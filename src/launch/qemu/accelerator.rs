@@ -140,6 +140,8 @@ pub(super) enum Mishap {
     Breakpoint,
     /// [`GuestError::missed_its_timer`].
     Timer,
+    /// [`GuestError::got_stuck`].
+    Stuck,
 }
 
 impl Mishap {
@@ -148,39 +150,43 @@ impl Mishap {
         if error.ran_into_a_breakpoint() {
             return Some(Mishap::Breakpoint);
         }
-        error.missed_its_timer().then_some(Mishap::Timer)
+        if error.missed_its_timer() {
+            return Some(Mishap::Timer);
+        }
+        error.got_stuck().then_some(Mishap::Stuck)
     }
 
     /// How often a guest that died so is booted anew for one trial.
     pub(super) fn boots_again(self) -> u32 {
         match self {
             Mishap::Breakpoint => 3,
-            // A kernel that misses it twice probably always does.
-            Mishap::Timer => 1,
+            // A kernel to which it happens twice probably always does so.
+            Mishap::Timer | Mishap::Stuck => 1,
         }
     }
 
-    /// What the kernel died of.
-    fn cause(self) -> &'static str {
+    /// What became of the kernel.
+    fn fate(self) -> &'static str {
         match self {
-            Mishap::Breakpoint => "int3",
-            Mishap::Timer => "a missing timer",
+            Mishap::Breakpoint => "died of int3",
+            Mishap::Timer => "died of a missing timer",
+            Mishap::Stuck => "got stuck while it booted",
         }
     }
 
     /// Says that a guest is booted another time. Nothing was measured in the one that died.
     pub(super) fn booted_again(self) -> String {
-        let cause = self.cause();
+        let fate = self.fate();
         format!(
-            "assay: the guest's kernel died of {cause}, as under qemu's tcg it may without a\n  fault of its own: it is booted again"
+            "assay: the guest's kernel {fate}, as under qemu's tcg it may without a\n  fault of its own: it is booted again"
         )
     }
 
     /// The same as a note of what was then measured.
     pub(super) fn note(self) -> String {
-        let cause = self.cause();
+        let fate = self.fate();
         format!(
-            "an earlier boot of this round died of {cause}, as under qemu's tcg it may, before anything was measured in it"
+            "an earlier boot of this round {fate}, as under qemu's tcg it may, before anything was measured in it"
         )
     }
 }

@@ -84,6 +84,8 @@ pub enum GuestError {
         came_up: bool,
         /// Whether it was running without anything on its console.
         mute: bool,
+        /// Whether it was still running when it had not come up in time.
+        late: bool,
         /// The emulator's words and the last lines of the console.
         console: String,
     },
@@ -124,6 +126,22 @@ impl GuestError {
         matches!(self, GuestError::Dead { console, came_up: false, .. } if console.lines().any(of_timer))
     }
 
+    /// The same error of a guest that was still running when it had not come up in time.
+    pub(super) fn late(self) -> GuestError {
+        match self {
+            GuestError::Dead { what, came_up, mute, console, .. } => {
+                GuestError::Dead { what, came_up, mute, late: true, console }
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the guest ran without coming up. Seen under qemu's tcg (7.2) in one of some 400 boots: the same kernel came up in
+    /// seconds before and after, and this time a processor of it span for as long as it was waited for.
+    pub(super) fn got_stuck(&self) -> bool {
+        matches!(self, GuestError::Dead { late: true, .. })
+    }
+
     /// What helps; may be empty.
     #[must_use]
     pub fn hint(&self) -> String {
@@ -162,7 +180,13 @@ mod tests {
     use super::*;
 
     fn dead(console: &str) -> GuestError {
-        GuestError::Dead { what: "died".to_owned(), came_up: false, mute: false, console: console.to_owned() }
+        GuestError::Dead {
+            what: "died".to_owned(),
+            came_up: false,
+            mute: false,
+            late: false,
+            console: console.to_owned(),
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(240);
 const SILENCE: Duration = Duration::from_secs(12 * BEAT.as_secs());
 /// Another time of silence in seconds, for tests that stop a guest.
 const SILENCE_VARIABLE: &str = "ASSAY_TEST_SILENCE";
+/// Another [`PATIENCE`] in seconds, for tests with a guest that does not come up.
+const PATIENCE_VARIABLE: &str = "ASSAY_TEST_PATIENCE";
 /// So many last lines of the console are told.
 const LAST_LINES: usize = 15;
 const STEP: Duration = Duration::from_millis(50);
@@ -82,7 +84,7 @@ impl Guest {
         };
         let patience = |guest: &Guest| match machine.accelerator {
             Accelerator::Kvm if !guest.spoke() => KVM_PATIENCE,
-            Accelerator::Kvm | Accelerator::Tcg => PATIENCE,
+            Accelerator::Kvm | Accelerator::Tcg => seconds(PATIENCE_VARIABLE, PATIENCE),
         };
         loop {
             match guest.messages.recv_timeout(STEP) {
@@ -100,7 +102,7 @@ impl Guest {
                 }
                 Err(RecvTimeoutError::Timeout) if begun.elapsed() > patience(&guest) => {
                     let what = format!("did not come up within {} s", patience(&guest).as_secs());
-                    return Err(Ended::Dead(guest.dead(&what)));
+                    return Err(Ended::Dead(guest.dead(&what).late()));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -119,7 +121,7 @@ impl Guest {
             return Err(Ended::Dead(self.dead("has ended")));
         }
         let begun = Instant::now();
-        let (mut heard, silence) = (begun, silence());
+        let (mut heard, silence) = (begun, seconds(SILENCE_VARIABLE, SILENCE));
         loop {
             match self.messages.recv_timeout(STEP) {
                 Ok(FromGuest::Reply(reply)) => return Ok(*reply),
@@ -159,7 +161,7 @@ impl Guest {
         }
         let panic = panic_of(&console).map(|panic| format!(": {panic}")).unwrap_or_default();
         let what = format!("{what}{panic}");
-        GuestError::Dead { what, came_up: self.boot_s > 0.0, mute, console: words }
+        GuestError::Dead { what, came_up: self.boot_s > 0.0, mute, late: false, console: words }
     }
 
     /// Whether its kernel has put anything on the console.
@@ -230,9 +232,10 @@ fn panic_of(words: &str) -> Option<&str> {
     words.lines().find_map(|line| Some(line[line.find(PANIC)?..].trim_end_matches([' ', ']', '-'])))
 }
 
-fn silence() -> Duration {
-    let set = std::env::var(SILENCE_VARIABLE).ok().and_then(|text| text.parse().ok());
-    set.map_or(SILENCE, Duration::from_secs)
+/// The time that a variable sets, or the usual one.
+fn seconds(variable: &str, usual: Duration) -> Duration {
+    let set = std::env::var(variable).ok().and_then(|text| text.parse().ok());
+    set.map_or(usual, Duration::from_secs)
 }
 
 #[cfg(test)]
