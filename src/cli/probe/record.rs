@@ -57,6 +57,7 @@ pub(super) fn run(
             lead_in: false,
             stop,
             failures: FailureRule::default(),
+            explains: None,
         },
         aa: false,
         facts: vec![facts],
