@@ -62,6 +62,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .hint(format!("assay explain {} explains that run", explains.run))
             .into());
     }
+    if run.is_probe() {
+        return Err(Failure::request(format!("run {} is a probe: it compares nothing", args.run))
+            .hint(format!("`assay show {} --values` prints it", args.run))
+            .into());
+    }
     let failed = if args.no_watch {
         None
     } else {

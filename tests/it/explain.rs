@@ -117,8 +117,11 @@ fn a_run_is_explained_right_after_its_verdict() {
     let expected =
         "after the verdict, to explain it\n  4 rounds of each cell, unwatched and watched (16 trials): ";
     assert!(plan.contains(expected), "{plan}");
-    let output = sandbox.run(&words);
+    let output = sandbox.run(&[&words[..], &["--html", "page.html"]].concat());
     assert!(output.status.success(), "{}", said(&output));
+    let page = std::fs::read_to_string(sandbox.path().join("page.html")).unwrap();
+    assert!(page.contains("watching cost"), "the page has what was seen afterwards");
+    assert_eq!(errors(&output).matches("report with pictures: page.html").count(), 1, "{}", said(&output));
     let (told, report) = (String::from_utf8(output.stdout.clone()).unwrap(), errors(&output));
     assert!(
         report.contains("watching run 1: 4 rounds of its 2 cells, each unwatched and watched ("),

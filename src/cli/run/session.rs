@@ -53,21 +53,32 @@ pub(super) fn execute(
     cancelled: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
     let ending = carry_out(&args.conduct()?, store, prepared, cancelled)?;
-    verdict::primary_is_known(&prepared.run)?;
+    let run = &prepared.run;
+    verdict::primary_is_known(run)?;
     let explain = args.explain && ending == Ending::Finished;
     // People read the verdict meanwhile; a document for programs is one, and waits.
     let waits = explain && args.format != Format::Text;
-    let watched = if waits { watched::afterwards(args, store, &prepared.run, cancelled)? } else { None };
-    let analysis = verdict::print(args, store, &prepared.run, watched.as_ref())?;
-    ended_early(ending, &prepared.run, &args.database.db)?;
-    let code = verdict::exit_code(args, &prepared.run, &analysis)?;
-    if explain
-        && !waits
-        && let Some(watched) = watched::afterwards(args, store, &prepared.run, cancelled)?
-    {
-        verdict::explain(args, &prepared.run, &analysis, &watched)?;
+    let mut watched = if waits { watched::afterwards(args, store, run, cancelled) } else { Ok(None) };
+    let analysis = verdict::print(args, store, run, seen(&watched))?;
+    let code = match ended_early(ending, run, &args.database.db) {
+        Ok(()) => verdict::exit_code(args, run, &analysis),
+        Err(failure) => Err(failure.into()),
+    };
+    if explain && !waits && code.is_ok() {
+        watched = watched::afterwards(args, store, run, cancelled);
+        if let Some(watched) = seen(&watched) {
+            verdict::explain(args, run, &analysis, watched)?;
+        }
     }
-    Ok(code)
+    // Written once, with all that was seen, and also where nothing could be.
+    verdict::page(args, run, &analysis, seen(&watched))?;
+    watched?;
+    code
+}
+
+/// The run that has watched, if one has.
+fn seen(watched: &anyhow::Result<Option<Run>>) -> Option<&Run> {
+    watched.as_ref().ok().and_then(Option::as_ref)
 }
 
 /// Refuses to call a run done that did not come to its own end.

@@ -15,7 +15,7 @@ use crate::record::{FailureKind, FailureRule, Note, Run, RunState, SoFar, Status
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
-/// Prints the report of what was measured so far, and writes the HTML file if one is wanted.
+/// Prints the report of what was measured so far.
 ///
 /// # Errors
 /// An output that cannot be written.
@@ -36,8 +36,32 @@ pub(super) fn print(
     }
     let document = Document::explained(run, &analysis, watched, &options(args, args.format));
     write(&document, args.format, &Output::default(), false)?;
+    Ok(analysis)
+}
+
+/// Prints what watching a run's cells has shown, below its verdict.
+///
+/// # Errors
+/// An output that cannot be written.
+pub(super) fn explain(args: &Args, run: &Run, analysis: &Analysis, watched: &Run) -> anyhow::Result<()> {
+    let document = Document::explanation(run, analysis, watched, &options(args, Format::Text));
+    write(&document, Format::Text, &Output::default(), false)
+}
+
+/// Writes the HTML file if one is wanted, and says where the report is.
+///
+/// # Errors
+/// An output that cannot be written.
+pub(super) fn page(
+    args: &Args,
+    run: &Run,
+    analysis: &Analysis,
+    watched: Option<&Run>,
+) -> anyhow::Result<()> {
     if let Some(file) = &args.html {
-        page(args, run, &analysis, watched)?;
+        let document = Document::explained(run, analysis, watched, &options(args, Format::Html));
+        let output = Output { file: Some(file.clone()), force: args.force };
+        write(&document, Format::Html, &output, false)?;
         writeln!(crate::sys::terminal::err(), "\nreport with pictures: {}", file.display())?;
     } else if run.state == RunState::Finished && !args.quiet {
         let id = run.id.unwrap_or_default();
@@ -47,25 +71,7 @@ pub(super) fn print(
             "\nrun {id} is stored; with pictures: assay report {id}{db} -o report.html"
         )?;
     }
-    Ok(analysis)
-}
-
-/// Prints what watching a run's cells has shown, below its verdict, and puts it into the HTML file.
-///
-/// # Errors
-/// An output that cannot be written.
-pub(super) fn explain(args: &Args, run: &Run, analysis: &Analysis, watched: &Run) -> anyhow::Result<()> {
-    let options = options(args, Format::Text);
-    let document = Document::explanation(run, analysis, watched, &options);
-    write(&document, Format::Text, &Output::default(), false)?;
-    page(args, run, analysis, Some(watched))
-}
-
-/// Writes the HTML file if one is wanted.
-fn page(args: &Args, run: &Run, analysis: &Analysis, watched: Option<&Run>) -> anyhow::Result<()> {
-    let Some(file) = &args.html else { return Ok(()) };
-    let document = Document::explained(run, analysis, watched, &options(args, Format::Html));
-    write(&document, Format::Html, &Output { file: Some(file.clone()), force: args.force }, false)
+    Ok(())
 }
 
 fn options(args: &Args, format: Format) -> report::Options {
