@@ -123,9 +123,11 @@ impl Kept {
 impl Pages {
     /// Adds a record; returns how many bytes that takes.
     fn record(&mut self, time_ns: u64, raw: &[u8]) -> usize {
+        // One that came too late for its place has the time of the one before it: who reads pages goes forward only.
+        let time_ns = time_ns.max(self.latest_ns);
         let length = raw.len().next_multiple_of(4);
         let is_long = length > MOST_WORDS * 4;
-        let mut delta = time_ns.saturating_sub(self.latest_ns);
+        let mut delta = time_ns - self.latest_ns;
         let extended = |delta: u64| if delta >> DELTA_BITS > 0 { 8 } else { 0 };
         let own = 4 + length + if is_long { 4 } else { 0 };
         let before = self.page.len();
@@ -152,7 +154,7 @@ impl Pages {
         }
         self.page.extend(raw);
         self.page.extend(std::iter::repeat_n(0, length - raw.len()));
-        self.latest_ns = self.latest_ns.max(time_ns);
+        self.latest_ns = time_ns;
         added
     }
 
@@ -217,8 +219,8 @@ mod tests {
         // Many pages, a long record, a pause that the head of a record cannot hold, and a hole.
         let mut expected = Vec::new();
         for number in 0..1000_u64 {
-            let pause = if number == 500 { 10_000_000_000 } else { 0 };
-            let time_ns = 1_000_000_000_000 + number * 1_000 + pause + if number > 500 { 10_000_000_000 } else { 0 };
+            let pause = if number >= 500 { 10_000_000_000 } else { 0 };
+            let time_ns = 1_000_000_000_000 + number * 1_000 + pause;
             let length = if number % 100 == 7 { 180 } else { 60 };
             if number == 700 {
                 kept.lost(1, 42);
@@ -240,6 +242,25 @@ mod tests {
         }
         assert_eq!(found, expected);
         assert_eq!(holes, [Some(42)]);
+    }
+
+    #[test]
+    fn a_record_that_comes_late_keeps_the_trace_readable() {
+        let formats = formats();
+        let mut kept = Kept::new(formats.clone(), 1);
+        kept.record(0, 5_000, &queued(&formats, 1, 60));
+        // It begins a page.
+        kept.lost(0, 1);
+        kept.record(0, 4_000, &queued(&formats, 2, 60));
+        let directory = tempfile::tempdir().unwrap();
+        let mut trace = written(kept, directory.path());
+        let mut times = Vec::new();
+        while let Some(item) = trace.next_item().unwrap() {
+            if let Item::Event(event) = item {
+                times.push((event.time_ns, event.sector));
+            }
+        }
+        assert_eq!(times, [(5_000, 1), (5_000, 2)]);
     }
 
     #[test]

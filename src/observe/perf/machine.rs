@@ -7,7 +7,8 @@
 //! they were written. Those that are only counted write nothing. As with [`super::Watch`] nothing outlives the process.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, RawFd};
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use perf_event::events::{Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler};
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::event::lost_of;
@@ -123,29 +124,53 @@ struct Processor {
     reported: u64,
 }
 
-/// This process may open as many files as it may ever allow itself, until this is dropped: there is a descriptor for each tracepoint
-/// on each processor, and what the trial starts is to find the limit as it was.
-struct MoreFiles(Rlimit);
+/// Room for many descriptors until this is dropped: there is one for each tracepoint on each processor. Where the limit of this process is
+/// too low for them it is raised meanwhile, and they get numbers above it. Afterwards as many numbers are free below the limit as before,
+/// for this process and for what it starts.
+struct MoreFiles {
+    before: Rlimit,
+    /// They have the numbers below the limit.
+    placeholders: Vec<OwnedFd>,
+}
 
 impl MoreFiles {
-    fn allowed() -> MoreFiles {
+    /// Room for so many.
+    fn allowed(wanted: usize) -> MoreFiles {
         let before = getrlimit(Resource::Nofile);
+        let mut more = MoreFiles { before, placeholders: Vec::new() };
+        let (Some(limit), Ok(null)) = (before.current, File::open("/dev/null")) else { return more };
+        let wanted = wanted as u64;
+        // The lowest free number is about how many are open.
+        if u64::from(null.as_raw_fd().unsigned_abs()) + wanted <= limit / 2 {
+            return more;
+        }
+        let raised = Rlimit { current: before.maximum, maximum: before.maximum };
         // Without more files it may do with those it has.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
-        MoreFiles(before)
+        let is_raised = setrlimit(Resource::Nofile, raised).is_ok();
+        if is_raised && before.maximum.is_none_or(|most| most >= limit + wanted) {
+            more.placeholders = all_below(&null, limit);
+        }
+        more
     }
 }
 
 impl Drop for MoreFiles {
     fn drop(&mut self) {
-        let _ = setrlimit(Resource::Nofile, self.0);
+        self.placeholders.clear();
+        let _ = setrlimit(Resource::Nofile, self.before);
     }
+}
+
+/// Copies of a descriptor with all free numbers below this one.
+fn all_below(file: &File, number: u64) -> Vec<OwnedFd> {
+    let copies = std::iter::from_fn(|| fcntl_dupfd_cloexec(file, 0).ok());
+    copies.take_while(|copy| u64::from(copy.as_raw_fd().unsigned_abs()) < number).collect()
 }
 
 fn open_all(wanted: &[Wanted]) -> Result<Vec<Processor>, Refused> {
     let numbers = processors();
     let bytes = ring_bytes(numbers.len());
-    let _more = MoreFiles::allowed();
+    let _more = MoreFiles::allowed(numbers.len() * (wanted.len() + 1));
     let mut opened = Vec::new();
     for number in numbers {
         match Processor::open(number, bytes, wanted) {
@@ -207,7 +232,6 @@ impl Processor {
     /// Gives the recorder what happened between two times and has not been given yet.
     fn empty(&mut self, begun_ns: u64, ended_ns: u64, recorder: &mut impl Recorder) {
         let mut read = 0;
-        let mut told = self.told;
         while let Some(record) = self.ring.next_record() {
             let bytes = record.to_contiguous();
             read += bytes.len();
@@ -219,17 +243,18 @@ impl Processor {
                         recorder.record(self.number, time_ns, raw);
                     }
                 }
-                LOST => told += lost_of(&bytes).unwrap_or(0),
+                // They are missing here, before the next record.
+                LOST => {
+                    self.told += lost_of(&bytes).unwrap_or(0);
+                    report(self.number, self.told, &mut self.reported, recorder);
+                }
                 // Others were not asked for.
                 _ => {}
             }
         }
-        self.told = told;
         // A buffer that was full has lost what no record tells of yet.
         if read > self.bytes / 2 {
             self.report_lost(recorder);
-        } else {
-            self.report(told, recorder);
         }
     }
 
@@ -238,14 +263,15 @@ impl Processor {
         let of =
             |(_, point): &mut (usize, Counter)| point.read_full().ok().and_then(|counter| counter.lost());
         let counted: Option<u64> = self.points.iter_mut().map(of).sum();
-        self.report(counted.unwrap_or(0).max(self.told), recorder);
+        report(self.number, counted.unwrap_or(0).max(self.told), &mut self.reported, recorder);
     }
+}
 
-    fn report(&mut self, lost: u64, recorder: &mut impl Recorder) {
-        if lost > self.reported {
-            recorder.lost(self.number, lost - self.reported, now_ns());
-            self.reported = lost;
-        }
+/// Tells the recorder of lost records that it does not know of yet.
+fn report(processor: u32, lost: u64, known: &mut u64, recorder: &mut impl Recorder) {
+    if lost > *known {
+        recorder.lost(processor, lost - *known, now_ns());
+        *known = lost;
     }
 }
 
@@ -334,7 +360,11 @@ mod tests {
     #[test]
     fn the_limit_of_open_files_is_as_it_was_afterwards() {
         let before = getrlimit(Resource::Nofile);
-        drop(MoreFiles::allowed());
+        // More than fit below the usual limit of 1024.
+        let more = MoreFiles::allowed(2000);
+        let numbers = more.placeholders.iter().map(|copy| u64::from(copy.as_raw_fd().unsigned_abs()));
+        assert!(numbers.max().is_none_or(|highest| Some(highest) < before.current));
+        drop(more);
         assert_eq!(getrlimit(Resource::Nofile), before);
     }
 }
