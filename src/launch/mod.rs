@@ -19,6 +19,7 @@ mod time_limit;
 use serde::{Deserialize, Serialize};
 
 pub use crate::engine::{EngineKind, MetricPattern, SimulatedCell, Task};
+pub use crate::observe::KEEPS_TRACES;
 use crate::record::{FailureKind, HostFacts, KeptFile, Outcome, Sample};
 pub use crate::target::{Disturbance, Setup, TargetSpec};
 
@@ -27,7 +28,6 @@ pub use endings::{as_it_was_sent, ending_signals, reserved_signals_are_sigterm, 
 pub use everywhere::everywhere;
 pub use local::{Local, adopt_orphans};
 use qemu::Guests;
-pub use crate::observe::KEEPS_TRACES;
 pub use qemu::{
     Forecast, GuestError, GuestOffer, guest_part, guests_offered, newest_kernel, remove_private_cache,
 };
