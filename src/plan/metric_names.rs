@@ -347,6 +347,8 @@ fn counts_work(name: &str) -> bool {
 
 /// What was probably meant: the same name below a direction, the nearest in spelling, or the first few there are.
 fn advice(name: &str, here: &[&str]) -> String {
+    // A form that does not exist is asked of a metric that may.
+    let name = name.rsplit_once("_per_").map_or(name, |(counted, _)| counted);
     let tail = format!(".{name}");
     let mut near: Vec<&str> = here.iter().copied().filter(|known| known.ends_with(&tail)).collect();
     near.dedup();
