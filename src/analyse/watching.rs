@@ -1,7 +1,8 @@
 //! What watching costs: each watched cell against the same cell unwatched.
 //!
 //! Enters: a run that explains another one. Leaves: a [`WatchingPrice`] for each metric that decides in each of the explained run's
-//! cells. It must not know what was watched.
+//! cells; where that counts work, or is there in watched trials only, for the bandwidth or the run time. It must not know what was
+//! watched.
 //!
 //! Watched and unwatched trials of a cell run in the same rounds in random order, so that the price is a paired difference as any other
 //! (METHODOLOGY). Each interval holds 95 % by itself: nothing is claimed of the explained run by it.
@@ -29,7 +30,7 @@ const DISTORTS: f64 = 0.05;
 pub struct WatchingPrice {
     /// The cell, as levels of all factors of the explained run, and the job.
     pub row: RowKey,
-    /// What decides there.
+    /// What decides there, or what stands for it.
     pub metric: Metric,
     /// Rounds in which both trials count.
     pub rounds: usize,
@@ -51,11 +52,23 @@ pub fn watching_prices(watched: &Run) -> Vec<WatchingPrice> {
     let options = Options { compare: Some(explains.factor.clone()), ..Options::default() };
     let table = Table::new(watched);
     let layout = Layout::new(watched, &options, &table);
-    let deciding = layout.rows.iter().flat_map(|row| row.primaries.iter().map(move |metric| (row, *metric)));
     let mut prices: Vec<WatchingPrice> =
-        deciding.filter_map(|(row, metric)| price(&table, row, metric)).collect();
+        layout.rows.iter().flat_map(|row| prices_of_row(&table, row)).collect();
     prices.sort_by(|a, b| b.estimate.total_cmp(&a.estimate));
     prices
+}
+
+/// The prices in one cell. A count of work does not show what watching costs, and what observers report has no unwatched twin.
+fn prices_of_row(table: &Table, row: &Row) -> Vec<WatchingPrice> {
+    let of = |metric: u32| &table.metrics()[metric as usize];
+    let deciding = row.primaries.iter().copied().filter(|metric| !of(*metric).is_exact_count());
+    let prices: Vec<WatchingPrice> = deciding.filter_map(|metric| price(table, row, metric)).collect();
+    if !prices.is_empty() || row.primaries.is_empty() {
+        return prices;
+    }
+    let runtime = row.metrics.iter().copied().find(|metric| of(*metric).name == "runtime");
+    let others = [row.bandwidth(table), runtime].into_iter().flatten();
+    others.filter_map(|metric| price(table, row, metric)).take(1).collect()
 }
 
 /// The price of one metric in one cell.
@@ -89,6 +102,7 @@ mod tests {
     use super::super::made_up::{Made, run_of};
     use super::*;
     use crate::record::{Cell, Factor};
+    use crate::units::Unit;
 
     /// The made-up run, whose two cells are one cell of another run: unwatched, and watched at this effect on `write.bw`.
     fn watched(effect: f64, rounds: u32) -> Run {
@@ -123,6 +137,22 @@ mod tests {
         // Of a tenth less throughput each operation takes a ninth more time.
         assert!((throughput.estimate - 0.10).abs() < 0.01 && throughput.is_distorted, "{throughput:?}");
         assert!((time.estimate - 1.0 / 9.0).abs() < 0.012 && time.is_distorted, "{time:?}");
+    }
+
+    #[test]
+    fn bandwidth_stands_for_what_shows_no_price() {
+        let mut run = watched(-0.10, 6);
+        for (name, unit) in [("dev.flushes", Unit::Count), ("locks.wait_time", Unit::Seconds)] {
+            (run.metrics[3].name, run.metrics[3].unit) = (name.to_owned(), unit);
+            run.design.primary = Some(name.to_owned());
+            if name == "locks.wait_time" {
+                let unwatched = run.trials.iter_mut().filter(|trial| trial.cell == 0);
+                unwatched.for_each(|trial| trial.values.truncate(3));
+            }
+            let prices = watching_prices(&run);
+            assert_eq!(prices.len(), 1, "{name}");
+            assert_eq!((prices[0].metric.name.as_str(), prices[0].is_distorted), ("write.bw", true), "{name}");
+        }
     }
 
     #[test]

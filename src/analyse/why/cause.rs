@@ -52,8 +52,8 @@ pub struct Watching {
     pub rounds: usize,
     /// Number of the run that watched; `None`: the run itself did, or that one has no number.
     pub run: Option<i64>,
-    /// What watching cost: the time of an operation with it, as ratio − 1, of the arm that it changed more; `None`: there is nothing
-    /// to compare it with.
+    /// What watching cost, as the [`super::super::WatchingPrice`] of the pair's cells that is furthest from 0; `None`: there is nothing to
+    /// compare it with.
     pub price: Option<f64>,
     /// It cost so much that times are those of another load. Counts stay.
     pub distorted: bool,

@@ -13,7 +13,6 @@ mod cause;
 mod made_pair;
 mod names;
 mod pair;
-mod price;
 mod rules;
 mod source;
 #[cfg(test)]
@@ -23,7 +22,7 @@ pub use cause::{Cause, Evidence, Grade, Standing, Watching, What, Why};
 
 use std::cell::OnceCell;
 
-use pair::Pair;
+use pair::{Pair, WatchedRun};
 
 use super::comparison::{Analysis, Comparison, Interval, Role, RowKey, Verdict};
 use super::table::Table;
@@ -31,8 +30,8 @@ use crate::record::Run;
 
 /// Why each candidate differs from the baseline, one for each row that decides.
 ///
-/// `watched` has the same cells with one factor more, of the levels `no` and `yes`, whose trials at `yes` were looked at closely. Where
-/// there is none, what the trials of the run itself were watched for is taken. Nothing is explained of results that were not measured in
+/// `watched` explains this run: it has the same cells with one factor more, of an unwatched and a watched level. Where there is none, what
+/// the trials of the run itself were watched for is taken. Nothing is explained of results that were not measured in
 /// rounds.
 #[must_use]
 pub fn why(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Why> {
@@ -42,15 +41,14 @@ pub fn why(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Why> {
     // Most reports have a pair that differs, long runs without one need no table.
     let (own, other) = (OnceCell::new(), OnceCell::new());
     let table = || own.get_or_init(|| Table::new(run));
-    let watched_table = |watched| other.get_or_init(|| Table::new(watched));
+    let by = || watched.map(|watched| other.get_or_init(|| WatchedRun::new(watched)));
     let explained = |(comparisons, standing): (Vec<&Comparison>, Standing)| {
         let nothing = nothing(analysis, comparisons[0], standing);
         if standing != Standing::Differs {
             return nothing;
         }
         let decides = comparisons.iter().find(|c| self::standing(run, c) == Standing::Differs);
-        let watched = watched.map(|watched| (watched, watched_table(watched)));
-        match decides.and_then(|decides| Pair::new((run, table()), watched, analysis, decides)) {
+        match decides.and_then(|decides| Pair::new((run, table()), by(), analysis, decides)) {
             Some(pair) => explain(&pair, nothing),
             None => nothing,
         }

@@ -1,25 +1,20 @@
 //! One compared pair, with all that rules look at.
 //!
 //! Enters: a run, its analysis and a comparison that claims a difference; a run that watched the same cells. Leaves: a [`Pair`]. Cells of
-//! the two runs are the same where all their levels but `watched` are.
+//! the two runs are the same where all their levels but those of the factor that says whether a trial is watched are.
 
 use super::super::budget::{Budget, BudgetLine, BudgetPart, Operation};
 use super::super::comparison::{Analysis, Comparison, FactDifference, Interval};
 use super::super::table::Table;
+use super::super::watching::{WatchingPrice, watching_prices};
 use super::cause::{Cause, Evidence, Grade, Watching, What};
 use super::names::WATCHED;
-use super::price::price;
 use super::shows;
 use super::source::Source;
 use crate::record::{Factor, Run, Unit};
 
-/// Levels of the factor that a watched run has more: twins and watched trials.
-const TWIN: &str = "no";
-const YES: &str = "yes";
 /// Counts whose arms differ by less than this share of the larger one explain nothing.
 const LEAST_CHANGE: f64 = 0.05;
-/// More than this share of an operation's time is too much for watching.
-const DISTORTS: f64 = 0.05;
 
 /// One compared pair.
 pub(super) struct Pair<'a> {
@@ -40,6 +35,13 @@ pub(super) struct Pair<'a> {
     run: &'a Run,
 }
 
+/// A run that watched the cells of another one, each beside its unwatched twin.
+pub(super) struct WatchedRun<'a> {
+    run: &'a Run,
+    table: Table<'a>,
+    prices: Vec<WatchingPrice>,
+}
+
 /// Trials that were watched.
 pub(super) struct Watched<'a> {
     pub(super) source: Source<'a>,
@@ -52,7 +54,7 @@ impl<'a> Pair<'a> {
     /// `None`: the run lacks a cell of the pair.
     pub(super) fn new(
         (run, table): (&'a Run, &'a Table<'a>),
-        watched: Option<(&'a Run, &'a Table<'a>)>,
+        by: Option<&'a WatchedRun<'a>>,
         analysis: &'a Analysis,
         of: &'a Comparison,
     ) -> Option<Pair<'a>> {
@@ -71,9 +73,7 @@ impl<'a> Pair<'a> {
             .find(|budget| budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]);
         let operation = budget.map_or(Operation::Counted, |budget| budget.operation);
         let own = Source { table, cells: [base, cand], job, operation };
-        let watched = watched
-            .and_then(|(run, table)| Watched::of(run, Source { table, ..own }, &levels))
-            .or_else(|| Watched::own(own));
+        let watched = by.and_then(|by| Watched::of(by, own, &levels)).or_else(|| Watched::own(own));
         Some(Pair {
             metric: of.metric.name.clone(),
             arms,
@@ -121,7 +121,7 @@ impl<'a> Pair<'a> {
             let (what, part) = cause(&place)?;
             let metric = format!("{beginning}{place}");
             let time = watched.source.time(&metric)?;
-            (self.matters(&time)).then(|| self.watched_cause(rule, what, part, &metric, time))
+            self.matters(&time).then(|| self.watched_cause(rule, what, part, &metric, time))
         };
         watched.source.below(beginning).into_iter().filter_map(of_place).collect()
     }
@@ -210,31 +210,43 @@ impl<'a> Pair<'a> {
     }
 }
 
+impl<'a> WatchedRun<'a> {
+    pub(super) fn new(run: &'a Run) -> WatchedRun<'a> {
+        WatchedRun { run, table: Table::new(run), prices: watching_prices(run) }
+    }
+
+    /// What watching cost in one of the two cells with these levels: the price that is furthest from 0.
+    fn price(&self, levels: &[Vec<(&str, &str)>; 2]) -> Option<&WatchingPrice> {
+        let is_arm = |price: &WatchingPrice, levels: &[(&str, &str)]| {
+            let has = |(factor, level): &(String, String)| levels.contains(&(factor.as_str(), level.as_str()));
+            price.row.levels.len() == levels.len() && price.row.levels.iter().all(has)
+        };
+        let of_pair = self.prices.iter().filter(|price| levels.iter().any(|levels| is_arm(price, levels)));
+        of_pair.max_by(|a, b| a.estimate.abs().total_cmp(&b.estimate.abs()))
+    }
+}
+
 impl<'a> Watched<'a> {
-    /// The watched twins of these two cells in another run; `source` has its table.
-    fn of(run: &'a Run, source: Source<'a>, levels: &[Vec<(&str, &str)>; 2]) -> Option<Watched<'a>> {
-        let is_more = |factor: &&Factor| {
-            factor.levels == [TWIN, YES] && !levels[0].iter().any(|(name, _)| *name == factor.name)
-        };
-        let factor = run.design.factors.iter().find(is_more)?.name.as_str();
-        let at = |watched: &str| {
-            let cells = levels.each_ref().map(|levels| {
-                let with: Vec<(&str, &str)> = levels.iter().copied().chain([(factor, watched)]).collect();
-                cell(run, &with)
-            });
-            let [base, cand] = cells;
-            Some(Source { cells: [base?, cand?], ..source })
-        };
-        let watched = at(YES)?;
-        let rounds = watched.rounds_with(&WATCHED);
-        let price = at(TWIN).and_then(|twins| price(&twins, &watched));
+    /// The watched twins of these two cells in another run; `own` are the cells of the run itself.
+    fn of(by: &'a WatchedRun<'a>, own: Source<'a>, levels: &[Vec<(&str, &str)>; 2]) -> Option<Watched<'a>> {
+        let named = &by.run.design.explains.as_ref()?.factor;
+        let factor = by.run.design.factors.iter().find(|factor| factor.name == *named)?;
+        let watched = (factor.name.as_str(), factor.levels.get(1)?.as_str());
+        let cells = levels.each_ref().map(|levels| {
+            let with: Vec<(&str, &str)> = levels.iter().copied().chain([watched]).collect();
+            cell(by.run, &with)
+        });
+        let [Some(base), Some(cand)] = cells else { return None };
+        let source = Source { table: &by.table, cells: [base, cand], ..own };
+        let rounds = source.rounds_with(&WATCHED);
+        let price = by.price(levels);
         let watching = Watching {
             rounds,
-            run: run.id,
-            price,
-            distorted: price.is_none_or(|price| price.abs() > DISTORTS),
+            run: by.run.id,
+            price: price.map(|price| price.estimate),
+            distorted: price.is_none_or(|price| price.is_distorted),
         };
-        (rounds > 0).then_some(Watched { source: watched, watching, whole: source.job.is_empty() })
+        (rounds > 0).then_some(Watched { source, watching, whole: source.job.is_empty() })
     }
 
     /// The trials of the run itself, where they were watched.

@@ -3,18 +3,21 @@
 use super::super::{Options, Verdict, analyse};
 use super::made_pair::{add, explained, ns, run_with};
 use super::*;
-use crate::record::{Cell, Factor};
+use crate::record::{Cell, Explains, Factor};
 
-/// The two arms of `run_with`, watched and not: cells are (watched, arm), and watching costs as many times the time.
+/// The two arms of `run_with`, unwatched and watched: cells are (watched, arm), and watching costs as many times the time.
 fn watched_run(price: f64) -> Run {
     let mut run = run_with(&[]);
     run.id = Some(9);
     run.design.factors.insert(0, Factor::new("watched", vec!["no".to_owned(), "yes".to_owned()]));
     run.design.compare = 1;
+    let factor = "watched".to_owned();
+    run.design.explains = Some(Explains { run: 1, started_unix_ns: 0, seed: 1, factor });
     run.cells = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|levels| Cell { levels: levels.to_vec() }).to_vec();
     let twins = run.trials.clone();
     run.trials.extend(twins.into_iter().map(|mut trial| {
         (trial.cell, trial.position) = (trial.cell + 2, trial.position + 2);
+        trial.values[0].1 /= price;
         trial
     }));
     let is_watched = |cell: u32| cell > 1;
@@ -113,7 +116,8 @@ fn a_run_that_watched_the_same_cells_names_the_places() {
     let why = &why(&run, &analysis, Some(&watched))[0];
     let watching = why.watching.as_ref().unwrap();
     assert_eq!((watching.rounds, watching.run, watching.distorted), (8, Some(9), false));
-    assert!(watching.price.is_some_and(|price| (price - 0.02).abs() < 0.001), "{watching:?}");
+    // 2 % more time is 1 − 1/1.02 less bandwidth, which decides.
+    assert!(watching.price.is_some_and(|price| (price - 0.0196).abs() < 0.0005), "{watching:?}");
     let first = &why.causes[0];
     assert_eq!((first.rule, first.grade, first.distorted), ("lock_wait", Grade::AccountsFor, false));
     assert!((ns(first) - 8000).abs() < 60, "{first:?}");
