@@ -150,8 +150,8 @@ mod tests {
                 unwatched.for_each(|trial| trial.values.truncate(3));
             }
             let prices = watching_prices(&run);
-            assert_eq!(prices.len(), 1, "{name}");
-            assert_eq!((prices[0].metric.name.as_str(), prices[0].is_distorted), ("write.bw", true), "{name}");
+            let [price] = prices.as_slice() else { panic!("{name}: {prices:?}") };
+            assert_eq!((price.metric.name.as_str(), price.is_distorted), ("write.bw", true), "{name}");
         }
     }
 

@@ -209,7 +209,9 @@ fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
     let dir = tempfile::tempdir().unwrap();
     let frames = dir.path().join("frames.html");
     std::fs::write(&frames, FRAMES).unwrap();
-    for (name, fixture) in [("measured", fixtures::measured()), ("12 rows", fixtures::dbench()), ("why", crate::why::made_up())] {
+    for (name, fixture) in
+        [("measured", fixtures::measured()), ("12 rows", fixtures::dbench()), ("why", crate::why::made_up())]
+    {
         std::fs::write(dir.path().join("report.html"), page(&fixture)).unwrap();
         let output =
             browse(&browser, &frames, (1800, 1000), false, &["--allow-file-access-from-files", "--dump-dom"]);

@@ -218,7 +218,8 @@ impl<'a> WatchedRun<'a> {
     /// What watching cost in one of the two cells with these levels: the price that is furthest from 0.
     fn price(&self, levels: &[Vec<(&str, &str)>; 2]) -> Option<&WatchingPrice> {
         let is_arm = |price: &WatchingPrice, levels: &[(&str, &str)]| {
-            let has = |(factor, level): &(String, String)| levels.contains(&(factor.as_str(), level.as_str()));
+            let has =
+                |(factor, level): &(String, String)| levels.contains(&(factor.as_str(), level.as_str()));
             price.row.levels.len() == levels.len() && price.row.levels.iter().all(has)
         };
         let of_pair = self.prices.iter().filter(|price| levels.iter().any(|levels| is_arm(price, levels)));

@@ -4,6 +4,7 @@
 //! `section`, and its name in the two lists below.
 
 mod budget;
+mod cause_words;
 mod differences;
 mod effects;
 mod every_trial;
@@ -28,6 +29,7 @@ mod trial_notes;
 mod verdict;
 mod watching;
 mod why;
+mod why_figures;
 mod why_words;
 mod within_trial;
 

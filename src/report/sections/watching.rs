@@ -25,7 +25,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 }
 
 /// The run that watched: another one, or the run itself, where it was made to watch another one's cells.
-fn watching<'r>(run: &'r Run, watched: Option<&'r Run>) -> Option<&'r Run> {
+pub(super) fn watching<'r>(run: &'r Run, watched: Option<&'r Run>) -> Option<&'r Run> {
     watched.or_else(|| run.design.explains.is_some().then_some(run))
 }
 

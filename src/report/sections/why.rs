@@ -4,7 +4,10 @@
 //! judge: order, grades and shares are analyse's.
 
 use super::Material;
-use super::why_words::{bars, brief, caption, causes, ends, lines_of, locks, nothing_words, pair, what};
+use super::cause_words::what;
+use super::watching::watching;
+use super::why_figures::{bars, ends, locks};
+use super::why_words::{Room, brief, caption, causes, lines_of, nothing_words, pair};
 use crate::analyse::{Budget, Cause, Comparison, Role, Standing, Why};
 use crate::report::document::Document;
 use crate::report::format::Detail;
@@ -31,6 +34,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let found: Vec<&Why> = material.why.iter().filter(|why| is_told(why)).collect();
     // Who had the cells watched wants all of it.
     let in_full = options.detail > Detail::Screen || material.watched.is_some();
+    let is_priced = watching(material.run, material.watched).is_some();
     let budget_of = |why: &Why| why.budget.and_then(|at| analysis.budgets.get(at));
     let mut blocks = Vec::new();
     match found.as_slice() {
@@ -41,10 +45,13 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         }
         all if in_full || all.len() == 1 => {
             for why in all {
-                let most = if in_full { usize::MAX } else { FEW };
                 let head = caption(why, budget_of(why), names);
-                let room = MOST_LINES.saturating_sub(lines_of(&head));
-                let (lines, hidden) = causes(why, budget_of(why), names, most, room);
+                let room = Room {
+                    causes: if in_full { usize::MAX } else { FEW },
+                    lines: MOST_LINES.saturating_sub(lines_of(&head)),
+                    watching: !is_priced,
+                };
+                let (lines, hidden) = causes(why, budget_of(why), names, room);
                 blocks.push(Block::List(List { caption: Some(head), ..List::of(lines) }));
                 blocks.extend((hidden > 0).then_some(Block::Withheld("further causes")));
             }
@@ -56,7 +63,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         }
     }
     if options.detail > Detail::Screen {
-        blocks.extend(found.iter().filter_map(|why| locks(why, names)).map(Block::Table));
+        blocks.extend(found.iter().filter_map(|why| locks(why, budget_of(why), names)).map(Block::Table));
     }
     blocks.extend([
         Block::Pictures(drawn),

@@ -1,16 +1,13 @@
-//! Causes in words.
+//! Why two arms differ, as lines.
 //!
-//! Enters: a [`Why`] and the budget it belongs to. Leaves: lines, bars' names, a table of locks. Nothing is ranked or added up here.
+//! Enters: a [`Why`] and the budget it belongs to. Leaves: lines. Nothing is ranked or added up here.
 
-use super::budget::{called, scale, signed, with_unit};
-use crate::analyse::{Budget, Cause, Evidence, Grade, Operation, Standing, Watching, What, Why};
-use crate::record::Direction;
-use crate::report::layout::width;
-use crate::report::picture::Bar;
-use crate::report::table::{Head, Of, Table, TableRow};
-use crate::report::verdict_words::Tone;
-use crate::report::words::{NBSP, Names, count, plain_percent, row_label};
-use crate::units::{Scale, Unit, format_number};
+use super::budget::{scale, signed, with_unit};
+use super::cause_words::{figure, what};
+use crate::analyse::{Budget, Cause, Evidence, Grade, Operation, Standing, Watching, Why};
+use crate::report::layout::{one_line, width};
+use crate::report::words::{NBSP, Names, count, row_label};
+use crate::units::{Scale, Unit};
 
 /// Columns that a line of text has for words.
 const COLUMNS: usize = 74;
@@ -33,7 +30,7 @@ pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> 
 }
 
 /// What the times are for.
-fn one(budget: Option<&Budget>) -> &'static str {
+pub(super) fn one(budget: Option<&Budget>) -> &'static str {
     match budget.map(|budget| budget.operation) {
         Some(Operation::Trial) => "a trial",
         Some(Operation::Counted) | None => "an operation",
@@ -51,20 +48,29 @@ fn place(why: &Why) -> String {
     if row.is_empty() { row } else { format!("{row}: ") }
 }
 
-/// At most so many causes in at most so many lines of text, then what is unexplained and what watching cost; and how many causes are left
-/// out.
+/// How much of a pair there is room for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Causes.
+    pub(super) causes: usize,
+    /// Lines of text.
+    pub(super) lines: usize,
+    /// Whether the line about watched trials is among them; a price of watching elsewhere in the report says more.
+    pub(super) watching: bool,
+}
+
+/// The causes that there is room for, then what is unexplained and what was watched; and how many causes are left out.
 pub(super) fn causes(
     why: &Why,
     budget: Option<&Budget>,
     names: &Names<'_>,
-    most: usize,
-    most_lines: usize,
+    room: Room,
 ) -> (Vec<String>, usize) {
-    let last: Vec<String> =
-        unexplained(why, budget).into_iter().chain(why.watching.as_ref().map(watched)).collect();
-    let mut left = most_lines.saturating_sub(last.iter().map(|line| lines_of(line)).sum());
+    let watching = why.watching.as_ref().filter(|_| room.watching).map(watched);
+    let last: Vec<String> = unexplained(why, budget).into_iter().chain(watching).collect();
+    let mut left = room.lines.saturating_sub(last.iter().map(|line| lines_of(line)).sum());
     let mut lines = Vec::new();
-    for cause in chosen(why, most) {
+    for cause in chosen(why, room.causes) {
         let line = line(cause, budget, names);
         let needs = lines_of(&line);
         if needs > left {
@@ -147,19 +153,9 @@ fn unexplained(why: &Why, budget: Option<&Budget>) -> Option<String> {
     Some(format!("unexplained: {}{beside}", signed(left.estimate, &scale)))
 }
 
-/// What watching cost.
+/// That the trials themselves were watched, so that nothing is there to tell what that cost.
 fn watched(watching: &Watching) -> String {
-    let rounds = count(watching.rounds as u64, "round");
-    let of = watching.run.map_or_else(String::new, |run| format!(" of run{NBSP}{run}"));
-    let price = match (watching.price, watching.distorted) {
-        (Some(price), false) => format!(", which cost {} of an operation", plain_percent(price.max(0.0))),
-        (Some(price), true) => {
-            format!(", which cost {} of an operation: times are distorted, counts stay", plain_percent(price))
-        }
-        (None, true) => ", nobody knows at what price: times are taken for distorted".to_owned(),
-        (None, false) => "; what that cost is not known".to_owned(),
-    };
-    format!("watched in {rounds}{of}{price}")
+    format!("watched in {}; what that cost is not known", count(watching.rounds as u64, "round"))
 }
 
 /// What is said where no pair differs.
@@ -174,81 +170,14 @@ pub(super) fn nothing_words(all: &[Why]) -> Option<String> {
     }
 }
 
-/// A cause in words.
-pub(super) fn what(what: &What, names: &Names<'_>) -> String {
-    let other = |rest: &bool| if *rest { "other " } else { "" };
-    match what {
-        What::Copying => "kernel CPU in copying".to_owned(),
-        What::Subsystem(part) => format!("kernel CPU in {part}"),
-        What::Lock { kind, caller, spins: false } => format!("waits for {} at {caller}", kind_words(kind)),
-        What::Lock { kind, caller, spins: true } => format!("spins for {} at {caller}", kind_words(kind)),
-        What::Flush { at } => format!("waits for a flush at {at}"),
-        What::Commit { at } => format!("waits for a journal commit at {at}"),
-        What::Sleep { at } => format!("sleeps at {at}"),
-        What::UserTime => "user CPU".to_owned(),
-        What::KernelTime { rest } => format!("{}kernel CPU", other(rest)),
-        What::WaitingToRun => "waiting to run (too few processors)".to_owned(),
-        What::Storage { rest } => format!("{}waiting for storage", other(rest)),
-        What::Asleep { rest: false, with } => called(*with).to_owned(),
-        What::Asleep { rest: true, .. } => "asleep elsewhere".to_owned(),
-        What::MoreFlushes => "more flushes".to_owned(),
-        What::DeviceBytes { direction } => format!("the device {} more than is asked for", verb(*direction)),
-        What::SmallerRequests { direction } => format!("smaller {} requests at the device", direction.name()),
-        What::OwnerChanges => "files lie between each other on the device".to_owned(),
-        What::QueueDepth => "fewer requests under way at the device".to_owned(),
-        What::WorkerThreads { arm } => {
-            format!("io_uring hands I/Os to worker threads with {}", names.arm(arm))
-        }
-        What::PageCache { arm, direction } => {
-            format!("the page cache serves the {}s of {}", direction.name(), names.arm(arm))
-        }
-        What::SlowerDevice { direction } => {
-            format!("the same {} requests take longer: it is the device, not the software", direction.name())
-        }
-        What::MachineSetting { fact, values } => {
-            let of_arm = |(arm, value): &(String, String)| format!("{value} with {}", names.arm(arm));
-            let values: Vec<String> = values.iter().map(of_arm).collect();
-            format!("{fact} is {}: it is the machine", values.join(", "))
-        }
-        What::SlowerProcessor => {
-            "a slower processor, by its clock or stolen time: user and kernel CPU grew alike".to_owned()
-        }
-    }
-}
-
-/// `rwsem:W` of `rwsem_W`, as perf-lock(1) writes it.
-fn kind_words(kind: &str) -> String {
-    match kind.rsplit_once('_') {
-        Some((lock, side @ ("R" | "W"))) => format!("{lock}:{side}"),
-        _ => kind.to_owned(),
-    }
-}
-
-fn verb(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Read => "reads",
-        Direction::Write => "writes",
-        Direction::Trim => "discards",
-    }
-}
-
 /// The first of what shows a cause, but for the cause's own time.
 fn evidence(cause: &Cause) -> String {
     let is_own = |shown: &&Evidence| !(shown.metric.contains(".at.") || shown.metric.contains("_at."));
     let first = cause.evidence.iter().find(is_own);
     first.map_or_else(String::new, |shown| {
-        format!("{} {} → {}", shown.metric, figure(shown, shown.baseline), figure(shown, shown.candidate))
+        let metric = one_line(&shown.metric);
+        format!("{metric} {} → {}", figure(shown, shown.baseline), figure(shown, shown.candidate))
     })
-}
-
-/// Both values of a metric have a scale of their own: one may be a thousand times the other.
-fn figure(shown: &Evidence, value: f64) -> String {
-    let text = match (&shown.unit, value) {
-        (_, 0.0) => "0".to_owned(),
-        (Unit::Count, value) if value.abs() < 0.01 => "<0.01".to_owned(),
-        (unit, value) => format_number(unit, value),
-    };
-    text.replace(' ', &NBSP.to_string())
 }
 
 /// A share without digits behind the point.
@@ -257,68 +186,11 @@ fn whole_percent(share: f64) -> String {
     format!("{sign}{:.0}{NBSP}%", (share * 100.0).abs())
 }
 
-/// The bars between both arms: each cause that accounts for time with its difference in ns, then what is too small or unclear to name, then
-/// what is unexplained.
-pub(super) fn bars(why: &Why, budget: &Budget, names: &Names<'_>) -> Vec<Bar> {
-    let scale = scale(&budget.total);
-    let bar = |label: String, ns: f64, tone: Tone| Bar { label, ns, value: signed(ns, &scale), tone };
-    let of = |cause: &Cause| {
-        let ns = cause.time?.difference_ns.estimate;
-        let tone = if ns > 0.0 { Tone::Worse } else { Tone::Better };
-        Some(bar(what(&cause.what, names), ns, tone))
-    };
-    let accounts = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
-    let mut bars: Vec<Bar> = accounts.filter_map(of).collect();
-    if why.unnamed_ns.abs() >= budget.least_ns / 10.0 {
-        bars.push(bar("too small or unclear to name".to_owned(), why.unnamed_ns, Tone::Same));
-    }
-    let left = why.unexplained_ns.map(|left| left.estimate);
-    bars.extend(left.map(|ns| bar("unexplained".to_owned(), ns, Tone::Unclear)));
-    bars
-}
-
-/// What stands at the ends of the bars: each arm with its time of an operation.
-pub(super) fn ends(why: &Why, budget: &Budget, names: &Names<'_>) -> [(String, String); 2] {
-    let (scale, total) = (scale(&budget.total), budget.total);
-    let sum = total.baseline_ns + total.difference_ns.estimate;
-    [(&why.baseline, total.baseline_ns), (&why.candidate, sum)]
-        .map(|(arm, ns)| (names.arm(arm), with_unit(ns, &scale)))
-}
-
-/// The locks that account for a difference.
-pub(super) fn locks(why: &Why, names: &Names<'_>) -> Option<Table> {
-    let waits = |cause: &&Cause| matches!(cause.what, What::Lock { .. });
-    let found: Vec<&Cause> = why.causes.iter().filter(waits).collect();
-    found.first()?;
-    let row = |cause: &&Cause| {
-        let What::Lock { kind, caller, .. } = &cause.what else { return None };
-        let of = |beginning: &str| {
-            let found = cause.evidence.iter().find(|shown| shown.metric.starts_with(beginning));
-            found.map_or_else(
-                || "-".to_owned(),
-                |shown| format!("{} → {}", figure(shown, shown.baseline), figure(shown, shown.candidate)),
-            )
-        };
-        let cells = ["locks.at.", "locks.waits_at.", "locks.longest_at."].map(of).to_vec();
-        Some(TableRow {
-            labels: vec![kind_words(kind), caller.clone()],
-            cells,
-            tone: None,
-            notes: Vec::new(),
-        })
-    };
-    Some(Table {
-        caption: format!("waits for locks, {}", pair(why, names)),
-        labels: vec![Head::new("lock", Of::Names), Head::new("wanted by", Of::Names)],
-        columns: Head::values(["time an operation", "waits an operation", "longest"]).collect(),
-        rows: found.iter().filter_map(row).collect(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::{Asleep, BudgetLine, Interval, RowKey};
+    use crate::analyse::{Asleep, BudgetLine, Interval, RowKey, What};
+    use crate::record::Direction;
 
     fn names() -> Names<'static> {
         Names::of_factor("direct")
@@ -346,8 +218,12 @@ mod tests {
         }
     }
 
+    fn room(causes: usize) -> Room {
+        Room { causes, lines: 11, watching: true }
+    }
+
     fn told(why: &Why, most: usize) -> Vec<String> {
-        let (lines, _) = causes(why, None, &names(), most, 11);
+        let (lines, _) = causes(why, None, &names(), room(most));
         lines.into_iter().map(|line| line.replace(NBSP, " ")).collect()
     }
 
@@ -400,19 +276,16 @@ mod tests {
     fn a_pair_never_takes_more_lines_than_it_has() {
         let long = || What::Sleep { at: "a_function_whose_name_goes_on_and_on_".repeat(3) };
         let why = explained((0..30).map(|_| cause(Grade::AccountsFor, long(), Some(500.0))).collect());
-        let (lines, hidden) = causes(&why, None, &names(), usize::MAX, 11);
+        let (lines, hidden) = causes(&why, None, &names(), room(usize::MAX));
         assert!(lines.iter().map(|line| lines_of(line)).sum::<usize>() <= 11 && hidden == 30 - lines.len());
     }
 
     #[test]
-    fn what_watching_cost_is_said() {
-        let watching = |price, distorted| Watching { rounds: 4, run: Some(9), price, distorted };
-        let said = |price, distorted| watched(&watching(price, distorted)).replace(NBSP, " ");
-        assert_eq!(
-            said(Some(0.012), false),
-            "watched in 4 rounds of run 9, which cost 1.2 % of an operation"
-        );
-        assert!(said(Some(0.08), true).ends_with("times are distorted, counts stay"));
-        assert!(said(None, false).ends_with("what that cost is not known"));
+    fn watched_trials_are_told_of_where_no_price_is() {
+        let watching = Watching { rounds: 4, run: None, price: None, distorted: false };
+        let why = Why { watching: Some(watching), ..explained(Vec::new()) };
+        assert_eq!(told(&why, 3)[1], "watched in 4 rounds; what that cost is not known");
+        let (lines, _) = causes(&why, None, &names(), Room { watching: false, ..room(3) });
+        assert_eq!(lines, ["no part of it differs so that it could be named"]);
     }
 }

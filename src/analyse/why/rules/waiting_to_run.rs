@@ -1,6 +1,6 @@
 //! Workers that are ready to run and have no processor.
 //!
-//! Needs: the budget with `/proc/PID/schedstat`. Concludes: too few processors for what wants to run, a part of the sum. How often workers
+//! Needs: the budget with `/proc/PID/schedstat`. Concludes: all processors were busy, with them or others, a part of the sum. How often workers
 //! lost their processor stands beside it. Silent where it differs by less than what matters, or is not counted.
 
 use super::super::super::budget::BudgetPart;
