@@ -167,17 +167,17 @@ impl FsObserver {
     #[must_use]
     pub fn prepared(place: &Place) -> FsObserver {
         let ready = Subject::under(&place.watched).and_then(|subject| Ready::of(&subject));
-        FsObserver { ready, watch: Err("it was not begun".to_owned()) }
+        FsObserver { ready, watch: Err("it was not started".to_owned()) }
     }
 }
 
 impl Ready {
     fn of(subject: &Subject) -> Result<Ready, String> {
-        let kind = subject.kind.as_deref().ok_or_else(|| format!("{} is used without one", subject.name))?;
+        let kind = subject.kind.as_deref().ok_or_else(|| format!("{} is used without a filesystem", subject.name))?;
         let family = FAMILIES.iter().find(|family| family.kind == kind);
         let family = family.ok_or_else(|| {
             let known: Vec<&str> = FAMILIES.iter().map(|family| family.kind).collect();
-            format!("its tracepoints are known of {}, not of {kind}", known.join(", "))
+            format!("assay knows the tracepoints of {}, not those of {kind}", known.join(", "))
         })?;
         let tracefs = Tracefs::open().map_err(|errno| Refused::NoTracefs(errno).words())?;
         let mut ready = Ready { names: Vec::new(), wanted: Vec::new(), times: None };
@@ -219,7 +219,7 @@ impl Observer for FsObserver {
                 Some(times) => MachineWatch::start(&ready.wanted, times)
                     .map(|watch| (watch, Instant::now()))
                     .map_err(|refused| refused.words()),
-                None => Err("it was begun twice".to_owned()),
+                None => Err("it was started twice".to_owned()),
             },
             Err(reason) => Err(reason.clone()),
         };
@@ -227,7 +227,7 @@ impl Observer for FsObserver {
 
     /// `fs.count.EVENT`; of each pair that this kernel has `fs.time.NAME`, `fs.longest.NAME` (s) and `fs.times.NAME` (how many); `fs.lost`.
     fn stop(&mut self) -> Result<Outcome, String> {
-        let not_begun = Err("it was not begun".to_owned());
+        let not_begun = Err("it was not started".to_owned());
         let not_watched = |reason: String| format!("fs is not watched: {reason}");
         let (watch, begun) = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
         let elapsed = begun.elapsed();

@@ -110,7 +110,7 @@ impl Kept {
         }
         let note = self.cut_ns.map(|cut_ns| {
             format!(
-                "blocks: the kept trace ends after {:.3} s, at {} MiB: {} later events are not in it, but in the figures",
+                "blocks: the kept trace ends after {:.3} s, at {} MiB: {} later events are not in it; the figures include them",
                 cut_ns as f64 / 1e9,
                 self.most >> 20,
                 self.left_out

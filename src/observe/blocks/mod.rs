@@ -83,7 +83,7 @@ impl BlocksObserver {
     /// Looks up the device and the tracepoints, which takes longer than a start may. `keep`: the events are to be kept as files.
     #[must_use]
     pub fn prepared(place: &Place, keep: bool) -> BlocksObserver {
-        let not_begun = Err("it was not begun".to_owned());
+        let not_begun = Err("it was not started".to_owned());
         BlocksObserver { ready: Ready::of(place, keep), watch: not_begun, files: Vec::new() }
     }
 }
@@ -144,7 +144,7 @@ impl Observer for BlocksObserver {
                 Some(recording) => MachineWatch::start(&ready.wanted, recording)
                     .map(|watch| (watch, Instant::now()))
                     .map_err(|refused| refused.words()),
-                None => Err("it was begun twice".to_owned()),
+                None => Err("it was started twice".to_owned()),
             },
             Err(reason) => Err(reason.clone()),
         };
@@ -152,15 +152,17 @@ impl Observer for BlocksObserver {
 
     /// `blocks.*`: docs/observers.md has the list.
     fn stop(&mut self) -> Result<Outcome, String> {
-        let not_begun = Err("it was not begun".to_owned());
+        let not_begun = Err("it was not started".to_owned());
         let not_watched = |reason: String| format!("blocks are not watched: {reason}");
         let (watch, begun) = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
         let elapsed = begun.elapsed();
         let seen = watch.stop().ok_or_else(|| not_watched("the reader died".to_owned()))?;
         let mut notes: Vec<String> = lost_note("blocks", seen.lost).into_iter().collect();
         notes.extend(distortion_note("blocks", seen.met.iter().sum(), elapsed));
-        let Seen { summary, damaged, files, note } = seen.recorder.finish()?;
+        let Seen { summary, damaged, files, note } = seen.recorder.finish();
+        // They are kept also where nothing can be said from them.
         self.files = files;
+        let summary = summary?;
         notes.extend(note);
         if damaged > 0 {
             notes.push(format!(

@@ -26,8 +26,8 @@ pub(super) struct Recording {
 /// What was seen.
 #[derive(Debug, PartialEq)]
 pub(super) struct Seen {
-    /// Nothing where the device had no event.
-    pub(super) summary: Option<Summary>,
+    /// Nothing where the device had no event; or why nothing can be said from the stream.
+    pub(super) summary: Result<Option<Summary>, String>,
     /// Records that could not be read.
     pub(super) damaged: u64,
     /// The records, where they are kept.
@@ -87,19 +87,16 @@ impl Recording {
     }
 
     /// What was seen.
-    ///
-    /// # Errors
-    /// A stream that nothing can be said from.
-    pub(super) fn finish(self) -> Result<Seen, String> {
+    pub(super) fn finish(self) -> Seen {
         let (files, note) = self.kept.map(|(kept, _)| kept.finish()).unwrap_or_default();
-        let seen = |summary| Seen { summary, damaged: self.damaged, files, note };
-        match self.analysis.finish(&self.names) {
-            Ok(summary) => Ok(seen(Some(summary))),
+        let summary = match self.analysis.finish(&self.names) {
+            Ok(summary) => Ok(Some(summary)),
             Err(TraceError::Empty | TraceError::NoBlockEvents { .. } | TraceError::OtherDevice { .. }) => {
-                Ok(seen(None))
+                Ok(None)
             }
             Err(error) => Err(format!("blocks: {error}")),
-        }
+        };
+        Seen { summary, damaged: self.damaged, files, note }
     }
 }
 
@@ -171,8 +168,8 @@ mod tests {
         recording.settled(25);
         assert_eq!(recording.waiting.len(), 2);
         recording.settled(u64::MAX);
-        let Seen { summary, damaged, .. } = recording.finish().unwrap();
-        let counts = summary.unwrap().device.counts;
+        let Seen { summary, damaged, .. } = recording.finish();
+        let counts = summary.unwrap().unwrap().device.counts;
         assert_eq!((counts.writes_queued, counts.sequential_bios, damaged), (4, 3, 0));
     }
 
@@ -184,8 +181,8 @@ mod tests {
         recording.lost(1, 7, 90);
         recording.record(0, 60, &[1]);
         recording.settled(u64::MAX);
-        let Seen { summary, damaged, .. } = recording.finish().unwrap();
-        let totals = summary.unwrap().totals;
+        let Seen { summary, damaged, .. } = recording.finish();
+        let totals = summary.unwrap().unwrap().totals;
         assert_eq!((totals.holes, totals.lost_events, totals.events, damaged), (1, 7, 2, 1));
     }
 
@@ -193,14 +190,14 @@ mod tests {
     fn a_device_that_was_not_used_has_no_summary() {
         let (mut recording, id) = recording();
         recording.settled(u64::MAX);
-        let seen = recording.finish().unwrap();
-        assert_eq!((seen.summary, seen.damaged), (None, 0));
+        let seen = recording.finish();
+        assert_eq!((seen.summary, seen.damaged), (Ok(None), 0));
         let (mut other, _) = self::recording();
         let mut raw = queued(id, 0);
         raw[8..12].copy_from_slice(&(7_u32 << 20 | 4).to_le_bytes());
         other.record(0, 1, &raw);
         other.settled(u64::MAX);
-        let seen = other.finish().unwrap();
-        assert_eq!((seen.summary, seen.damaged), (None, 0));
+        let seen = other.finish();
+        assert_eq!((seen.summary, seen.damaged), (Ok(None), 0));
     }
 }
