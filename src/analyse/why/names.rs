@@ -103,6 +103,17 @@ pub(super) fn part_of_sleep(function: &str) -> BudgetPart {
     if for_storage { BudgetPart::WaitingForStorage } else { BudgetPart::Asleep }
 }
 
+/// Whether waiters for a lock of this kind do nothing but sleep. For a mutex they may spin first, and the wait is both (`--observe locks`
+/// counts it as one).
+pub(super) fn only_sleeps(kind: &str) -> bool {
+    ["rwsem", "pcpu-rwsem", "percpu-rwsem", "rtmutex"].iter().any(|name| kind.starts_with(name))
+}
+
+/// Whether a place is the way into a mutex.
+pub(super) fn is_mutex(function: &str) -> bool {
+    ["__mutex_lock", "mutex_"].iter().any(|name| function.starts_with(name))
+}
+
 /// Whether waiters for a lock of this kind spin on a processor.
 pub(super) fn spins(kind: &str) -> bool {
     ["spinlock", "rwlock"].iter().any(|name| kind.starts_with(name))
@@ -134,5 +145,8 @@ mod tests {
             assert_eq!(part_of_sleep(function), BudgetPart::Asleep, "{function}");
         }
         assert!(spins("spinlock") && spins("rwlock_W") && !spins("rwsem_W") && !spins("mutex"));
+        assert!(only_sleeps("rwsem_W") && only_sleeps("pcpu-rwsem_R") && only_sleeps("rtmutex"));
+        assert!(!only_sleeps("mutex") && !only_sleeps("rwlock_R") && !only_sleeps("unknown"));
+        assert!(is_mutex("__mutex_lock.constprop.0") && !is_mutex("rt_mutex_slowlock"));
     }
 }

@@ -40,7 +40,7 @@ fn causes_smaller_changes_and_the_unexplained_add_up_to_the_whole() {
         ("cpu.samples", 400.0, 600.0),
         ("cpu.at.copy", 0.1, 0.15),
         ("locks.lost", 0.0, 0.0),
-        ("locks.at.mutex.f", 0.0, 0.2),
+        ("locks.at.rwsem_W.f", 0.0, 0.2),
         ("dev.flushes_per_op", 0.0, 1.0),
     ]);
     let analysis = analyse(&run, &Options::default());

@@ -1,11 +1,12 @@
 //! Waits for a lock, by its kind and by the function that wants it.
 //!
 //! Needs: `--observe locks`. Concludes: the time that operations wait there. Waiters that sleep are a part of the sleep; waiters that spin
-//! are processor time already, and go with the difference. Silent where the waits differ by less than what matters.
+//! are processor time already, and go with the difference, as do those for a mutex, who spin first and sleep then. Silent where the waits
+//! differ by less than what matters.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
-use super::super::names::{LOCK_WAITS_AT, LOCKS_AT, LONGEST_WAIT_AT, spins};
+use super::super::names::{LOCK_WAITS_AT, LOCKS_AT, LONGEST_WAIT_AT, only_sleeps, spins};
 use super::super::pair::Pair;
 use super::Rule;
 use crate::record::Unit;
@@ -15,9 +16,8 @@ pub(super) const RULE: Rule = Rule { name: "lock_wait", find };
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let mut causes = pair.places(RULE.name, LOCKS_AT, |place| {
         let (kind, caller) = place.split_once('.')?;
-        let spins = spins(kind);
-        let what = What::Lock { kind: kind.to_owned(), caller: caller.to_owned(), spins };
-        Some((what, (!spins).then_some(BudgetPart::Asleep)))
+        let what = What::Lock { kind: kind.to_owned(), caller: caller.to_owned(), spins: spins(kind) };
+        Some((what, only_sleeps(kind).then_some(BudgetPart::Asleep)))
     });
     let Some(watched) = &pair.watched else { return causes };
     for cause in &mut causes {
@@ -52,8 +52,10 @@ mod tests {
 
     #[test]
     fn who_spins_uses_the_processor_already() {
-        let causes = found(&[WATCHED, ("locks.at.spinlock.f", 0.0, 0.2)], "lock_wait");
-        assert_eq!((causes.len(), causes[0].grade, causes[0].part), (1, Grade::GoesWith, None));
+        for lock in ["locks.at.spinlock.f", "locks.at.mutex.f"] {
+            let causes = found(&[WATCHED, (lock, 0.0, 0.2)], "lock_wait");
+            assert_eq!((causes.len(), causes[0].grade, causes[0].part), (1, Grade::GoesWith, None), "{lock}");
+        }
     }
 
     #[test]

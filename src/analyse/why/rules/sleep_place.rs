@@ -1,10 +1,11 @@
 //! Sleep at one place of the kernel that is neither a flush nor a commit nor a lock that was watched.
 //!
 //! Needs: `--observe waits`. Concludes: the time that workers sleep in that function, a part of the sleep, or of waiting for storage where
-//! that is counted. Silent about places at which a watched lock is waited for, and where the sleep differs by less than what matters.
+//! that is counted. Silent about places at which a watched lock is waited for that only sleeps, and where the sleep differs by less than
+//! what matters.
 
 use super::super::cause::{Cause, What};
-use super::super::names::{LOCKS_AT, LOCKS_WATCHED, Place, WAITS_AT, place};
+use super::super::names::{LOCKS_AT, LOCKS_WATCHED, Place, WAITS_AT, is_mutex, only_sleeps, place};
 use super::super::pair::Pair;
 use super::Rule;
 use super::storage_wait::part_here;
@@ -16,11 +17,12 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let locks_watched = watched.source.rounds_with(&[LOCKS_WATCHED]) > 0;
     // The same sleep, seen by two observers.
     let places = watched.source.below(LOCKS_AT);
-    let callers: Vec<&str> = places.iter().filter_map(|place| Some(place.split_once('.')?.1)).collect();
+    let locks = places.iter().filter_map(|place| place.split_once('.'));
+    let callers: Vec<&str> = locks.filter(|(kind, _)| only_sleeps(kind)).map(|(_, caller)| caller).collect();
     pair.places(RULE.name, WAITS_AT, |function| {
         let told = match place(function) {
             Place::Flush | Place::Commit => true,
-            Place::Lock => locks_watched,
+            Place::Lock => locks_watched && !is_mutex(function),
             Place::Other => callers.contains(&function),
         };
         let what = What::Sleep { at: function.to_owned() };
@@ -44,9 +46,12 @@ mod tests {
     fn a_watched_lock_is_not_counted_twice() {
         let lock = ("locks.at.rwsem_W.ext4_buffered_write_iter", 0.0, 0.7);
         let sleep = ("waits.at.ext4_buffered_write_iter", 0.0, 0.7);
-        let mutex = ("waits.at.__mutex_lock", 0.0, 0.5);
-        let both = [WATCHED, ("locks.lost", 0.0, 0.0), lock, sleep, mutex];
+        let way_in = ("waits.at.down_write", 0.0, 0.5);
+        let both = [WATCHED, ("locks.lost", 0.0, 0.0), lock, sleep, way_in];
         assert_eq!(found(&both, "sleep_place"), []);
-        assert_eq!(found(&[WATCHED, sleep, mutex], "sleep_place").len(), 2, "nobody watched locks");
+        assert_eq!(found(&[WATCHED, sleep, way_in], "sleep_place").len(), 2, "nobody watched locks");
+        let mutex = [("locks.at.mutex.f", 0.0, 0.7), ("waits.at.__mutex_lock", 0.0, 0.5)];
+        let causes = found(&[WATCHED, ("locks.lost", 0.0, 0.0), mutex[0], mutex[1]], "sleep_place");
+        assert_eq!(causes.len(), 1, "who waits for a mutex may have spun: {causes:?}");
     }
 }
