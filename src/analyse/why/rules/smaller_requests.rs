@@ -1,7 +1,8 @@
 //! Smaller requests at the device: merging was lost, or files lie in pieces.
 //!
 //! Needs: the device's counters, or `--observe blocks`. Concludes: the mean request of the worse arm is smaller. Merges stand beside it.
-//! Silent where requests are as large, or hardly any reach the device.
+//! Silent where requests are as large, or hardly any reach the device. The kernel counts a bio that only asks for a flush as a write of no
+//! bytes: where there are many of those, the counters say nothing of the size of writes, and only `--observe blocks` does.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::REQUEST_SIZES;
@@ -11,6 +12,8 @@ use crate::record::{Direction, Unit};
 
 /// Fewer requests for each operation than this are not the load's own.
 const REACHES: f64 = 0.01;
+/// With more flushes than this for each write their mean size is no size of requests.
+const FLUSHES: f64 = 0.05;
 
 pub(super) const RULE: Rule = Rule { name: "smaller_requests", find };
 
@@ -20,6 +23,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let [bytes, ios, merges] = ["bytes", "ios", "merges"].map(|what| format!("dev.{name}_{what}"));
         let called = format!("bytes of a {name} request of the device");
         let counted = pair.own.ratio(&[&bytes], &[&ios], &called, Unit::Bytes);
+        let counted = counted.filter(|_| direction == Direction::Read || !has_flushes(pair, &ios));
         let found = counted.or_else(|| pair.watched.as_ref()?.source.plain(seen, Unit::Bytes))?;
         let requests = pair.own.each(&ios, Unit::Count);
         let reach = requests.is_none_or(|each| each.baseline.min(each.candidate) >= REACHES);
@@ -30,6 +34,12 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         })
     };
     [Direction::Read, Direction::Write].into_iter().zip(REQUEST_SIZES).filter_map(of).collect()
+}
+
+/// Whether many of the writes may have been flushes.
+fn has_flushes(pair: &Pair<'_>, ios: &str) -> bool {
+    let found = pair.own.ratio(&["dev.flushes"], &[ios], "flushes for each write", Unit::Count);
+    found.is_some_and(|found| found.baseline.max(found.candidate) > FLUSHES)
 }
 
 #[cfg(test)]
@@ -59,5 +69,14 @@ mod tests {
         assert_eq!(of(4e8, (1e5, 1e4)), []);
         assert_eq!(of(4e8, (1e5, 1e5)), []);
         assert_eq!(of(4e5, (10.0, 100.0)), [], "not the load's own");
+    }
+
+    #[test]
+    fn flushes_are_no_smaller_requests() {
+        let counters =
+            [("dev.write_bytes", 4e8, 4e8), ("dev.write_ios", 1e5, 2e5), ("dev.flushes", 0.0, 1e5)];
+        assert_eq!(found(&counters, "smaller_requests"), []);
+        let seen = [("blocks.lost", 0.0, 0.0), ("blocks.write_request_size", 8192.0, 4096.0)];
+        assert_eq!(found(&[&counters[..], &seen].concat(), "smaller_requests").len(), 1);
     }
 }
