@@ -281,7 +281,9 @@ impl Check<'_> {
 
     /// What is kept must be watched.
     fn keeps_traces(&mut self, written: &Written, observe: &[String]) {
-        if let Some(place) = written.keep_traces.as_ref().filter(|_| !observe.iter().any(|name| name == "blocks")) {
+        if let Some(place) =
+            written.keep_traces.as_ref().filter(|_| !observe.iter().any(|name| name == "blocks"))
+        {
             self.mistake(place, "traces are kept of what blocks watches; add --observe blocks".to_owned());
         }
     }

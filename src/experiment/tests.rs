@@ -168,7 +168,10 @@ fn mistakes_carry_their_line_and_what_would_be_right() {
         ("stop = { delta = 0 }\n", "delta is 0"),
         ("stop = { rounds = 9, anytime = true }\n", "e.toml:1: anytime and a fixed number of rounds exclude"),
         ("stop = { exact = true, anytime = true }\n", "anytime and exact exclude each other"),
-        ("keep_traces = true\nobserve = [\"fs\"]\n", "traces are kept of what blocks watches; add --observe blocks"),
+        (
+            "keep_traces = true\nobserve = [\"fs\"]\n",
+            "traces are kept of what blocks watches; add --observe blocks",
+        ),
         ("stop = { delta = 2 }\n", "delta: '2' is 200%"),
         ("stop = { alpha = \"x\" }\n", "alpha is x; write 0.0001 to 0.5"),
         ("stop = { max_rounds = 3 }\n", "max_rounds is 3; write 4 to 120"),

@@ -71,8 +71,8 @@ mod tests {
     use crate::experiment::CommandLine;
     use std::path::Path;
 
-    fn experiment(line: CommandLine) -> Experiment {
-        Experiment::from_job("[w]\nrw=write\nsize=4k\n", "j.fio", Path::new("/"), &line).unwrap()
+    fn experiment(line: &CommandLine) -> Experiment {
+        Experiment::from_job("[w]\nrw=write\nsize=4k\n", "j.fio", Path::new("/"), line).unwrap()
     }
 
     fn varying(vary: &[&str]) -> CommandLine {
@@ -92,7 +92,7 @@ mod tests {
     fn one_more_factor_says_whether_a_trial_is_watched() {
         let line =
             CommandLine { time_budget: Some("10m".to_owned()), ..varying(&["direct=0,1", "bs=4k,8k"]) };
-        let plain = experiment(line);
+        let plain = experiment(&line);
         let watch = ["cpu".to_owned(), "locks".to_owned()];
         let (watched, name) = plain.watched(&watch, 4).unwrap();
         assert_eq!((name.as_str(), watched.compare, watched.factors.len()), ("watched", 0, 3));
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_baseline_compared_with_itself_becomes_two_levels_that_set_nothing() {
-        let plain = experiment(CommandLine { aa: true, ..varying(&["direct=0,1"]) });
+        let plain = experiment(&CommandLine { aa: true, ..varying(&["direct=0,1"]) });
         let (watched, _) = plain.watched(&["cpu".to_owned()], 4).unwrap();
         let names: Vec<(&str, usize)> =
             watched.factors.iter().map(|factor| (factor.name.as_str(), factor.levels.len())).collect();
@@ -122,7 +122,7 @@ mod tests {
         let taken =
             Experiment::from_job(variable, "j.fio", Path::new("/"), &varying(&["watched=4k,8k"])).unwrap();
         assert_eq!(taken.watched(&["cpu".to_owned()], 4).unwrap().1, "watched by assay");
-        let own = experiment(varying(&["observe=none,cpu"]));
+        let own = experiment(&varying(&["observe=none,cpu"]));
         let said = own.watched(&["cpu".to_owned()], 4).unwrap_err();
         assert_eq!(said, "its factor observe varies itself what is watched");
     }

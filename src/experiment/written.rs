@@ -146,7 +146,11 @@ impl Written {
             self.variables.retain(|known| known.value.0 != variable.value.0);
             self.variables.push(variable);
         }
-        for factor in quick.factors {
+        self.hurry_factors(quick.factors);
+    }
+
+    fn hurry_factors(&mut self, quick: Vec<Placed<Factor>>) {
+        for factor in quick {
             match self.factors.iter_mut().find(|known| known.value.name == factor.value.name) {
                 // Levels written in full set what they say, whatever those of that name in the file set.
                 Some(known) if !factor.value.levels.iter().all(|level| is_plain(&factor.value, level)) => {

@@ -173,7 +173,10 @@ impl FsObserver {
 
 impl Ready {
     fn of(subject: &Subject) -> Result<Ready, String> {
-        let kind = subject.kind.as_deref().ok_or_else(|| format!("{} is used without a filesystem", subject.name))?;
+        let kind = subject
+            .kind
+            .as_deref()
+            .ok_or_else(|| format!("{} is used without a filesystem", subject.name))?;
         let family = FAMILIES.iter().find(|family| family.kind == kind);
         let family = family.ok_or_else(|| {
             let known: Vec<&str> = FAMILIES.iter().map(|family| family.kind).collect();

@@ -109,7 +109,7 @@ impl AllTimes {
                 classes.iter().filter_map(|class| self.kept[*class as usize][*stage as usize].as_deref());
             let together = kept
                 .map(|times| Times { histogram: times.histogram.clone(), ..*times })
-                .reduce(Times::with)?;
+                .reduce(|all, other| all.with(&other))?;
             Some((*stage, together.quantiles()))
         };
         Stage::ALL.iter().filter_map(of_stage).collect()
@@ -117,7 +117,7 @@ impl AllTimes {
 }
 
 impl Times {
-    fn with(mut self, other: Times) -> Times {
+    fn with(mut self, other: &Times) -> Times {
         // Both grow as needed: there is room for whatever the other holds.
         let _ = self.histogram.add(&other.histogram);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);

@@ -100,7 +100,10 @@ fn each_fsync_of_a_filesystem_is_behind_a_flush() {
         }
         assert!(each(&run, "blocks.lost").iter().all(|lost| *lost == 0.0));
         // At least a record of 512 bytes a commit.
-        assert!(each(&run, "blocks.journal_bytes").iter().all(|bytes| *bytes >= 512.0 * WRITES / 2.0), "{fs}");
+        assert!(
+            each(&run, "blocks.journal_bytes").iter().all(|bytes| *bytes >= 512.0 * WRITES / 2.0),
+            "{fs}"
+        );
         assert!(each(&run, "blocks.metadata_bytes") >= each(&run, "blocks.journal_bytes"), "{fs}");
         assert!(
             each(&run, "blocks.audit_violations").iter().all(|calls| *calls == 0.0),
@@ -180,8 +183,7 @@ fn a_guest_is_watched_in_the_same_way() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", SYNCED);
     let kernel = format!("kernel={}", kernels[1]);
-    let words =
-        ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "blocks,fs"];
+    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "blocks,fs"];
     let run = guests::succeed(
         &sandbox,
         &[&words[..], &["-t", &kernel, "-t", "virtio_blk:400m", "-t", "fs=xfs"]].concat(),

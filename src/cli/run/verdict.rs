@@ -52,12 +52,7 @@ pub(super) fn explain(args: &Args, run: &Run, analysis: &Analysis, watched: &Run
 ///
 /// # Errors
 /// An output that cannot be written.
-pub(super) fn page(
-    args: &Args,
-    run: &Run,
-    analysis: &Analysis,
-    watched: Option<&Run>,
-) -> anyhow::Result<()> {
+pub(super) fn page(args: &Args, run: &Run, analysis: &Analysis, watched: Option<&Run>) -> anyhow::Result<()> {
     if let Some(file) = &args.html {
         let document = Document::explained(run, analysis, watched, &options(args, Format::Html));
         let output = Output { file: Some(file.clone()), force: args.force };

@@ -216,7 +216,8 @@ mod tests {
 
     #[test]
     fn a_trial_without_a_device_says_why_it_is_not_watched() {
-        let mut observer = BlocksObserver::prepared(&Place { watched: "/proc".into(), ..Place::default() }, true);
+        let mut observer =
+            BlocksObserver::prepared(&Place { watched: "/proc".into(), ..Place::default() }, true);
         observer.start();
         let reason = observer.stop().unwrap_err();
         assert!(reason.starts_with("blocks are not watched: /proc is on proc"), "{reason}");

@@ -17,7 +17,7 @@ pub(super) fn tables(analysis: &Analysis, detail: Detail) -> Vec<Table> {
     analysis.effects.iter().filter(|effects| !effects.effects.is_empty()).map(table).collect()
 }
 
-fn table(effects: &Effects) -> Table {
+pub(super) fn table(effects: &Effects) -> Table {
     let with_p = effects.effects.iter().any(|effect| effect.p_adjusted.is_some());
     let values = ["change %", "interval"].into_iter().chain(with_p.then_some("adj. p"));
     let columns = Head::values(values).chain([Head::new("verdict", Of::Verdicts)]).collect();

@@ -272,6 +272,7 @@ fn with_blank(interval: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::factor_tables::table;
     use super::*;
     use crate::analyse::Method;
     use crate::record::Metric;
