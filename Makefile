@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers published promised-time stress torture rooms fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown published promised-time stress torture rooms fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -77,7 +77,12 @@ bench-trace: build
 bench-observers: build
 	scripts/bench-observers.sh
 
-## The recipes beside the studies they come from; needs root, 10 minutes (FULL=1: hours). Writes docs/published.md
+## Experiments whose cause is known, and the first screen of what assay says of each; needs root, 10 minutes. ONLY="NAMES", GUEST=1: dax-write, too
+explain-shown: build
+	@scripts/packages.sh xfsprogs e2fsprogs
+	scripts/explain-shown.sh
+
+## The recipes beside the studies they come from; needs root, 10 minutes (FULL=1: hours; EXPLAIN=1: watched as well). Writes docs/published.md
 published: build
 	@scripts/packages.sh xfsprogs e2fsprogs f2fs-tools dbench fsmark qemu
 	@scripts/kernels.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the recipes and writes docs/published.md: what was published beside what is measured here.
 # Without more it is their --quick size; FULL=1 runs them in full. ONLY="bdev-mix dio-scaling" runs these anew and keeps the
-# other runs of the last time.
+# other runs of the last time. EXPLAIN=1 watches each run's cells behind it, so that the page can say why: about three times as long.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 assay=$PWD/target/release/assay
@@ -9,6 +9,7 @@ out=target/published
 mkdir -p "$out"
 size=--quick
 [ -z "${FULL:-}" ] || size=
+explain=${EXPLAIN:+--explain}
 only=${ONLY:-$("$assay" recipes | grep -E '^[a-z0-9-]+$')}
 [ -n "${ONLY:-}" ] || rm -f "$out/assay.db" "$out/commits"
 
@@ -24,7 +25,7 @@ for recipe in $only; do
     echo "published: $recipe" >&2
     begun=$SECONDS
     # shellcheck disable=SC2086 # no size is no word
-    "$assay" run "$recipe" $size --db "$out/assay.db" > "$out/$recipe.txt" || {
+    "$assay" run "$recipe" $size $explain --db "$out/assay.db" > "$out/$recipe.txt" || {
         cat "$out/$recipe.txt" >&2
         exit 1
     }

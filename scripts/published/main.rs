@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a page")]
 
 mod bdev_mix;
+mod because;
 mod claims;
 mod commits;
 mod dax_write;
@@ -52,6 +53,8 @@ fn print() -> Result<(), Box<dyn std::error::Error>> {
         runs.push(store.load_run(summary.id)?);
     }
     runs.retain(|run| run.state == RunState::Finished);
+    // What watched a recipe's run has its name, and is none of it.
+    let (watched, runs): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.design.explains.is_some());
     heading(runs.first().ok_or("the store has no finished run")?, &commit);
     let mut chapters = Vec::new();
     for study in STUDIES {
@@ -61,7 +64,7 @@ fn print() -> Result<(), Box<dyn std::error::Error>> {
     }
     summary(&chapters);
     for (study, mine, judged) in &chapters {
-        chapter(study, mine.as_deref(), judged, &commit, &commits)?;
+        chapter(study, mine.as_deref(), judged, &watched, (&commit, &commits))?;
     }
     Ok(())
 }
@@ -113,7 +116,9 @@ fn heading(run: &Run, commit: &str) {
          interval, *contrary* when it holds nowhere in it, else *undecided*, with the rounds that would probably decide it; *not in this\n\
          size* when the run left it out (`--quick` does, `FULL=1` does not) or an earlier assay measured it; *not there* when nothing here\n\
          answers it, with the reason. Each interval stands for itself: of a hundred, five miss.\n\
-         A chapter whose runs were kept from an earlier time says at which commit they were measured.\n"
+         A chapter whose runs were kept from an earlier time says at which commit they were measured. Behind its claims stand the\n\
+         study's reasons, the rules ([why](why.md)) or the two factors that would name each, and whether assay does: with the share of\n\
+         the time that it accounts for; *not run yet* where only watched trials (`--explain`) can tell.\n"
     );
     println!("Commit {commit}, assay {}, {}.", run.assay_version, study::day(run.started_unix_ns));
     let facts = run.facts.first();
@@ -126,8 +131,8 @@ fn chapter(
     study: &Study,
     runs: Option<&[&Run]>,
     judged: &[(Claim, Verdict)],
-    commit: &str,
-    commits: &Commits,
+    watched: &[Run],
+    (commit, commits): (&str, &Commits),
 ) -> Found<()> {
     println!("\n## {}\n\n{}\n\nPublished:\n\n{}", study.name, study.was, (study.published)());
     match runs {
@@ -147,6 +152,10 @@ fn chapter(
     println!("\n| table | claim | published | here | |\n|---|---|---:|---|---|");
     for (claim, verdict) in judged {
         println!("{}", page::line(claim, verdict)?);
+    }
+    println!("\n| because | what would name it | assay |\n|---|---|---|");
+    for line in because::lines(&because::read(study.claims)?, runs, watched) {
+        println!("{line}");
     }
     let reasons = page::reasons(judged);
     if !reasons.is_empty() {

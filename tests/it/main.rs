@@ -94,3 +94,6 @@ mod verify;
 mod waiting;
 mod what_is_compared;
 mod why;
+mod why_real;
+mod why_real_device;
+mod why_real_flushes;

@@ -51,7 +51,11 @@ fn every_recipe_is_listed_and_shown_with_its_comment_and_questions() {
         assert!(text.contains("[recipe]") && text.contains("asks = [") && text.contains("[quick"), "{name}");
         assert!(text.contains(&format!("assay run {name}")), "{name} shows no command");
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/recipes/{name}.md"));
-        assert!(page.is_file(), "{} is missing", page.display());
+        let page = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        assert!(
+            page.contains("\n## Why\n") && page.contains(&format!("assay run {name} --quick --explain")),
+            "{name} does not say what explains it"
+        );
     }
     assert_eq!(sandbox.names(), BTreeSet::new(), "listing makes nothing");
 }
@@ -268,6 +272,7 @@ fn the_page_of_the_published_studies_has_both_tables_of_each() {
             here.contains("| not there |") && here.contains("\n- not there, "),
             "{name}: nothing has a reason"
         );
+        assert!(here.contains("\n| because | what would name it | assay |\n"), "{name}: no reason of the study");
     }
 }
 

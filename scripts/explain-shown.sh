@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Experiments whose cause is known: runs each with --explain, or what its question needs, and prints the command and the first screen of its
+# report. Needs root: it makes loop and zram devices. ONLY="lock demo" runs these; GUEST=1 adds dax-write, which boots a kernel.
+# One line a failure goes to standard error; the exit code is their number, at most 99.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+assay=${ASSAY:-$PWD/target/release/assay}
+[ "$(id -u)" = 0 ] || { echo "explain-shown needs root: it makes loop and zram devices, and watches the kernel" >&2; exit 1; }
+out=$PWD/target/explain-shown
+mkdir -p "$out"
+rm -f "$out"/*.db
+# Beside the build rather than in /tmp, which is often memory.
+work=$(mktemp -d "$PWD/target/explain-shown-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+failed=0
+lines=${LINES_OF_A_SCREEN:-40}
+
+# What it is called, what is asked, then the words of the command.
+shown() {
+    local name=$1 asks=$2
+    shift 2
+    case " ${ONLY:-$name} " in
+        *" $name "*) ;;
+        *) return 0 ;;
+    esac
+    local db="$out/$name.db"
+    echo
+    echo "## $name: $asks"
+    echo
+    local word line="    assay"
+    for word in "$@"; do
+        case $word in
+            *" "*) line+=" '$word'" ;;
+            *) line+=" $word" ;;
+        esac
+    done
+    echo "$line"
+    echo
+    if (cd "$work" && "$assay" "$@" -q --keep-disturbed --db "$db") > "$out/$name.txt" 2> "$out/$name.err"; then
+        grep -v '^$' "$out/$name.err" | sed 's/^/    /'
+        "$assay" report latest --db "$db" | sed "${lines}q" | sed 's/^/    /'
+    else
+        echo "explain-shown: $name failed" >&2
+        cat "$out/$name.err" >&2
+        failed=$((failed + 1))
+    fi
+}
+
+cat > "$work/writers.toml" << 'END'
+job_text = """
+[w]
+rw=randwrite
+bs=4k
+size=${SIZE}
+numjobs=4
+time_based
+runtime=1s
+group_reporting
+"""
+
+[variables]
+SIZE = "16m"
+
+[target]
+device = "loop:400m"
+state = "overwrite"
+
+[stop]
+rounds = 6
+
+[[factor]]
+name = "files"
+level = [{ label = "four", set = {} }, { label = "one", set = { filename = "one" } }]
+END
+printf '[w]\nrw=write\nbs=4k\nsize=1m\nfsync=1\n' > "$work/sync.fio"
+printf '[w]\nrw=write\nbs=4k\nsize=1m\n' > "$work/same.fio"
+printf '[w]\nrw=write\nbs=4k\ndirect=1\nnumjobs=8\nsize=1m\ngroup_reporting\n' > "$work/append.fio"
+printf '[r]\nrw=randread\nbs=64k\ndirect=1\ntime_based\nruntime=1s\n' > "$work/reads.fio"
+cp examples/randwrite.fio "$work/"
+
+shown lock "four writers of one file of ext4 through the page cache, against a file each" \
+    run writers.toml -t fs=ext4 --explain
+shown shared-lock "the same around the page cache of XFS, which lets them share the lock" \
+    run writers.toml -t fs=xfs --vary direct=1 --explain --compare files
+for fs in ext4 xfs; do
+    shown "flush-$fs" "an fsync after each 4 KiB on $fs, on a device with a write cache and without" \
+        run sync.fio --vary 'sysfs:queue/write_cache=write through,write back' -t loop:400m -t "fs=$fs" --rounds 6 --observe blocks --explain
+done
+shown no-barrier "the same on ext4 that was told not to flush: what the audit says" \
+    run sync.fio --vary mount=default,barrier=0 -t loop:400m -t fs=ext4 --rounds 6 --observe blocks --explain
+shown demo "the demo: buffered against direct writes" \
+    run randwrite.fio --vary direct=0,1 -t loop:400m -t fs=ext4 --rounds 6 --explain
+shown dio-append "eight files that grow in turns, with their blocks beforehand and without" \
+    run append.fio --vary fallocate=none,keep -t loop:400m -t fs=xfs --rounds 6 --observe extents --explain
+shown dio-scaling "direct I/O to one file by more and more threads" run dio-scaling --quick --explain
+shown bdev-mix "small direct I/O through two schedulers" run bdev-mix --quick --explain
+shown same "an arm against itself" run same.fio --aa --rounds 6 --explain
+shown slower-device "the same reads of a device that was made slower from outside" \
+    run reads.fio --vary device=loop:64m:direct_io=0,loop:64m:direct_io=1 -t state=overwrite --rounds 6 --explain
+shown zram-loop "the same reads of zram and of a loop device" \
+    run reads.fio --vary device=zram:64m,loop:64m -t state=overwrite --rounds 6 --explain
+if [ -n "${GUEST:-}" ]; then
+    shown dax-write "DAX against the page cache, in a guest" run dax-write --quick --explain
+fi
+if [ "$failed" -gt 99 ]; then failed=99; fi
+exit "$failed"
