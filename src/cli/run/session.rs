@@ -58,6 +58,8 @@ pub(super) fn execute(
     // People read the verdict meanwhile; a document for programs is one, and waits.
     let waits = explain && args.format != Format::Text;
     let watched = if waits { watched::afterwards(args, store, &prepared.run, cancelled)? } else { None };
+    let id = prepared.run.id.unwrap_or_default();
+    store.add_stacks(id, &mut prepared.run.trials).map_err(|error| wrong(&error))?;
     let analysis = verdict::print(args, store, &prepared.run, watched.as_ref())?;
     ended_early(ending, &prepared.run, &args.database.db)?;
     let code = verdict::exit_code(args, &prepared.run, &analysis)?;
