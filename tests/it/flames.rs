@@ -8,6 +8,7 @@ use std::process::Output;
 use assay::analyse::{Options, analyse};
 use assay::record::{KeptFile, Run, StackKind};
 use assay::report::{Detail, Document, Format, Options as ReportOptions, render};
+use assay::store::Store;
 
 use crate::sandbox::{Sandbox, errors};
 use crate::tools::is_root;
@@ -148,6 +149,28 @@ fn hostile_names_break_no_page_picture_or_line() {
             }
         }
     }
+}
+
+#[test]
+fn of_the_files_of_trials_a_report_reads_the_stacks_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&directory.path().join("assay.db")).unwrap();
+    let mut run = with_stacks("a 1\n", "a 2\n");
+    let file = |name: &str, bytes: usize| KeptFile { name: name.to_owned(), bytes: vec![b' '; bytes] };
+    for trial in &mut run.trials {
+        trial.files.extend([file("trace.raw", 10), file("waits.folded", StackKind::MOST_BYTES + 1)]);
+    }
+    let id = store.insert_run(&run).unwrap();
+    let read = store.load_for_report(id).unwrap();
+    assert_eq!(read.trials.len(), run.trials.len());
+    for (read, stored) in read.trials.iter().zip(&run.trials) {
+        assert_eq!(read.files, stored.files[..1]);
+    }
+    let mut without = store.load_run(id).unwrap();
+    assert!(without.trials.iter().all(|trial| trial.files.is_empty()));
+    store.add_stacks(id, &mut without.trials).unwrap();
+    assert_eq!(without.trials, read.trials);
+    assert_eq!(store.load_with_files(id).unwrap().trials[0].files.len(), 3);
 }
 
 /// Stacks with their numbers.

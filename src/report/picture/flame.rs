@@ -75,7 +75,7 @@ impl FlameGraph<'_> {
             return None;
         }
         let mut boxes = Vec::new();
-        root.place("all", 0, 0.0, &|ns| flames.time(ns) * width / whole, &mut boxes);
+        root.place("all", 0, 0.0, &|ns: [f64; 2]| flames.time(ns) * width / whole, &mut boxes);
         let levels = boxes.iter().map(|placed| placed.level + 1).max().unwrap_or(0);
         let height = ROW * levels as f64;
         let mut svg = format!(
