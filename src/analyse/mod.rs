@@ -75,7 +75,7 @@ pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use unlisted::Unlisted;
 pub use watching::{WatchingPrice, watching_prices};
-pub use why::{Cause, Evidence, Grade, Standing, Watching, What, Why, why};
+pub use why::{Cause, Evidence, Flame, Grade, Stack, Standing, Watching, What, Why, flames, why};
 
 use std::collections::BTreeMap;
 

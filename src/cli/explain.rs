@@ -3,13 +3,14 @@
 //! Enters: the options. Leaves: the report of the explained run with what watching showed. The trials of those rounds are a run of their
 //! own: they enter no verdict.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::Failure;
 use super::database::{Database, wrong};
-use super::output::Output;
+use super::output::{Output, make_directory};
 use super::report::{detail, judge, write};
 use super::run::{Conduct, ROUNDS, Watched, Wish, say_not_here, watch};
+use super::{Failure, flames};
 use crate::analyse;
 use crate::record::{Run, RunState};
 use crate::report::{self, Document, Format};
@@ -24,6 +25,7 @@ const MOST_ROUNDS: i64 = 120;
   assay explain 7                        4 rounds of each cell, unwatched and watched, then why
   assay explain 7 --only locks,waits     watch nothing else
   assay explain 7 --no-watch             only what is stored
+  assay explain 7 --flame DIR            with flame graphs of both arms and of their difference
   assay help observers                   what each observer watches, and what it needs")]
 pub struct Args {
     /// Number or name of a stored run, `latest`, or an exported file
@@ -38,6 +40,13 @@ pub struct Args {
     /// Run nothing: say what is stored
     #[arg(long, conflicts_with_all = ["rounds", "only", "trust"])]
     no_watch: bool,
+    /// Write flame graphs of each compared pair into DIR, which is made where it is missing: of both arms and of their difference, as SVG
+    /// and as folded stacks
+    #[arg(long, value_name = "DIR")]
+    flame: Option<PathBuf>,
+    /// With --flame: replace files whoever wrote them
+    #[arg(long, requires = "flame")]
+    force: bool,
     /// Watch a run that somebody else may have written (what it would do is printed first), and work in a directory that others can change
     #[arg(long)]
     trust: bool,
@@ -66,6 +75,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::request(format!("run {} is a probe: it compares nothing", args.run))
             .hint(format!("`assay show {} --values` prints it", args.run))
             .into());
+    }
+    if let Some(directory) = &args.flame {
+        make_directory(directory, "--flame")?;
     }
     let failed = if args.no_watch {
         None
@@ -109,14 +121,18 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
     }
 }
 
-/// Prints the report of the explained run, with what its newest watched run has shown.
+/// Prints the report of the explained run, with what its newest watched run has shown, and writes its flame graphs where they are asked for.
 fn tell(args: &Args, run: &Run, store: Option<&Store>) -> anyhow::Result<()> {
     let analysis = judge(run, &analyse::Options { alone: true, ..analyse::Options::default() }, store);
     let watched = store.and_then(|store| watched_run_of(store, run));
     let options =
         report::Options { detail: detail(args.verbose, Format::Text), ..report::Options::default() };
     let document = Document::explained(run, &analysis, watched.as_ref(), &options);
-    write(&document, Format::Text, &Output::default(), false)
+    write(&document, Format::Text, &Output::default(), false)?;
+    match &args.flame {
+        Some(directory) => Ok(flames::write(&document, directory, args.force)?),
+        None => Ok(()),
+    }
 }
 
 /// The newest run of the store that watched the cells of `run` and came to its end. What cannot be read is none.

@@ -22,7 +22,7 @@ pub(super) fn write_out(run: &Run, directory: &Path) -> anyhow::Result<ExitCode>
     };
     if run.trials.iter().all(|trial| trial.files.is_empty()) {
         return Err(Failure::request("no file came with a trial of this run")
-            .hint("hooks leave files in $ASSAY_FILES; what they print is kept, too: `assay help jobs`; --keep-traces keeps traces: `assay help observers`")
+            .hint("hooks leave files in $ASSAY_FILES; what they print is kept, too: `assay help jobs`; observers keep stacks, and with --keep-traces traces: `assay help observers`")
             .into());
     }
     std::fs::create_dir(directory).map_err(|error| cannot(directory, error))?;

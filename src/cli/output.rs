@@ -4,7 +4,7 @@
 //! output, in a pipe, in `/dev/null`. A link is not followed. Whether assay wrote a file is [`super::own_file`]'s to know.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,6 +57,19 @@ impl Output {
     }
 }
 
+/// Makes the directory that an option names, where it is missing.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2.
+pub(super) fn make_directory(directory: &Path, option: &str) -> Result<(), Failure> {
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
+        Err(error) => Err(Failure::request(format!("cannot make {}: {error}", directory.display()))
+            .hint(format!("{option} takes a directory, or the name of one to be made"))),
+        Ok(()) => Ok(()),
+    }
+}
+
 /// Writes a file of a report that is more than one text, under the same rules.
 ///
 /// # Errors
@@ -105,7 +118,7 @@ fn place(file: &Path, force: bool) -> Result<Place, Failure> {
         ));
     }
     match std::fs::symlink_metadata(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => writable(file).map(|()| Place::New),
+        Err(error) if error.kind() == ErrorKind::NotFound => writable(file).map(|()| Place::New),
         Err(error) => Err(refused(file, error)),
         Ok(found) if found.is_symlink() => match pipe_behind(file) {
             Some(pipe) => Ok(Place::Pipe(pipe)),

@@ -2,11 +2,11 @@
 //!
 //! Enters: a document, a directory. Leaves: an SVG and a PNG for each picture. Only files that assay wrote are replaced.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::Path;
 
 use super::Failure;
-use super::output::write_file;
+use super::output::{make_directory, write_file};
 use crate::report::{self, Document};
 use crate::sys::terminal;
 use crate::units::counted;
@@ -16,14 +16,7 @@ use crate::units::counted;
 /// # Errors
 /// A [`Failure`]: exit code 2 when the directory or a file is somebody else's, 1 when a picture cannot be drawn.
 pub(super) fn write(document: &Document<'_>, directory: &Path, force: bool) -> Result<(), Failure> {
-    let at = |error: std::io::Error| {
-        Failure::request(format!("cannot make {}: {error}", directory.display()))
-            .hint("--pictures takes a directory, or the name of one to be made")
-    };
-    match std::fs::create_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
-        made => made.map_err(at)?,
-    }
+    make_directory(directory, "--pictures")?;
     let pictures = report::picture_files(document);
     let file = |name: &str, ending: &str| directory.join(format!("{name}.{ending}"));
     let words = counted(pictures.len() as u64, "picture");

@@ -18,7 +18,7 @@ pub struct Args {
     /// Every value of every trial
     #[arg(long)]
     values: bool,
-    /// Write the files that hooks left, what they printed, and kept traces to this new directory, a directory a trial
+    /// Write the files that hooks left, what they printed, kept stacks and traces to this new directory, a directory a trial
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
     #[command(flatten)]

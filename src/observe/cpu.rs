@@ -1,7 +1,7 @@
 //! Where processor time goes: the user's program, or which part of the kernel (cpu-clock, 997 times a second of running).
 //!
-//! Enters: samples of the workers with the kernel's stacks. Leaves: seconds in user mode, in the kernel, and by part of the kernel. It
-//! must not know which program runs. Which part a function belongs to is data: `subsystems.txt`.
+//! Enters: samples of the workers with the kernel's stacks. Leaves: seconds in user mode, in the kernel, and by part of the kernel; and the
+//! time by stack, as a file. It must not know which program runs. Which part a function belongs to is data: `subsystems.txt`.
 //!
 //! 997 is a prime: no timer of the load keeps step with it. The clock needs no counter of the processor, so that virtual machines have it.
 //! A sample stands for 1/997 s; of n samples the error is about √n of them.
@@ -12,13 +12,16 @@ use rustix::io::Errno;
 
 use super::Observer;
 use super::perf::{Event, Function, HIDDEN, Refused, Sink, Symbols, Watch, Watched, lost_note};
-use crate::record::{Outcome, Sample, Unit};
+use crate::record::{Folded, KeptFile, Outcome, Sample, StackKind, Unit};
 
 /// Samples a second.
 const HERTZ: u64 = 997;
 /// A part of the kernel is named where at least this share of the samples was.
 const LEAST_SHARE: f64 = 0.01;
 const SUBSYSTEMS: &str = include_str!("subsystems.txt");
+/// What stands at the bottom of stacks: outside the kernel nothing else is known.
+const USER: &str = "[user]";
+const KERNEL: &str = "[kernel]";
 /// What no rule names.
 const OTHER: &str = "other";
 /// That a user without rights is shown user mode alone.
@@ -30,6 +33,7 @@ pub struct CpuObserver {
     symbols: Symbols,
     watch: Result<Watch<Samples>, Refused>,
     user_only: bool,
+    stacks: Option<KeptFile>,
 }
 
 impl CpuObserver {
@@ -37,7 +41,7 @@ impl CpuObserver {
     #[must_use]
     pub fn prepared() -> CpuObserver {
         let watch = Err(Refused::Kernel(Errno::INVAL));
-        CpuObserver { symbols: Symbols::of_the_kernel(), watch, user_only: false }
+        CpuObserver { symbols: Symbols::of_the_kernel(), watch, user_only: false, stacks: None }
     }
 
     fn watch(&self, kernel: bool) -> Result<Watch<Samples>, Refused> {
@@ -59,6 +63,7 @@ impl Observer for CpuObserver {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
         let watch = watch.map_err(|refused| format!("cpu is not watched: {}", refused.words()))?;
         let (samples, lost) = watch.stop().ok_or("cpu is not watched: the reader died")?;
+        self.stacks = Some(StackKind::Cpu.kept(&samples.folded()));
         let mut outcome = Outcome { samples: samples.values(lost, self.user_only), ..Outcome::default() };
         outcome.notes.extend(lost_note("cpu", lost));
         if self.user_only {
@@ -67,6 +72,10 @@ impl Observer for CpuObserver {
             outcome.notes.push(HIDDEN.to_owned());
         }
         Ok(outcome)
+    }
+
+    fn files(&mut self) -> Vec<KeptFile> {
+        self.stacks.take().into_iter().collect()
     }
 }
 
@@ -99,6 +108,18 @@ impl Samples {
         let parts = self.by_part().into_iter().filter(|(_, samples)| *samples as f64 >= least);
         values.extend(parts.map(|(part, samples)| seconds(&format!("cpu.at.{part}"), samples)));
         values
+    }
+
+    /// Time by stack, in ns.
+    fn folded(&self) -> Folded {
+        let ns = |samples: u64| samples.saturating_mul(1_000_000_000) / HERTZ;
+        let mut folded = Folded::default();
+        folded.add([USER], ns(self.user));
+        for (stack, samples) in &self.stacks {
+            let functions = stack.iter().rev().map(|function| self.symbols.name(*function));
+            folded.add(std::iter::once(KERNEL).chain(functions), ns(*samples));
+        }
+        folded
     }
 
     /// Samples by part of the kernel, the most first.
@@ -194,6 +215,11 @@ mod tests {
         assert_eq!(value("cpu.samples"), Some(4.0));
         assert_eq!(value("cpu.at.ext4"), Some(2.0 / 997.0));
         assert_eq!(value("cpu.user_time"), Some(1.0 / 997.0));
+        assert_eq!(
+            samples.folded().text(),
+            "[kernel];ext4_write_begin 1003009\n[kernel];ext4_write_begin;memset_orig 1003009\n\
+             [kernel];strange 1003009\n[user] 1003009\n"
+        );
         let without = samples.values(0, true);
         assert!(without.iter().all(|sample| sample.metric.name != "cpu.kernel_time"));
     }

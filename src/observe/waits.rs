@@ -1,8 +1,8 @@
 //! Where workers sleep: for how long a thread was off the processor, by the place in the kernel where it gave it up (tracepoint
 //! sched:sched_switch).
 //!
-//! Enters: each time a worker leaves a processor, with its stack, and each time it is back. Leaves: count, sum and longest by place. It must
-//! not know which program sleeps.
+//! Enters: each time a worker leaves a processor, with its stack, and each time it is back. Leaves: count, sum and longest by place; and the time
+//! by stack, as a file. It must not know which program sleeps.
 //!
 //! A wait is from leaving the processor to being back on one: the time to wake up and the wait for a free processor are in it, which
 //! `workers.run_wait` has apart. A thread that was ready to run and lost its processor to another did not sleep: it is counted by itself. The place is the
@@ -14,11 +14,9 @@ use std::collections::HashMap;
 use rustix::io::Errno;
 
 use super::Observer;
-use super::perf::{
-    Event, Function, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, lost_note,
-};
+use super::perf::{Event, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, lost_note};
 use super::waited::{Waited, count, of_places, rank, seconds};
-use crate::record::{Outcome, Sample};
+use crate::record::{Folded, KeptFile, Outcome, Sample, StackKind};
 
 const TRACEPOINT: &str = "sched/sched_switch";
 /// How the names of functions begin in which anybody waits.
@@ -65,13 +63,15 @@ const IDLE: [&str; 18] = [
 pub struct WaitsObserver {
     symbols: Symbols,
     watch: Result<Watch<Sleeps>, Refused>,
+    stacks: Option<KeptFile>,
 }
 
 impl WaitsObserver {
     /// Looks up the kernel's functions, which takes longer than a start may.
     #[must_use]
     pub fn prepared() -> WaitsObserver {
-        WaitsObserver { symbols: Symbols::of_the_kernel(), watch: Err(Refused::Kernel(Errno::INVAL)) }
+        let watch = Err(Refused::Kernel(Errno::INVAL));
+        WaitsObserver { symbols: Symbols::of_the_kernel(), watch, stacks: None }
     }
 
     fn watch(&mut self) -> Result<Watch<Sleeps>, Refused> {
@@ -98,6 +98,7 @@ impl Observer for WaitsObserver {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
         let watch = watch.map_err(|refused| format!("waits are not watched: {}", refused.words()))?;
         let (sleeps, lost) = watch.stop().ok_or("waits are not watched: the reader died")?;
+        self.stacks = Some(StackKind::Waits.kept(&sleeps.folded()));
         let mut outcome = Outcome { samples: sleeps.samples(lost), ..Outcome::default() };
         outcome.notes.extend(lost_note("waits", lost));
         if !sleeps.symbols.are_known() {
@@ -105,13 +106,21 @@ impl Observer for WaitsObserver {
         }
         Ok(outcome)
     }
+
+    fn files(&mut self) -> Vec<KeptFile> {
+        self.stacks.take().into_iter().collect()
+    }
 }
 
 /// A thread that is off the processor.
 struct Left {
     at_ns: u64,
-    /// `None`: it was ready to run.
-    asleep: Option<Option<Function>>,
+    /// Where it went to sleep, as addresses; `None`: it was ready to run.
+    asleep: Option<Vec<u64>>,
+}
+
+fn is_idle(place: &str) -> bool {
+    IDLE.iter().any(|beginning| place.starts_with(beginning))
 }
 
 /// Adds sleep up.
@@ -120,33 +129,41 @@ struct Sleeps {
     state: Place,
     symbols: Symbols,
     left: HashMap<u32, Left>,
-    by_place: HashMap<Option<Function>, Waited>,
+    /// By addresses, which have names only at the end: there are few stacks, and many sleeps.
+    by_stack: HashMap<Vec<u64>, Waited>,
     preempted: Waited,
 }
 
 impl Sleeps {
     fn new(state: Place, symbols: Symbols) -> Sleeps {
-        let (left, by_place) = (HashMap::new(), HashMap::new());
-        Sleeps { state, symbols, left, by_place, preempted: Waited::default() }
+        let (left, by_stack) = (HashMap::new(), HashMap::new());
+        Sleeps { state, symbols, left, by_stack, preempted: Waited::default() }
     }
 
-    fn place(&self, stack: &[u64]) -> Option<Function> {
+    /// The function that a stack waits at.
+    fn place(&self, stack: &[u64]) -> &str {
         let outside = stack.iter().filter(|address| !self.symbols.takes_locks(**address));
-        let mut functions = outside.filter_map(|address| self.symbols.function(*address));
-        let is_general = |function: &Function| {
-            let name = self.symbols.name(*function);
-            GENERAL.iter().any(|beginning| name.starts_with(beginning))
-        };
-        functions.find(|function| !is_general(function))
+        let functions = outside.filter_map(|address| self.symbols.function(*address));
+        let is_general = |name: &str| GENERAL.iter().any(|beginning| name.starts_with(beginning));
+        let mut names = functions.map(|function| self.symbols.name(function));
+        names.find(|name| !is_general(name)).unwrap_or("unknown")
+    }
+
+    /// Sleep by stack, in ns, without that of threads that have nothing to do.
+    fn folded(&self) -> Folded {
+        let mut folded = Folded::default();
+        for (stack, waited) in self.by_stack.iter().filter(|(stack, _)| !is_idle(self.place(stack))) {
+            let functions = stack.iter().rev().filter_map(|address| self.symbols.function(*address));
+            folded.add(functions.map(|function| self.symbols.name(function)), waited.sum_ns);
+        }
+        folded
     }
 
     fn samples(&self, lost: u64) -> Vec<Sample> {
-        // Places of one name are one.
         let mut named: HashMap<&str, Waited> = HashMap::new();
-        for (place, waited) in &self.by_place {
-            named.entry(place.map_or("unknown", |place| self.symbols.name(place))).or_default().add(*waited);
+        for (stack, waited) in &self.by_stack {
+            named.entry(self.place(stack)).or_default().add(*waited);
         }
-        let is_idle = |place: &str| IDLE.iter().any(|beginning| place.starts_with(beginning));
         let (idle, busy): (Vec<_>, Vec<_>) = named.into_iter().partition(|(place, _)| is_idle(place));
         let idle = Waited::sum(idle.iter().map(|(_, waited)| waited));
         let all = Waited::sum(busy.iter().map(|(_, waited)| waited));
@@ -171,7 +188,7 @@ impl Sink for Sleeps {
         if !event.is_back {
             // TASK_RUNNING is 0. The tracepoint sets a further bit where such a thread was preempted.
             let Some(state) = self.state.of(&event.raw) else { return };
-            let asleep = (state & 0xff != 0).then(|| self.place(&event.stack));
+            let asleep = (state & 0xff != 0).then(|| event.stack.clone());
             self.left.insert(event.thread, Left { at_ns: event.time_ns, asleep });
             return;
         }
@@ -179,7 +196,7 @@ impl Sink for Sleeps {
         let Some(left) = self.left.remove(&event.thread) else { return };
         let waited = Waited::once(event.time_ns.saturating_sub(left.at_ns));
         match left.asleep {
-            Some(place) => self.by_place.entry(place).or_default().add(waited),
+            Some(stack) => self.by_stack.entry(stack).or_default().add(waited),
             None => self.preempted.add(waited),
         }
     }
@@ -227,5 +244,9 @@ mod tests {
         assert_eq!(value("waits.at.vfs_write"), None, "10 of 310 ns");
         assert_eq!((value("waits.sleep_time"), value("waits.sleeps")), (Some(310e-9), Some(2.0)));
         assert_eq!((value("waits.preempted_time"), value("waits.idle_time")), (Some(50e-9), Some(800e-9)));
+        assert_eq!(
+            sleeps.folded().text(),
+            "vfs_write;__schedule 10\nvfs_write;jbd2_log_wait_commit;folio_wait_bit_common;__schedule 300\n"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A file that came with a trial: what a hook left behind, or what it printed.
+//! A file that came with a trial: what a hook left behind, what it printed, or what an observer keeps.
 //!
 //! Enters: a name and bytes. Leaves: the same, base64 in JSON. A name comes from elsewhere (a hook, a store that anybody may have
 //! made): only names without a directory in them are names.

@@ -85,7 +85,8 @@ pub struct Trial {
     pub series: Vec<Series>,
     /// The engine's notes.
     pub notes: Vec<String>,
-    /// Files that its hooks left, and what they printed; a stored run is read without them unless they are asked for.
+    /// Files that its hooks and observers left, and what hooks printed; a stored run is read without them unless they are asked for, a report
+    /// reads stacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<KeptFile>,
 }

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 
 use super::comparisons::of_role;
 use super::format::Options;
-use super::section::{Block, Section};
+use super::section::{Block, Section, unfolded};
 use super::sections::{self, Material};
 use super::words::{NBSP, Names, count, plain_percent, row_label};
-use crate::analyse::{Analysis, Caveat, Role, RowKey, Why};
+use crate::analyse::{Analysis, Caveat, Flame, Role, RowKey, Why};
 use crate::record::{Run, SoFar, Source};
 use crate::units::pretty_duration;
 
@@ -31,6 +31,8 @@ pub struct Document<'a> {
     pub summary: String,
     /// Why pairs differ.
     why: Vec<Why>,
+    /// Stacks of functions of the pairs.
+    flames: Vec<Flame>,
     /// All that is said, in reading order.
     pub(super) sections: Vec<Section>,
     /// Footnotes of all sections, number 1 first.
@@ -85,6 +87,7 @@ impl<'a> Document<'a> {
             title,
             summary: summary(run, analysis),
             why: material.why,
+            flames: material.flames,
             sections,
             footnotes,
         }
@@ -94,6 +97,12 @@ impl<'a> Document<'a> {
     #[must_use]
     pub fn why(&self) -> &[Why] {
         &self.why
+    }
+
+    /// Where the time of an operation goes by stack of functions, of the pairs whose trials were watched for that.
+    #[must_use]
+    pub fn flames(&self) -> &[Flame] {
+        &self.flames
     }
 
     /// Names of arms as the reader knows them.
@@ -121,17 +130,7 @@ impl<'a> Document<'a> {
 
     /// The blocks of all sections, also those that can be folded.
     pub(super) fn blocks(&self) -> Vec<&Block> {
-        fn into<'b>(blocks: &'b [Block], all: &mut Vec<&'b Block>) {
-            for block in blocks {
-                match block {
-                    Block::Folded { blocks, .. } => into(blocks, all),
-                    block => all.push(block),
-                }
-            }
-        }
-        let mut all = Vec::new();
-        self.sections.iter().for_each(|section| into(&section.blocks, &mut all));
-        all
+        self.sections.iter().flat_map(|section| unfolded(&section.blocks)).collect()
     }
 }
 

@@ -9,6 +9,7 @@ mod comparisons;
 mod counts;
 mod csv;
 mod document;
+mod flames;
 mod footnotes;
 mod format;
 mod grid;
@@ -36,6 +37,7 @@ mod verdict_words;
 mod words;
 
 pub use document::Document;
+pub use flames::{FlameFile, flame_files};
 pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};
 pub use picture::png;
 pub use pictures::{PictureFile, picture_files};

@@ -5,7 +5,7 @@
 use super::comparisons::{group, of_role};
 use super::document::Document;
 use super::picture::{self, Picture};
-use super::section::{Block, Heading, Section, capital};
+use super::section::{Block, Heading, Section, capital, unfolded};
 use crate::analyse::{Comparison, Role};
 
 /// Rows that get pictures of their own.
@@ -32,7 +32,7 @@ fn of_section(document: &Document<'_>, section: &Section) -> Vec<PictureFile> {
         Heading::OnPage(text) | Heading::Shown(text, _) => capital(text),
         Heading::None => section.name.to_owned(),
     };
-    let drawn = section.blocks.iter().filter_map(|block| match block {
+    let drawn = unfolded(&section.blocks).into_iter().filter_map(|block| match block {
         Block::Pictures(draw) => draw(document),
         _ => None,
     });
@@ -49,7 +49,7 @@ fn of_section(document: &Document<'_>, section: &Section) -> Vec<PictureFile> {
 }
 
 /// Letters, digits and hyphens of a title, in lower case.
-fn of_letters(title: &str) -> String {
+pub(super) fn of_letters(title: &str) -> String {
     const MOST: usize = 60;
     let plain: String =
         title.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();

@@ -273,6 +273,15 @@ impl Drawings {
     }
 }
 
+/// Blocks with those that can be folded in their place.
+pub(super) fn unfolded(blocks: &[Block]) -> Vec<&Block> {
+    let all = blocks.iter().flat_map(|block| match block {
+        Block::Folded { blocks, .. } => unfolded(blocks),
+        block => vec![block],
+    });
+    all.collect()
+}
+
 /// A heading that begins with a capital.
 pub(super) fn capital(heading: &str) -> String {
     let mut letters = heading.chars();

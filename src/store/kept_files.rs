@@ -1,15 +1,17 @@
 //! Files that came with trials, in and out of the store.
 //!
-//! Enters: a trial's files, as many as a run may keep. Leaves: the same. They are read only when asked for: no report needs them.
+//! Enters: a trial's files, as many as a run may keep. Leaves: the same. They are read only when asked for; reports need the stacks alone.
 
 use rusqlite::{Transaction, params};
 
-use super::allowance::MOST_FOR_RUN;
+use super::allowance::{MOST_FOR_REPORT, MOST_FOR_RUN};
 use super::{Store, StoreError};
-use crate::record::{KeptFile, Run, Trial};
+use crate::record::{KeptFile, Run, StackKind, Trial};
 
 /// Bytes that the files of one run may have in all.
 const MOST_BYTES: u64 = 256 << 20;
+/// Files of stacks that a report reads.
+const MOST_STACKS: i64 = 400;
 /// Memory of a file besides its name and bytes, estimated.
 const FILE_BYTES: u64 = 64;
 
@@ -53,16 +55,31 @@ impl Store {
             let file = KeptFile { name: store.get(row, 1)?, bytes: store.get(row, 2)? };
             Ok((store.get::<i64>(row, 0)?, file))
         })?;
-        for (trial, file) in files {
-            let missing = || StoreError::Damaged {
-                run: id,
-                what: format!("a file of trial {trial}, which is not there"),
-            };
-            let of = usize::try_from(trial).ok().and_then(|at| run.trials.get_mut(at)).ok_or_else(missing)?;
-            of.files.push(file);
-        }
+        give(id, files, &mut run.trials)?;
         run.check().map_err(|what| StoreError::Damaged { run: id, what })?;
         Ok(run)
+    }
+
+    /// Gives the trials of a run, which were read without files, the stacks that observers left with them.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn add_stacks(&self, id: i64, trials: &mut [Trial]) -> Result<(), StoreError> {
+        self.renew(MOST_FOR_REPORT);
+        self.load_stacks(id, trials)
+    }
+
+    /// The same as a part of reading a run.
+    pub(super) fn load_stacks(&self, id: i64, trials: &mut [Trial]) -> Result<(), StoreError> {
+        let [cpu, waits] = StackKind::ALL.map(StackKind::file);
+        let sql = "SELECT trial, name, bytes FROM file
+             WHERE run = ?1 AND name IN (?2, ?3) AND length(bytes) <= ?4 ORDER BY trial, number LIMIT ?5";
+        let parameters = params![id, cpu, waits, StackKind::MOST_BYTES as i64, MOST_STACKS];
+        let files = self.rows_of(parameters, sql, FILE_BYTES, |store, row| {
+            let file = KeptFile { name: store.get(row, 1)?, bytes: store.get(row, 2)? };
+            Ok((store.get::<i64>(row, 0)?, file))
+        })?;
+        give(id, files, trials)
     }
 
     /// How many files the trials of a run have, and their bytes in all.
@@ -77,4 +94,15 @@ impl Store {
         let (files, bytes) = counted.first().copied().unwrap_or_default();
         Ok((files as u64, bytes as u64))
     }
+}
+
+/// Puts files where they belong, each by the number of its trial.
+fn give(run: i64, files: Vec<(i64, KeptFile)>, trials: &mut [Trial]) -> Result<(), StoreError> {
+    for (trial, file) in files {
+        let missing =
+            || StoreError::Damaged { run, what: format!("a file of trial {trial}, which is not there") };
+        let of = usize::try_from(trial).ok().and_then(|at| trials.get_mut(at)).ok_or_else(missing)?;
+        of.files.push(file);
+    }
+    Ok(())
 }

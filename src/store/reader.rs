@@ -106,20 +106,21 @@ impl Store {
     /// [`StoreError::UnknownRun`] naming the known ones, [`StoreError::Damaged`].
     pub fn load_run(&self, id: i64) -> Result<Run, StoreError> {
         self.renew(MOST_FOR_RUN);
-        self.load(id, usize::MAX)
+        self.load(id, None)
     }
 
     /// The same for a report: every value, but histograms and series, which only pictures need, of at most some 2,000
-    /// trials, the same share of every cell.
+    /// trials, the same share of every cell; and of the files the stacks of observers.
     ///
     /// # Errors
     /// As [`Store::load_run`].
     pub fn load_for_report(&self, id: i64) -> Result<Run, StoreError> {
         self.renew(MOST_FOR_REPORT);
-        self.load(id, MOST_TRIALS_IN_PICTURES)
+        self.load(id, Some(MOST_TRIALS_IN_PICTURES))
     }
 
-    fn load(&self, id: i64, most_in_pictures: usize) -> Result<Run, StoreError> {
+    /// `most_in_pictures`: for a report.
+    fn load(&self, id: i64, most_in_pictures: Option<usize>) -> Result<Run, StoreError> {
         // One snapshot: a trial that another process stores meanwhile must not be read by half.
         let snapshot = self.connection.unchecked_transaction().map_err(|e| self.at(e))?;
         let mut run = self.load_head(id)?;
@@ -141,8 +142,11 @@ impl Store {
         run.trials = self.load_trials(id)?;
         self.load_values(id, &mut run.trials)?;
         run.lead_ins = self.load_lead_ins(id)?;
-        let chosen = every_kth(&run.trials, most_in_pictures);
+        let chosen = every_kth(&run.trials, most_in_pictures.unwrap_or(usize::MAX));
         self.load_pictures(id, &chosen, &mut run.trials)?;
+        if most_in_pictures.is_some() {
+            self.load_stacks(id, &mut run.trials)?;
+        }
         snapshot.finish().map_err(|e| self.at(e))?;
         self.check(id, &run)?;
         Ok(run)

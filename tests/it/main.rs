@@ -36,6 +36,7 @@ mod failing_io;
 mod file_life;
 mod finding_out;
 mod fixtures;
+mod flames;
 mod fs;
 mod golden;
 mod guests;

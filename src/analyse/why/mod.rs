@@ -9,6 +9,7 @@
 //! name, and what is unexplained add up to the whole difference.
 
 mod cause;
+mod flames;
 #[cfg(test)]
 mod made_pair;
 mod names;
@@ -19,6 +20,7 @@ mod source;
 mod tests;
 
 pub use cause::{Cause, Evidence, Grade, Standing, Watching, What, Why};
+pub use flames::{Flame, Stack, flames};
 
 use std::cell::OnceCell;
 

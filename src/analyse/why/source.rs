@@ -143,7 +143,7 @@ impl Source<'_> {
     }
 
     /// What was done, by round; the whole trial did what its jobs did, where it has no sum of its own.
-    fn operations(&self, arm: usize, whole: bool) -> Option<ByRound> {
+    pub(super) fn operations(&self, arm: usize, whole: bool) -> Option<ByRound> {
         let metrics = || self.table.metrics().iter().zip(0_u32..);
         let own = if whole { "" } else { self.job };
         let of = |names: &&[&str], job: Option<&str>| {

@@ -53,8 +53,10 @@ pub(super) fn execute(
     cancelled: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
     let ending = carry_out(&args.conduct()?, store, prepared, cancelled)?;
+    verdict::primary_is_known(&prepared.run)?;
+    let id = prepared.run.id.unwrap_or_default();
+    store.add_stacks(id, &mut prepared.run.trials).map_err(|error| wrong(&error))?;
     let run = &prepared.run;
-    verdict::primary_is_known(run)?;
     let explain = args.explain && ending == Ending::Finished;
     // People read the verdict meanwhile; a document for programs is one, and waits.
     let waits = explain && args.format != Format::Text;

@@ -36,7 +36,8 @@ pub(in crate::report) enum Form {
 }
 
 impl Form {
-    fn width(self) -> f64 {
+    /// Width of the whole in CSS pixels.
+    pub(super) fn width(self) -> f64 {
         match self {
             Form::Wide => 920.0,
             Form::Narrow => 350.0,

@@ -1,10 +1,11 @@
-//! Pictures as inline SVG, drawn with plotters in a few sentinel colours that the page's style sheet maps to the
-//! real ones, so that one picture serves light and dark.
+//! Pictures as inline SVG in a few sentinel colours that the page's style sheet maps to the real ones, so that one picture serves light
+//! and dark. All but flame graphs are drawn with plotters.
 //!
-//! Enters: comparisons, curves, series. Leaves: [`Picture`]s. It must not know the page around them.
+//! Enters: comparisons, curves, series, stacks. Leaves: [`Picture`]s. It must not know the page around them.
 
 mod axis;
 mod canvas;
+mod flame;
 mod forest;
 mod palette;
 mod quantiles;
@@ -14,6 +15,7 @@ mod standalone;
 mod trials;
 mod waterfall;
 
+pub(super) use flame::{FlameGraph, Flames};
 pub(super) use forest::{Form, forest};
 pub(super) use palette::{arm_class, style_sheet};
 pub(super) use quantiles::quantiles;

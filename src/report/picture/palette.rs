@@ -27,6 +27,11 @@ const NAMED: [(RGBColor, &str); 6] =
 /// Colours of arms; further arms begin again at the first candidate's.
 const ARMS: usize = 7;
 
+/// A colour as SVG writes it.
+pub(super) fn hex(colour: RGBColor) -> String {
+    format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2)
+}
+
 /// The colour of an arm, the baseline being 0.
 pub(super) fn arm(index: usize) -> RGBColor {
     RGBColor(1, 3, slot(index) as u8)
@@ -45,7 +50,7 @@ pub(in crate::report) fn arm_class(index: usize) -> String {
 pub(in crate::report) fn style_sheet() -> String {
     let mut rules = String::new();
     let mut rule = |colour: RGBColor, property: &str| {
-        let hex = format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
+        let hex = hex(colour);
         rules.push_str(&format!(
             "svg [fill=\"{hex}\"]{{fill:var(--{property})}}svg [stroke=\"{hex}\"]{{stroke:var(--{property})}}\n"
         ));
@@ -66,7 +71,7 @@ pub(in crate::report) fn style_sheet() -> String {
 pub(super) fn in_light(svg: &str) -> String {
     let mut coloured = svg.to_owned();
     let mut give = |colour: RGBColor, property: &str| {
-        let hex = format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
+        let hex = hex(colour);
         coloured = coloured.replace(&hex, light(property));
     };
     for (colour, property) in NAMED {

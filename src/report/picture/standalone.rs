@@ -6,7 +6,7 @@ use resvg::{tiny_skia, usvg};
 
 use super::Picture;
 use super::canvas::px;
-use super::palette::{INK, PAPER, arm, in_light};
+use super::palette::{INK, PAPER, arm, hex, in_light};
 use crate::report::html_text::escape;
 use crate::report::layout::{shorten, told_apart};
 
@@ -73,10 +73,6 @@ fn text(x: i32, y: i32, more: &str, words: &str) -> String {
         hex(INK),
         escape(words)
     )
-}
-
-fn hex(colour: plotters::style::RGBColor) -> String {
-    format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2)
 }
 
 /// An SVG document as PNG.

@@ -39,7 +39,7 @@ use super::footnotes::Footnotes;
 use super::format::Options;
 use super::section::Section;
 use super::words::Names;
-use crate::analyse::{self, Analysis, Caveat, Comparison, Role, Why};
+use crate::analyse::{self, Analysis, Caveat, Comparison, Flame, Role, Why};
 use crate::record::Run;
 
 /// All sections in reading order. Footnotes are counted in this order, too.
@@ -82,6 +82,8 @@ pub(super) struct Material<'a> {
     pub(super) names: Names<'a>,
     /// Why pairs differ.
     pub(super) why: Vec<Why>,
+    /// Stacks of functions of the pairs.
+    pub(super) flames: Vec<Flame>,
     /// The comparisons that decide.
     pub(super) primary: Vec<&'a Comparison>,
     /// Footnotes of all sections.
@@ -100,7 +102,8 @@ impl<'a> Material<'a> {
         let footnotes = Footnotes::besides(common_caveats(&primary), options.detail);
         let names = Names::new(run, &analysis.factor);
         let why = analyse::why(run, analysis, watched);
-        Material { run, analysis, options, names, watched, why, primary, footnotes }
+        let flames = analyse::flames(run, analysis, watched);
+        Material { run, analysis, options, names, watched, why, flames, primary, footnotes }
     }
 
     /// A heading with how far the run is.

@@ -1,6 +1,6 @@
 //! Why the arms differ: behind the verdict, the largest causes of each pair and what stays unexplained.
 //!
-//! Enters: what analyse found. Leaves: a list a pair, a table of locks, a picture of the sum, values for programs. It must not rank or
+//! Enters: what analyse found. Leaves: a list a pair, a table of locks, a picture of the sum, flame graphs, values for programs. It must not rank or
 //! judge: order, grades and shares are analyse's.
 
 use super::Material;
@@ -10,6 +10,7 @@ use super::why_figures::{bars, ends, locks};
 use super::why_words::{Room, brief, caption, causes, lines_of, nothing_words, pair};
 use crate::analyse::{Budget, Cause, Comparison, Role, Standing, Why};
 use crate::report::document::Document;
+use crate::report::flames;
 use crate::report::format::Detail;
 use crate::report::json::written;
 use crate::report::picture::{self, Form, Picture};
@@ -70,6 +71,13 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         Block::Raw { name: "why", json: |document| written(document.why()) },
         Block::Column { head: "why", cell },
     ]);
+    if material.flames.iter().any(|flame| flames::is_told(&material.why, flame)) {
+        let summary = "Flame graphs of the difference".to_owned();
+        blocks.push(Block::Folded { summary, open: false, blocks: vec![Block::Pictures(flames::drawn)] });
+    }
+    if !material.flames.is_empty() {
+        blocks.push(Block::Raw { name: "flames", json: |document| written(document.flames()) });
+    }
     let section = Section::new("why", Heading::OnPage("why".to_owned()), blocks);
     if in_full { section } else { section.gives_way(WAY) }
 }
