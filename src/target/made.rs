@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags, openat, statat, statx};
 use serde::{Deserialize, Serialize};
 
-use super::directory::MARK;
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
+
+/// The file in a work directory that says whose it is, for people and for comparison with the record.
+pub const MARK: &str = ".assay-work";
 
 /// One file or directory, whatever it is called. A filesystem gives an inode's number out again as soon as it is free, so that the time at
 /// which it was made belongs to it.
