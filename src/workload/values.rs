@@ -7,6 +7,11 @@ use std::time::Duration;
 
 use super::job::BlockRange;
 
+/// A microsecond, for options whose bare numbers count those.
+pub(super) const BARE_MICROSECONDS: u64 = 1;
+/// A second, for options whose bare numbers count those.
+pub(super) const BARE_SECONDS: u64 = Duration::from_secs(1).as_micros() as u64;
+
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
