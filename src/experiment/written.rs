@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::described::{Factor, Level, Simulated};
 use super::errors::Mistake;
+use super::placed::Placed;
 use super::recipe_table::RecipeTable;
 use super::target_names::{target_key, unknown_target_key};
 use super::vary::{parse_vary, plain_level};
@@ -63,13 +64,6 @@ pub struct CommandLine {
     pub aa: bool,
     /// `--quick`: the size that the file's `[quick]` makes.
     pub quick: bool,
-}
-
-/// A value and where it was written.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Placed<T> {
-    pub(super) value: T,
-    pub(super) place: Place,
 }
 
 /// Where the job comes from.
