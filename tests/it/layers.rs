@@ -68,7 +68,7 @@ fn edges(source: &Path) -> Vec<Edge> {
     edges
 }
 
-fn rust_files(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().flatten() {
         let path = entry.path();
@@ -82,7 +82,7 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// `a/b/c.rs` and `a/b/c/mod.rs` are a::b::c; `main.rs` is "main"; `lib.rs` is the root.
-fn module_path(relative: &Path) -> Vec<String> {
+pub(crate) fn module_path(relative: &Path) -> Vec<String> {
     let mut names: Vec<String> = relative.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     let last = names.pop().unwrap();
     let stem = last.trim_end_matches(".rs");
@@ -93,7 +93,7 @@ fn module_path(relative: &Path) -> Vec<String> {
 }
 
 /// Identifiers and single punctuation marks with their lines; comments, strings and characters are left out.
-fn tokens(text: &str) -> Vec<(String, usize)> {
+pub(crate) fn tokens(text: &str) -> Vec<(String, usize)> {
     let bytes: Vec<char> = text.chars().collect();
     let (mut tokens, mut at, mut line) = (Vec::new(), 0, 1);
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -247,7 +247,7 @@ fn first_segments(tokens: &[(String, usize)], at: usize, found: &mut Vec<(String
     }
 }
 
-fn source() -> PathBuf {
+pub(crate) fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
