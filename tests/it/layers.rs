@@ -1,5 +1,5 @@
 //! The layers: which top-level module may import which. Reads the sources, so that an edge the table does not have fails
-//! here, whoever adds it. The table is that of design; `src/lib.rs` repeats it for readers and must say the same.
+//! here, whoever adds it. `src/lib.rs` repeats the table for readers and must say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
