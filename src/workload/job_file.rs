@@ -195,26 +195,6 @@ impl JobFile {
         set_any
     }
 
-    /// Checks that every option is one of fio's and has a value if it needs one.
-    ///
-    /// # Errors
-    /// All that are not, with the nearest names.
-    pub fn check_options(&self) -> Result<(), WorkloadErrors> {
-        let problem = |setting: &Setting| {
-            let (kind, message) = match fio_option(&setting.name) {
-                None => (ProblemKind::UnknownOption, unknown_option(&setting.name)),
-                Some(known)
-                    if known.takes == Takes::Value && setting.value.as_deref().unwrap_or("").is_empty() =>
-                {
-                    (ProblemKind::BadValue, format!("{0} needs a value: {0}=...", setting.name))
-                }
-                Some(_) => return None,
-            };
-            Some(Problem { place: setting.place.clone(), kind, message })
-        };
-        WorkloadErrors::or(self.settings().filter_map(problem).collect())
-    }
-
     /// Makes relative `directory` values absolute, below `base`.
     pub fn make_directories_absolute(&mut self, base: &Path) {
         let settings = self.sections.iter_mut().flat_map(|section| &mut section.settings);

@@ -86,12 +86,3 @@ fn variables_are_found_and_replaced() {
     assert!(error.to_string().contains("t.fio:3: ${FLAG}"), "{error}");
     assert!(error.hint().to_string().contains("--vary"));
 }
-
-#[test]
-fn options_are_checked_by_name() {
-    let error = parse("[a]\niodpeth=4\ndirect\nstonewall\nhipri\n").unwrap().check_options().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "t.fio:2: fio has no option 'iodpeth'; did you mean iodepth?\nt.fio:3: direct needs a value: direct=..."
-    );
-}
