@@ -343,7 +343,9 @@ impl Execution<'_> {
     }
 }
 
-fn now_unix_ns() -> u64 {
+/// Nanoseconds since 1970.
+#[must_use]
+pub fn now_unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64)
 }
 
