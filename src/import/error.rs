@@ -83,7 +83,7 @@ pub enum Problem {
         /// Newest this assay reads.
         known: u32,
     },
-    /// A value that is no number, or an impossible one.
+    /// A value that is not a number, or an impossible one.
     #[error("{what} is '{text}', {reason}")]
     Value {
         /// The column, metric or field.

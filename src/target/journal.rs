@@ -293,7 +293,7 @@ mod tests {
         journal.begin(None, knob(text.clone(), "theirs")).unwrap();
         journal.undo_all().unwrap();
         assert_eq!(std::fs::read_to_string(&text).unwrap(), "mine");
-        assert!(journal.notes()[0].contains("is no setting of the kernel"));
+        assert!(journal.notes()[0].contains("is not a setting of the kernel"));
     }
 
     #[test]

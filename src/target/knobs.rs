@@ -48,7 +48,7 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
     }
     if path.exists() {
         return Err(TargetError::unavailable(
-            format!("{} is no setting of the kernel", path.display()),
+            format!("{} is not a setting of the kernel", path.display()),
             "a setting is a file below /sys or /proc/sys; `assay help targets`",
         ));
     }

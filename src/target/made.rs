@@ -242,7 +242,7 @@ impl WorkPlace {
         let opened = match rustix::fs::open(&self.path, DIRECTORY, Mode::empty()) {
             Err(rustix::io::Errno::NOENT) => return Ok(Found::Nothing),
             Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) => {
-                return Ok(Found::Foreign("it is no directory".to_owned()));
+                return Ok(Found::Foreign("it is not a directory".to_owned()));
             }
             other => other.map_err(|error| TargetError::io("cannot open", &self.path)(error.into()))?,
         };
@@ -347,7 +347,7 @@ mod tests {
         assert!(matches!(place.look().unwrap(), Found::Foreign(why) if why.contains("another directory")));
         std::fs::remove_dir_all(&path).unwrap();
         std::os::unix::fs::symlink(&moved, &path).unwrap();
-        assert!(matches!(place.look().unwrap(), Found::Foreign(why) if why.contains("no directory")));
+        assert!(matches!(place.look().unwrap(), Found::Foreign(why) if why.contains("not a directory")));
         std::fs::remove_file(&path).unwrap();
         std::fs::rename(&moved, &path).unwrap();
         std::fs::write(path.join(MARK), "made by assay\n0\n").unwrap();

@@ -120,5 +120,5 @@ fn put_back(path: &Path, before: &str, sequence: Option<u64>) -> Result<Option<S
 /// Why nothing is written to a path.
 fn no_setting(path: &Path) -> Option<String> {
     (!crate::host::is_setting(path))
-        .then(|| format!("{} is no setting of the kernel and stays as it is", path.display()))
+        .then(|| format!("{} is not a setting of the kernel and stays as it is", path.display()))
 }

@@ -21,7 +21,7 @@ pub struct FioEffects {
     pub files: Vec<PathBuf>,
     /// Directories of the job's files: fio makes and leaves those that are missing.
     pub parents: Vec<PathBuf>,
-    /// Used where one is there that is no regular file: fio takes a job's name for that of a device.
+    /// Used where one is there that is not a regular file: fio takes a job's name for that of a device.
     pub devices: Vec<PathBuf>,
     /// Everything in a directory whose name begins so: directory and beginning, which may be empty.
     pub beginnings: Vec<(PathBuf, String)>,

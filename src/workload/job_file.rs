@@ -122,7 +122,7 @@ impl JobFile {
             }
             if !is_a_name(&setting.name) {
                 let (place, kind) = (setting.place.clone(), ProblemKind::Syntax);
-                let message = format!("'{}' is no option; write option=value", shortened(&setting.name));
+                let message = format!("'{}' is not an option; write option=value", shortened(&setting.name));
                 problems.push(Problem { place, kind, message });
             }
         }
@@ -299,7 +299,7 @@ impl LineReader {
             return;
         }
         let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
-            self.fault(place, format!("'{}' is no section; write [name]", shortened(line)));
+            self.fault(place, format!("'{}' is not a section; write [name]", shortened(line)));
             return;
         };
         if name.is_empty() || name.len() > 254 {
@@ -315,7 +315,7 @@ impl LineReader {
             None => (line, None),
         };
         if name.is_empty() || !is_a_name(name) {
-            self.fault(place, format!("'{}' is no option; write option=value", shortened(line)));
+            self.fault(place, format!("'{}' is not an option; write option=value", shortened(line)));
             return;
         }
         if let Some(section) = self.sections.last_mut() {

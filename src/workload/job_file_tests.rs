@@ -25,7 +25,7 @@ fn what_is_no_job_file_is_refused_with_its_line() {
     assert!(message("").starts_with("t.fio: no job in it"));
     assert!(message("[global]\nbs=4k\n").contains("only [global]"));
     assert!(message("bs=4k\n[a]\n").starts_with("t.fio:1: option 'bs=4k' before"));
-    assert!(message("[a\nbs=4k\n").starts_with("t.fio:1: '[a' is no section"));
+    assert!(message("[a\nbs=4k\n").starts_with("t.fio:1: '[a' is not a section"));
     assert!(message("[]\n").contains("1 to 254"));
     assert!(message("[a]\n=4k\nb s=1\n").lines().count() == 2);
     assert!(message("[a]\ninclude not-there.fio\n").contains("cannot include ./not-there.fio"));

@@ -105,7 +105,7 @@ pub enum NoEffects {
     NoCommonRound,
     /// The failures of arms are so unequal that what worked cannot be compared.
     UnequalFailures,
-    /// Failed trials rank as the worst (`--failures worst`), and a rank is no value.
+    /// Failed trials rank as the worst (`--failures worst`), and a rank is not a value.
     FailuresAsWorst,
     /// Results come in clusters.
     Clusters,

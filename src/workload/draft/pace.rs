@@ -63,7 +63,7 @@ impl Draft {
                     pace.percentile = percent;
                     Ok(())
                 }
-                Ok(_) => bad(format!("{text} is no percentile; write above 0, up to 100")),
+                Ok(_) => bad(format!("{text} is not a percentile; write above 0, up to 100")),
                 Err(fault) => Err(fault),
             },
             _ => return None,
