@@ -56,7 +56,7 @@ pub struct CommandLine {
     /// An interval that holds at any number of looks, so that `--more` may extend the run; needs a few rounds more
     #[arg(long, conflicts_with_all = ["rounds", "exact", "aa"])]
     pub anytime: bool,
-    /// Leave out the trial, not judged, that leads into each round so that what a trial leaves behind falls on all arms alike
+    /// Skip the lead-in of each round: a trial that is not judged, run first so that all arms follow another trial
     #[arg(long)]
     pub no_lead_in: bool,
     /// End with the trial that passes this time, e.g. 10m

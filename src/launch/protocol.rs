@@ -70,7 +70,7 @@ pub struct Reply {
     pub facts: HostFacts,
     /// What others did to the machine during the trial; `None` when the trial did not start.
     pub disturbance: Option<Disturbance>,
-    /// What is known of why it came to nothing, besides the words.
+    /// Why it failed, as far as it is known.
     #[serde(default)]
     pub why: Why,
     /// What hooks left and printed, whatever came of the trial.
@@ -78,7 +78,7 @@ pub struct Reply {
     pub files: Vec<KeptFile>,
 }
 
-/// What is known of why a trial came to nothing, besides the reason's words: nobody has to read it from those.
+/// What is known about why a trial failed, so that nobody has to read it from the words of the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Why {
@@ -111,7 +111,7 @@ impl Reply {
         }
     }
 
-    /// That a trial came to nothing, which may be of the moment; `output` are last words.
+    /// A failure that may pass, and is retried; `output` is what was printed last.
     pub(super) fn failed(reason: impl Into<String>, output: String) -> Reply {
         let (kind, command) = (FailureKind::Passing, String::new());
         Reply::of(Answer::Failed { kind, reason: reason.into(), command, output, so_far: Vec::new() })

@@ -94,7 +94,7 @@ fn without_effect(path: &Path) -> Option<String> {
     })
 }
 
-/// Writes down what a setting says, if it can be put back at all: it is told what it says already.
+/// Writes down the value of a setting. First it is set to that very value, to see whether it can be put back at all.
 fn note_down(journal: &mut Journal, path: &Path) -> Result<(), TargetError> {
     if let Some(paths) = setting_pair::of(path) {
         let before = setting_pair::read(&paths)?;

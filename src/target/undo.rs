@@ -1,6 +1,6 @@
 //! One thing made, undone; what is gone already is no error.
 //!
-//! Enters: an entry of the record. Leaves: nothing of it, a note about what stays, or why it could not be undone. A thing is undone only
+//! Enters: an entry of the record. Removes what the entry names. Leaves: a note if something stays, or why it could not be undone. A thing is undone only
 //! when it is recognised by what nobody else's has: the inode behind a loop device, a disk's `diskseq`, the number of a mount, the
 //! identity of a filesystem. Settings are written only to files of the kernel's own filesystems.
 

@@ -263,7 +263,7 @@ fn refusal(setting: &Setting) -> Option<FioRefusal> {
             "start assay itself in one: systemd-run --scope -p IOWeight=100 assay run ...",
         ),
         Effect::Unknowable => no(
-            format!("{name} makes fio do I/O on files that cannot be told beforehand"),
+            format!("{name} makes fio do I/O on files that assay cannot know in advance"),
             "run fio yourself and compare its output: assay compare BASELINE.json CANDIDATE.json",
         ),
         _ => None,

@@ -68,7 +68,7 @@ pub struct Args {
     /// A device or existing file that the job may overwrite; nothing else that exists is written to
     #[arg(long, value_name = "PATH")]
     pub(super) destroy: Vec<PathBuf>,
-    /// Go on with a run that somebody else may have written (what it would do is printed first), and work in a directory that others
+    /// Continue a run that somebody else may have written (prints first what it would do), and work in a directory that others
     /// can change
     #[arg(long)]
     pub(super) trust: bool,

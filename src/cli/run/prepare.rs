@@ -268,7 +268,7 @@ fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
             true => format!("assay run --more 10 {id} adds rounds"),
             false => "for more rounds, run it anew".to_owned(),
         };
-        return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
+        return Err(Failure::request(format!("run {id} is finished: nothing is left to do"))
             .hint(format!("assay report {id} prints its verdict; {more}")));
     }
     Ok(())
@@ -315,7 +315,7 @@ pub(super) fn absent(plan: &Plan, work: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn gone_on(id: i64) -> Failure {
-    Failure::request(format!("another process has gone on with run {id} meanwhile"))
+    Failure::request(format!("another process is already continuing run {id}"))
         .hint(format!("`assay report {id}` says how far it came"))
 }
 
