@@ -17,7 +17,6 @@ fuzz_target!(|bytes: &[u8]| {
     let values: Vec<(String, String)> =
         file.variables().into_iter().map(|name| (name, "4k".to_owned())).collect();
     let Ok(file) = file.substitute(&values) else { return };
-    let _ = file.check_options();
     if let Ok(workload) = Workload::resolve(&file)
         // A job may ask for billions of clones; laying out the few of sane files is enough here.
         && workload.jobs.len() < 64

@@ -116,7 +116,8 @@ fn named(because: &Because, pair: &Why) -> Option<String> {
         let what = serde_json::to_string(&cause.what).unwrap_or_default();
         because.rules.iter().any(|wanted| is_it(wanted, cause.rule, &what))
     })?;
-    let share = found.share.map_or_else(|| "goes with it".to_owned(), |share| format!("{:.0} %", share * 100.0));
+    let share =
+        found.share.map_or_else(|| "goes with it".to_owned(), |share| format!("{:.0} %", share * 100.0));
     Some(format!("named: `{}`, {share}", found.rule))
 }
 
@@ -144,7 +145,9 @@ fn interaction(because: &Because, analysis: &Analysis) -> Option<String> {
         (_, false, _) => "not in this size".to_owned(),
         ([], _, true) => "not decided here".to_owned(),
         ([], ..) => "not named".to_owned(),
-        (metrics, ..) => format!("named: the effect of {one} on {} depends on {other}", metrics.join(" and ")),
+        (metrics, ..) => {
+            format!("named: the effect of {one} on {} depends on {other}", metrics.join(" and "))
+        }
     })
 }
 

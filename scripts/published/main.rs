@@ -54,7 +54,8 @@ fn print() -> Result<(), Box<dyn std::error::Error>> {
     }
     runs.retain(|run| run.state == RunState::Finished);
     // What watched a recipe's run has its name, and is none of it.
-    let (watched, runs): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.design.explains.is_some());
+    let (watched, runs): (Vec<Run>, Vec<Run>) =
+        runs.into_iter().partition(|run| run.design.explains.is_some());
     heading(runs.first().ok_or("the store has no finished run")?, &commit);
     let mut chapters = Vec::new();
     for study in STUDIES {

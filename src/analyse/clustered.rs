@@ -5,16 +5,15 @@
 //! Source: Donner & Klar, *Design and Analysis of Cluster Randomization Trials* (2000) §6–7; the effect of an analysis by
 //! trials: Kish (1965), a design effect of 1 + (n − 1)·ICC.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use super::clusters::Clusters;
 use super::comparison::{Caveat, Interval, Method, Role, Verdict};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::paired::look_once;
 use super::scale::Scale;
-use super::steps::steps;
 use super::summary::{mean_change_paired, mean_change_unpaired};
 use super::table::Point;
-use crate::record::{HostFacts, Run};
 use crate::stats::crossover::Crossover;
 use crate::stats::descriptive::{mean, stddev, variance};
 use crate::stats::sequential::FEWEST_ROUNDS;
@@ -22,44 +21,6 @@ use crate::stats::{Precision, cluster_means, variance_components};
 
 /// A new boot is taken to last as long as this many trials, for the repeats that serve best.
 const COST: f64 = 10.0;
-
-/// The cluster of each trial.
-pub(super) struct Clusters {
-    /// What one is called.
-    kind: String,
-    /// By (cell, round).
-    of: HashMap<(u32, u32), u32>,
-}
-
-impl Clusters {
-    /// Clusters that the facts of trials name; `None` where they name none, and in assay's own runs, which pair by round.
-    pub(super) fn of(run: &Run) -> Option<Clusters> {
-        if run.design.paired {
-            return None;
-        }
-        let clusters: Vec<Option<(&str, &str)>> = run.facts.iter().map(HostFacts::cluster).collect();
-        let kind = clusters.iter().flatten().next()?.0.to_owned();
-        let mut numbers: HashMap<&str, u32> = HashMap::new();
-        let of = run.trials.iter().map(|trial| {
-            let facts = trial.facts.and_then(|at| clusters.get(at as usize).copied().flatten());
-            // Trials that do not say theirs are one.
-            let label = facts.map_or("", |(_, label)| label);
-            let next = numbers.len() as u32;
-            ((trial.cell, trial.round), *numbers.entry(label).or_insert(next))
-        });
-        Some(Clusters { of: of.collect(), kind })
-    }
-
-    /// The values of a column by cluster.
-    fn split(&self, cell: Option<u32>, column: &[Point]) -> BTreeMap<u32, Vec<f64>> {
-        let mut found: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for point in column {
-            let cluster = cell.and_then(|cell| self.of.get(&(cell, point.round)));
-            found.entry(cluster.copied().unwrap_or(u32::MAX)).or_default().push(point.value);
-        }
-        found
-    }
-}
 
 /// Both arms' values by cluster.
 struct Arms {
@@ -106,7 +67,7 @@ pub(super) fn compare(setting: &Setting, case: &Case, clusters: &Clusters) -> Dr
     draft.comparison.n = n;
     draft.comparison.mean_change = mean_change(&arms, paired);
     let scale = Scale::of(baseline.iter(), candidate.iter());
-    draft.set_scale(scale, steps(setting, case, scale, &baseline, &candidate));
+    draft.set_scale(scale, setting.steps(case, scale, &baseline, &candidate));
     let placed = arms.on(scale);
     if n >= FEWEST_ROUNDS {
         let (level, comparisons) = match case.role {

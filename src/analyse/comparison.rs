@@ -1,13 +1,9 @@
-//! The result of an analysis, as values. No text is made here; reports word them.
+//! One comparison and what belongs to it, as values. No text is made here; reports word them.
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::Budget;
-use super::effects::Effects;
-use super::limits::Limit;
-use super::ranking::Ranking;
-use super::scaling::Scaling;
-use super::unlisted::Unlisted;
+// `why` imports all of an analysis from here.
+pub(super) use super::analysis::Analysis;
 use crate::record::{Direction, LatencyKind, Metric, SoFar};
 use crate::units::Better;
 
@@ -309,6 +305,24 @@ pub enum Caveat {
     },
 }
 
+/// Why a metric is not listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unlisted {
+    /// In all trials of the row it has one and the same ratio to another metric.
+    SameAs {
+        /// That metric.
+        metric: String,
+    },
+    /// It counts work of which the trials did different amounts: its form for each operation or byte is listed.
+    Form {
+        /// That metric.
+        metric: String,
+    },
+    /// Page faults or context switches of which every arm of the row has but a few.
+    Few,
+}
+
 /// One candidate against the baseline, on one metric, in one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
@@ -408,55 +422,6 @@ pub struct NoiseFloor {
     pub aa_claims: u32,
     /// Chance of as many claims or more at 5 % a run (binomial).
     pub aa_p: f64,
-}
-
-/// Everything the reports need of one run besides the run itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Analysis {
-    /// Arms, the baseline first.
-    pub arms: Vec<String>,
-    /// Name of the compared factor.
-    pub factor: String,
-    /// δ as a ratio − 1.
-    pub delta: f64,
-    /// Rounds that count.
-    pub rounds: u32,
-    /// All comparisons: rows in the design's order, within a row candidates, primary first; of all pairs those without the
-    /// baseline stand last.
-    pub comparisons: Vec<Comparison>,
-    /// Rows with three or more arms: their order, as far as it is proven.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rankings: Vec<Ranking>,
-    /// Of runs with several crossed factors: what each does, and which depend on each other.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub effects: Vec<Effects>,
-    /// Of runs in which a number of workers varies: how throughput grows with it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scaling: Vec<Scaling>,
-    /// Where the time of an operation went, one a row and candidate; none where nobody counted it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub budgets: Vec<Budget>,
-    /// Latency curves.
-    pub curves: Vec<QuantileCurve>,
-    /// Facts in which arms differ undeclared.
-    pub differences: Vec<FactDifference>,
-    /// The noise floor for the same host and job, when one is known.
-    pub noise_floor: Option<NoiseFloor>,
-    /// How near the arms came to what a probe of the same machine has measured, where there is one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub limits: Vec<Limit>,
-    /// Footnotes to the whole.
-    pub caveats: Vec<Caveat>,
-}
-
-impl Analysis {
-    /// How far the run is with the deciding comparison that is furthest behind, where one has no verdict before the last of a
-    /// fixed number of rounds.
-    #[must_use]
-    pub fn so_far(&self) -> Option<SoFar> {
-        let primary = self.comparisons.iter().filter(|c| c.role == Role::Primary);
-        primary.filter_map(Comparison::so_far).min_by_key(|so_far| so_far.rounds)
-    }
 }
 
 impl Comparison {

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::clustered::Clusters;
+use super::clusters::Clusters;
 use super::comparison::{Caveat, Comparison, Method, Role, RowKey, Verdict};
 use super::layout::{Layout, Row};
 use super::options::Options;
@@ -146,6 +146,14 @@ impl Setting<'_> {
             Cow::Owned(all.iter().filter(|point| !failed.contains(&point.round)).copied().collect())
         };
         (column(case.base), column(case.arm))
+    }
+
+    /// The step of the values of a comparison; none where they are exact counts.
+    pub(super) fn steps(&self, case: &Case, scale: Scale, baseline: &[Point], candidate: &[Point]) -> Steps {
+        match self.table.metrics()[case.metric as usize].is_exact_count() {
+            true => Steps::default(),
+            false => Steps::on(scale, baseline, candidate, self.stop.delta),
+        }
     }
 
     /// A draft without effect: both arms in figures, nothing judged.

@@ -5,6 +5,7 @@
 
 mod afterwards;
 mod alone;
+mod analysis;
 mod anytime;
 mod budget;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod carry_over;
 mod clustered;
 #[cfg(test)]
 mod clustered_tests;
+mod clusters;
 mod comparison;
 mod curves;
 mod draft;
@@ -59,10 +61,11 @@ mod watched_places;
 mod watching;
 mod why;
 
+pub use analysis::Analysis;
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
-    Analysis, ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,
-    QuantileCurve, Role, RowKey, Verdict,
+    ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,
+    QuantileCurve, Role, RowKey, Unlisted, Verdict,
 };
 pub use effects::{Change, Effect, Effects, NoEffects, Shares, Within};
 pub use limits::{Limit, LimitKind, is_near_limit, limits, share_of_limit};
@@ -73,7 +76,6 @@ pub use probed::{Ceiling, best, ceilings, is_same_device, is_same_machine, satur
 pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
-pub use unlisted::Unlisted;
 pub use watching::{WatchingPrice, watching_prices};
 pub use why::{Cause, Evidence, Flame, Grade, Stack, Standing, Watching, What, Why, flames, why};
 
@@ -97,7 +99,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let cases: Vec<Case> =
         layout.rows.iter().flat_map(|row| cases(run, options, &layout, row, &table)).collect();
     let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
-    let clusters = clustered::Clusters::of(run);
+    let clusters = clusters::Clusters::of(run);
     let setting = Setting {
         family: layout.family(options.all_pairs),
         exploratory,

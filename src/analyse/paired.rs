@@ -11,7 +11,6 @@ use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::drift;
 use super::failing::is_beyond;
 use super::scale::Scale;
-use super::steps::steps;
 use super::summary::mean_change_paired;
 use super::table::{Point, pairs};
 use super::ties;
@@ -42,7 +41,7 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     }
     draft.comparison.mean_change = mean_change_paired(&pairs);
     let scale = Scale::of_pairs(&pairs);
-    draft.set_scale(scale, steps(setting, case, scale, &baseline, &candidate));
+    draft.set_scale(scale, setting.steps(case, scale, &baseline, &candidate));
     let worked = scale.differences(&pairs);
     let rounds = judged(setting, case, &pairs, &worked);
     let differences = rounds.differences();
@@ -116,7 +115,7 @@ pub(super) fn latest_verdict(setting: &Setting, case: &Case) -> Option<Verdict> 
         look_at(&boundary(setting), &rounds)?.interval
     };
     let delta = setting.stop.delta;
-    let steps = steps(setting, case, scale, &baseline, &candidate);
+    let steps = setting.steps(case, scale, &baseline, &candidate);
     verdict(interval, steps, scale.delta(delta), true, setting.table.metrics()[case.metric as usize].better)
 }
 

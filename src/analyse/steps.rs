@@ -14,7 +14,6 @@
 //! Steps cannot make a difference out of nothing: rounding keeps the order of values, and arms that are exchangeable
 //! stay so. So what the test excluded stays excluded: an end that would cross 0 stops beside it.
 
-use super::draft::{Case, Setting};
 use super::scale::Scale;
 use super::table::Point;
 use crate::stats::{Estimate, descriptive, step};
@@ -33,23 +32,9 @@ pub(super) struct Steps {
     coarse: bool,
 }
 
-/// The step of the values of a comparison; none where they are exact counts.
-pub(super) fn steps(
-    setting: &Setting,
-    case: &Case,
-    scale: Scale,
-    baseline: &[Point],
-    candidate: &[Point],
-) -> Steps {
-    match setting.table.metrics()[case.metric as usize].is_exact_count() {
-        true => Steps::default(),
-        false => Steps::on(scale, baseline, candidate, setting.stop.delta),
-    }
-}
-
 impl Steps {
     /// The step on `scale`, of ratios relative to the smaller median of the two arms; `delta` is a ratio − 1.
-    fn on(scale: Scale, baseline: &[Point], candidate: &[Point], delta: f64) -> Steps {
+    pub(super) fn on(scale: Scale, baseline: &[Point], candidate: &[Point], delta: f64) -> Steps {
         let of = |points: &[Point]| points.iter().map(|point| point.value).collect::<Vec<f64>>();
         let (base, cand) = (of(baseline), of(candidate));
         let typical = descriptive::median(&base).min(descriptive::median(&cand));

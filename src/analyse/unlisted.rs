@@ -4,9 +4,7 @@
 //! `--all-metrics` lists it. Which arm a value belongs to must not be asked: a reason that depends on the difference would make the
 //! rest look better than it is.
 
-use serde::{Deserialize, Serialize};
-
-use super::comparison::{Comparison, Role};
+use super::comparison::{Comparison, Role, Unlisted};
 use super::draft::Case;
 use super::per_operation::names_of_forms;
 use super::table::Table;
@@ -20,24 +18,6 @@ const BY_THE_WAY: [&str; 5] = ["ctx", "ctx.voluntary", "ctx.involuntary", "majf"
 const FEW: f64 = 100.0;
 /// Two metrics say the same where their ratio varies by no more than this share of δ over all trials.
 const SHARE_OF_DELTA: f64 = 0.25;
-
-/// Why a metric is not listed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unlisted {
-    /// In all trials of the row it has one and the same ratio to another metric.
-    SameAs {
-        /// That metric.
-        metric: String,
-    },
-    /// It counts work of which the trials did different amounts: its form for each operation or byte is listed.
-    Form {
-        /// That metric.
-        metric: String,
-    },
-    /// Page faults or context switches of which every arm of the row has but a few.
-    Few,
-}
 
 /// Says it of each comparison that accompanies; comparisons are in the order of their cases.
 pub(super) fn mark(comparisons: &mut [Comparison], cases: &[Case], table: &Table, delta: f64) {

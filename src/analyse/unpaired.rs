@@ -6,7 +6,6 @@ use super::comparison::{Caveat, Method, Role};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
 use super::failing::worst_log;
 use super::scale::Scale;
-use super::steps::steps;
 use super::summary::mean_change_unpaired;
 use super::table::Point;
 use super::ties;
@@ -27,7 +26,7 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     draft.comparison.n = n;
     draft.comparison.mean_change = mean_change_unpaired(&base, &cand);
     let scale = Scale::of(baseline.iter(), candidate.iter());
-    draft.set_scale(scale, steps(setting, case, scale, &baseline, &candidate));
+    draft.set_scale(scale, setting.steps(case, scale, &baseline, &candidate));
     if n < FEWEST_ROUNDS {
         return draft.too_few(n);
     }

@@ -136,7 +136,7 @@ impl Reading {
             words.get(end.checked_sub(1)?).copied()
         };
         let mb = words.first().and_then(|word| amount(word));
-        let mb = mb.ok_or_else(|| ToolOutputError::at(at, "the throughput is no number"))?;
+        let mb = mb.ok_or_else(|| ToolOutputError::at(at, "the throughput is not a number"))?;
         if mb == 0.0 {
             return Err(ToolOutputError::at(
                 at,
@@ -160,7 +160,7 @@ impl Reading {
         }
         if let Some((_, longest)) = rest.split_once("max_latency=") {
             let ms = longest.split_whitespace().next().and_then(amount);
-            let ms = ms.ok_or_else(|| ToolOutputError::at(at, "max_latency is no number"))?;
+            let ms = ms.ok_or_else(|| ToolOutputError::at(at, "max_latency is not a number"))?;
             samples.push(sample("lat_ns.max", Unit::Nanoseconds, ms * MS));
         }
         for op in &self.operations {
@@ -181,7 +181,10 @@ impl Reading {
 fn operation(line: &str, at: usize) -> Result<Operation, ToolOutputError> {
     let wrong = || {
         let start: String = line.chars().take(40).collect();
-        ToolOutputError::at(at, format!("'{start}' is no operation with count, average and longest latency"))
+        ToolOutputError::at(
+            at,
+            format!("'{start}' is not an operation with count, average and longest latency"),
+        )
     };
     let words: Vec<&str> = line.split_whitespace().collect();
     let [name, count, mean, max] = words.as_slice() else { return Err(wrong()) };
@@ -249,8 +252,8 @@ mod tests {
             (read("too-short.txt"), "less than 2 s"),
             (String::new(), "without its result"),
             (format!("{}{}", read("no-space.txt"), read("clients-1.txt")), "without its result"),
-            ("Throughput nan MB/sec 1 procs".to_owned(), "no number"),
-            (read("clients-1.txt").replace(" Flush ", " Flush x"), "is no operation"),
+            ("Throughput nan MB/sec 1 procs".to_owned(), "not a number"),
+            (read("clients-1.txt").replace(" Flush ", " Flush x"), "is not an operation"),
         ] {
             let error = outcomes_from_dbench(&text).unwrap_err();
             assert!(error.message.contains(words), "{error}");

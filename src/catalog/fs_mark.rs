@@ -223,7 +223,7 @@ impl Reading {
         }
         let numbers: Vec<f64> = words.iter().map_while(|word| amount(word)).collect();
         if numbers.len() != words.len() {
-            return Err(ToolOutputError::at(at, "something in this row is no number"));
+            return Err(ToolOutputError::at(at, "something in this row is not a number"));
         }
         let of = |column: &Column| {
             self.columns.iter().zip(&numbers).find(|(known, _)| *known == column).map(|(_, number)| *number)
@@ -362,7 +362,7 @@ mod tests {
             (read("no-space.txt"), "Insufficient free space"),
             (String::new(), "no table"),
             ("FSUse% Count Size Files/sec\n 3 100 4096\n".to_owned(), "has 3 numbers, its header 4"),
-            ("FSUse% Count Size Files/sec\n 3 100 4096 inf\n".to_owned(), "no number"),
+            ("FSUse% Count Size Files/sec\n 3 100 4096 inf\n".to_owned(), "not a number"),
             ("FSUse% Count Size Files/sec\n 3 100 4096 0.0\n".to_owned(), "no rate"),
             ("FSUse% Count Size Files/sec\n 3 0 4096 5\n".to_owned(), "no file"),
         ] {

@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
     let not_here = |reason: &str| say_not_here(run, reason);
     if run.id.is_none() || !args.database.is_stored(&args.run) {
-        not_here("an exported file is no run of this machine")?;
+        not_here("an exported file is not a run of this machine")?;
         return Ok(None);
     }
     let mut store = match args.database.open_existing() {

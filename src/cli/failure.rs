@@ -1,4 +1,4 @@
-//! How a subcommand says that it failed: a message, a hint and the exit code that design fixes.
+//! How a subcommand says that it failed: a message, a hint and the exit code.
 
 use std::fmt;
 

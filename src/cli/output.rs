@@ -78,7 +78,7 @@ pub(super) fn write_file(file: &Path, content: &[u8], force: bool) -> Result<(),
     match place(file, force)? {
         Place::New => put(file, content, false),
         Place::Instead => put(file, content, true),
-        _ => Err(refused(file, "it is no regular file")),
+        _ => Err(refused(file, "it is not a regular file")),
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) enum Stopped {
 }
 
 impl Files {
-    /// All that is no directory below `roots`; subdirectories by name.
+    /// All that is not a directory below `roots`; subdirectories by name.
     ///
     /// # Errors
     /// What a directory could not be read for, with its name.

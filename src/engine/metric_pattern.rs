@@ -28,7 +28,7 @@ impl<'a> Patterns<'a> {
     /// Compiles them.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`]: one is no regular expression, or has no group.
+    /// [`EngineError::Unsupported`]: one is not a regular expression, or has no group.
     pub fn of(patterns: &'a [MetricPattern]) -> Result<Patterns<'a>, EngineError> {
         let compiled = patterns.iter().map(|pattern| match Regex::new(&pattern.regex) {
             Ok(regex) if regex.captures_len() >= 2 => Ok(Wanted { pattern, regex, last: None }),
@@ -76,7 +76,7 @@ fn bad_regex(name: &str, regex: &str, error: &regex::Error) -> String {
     // The last line of a regex error says what is wrong; those before it draw where.
     let why = error.to_string();
     let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    format!("the pattern '{regex}' of metric '{name}' is no regular expression: {why}")
+    format!("the pattern '{regex}' of metric '{name}' is not a regular expression: {why}")
 }
 
 impl Wanted<'_> {

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use super::described::{Experiment, Factor, OBSERVERS, Simulated, headlines};
 use super::errors::{ExperimentErrors, Mistake};
 use super::job_text::{read_job, read_text};
+use super::placed::Placed;
 use super::target_settings::TargetSettings;
 use super::toml_file;
 use super::tool_settings::ToolSettings;
-use super::written::{CommandLine, Placed, Written, WrittenJob, flag};
+use super::written::{CommandLine, Written, WrittenJob, flag};
 use crate::catalog::{EngineKind, Runs};
 use crate::workload::{Place, nearest};
 

@@ -167,7 +167,7 @@ fn made<'t>(
                 let option = option.trim();
                 let fits = option.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                 if option.is_empty() || !fits || value.is_empty() {
-                    return Err(format!("'{part}' is no option of {name}; write OPTION=VALUE"));
+                    return Err(format!("'{part}' is not an option of {name}; write OPTION=VALUE"));
                 }
                 if !known.is_empty() && !known.contains(&option) {
                     return Err(match known {
@@ -183,7 +183,7 @@ fn made<'t>(
             None if at == 0 => {
                 bytes = Some(parse_bytes(part, 1024).map_err(|error| format!("{name}: {error}"))?);
             }
-            None => return Err(format!("'{part}' behind {name} is no option; write OPTION=VALUE")),
+            None => return Err(format!("'{part}' behind {name} is not an option; write OPTION=VALUE")),
         }
     }
     let Some(bytes) = bytes else { return Err(format!("{name} needs a size; write e.g. {name}:1g")) };
@@ -260,7 +260,7 @@ mod tests {
             ("null_blk:64k", "null_blk: 65536 bytes; write a multiple of 1m"),
             ("null_blk:1500k", "a multiple of 1m"),
             ("scsi_debug:1500k", "a multiple of 1m"),
-            ("zram:1g:fast", "'fast' behind zram is no option"),
+            ("zram:1g:fast", "'fast' behind zram is not an option"),
         ] {
             let message = parse(text).unwrap_err();
             assert!(message.contains(expected), "{text}: {message}");

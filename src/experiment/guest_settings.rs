@@ -6,38 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::described::{Assignment, Experiment};
 use crate::units::parse_bytes;
 
 /// Keys of these settings.
 pub const GUEST_KEYS: [&str; 5] = ["kernel", "cpus", "memory", "kernel_args", "modules"];
 
-/// A level of `kernel`: the newest that can be found. Where to look is known elsewhere: [`Experiment::newest_kernel`].
+/// A level of `kernel`: the newest that can be found. Where to look is known elsewhere:
+/// [`Experiment::newest_kernel`](super::Experiment::newest_kernel).
 pub const NEWEST: &str = "newest";
-
-impl Experiment {
-    /// Whether the newest kernel that can be found is asked for.
-    #[must_use]
-    pub fn wants_newest_kernel(&self) -> bool {
-        let mut levels = self.factors.iter().flat_map(|factor| &factor.levels).flat_map(|level| &level.set);
-        self.target.guest.kernel.as_deref() == Some(Path::new(NEWEST)) || levels.any(is_newest)
-    }
-
-    /// Puts `found` wherever [`NEWEST`] stands.
-    pub fn newest_kernel(&mut self, found: &Path) {
-        if self.target.guest.kernel.as_deref() == Some(Path::new(NEWEST)) {
-            self.target.guest.kernel = Some(found.to_owned());
-        }
-        let levels = self.factors.iter_mut().flat_map(|factor| &mut factor.levels);
-        for set in levels.flat_map(|level| &mut level.set).filter(|set| is_newest(set)) {
-            set.value = found.to_string_lossy().into_owned();
-        }
-    }
-}
-
-fn is_newest(set: &Assignment) -> bool {
-    set.key == "kernel" && set.value == NEWEST && !Path::new(NEWEST).is_file()
-}
 
 /// The machine a trial runs in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::described::JobSource;
 use super::errors::{ExperimentErrors, Mistake};
-use super::written::{Placed, WrittenJob};
+use super::placed::Placed;
+use super::written::WrittenJob;
 use crate::sys::regular_file::{self, Unfit};
 use crate::workload::JobFile;
 

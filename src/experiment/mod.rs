@@ -9,6 +9,8 @@ mod device_spec;
 mod errors;
 mod guest_settings;
 mod job_text;
+mod newest_kernel;
+mod placed;
 mod recipe_table;
 mod stop_rule;
 mod target_names;

@@ -3,11 +3,7 @@
 //! Enters: the table. Leaves: a [`RecipeTable`]. Nothing of it changes what is measured, except which factor is compared when
 //! the command line adds one.
 
-use std::path::Path;
-
 use super::described::Experiment;
-use super::errors::ExperimentErrors;
-use super::toml_file;
 use super::toml_reader::{Item, Reader};
 
 const KEYS: &[&str] = &["asks", "time", "quick_time", "stand_in", "otherwise"];
@@ -26,18 +22,6 @@ pub struct RecipeTable {
     /// Settings of the target, in the syntax of `--target`, for machines that do not have what `[target]` asks for; each
     /// list is tried in turn.
     pub otherwise: Vec<Vec<String>>,
-}
-
-impl RecipeTable {
-    /// The table of an experiment file; `None`: it has none.
-    ///
-    /// # Errors
-    /// All mistakes of the file.
-    pub fn of(text: &str, origin: &str) -> Result<Option<RecipeTable>, ExperimentErrors> {
-        toml_file::read(text, origin, Path::new(""))
-            .map(|written| written.recipe)
-            .or_else(|mistakes| ExperimentErrors::or(mistakes).map(|()| None))
-    }
 }
 
 pub(super) fn read(reader: &Reader<'_>, item: &Item<'_>) -> Option<RecipeTable> {

@@ -3,7 +3,8 @@
 //! Enters: `[stop]` and the command line's options over it. Leaves: a [`StopRule`], and mistakes with their places.
 
 use super::assemble::Check;
-use super::written::{Placed, Written};
+use super::placed::Placed;
+use super::written::Written;
 use crate::catalog::StopRule;
 use crate::units::{parse_duration_s, parse_ratio};
 

@@ -8,12 +8,13 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::described::{Assignment, Factor, Level, Simulated};
-use super::errors::Mistake;
-use super::recipe_table;
+use super::errors::{ExperimentErrors, Mistake};
+use super::placed::Placed;
+use super::recipe_table::{self, RecipeTable};
 use super::target_names::TARGET_KEYS;
 use super::toml_reader::{Item, Reader};
 use super::vary::{name_kernels, plain_level, split_namespace};
-use super::written::{Placed, Written, WrittenJob};
+use super::written::{Written, WrittenJob};
 use crate::catalog::EngineKind;
 use crate::units::{Better, Unit};
 
@@ -74,6 +75,18 @@ pub(super) fn read(text: &str, origin: &str, base_dir: &Path) -> Result<Written,
     let written = file.written;
     let mistakes = reader.into_mistakes();
     if mistakes.is_empty() { Ok(written) } else { Err(mistakes) }
+}
+
+impl RecipeTable {
+    /// The table of an experiment file; `None`: it has none.
+    ///
+    /// # Errors
+    /// All mistakes of the file.
+    pub fn of(text: &str, origin: &str) -> Result<Option<RecipeTable>, ExperimentErrors> {
+        read(text, origin, Path::new(""))
+            .map(|written| written.recipe)
+            .or_else(|mistakes| ExperimentErrors::or(mistakes).map(|()| None))
+    }
 }
 
 /// The keys of the file, or of `[quick]` within it.

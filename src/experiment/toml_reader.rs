@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::errors::Mistake;
-use super::written::Placed;
+use super::placed::Placed;
 use crate::workload::{Place, nearest, shortened};
 
 pub(super) type Item<'d> = Spanned<DeValue<'d>>;

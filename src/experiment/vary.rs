@@ -59,7 +59,7 @@ pub(super) fn parse_vary(text: &str) -> Result<Factor, String> {
     };
     let key = key.trim();
     if split_namespace(key).1.is_empty() || key.contains(char::is_whitespace) {
-        return Err(format!("'{key}' is no key; {form}"));
+        return Err(format!("'{key}' is not a key; {form}"));
     }
     let levels = split_levels(levels)?;
     if let Some(at) = levels.iter().position(String::is_empty) {
@@ -137,8 +137,8 @@ mod tests {
     fn mistakes_are_named() {
         for (text, expected) in [
             ("direct", "names no levels"),
-            ("=1,2", "is no key"),
-            ("job.=1,2", "is no key"),
+            ("=1,2", "is not a key"),
+            ("job.=1,2", "is not a key"),
             ("bs=4k,,8k", "level 2 of bs is empty"),
             ("bs=", "level 1 of bs is empty"),
             ("bs='4k,8k", "not closed"),

@@ -8,68 +8,99 @@ use std::sync::Arc;
 
 use super::described::{Factor, Level, Simulated};
 use super::errors::Mistake;
+use super::placed::Placed;
 use super::recipe_table::RecipeTable;
 use super::target_names::{target_key, unknown_target_key};
 use super::vary::{parse_vary, plain_level};
 use crate::catalog::EngineKind;
 use crate::workload::Place;
 
-/// What the command line says; absent values leave the experiment file's or the defaults.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What the command line says; absent values leave the experiment file's or the defaults. `assay run` reads its options straight into
+/// this, so that an option is described in one place.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub struct CommandLine {
-    /// `--vary`, each as written.
-    pub vary: Vec<String>,
-    /// `--compare`.
-    pub compare: Option<String>,
-    /// `--engine`.
-    pub engine: Option<String>,
-    /// `--directory`.
-    pub directory: Option<PathBuf>,
-    /// `--rounds`.
-    pub rounds: Option<u32>,
-    /// `--max-rounds`.
-    pub max_rounds: Option<u32>,
-    /// `--delta`, e.g. `2%`.
-    pub delta: Option<String>,
-    /// `--alpha`.
-    pub alpha: Option<String>,
-    /// `--exact`.
-    pub exact: bool,
-    /// `--anytime`.
-    pub anytime: bool,
-    /// `--no-lead-in`.
-    pub no_lead_in: bool,
-    /// `--time-budget`, e.g. `10m`.
-    pub time_budget: Option<String>,
-    /// `--timeout` of one trial.
-    pub timeout: Option<String>,
-    /// `--settle`: the wait for an idle device.
-    pub settle: Option<String>,
-    /// `--primary`.
-    pub primary: Option<String>,
-    /// `--before`.
-    pub before: Option<String>,
-    /// `--after`.
-    pub after: Option<String>,
-    /// `--metric`, each as written.
-    pub metrics: Vec<String>,
-    /// `--target`, each as written: a device, or KEY=VALUE.
-    pub target: Vec<String>,
-    /// `--observe`, each as written.
-    pub observe: Vec<String>,
-    /// `--keep-traces`.
-    pub keep_traces: bool,
-    /// `--aa`.
-    pub aa: bool,
-    /// `--quick`: the size that the file's `[quick]` makes.
+    /// The small size of a recipe or experiment file: a look at it, in a minute or two
+    #[arg(long)]
     pub quick: bool,
+    /// Vary KEY over levels, the first being the baseline; several make the full cross. A level with a comma stands in double
+    /// quotes, and the whole in single ones: --vary 'mount=default,"noatime,nodiratime"'
+    #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…")]
+    pub vary: Vec<String>,
+    /// The factor whose levels are compared (default: the first)
+    #[arg(long, value_name = "FACTOR")]
+    pub compare: Option<String>,
+    /// What does the I/O.
+    #[arg(long, value_name = "ENGINE", help = engines())]
+    pub engine: Option<String>,
+    /// Where files go that the job does not place itself (default: here)
+    #[arg(long, short = 'd', value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// What to work on: DIR, FILE, /dev/X, or loop:1g, zram:1g …; or a setting of it: fs=xfs, mount=noatime …
+    #[arg(long, short = 't', value_name = "DEVICE|KEY=VALUE")]
+    pub target: Vec<String>,
+    /// Exactly N rounds and one look, instead of stopping as soon as the verdict is clear
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub rounds: Option<u32>,
+    /// Most rounds before the verdict is `undecided` (default 30)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub max_rounds: Option<u32>,
+    /// The smallest difference that matters (default 2%)
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    pub delta: Option<String>,
+    /// Chance of any false claim in the whole run (default 0.05)
+    #[arg(long, value_name = "P", allow_hyphen_values = true)]
+    pub alpha: Option<String>,
+    /// Rank tests only, no t interval in rounds 4 to 7
+    #[arg(long)]
+    pub exact: bool,
+    /// An interval that holds at any number of looks, so that `--more` may extend the run; needs a few rounds more
+    #[arg(long, conflicts_with_all = ["rounds", "exact", "aa"])]
+    pub anytime: bool,
+    /// Skip the lead-in of each round: a trial that is not judged, run first so that all arms follow another trial
+    #[arg(long)]
+    pub no_lead_in: bool,
+    /// End with the trial that passes this time, e.g. 10m
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub time_budget: Option<String>,
+    /// Stop a trial that takes longer, e.g. 5m
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub timeout: Option<String>,
+    /// Longest wait for an idle device before each trial (default 2s; of commands 4 times the longest one so far, up to 2s); 0: none
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub settle: Option<String>,
+    /// The metric that decides, e.g. write.bw or read.clat_ns.p99; several with commas decide each; SECTION:METRIC decides for that
+    /// section of the job only
+    #[arg(long, value_name = "[SECTION:]METRIC")]
+    pub primary: Option<String>,
+    /// Shell command before each trial (ASSAY_DIRECTORY and the variables are set; ASSAY_METRICS and ASSAY_FILES take what it gives
+    /// back: `assay help jobs`)
+    #[arg(long, value_name = "SHELL")]
+    pub before: Option<String>,
+    /// Shell command after each trial
+    #[arg(long, value_name = "SHELL")]
+    pub after: Option<String>,
+    /// Read a metric from the output of the command, or of the hooks of a job: name=REGEX[:unit][:higher|lower]
+    #[arg(id = "metric", long = "metric", value_name = "SPEC")]
+    pub metrics: Vec<String>,
+    /// Watch besides, each with root's rights: cpu (where processor time goes in the kernel), locks (waits for the kernel's locks), waits
+    /// (where workers sleep), blocks (the device's requests, flushes and their times), fs (what the filesystem does); with any: extents
+    /// (how the files of a trial lie on the device)
+    #[arg(long, value_name = "OBSERVER")]
+    pub observe: Vec<String>,
+    /// Keep the events that --observe blocks sees as files of each trial, up to 16 MiB: assay show RUN --files DIR writes them, and assay trace
+    /// reads them
+    #[arg(long)]
+    pub keep_traces: bool,
+    /// Compare the baseline with itself: the noise floor of this host and job
+    #[arg(long)]
+    pub aa: bool,
 }
 
-/// A value and where it was written.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Placed<T> {
-    pub(super) value: T,
-    pub(super) place: Place,
+/// The help of `--engine`, from the table of engines.
+fn engines() -> String {
+    let names = EngineKind::names();
+    let (last, others) = names.split_last().map_or(("", &names[..]), |(last, others)| (*last, others));
+    format!("What does the I/O: {} or {last}", others.join(", "))
 }
 
 /// Where the job comes from.

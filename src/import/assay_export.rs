@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::record::{RECORD_VERSION, Run, SoFar};
 
-use super::error::{ImportError, Problem};
+use super::error::{ImportError, Problem, json_error};
 use super::observation::{Batch, Observation};
 
 const FORMAT: &str = "assay export";
@@ -16,13 +16,12 @@ struct Version {
 }
 
 pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
-    let version: Version =
-        serde_json::from_str(text).map_err(|error| super::json_error(origin, FORMAT, &error))?;
+    let version: Version = serde_json::from_str(text).map_err(|error| json_error(origin, FORMAT, &error))?;
     if version.version > u64::from(RECORD_VERSION) {
         let problem = Problem::NewerVersion { found: version.version, known: RECORD_VERSION };
         return Err(ImportError::new(origin, problem));
     }
-    let run: Run = serde_json::from_str(text).map_err(|error| super::json_error(origin, FORMAT, &error))?;
+    let run: Run = serde_json::from_str(text).map_err(|error| json_error(origin, FORMAT, &error))?;
     match fault(&run) {
         None => Ok(run),
         Some(message) => Err(ImportError::new(origin, Problem::Json { format: FORMAT, message })),

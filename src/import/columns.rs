@@ -150,7 +150,7 @@ impl ValueColumn {
     /// A field's number in the metric's unit.
     ///
     /// # Errors
-    /// When it is no number, not finite, or negative where the unit cannot be.
+    /// When it is not a number, not finite, or negative where the unit cannot be.
     pub fn parse(&self, field: &str) -> Result<f64, Problem> {
         let bad = |reason: &'static str| Problem::Value {
             what: self.column.clone(),

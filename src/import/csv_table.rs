@@ -8,7 +8,7 @@ use crate::units::{Better, Unit};
 
 use super::clusters;
 use super::columns::{Columns, ValueColumn};
-use super::error::{ImportError, Problem};
+use super::error::{ImportError, Problem, nearest};
 use super::marks::Marks;
 use super::observation::{Batch, MOST_TRIALS, Observation};
 use super::recognise::delimiter;
@@ -77,7 +77,7 @@ impl<'a> Table<'a> {
 
     pub(super) fn column(&self, name: &str) -> Result<usize, ImportError> {
         self.headers.iter().position(|header| header == name).ok_or_else(|| {
-            let nearest = super::nearest(name, self.headers.iter().map(String::as_str));
+            let nearest = nearest(name, self.headers.iter().map(String::as_str));
             let problem =
                 Problem::NoColumn { column: name.to_owned(), nearest, columns: self.headers.clone() };
             ImportError::new(self.origin, problem)

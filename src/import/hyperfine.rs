@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::record::{FailureKind, Metric, Status};
 use crate::units::{Better, Unit};
 
-use super::error::{ImportError, Problem};
+use super::error::{ImportError, Problem, json_error};
 use super::observation::{Batch, Observation};
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ pub(super) fn read(
     batch: &mut Batch,
 ) -> Result<(), ImportError> {
     let export: Export =
-        serde_json::from_str(text).map_err(|error| super::json_error(origin, "hyperfine JSON", &error))?;
+        serde_json::from_str(text).map_err(|error| json_error(origin, "hyperfine JSON", &error))?;
     let runtime =
         Metric { job: String::new(), name: "runtime".to_owned(), unit: Unit::Seconds, better: Better::Lower };
     let memory =

@@ -260,25 +260,5 @@ pub fn read_bytes_twice(bytes: &[u8], columns: &Columns) -> Result<Run, ImportEr
     assemble(batch, frame)
 }
 
-/// The name nearest to `wanted`, if any is near.
-fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    known
-        .map(|name| (strsim::jaro_winkler(&wanted.to_lowercase(), &name.to_lowercase()), name))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, name)| name.to_owned())
-}
-
-/// serde_json's error with its line, its message without it.
-fn json_error(origin: &str, format: &'static str, error: &serde_json::Error) -> ImportError {
-    let message = error.to_string();
-    let message = if error.is_eof() {
-        "the JSON ends too early: the file was cut, or its writer was stopped".to_owned()
-    } else {
-        message.split(" at line ").next().unwrap_or_default().to_owned()
-    };
-    ImportError::at(origin, error.line().max(1), Problem::Json { format, message })
-}
-
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::{ImportError, Problem};
+use super::error::{ImportError, Problem, nearest};
 
 /// One side of a comparison as named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ fn neighbour(path: &Path) -> Option<String> {
         .filter_map(Result::ok)
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
-    super::nearest(&name, names.iter().map(String::as_str))
+    nearest(&name, names.iter().map(String::as_str))
 }
 
 /// Makes labels differ: the stem, then the last two parts of the path, then a number behind.

@@ -121,12 +121,12 @@ impl FilesPlace {
         // Opening some devices does something, so the kind is looked at first; and again afterwards, for what has changed meanwhile.
         let found = statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(words)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err("it is no regular file".to_owned());
+            return Err("it is not a regular file".to_owned());
         }
         let file = File::from(openat(&self.directory, name, READ, Mode::empty()).map_err(words)?);
         let found = file.metadata().map_err(|error| error.to_string())?;
         if !found.is_file() {
-            return Err("it is no regular file".to_owned());
+            return Err("it is not a regular file".to_owned());
         }
         let too_large = || Err(format!("it is larger than {} MiB", MOST_BYTES >> 20));
         if found.len() > MOST_BYTES {
@@ -196,7 +196,10 @@ mod tests {
         let (files, notes) = place.take("after");
         assert_eq!(files, Vec::new());
         assert_eq!(notes.len(), 5, "{notes:?}");
-        assert!(notes.iter().filter(|note| note.contains("it is no regular file")).count() == 4, "{notes:?}");
+        assert!(
+            notes.iter().filter(|note| note.contains("it is not a regular file")).count() == 4,
+            "{notes:?}"
+        );
         assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
         assert!(!work.path().join(".assay-after-files").exists());
     }

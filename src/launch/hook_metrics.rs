@@ -90,10 +90,10 @@ fn sample(line: &str) -> Result<Sample, &'static str> {
         return Err("a name has letters, digits, '.', '_' and '-', 60 at most");
     }
     let end = rest.find(|letter: char| !letter.is_ascii_digit() && !"+-.eE".contains(letter));
-    // `5e` is no number, and no unit begins like this.
+    // `5e` is not a number, and no unit begins like this.
     let (number, unit) = rest.split_at(end.unwrap_or(rest.len()));
-    let value: f64 = number.parse().map_err(|_| "the value is no number")?;
-    let value = if value.is_finite() { value } else { return Err("the value is no number") };
+    let value: f64 = number.parse().map_err(|_| "the value is not a number")?;
+    let value = if value.is_finite() { value } else { return Err("the value is not a number") };
     match Unit::parse(unit.trim()) {
         (Unit::Other(_), _) => Err("the unit is not known"),
         (unit, factor) => {
@@ -130,10 +130,10 @@ mod tests {
             ("hello", "write NAME=VALUE[UNIT]"),
             ("=3", "a name has letters"),
             ("a b=3", "a name has letters"),
-            ("a=", "the value is no number"),
-            ("a=nan", "the value is no number"),
+            ("a=", "the value is not a number"),
+            ("a=nan", "the value is not a number"),
             ("a=3:up", "the direction is higher or lower"),
-            ("a=1e999", "the value is no number"),
+            ("a=1e999", "the value is not a number"),
             ("a=3 parsecs", "the unit is not known"),
         ] {
             let (samples, notes) = parse("before", &format!("{line}\n"));

@@ -176,7 +176,7 @@ enum Waited {
     TooLong,
 }
 
-/// Waits for the reply, which is a line: who holds the agent's standard output besides need not let go of it.
+/// Waits for the reply, which is one line. Another process may still hold the agent's standard output open.
 fn wait(
     output: &Receiver<Vec<u8>>,
     child: &mut Child,

@@ -6,7 +6,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use super::cell::CellSpec;
+use super::cell_spec::CellSpec;
 use crate::experiment::{DEVICE_LINK, Device, FileState, Fresh, MOUNT_POINT, TargetSettings};
 use crate::workload::{Hint, JobFile};
 

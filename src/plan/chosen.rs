@@ -94,7 +94,7 @@ impl Chosen {
         let contradictions = self.target.contradictions().into_iter();
         self.problems.extend(contradictions.map(|message| (message, Some(Hint::page(TARGET_HINT)))));
         if self.target.state.is_some() && self.job.is_none() {
-            self.problems.push(("state is that of a job's files, and there is no job".to_owned(), None));
+            self.problems.push(("state needs a job: it is the state of a job's files".to_owned(), None));
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use super::cell::CellSpec;
+use super::cell_spec::CellSpec;
 use crate::catalog::EngineKind;
 use crate::workload::Job;
 

@@ -5,7 +5,7 @@
 //! real runs); the time left of a run soon replaces them by its own.
 
 use super::Plan;
-use super::cell::CellSpec;
+use super::cell_spec::CellSpec;
 use crate::catalog::{EngineKind, Reaches};
 
 /// A fresh agent, facts of the host, sync and 50 ms of rest.

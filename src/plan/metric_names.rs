@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::cell::CellSpec;
+use super::cell_spec::CellSpec;
 use crate::catalog::{EngineKind, Runs};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, deciding_metrics, nearest};

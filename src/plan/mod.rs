@@ -6,6 +6,7 @@
 
 mod bind;
 mod cell;
+mod cell_spec;
 mod cell_target;
 mod chosen;
 mod deciding;
@@ -16,7 +17,7 @@ mod order;
 mod outlook;
 mod same_levels;
 
-pub use cell::{CellSpec, SimulatedSpec};
+pub use cell_spec::{CellSpec, SimulatedSpec};
 pub use duration::Expected;
 pub use error::PlanError;
 pub use metric_names::MetricNames;
@@ -73,8 +74,6 @@ pub struct Plan {
 
 /// Fewest rounds that are ever judged: fewer need no lead-in.
 const FEWEST_JUDGED: u32 = 4;
-/// More cells than this are taken for a mistake.
-const MOST_CELLS: usize = 1000;
 
 impl Plan {
     /// Binds every key, crosses the levels and resolves every cell. Each works in a directory of its own called `own`,

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::cell::CellSpec;
+use super::cell_spec::CellSpec;
 use crate::catalog::{EngineKind, Reaches};
 use crate::experiment::Experiment;
 use crate::workload::{FioEffects, FioRefusal, IoMethod, JobFile, Workload};

@@ -137,7 +137,7 @@ fn what_only_fio_has_is_found_before_anything_runs() {
 #[test]
 fn values_that_cannot_be_are_found_in_their_cell() {
     for (levels, expected) in [
-        ("bs=4k,4q", "bs=4q: bs: 'q' in '4q' is no unit of size; write k, m, g, t or p"),
+        ("bs=4k,4q", "bs=4q: bs: 'q' in '4q' is not a unit of size; write k, m, g, t or p"),
         ("engine=native,rocket", "engine=rocket: no such engine"),
         ("engine=native,command", "engine=command: the experiment has nothing it runs"),
     ] {

@@ -11,7 +11,7 @@ pub enum FailureKind {
     /// Certainly not the trial's own: its agent was killed, its emulator lost the guest before anything was measured. The trial is
     /// tried once more, and this does not count when the failures of the arms are compared.
     Outside,
-    /// It may be of the moment (EIO, a program that ended with 1): the trial is tried once more.
+    /// It may pass (EIO, a program that ended with 1): the trial is tried once more.
     #[default]
     Passing,
     /// It would come again: a limit, a missing file, a setting that this machine cannot do. Not tried again.

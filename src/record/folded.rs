@@ -150,10 +150,7 @@ mod tests {
         folded.add(["[kernel]", "vfs_read", "copy_to_user"], 7);
         folded.add(["[user]"], 0);
         folded.add([], 3);
-        assert_eq!(
-            folded.text(),
-            "[kernel];vfs_read 2\n[kernel];vfs_read;copy_to_user 12\n[unknown] 3\n"
-        );
+        assert_eq!(folded.text(), "[kernel];vfs_read 2\n[kernel];vfs_read;copy_to_user 12\n[unknown] 3\n");
         let file = StackKind::Cpu.kept(&folded);
         assert!(file.name == "cpu.folded" && KeptFile::is_name(&file.name));
         assert_eq!((StackKind::Cpu.of_file(&file), StackKind::Waits.of_file(&file)), (Some(folded), None));

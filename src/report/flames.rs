@@ -57,8 +57,7 @@ fn folded(flame: &Flame, arm: usize) -> String {
 
 /// The differences of the pairs whose why is told.
 pub(super) fn drawn(document: &Document<'_>) -> Option<Drawings> {
-    let told: Vec<&Flame> =
-        document.flames().iter().filter(|flame| is_told(document.why(), flame)).collect();
+    let told: Vec<&Flame> = document.flames().iter().filter(|flame| is_told(document.why(), flame)).collect();
     let picture = |flame: &&Flame| {
         let graph = graph(document, flame);
         let drawn = |form| graph.drawn(Flames::Difference, form);
@@ -107,8 +106,8 @@ fn pair(document: &Document<'_>, flame: &Flame) -> String {
 mod tests {
     use resvg::usvg;
 
-    use super::super::section_tests::made_up;
     use super::super::Options;
+    use super::super::section_tests::made_up;
     use super::*;
     use crate::analyse::analyse;
     use crate::record::{Better, KeptFile, Metric, Unit};
@@ -138,7 +137,8 @@ mod tests {
                 assert!(tree.is_ok(), "{:?}: {}", tree.err(), file.content);
             }
         }
-        let folded = |ending: &str| files.iter().find(|file| file.name.ends_with(ending)).map(|file| &file.content);
+        let folded =
+            |ending: &str| files.iter().find(|file| file.name.ends_with(ending)).map(|file| &file.content);
         let expected = "<![CDATA[;</g></svg> 1000000\na<b>&;]]>--!>_\"' 9000000\n";
         assert_eq!(folded("baseline.folded").map(String::as_str), Some(expected));
         assert_eq!(folded("candidate.folded").map(String::as_str), Some("a 5000000\n"));

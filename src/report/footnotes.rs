@@ -143,7 +143,7 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         }
         Caveat::NoIntervalTogether => "too few repeats for an interval that holds together with those of the other comparisons".to_owned(),
         Caveat::Family { m } => {
-            format!("{m} comparisons share one error rate: each was judged the more strictly for it")
+            format!("{m} comparisons share one error rate, so each is judged more strictly")
         }
     }
 }

@@ -291,7 +291,7 @@ fn needed(claim: Option<u32>, none: Option<u32>, what: &str, below: &str) -> Str
             format!("; about {n} {what} would probably show that nothing differs beyond {below}")
         }
         (Some(c), Some(n)) => format!(
-            "; about {c} {what} would probably show this difference, about {n} that there is none beyond {below}"
+            "; about {c} {what} would probably show this difference, about {n} that nothing differs beyond {below}"
         ),
         (Some(c), None) => format!("; about {c} {what} would probably show this difference"),
         (None, Some(n)) => {

@@ -343,7 +343,9 @@ impl Execution<'_> {
     }
 }
 
-fn now_unix_ns() -> u64 {
+/// Nanoseconds since 1970.
+#[must_use]
+pub fn now_unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64)
 }
 
@@ -412,7 +414,7 @@ fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
             }
             trial.status = Status::Failed { kind, reason: why.with(&reason), command, output };
         }
-        // What this machine could do a moment ago it does not do now; that may pass, or shows in two rounds running.
+        // It worked in an earlier round, so this is a failure, not a skip: it may pass, or show again in the next round.
         Answer::Unsupported { reason } if run.trials.iter().any(|known| known.cell == trial.cell) => {
             let (kind, command, output) = (FailureKind::Passing, String::new(), String::new());
             trial.status = Status::Failed { kind, reason: why.with(&reason), command, output };

@@ -13,5 +13,5 @@ mod settle;
 
 pub use design::{cells, design};
 pub use event::{Event, Sink, SinkError};
-pub use execute::{Ending, Execution, Limits, RunError};
+pub use execute::{Ending, Execution, Limits, RunError, now_unix_ns};
 pub use request::{Surroundings, request};

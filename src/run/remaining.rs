@@ -37,7 +37,7 @@ impl Remaining<'_> {
         trial.is_final() && !(at < self.session && trial.is_lasting())
     }
 
-    /// Whether a cell has no more trials: it cannot be run here, or failed in this session as it would again.
+    /// Whether a cell has no more trials: it cannot be run here, or failed in this session for a reason that lasts.
     pub(super) fn lost(&self, cell: usize) -> bool {
         let of_cell = self.run.trials.iter().enumerate().filter(|(_, trial)| trial.cell as usize == cell);
         of_cell.into_iter().any(|(at, trial)| self.loses(at, trial))

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
-use super::{StoreError, problem};
+use super::error::{StoreError, problem};
 
 /// The largest text, blob or row.
 pub(super) const LONGEST_VALUE: usize = 64 << 20;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::StoreError;
+use super::error::StoreError;
 use super::held::Held;
 
 /// "assa" in SQLite's application id.

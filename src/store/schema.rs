@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use super::error::{StoreError, problem};
 use super::file::APPLICATION_ID;
-use super::{StoreError, problem};
 
 /// Entry i is schema i + 1 as stores of its time were made. A new schema is added at the end; its predecessor is kept
 /// as `migrations/schema-N.sql`.

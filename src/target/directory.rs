@@ -8,11 +8,8 @@ use std::rc::Rc;
 use super::error::TargetError;
 use super::journal::Journal;
 use super::ledger::Ledger;
-use super::made::Found;
+use super::made::{Found, MARK};
 use super::{frozen, removal};
-
-/// The file in a work directory that says whose it is, for people and for comparison with the record.
-pub const MARK: &str = ".assay-work";
 
 /// What the work directories of one session of a run have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,20 +1,21 @@
-//! What a trial makes, written into the record of its work directory before it is made.
+//! What a trial makes, written into the record of its work directory before it is made. `putting_back.rs` undoes it.
 //!
 //! Enters: what is about to be made. Leaves: a record from which everything can be undone by whoever comes later: the agent
 //! itself, its parent when it died, `assay cleanup` when both were killed. Undoing twice does no harm. A lock keeps an
 //! agent that is still dying and whoever undoes its work apart.
 
-use std::collections::BTreeMap;
+mod putting_back;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::claim::Claims;
 use super::error::TargetError;
 use super::ledger::{Contents, Entry, Ledger, Standing};
 use super::made::{Found, Made};
-use super::{frozen, own_file, undo};
+use super::own_file;
 
 /// What was made in a work directory, while something is made or undone.
 #[derive(Debug)]
@@ -63,11 +64,6 @@ impl Journal {
         Ok(Journal { ledger, contents, notes, unmounting: None, claims, _working })
     }
 
-    /// The work directory, if it is still the one that was made.
-    fn inside(&self) -> Option<PathBuf> {
-        matches!(self.found(), Ok(Found::Ours(_))).then(|| self.directory().to_owned())
-    }
-
     /// What is at the work directory's path now.
     pub(super) fn found(&self) -> Result<Found, TargetError> {
         self.contents.work.look()
@@ -98,14 +94,6 @@ impl Journal {
             last.made = made;
         }
         self.write()
-    }
-
-    /// Undoes what a trial that did not come to its end has left, and what lasts no longer than a trial.
-    pub(super) fn undo_unfinished(&mut self) -> Result<(), TargetError> {
-        let of_trial = self.undo_trial();
-        let standing: Vec<String> = self.contents.standing.keys().cloned().collect();
-        let unfinished = |stack: &String| !standing.contains(stack);
-        self.undo(|entry| entry.stack.as_ref().is_some_and(unfinished)).and(of_trial)
     }
 
     /// Holds locks until what was made is undone.
@@ -140,57 +128,6 @@ impl Journal {
     pub(super) fn stands(&mut self, stack: &str, standing: Standing) -> Result<(), TargetError> {
         self.contents.standing.insert(stack.to_owned(), standing);
         self.write()
-    }
-
-    /// Undoes what was made for one stack, the last first.
-    pub(super) fn undo_stack(&mut self, stack: &str) -> Result<(), TargetError> {
-        let written = if self.contents.standing.remove(stack).is_some() { self.write() } else { Ok(()) };
-        self.undo(|entry| entry.stack.as_deref() == Some(stack)).and(written)
-    }
-
-    /// Puts back what was set for a single trial: in the order it was set, as a scheduler resets other settings. One that
-    /// cannot be put back does not keep the others from it; it stays written down.
-    pub(super) fn undo_trial(&mut self) -> Result<(), TargetError> {
-        let before = self.contents.entries.len();
-        let mut failed = Vec::new();
-        let inside = self.inside();
-        for entry in std::mem::take(&mut self.contents.entries) {
-            let undone =
-                if entry.stack.is_none() { undo::undo(&entry.made, inside.as_deref()) } else { Ok(None) };
-            if entry.stack.is_some() || undone.is_err() {
-                self.contents.entries.push(entry);
-            }
-            match undone {
-                Ok(note) => self.notes.extend(note),
-                Err(error) => failed.push(error),
-            }
-        }
-        let written = if self.contents.entries.len() < before { self.write() } else { Ok(()) };
-        all_of(failed).and(written)
-    }
-
-    /// Undoes everything; what could not be undone keeps nothing else from it but what it lies on.
-    pub(super) fn undo_all(&mut self) -> Result<(), TargetError> {
-        self.contents.standing.clear();
-        let of_trial = self.undo_trial();
-        self.undo(|entry| entry.stack.is_some()).and(of_trial)
-    }
-
-    /// A record that cannot be written keeps nothing from being undone: undoing twice does no harm.
-    fn undo(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<(), TargetError> {
-        self.claims = Claims::default();
-        let (inside, mut written) = (self.inside(), Ok(()));
-        while let Some(at) = self.contents.entries.iter().rposition(&wanted) {
-            let (made, begun) = (&self.contents.entries[at].made, Instant::now());
-            let note = undo::undo(made, inside.as_deref())?;
-            if matches!(made, Made::Mount { .. }) {
-                self.unmounting = Some(self.unmounting.unwrap_or_default() + begun.elapsed());
-            }
-            self.notes.extend(note);
-            self.contents.entries.remove(at);
-            written = written.and(self.write());
-        }
-        written
     }
 
     /// In one step, so that a kill leaves the old contents or the new ones.
@@ -231,47 +168,6 @@ impl Journal {
     pub(super) fn read_again(&mut self) -> Result<(), TargetError> {
         self.contents = self.ledger.again()?;
         Ok(())
-    }
-
-    /// Removes the files that were made elsewhere; one that is another now stays, which is noted.
-    pub(super) fn remove_files(&mut self) -> Result<(), TargetError> {
-        let (mut failed, mut asked) = (Vec::new(), BTreeMap::new());
-        for file in std::mem::take(&mut self.contents.files) {
-            // Whoever removes a file of a frozen filesystem hangs; each is asked once.
-            let device = file.inode.map(|inode| inode.device);
-            let takes = asked
-                .entry(device)
-                .or_insert_with(|| frozen::takes_changes(&file.path).map_err(|error| error.to_string()));
-            let removed = match takes {
-                Ok(()) => own_file::remove(&file),
-                Err(why) => {
-                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, why.clone());
-                    Err(TargetError::io("cannot remove", &file.path)(why))
-                }
-            };
-            match removed {
-                Ok(note) => self.notes.extend(note),
-                Err(error) => {
-                    failed.push(error);
-                    self.contents.files.push(file);
-                }
-            }
-        }
-        self.write().and(all_of(failed))
-    }
-}
-
-/// The one failure, or all in one.
-fn all_of(mut failed: Vec<TargetError>) -> Result<(), TargetError> {
-    match failed.len() {
-        0 => Ok(()),
-        1 => Err(failed.remove(0)),
-        _ => {
-            let reasons: Vec<String> = failed.iter().map(ToString::to_string).collect();
-            let hint = failed.remove(0).hint();
-            let reason = reasons.join("; ");
-            Err(TargetError::Failed { reason, command: String::new(), output: String::new(), hint })
-        }
     }
 }
 
@@ -397,7 +293,7 @@ mod tests {
         journal.begin(None, knob(text.clone(), "theirs")).unwrap();
         journal.undo_all().unwrap();
         assert_eq!(std::fs::read_to_string(&text).unwrap(), "mine");
-        assert!(journal.notes()[0].contains("is no setting of the kernel"));
+        assert!(journal.notes()[0].contains("is not a setting of the kernel"));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
     }
     if path.exists() {
         return Err(TargetError::unavailable(
-            format!("{} is no setting of the kernel", path.display()),
+            format!("{} is not a setting of the kernel", path.display()),
             "a setting is a file below /sys or /proc/sys; `assay help targets`",
         ));
     }
@@ -94,7 +94,7 @@ fn without_effect(path: &Path) -> Option<String> {
     })
 }
 
-/// Writes down what a setting says, if it can be put back at all: it is told what it says already.
+/// Writes down the value of a setting. First it is set to that very value, to see whether it can be put back at all.
 fn note_down(journal: &mut Journal, path: &Path) -> Result<(), TargetError> {
     if let Some(paths) = setting_pair::of(path) {
         let before = setting_pair::read(&paths)?;

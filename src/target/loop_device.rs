@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::ioctl::{Getter, Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 
+use super::busy::while_busy;
 use super::error::TargetError;
 use super::made::{Inode, Seen};
 use super::module;
-use super::undo::while_busy;
 use crate::host::Driver;
 
 const CONTROL: &str = "/dev/loop-control";

@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags, openat, statat, statx};
 use serde::{Deserialize, Serialize};
 
-use super::directory::MARK;
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
+
+/// The file in a work directory that says whose it is, for people and for comparison with the record.
+pub const MARK: &str = ".assay-work";
 
 /// One file or directory, whatever it is called. A filesystem gives an inode's number out again as soon as it is free, so that the time at
 /// which it was made belongs to it.
@@ -240,7 +242,7 @@ impl WorkPlace {
         let opened = match rustix::fs::open(&self.path, DIRECTORY, Mode::empty()) {
             Err(rustix::io::Errno::NOENT) => return Ok(Found::Nothing),
             Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) => {
-                return Ok(Found::Foreign("it is no directory".to_owned()));
+                return Ok(Found::Foreign("it is not a directory".to_owned()));
             }
             other => other.map_err(|error| TargetError::io("cannot open", &self.path)(error.into()))?,
         };
@@ -345,7 +347,7 @@ mod tests {
         assert!(matches!(place.look().unwrap(), Found::Foreign(why) if why.contains("another directory")));
         std::fs::remove_dir_all(&path).unwrap();
         std::os::unix::fs::symlink(&moved, &path).unwrap();
-        assert!(matches!(place.look().unwrap(), Found::Foreign(why) if why.contains("no directory")));
+        assert!(matches!(place.look().unwrap(), Found::Foreign(why) if why.contains("not a directory")));
         std::fs::remove_file(&path).unwrap();
         std::fs::rename(&moved, &path).unwrap();
         std::fs::write(path.join(MARK), "made by assay\n0\n").unwrap();

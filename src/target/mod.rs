@@ -7,6 +7,7 @@
 //! engines or jobs. It removes only what a record names and recognises, and writes only to devices that were named for it or that it made.
 
 mod abandoned;
+mod busy;
 mod claim;
 mod directory;
 mod error;
@@ -39,16 +40,17 @@ mod spec;
 mod stack;
 mod trial;
 mod undo;
+mod unload;
 mod zram;
 
 pub use abandoned::{Abandoned, abandoned, is_recorded, session_lives};
 pub use claim::{Claims, claim};
-pub use directory::{MARK, Session, WorkDirectory, hint_of, remove_marked};
+pub use directory::{Session, WorkDirectory, hint_of, remove_marked};
 pub use error::TargetError;
 pub use guest_disk::guest_disk_serial;
 pub use held_settings::settings_are_free;
 pub use identity::{ClaimedDevice, DeviceIdentity};
-pub use made::UNDO_ACTIONS;
+pub use made::{MARK, UNDO_ACTIONS};
 pub use obstacles::{obstacle, offered, settings_of};
 pub use overwrite::{Refusal, may_overwrite};
 pub use removal::{empty as empty_opened, open as open_itself};

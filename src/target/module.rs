@@ -1,15 +1,12 @@
-//! Kernel modules: loaded with parameters, unloaded again.
+//! Kernel modules, loaded with parameters. `unload.rs` unloads them.
 //!
 //! Enters: a module's name. Leaves: the module in the kernel, written down if it was not there before.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::error::TargetError;
 use super::journal::Journal;
 use super::made::Made;
-use super::undo::while_busy;
-use super::{null_blk, zram};
 use crate::host::Driver;
 
 /// Loads a module that is not there yet, with `name=value` parameters.
@@ -33,48 +30,8 @@ pub(super) fn load_for_all(name: &str) -> Result<(), TargetError> {
     }
 }
 
-/// Unloads a module; one that is gone, or part of the kernel, is no error. One that others use meanwhile stays: the note
-/// says so.
-pub(super) fn unload(name: &str) -> Result<Option<String>, TargetError> {
-    let stays = || Some(format!("the module {name} was loaded for this run and stays: others use it now"));
-    let (mut last, mut others) = (None, false);
-    let tried = while_busy(|| {
-        // Nobody adds a zram device between the look and the unloading, which would take it away with all in it.
-        let _alone = (name == "zram").then(zram::alone);
-        others = has_devices(name);
-        if others || crate::host::driver(name) != Driver::Loaded {
-            return Ok(());
-        }
-        run(&["-r".to_owned(), name.to_owned()]).map_err(|error| {
-            last = Some(error);
-            std::io::ErrorKind::ResourceBusy.into()
-        })
-    });
-    match (tried, last) {
-        (Ok(()), _) if others => Ok(stays()),
-        (Ok(()), _) => Ok(None),
-        (Err(_), _) if users(name) > 0 => Ok(stays()),
-        (Err(_), Some(error)) => Err(error),
-        (Err(error), None) => Err(TargetError::io("cannot unload", name)(error)),
-    }
-}
-
-/// Whether a driver has devices; assay's own are removed before its module is.
-fn has_devices(name: &str) -> bool {
-    match name {
-        "zram" => zram::any(),
-        "null_blk" => null_blk::any(),
-        _ => false,
-    }
-}
-
-/// How many users the kernel counts.
-fn users(name: &str) -> u64 {
-    let text = std::fs::read_to_string(Path::new("/sys/module").join(name).join("refcnt"));
-    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
-}
-
-fn run(words: &[String]) -> Result<(), TargetError> {
+/// Runs modprobe with these words.
+pub(super) fn run(words: &[String]) -> Result<(), TargetError> {
     let Some(program) = crate::sys::find_system_program("modprobe") else {
         return Err(TargetError::unavailable(
             "there is no modprobe to load a module with",

@@ -14,8 +14,8 @@ use rustix::mount::{
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 
+use super::busy::while_busy;
 use super::error::TargetError;
-use super::undo::while_busy;
 
 /// Levels of the kernel's log (syslog(2)).
 const WARNING: u32 = 4;

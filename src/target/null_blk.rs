@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, mount};
 
+use super::busy::while_busy;
 use super::error::TargetError;
 use super::journal::Journal;
 use super::made::Made;
 use super::module;
-use super::undo::while_busy;
 use crate::host::Driver;
 
 const CONFIGFS: &str = "/sys/kernel/config";

@@ -1,7 +1,7 @@
 //! Two settings of the kernel for one limit, of which only the last one written holds: the other is made 0
 //! (Linux's mm/page-writeback.c and mm/util.c, Documentation/admin-guide/sysctl/vm.rst).
 //!
-//! Enters: one of the two. Leaves: both, as they were. Neither can be put back by itself: 0 is no value for `dirty_bytes`,
+//! Enters: one of the two. Leaves: both, as they were. Neither can be put back by itself: 0 is not a value for `dirty_bytes`,
 //! and written to `dirty_ratio` it is a limit of nothing.
 
 use std::path::{Path, PathBuf};

@@ -84,7 +84,7 @@ impl Builder<'_> {
                 return path.canonicalize().map_err(TargetError::io("cannot look at", path));
             }
             Device::Directory(path) | Device::File(path) => {
-                return Err(TargetError::failed(format!("{} is no device", path.display())));
+                return Err(TargetError::failed(format!("{} is not a device", path.display())));
             }
             Device::Made { kind, bytes, options } => (*kind, *bytes, options.as_slice()),
         };

@@ -1,20 +1,16 @@
 //! One thing made, undone; what is gone already is no error.
 //!
-//! Enters: an entry of the record. Leaves: nothing of it, a note about what stays, or why it could not be undone. A thing is undone only
+//! Enters: an entry of the record. Removes what the entry names. Leaves: a note if something stays, or why it could not be undone. A thing is undone only
 //! when it is recognised by what nobody else's has: the inode behind a loop device, a disk's `diskseq`, the number of a mount, the
 //! identity of a filesystem. Settings are written only to files of the kernel's own filesystems.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
 use super::made::{Inode, Made, Seen};
 use super::overwrite::{Refusal, may_overwrite};
-use super::{loop_device, mkfs, module, mount, null_blk, setting_pair, zram};
-
-/// Others (udev, a dying agent) may hold a device or a mount for a moment.
-const PATIENCE: Duration = Duration::from_secs(10);
+use super::{loop_device, mkfs, mount, null_blk, setting_pair, unload, zram};
 
 /// `inside`: the work directory, if it is still the one that was made. The note is about something that stays.
 pub(super) fn undo(made: &Made, inside: Option<&Path>) -> Result<Option<String>, TargetError> {
@@ -24,7 +20,7 @@ pub(super) fn undo(made: &Made, inside: Option<&Path>) -> Result<Option<String>,
             zram::remove(before, *number, *added, *bytes, *sequence)
         }
         Made::NullBlk { name } => null_blk::remove(name),
-        Made::Module { name } => return module::unload(name),
+        Made::Module { name } => return unload::unload(name),
         Made::Filesystem { device, disk, identity } => {
             return wipe(device, disk.as_ref(), identity.as_deref());
         }
@@ -36,19 +32,6 @@ pub(super) fn undo(made: &Made, inside: Option<&Path>) -> Result<Option<String>,
         },
     }
     .map(|()| None)
-}
-
-/// Tries until it works, the error is not "busy", or ten seconds are over.
-pub(super) fn while_busy(mut act: impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
-    let begun = Instant::now();
-    loop {
-        match act() {
-            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy && begun.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            other => return other,
-        }
-    }
 }
 
 /// Without an inode nothing was attached, and the file goes with the work directory.
@@ -137,5 +120,5 @@ fn put_back(path: &Path, before: &str, sequence: Option<u64>) -> Result<Option<S
 /// Why nothing is written to a path.
 fn no_setting(path: &Path) -> Option<String> {
     (!crate::host::is_setting(path))
-        .then(|| format!("{} is no setting of the kernel and stays as it is", path.display()))
+        .then(|| format!("{} is not a setting of the kernel and stays as it is", path.display()))
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::busy::while_busy;
 use super::error::TargetError;
 use super::journal::Journal;
 use super::made::Made;
-use super::undo::while_busy;
 
 const CONTROL: &str = "/sys/class/zram-control";
 

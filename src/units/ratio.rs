@@ -8,7 +8,7 @@ pub fn parse_ratio(text: &str) -> Result<f64, String> {
     let trimmed = text.trim();
     let (digits, divisor) =
         trimmed.strip_suffix('%').map_or((trimmed, 1.0), |digits| (digits.trim_end(), 100.0));
-    let wrong = || format!("'{text}' is no ratio; write e.g. 2% or 0.02");
+    let wrong = || format!("'{text}' is not a ratio; write e.g. 2% or 0.02");
     let ratio = digits.parse::<f64>().map_err(|_| wrong())? / divisor;
     if !ratio.is_finite() || ratio < 0.0 {
         return Err(wrong());

@@ -21,7 +21,7 @@ pub struct FioEffects {
     pub files: Vec<PathBuf>,
     /// Directories of the job's files: fio makes and leaves those that are missing.
     pub parents: Vec<PathBuf>,
-    /// Used where one is there that is no regular file: fio takes a job's name for that of a device.
+    /// Used where one is there that is not a regular file: fio takes a job's name for that of a device.
     pub devices: Vec<PathBuf>,
     /// Everything in a directory whose name begins so: directory and beginning, which may be empty.
     pub beginnings: Vec<(PathBuf, String)>,
@@ -263,7 +263,7 @@ fn refusal(setting: &Setting) -> Option<FioRefusal> {
             "start assay itself in one: systemd-run --scope -p IOWeight=100 assay run ...",
         ),
         Effect::Unknowable => no(
-            format!("{name} makes fio do I/O on files that cannot be told beforehand"),
+            format!("{name} makes fio do I/O on files that assay cannot know in advance"),
             "run fio yourself and compare its output: assay compare BASELINE.json CANDIDATE.json",
         ),
         _ => None,

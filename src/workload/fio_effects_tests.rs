@@ -84,9 +84,9 @@ fn storage_elsewhere_is_named_when_it_is_written_to() {
 #[test]
 fn what_cannot_be_told_or_put_back_is_refused() {
     for (line, word) in [
-        ("read_iolog=trace", "cannot be told beforehand"),
-        ("profile=act", "cannot be told beforehand"),
-        ("libblkio_pre_connect_props=path=/dev/sda", "cannot be told beforehand"),
+        ("read_iolog=trace", "cannot know in advance"),
+        ("profile=act", "cannot know in advance"),
+        ("libblkio_pre_connect_props=path=/dev/sda", "cannot know in advance"),
         ("ioscheduler=none", "does not put it back"),
         ("cgroup=../x", "control group"),
         ("future_option=1", "does not know fio's option future_option"),

@@ -122,7 +122,7 @@ impl JobFile {
             }
             if !is_a_name(&setting.name) {
                 let (place, kind) = (setting.place.clone(), ProblemKind::Syntax);
-                let message = format!("'{}' is no option; write option=value", shortened(&setting.name));
+                let message = format!("'{}' is not an option; write option=value", shortened(&setting.name));
                 problems.push(Problem { place, kind, message });
             }
         }
@@ -193,26 +193,6 @@ impl JobFile {
             }
         }
         set_any
-    }
-
-    /// Checks that every option is one of fio's and has a value if it needs one.
-    ///
-    /// # Errors
-    /// All that are not, with the nearest names.
-    pub fn check_options(&self) -> Result<(), WorkloadErrors> {
-        let problem = |setting: &Setting| {
-            let (kind, message) = match fio_option(&setting.name) {
-                None => (ProblemKind::UnknownOption, unknown_option(&setting.name)),
-                Some(known)
-                    if known.takes == Takes::Value && setting.value.as_deref().unwrap_or("").is_empty() =>
-                {
-                    (ProblemKind::BadValue, format!("{0} needs a value: {0}=...", setting.name))
-                }
-                Some(_) => return None,
-            };
-            Some(Problem { place: setting.place.clone(), kind, message })
-        };
-        WorkloadErrors::or(self.settings().filter_map(problem).collect())
     }
 
     /// Makes relative `directory` values absolute, below `base`.
@@ -319,7 +299,7 @@ impl LineReader {
             return;
         }
         let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
-            self.fault(place, format!("'{}' is no section; write [name]", shortened(line)));
+            self.fault(place, format!("'{}' is not a section; write [name]", shortened(line)));
             return;
         };
         if name.is_empty() || name.len() > 254 {
@@ -335,7 +315,7 @@ impl LineReader {
             None => (line, None),
         };
         if name.is_empty() || !is_a_name(name) {
-            self.fault(place, format!("'{}' is no option; write option=value", shortened(line)));
+            self.fault(place, format!("'{}' is not an option; write option=value", shortened(line)));
             return;
         }
         if let Some(section) = self.sections.last_mut() {

@@ -25,7 +25,7 @@ fn what_is_no_job_file_is_refused_with_its_line() {
     assert!(message("").starts_with("t.fio: no job in it"));
     assert!(message("[global]\nbs=4k\n").contains("only [global]"));
     assert!(message("bs=4k\n[a]\n").starts_with("t.fio:1: option 'bs=4k' before"));
-    assert!(message("[a\nbs=4k\n").starts_with("t.fio:1: '[a' is no section"));
+    assert!(message("[a\nbs=4k\n").starts_with("t.fio:1: '[a' is not a section"));
     assert!(message("[]\n").contains("1 to 254"));
     assert!(message("[a]\n=4k\nb s=1\n").lines().count() == 2);
     assert!(message("[a]\ninclude not-there.fio\n").contains("cannot include ./not-there.fio"));
@@ -85,13 +85,4 @@ fn variables_are_found_and_replaced() {
     let error = file.substitute(&values[..1]).unwrap_err();
     assert!(error.to_string().contains("t.fio:3: ${FLAG}"), "{error}");
     assert!(error.hint().to_string().contains("--vary"));
-}
-
-#[test]
-fn options_are_checked_by_name() {
-    let error = parse("[a]\niodpeth=4\ndirect\nstonewall\nhipri\n").unwrap().check_options().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "t.fio:2: fio has no option 'iodpeth'; did you mean iodepth?\nt.fio:3: direct needs a value: direct=..."
-    );
 }

@@ -61,7 +61,7 @@ fn one<'t>(rest: &'t str, whole: &str) -> Value<(PatternPart, &'t str)> {
     match number {
         Ok(number) => Ok((PatternPart::Bytes(decimal(number)), behind)),
         Err(_) => bad(format!(
-            "'{whole}' is no pattern; write bytes as 0xdeadbeef, a \"text\", a number of 32 bits, or %o"
+            "'{whole}' is not a pattern; write bytes as 0xdeadbeef, a \"text\", a number of 32 bits, or %o"
         )),
     }
 }

@@ -2,8 +2,6 @@
 //!
 //! Enters: a [`JobFile`] without variables. Leaves: a [`Workload`], or everything the native engine cannot take, at once.
 
-use std::time::Duration;
-
 use super::draft::Draft;
 use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
 use super::fio_options::fio_option;
@@ -120,11 +118,6 @@ fn kb_base(settings: &[&Setting]) -> u64 {
         _ => 1024,
     }
 }
-
-/// A microsecond, for options whose bare numbers count those.
-pub(super) const BARE_MICROSECONDS: u64 = 1;
-/// A second, for options whose bare numbers count those.
-pub(super) const BARE_SECONDS: u64 = Duration::from_secs(1).as_micros() as u64;
 
 #[cfg(test)]
 #[path = "resolve_tests.rs"]

@@ -122,7 +122,7 @@ fn each_mistake_says_what_would_be_right() {
     for (options, expected) in [
         ("iodpeth=4", "did you mean iodepth?"),
         ("ioengine=psynk", "did you mean psync?"),
-        ("bs=8q", "'q' in '8q' is no unit of size"),
+        ("bs=8q", "'q' in '8q' is not a unit of size"),
         ("bs=", "bs needs a value"),
         ("direct", "direct needs a value"),
         ("direct=yes", "'yes' is neither 0 nor 1"),
@@ -130,7 +130,7 @@ fn each_mistake_says_what_would_be_right() {
         ("numjobs=0", "write 1 or more"),
         ("rwmixread=101", "write at most 100"),
         ("time_based", "time_based needs runtime="),
-        ("runtime=5parsec", "'parsec' in '5parsec' is no unit of time"),
+        ("runtime=5parsec", "'parsec' in '5parsec' is not a unit of time"),
         ("bs=2m", "a size of 1048576 bytes is below its block of 2097152 bytes"),
         ("sync=2", "'2' is none of none, 0, sync"),
         ("numjobs=5000", "write at most 4096"),

@@ -7,6 +7,11 @@ use std::time::Duration;
 
 use super::job::BlockRange;
 
+/// A microsecond, for options whose bare numbers count those.
+pub(super) const BARE_MICROSECONDS: u64 = 1;
+/// A second, for options whose bare numbers count those.
+pub(super) const BARE_SECONDS: u64 = Duration::from_secs(1).as_micros() as u64;
+
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -30,7 +35,8 @@ pub(super) fn size(text: &str, kb_base: u64) -> Value<u64> {
         return bad("a size is missing; write e.g. 4k, 1m or 2g");
     }
     if let Some(hex) = lower.strip_prefix("0x") {
-        return u64::from_str_radix(hex, 16).or_else(|_| bad(format!("'{text}' is no hexadecimal number")));
+        return u64::from_str_radix(hex, 16)
+            .or_else(|_| bad(format!("'{text}' is not a hexadecimal number")));
     }
     let digits = lower.find(|c: char| !c.is_ascii_digit()).unwrap_or(lower.len());
     let (number, unit) = lower.split_at(digits);
@@ -39,7 +45,7 @@ pub(super) fn size(text: &str, kb_base: u64) -> Value<u64> {
     }
     if number.is_empty() {
         let arithmetic = text.starts_with(['(', '$']);
-        let message = format!("'{text}' is no size; write e.g. 4k, 1m or 2g");
+        let message = format!("'{text}' is not a size; write e.g. 4k, 1m or 2g");
         return Err(if arithmetic {
             Fault::NotNative(format!("'{text}': arithmetic"))
         } else {
@@ -55,13 +61,13 @@ pub(super) fn size(text: &str, kb_base: u64) -> Value<u64> {
         Some(b'b') if unit == "b" => 0,
         Some(letter) => match b"kmgtp".iter().position(|known| known == letter) {
             Some(at) => at as u32 + 1,
-            None => return bad(format!("'{unit}' in '{text}' is no unit of size; write k, m, g, t or p")),
+            None => return bad(format!("'{unit}' in '{text}' is not a unit of size; write k, m, g, t or p")),
         },
     };
     let base = match unit.get(1..).unwrap_or("") {
         "" | "b" | "i" => kb_base,
         "ib" => 2024 - kb_base,
-        _ => return bad(format!("'{unit}' in '{text}' is no unit of size; write k, m, g, t or p")),
+        _ => return bad(format!("'{unit}' in '{text}' is not a unit of size; write k, m, g, t or p")),
     };
     let value: Option<u64> = number.parse().ok();
     let bytes = value.and_then(|value| base.checked_pow(power).and_then(|factor| value.checked_mul(factor)));
@@ -77,7 +83,7 @@ pub(super) fn number(text: &str, kb_base: u64, low: u64, high: u64) -> Value<u64
         Ok(value) if (low..=high).contains(&value) => Ok(value),
         Ok(value) if value < low => bad(format!("{value} is too small; write {low} or more")),
         Ok(value) => bad(format!("{value} is too large; write at most {high}")),
-        Err(Fault::Bad(_)) => bad(format!("'{text}' is no whole number")),
+        Err(Fault::Bad(_)) => bad(format!("'{text}' is not a whole number")),
         Err(fault) => Err(fault),
     }
 }
@@ -111,14 +117,14 @@ pub(super) fn time(text: &str, bare_us: u64) -> Value<Duration> {
     let (number, unit) = lower.split_at(digits);
     let unit = unit.trim();
     if number.is_empty() {
-        return bad(format!("'{text}' is no time; write e.g. 500ms, 10s or 5m"));
+        return bad(format!("'{text}' is not a time; write e.g. 500ms, 10s or 5m"));
     }
     if unit.starts_with('.') {
         return bad(format!("'{text}': fio knows no fractions of time; write it in a smaller unit, e.g. ms"));
     }
     let factor = if unit.is_empty() { Some(bare_us) } else { time_factor(unit) };
     let Some(factor) = factor else {
-        return bad(format!("'{unit}' in '{text}' is no unit of time; write us, ms, s, m, h or d"));
+        return bad(format!("'{unit}' in '{text}' is not a unit of time; write us, ms, s, m, h or d"));
     };
     match number.parse::<u64>().ok().and_then(|value| value.checked_mul(factor)) {
         Some(us) if us <= u64::MAX / 1000 => Ok(Duration::from_micros(us)),
@@ -154,7 +160,7 @@ pub(super) fn blocks(
     let block = |part: &str| {
         let (min, max) = match (ranges, part.contains(['-', ':'])) {
             (true, false) => {
-                return bad(format!("'{part}' is no range; write MIN-MAX, e.g. 4k-64k, or use bs={part}"));
+                return bad(format!("'{part}' is not a range; write MIN-MAX, e.g. 4k-64k, or use bs={part}"));
             }
             (false, true) => return bad(format!("'{part}' is a range; use bsrange={part}")),
             _ => size_range(part, kb_base)?,
@@ -204,7 +210,7 @@ pub(super) fn directions<T: Clone>(
 pub(super) fn decimal(text: &str) -> Value<f64> {
     match text.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
-        _ => bad(format!("'{text}' is no number; write e.g. 1.2")),
+        _ => bad(format!("'{text}' is not a number; write e.g. 1.2")),
     }
 }
 

@@ -330,7 +330,8 @@ fn distribution(differences: &mut Differences, job: &Job, ours: &[&Note], theirs
             format!("{engine}: {first} to {end} is not within {length} bytes from {}", job.offset)
         });
         let aligned = notes.iter().all(|note| (note.offset - job.offset).is_multiple_of(job.min_block()));
-        differences.holds(aligned, || format!("{engine}: an offset is no multiple of {}", job.min_block()));
+        differences
+            .holds(aligned, || format!("{engine}: an offset is not a multiple of {}", job.min_block()));
     }
     // Where the hot blocks of a skew without a centre lie is a matter of the hash.
     let placed = matches!(job.distribution, Distribution::Uniform | Distribution::Zoned(_));

@@ -64,7 +64,7 @@ const GOOD: &[(&str, Content)] = &[("job.fio", Text(JOB))];
 /// One line a case; arguments are split at blanks.
 const CASES: &[Case] = &[
     // Job files.
-    wrong(RUN, &[("job.fio", Text("[w\nrw=write\n"))], &["job.fio:1", "'[w' is no section"]),
+    wrong(RUN, &[("job.fio", Text("[w\nrw=write\n"))], &["job.fio:1", "'[w' is not a section"]),
     wrong(RUN, &[("job.fio", Text("rw=write\n[w]\n"))], &["job.fio:1", "before the first [section]"]),
     wrong(RUN, &[("job.fio", Text("[w]\nsize=1m\niodpth=4\n"))], &["job.fio:3", "'iodpth'", "iodepth"]),
     wrong(
@@ -113,7 +113,7 @@ const CASES: &[Case] = &[
     wrong("run job.fio --vary direct=0,1 --max-rounds 1", GOOD, &["max_rounds is 1; write 4 to"]),
     wrong("run job.fio --vary direct=0,1 --delta 0", GOOD, &["delta is 0"]),
     wrong("run job.fio --vary direct=0,1 --delta -2%", GOOD, &["delta"]),
-    wrong("run job.fio --vary direct=0,1 --delta nan", GOOD, &["'nan' is no ratio"]),
+    wrong("run job.fio --vary direct=0,1 --delta nan", GOOD, &["'nan' is not a ratio"]),
     wrong("run job.fio --vary direct=0,1 --alpha 2", GOOD, &["alpha is 2"]),
     wrong("run job.fio --vary direct=0,1 --time-budget 5parsecs", GOOD, &["'parsecs'", "is not a time unit"]),
     wrong(
@@ -197,7 +197,11 @@ const CASES: &[Case] = &[
     // Commands.
     wrong("run --vary n=1,2 -- ./no-such-program ${n}", &[], &["there is no program './no-such-program'"]),
     wrong("run --vary n=1,2 -- echo hi", &[], &["n: no ${n}"]),
-    wrong("run --vary n=1,2 --metric x=( -- echo ${n}", &[], &["'(' of metric 'x' is no regular expression"]),
+    wrong(
+        "run --vary n=1,2 --metric x=( -- echo ${n}",
+        &[],
+        &["'(' of metric 'x' is not a regular expression"],
+    ),
     wrong("run --vary n=1,2 --metric x -- echo ${n}", &[], &["'x' is not a metric", "name=REGEX"]),
     wrong("run --vary n=1,2 --metric x=y -- echo ${n}", &[], &["'x'", "group"]),
     fails(

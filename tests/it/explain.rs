@@ -204,7 +204,7 @@ fn what_is_gone_is_said_and_the_rest_is_reported() {
         assert_eq!(verdict(&String::from_utf8_lossy(&output.stdout)), verdict(&report));
     };
     let explain = ["explain", "1", "--only", "extents"];
-    not_watched(&["explain", "run.json"], "an exported file is no run of this machine");
+    not_watched(&["explain", "run.json"], "an exported file is not a run of this machine");
     std::fs::rename(sandbox.path().join("sub"), sandbox.path().join("away")).unwrap();
     not_watched(&explain, "No such file or directory");
     std::fs::rename(sandbox.path().join("away"), sandbox.path().join("sub")).unwrap();

@@ -57,7 +57,8 @@ fn said(output: &Output) -> String {
 fn a_page_shows_the_difference_folded_away() {
     let run = with_stacks("[kernel];vfs_write;down_write 40000000\n", "[kernel];vfs_write;copy 20000000\n");
     let html = report(&run, Format::Html);
-    let folded = html.find("<details><summary>Flame graphs of the difference</summary>").expect("folded away");
+    let folded =
+        html.find("<details><summary>Flame graphs of the difference</summary>").expect("folded away");
     assert!(html.find("<h2>Why</h2>").unwrap() < folded, "in the section Why");
     let picture = &html[folded..folded + html[folded..].find("</details>").unwrap()];
     // At 1m nothing differs, and nothing is drawn; a wide picture and a narrow one of 4k.
@@ -86,10 +87,11 @@ fn files_are_written_and_only_assays_own_replaced() {
     let words = ["explain", "run.json", "--flame", "graphs"];
     let output = sandbox.run(&words);
     assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("2 flame graphs of two arms and their difference, with the stacks: graphs"));
+    assert!(
+        said(&output).contains("2 flame graphs of two arms and their difference, with the stacks: graphs")
+    );
     let pairs = ["cpu-1-bs-4k-files-one-files-four", "cpu-2-bs-1m-files-one-files-four"];
-    let endings =
-        ["baseline.folded", "baseline.svg", "candidate.folded", "candidate.svg", "difference.svg"];
+    let endings = ["baseline.folded", "baseline.svg", "candidate.folded", "candidate.svg", "difference.svg"];
     let expected: BTreeSet<String> =
         pairs.iter().flat_map(|pair| endings.map(|ending| format!("{pair}.{ending}"))).collect();
     assert_eq!(names(&sandbox, "graphs"), expected);
@@ -98,7 +100,10 @@ fn files_are_written_and_only_assays_own_replaced() {
     let number = |text: &str| text.trim().rsplit(' ').next().and_then(|n| n.parse::<f64>().ok()).unwrap();
     let (one, four) = (folded("baseline"), folded("candidate"));
     assert!(one.starts_with("a;b ") && four.starts_with("a;c "), "{one}{four}");
-    assert!((number(&one) / 4e5 - 1.0).abs() < 0.01 && (number(&four) / 2e5 - 1.0).abs() < 0.01, "{one}{four}");
+    assert!(
+        (number(&one) / 4e5 - 1.0).abs() < 0.01 && (number(&four) / 2e5 - 1.0).abs() < 0.01,
+        "{one}{four}"
+    );
 
     assert!(sandbox.run(&words).status.success(), "its own are replaced");
     let mine = format!("graphs/{}.difference.svg", pairs[0]);
@@ -198,7 +203,8 @@ fn a_program_that_computes_and_one_that_calls_the_kernel_differ() {
     for trial in &by.trials {
         let kept: BTreeSet<&str> = trial.files.iter().map(|file| file.name.as_str()).collect();
         let is_watched = by.cells[trial.cell as usize].levels[1] == 1;
-        let expected = if is_watched { BTreeSet::from(["cpu.folded", "waits.folded"]) } else { BTreeSet::new() };
+        let expected =
+            if is_watched { BTreeSet::from(["cpu.folded", "waits.folded"]) } else { BTreeSet::new() };
         assert_eq!(kept, expected, "{:?}", trial.notes);
         assert!(trial.files.iter().all(|file| file.bytes.len() <= StackKind::MOST_BYTES));
     }
@@ -222,7 +228,8 @@ fn a_program_that_computes_and_one_that_calls_the_kernel_differ() {
     assert_eq!(colour("[user]").as_deref(), Some("#b42a24"));
     assert_eq!(colour("[kernel]").as_deref(), Some("#34568b"));
     // Whatever the verdict of four rounds is: the stacks are in the store, for every later report.
-    let json: serde_json::Value = serde_json::from_str(&sandbox.succeed(&["report", "1", "--format", "json"])).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&sandbox.succeed(&["report", "1", "--format", "json"])).unwrap();
     assert_eq!(json["flames"][0]["kind"], "cpu");
     assert_eq!(json["flames"][0]["operation"], "trial");
 }

@@ -1,8 +1,10 @@
 //! The layers: which top-level module may import which. Reads the sources, so that an edge the table does not have fails
-//! here, whoever adds it. The table is that of design; `src/lib.rs` repeats it for readers and must say the same.
+//! here, whoever adds it. `src/lib.rs` repeats the table for readers and must say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Module → what it may import. `cli` may import all and is not listed; nothing may import `cli`.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -68,7 +70,7 @@ fn edges(source: &Path) -> Vec<Edge> {
     edges
 }
 
-fn rust_files(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().flatten() {
         let path = entry.path();
@@ -82,7 +84,7 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// `a/b/c.rs` and `a/b/c/mod.rs` are a::b::c; `main.rs` is "main"; `lib.rs` is the root.
-fn module_path(relative: &Path) -> Vec<String> {
+pub(crate) fn module_path(relative: &Path) -> Vec<String> {
     let mut names: Vec<String> = relative.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     let last = names.pop().unwrap();
     let stem = last.trim_end_matches(".rs");
@@ -92,87 +94,34 @@ fn module_path(relative: &Path) -> Vec<String> {
     names
 }
 
-/// Identifiers and single punctuation marks with their lines; comments, strings and characters are left out.
-fn tokens(text: &str) -> Vec<(String, usize)> {
-    let bytes: Vec<char> = text.chars().collect();
-    let (mut tokens, mut at, mut line) = (Vec::new(), 0, 1);
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let starts = |at: usize, what: &str| what.chars().enumerate().all(|(i, c)| bytes.get(at + i) == Some(&c));
-    while at < bytes.len() {
-        let begin = at;
-        let c = bytes[at];
-        if starts(at, "//") {
-            while at < bytes.len() && bytes[at] != '\n' {
-                at += 1;
-            }
-        } else if starts(at, "/*") {
-            let mut depth = 0;
-            loop {
-                if starts(at, "/*") {
-                    depth += 1;
-                    at += 2;
-                } else if starts(at, "*/") {
-                    depth -= 1;
-                    at += 2;
-                } else {
-                    at += 1;
-                }
-                if depth == 0 || at >= bytes.len() {
-                    break;
-                }
-            }
-        } else if let Some(end) = raw_string_end(&bytes, at) {
-            at = end;
-        } else if c == '"' || starts(at, "b\"") || starts(at, "c\"") {
-            at += if c == '"' { 1 } else { 2 };
-            while at < bytes.len() && bytes[at] != '"' {
-                at += if bytes[at] == '\\' { 2 } else { 1 };
-            }
-            at += 1;
-        } else if c == '\'' {
-            // A character, not a lifetime: closed within a few places.
-            let escaped = bytes.get(at + 1) == Some(&'\\');
-            let closes =
-                (at + 2..(at + 12).min(bytes.len())).find(|i| bytes[*i] == '\'' && (!escaped || *i > at + 2));
-            at = match closes {
-                Some(end) if escaped || end == at + 2 => end + 1,
-                _ => at + 1,
-            };
-        } else if is_word(c) {
-            while at < bytes.len() && is_word(bytes[at]) {
-                at += 1;
-            }
-            tokens.push((bytes[begin..at].iter().collect(), line));
-        } else {
-            if !c.is_whitespace() {
-                tokens.push((c.to_string(), line));
-            }
-            at += 1;
-        }
-        line += bytes[begin..at.min(bytes.len())].iter().filter(|c| **c == '\n').count();
-    }
+/// Identifiers and single punctuation marks with their lines; comments, strings, characters and numbers are left out.
+pub(crate) fn tokens(text: &str) -> Vec<(String, usize)> {
+    let stream: TokenStream = text.parse().unwrap_or_else(|error| panic!("{error}: {text}"));
+    let mut tokens = Vec::new();
+    flatten(stream, &mut tokens);
     tokens
 }
 
-/// The place behind a raw string that begins here: `r"…"`, `r#"…"#`, `br"…"`.
-fn raw_string_end(text: &[char], at: usize) -> Option<usize> {
-    if at > 0 && (text[at - 1].is_alphanumeric() || text[at - 1] == '_') {
-        return None;
+fn flatten(stream: TokenStream, tokens: &mut Vec<(String, usize)>) {
+    for tree in stream {
+        let line = tree.span().start().line;
+        match tree {
+            TokenTree::Ident(name) => tokens.push((name.to_string(), line)),
+            TokenTree::Punct(mark) => tokens.push((mark.to_string(), line)),
+            TokenTree::Literal(_) => {}
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                tokens.push((open.to_owned(), line));
+                flatten(group.stream(), tokens);
+                tokens.push((close.to_owned(), group.span_close().start().line));
+            }
+        }
     }
-    let mut open = at + usize::from(matches!(text.get(at), Some('b' | 'c')));
-    if text.get(open) != Some(&'r') {
-        return None;
-    }
-    open += 1;
-    let hashes = text[open..].iter().take_while(|c| **c == '#').count();
-    open += hashes;
-    if text.get(open) != Some(&'"') {
-        return None;
-    }
-    let closes = |i: usize| {
-        text[i] == '"' && text[i + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes
-    };
-    (open + 1..text.len()).find(|i| closes(*i)).map(|i| i + 1 + hashes)
 }
 
 /// The top-level modules that paths in a file lead to, with lines: `crate::x`, `crate::{x, y::z}`, `super::…::x` when it
@@ -247,7 +196,7 @@ fn first_segments(tokens: &[(String, usize)], at: usize, found: &mut Vec<(String
     }
 }
 
-fn source() -> PathBuf {
+pub(crate) fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 

@@ -16,6 +16,7 @@ mod blocks;
 mod browser;
 mod budget;
 mod busy_machine;
+mod circles;
 mod clusters;
 mod compare;
 mod deadline;

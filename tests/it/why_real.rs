@@ -103,8 +103,7 @@ impl<'f> Pair<'f> {
         let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
         let left = number(&self.why["unexplained_ns"]["estimate"]) + number(&self.why["unnamed_ns"]);
         assert!((named + left - whole).abs() < 1e-6 * whole.abs(), "{named} + {left} is not {whole}");
-        let parts: f64 =
-            self.budget["parts"].as_array().unwrap().iter().map(|part| estimate(&part[1])).sum();
+        let parts: f64 = self.budget["parts"].as_array().unwrap().iter().map(|part| estimate(&part[1])).sum();
         let (low, high) = (number(&total["low"]), number(&total["high"]));
         expect((low..=high).contains(&parts), || format!("{parts} is not in {low} … {high}: {}", self.budget))
     }
@@ -168,7 +167,9 @@ fn writers_of_one_file_wait_for_its_lock_unless_they_share_it() {
         let lock = &one.fires("lock_wait")?["what"]["lock"];
         let largest = &one.largest()["what"]["lock"];
         let is_of_inode = |lock: &Value| {
-            lock["kind"] == "rwsem_W" && lock["caller"] == "ext4_buffered_write_iter" && lock["spins"] == false
+            lock["kind"] == "rwsem_W"
+                && lock["caller"] == "ext4_buffered_write_iter"
+                && lock["spins"] == false
         };
         expect(is_of_inode(lock) && is_of_inode(largest), || {
             format!("not the lock of the inode: {}", one.why)

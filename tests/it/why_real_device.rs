@@ -106,9 +106,10 @@ fn lost_depth_and_smaller_requests_go_with_what_they_cost() {
         expect((65_000.0..67_000.0).contains(&large) && little < 5000.0, || format!("{smaller}"))?;
         small.silent("slower_device")?;
         let text = found.text();
-        for words in
-            ["goes with: fewer requests under way at the device", "goes with: smaller read requests at the device"]
-        {
+        for words in [
+            "goes with: fewer requests under way at the device",
+            "goes with: smaller read requests at the device",
+        ] {
             assert!(text.contains(words), "{words}: {text}");
         }
         Ok(())

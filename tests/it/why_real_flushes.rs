@@ -41,12 +41,14 @@ level = [
     )
 }
 
-const SELDOM: &str = r#"{ label = "seldom", set = { "sysfs:queue/write_cache" = "write through", fsync = 8 } },"#;
+const SELDOM: &str =
+    r#"{ label = "seldom", set = { "sysfs:queue/write_cache" = "write through", fsync = 8 } },"#;
 
 /// What the audit of flushes said of each trial of an arm, each verdict once.
 fn audited(run: &Run, arm: u32) -> Vec<String> {
     let of_arm = run.trials.iter().filter(|trial| run.cells[trial.cell as usize].levels[0] == arm);
-    let notes = of_arm.flat_map(|trial| trial.notes.iter().filter(|note| note.starts_with("audit of flushes")));
+    let notes =
+        of_arm.flat_map(|trial| trial.notes.iter().filter(|note| note.starts_with("audit of flushes")));
     let mut said: Vec<String> = notes.cloned().collect();
     said.sort();
     said.dedup();
@@ -73,7 +75,10 @@ fn flushes_of_a_journal_are_counted_and_waited_for_on_ext4() {
         all_pass(&found, "ext4", 0..3);
         let back = found.pair("back")?;
         let [through, flushed] = shown(back.fires("more_flushes")?);
-        assert!(through == 0.0 && (0.5..6.0).contains(&flushed), "{through} → {flushed} flushes an operation");
+        assert!(
+            through == 0.0 && (0.5..6.0).contains(&flushed),
+            "{through} → {flushed} flushes an operation"
+        );
         let commit = back.fires("commit_wait")?;
         expect(commit["what"]["commit"]["at"].as_str().is_some_and(|at| at.contains("jbd2")), || {
             format!("{commit}")
@@ -108,7 +113,10 @@ fn flushes_of_a_journal_are_counted_and_waited_for_on_xfs() {
         all_pass(&found, "xfs", 0..2);
         let back = found.pair("back")?;
         let [through, flushed] = shown(back.fires("more_flushes")?);
-        assert!(through == 0.0 && (0.5..6.0).contains(&flushed), "{through} → {flushed} flushes an operation");
+        assert!(
+            through == 0.0 && (0.5..6.0).contains(&flushed),
+            "{through} → {flushed} flushes an operation"
+        );
         let commit = back.fires("commit_wait")?;
         expect(share(commit) > 0.3 && estimate(&commit["time"]) > 0.0, || format!("{commit}"))?;
         back.adds_up()
@@ -153,7 +161,8 @@ fn who_overwrites_waits_for_the_flush_itself_unless_nobody_flushes() {
         let found = Found::of(OVERWRITTEN, &[]);
         all_pass(&found, "ext4", 0..2);
         let said = audited(&found.run(), 2);
-        let violation = |note: &String| note.contains("(ext4): VIOLATION") && note.contains("(first the fdatasync");
+        let violation =
+            |note: &String| note.contains("(ext4): VIOLATION") && note.contains("(first the fdatasync");
         assert!(!said.is_empty() && said.iter().all(violation), "{said:?}");
         let back = found.pair("back")?;
         let flush = back.fires("flush_wait")?;

@@ -8,7 +8,7 @@ use super::super::draft::{Draft, Setting};
 use super::super::scale::Scale;
 use super::super::verdict;
 use super::super::{paired, summary};
-use super::Within;
+use super::found::Within;
 use super::response::{Crossed, Response};
 use crate::stats::crossover::Crossover;
 use crate::stats::factorial::At;

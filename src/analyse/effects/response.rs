@@ -10,7 +10,7 @@ use super::super::draft::{Case, Setting};
 use super::super::layout::Row;
 use super::super::steps::Steps;
 use super::super::table::Point;
-use super::{Change, NoEffects};
+use super::found::{Change, NoEffects};
 use crate::record::{Cell, FailureRule, Metric};
 use crate::stats::descriptive::mean;
 use crate::stats::factorial::{self, At};

@@ -6,8 +6,8 @@
 use super::super::comparison::Interval;
 use super::super::draft::Setting;
 use super::super::summary::as_ratio;
-use super::Shares;
 use super::contrasts::no_interval;
+use super::found::Shares;
 use super::response::{Crossed, Response};
 use crate::stats::descriptive::mean;
 use crate::stats::sequential::FEWEST_ROUNDS;

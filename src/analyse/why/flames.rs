@@ -62,9 +62,8 @@ pub fn flames(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Flam
             let row = RowKey { levels: of.row.levels.clone(), job: String::new() };
             let (baseline, candidate) = (&of.baseline.arm, &of.candidate.arm);
             // Jobs of one trial have the same stacks.
-            let is_there = |known: &Flame| {
-                known.kind == kind && known.row == row && known.candidate == *candidate
-            };
+            let is_there =
+                |known: &Flame| known.kind == kind && known.row == row && known.candidate == *candidate;
             if all.iter().any(is_there) {
                 continue;
             }
@@ -116,7 +115,8 @@ fn time(source: &Source<'_>, kind: StackKind) -> Option<Time> {
             sums.entry(stack).or_default()[arm] += ns as f64 / all;
         }
     }
-    let stack = |(stack, ns): (&str, [f64; 2])| Stack { frames: stack.split(';').map(str::to_owned).collect(), ns };
+    let stack =
+        |(stack, ns): (&str, [f64; 2])| Stack { frames: stack.split(';').map(str::to_owned).collect(), ns };
     let operation = if done.is_some() { Operation::Counted } else { Operation::Trial };
     let found = Time { operation, rounds: rounds.len(), stacks: sums.into_iter().map(stack).collect() };
     (!found.stacks.is_empty()).then_some(found)
@@ -125,9 +125,7 @@ fn time(source: &Source<'_>, kind: StackKind) -> Option<Time> {
 /// The stacks of a cell's trials.
 fn by_round(table: &Table<'_>, cell: u32, kind: StackKind) -> BTreeMap<u32, Folded> {
     let trials = table.latest().iter().filter(|trial| trial.cell == cell && trial.counts());
-    let of = |trial: &&Trial| {
-        Some((trial.round, trial.files.iter().find_map(|file| kind.of_file(file))?))
-    };
+    let of = |trial: &&Trial| Some((trial.round, trial.files.iter().find_map(|file| kind.of_file(file))?));
     trials.filter_map(of).collect()
 }
 
@@ -170,7 +168,10 @@ mod tests {
         let expected = [("a;b", [996.0, 996.0]), ("a;c", [498.0, 0.0]), ("a;d", [0.0, 100.0])];
         let near = |a: f64, b: f64| (a - b).abs() <= 5.0;
         for ((stack, ns), (wanted, expected)) in times(flame).into_iter().zip(expected) {
-            assert!(stack == wanted && near(ns[0], expected[0]) && near(ns[1], expected[1]), "{stack} {ns:?}");
+            assert!(
+                stack == wanted && near(ns[0], expected[0]) && near(ns[1], expected[1]),
+                "{stack} {ns:?}"
+            );
         }
         assert_eq!(flame.stacks.len(), 3);
     }
@@ -207,6 +208,9 @@ mod tests {
             }
         }
         let flames = of(&run);
-        assert_eq!((flames[0].operation, times(&flames[0])), (Operation::Trial, vec![("a".to_owned(), [3000.0, 5000.0])]));
+        assert_eq!(
+            (flames[0].operation, times(&flames[0])),
+            (Operation::Trial, vec![("a".to_owned(), [3000.0, 5000.0])])
+        );
     }
 }

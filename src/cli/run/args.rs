@@ -35,89 +35,17 @@ pub struct Args {
     /// A fio job file, an experiment file (.toml), or a recipe: `assay recipes` lists them
     #[arg(value_name = "JOB|EXPERIMENT|RECIPE")]
     pub(super) file: Option<PathBuf>,
-    /// The small size of a recipe or experiment file: a look at it, in a minute or two
-    #[arg(long)]
-    pub(super) quick: bool,
     /// A command instead of a job, behind `--`; `${KEY}` in it is replaced by the level of KEY
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
-    /// Vary KEY over levels, the first being the baseline; several make the full cross. A level with a comma stands in double
-    /// quotes, and the whole in single ones: --vary 'mount=default,"noatime,nodiratime"'
-    #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…")]
-    vary: Vec<String>,
-    /// The factor whose levels are compared (default: the first)
-    #[arg(long, value_name = "FACTOR")]
-    compare: Option<String>,
-    #[arg(long, value_name = "ENGINE", help = engines())]
-    engine: Option<String>,
-    /// Where files go that the job does not place itself (default: here)
-    #[arg(long, short = 'd', value_name = "DIR")]
-    directory: Option<PathBuf>,
-    /// What to work on: DIR, FILE, /dev/X, or loop:1g, zram:1g …; or a setting of it: fs=xfs, mount=noatime …
-    #[arg(long, short = 't', value_name = "DEVICE|KEY=VALUE")]
-    target: Vec<String>,
-    /// Exactly N rounds and one look, instead of stopping as soon as the verdict is clear
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    rounds: Option<u32>,
-    /// Most rounds before the verdict is `undecided` (default 30)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    max_rounds: Option<u32>,
-    /// The smallest difference that matters (default 2%)
-    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
-    delta: Option<String>,
-    /// Chance of any false claim in the whole run (default 0.05)
-    #[arg(long, value_name = "P", allow_hyphen_values = true)]
-    alpha: Option<String>,
+    #[command(flatten)]
+    pub(super) asked: CommandLine,
     /// What failed trials mean: compare (their numbers must not differ) or worst (each is worse than any value)
     #[arg(long, value_name = "RULE", default_value = "compare")]
     pub(super) failures: Failures,
-    /// Rank tests only, no t interval in rounds 4 to 7
-    #[arg(long)]
-    exact: bool,
-    /// An interval that holds at any number of looks, so that `--more` may extend the run; needs a few rounds more
-    #[arg(long, conflicts_with_all = ["rounds", "exact", "aa"])]
-    anytime: bool,
-    /// Leave out the trial, not judged, that leads into each round so that what a trial leaves behind falls on all arms alike
-    #[arg(long)]
-    no_lead_in: bool,
-    /// End with the trial that passes this time, e.g. 10m
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    time_budget: Option<String>,
-    /// Stop a trial that takes longer, e.g. 5m
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    timeout: Option<String>,
-    /// Longest wait for an idle device before each trial (default 2s; of commands 4 times the longest one so far, up to 2s); 0: none
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    settle: Option<String>,
     /// Wait up to this long for a quiet machine before the first trial, e.g. 10m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) wait_idle: Option<String>,
-    /// The metric that decides, e.g. write.bw or read.clat_ns.p99; several with commas decide each; SECTION:METRIC decides for that
-    /// section of the job only
-    #[arg(long, value_name = "[SECTION:]METRIC")]
-    primary: Option<String>,
-    /// Shell command before each trial (ASSAY_DIRECTORY and the variables are set; ASSAY_METRICS and ASSAY_FILES take what it gives
-    /// back: `assay help jobs`)
-    #[arg(long, value_name = "SHELL")]
-    before: Option<String>,
-    /// Shell command after each trial
-    #[arg(long, value_name = "SHELL")]
-    after: Option<String>,
-    /// Read a metric from the output of the command, or of the hooks of a job: name=REGEX[:unit][:higher|lower]
-    #[arg(long, value_name = "SPEC")]
-    metric: Vec<String>,
-    /// Watch besides, each with root's rights: cpu (where processor time goes in the kernel), locks (waits for the kernel's locks), waits
-    /// (where workers sleep), blocks (the device's requests, flushes and their times), fs (what the filesystem does); with any: extents
-    /// (how the files of a trial lie on the device)
-    #[arg(long, value_name = "OBSERVER")]
-    observe: Vec<String>,
-    /// Keep the events that --observe blocks sees as files of each trial, up to 16 MiB: assay show RUN --files DIR writes them, and assay trace
-    /// reads them
-    #[arg(long)]
-    keep_traces: bool,
-    /// Compare the baseline with itself: the noise floor of this host and job
-    #[arg(long)]
-    aa: bool,
     /// After the verdict: 4 more rounds of the same cells, unwatched and watched, that say why (`assay explain`)
     #[arg(long)]
     pub(super) explain: bool,
@@ -140,7 +68,7 @@ pub struct Args {
     /// A device or existing file that the job may overwrite; nothing else that exists is written to
     #[arg(long, value_name = "PATH")]
     pub(super) destroy: Vec<PathBuf>,
-    /// Go on with a run that somebody else may have written (what it would do is printed first), and work in a directory that others
+    /// Continue a run that somebody else may have written (prints first what it would do), and work in a directory that others
     /// can change
     #[arg(long)]
     pub(super) trust: bool,
@@ -184,7 +112,7 @@ impl Args {
     /// A [`Failure`] with exit code 2 that lists all mistakes.
     /// `otherwise` are settings of the target below those of the command line.
     pub(super) fn experiment(&self, source: &Source, otherwise: &[String]) -> Result<Experiment, Failure> {
-        let mut line = self.command_line();
+        let mut line = self.asked.clone();
         line.target.splice(0..0, otherwise.iter().cloned());
         let experiment = match (source, self.command.as_slice()) {
             (Source::CommandLine, command @ [_, ..]) => Experiment::from_command(command, &line),
@@ -225,36 +153,8 @@ impl Args {
 
     /// Whether the engine is one that runs by settings alone.
     fn needs_no_file(&self) -> bool {
-        let engine = self.engine.as_deref().and_then(EngineKind::named);
+        let engine = self.asked.engine.as_deref().and_then(EngineKind::named);
         engine.is_some_and(|engine| engine.descriptor().runs == Runs::Settings)
-    }
-
-    fn command_line(&self) -> CommandLine {
-        CommandLine {
-            vary: self.vary.clone(),
-            compare: self.compare.clone(),
-            engine: self.engine.clone(),
-            directory: self.directory.clone(),
-            rounds: self.rounds,
-            max_rounds: self.max_rounds,
-            delta: self.delta.clone(),
-            alpha: self.alpha.clone(),
-            exact: self.exact,
-            anytime: self.anytime,
-            no_lead_in: self.no_lead_in,
-            time_budget: self.time_budget.clone(),
-            timeout: self.timeout.clone(),
-            settle: self.settle.clone(),
-            primary: self.primary.clone(),
-            before: self.before.clone(),
-            after: self.after.clone(),
-            metrics: self.metric.clone(),
-            target: self.target.clone(),
-            observe: self.observe.clone(),
-            keep_traces: self.keep_traces,
-            aa: self.aa,
-            quick: self.quick,
-        }
     }
 
     /// The options for one part of a recipe: its own file for the report.
@@ -282,15 +182,8 @@ impl Args {
             let text = text.strip_prefix("target.").unwrap_or(text);
             ["device", "kernel"].iter().any(|key| setting(text, key))
         };
-        self.target.iter().any(places) || self.vary.iter().any(varies)
+        self.asked.target.iter().any(places) || self.asked.vary.iter().any(varies)
     }
-}
-
-/// The help of `--engine`, from the table of engines.
-fn engines() -> String {
-    let names = EngineKind::names();
-    let (last, others) = names.split_last().map_or(("", &names[..]), |(last, others)| (*last, others));
-    format!("What does the I/O: {} or {last}", others.join(", "))
 }
 
 pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {

@@ -22,11 +22,11 @@ pub(super) fn prepared(args: &Args, source: &Source) -> Result<Prepared, Failure
     };
     let mut prepared = chosen(args, source, &recipe)?;
     let name = source.recipe_name().unwrap_or(&prepared.run.name);
-    let quick = if args.quick { " --quick" } else { "" };
+    let quick = if args.asked.quick { " --quick" } else { "" };
     prepared.facts.push(("recipe", format!("{name}{quick}")));
     let asks = recipe.asks.iter().map(|question| format!("asked: {question}").into());
     prepared.run.notes.splice(0..0, asks);
-    if args.quick {
+    if args.asked.quick {
         prepared.run.notes.push("--quick: a look at it, smaller and shorter than the whole".into());
     }
     Ok(prepared)

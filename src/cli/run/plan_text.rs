@@ -220,7 +220,7 @@ fn files(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         }
     }
     if !prepared.plan.files_known {
-        writeln!(out, "  whatever the command or fio writes besides, which assay cannot know")?;
+        writeln!(out, "  other files that the command or fio writes; assay cannot know them in advance")?;
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 
@@ -20,6 +19,7 @@ use crate::launch::{Launcher, Unready, everywhere, newest_kernel};
 use crate::plan::{CellSpec, Expected, MetricNames, Plan, PlanError, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
+pub(super) use crate::run::now_unix_ns;
 use crate::store::{Store, StoreError};
 use crate::sys::Untrusted;
 use crate::target::{ClaimedDevice, Setup, TargetSpec, WorkDirectory};
@@ -268,7 +268,7 @@ fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
             true => format!("assay run --more 10 {id} adds rounds"),
             false => "for more rounds, run it anew".to_owned(),
         };
-        return Err(Failure::request(format!("run {id} is finished: nothing of it is left to do"))
+        return Err(Failure::request(format!("run {id} is finished: nothing is left to do"))
             .hint(format!("assay report {id} prints its verdict; {more}")));
     }
     Ok(())
@@ -315,7 +315,7 @@ pub(super) fn absent(plan: &Plan, work: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn gone_on(id: i64) -> Failure {
-    Failure::request(format!("another process has gone on with run {id} meanwhile"))
+    Failure::request(format!("another process is already continuing run {id}"))
         .hint(format!("`assay report {id}` says how far it came"))
 }
 
@@ -482,10 +482,6 @@ fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);
     }
     words
-}
-
-pub(super) fn now_unix_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64)
 }
 
 /// Any seed will do that another run does not have; it is recorded.

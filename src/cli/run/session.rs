@@ -42,7 +42,7 @@ impl Conduct<'_> {
     }
 }
 
-/// Runs what is prepared to its end and reports it; the exit code is design's.
+/// Runs what is prepared to its end and reports it; the exit code is that of `verdict::exit_code`.
 ///
 /// # Errors
 /// A [`Failure`]: the store, a directory or the agent failed. Everything made is removed all the same.

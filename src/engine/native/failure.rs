@@ -37,10 +37,10 @@ pub(super) enum Failure {
     Verify { path: PathBuf, offset: u64, length: u64, what: String, more: u64 },
     #[error("{method}: {error}")]
     Method { method: String, errno: i32, error: String },
-    /// Something of the moment: another attempt may do better.
+    /// A failure that may pass: another attempt may succeed.
     #[error("job '{job}': {what}")]
     Job { job: String, what: String },
-    /// What the job asks is not to be had here, now or in a moment.
+    /// The job asks for something that this machine cannot do. Another attempt does not help.
     #[error("job '{job}': {what}")]
     Setting { job: String, what: String },
 }

@@ -13,7 +13,7 @@ pub(super) struct JobCounts {
     pub(super) directions: Vec<DirectionCounts>,
     pub(super) sync: Option<LatencyHistogram>,
     pub(super) started_ns: u64,
-    /// When it first had a processor, whose turn all instances wait for after the common start.
+    /// When it was first scheduled after the common start.
     pub(super) running_ns: u64,
     pub(super) elapsed_ns: u64,
     /// Of that, the phases that only read back what was written (`verify`): no time to write in.

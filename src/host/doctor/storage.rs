@@ -30,7 +30,7 @@ fn no_device(facts: &HostFacts) -> Option<Finding> {
         Finding::new("no-device", Severity::Bad, fact, effect).mend("findmnt --real")
     } else {
         let effect = "The device's counters cannot be watched, and part of the path (a lower filesystem, a network, \
-                      a server) is not under assay's eyes.";
+                      a server) cannot be observed by assay.";
         Finding::new("no-device", Severity::Warning, fact, effect).mend("findmnt --real")
     })
 }

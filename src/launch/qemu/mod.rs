@@ -128,7 +128,7 @@ impl Guests {
             Err(Ended::Dead(GuestError::Dead { what, mute, .. }))
                 if self.accelerator == Accelerator::Kvm && !self.settled =>
             {
-                // A kernel that said something ran; where it died by its own fault it does so again, and that is told.
+                // A kernel that printed something did run. If it died by its own fault, it dies again, and that is reported.
                 if mute {
                     accelerator::remember_that_kvm_does_not_run();
                 }

@@ -20,7 +20,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let Material { analysis, names, .. } = material;
     let lines = analysis.differences.iter().map(|difference| line(difference, names)).collect();
     let blocks = vec![Block::List(List { caption: None, lines })];
-    Section::new("differences", Heading::shown("arms differ in what no factor declares"), blocks)
+    Section::new("differences", Heading::shown("undeclared differences between the arms"), blocks)
         .of_weight(Weight::Warning)
         .gives_way(WAY)
 }

@@ -242,7 +242,7 @@ fn refusal(effects: &Effects) -> Option<String> {
         NoEffects::NotPositive => "values of 0 or below have no ratio".to_owned(),
         NoEffects::NoCommonRound => "no round has a value of every combination".to_owned(),
         NoEffects::UnequalFailures => "arms failed so unequally that they are not comparable".to_owned(),
-        NoEffects::FailuresAsWorst => "failed trials rank as the worst, and a rank is no value".to_owned(),
+        NoEffects::FailuresAsWorst => "failed trials rank as the worst, and a rank is not a value".to_owned(),
         NoEffects::Clusters => "results in clusters are compared row by row only".to_owned(),
         NoEffects::TooMany { effects } => format!("{effects} effects are too many to be judged together"),
     };

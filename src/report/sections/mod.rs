@@ -17,6 +17,7 @@ mod host_facts;
 mod latency;
 mod left_out;
 mod limits;
+mod material;
 mod noise_words;
 mod notes;
 mod numbers;
@@ -33,14 +34,8 @@ mod why_figures;
 mod why_words;
 mod within_trial;
 
-use super::comparisons::of_role;
-use super::document;
-use super::footnotes::Footnotes;
-use super::format::Options;
 use super::section::Section;
-use super::words::Names;
-use crate::analyse::{self, Analysis, Caveat, Comparison, Flame, Role, Why};
-use crate::record::Run;
+pub(super) use material::Material;
 
 /// All sections in reading order. Footnotes are counted in this order, too.
 const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
@@ -68,50 +63,6 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
 /// Of these the sections that say why, for a reader who has the verdict already.
 const EXPLAINING: &[fn(&mut Material<'_>) -> Section] = &[why::section, watching::section];
 
-/// What sections are made from.
-pub(super) struct Material<'a> {
-    /// The run.
-    pub(super) run: &'a Run,
-    /// What was found.
-    pub(super) analysis: &'a Analysis,
-    /// The run that watched its cells, if one did.
-    pub(super) watched: Option<&'a Run>,
-    /// What the reader asked for.
-    pub(super) options: &'a Options,
-    /// Names of arms.
-    pub(super) names: Names<'a>,
-    /// Why pairs differ.
-    pub(super) why: Vec<Why>,
-    /// Stacks of functions of the pairs.
-    pub(super) flames: Vec<Flame>,
-    /// The comparisons that decide.
-    pub(super) primary: Vec<&'a Comparison>,
-    /// Footnotes of all sections.
-    pub(super) footnotes: Footnotes<'a>,
-}
-
-impl<'a> Material<'a> {
-    /// What a report of `run` is made from.
-    pub(super) fn new(
-        run: &'a Run,
-        analysis: &'a Analysis,
-        watched: Option<&'a Run>,
-        options: &'a Options,
-    ) -> Material<'a> {
-        let primary: Vec<&Comparison> = of_role(analysis, Role::Primary).collect();
-        let footnotes = Footnotes::besides(common_caveats(&primary), options.detail);
-        let names = Names::new(run, &analysis.factor);
-        let why = analyse::why(run, analysis, watched);
-        let flames = analyse::flames(run, analysis, watched);
-        Material { run, analysis, options, names, watched, why, flames, primary, footnotes }
-    }
-
-    /// A heading with how far the run is.
-    fn heading(&self, text: &str) -> String {
-        format!("{text}{}", document::so_far(self.analysis))
-    }
-}
-
 /// The sections of a report.
 pub(super) fn all(material: &mut Material<'_>) -> Vec<Section> {
     SECTIONS.iter().map(|build| build(material)).collect()
@@ -120,17 +71,4 @@ pub(super) fn all(material: &mut Material<'_>) -> Vec<Section> {
 /// Those that say why.
 pub(super) fn explaining(material: &mut Material<'_>) -> Vec<Section> {
     EXPLAINING.iter().map(|build| build(material)).collect()
-}
-
-/// Caveats that every row bears: they are told once, as notes to the whole.
-fn common_caveats<'c>(primary: &[&'c Comparison]) -> Vec<&'c Caveat> {
-    match primary {
-        [first, others @ ..] if !others.is_empty() => first
-            .caveats
-            .iter()
-            .filter(|caveat| !matches!(caveat, Caveat::MeanDisagrees { .. }))
-            .filter(|caveat| others.iter().all(|c| c.caveats.contains(caveat)))
-            .collect(),
-        _ => Vec::new(),
-    }
 }

@@ -2,9 +2,9 @@
 //!
 //! Enters: a run and its analysis. Leaves: sentences. Nothing is judged here.
 
+use super::material::{Material, common_caveats};
 use super::noise_words::noise;
 use super::trial_notes::trial_notes;
-use super::{Material, common_caveats};
 use crate::analyse::{Analysis, Caveat, Comparison, Role};
 use crate::record::{HostFacts, Run, RunState, SoFar, Source};
 use crate::report::comparisons::of_role;

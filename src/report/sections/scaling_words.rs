@@ -93,7 +93,7 @@ fn laws_differ(difference: &ScalingDifference) -> String {
 /// Why there is no law, as a clause.
 fn no_law(reason: &NoLaw, scaling: &Scaling) -> String {
     match reason {
-        NoLaw::NoThroughput { metric } => format!("{metric} is no throughput"),
+        NoLaw::NoThroughput { metric } => format!("{metric} is not a throughput"),
         NoLaw::FewLevels { levels, of } if levels < of => {
             let processors = scaling.processors.map(|n| n.to_string()).unwrap_or_default();
             format!("{levels} of {of} levels have a processor for each ({processors} here), and it takes 6")

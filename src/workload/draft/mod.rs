@@ -17,8 +17,9 @@ use super::issue::{Depth, IoMethod};
 use super::job::{BlockRange, BlockSizes, Fallocate, Job, Mix, SeedRule, SyncMode};
 use super::job_file::Section;
 use super::named_values::{choose, io_method, pattern};
-use super::resolve::BARE_SECONDS;
-use super::values::{Value, bad, blocks, boolean, number, paths, size, size_range, time, time_range};
+use super::values::{
+    BARE_SECONDS, Value, bad, blocks, boolean, number, paths, size, size_range, time, time_range,
+};
 use contradictions::contradictions;
 use defaults::default_job;
 use pace::PaceDraft;

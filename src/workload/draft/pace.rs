@@ -7,8 +7,7 @@ use std::time::Duration;
 use super::Draft;
 use crate::workload::named_values::choose;
 use crate::workload::pace::{LatencyTarget, Rate, RateLimit, RateProcess};
-use crate::workload::resolve::BARE_MICROSECONDS;
-use crate::workload::values::{Value, bad, boolean, decimal, directions, number, time};
+use crate::workload::values::{BARE_MICROSECONDS, Value, bad, boolean, decimal, directions, number, time};
 
 /// What was said of pace; limits of 0 are none.
 pub(super) struct PaceDraft {
@@ -64,7 +63,7 @@ impl Draft {
                     pace.percentile = percent;
                     Ok(())
                 }
-                Ok(_) => bad(format!("{text} is no percentile; write above 0, up to 100")),
+                Ok(_) => bad(format!("{text} is not a percentile; write above 0, up to 100")),
                 Err(fault) => Err(fault),
             },
             _ => return None,

@@ -96,7 +96,7 @@ fn split(text: &str, kb: u64) -> Value<Split> {
     let min = entries.iter().map(|(bytes, _)| *bytes).min().unwrap_or(1);
     let max = entries.iter().map(|(bytes, _)| *bytes).max().unwrap_or(1);
     if let Some((odd, _)) = entries.iter().find(|(bytes, _)| bytes % min != 0) {
-        return bad(format!("{odd} is no multiple of {min}, the smallest size; fio would round it down"));
+        return bad(format!("{odd} is not a multiple of {min}, the smallest size; fio would round it down"));
     }
     let each = (100 - given).checked_div(open).unwrap_or(0);
     let mut shares: Vec<BlockShare> = entries

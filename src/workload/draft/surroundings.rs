@@ -47,7 +47,7 @@ fn range_sync(text: &str, kb: u64) -> Value<Option<RangeSync>> {
             "wait_after" => sync.wait_after = true,
             _ => {
                 return bad(format!(
-                    "'{text}' is no choice of wait_before, write, wait_after; write e.g. wait_before,write:8"
+                    "'{text}' is not one of wait_before, write, wait_after; write e.g. wait_before,write:8"
                 ));
             }
         }

@@ -61,7 +61,7 @@ fn pauses_and_latency_targets() {
     assert_eq!(target.percentile, 99.5);
     assert_eq!(job("latency_window=2s").latency_target, None);
     refused("latency_target=1ms", "needs latency_window=");
-    refused("latency_percentile=0", "no percentile");
+    refused("latency_percentile=0", "not a percentile");
     refused("thinktime_blocks=0", "write 1 or more");
 }
 

@@ -67,8 +67,7 @@ usr and sys are CPU time in % of the job's run time.
 
 notes
 - 1 trial failed and is not in the values
-- 4 comparisons share one error rate: each was judged the more strictly
-  for it
+- 4 comparisons share one error rate, so each is judged more strictly
 - a virtual disk answers for the device: its host's page cache may hold
   what was written
 - noise floor (A/A run 5): write.bw against itself spreads by 1.1 % from
@@ -77,7 +76,7 @@ notes
   12 A/A runs claimed a difference (at most 5 % should; binomial
   p = 0.46)
 
-arms differ in what no factor declares
+undeclared differences between the arms
 - queue.scheduler: mq-deadline for direct=0; none for direct=1
 
 trials that do not count

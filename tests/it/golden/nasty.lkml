@@ -90,7 +90,7 @@ notes
 - noise floor unknown: the same command with --aa measures what shows
   here when nothing differs
 
-arms differ in what no factor declares
+undeclared differences between the arms
 - kernel.cmdline:
   qqqqqqqqqqqqqqqqqqqqqqqqqqqqq..qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq for
   kernel_image_under_test=<script>alert(1)</script>;

@@ -1,0 +1,139 @@
+//! How a document is built.
+//!
+//! Enters: a [`Run`] and its [`Analysis`]. Leaves: a [`Document`]. Nothing is computed or judged; what a section says is said in its file
+//! in `sections/`.
+
+use jiff::Timestamp;
+
+use super::super::comparisons::of_role;
+use super::super::format::Options;
+use super::super::section::Section;
+use super::super::sections::{self, Material};
+use super::super::words::{NBSP, Names, count, plain_percent};
+use super::Document;
+use crate::analyse::{Analysis, Caveat, Role};
+use crate::record::{Run, SoFar, Source};
+use crate::units::pretty_duration;
+
+impl<'a> Document<'a> {
+    /// Words everything a report says about `run` and its `analysis`.
+    #[must_use]
+    pub fn build(run: &'a Run, analysis: &'a Analysis, options: &Options) -> Document<'a> {
+        Document::explained(run, analysis, None, options)
+    }
+
+    /// The same, with what another run saw that watched the same cells.
+    #[must_use]
+    pub fn explained(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: Option<&'a Run>,
+        options: &Options,
+    ) -> Document<'a> {
+        Document::of(run, analysis, watched, options, sections::all)
+    }
+
+    /// Of the same only what explains it.
+    #[must_use]
+    pub fn explanation(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: &'a Run,
+        options: &Options,
+    ) -> Document<'a> {
+        Document::of(run, analysis, Some(watched), options, sections::explaining)
+    }
+
+    fn of(
+        run: &'a Run,
+        analysis: &'a Analysis,
+        watched: Option<&'a Run>,
+        options: &Options,
+        sections: fn(&mut Material<'_>) -> Vec<Section>,
+    ) -> Document<'a> {
+        let mut material = Material::new(run, analysis, watched, options);
+        let sections = sections(&mut material);
+        let title = title(run, analysis, &material.names);
+        let footnotes = material.footnotes.into_texts();
+        Document {
+            run,
+            analysis,
+            watched,
+            options: options.clone(),
+            title,
+            summary: summary(run, analysis),
+            why: material.why,
+            flames: material.flames,
+            sections,
+            footnotes,
+        }
+    }
+}
+
+fn title(run: &Run, analysis: &Analysis, names: &Names<'_>) -> String {
+    let mut arms = analysis.arms.iter().map(|arm| names.arm(arm));
+    let baseline = arms.next().unwrap_or_default();
+    let candidates: Vec<String> = arms.collect();
+    let name = if run.name.is_empty() { String::new() } else { format!("{}: ", run.name) };
+    let chosen = chosen_afterwards(analysis);
+    let title = match candidates.as_slice() {
+        _ if run.aa => format!("{name}A/A, {baseline} against itself"),
+        [] => format!("{name}{baseline}"),
+        [one] => format!("{name}{one} against {baseline}"),
+        many if many.len() <= 3 => format!("{name}{} against {baseline}", many.join(", ")),
+        many => format!("{name}{} candidates against {baseline}", many.len()),
+    };
+    title + &chosen
+}
+
+/// What the headline adds when the metric that decides is not the run's own.
+fn chosen_afterwards(analysis: &Analysis) -> String {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for comparison in of_role(analysis, Role::Primary) {
+        for caveat in &comparison.caveats {
+            if let Caveat::ChosenAfterwards { instead_of } = caveat {
+                let pair = (comparison.metric.name.as_str(), instead_of.as_deref().unwrap_or("none"));
+                if !pairs.contains(&pair) {
+                    pairs.push(pair);
+                }
+            }
+        }
+    }
+    let told = pairs
+        .iter()
+        .map(|(chosen, own)| format!(" (judged by {chosen}, chosen after the run; its own: {own})"));
+    told.collect()
+}
+
+fn summary(run: &Run, analysis: &Analysis) -> String {
+    let mut parts = Vec::new();
+    if let Some(id) = run.id {
+        parts.push(format!("run{NBSP}{id}"));
+    }
+    if let Ok(start) = Timestamp::from_nanosecond(i128::from(run.started_unix_ns))
+        && run.started_unix_ns > 0
+    {
+        parts.push(start.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    }
+    match &run.source {
+        Source::Measured => parts.push(match analysis.so_far() {
+            Some(SoFar { rounds, of }) => format!("{rounds} of {of} rounds so far").replace(' ', "\u{a0}"),
+            None => count(u64::from(analysis.rounds), "round"),
+        }),
+        Source::Imported(format) => parts.push(format!("imported from {format}")),
+    }
+    parts.push(count(run.trials.len() as u64, "trial"));
+    let elapsed: f64 = run.trials.iter().map(|trial| trial.elapsed_s).filter(|s| s.is_finite()).sum();
+    if elapsed > 0.0 {
+        parts.push(pretty_duration(elapsed));
+    }
+    if !run.engine.is_empty() {
+        parts.push(format!("engine{NBSP}{}", run.engine.replace(' ', "\u{a0}")));
+    }
+    if !run.assay_version.is_empty() {
+        parts.push(format!("assay{NBSP}{}", run.assay_version));
+    }
+    parts.push(format!("δ{NBSP}{}", plain_percent(analysis.delta)));
+    parts.extend(run.busy_machine().map(|why| format!("busy machine at the start: {why}")));
+    parts.join("\u{a0}· ")
+}
