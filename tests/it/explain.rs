@@ -239,6 +239,18 @@ fn a_wrong_request_is_refused() {
 }
 
 #[test]
+fn a_run_that_failed_says_that_it_is_not_explained() {
+    let sandbox = Sandbox::new();
+    let script = sandbox.write("fails.sh", "exit $1\n").to_string_lossy().into_owned();
+    let words = ["run", "--explain", "-q", "--rounds", "4", "--vary", "code=0,1", "--", "sh", &script, "${code}"];
+    let output = sandbox.run(&words);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let told = errors(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("run 1 is not explained, because it did not end well: assay show 1 has"), "{told}");
+    assert_eq!(runs(&sandbox), 1);
+}
+
+#[test]
 fn what_a_level_observes_is_watched_in_its_trials_alone() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB.replace("${BS}", "4k").as_str());

@@ -71,6 +71,8 @@ pub(super) fn execute(
         if let Some(watched) = seen(&watched) {
             verdict::explain(args, run, &analysis, watched)?;
         }
+    } else if args.explain && !waits && ending != Ending::Interrupted {
+        watched::say_not_explained(id, &args.database.db)?;
     }
     // Written once, with all that was seen, and also where nothing could be.
     verdict::page(args, run, &analysis, seen(&watched))?;

@@ -143,12 +143,41 @@ pub(super) fn afterwards(
 ) -> anyhow::Result<Option<Run>> {
     let wish = Wish { rounds: ROUNDS, only: &[], trust: args.trust, ours: true };
     match watch(&args.conduct()?, store, run, &wish, Some(cancelled))? {
-        Watched::By(id) => Ok(Some(store.load_for_report(id).map_err(|error| wrong(&error))?)),
+        Watched::By(id) => {
+            let by = store.load_for_report(id).map_err(|error| wrong(&error))?;
+            if by.failures().next().is_some() {
+                let said = failed_while_watched(id, &session::database_flag(&args.database.db));
+                writeln!(err(), "{}", wrapped(&said, "  "))?;
+            }
+            Ok(Some(by))
+        }
         Watched::NotHere(reason) => {
             say_not_here(run, &reason)?;
             Ok(None)
         }
     }
+}
+
+fn failed_while_watched(by: i64, database: &str) -> String {
+    format!(
+        "some trials failed while they were watched, and their rounds do not count: assay show {by}{database} has their \
+         commands and last output"
+    )
+}
+
+/// Says that `--explain` did nothing, because the run has no verdict or not all of its trials worked.
+///
+/// # Errors
+/// Standard error is closed.
+pub(super) fn say_not_explained(id: i64, db: &Path) -> std::io::Result<()> {
+    writeln!(err(), "{}", wrapped(&not_explained(id, &session::database_flag(db)), "  "))
+}
+
+fn not_explained(id: i64, database: &str) -> String {
+    format!(
+        "run {id} is not explained, because it did not end well: assay show {id}{database} has what failed, and assay explain \
+         {id}{database} explains what worked"
+    )
 }
 
 /// Says in a line why nothing was run.
@@ -390,6 +419,13 @@ mod tests {
         let failure = observers(&["lock".to_owned()]).unwrap_err();
         assert_eq!(failure.code(), 2);
         assert!(failure.to_string().contains("no observer 'lock'"), "{failure}");
+    }
+
+    #[test]
+    fn what_failed_has_a_command_that_shows_it() {
+        let said = not_explained(3, " --db o.db");
+        assert!(said.contains("assay show 3 --db o.db") && said.contains("assay explain 3 --db o.db"), "{said}");
+        assert!(failed_while_watched(4, "").contains("assay show 4 has"));
     }
 
     #[test]
