@@ -5,6 +5,7 @@ mod buffered;
 mod busy;
 mod early;
 mod foreseen;
+mod left_out;
 mod more;
 mod overwrite;
 mod place;

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::prepare::{Given, Prepared};
 use super::session::{self, Conduct};
-use super::{Args, foreseen, overwrite, prepare, trust};
+use super::{Args, foreseen, left_out, overwrite, prepare, trust};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::experiment::{Experiment, OBSERVERS};
@@ -218,7 +218,7 @@ fn prepared(
         OBSERVERS.iter().copied().filter(|name| known(name)).map(str::to_owned).collect();
     let all = planned(conduct, store, run, wish, &experiment, &names)?;
     same_machine(run, &all)?;
-    let (mut can, mut left_out) = (Vec::new(), Vec::new());
+    let (mut can, mut left_out, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     // A guest has a kernel and rights of its own.
     let elsewhere = all.plan.cells.iter().all(|cell| cell.target.is_elsewhere());
     for name in &names {
@@ -228,11 +228,11 @@ fn prepared(
                 can.push(name.clone());
                 left_out.extend(notes);
             }
-            Err(reason) => left_out.push(reason),
+            Err(reason) => refused.push((name.clone(), reason)),
         }
     }
+    left_out.extend(left_out::sentences(&refused));
     if can.is_empty() {
-        left_out.dedup();
         return Err(Failure::request(left_out.join("; ")));
     }
     let mut prepared =
