@@ -22,6 +22,7 @@ use crate::report::wrapped;
 use crate::run::Ending;
 use crate::store::{Store, StoreError};
 use crate::sys::terminal::{err, visible_line};
+use crate::target::ClaimedDevice;
 
 /// Rounds unless others are asked for: the fewest that a paired interval can be made of.
 pub(in crate::cli) const ROUNDS: u32 = 4;
@@ -48,6 +49,8 @@ pub(in crate::cli) struct Wish<'w> {
     pub(in crate::cli) trust: bool,
     /// This session has just executed the run, and holds its devices.
     pub(in crate::cli) ours: bool,
+    /// What this session was allowed to overwrite, beside what the run's first session was.
+    pub(in crate::cli) destroy: &'w [PathBuf],
 }
 
 /// What came of it.
@@ -141,7 +144,7 @@ pub(super) fn afterwards(
     run: &Run,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Option<Run>> {
-    let wish = Wish { rounds: ROUNDS, only: &[], trust: args.trust, ours: true };
+    let wish = Wish { rounds: ROUNDS, only: &[], trust: args.trust, ours: true, destroy: &args.destroy };
     match watch(&args.conduct()?, store, run, &wish, Some(cancelled))? {
         Watched::By(id) => {
             let by = store.load_for_report(id).map_err(|error| wrong(&error))?;
@@ -255,8 +258,12 @@ fn planned(
     // Its trials begin as those of the explained run did, and may destroy no more than was named for that.
     let first = prepare::first_typed(run);
     let first = first.as_deref();
-    let destroy: Vec<PathBuf> = first.into_iter().flat_map(|first| &first.destroy).cloned().collect();
-    let claimed = trust::devices(store, id)?;
+    let mut destroy: Vec<PathBuf> = first.into_iter().flat_map(|first| &first.destroy).cloned().collect();
+    let mut claimed = trust::devices(store, id)?;
+    // A session that goes on with a run may have named more than its first one.
+    let more = further(&destroy, wish.destroy);
+    claimed.extend(ClaimedDevice::of(&more));
+    destroy.extend(more);
     let seed = prepare::seed_from_clock();
     let given = Given {
         seed,
@@ -316,6 +323,11 @@ fn planned(
         expected: Expected::default(),
         extended: None,
     })
+}
+
+/// Those of these paths that are not known yet.
+fn further(known: &[PathBuf], named: &[PathBuf]) -> Vec<PathBuf> {
+    named.iter().filter(|path| !known.contains(path)).cloned().collect()
 }
 
 /// The words that do it again.
@@ -422,6 +434,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_later_session_names_is_added_once() {
+        let [a, b] = ["/dev/a", "/dev/b"].map(PathBuf::from);
+        let (first, both) = (std::slice::from_ref(&a), [a.clone(), b.clone()]);
+        assert_eq!(further(first, &both), [b]);
+        assert_eq!(further(first, first), Vec::<PathBuf>::new());
+    }
+
+    #[test]
     fn what_failed_has_a_command_that_shows_it() {
         let said = not_explained(3, " --db o.db");
         assert!(said.contains("assay show 3 --db o.db") && said.contains("assay explain 3 --db o.db"), "{said}");
@@ -431,7 +451,7 @@ mod tests {
     #[test]
     fn the_command_that_does_it_again_names_what_was_asked() {
         let only = ["locks".to_owned(), "cpu".to_owned()];
-        let wish = Wish { rounds: 6, only: &only, trust: false, ours: false };
+        let wish = Wish { rounds: 6, only: &only, trust: false, ours: false, destroy: &[] };
         let words = command_line(Path::new("other.db"), 3, &wish).join(" ");
         assert_eq!(words, "assay explain 3 --rounds 6 --only locks,cpu --db other.db");
         let wish = Wish { only: &[], ..wish };
