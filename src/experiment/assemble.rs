@@ -13,6 +13,7 @@ use super::placed::Placed;
 use super::target_settings::TargetSettings;
 use super::toml_file;
 use super::tool_settings::ToolSettings;
+use super::watched::{OBSERVE_KEY, observers};
 use super::written::{CommandLine, Written, WrittenJob, flag};
 use crate::catalog::{EngineKind, Runs};
 use crate::workload::{Place, nearest};
@@ -280,11 +281,16 @@ impl Check<'_> {
         OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect()
     }
 
-    /// What is kept must be watched.
+    /// What is kept must be watched: in all trials, or in those of a level.
     fn keeps_traces(&mut self, written: &Written, observe: &[String]) {
-        if let Some(place) =
-            written.keep_traces.as_ref().filter(|_| !observe.iter().any(|name| name == "blocks"))
-        {
+        let levels = written.factors.iter().flat_map(|factor| &factor.value.levels);
+        let mut sets = levels.flat_map(|level| &level.set).filter(|set| set.key == OBSERVE_KEY);
+        // What a level cannot mean is a mistake of its own.
+        let blocks = |names: &[String]| names.iter().any(|name| name == "blocks");
+        if blocks(observe) || sets.any(|set| observers(&set.value).is_ok_and(|names| blocks(&names))) {
+            return;
+        }
+        if let Some(place) = &written.keep_traces {
             self.mistake(place, "traces are kept of what blocks watches; add --observe blocks".to_owned());
         }
     }

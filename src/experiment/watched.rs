@@ -89,6 +89,17 @@ mod tests {
     }
 
     #[test]
+    fn traces_are_kept_where_a_level_watches_blocks() {
+        let keeping = |vary: &str| CommandLine { keep_traces: true, ..varying(&[vary]) };
+        assert!(experiment(&keeping("observe=none,blocks+waits")).keep_traces);
+        let of = |vary: &str| {
+            Experiment::from_job("[w]\nrw=write\nsize=4k\n", "j.fio", Path::new("/"), &keeping(vary))
+        };
+        let said = of("observe=none,waits").unwrap_err().to_string();
+        assert!(said.contains("add --observe blocks"), "{said}");
+    }
+
+    #[test]
     fn one_more_factor_says_whether_a_trial_is_watched() {
         let line =
             CommandLine { time_budget: Some("10m".to_owned()), ..varying(&["direct=0,1", "bs=4k,8k"]) };
