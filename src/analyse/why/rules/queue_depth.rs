@@ -1,7 +1,7 @@
 //! Lost queue depth: fewer requests are under way at the device while it works.
 //!
-//! Needs: the device's counters. Concludes: the time of all requests by the time the device was busy is less in the worse arm. Silent where
-//! it is not, and where hardly any request reaches the device.
+//! Needs: the device's counters. Concludes: the time of reads and writes by the time the device was busy is less in the worse arm. Silent
+//! where it is not, and where hardly any request reaches the device.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::pair::Pair;
@@ -17,12 +17,14 @@ pub(super) const RULE: Rule = Rule { name: "queue_depth", find };
 
 /// Requests under way at the device while it works.
 pub(super) const DEPTH: &str = "requests under way at the device";
+/// The time of requests. `dev.queue_time` also has that of flush commands (Linux, block/genhd.c: part_stat_show()), which are no depth.
+pub(super) const TIMES: [&str; 2] = ["dev.read_time", "dev.write_time"];
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let requests = pair.own.each("dev.read_ios", Unit::Count).into_iter();
     let requests: Vec<_> = requests.chain(pair.own.each("dev.write_ios", Unit::Count)).collect();
     let sum = |arm: usize| requests.iter().map(|each| [each.baseline, each.candidate][arm]).sum::<f64>();
-    let depth = pair.own.ratio(&["dev.queue_time"], &["dev.busy"], DEPTH, Unit::Count);
+    let depth = pair.own.ratio(&TIMES, &["dev.busy"], DEPTH, Unit::Count);
     let fell = |depth: &super::super::cause::Evidence| {
         let values = [depth.baseline, depth.candidate];
         pair.lacks(depth) && values[pair.worse] < (1.0 - LEAST_FALL) * values[1 - pair.worse]
@@ -41,7 +43,7 @@ mod tests {
 
     #[test]
     fn fewer_requests_at_once_go_with_the_worse_arm() {
-        let causes = found(&[IOS, ("dev.queue_time", 4.0, 1.0), ("dev.busy", 0.5, 1.0)], "queue_depth");
+        let causes = found(&[IOS, ("dev.write_time", 4.0, 1.0), ("dev.busy", 0.5, 1.0)], "queue_depth");
         let [cause] = causes.as_slice() else { panic!("{causes:?}") };
         assert!(
             (cause.evidence[0].baseline - 8.0).abs() < 0.01
@@ -50,9 +52,15 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_flushes_is_no_depth() {
+        let flushing = [IOS, ("dev.queue_time", 8.0, 1.0), ("dev.write_time", 1.0, 1.0), ("dev.busy", 1.0, 1.0)];
+        assert_eq!(found(&flushing, "queue_depth"), []);
+    }
+
+    #[test]
     fn as_many_more_and_none_of_the_loads_own_are_silent() {
-        assert_eq!(found(&[IOS, ("dev.queue_time", 1.0, 1.0), ("dev.busy", 1.0, 1.0)], "queue_depth"), []);
-        assert_eq!(found(&[IOS, ("dev.queue_time", 1.0, 4.0), ("dev.busy", 1.0, 1.0)], "queue_depth"), []);
-        assert_eq!(found(&[("dev.queue_time", 4.0, 1.0), ("dev.busy", 1.0, 1.0)], "queue_depth"), []);
+        assert_eq!(found(&[IOS, ("dev.write_time", 1.0, 1.0), ("dev.busy", 1.0, 1.0)], "queue_depth"), []);
+        assert_eq!(found(&[IOS, ("dev.write_time", 1.0, 4.0), ("dev.busy", 1.0, 1.0)], "queue_depth"), []);
+        assert_eq!(found(&[("dev.write_time", 4.0, 1.0), ("dev.busy", 1.0, 1.0)], "queue_depth"), []);
     }
 }

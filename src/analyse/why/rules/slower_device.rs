@@ -8,7 +8,7 @@ use super::super::cause::{Cause, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
 use super::Rule;
-use super::queue_depth::DEPTH;
+use super::queue_depth::{DEPTH, TIMES};
 use crate::record::{Direction, Unit};
 
 /// Requests alike differ by less than this share.
@@ -28,7 +28,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let [bytes, ios, time] = ["bytes", "ios", "time"].map(|what| format!("dev.{name}_{what}"));
         let requests = pair.own.each(&ios, Unit::Count)?;
         let size = pair.own.ratio(&[&bytes], &[&ios], "size of a request", Unit::Bytes)?;
-        let depth = pair.own.ratio(&["dev.queue_time"], &["dev.busy"], DEPTH, Unit::Count)?;
+        let depth = pair.own.ratio(&TIMES, &["dev.busy"], DEPTH, Unit::Count)?;
         let called = format!("time of a {name} request at the device");
         let took = pair.own.ratio(&[&time], &[&ios], &called, Unit::Seconds)?;
         let values = [took.baseline, took.candidate];
@@ -59,7 +59,6 @@ mod tests {
             ("dev.read_ios", 1e5, 1e5 * more),
             ("dev.read_bytes", 4e8, 4e8 * more / smaller),
             ("dev.read_time", 1.0, time),
-            ("dev.queue_time", 1.0, time),
             ("dev.busy", 1.0, time / depth),
         ];
         found(&counters, "slower_device")
