@@ -36,7 +36,13 @@ fn line(limit: &Limit, names: &Names<'_>) -> String {
         LimitKind::CopiesOut => ("processors copy out of memory", "threads:"),
         LimitKind::CopiesIn => ("processors copy into memory", "threads:"),
     };
-    let cause = if limit.is_cause { "; this is the limit: the workers' time agrees" } else { "" };
+    let cause = match limit.is_cause {
+        true if (limit.share * 100.0).round() > 100.0 => {
+            "; this is above what the probe measured, and the limit: the workers' time agrees"
+        }
+        true => "; this is the limit: the workers' time agrees",
+        false => "",
+    };
     format!(
         "{row}{}: {} is {:.0}\u{a0}% of what this machine's {ceiling} ({}, {at} {}; probe of {}){cause}",
         names.arm(&limit.arm),
@@ -81,6 +87,8 @@ mod tests {
             "bs=4k, cache=1: 45.0 k/s is 90 % of what this machine's device writes at saturation in 4 KiB \
              (50.0 k/s, at depth 8; probe of 2026-11-23); this is the limit: the workers' time agrees"
         );
+        limit.share = 1.1;
+        assert!(words(&limit).contains("; this is above what the probe measured, and the limit:"));
         (limit.kind, limit.unit, limit.is_cause) = (LimitKind::CopiesOut, Unit::BytesPerSecond, false);
         assert!(words(&limit).ends_with("copy out of memory (48.8 KiB/s, threads: 8; probe of 2026-11-23)"));
     }
