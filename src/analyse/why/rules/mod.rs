@@ -81,9 +81,28 @@ fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Cause]) -> (BudgetLine, b
     (left, !named.is_empty())
 }
 
+/// Whether what is left of a part is no time: in one arm the causes have more than the part, by half of the difference or more. The part was
+/// counted in unwatched trials and the causes in watched ones, so that what is left is within their noise.
+fn is_noise(left: &BudgetLine) -> bool {
+    let least = left.baseline_ns.min(left.candidate_ns);
+    least < 0.0 && -least >= left.difference_ns.estimate.abs() / 2.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_is_noise_where_the_causes_have_more_than_the_part() {
+        let left = |baseline_ns: f64, candidate_ns: f64| {
+            let estimate = candidate_ns - baseline_ns;
+            let difference_ns = Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 };
+            BudgetLine { baseline_ns, candidate_ns, difference_ns }
+        };
+        assert!(is_noise(&left(100.0, -900.0)) && is_noise(&left(-900.0, 100.0)));
+        assert!(!is_noise(&left(-10.0, 900.0)), "nearly all of it is a time");
+        assert!(!is_noise(&left(900.0, 100.0)) && !is_noise(&left(0.0, 100.0)));
+    }
 
     #[test]
     fn every_rule_has_a_name_of_its_own() {

@@ -6,14 +6,15 @@
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
 use super::super::pair::Pair;
-use super::{Rule, rest};
+use super::{Rule, is_noise, rest};
 
 pub(super) const RULE: Rule = Rule { name: "processor_time", find };
 
 fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
     let of = |part: BudgetPart, what: fn(bool) -> What| {
         let (left, is_rest) = rest(part, pair.part(part)?, causes);
-        pair.matters(&left).then(|| pair.part_cause(RULE.name, what(is_rest), part, left))
+        let is_time = !(is_rest && is_noise(&left));
+        (is_time && pair.matters(&left)).then(|| pair.part_cause(RULE.name, what(is_rest), part, left))
     };
     let user = of(BudgetPart::User, |_| What::UserTime);
     user.into_iter().chain(of(BudgetPart::Kernel, |rest| What::KernelTime { rest })).collect()

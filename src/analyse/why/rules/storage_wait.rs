@@ -7,7 +7,7 @@ use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, What};
 use super::super::names::part_of_sleep;
 use super::super::pair::Pair;
-use super::{Rule, rest};
+use super::{Rule, is_noise, rest};
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "storage_wait", find };
@@ -16,7 +16,8 @@ fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
     let Some(with) = pair.budget.map(|budget| budget.asleep) else { return Vec::new() };
     let of = |part: BudgetPart, what: &dyn Fn(bool) -> What| {
         let (left, is_rest) = rest(part, pair.part(part)?, causes);
-        pair.matters(&left).then(|| pair.part_cause(RULE.name, what(is_rest), part, left))
+        let is_time = !(is_rest && is_noise(&left));
+        (is_time && pair.matters(&left)).then(|| pair.part_cause(RULE.name, what(is_rest), part, left))
     };
     let storage = of(BudgetPart::WaitingForStorage, &|rest| What::Storage { rest });
     let asleep = of(BudgetPart::Asleep, &|rest| What::Asleep { rest, with });
@@ -80,6 +81,12 @@ mod tests {
         let half = found(&[("locks.lost", 0.0, 0.0), ("locks.at.rwsem_W.f", 0.0, 0.4)], "storage_wait");
         assert!(matches!(half[0].what, What::Asleep { rest: true, .. }), "{half:?}");
         assert!((ns(&half[0]) - 4000).abs() < 60, "{half:?}");
+    }
+
+    #[test]
+    fn sleep_that_causes_have_more_of_than_there_was_is_no_time() {
+        let more = found(&[("locks.lost", 0.0, 0.0), ("locks.at.rwsem_W.f", 0.0, 2.0)], "storage_wait");
+        assert_eq!(more, [], "a part of a time is never below 0");
     }
 
     #[test]
