@@ -1,8 +1,8 @@
 //! Where the journal of a filesystem lies on its device, by the superblock.
 //!
-//! Enters: the first page of a device. Leaves: a range of sectors, or nothing where the journal is on another device, in several pieces, or is none.
-//! Sources: fs/xfs/libxfs/xfs_format.h (`struct xfs_dsb`, big endian) and fs/ext4/ext4.h (`struct ext4_super_block`, little endian; its
-//! `s_jnl_blocks` is a copy of the journal inode's block map).
+//! Enters: the first page of a device. Leaves: a range of sectors, or nothing where the journal is on another device, in several pieces, or
+//! is none. Sources: fs/xfs/libxfs/xfs_format.h (`struct xfs_dsb`, big endian) and fs/ext4/ext4.h (`struct ext4_super_block`, little
+//! endian; its `s_jnl_blocks` is a copy of the journal inode's block map).
 
 use crate::trace::JournalRange;
 

@@ -1,9 +1,9 @@
 //! What is watched while a trial runs: one file an observer.
 //!
-//! Enters: the path that will be written. Leaves: samples, e.g. `dev.flushes`, histograms and series, or the reason why there are
-//! none. An observer reads counters before and after, or events meanwhile (`perf/`); it must not touch the device, nor know the engine. Those that are
-//! asked for by name come behind the standard ones. They may look at files when the trial has ended, and may cost time while it runs. One that cannot
-//! watch says why and what helps, and the trial counts all the same.
+//! Enters: the path that will be written. Leaves: samples, e.g. `dev.flushes`, histograms and series, or the reason why there are none. An
+//! observer reads counters before and after, or events meanwhile (`perf/`); it must not touch the device, nor know the engine. Those that
+//! are asked for by name come behind the standard ones. They may look at files when the trial has ended, and may cost time while it runs.
+//! One that cannot watch says why and what helps, and the trial counts all the same.
 
 mod blocks;
 mod cpu;

@@ -1,8 +1,8 @@
 //! `dev.flushes_per_op`: the flushes of the device for each operation of the workload.
 //!
-//! Enters: the outcome of a trial with everything that was counted in it, of an engine that counts operations. Leaves: one sample more. What an operation is, the
-//! names of the samples say: `operations` where the engine counts them itself (dbench), else `files` (of those it made), else all
-//! `read.total_ios`, `write.total_ios` and `trim.total_ios`; phases' `total_ios` before any of these. fsync and its like
+//! Enters: the outcome of a trial with everything that was counted in it, of an engine that counts operations. Leaves: one sample more.
+//! What an operation is, the names of the samples say: `operations` where the engine counts them itself (dbench), else `files` (of those it
+//! made), else all `read.total_ios`, `write.total_ios` and `trim.total_ios`; phases' `total_ios` before any of these. fsync and its like
 //! are no operations: they are what makes flushes.
 
 use crate::record::{Outcome, Sample, Unit};

@@ -52,8 +52,8 @@ pub(super) fn count(name: &str, count: u64) -> Sample {
     Sample::new("", name, Unit::Count, count as f64)
 }
 
-/// `OBSERVER.at.PLACE` (s), `OBSERVER.waits_at.PLACE` and `OBSERVER.longest_at.PLACE` of the places where most of the time went; `places` have the
-/// longest sum first.
+/// `OBSERVER.at.PLACE` (s), `OBSERVER.waits_at.PLACE` and `OBSERVER.longest_at.PLACE` of the places where most of the time went; `places`
+/// have the longest sum first.
 pub(super) fn of_places(observer: &str, places: &[(String, Waited)], all: Waited) -> Vec<Sample> {
     let matters =
         |waited: &Waited| waited.sum_ns > 0 && waited.sum_ns as f64 >= LEAST_SHARE * all.sum_ns as f64;

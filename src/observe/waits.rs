@@ -1,13 +1,13 @@
 //! Where workers sleep: for how long a thread was off the processor, by the place in the kernel where it gave it up (tracepoint
 //! sched:sched_switch).
 //!
-//! Enters: each time a worker leaves a processor, with its stack, and each time it is back. Leaves: count, sum and longest by place; and the time
-//! by stack, as a file. It must not know which program sleeps.
+//! Enters: each time a worker leaves a processor, with its stack, and each time it is back. Leaves: count, sum and longest by place; and
+//! the time by stack, as a file. It must not know which program sleeps.
 //!
 //! A wait is from leaving the processor to being back on one: the time to wake up and the wait for a free processor are in it, which
-//! `workers.run_wait` has apart. A thread that was ready to run and lost its processor to another did not sleep: it is counted by itself. The place is the
-//! innermost function that neither changes tasks nor is a way in which all wait (`GENERAL`). Threads that have nothing to do (`IDLE`) are counted by
-//! themselves, too: a parent that waits for its children would else be the longest wait of all.
+//! `workers.run_wait` has apart. A thread that was ready to run and lost its processor to another did not sleep: it is counted by itself.
+//! The place is the innermost function that neither changes tasks nor is a way in which all wait (`GENERAL`). Threads that have nothing to
+//! do (`IDLE`) are counted by themselves, too: a parent that waits for its children would else be the longest wait of all.
 
 use std::collections::HashMap;
 
@@ -92,8 +92,8 @@ impl Observer for WaitsObserver {
         self.watch = self.watch();
     }
 
-    /// `waits.sleeps`, `waits.sleep_time`, `waits.longest`, `waits.idle_time`, `waits.preempted_time`, `waits.lost`, and of the places with the longest sums
-    /// `waits.at.FUNCTION` (s), `waits.waits_at.FUNCTION` and `waits.longest_at.FUNCTION`.
+    /// `waits.sleeps`, `waits.sleep_time`, `waits.longest`, `waits.idle_time`, `waits.preempted_time`, `waits.lost`, and of the places with
+    /// the longest sums `waits.at.FUNCTION` (s), `waits.waits_at.FUNCTION` and `waits.longest_at.FUNCTION`.
     fn stop(&mut self) -> Result<Outcome, String> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
         let watch = watch.map_err(|refused| format!("waits are not watched: {}", refused.words()))?;

@@ -1,8 +1,9 @@
-//! The records of a trial as files that `assay trace` reads again: pages of the kernel's ring buffer, with the descriptions of their events.
+//! The records of a trial as files that `assay trace` reads again: pages of the kernel's ring buffer, with the descriptions of their
+//! events.
 //!
-//! Enters: records in the order of time, and holes. Leaves: `blocks.cpuN.raw` for each processor, `NAME.format` for each event, `header_page` and
-//! `header_event`. A record of perf_event_open(2) is what the ring buffer would hold, so that only heads are made anew. The layout
-//! of pages is that of kernel/trace/ring_buffer.c; whoever reads them is `trace/pages.rs`.
+//! Enters: records in the order of time, and holes. Leaves: `blocks.cpuN.raw` for each processor, `NAME.format` for each event,
+//! `header_page` and `header_event`. A record of perf_event_open(2) is what the ring buffer would hold, so that only heads are made anew.
+//! The layout of pages is that of kernel/trace/ring_buffer.c; whoever reads them is `trace/pages.rs`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The block layer of the trial's device: requests, their stages, flushes, and whether each fsync was behind one (tracepoints of the group block, those of
-//! fsync(2) and fdatasync(2), and where a filesystem begins to sync a file).
+//! The block layer of the trial's device: requests, their stages, flushes, and whether each fsync was behind one (tracepoints of the group
+//! block, those of fsync(2) and fdatasync(2), and where a filesystem begins to sync a file).
 //!
 //! Enters: these events of the whole machine, filtered by device. Leaves: counts, times by direction and stage, the verdict of the audit.
 //! What events mean, `trace` knows; this file knows which ones are needed. Events are analysed while they happen, so that memory does not

@@ -1,7 +1,7 @@
 //! perf_event_open(2) for the whole machine: tracepoints on every processor, whoever they happen to, read while they happen.
 //!
-//! Enters: which tracepoints, each with a filter, and a [`Recorder`]. Leaves: the recorder, which was given the records as the kernel wrote them,
-//! and how often each tracepoint was met. It must not know what records mean.
+//! Enters: which tracepoints, each with a filter, and a [`Recorder`]. Leaves: the recorder, which was given the records as the kernel wrote
+//! them, and how often each tracepoint was met. It must not know what records mean.
 //!
 //! A processor has one ring buffer that all its tracepoints share (PERF_EVENT_IOC_SET_OUTPUT), so that its records come in the order
 //! they were written. Those that are only counted write nothing. As with [`super::Watch`] nothing outlives the process.
@@ -48,7 +48,8 @@ pub(in crate::observe) struct Wanted {
 
 /// Takes records.
 pub(in crate::observe) trait Recorder: Send + 'static {
-    /// One record. Those of a processor come in the order they were written, but for those of interrupts, which may stand behind later ones.
+    /// One record. Those of a processor come in the order they were written, but for those of interrupts, which may stand behind later
+    /// ones.
     fn record(&mut self, processor: u32, time_ns: u64, raw: &[u8]);
 
     /// So many records of a processor found no room; `until_ns`: from then on there is room again.

@@ -3,9 +3,9 @@
 //! Enters: what to watch, and a [`Sink`]. Leaves: the sink, which was given every event in the order of time, and how many events
 //! were lost. It must not know what events mean.
 //!
-//! Each event has a ring buffer on each processor. A thread of this process empties them; it is started before the events are opened, so that
-//! it does not watch itself. An event is handed on when all that came before it must have been read. Nothing of this outlives the process: events end
-//! with their descriptors. What watching takes is processor time of the watched machine: some microseconds an event.
+//! Each event has a ring buffer on each processor. A thread of this process empties them; it is started before the events are opened, so
+//! that it does not watch itself. An event is handed on when all that came before it must have been read. Nothing of this outlives the
+//! process: events end with their descriptors. What watching takes is processor time of the watched machine: some microseconds an event.
 
 mod event;
 mod machine;
@@ -49,8 +49,9 @@ const SWITCH: u32 = 14;
 const SWITCHED_OUT: u16 = 1 << 13;
 
 /// What is said where the kernel hides its addresses.
-pub(in crate::observe) const HIDDEN: &str = "the kernel does not show the addresses of its functions to this user, so that places have no names: run as root, with \
-     kernel.kptr_restrict at 0 or 1";
+pub(in crate::observe) const HIDDEN: &str =
+    "the kernel does not show the addresses of its functions to this user, so that places have no names: run as root, \
+     with kernel.kptr_restrict at 0 or 1";
 
 /// What is said of lost events.
 pub(in crate::observe) fn lost_note(observer: &str, lost: u64) -> Option<String> {
@@ -71,8 +72,8 @@ pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: 
     let share = events as f64 * PRICE.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
     (share > DISTORTS).then(|| {
         format!(
-            "{observer}: watching distorts this trial: its events took about {:.0} % of a processor's time, so that its times are too long; \
-             counts are right",
+            "{observer}: watching distorts this trial: its events took about {:.0} % of a processor's time, so that its times are \
+             too long; counts are right",
             (share * 100.0).min(100.0)
         )
     })
