@@ -14,6 +14,7 @@ use crate::cli::Failure;
 use crate::experiment::{Device, DeviceKind, FileState};
 use crate::host::{Driver, device_under, driver};
 use crate::plan::{CellSpec, SameLevels};
+use crate::target::mkfs_release;
 use crate::units::{Unit, format_number};
 use crate::workload::Job;
 
@@ -41,6 +42,19 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
         prepared.run.notes.push(warning.into());
     }
     Ok(())
+}
+
+/// Filesystems that the mkfs of this machine, which guests use too, does not make on so small a device.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 for the first.
+pub(super) fn filesystems(prepared: &Prepared) -> Result<(), Failure> {
+    let refused = |cell: &CellSpec| {
+        let (reason, limit) = cell.target.too_small()?;
+        let has_the_limit = mkfs_release(cell.target.fs?).is_some_and(|release| release >= limit.since);
+        has_the_limit.then(|| Failure::request(reason).hint("`assay help targets` says what fits together"))
+    };
+    prepared.plan.cells.iter().find_map(refused).map_or(Ok(()), Err)
 }
 
 /// What this machine does not have: schedulers, and room for the files.
