@@ -75,6 +75,27 @@ fn a_deciding_metric_that_nothing_reports_is_refused() {
     assert!(said.contains("no metric 'tsp'; did you mean tps?"), "{said}");
 }
 
+#[test]
+fn a_devices_counters_cannot_decide_without_a_device() {
+    let memory = std::path::Path::new("/dev/shm");
+    let place = tempfile::tempdir_in(memory).ok().filter(|_| assay::host::device_under(memory).is_err());
+    let Some(place) = place else { return skipped("/dev/shm is no tmpfs that can be written to") };
+    let sandbox = bench(JOB);
+    let directory = place.path().to_str().unwrap();
+    for metric in ["dev.flushes", "write.bw,dev.flushes_per_op"] {
+        refused(
+            &sandbox,
+            &["job.fio", "--aa", "--directory", directory, "--primary", metric],
+            &["no trial will have dev.flushes", "has no block device", "hint: dev.* is what a block device"],
+        );
+    }
+    // A hook may mount something there.
+    planned(
+        &sandbox,
+        &["job.fio", "--aa", "--directory", directory, "--primary", "dev.flushes", "--before", "true"],
+    );
+}
+
 /// What is foreseen is what is reported.
 #[test]
 fn every_reported_metric_was_foreseen() {
