@@ -2,7 +2,8 @@
 //!
 //! Enters: the values of both arms. Leaves: a [`Scale`] that places values on it and reads effects back. Values on the
 //! raw scale are divided by the baseline's magnitude, the median of |value|, so that δ and every effect are shares
-//! of it; where that is 0 they stay in the metric's unit, and no share and no "no difference" exist.
+//! of it; where that is 0 they stay in the metric's unit, and no share and no "no difference" exist. Where no value is
+//! below 0, no share is below −1: what cannot be negative loses all it has at most.
 
 use super::comparison::Interval;
 use super::summary::as_ratio;
@@ -18,6 +19,8 @@ pub(super) enum Scale {
     Raw {
         /// Median |value| of the baseline.
         magnitude: f64,
+        /// The least share an effect can be: −1 where no value is below 0, else −∞.
+        least: f64,
     },
 }
 
@@ -25,14 +28,18 @@ impl Scale {
     /// The scale of two arms' values.
     pub(super) fn of<'a>(
         baseline: impl Iterator<Item = &'a Point> + Clone,
-        mut candidate: impl Iterator<Item = &'a Point>,
+        candidate: impl Iterator<Item = &'a Point> + Clone,
     ) -> Scale {
         let positive = |point: &Point| point.value > 0.0;
-        if baseline.clone().all(positive) && candidate.all(positive) {
+        if baseline.clone().all(positive) && candidate.clone().all(positive) {
             return Scale::Log;
         }
+        let negative = baseline.clone().chain(candidate).any(|point| point.value < 0.0);
         let sizes: Vec<f64> = baseline.map(|point| point.value.abs()).collect();
-        Scale::Raw { magnitude: descriptive::median(&sizes) }
+        Scale::Raw {
+            magnitude: descriptive::median(&sizes),
+            least: if negative { f64::NEG_INFINITY } else { -1.0 },
+        }
     }
 
     /// The scale of paired values.
@@ -49,7 +56,7 @@ impl Scale {
     pub(super) fn place(self, value: f64) -> f64 {
         match self {
             Scale::Log => value.ln(),
-            Scale::Raw { magnitude } => value / Scale::unit(magnitude),
+            Scale::Raw { magnitude, .. } => value / Scale::unit(magnitude),
         }
     }
 
@@ -62,7 +69,7 @@ impl Scale {
     pub(super) fn delta(self, ratio: f64) -> f64 {
         match self {
             Scale::Log => ratio.ln_1p(),
-            Scale::Raw { magnitude } if magnitude > 0.0 => ratio,
+            Scale::Raw { magnitude, .. } if magnitude > 0.0 => ratio,
             Scale::Raw { .. } => 0.0,
         }
     }
@@ -71,15 +78,15 @@ impl Scale {
     pub(super) fn step(self, step: f64, typical: f64) -> f64 {
         match self {
             Scale::Log => (step / typical).ln_1p(),
-            Scale::Raw { magnitude } => step / Scale::unit(magnitude),
+            Scale::Raw { magnitude, .. } => step / Scale::unit(magnitude),
         }
     }
 
-    /// A size on this scale as a ratio − 1, or as a share of the baseline's magnitude; infinite where there is none.
+    /// A size on this scale, or an effect, as a ratio − 1, or as a share of the baseline's magnitude; infinite where there is none.
     pub(super) fn share_of(self, size: f64) -> f64 {
         match self {
             Scale::Log => size.exp_m1(),
-            Scale::Raw { magnitude } if magnitude > 0.0 => size,
+            Scale::Raw { magnitude, least } if magnitude > 0.0 => size.max(least),
             Scale::Raw { .. } => f64::INFINITY,
         }
     }
@@ -88,7 +95,7 @@ impl Scale {
     pub(super) fn share(self, effect: Estimate) -> Option<Interval> {
         match self {
             Scale::Log => Some(as_ratio(effect)),
-            Scale::Raw { magnitude } if magnitude > 0.0 => Some(times(effect, 1.0)),
+            Scale::Raw { magnitude, least } if magnitude > 0.0 => Some(at_least(least, effect)),
             Scale::Raw { .. } => None,
         }
     }
@@ -97,9 +104,16 @@ impl Scale {
     pub(super) fn in_unit(self, effect: Estimate) -> Option<Interval> {
         match self {
             Scale::Log => None,
-            Scale::Raw { magnitude } => Some(times(effect, Scale::unit(magnitude))),
+            Scale::Raw { magnitude, .. } => Some(times(effect, Scale::unit(magnitude))),
         }
     }
+}
+
+/// Cuts effect and interval off at the least share. The cut keeps the order: an interval that holds an effect holds the cut effect
+/// when it is cut itself.
+fn at_least(least: f64, effect: Estimate) -> Interval {
+    let cut = |share: f64| share.max(least);
+    Interval { estimate: cut(effect.estimate), low: cut(effect.low), high: cut(effect.high) }
 }
 
 fn times(effect: Estimate, factor: f64) -> Interval {
@@ -150,6 +164,22 @@ mod tests {
         assert!(matches!(primary(&run).verdict, Verdict::NoDifference { .. }));
         assert!(decided(&run, &Options::default()));
         assert!(primary(&with(&made, 20, |_, _, ratio| 40.0 * ratio)).difference.is_none());
+    }
+
+    #[test]
+    fn no_share_of_what_cannot_be_negative_is_below_minus_one() {
+        for paired in [true, false] {
+            let made = Made { effect: 0.0, cv: 0.05, paired, ..Made::default() };
+            let run = with(&made, 20, |cell, _, ratio| if cell == 0 { 50.0 * ratio } else { 0.0 });
+            let found = primary(&run);
+            assert_eq!(found.verdict, Verdict::Slower { beyond_delta: true }, "paired {paired}");
+            let share = found.effect.unwrap();
+            assert!(share.low == -1.0 && share.estimate >= -1.0 && share.high < -0.3, "{share:?}");
+            // Below 0 there is no such end.
+            let run = with(&made, 20, |cell, _, ratio| if cell == 0 { 50.0 * ratio } else { -50.0 * ratio });
+            let share = primary(&run).effect.unwrap();
+            assert!((share.estimate + 2.0).abs() < 0.3, "{share:?}");
+        }
     }
 
     #[test]
