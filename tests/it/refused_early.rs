@@ -1,6 +1,5 @@
 //! Mistakes that are seen before the first trial, also by `--plan`: exit code 2, what is wrong, what to do, nothing touched.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 use crate::sandbox::{Sandbox, errors};
@@ -158,8 +157,9 @@ fn xfs_below_its_smallest_size_is_refused() {
     let words = "loop of 64 MiB: XFS needs 300 MiB at least; write loop:300m";
     // Before 5.19 mkfs.xfs made smaller ones: whatever else is in the way here, the size is not.
     for (release, too_small) in [("5.18.0", false), ("5.19.0", true), ("6.13.0", true)] {
-        let program = sandbox.write("mkfs.xfs", &format!("#!/bin/sh\necho mkfs.xfs version {release}\n"));
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        // Written by a shell: a child of another test could have our open file, and the script would be busy (ETXTBSY).
+        let script = format!("printf '#!/bin/sh\\necho mkfs.xfs version {release}\\n' >mkfs.xfs && chmod 755 mkfs.xfs");
+        assert!(sandbox.command("sh").args(["-c", &script]).status().unwrap().success());
         let path = format!("{}:{}", sandbox.path().display(), std::env::var("PATH").unwrap());
         let arguments = ["run", "job.fio", "--aa", "-t", "fs=xfs", "-t", "loop:64m", "--plan"];
         let output = sandbox.assay(&arguments).env("PATH", &path).output().unwrap();
