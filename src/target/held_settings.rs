@@ -2,8 +2,8 @@
 //! back first: a run that began with it would take the changed value for the one to put back.
 //!
 //! Enters: the settings that the trials of a run will set. Leaves: them in the run's own record, or whose they are already. Only records
-//! of this user count: those of runs that live, and of killed ones what is still changed. Nothing of another run is touched. Looking and writing down is one
-//! step: both happen under a lock on the directory of the records, which only this user can open.
+//! of this user count: those of runs that live, and of killed ones what is still changed. Nothing of another run is touched. Looking and
+//! writing down is one step: both happen under a lock on the directory of the records, which only this user can open.
 
 use std::path::{Path, PathBuf};
 
