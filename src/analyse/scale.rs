@@ -1,8 +1,10 @@
 //! The scale on which a comparison is judged: logarithms, or the values themselves where a logarithm does not exist.
 //!
 //! Enters: the values of both arms. Leaves: a [`Scale`] that places values on it and reads effects back. Values on the
-//! raw scale are divided by the baseline's magnitude, the median of |value|, so that δ and every effect are shares
-//! of it; where that is 0 they stay in the metric's unit, and no share and no "no difference" exist.
+//! raw scale are divided by a power of two, so that none is above 1: that rounds nothing, equal differences stay equal, and none comes
+//! near what stands for a failed trial (`failing.rs`). δ and effects are shares of the baseline's magnitude, the median of
+//! |value|; where that is 0 effects have the metric's unit alone, and no share and no "no difference" exist. Where no value is
+//! below 0, no share is below −1: what cannot be negative loses all it has at most.
 
 use super::comparison::Interval;
 use super::summary::as_ratio;
@@ -14,10 +16,14 @@ use crate::stats::{Estimate, descriptive};
 pub(super) enum Scale {
     /// Every value is above 0: ln(value), effects are ratios.
     Log,
-    /// A value is 0 or below: value/magnitude, effects are differences.
+    /// A value is 0 or below: value/unit, effects are differences.
     Raw {
+        /// One on this scale, in the metric's unit: a power of two that no |value| is above.
+        unit: f64,
         /// Median |value| of the baseline.
         magnitude: f64,
+        /// The least share an effect can be: −1 where no value is below 0, else −∞.
+        least: f64,
     },
 }
 
@@ -25,14 +31,21 @@ impl Scale {
     /// The scale of two arms' values.
     pub(super) fn of<'a>(
         baseline: impl Iterator<Item = &'a Point> + Clone,
-        mut candidate: impl Iterator<Item = &'a Point>,
+        candidate: impl Iterator<Item = &'a Point> + Clone,
     ) -> Scale {
         let positive = |point: &Point| point.value > 0.0;
-        if baseline.clone().all(positive) && candidate.all(positive) {
+        if baseline.clone().all(positive) && candidate.clone().all(positive) {
             return Scale::Log;
         }
+        let negative = baseline.clone().chain(candidate.clone()).any(|point| point.value < 0.0);
+        let all = baseline.clone().chain(candidate);
+        let largest = all.map(|point| point.value.abs()).fold(0.0, f64::max);
         let sizes: Vec<f64> = baseline.map(|point| point.value.abs()).collect();
-        Scale::Raw { magnitude: descriptive::median(&sizes) }
+        Scale::Raw {
+            unit: power_of_two_above(largest),
+            magnitude: descriptive::median(&sizes),
+            least: if negative { f64::NEG_INFINITY } else { -1.0 },
+        }
     }
 
     /// The scale of paired values.
@@ -40,16 +53,11 @@ impl Scale {
         Scale::of(pairs.iter().map(|(base, _)| base), pairs.iter().map(|(_, cand)| cand))
     }
 
-    /// One unit of the raw scale in the metric's unit.
-    fn unit(magnitude: f64) -> f64 {
-        if magnitude > 0.0 { magnitude } else { 1.0 }
-    }
-
     /// The place of a value.
     pub(super) fn place(self, value: f64) -> f64 {
         match self {
             Scale::Log => value.ln(),
-            Scale::Raw { magnitude } => value / Scale::unit(magnitude),
+            Scale::Raw { unit, .. } => value / unit,
         }
     }
 
@@ -62,8 +70,7 @@ impl Scale {
     pub(super) fn delta(self, ratio: f64) -> f64 {
         match self {
             Scale::Log => ratio.ln_1p(),
-            Scale::Raw { magnitude } if magnitude > 0.0 => ratio,
-            Scale::Raw { .. } => 0.0,
+            Scale::Raw { unit, magnitude, .. } => ratio * magnitude / unit,
         }
     }
 
@@ -71,15 +78,15 @@ impl Scale {
     pub(super) fn step(self, step: f64, typical: f64) -> f64 {
         match self {
             Scale::Log => (step / typical).ln_1p(),
-            Scale::Raw { magnitude } => step / Scale::unit(magnitude),
+            Scale::Raw { unit, .. } => step / unit,
         }
     }
 
-    /// A size on this scale as a ratio − 1, or as a share of the baseline's magnitude; infinite where there is none.
+    /// A size on this scale, or an effect, as a ratio − 1, or as a share of the baseline's magnitude; infinite where there is none.
     pub(super) fn share_of(self, size: f64) -> f64 {
         match self {
             Scale::Log => size.exp_m1(),
-            Scale::Raw { magnitude } if magnitude > 0.0 => size,
+            Scale::Raw { unit, magnitude, least } if magnitude > 0.0 => (size * unit / magnitude).max(least),
             Scale::Raw { .. } => f64::INFINITY,
         }
     }
@@ -88,7 +95,9 @@ impl Scale {
     pub(super) fn share(self, effect: Estimate) -> Option<Interval> {
         match self {
             Scale::Log => Some(as_ratio(effect)),
-            Scale::Raw { magnitude } if magnitude > 0.0 => Some(times(effect, 1.0)),
+            Scale::Raw { unit, magnitude, least } if magnitude > 0.0 => {
+                Some(at_least(least, times(effect, unit / magnitude)))
+            }
             Scale::Raw { .. } => None,
         }
     }
@@ -97,9 +106,21 @@ impl Scale {
     pub(super) fn in_unit(self, effect: Estimate) -> Option<Interval> {
         match self {
             Scale::Log => None,
-            Scale::Raw { magnitude } => Some(times(effect, Scale::unit(magnitude))),
+            Scale::Raw { unit, .. } => Some(times(effect, unit)),
         }
     }
+}
+
+/// Cuts effect and interval off at the least share. The cut keeps the order: an interval that holds an effect holds the cut effect
+/// when it is cut itself.
+fn at_least(least: f64, effect: Interval) -> Interval {
+    let cut = |share: f64| share.max(least);
+    Interval { estimate: cut(effect.estimate), low: cut(effect.low), high: cut(effect.high) }
+}
+
+/// The power of two that is next above a size, or the size itself where it is one; 1 for 0.
+fn power_of_two_above(size: f64) -> f64 {
+    if size > 0.0 { 2.0_f64.powi(size.log2().ceil().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
 }
 
 fn times(effect: Estimate, factor: f64) -> Interval {
@@ -109,7 +130,8 @@ fn times(effect: Estimate, factor: f64) -> Interval {
 #[cfg(test)]
 mod tests {
     use super::super::made_up::{Made, run_of};
-    use super::super::{Comparison, Options, Verdict, analyse, decided};
+    use super::super::{Comparison, Method, Options, Verdict, analyse, decided};
+    use super::power_of_two_above;
     use crate::record::Run;
 
     /// A run whose `write.bw` is `value(cell, round, made-up ratio to the level)`.
@@ -150,6 +172,43 @@ mod tests {
         assert!(matches!(primary(&run).verdict, Verdict::NoDifference { .. }));
         assert!(decided(&run, &Options::default()));
         assert!(primary(&with(&made, 20, |_, _, ratio| 40.0 * ratio)).difference.is_none());
+    }
+
+    #[test]
+    fn no_share_of_what_cannot_be_negative_is_below_minus_one() {
+        for paired in [true, false] {
+            let made = Made { effect: 0.0, cv: 0.05, paired, ..Made::default() };
+            let run = with(&made, 20, |cell, _, ratio| if cell == 0 { 50.0 * ratio } else { 0.0 });
+            let found = primary(&run);
+            assert_eq!(found.verdict, Verdict::Slower { beyond_delta: true }, "paired {paired}");
+            let share = found.effect.unwrap();
+            assert!(share.low == -1.0 && share.estimate >= -1.0 && share.high < -0.3, "{share:?}");
+            // Below 0 there is no such end.
+            let run = with(&made, 20, |cell, _, ratio| if cell == 0 { 50.0 * ratio } else { -50.0 * ratio });
+            let share = primary(&run).effect.unwrap();
+            assert!((share.estimate + 2.0).abs() < 0.3, "{share:?}");
+        }
+    }
+
+    #[test]
+    fn no_measured_difference_is_taken_for_a_failure() {
+        // 1 against 50,000, with a zero so that there is no logarithm: four rounds are judged by Student's t.
+        let made = Made { effect: 0.0, cv: 0.05, ..Made::default() };
+        let value = |cell: u32, round: u32, ratio: f64| match (cell, round) {
+            (0, 2) => 0.0,
+            (0, _) => ratio,
+            _ => 50_000.0 * ratio,
+        };
+        let found = primary(&with(&made, 4, value));
+        assert_eq!(found.method, Method::SequentialT);
+        let share = found.effect.unwrap();
+        assert!((share.estimate - 50_000.0).abs() < 10_000.0, "{share:?}");
+    }
+
+    #[test]
+    fn the_unit_is_a_power_of_two() {
+        let sizes = [0.0, 0.3, 0.5, 1.0, 3.0, 50_000.0];
+        assert_eq!(sizes.map(power_of_two_above), [1.0, 0.5, 0.5, 1.0, 4.0, 65_536.0]);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Smallest {
     pub bytes: u64,
     /// The option of mkfs that lifts the limit.
     pub unless: &'static str,
+    /// The first release of mkfs that has the limit: its major and minor number.
+    pub since: (u32, u32),
 }
 
 /// A filesystem on a device, with nothing special.
@@ -55,7 +57,7 @@ const ON_A_DEVICE: FilesystemDescriptor = FilesystemDescriptor {
 };
 
 /// mkfs.xfs refuses smaller devices since xfsprogs 5.19. Source: mkfs.xfs(8), `--unsupported`.
-const SMALLEST_XFS: Smallest = Smallest { bytes: 300 << 20, unless: "--unsupported" };
+const SMALLEST_XFS: Smallest = Smallest { bytes: 300 << 20, unless: "--unsupported", since: (5, 19) };
 
 const fn mkfs(name: &'static str, package: &'static str, identity_at: u64) -> Mkfs {
     Mkfs { program: Program { name, package }, identity_at, smallest: None }

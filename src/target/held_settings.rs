@@ -1,16 +1,17 @@
-//! A setting of the host is one run's at a time: of two that set it, neither could put it back.
+//! A setting of the host is one run's at a time: of two that set it, neither could put it back. What a killed run has changed is put
+//! back first: a run that began with it would take the changed value for the one to put back.
 //!
 //! Enters: the settings that the trials of a run will set. Leaves: them in the run's own record, or whose they are already. Only records
-//! of this user count, and of these only those of runs that live; nothing of another run is touched. Looking and writing down is one
-//! step: both happen under a lock on the directory of the records, which only this user can open.
+//! of this user count: those of runs that live, and of killed ones what is still changed. Nothing of another run is touched. Looking and
+//! writing down is one step: both happen under a lock on the directory of the records, which only this user can open.
 
 use std::path::{Path, PathBuf};
 
 use super::directory::WorkDirectory;
 use super::error::TargetError;
-use super::ledger::Ledger;
+use super::ledger::{Contents, Ledger};
 use super::overwrite::Refusal;
-use super::setting_pair;
+use super::{setting_pair, undo};
 
 /// The settings that cannot be set by two runs when one of them sets these.
 fn all_of(wanted: &[PathBuf]) -> Vec<PathBuf> {
@@ -32,7 +33,20 @@ fn clash(one: &Path, other: &Path) -> bool {
     one == other || (one.parent() == other.parent() && (is_scheduler(one) || is_scheduler(other)))
 }
 
-/// Whether no other run that lives sets any of these.
+/// A setting that a killed run has changed, and that clashes with one of these.
+fn left_changed(contents: &Contents, wanted: &[PathBuf]) -> Option<PathBuf> {
+    // After a restart the kernel has values of its own again.
+    if contents.boot != crate::host::boot_id() {
+        return None;
+    }
+    let mut changed = contents.entries.iter().flat_map(|entry| undo::settings_to_put_back(&entry.made));
+    changed.find(|left| {
+        let real = left.canonicalize().unwrap_or_else(|_| left.clone());
+        wanted.iter().any(|one| clash(one, &real))
+    })
+}
+
+/// Whether no other run that lives sets any of these, and no killed one has left any of them changed.
 ///
 /// # Errors
 /// [`TargetError::Refused`] with the setting and that run.
@@ -49,6 +63,9 @@ fn free_but_for(wanted: &[PathBuf], session: &str) -> Result<(), TargetError> {
         if let Some(setting) = taken.filter(|_| ledger.seems_alive()) {
             let (setting, run) = (setting.clone(), contents.run);
             return Err(Refusal::Held { setting, run, pid: contents.pid }.into());
+        }
+        if let Some(setting) = left_changed(&contents, wanted).filter(|_| !ledger.seems_alive()) {
+            return Err(Refusal::LeftChanged { setting, run: contents.run }.into());
         }
     }
     Ok(())
@@ -75,6 +92,8 @@ impl WorkDirectory {
 #[cfg(test)]
 mod tests {
     use super::super::directory::Session;
+    use super::super::journal::Journal;
+    use super::super::made::Made;
     use super::*;
 
     /// A run that sets nothing yet.
@@ -105,6 +124,38 @@ mod tests {
         left.remove().unwrap();
         second.close().unwrap();
         assert!(settings_are_free(&setting).is_ok());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_changed_is_put_back_first() {
+        let base = tempfile::tempdir().unwrap();
+        let (first, second) = (run(base.path(), "assay-1"), run(base.path(), "assay-2"));
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let path = PathBuf::from(format!("/proc/{}/oom_score_adj", child.id()));
+        let now = || std::fs::read_to_string(&path).unwrap().trim().to_owned();
+        let (before, wanted) = (now(), [path.clone()]);
+        let mut journal = Journal::open(first.path()).unwrap();
+        let knob = Made::Knob { path: path.clone(), before: before.clone(), sequence: None };
+        journal.begin(None, knob).unwrap();
+        drop(journal);
+        let work = first.path().canonicalize().unwrap();
+        first.dies();
+        second.hold_settings(&wanted).expect("written down, and not changed yet");
+        std::fs::write(&path, "900").unwrap();
+        let said = second.hold_settings(&wanted).unwrap_err();
+        assert!(
+            said.to_string().ends_with("was left changed by run assay-1 of /x/assay.db, which was killed"),
+            "{said}"
+        );
+        assert!(said.hint().contains("assay cleanup"), "{}", said.hint());
+        second.hold_settings(&[base.path().join("another")]).unwrap();
+        let left = super::super::abandoned().0.into_iter().find(|one| one.work() == work).unwrap();
+        left.remove().unwrap();
+        assert_eq!(now(), before);
+        second.hold_settings(&wanted).unwrap();
+        second.close().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -84,6 +84,22 @@ fn version(program: &Path) -> String {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }
 
+/// The major and the minor number of the mkfs that is here; `None`: there is none, or it does not say.
+#[must_use]
+pub fn mkfs_release(fs: Filesystem) -> Option<(u32, u32)> {
+    let program = crate::sys::find_system_program(fs.mkfs()?.program.name)?;
+    release_in(&version(&program))
+}
+
+/// 5 and 19 in `mkfs.xfs version 5.19.0-rc1`.
+fn release_in(said: &str) -> Option<(u32, u32)> {
+    let starts_with_digit = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let release = said.split_whitespace().find(starts_with_digit)?;
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let (major, minor) = (numbers.next()?, numbers.next()?);
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// The identity the filesystem on a device gave itself, as hexadecimal digits.
 pub(super) fn identity(fs: Filesystem, device: &Path) -> Option<String> {
     let offset = fs.mkfs()?.identity_at;
@@ -138,6 +154,14 @@ mod tests {
         assert_eq!(std::fs::read(&device).unwrap(), bytes, "another's, or half made: not touched");
         wipe(&device, Some(&mine)).unwrap();
         assert!(std::fs::read(&device).unwrap().iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_release_is_read_from_the_version() {
+        assert_eq!(release_in("mkfs.xfs version 5.19.0-rc1"), Some((5, 19)));
+        assert_eq!(release_in("mke2fs 1.47.0 (5-Feb-2023)"), Some((1, 47)));
+        assert!(release_in("mkfs.xfs version 5.9.0") < Some((5, 19)), "numbers, not text");
+        assert_eq!((release_in("mkfs.xfs"), release_in("version 6"), release_in("")), (None, None, None));
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub use guest_disk::guest_disk_serial;
 pub use held_settings::settings_are_free;
 pub use identity::{ClaimedDevice, DeviceIdentity};
 pub use made::{MARK, UNDO_ACTIONS};
+pub use mkfs::mkfs_release;
 pub use obstacles::{obstacle, offered, settings_of};
 pub use overwrite::{Refusal, may_overwrite};
 pub use removal::{empty as empty_opened, open as open_itself};

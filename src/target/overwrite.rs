@@ -39,6 +39,14 @@ pub enum Refusal {
         /// Its process.
         pid: u32,
     },
+    /// A setting of the host that a killed run has changed and nobody has put back.
+    #[error("{} was left changed by {run}, which was killed", setting.display())]
+    LeftChanged {
+        /// Where the setting is.
+        setting: PathBuf,
+        /// What people call that run.
+        run: String,
+    },
     /// A block device with something on it.
     #[error("{path} is not empty: it carries {found}")]
     Signature {
@@ -95,6 +103,9 @@ impl Refusal {
                 format!(
                     "only one run at a time can put it back: wait until that one has ended, or end it with kill -INT {pid}"
                 )
+            }
+            Refusal::LeftChanged { .. } => {
+                "`assay cleanup` puts it back; `assay cleanup --dry-run` lists all that it would do".to_owned()
             }
             Refusal::Signature { path, .. } => {
                 format!("if it may be lost, clear it yourself first: wipefs -a {}", path.display())

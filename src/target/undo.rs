@@ -4,7 +4,7 @@
 //! when it is recognised by what nobody else's has: the inode behind a loop device, a disk's `diskseq`, the number of a mount, the
 //! identity of a filesystem. Settings are written only to files of the kernel's own filesystems.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
@@ -114,6 +114,22 @@ fn put_back(path: &Path, before: &str, sequence: Option<u64>) -> Result<Option<S
         Ok(now) if now != before => Err(failed(&format!("it says {now}"))),
         Ok(_) => Ok(None),
         Err(error) => Err(failed(&error)),
+    }
+}
+
+/// The settings that undoing would write to: those that do not say what they said before, and are still of the same disk.
+pub(super) fn settings_to_put_back(made: &Made) -> Vec<PathBuf> {
+    let differs = |path: &Path, before: &str| crate::host::read_knob(path).is_ok_and(|now| now != before);
+    match made {
+        Made::Knob { path, before, sequence } => {
+            let same = sequence.is_none() || DeviceIdentity::sequence_of_setting(path) == *sequence;
+            if same && differs(path, before) { vec![path.clone()] } else { Vec::new() }
+        }
+        Made::Pair { paths, before } => {
+            let changed = paths.iter().zip(before).any(|(path, before)| differs(path, before));
+            if changed { paths.to_vec() } else { Vec::new() }
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -38,6 +38,9 @@ fn all_pairs_are_ranked_in_each_format() {
         assert!(report.replace('\\', "").contains(ranking), "{format}: {report}");
         assert!(report.contains("every pair was compared"), "{format}");
     }
+    let again = ["run", "-q", "--rounds", "10", "--seed", "5", "--all-pairs", "four.toml"];
+    let report = words(&sandbox.succeed(&again));
+    assert!(report.contains(ranking) && report.contains("every pair was compared"), "{report}");
     let text = sandbox.succeed(&["report", "1", "--all-pairs"]);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(

@@ -89,8 +89,11 @@ pub struct Args {
     pub(super) format: Format,
     /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
     /// (by however little), or undecided
-    #[arg(long, value_name = "VERDICT")]
+    #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs")]
     pub(super) fail_if: Option<FailIf>,
+    /// Compare every pair of levels in the report, not each with the first only; the run ends by the comparisons with the first
+    #[arg(long)]
+    pub(super) all_pairs: bool,
     /// List every metric in the report, also those without a clear difference
     #[arg(long)]
     pub(super) all_metrics: bool,

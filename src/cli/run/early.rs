@@ -14,8 +14,9 @@ use crate::cli::Failure;
 use crate::experiment::{Device, DeviceKind, FileState};
 use crate::host::{Driver, device_under, driver};
 use crate::plan::{CellSpec, SameLevels};
+use crate::target::{TargetSpec, mkfs_release};
 use crate::units::{Unit, format_number};
-use crate::workload::Job;
+use crate::workload::{Job, deciding_metrics};
 
 /// Kept back for what a filesystem needs besides the files: at most this, and not more than a share of the filesystem.
 const KEPT_BACK_BYTES: u64 = 16 << 20;
@@ -43,7 +44,20 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
     Ok(())
 }
 
-/// What this machine does not have: schedulers, and room for the files.
+/// Filesystems that the mkfs of this machine, which guests use too, does not make on so small a device.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 for the first.
+pub(super) fn filesystems(prepared: &Prepared) -> Result<(), Failure> {
+    let refused = |cell: &CellSpec| {
+        let (reason, limit) = cell.target.too_small()?;
+        let has_the_limit = mkfs_release(cell.target.fs?).is_some_and(|release| release >= limit.since);
+        has_the_limit.then(|| Failure::request(reason).hint("`assay help targets` says what fits together"))
+    };
+    prepared.plan.cells.iter().find_map(refused).map_or(Ok(()), Err)
+}
+
+/// What this machine does not have: schedulers, room for the files, and a device whose counters shall decide.
 ///
 /// # Errors
 /// A [`Failure`] with exit code 2 for the first that is missing.
@@ -51,7 +65,33 @@ pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
     let mut here = prepared.plan.cells.iter().filter(|cell| !cell.target.is_elsewhere());
     // A hook may mount something, or make room.
     let hook = prepared.surroundings.before.is_some();
-    here.find_map(|cell| scheduler(cell).or_else(|| room(cell).filter(|_| !hook))).map_or(Ok(()), Err)
+    let missing = here.find_map(|cell| scheduler(cell).or_else(|| room(cell).filter(|_| !hook)));
+    missing.or_else(|| counters(prepared).filter(|_| !hook)).map_or(Ok(()), Err)
+}
+
+/// A deciding metric that a device counts, where no cell works on a device.
+fn counters(prepared: &Prepared) -> Option<Failure> {
+    let primary = prepared.plan.primary.as_deref()?;
+    let printed = |name: &str| prepared.surroundings.patterns.iter().any(|known| known.metric.name == name);
+    let mut wished = deciding_metrics(primary, printed).into_iter().map(|(_, name)| name);
+    let name = wished.find(|name| name.starts_with("dev.") && !printed(name))?;
+    let targets = prepared.plan.cells.iter().zip(&prepared.surroundings.targets);
+    let reasons: Vec<String> = targets.map(|(cell, target)| no_device(cell, target)).collect::<Option<_>>()?;
+    let reason = reasons.first()?;
+    Some(
+        Failure::request(format!("primary {primary}: no trial will have {name}: {reason}"))
+            .hint("dev.* is what a block device counts: -t loop:1g makes one, --directory names a place on another; or take another metric"),
+    )
+}
+
+/// Why nothing is counted where a cell works; `None`: there is a device, or it is another machine's to say.
+fn no_device(cell: &CellSpec, target: &TargetSpec) -> Option<String> {
+    match &cell.target {
+        settings if settings.is_elsewhere() => None,
+        settings if settings.is_in_memory() => Some(format!("{}: the filesystem lies in memory", cell.label)),
+        settings if settings.makes() => None,
+        _ => device_under(existing(&target.watched())).err(),
+    }
 }
 
 /// Two levels whose kernels have the same bytes, whatever their files are called.

@@ -25,8 +25,12 @@ pub(super) fn print(
     run: &Run,
     watched: Option<&Run>,
 ) -> anyhow::Result<Analysis> {
-    let wishes =
-        analyse::Options { all_metrics: args.all_metrics, alone: true, ..analyse::Options::default() };
+    let wishes = analyse::Options {
+        all_metrics: args.all_metrics,
+        all_pairs: args.all_pairs,
+        alone: true,
+        ..analyse::Options::default()
+    };
     let analysis = judge(run, &wishes, Some(store));
     if let (Some(SoFar { rounds, of }), Some(id)) = (analysis.so_far(), run.id) {
         // Whoever reads the verdict later shall know that figures were seen before it.
