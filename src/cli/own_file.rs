@@ -69,7 +69,8 @@ fn is_known(head: &str) -> bool {
         || first.starts_with("trial,round,position,attempt,status,")
             && first.ends_with(",job,metric,unit,value")
         || first.contains("job,metric,unit,better,role,baseline,candidate,")
-            && first.ends_with(",delta,run,caveats")
+            && first.contains(",delta,run,")
+            && first.ends_with(",caveats")
 }
 
 #[cfg(test)]

@@ -156,9 +156,8 @@ fn no_direct(directory: &Path, groups: &[Group]) -> Option<String> {
 
 /// Measures, and says on standard error how far it is.
 fn measured(settings: &Settings, time: Duration) -> Result<Outcome, Failure> {
-    let bar = std::io::stderr()
-        .is_terminal()
-        .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
+    let is_seen = std::io::stderr().is_terminal();
+    let bar = is_seen.then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
     match &bar {
         Some(bar) => {
             let style = ProgressStyle::with_template("{bar:24} {msg}");

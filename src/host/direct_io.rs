@@ -67,10 +67,12 @@ fn found(path: &Path, writes: bool) -> String {
     }
 }
 
-/// Whether its filesystem is the page cache and nothing else; tmpfs takes O_DIRECT since Linux 6.6.
+/// Whether its filesystem is the page cache and nothing else; tmpfs takes O_DIRECT since Linux 6.6. A device's node lies in such a
+/// filesystem, its data do not.
 fn is_in_memory(file: &File) -> bool {
     let kinds = [libc::TMPFS_MAGIC, 0x8584_58f6];
-    rustix::fs::fstatfs(file).is_ok_and(|found| kinds.contains(&found.f_type))
+    let is_node = file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+    !is_node && rustix::fs::fstatfs(file).is_ok_and(|found| kinds.contains(&found.f_type))
 }
 
 fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
@@ -126,6 +128,12 @@ mod tests {
         // Before 6.6 the open itself fails.
         let found = [direct_io(Path::new("/dev/shm")), direct_io_tried(Path::new("/dev/shm"))];
         assert!(found == [FALLS_BACK, FALLS_BACK] || found == ["no", "no"], "{found:?}");
+    }
+
+    #[test]
+    fn a_device_is_not_the_filesystem_of_its_node() {
+        let zero = File::open("/dev/zero").unwrap();
+        assert!(!is_in_memory(&zero), "only its node is in memory");
     }
 
     #[test]

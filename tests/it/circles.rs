@@ -49,7 +49,7 @@ impl Tree {
         let mut at = module.to_vec();
         let mut rest = path;
         match path.first()?.as_str() {
-            "crate" => return Some(path[1..].to_vec()),
+            "crate" => Some(path[1..].to_vec()),
             "self" | "super" => {
                 while let Some(word) = rest.first().filter(|word| matches!(word.as_str(), "self" | "super")) {
                     if word == "super" {
@@ -162,7 +162,7 @@ fn without_tests(words: &[String]) -> Vec<String> {
     const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let (mut kept, mut at) = (Vec::new(), 0);
     while at < words.len() {
-        if !words.get(at..at + MARK.len()).is_some_and(|here| here == MARK) {
+        if words.get(at..at + MARK.len()).is_none_or(|here| here != MARK) {
             kept.push(words[at].clone());
             at += 1;
             continue;

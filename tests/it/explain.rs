@@ -79,13 +79,18 @@ fn a_run_is_watched_in_a_run_of_its_own() {
     assert!(after.contains("BS=4k: watching cost ") && after.contains("of write.bw"), "{after}");
     assert!(sandbox.succeed(&["report", "2"]).contains("price of watching, run 2"));
 
+    is_listed_as_what_explains(&sandbox, &before);
+}
+
+/// Run 2 is listed as what explains run 1, and is refused where that one is meant.
+fn is_listed_as_what_explains(sandbox: &Sandbox, before: &Run) {
     let list = sandbox.succeed(&["list"]);
     assert!(list.lines().nth(2).is_some_and(|line| line.contains("explains 1: job")), "{list}");
     let json = sandbox.succeed(&["list", "--json"]);
     assert!(json.lines().nth(1).is_some_and(|line| line.contains("\"explains\":1")), "{json}");
     // A name and `latest` mean the run that the user made.
-    assert_eq!(sandbox.export("latest"), before);
-    assert_eq!(sandbox.export("job"), before);
+    assert_eq!(sandbox.export("latest"), *before);
+    assert_eq!(sandbox.export("job"), *before);
 
     for (words, why) in [
         (&["run", "--resume", "2"][..], "run 2 watches run 1, and does not go on"),

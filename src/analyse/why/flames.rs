@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::super::budget::Operation;
 use super::super::comparison::{Analysis, RowKey};
 use super::super::table::Table;
-use super::pair::Pair;
+use super::pair::{Pair, WatchedRun};
 use super::pairs;
 use super::source::Source;
 use crate::record::{Folded, Run, StackKind, Trial};
@@ -54,7 +54,7 @@ pub fn flames(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Flam
     if !run.design.paired || !(has_stacks(run) || watched.is_some_and(has_stacks)) {
         return Vec::new();
     }
-    let (own, other) = (Table::new(run), watched.map(Table::new));
+    let (own, other) = (Table::new(run), watched.map(WatchedRun::new));
     let mut all: Vec<Flame> = Vec::new();
     for kind in StackKind::ALL {
         for (comparisons, _) in pairs(run, analysis) {
@@ -67,7 +67,7 @@ pub fn flames(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Flam
             if all.iter().any(is_there) {
                 continue;
             }
-            let pair = Pair::new((run, &own), watched.zip(other.as_ref()), analysis, of);
+            let pair = Pair::new((run, &own), other.as_ref(), analysis, of);
             let Some(source) = pair.and_then(|pair| pair.watched).map(|watched| watched.source) else {
                 continue;
             };

@@ -17,9 +17,11 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("other metrics"));
     let Material { run, analysis, options, names, footnotes, .. } = material;
     let (_, others) = beside(run, analysis);
+    // Who names metrics wants their figures, whatever they show.
+    let asked_for = options.all_metrics || options.named_metrics;
     let (shown, hidden): (Vec<&Comparison>, Vec<&Comparison>) =
-        others.into_iter().partition(|c| options.all_metrics || table::stands_out(c));
-    let listed = options.detail > Detail::Screen || options.all_metrics || options.named_metrics;
+        others.into_iter().partition(|c| asked_for || table::stands_out(c));
+    let listed = options.detail > Detail::Screen || asked_for;
     let (shown, clear) = if listed { (shown, Vec::new()) } else { (Vec::new(), shown) };
     let tables: Vec<Block> = group(&shown, |c| (c.candidate.arm.as_str(), &c.row))
         .iter()
