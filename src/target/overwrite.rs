@@ -105,7 +105,8 @@ impl Refusal {
                 )
             }
             Refusal::LeftChanged { .. } => {
-                "`assay cleanup` puts it back; `assay cleanup --dry-run` lists all that it would do".to_owned()
+                "`assay cleanup` puts it back; `assay cleanup --dry-run` lists all that it would do"
+                    .to_owned()
             }
             Refusal::Signature { path, .. } => {
                 format!("if it may be lost, clear it yourself first: wipefs -a {}", path.display())

@@ -247,7 +247,8 @@ fn a_wrong_request_is_refused() {
 fn a_run_that_failed_says_that_it_is_not_explained() {
     let sandbox = Sandbox::new();
     let script = sandbox.write("fails.sh", "exit $1\n").to_string_lossy().into_owned();
-    let words = ["run", "--explain", "-q", "--rounds", "4", "--vary", "code=0,1", "--", "sh", &script, "${code}"];
+    let words =
+        ["run", "--explain", "-q", "--rounds", "4", "--vary", "code=0,1", "--", "sh", &script, "${code}"];
     let output = sandbox.run(&words);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let told = errors(&output).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -288,7 +289,10 @@ fn who_may_not_watch_hears_what_helps() {
     assert!(output.status.success(), "{}", said(&output));
     let told = errors(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     let reason = "the kernel does not let this user watch it";
-    assert!(told.contains(&format!("run 1 is not watched: locks and waits are not watched: {reason}")), "{told}");
+    assert!(
+        told.contains(&format!("run 1 is not watched: locks and waits are not watched: {reason}")),
+        "{told}"
+    );
     assert_eq!(told.matches(reason).count(), 1, "once for both: {told}");
     assert!(told.contains("run as root"), "{told}");
     assert_eq!(runs(&sandbox), 1);

@@ -158,8 +158,9 @@ fn xfs_below_its_smallest_size_is_refused() {
     // Before 5.19 mkfs.xfs made smaller ones: whatever else is in the way here, the size is not.
     for (release, too_small) in [("5.18.0", false), ("5.19.0", true), ("6.13.0", true)] {
         // Written by a shell: a child of another test could have our open file, and the script would be busy (ETXTBSY).
-        let script =
-            format!("printf '#!/bin/sh\\necho mkfs.xfs version {release}\\n' >mkfs.xfs && chmod 755 mkfs.xfs");
+        let script = format!(
+            "printf '#!/bin/sh\\necho mkfs.xfs version {release}\\n' >mkfs.xfs && chmod 755 mkfs.xfs"
+        );
         assert!(sandbox.command("sh").args(["-c", &script]).status().unwrap().success());
         let path = format!("{}:{}", sandbox.path().display(), std::env::var("PATH").unwrap());
         let arguments = ["run", "job.fio", "--aa", "-t", "fs=xfs", "-t", "loop:64m", "--plan"];

@@ -76,7 +76,8 @@ fn counters(prepared: &Prepared) -> Option<Failure> {
     let mut wished = deciding_metrics(primary, printed).into_iter().map(|(_, name)| name);
     let name = wished.find(|name| name.starts_with("dev.") && !printed(name))?;
     let targets = prepared.plan.cells.iter().zip(&prepared.surroundings.targets);
-    let reasons: Vec<String> = targets.map(|(cell, target)| no_device(cell, target)).collect::<Option<_>>()?;
+    let reasons: Vec<String> =
+        targets.map(|(cell, target)| no_device(cell, target)).collect::<Option<_>>()?;
     let reason = reasons.first()?;
     Some(
         Failure::request(format!("primary {primary}: no trial will have {name}: {reason}"))

@@ -444,7 +444,10 @@ mod tests {
     #[test]
     fn what_failed_has_a_command_that_shows_it() {
         let said = not_explained(3, " --db o.db");
-        assert!(said.contains("assay show 3 --db o.db") && said.contains("assay explain 3 --db o.db"), "{said}");
+        assert!(
+            said.contains("assay show 3 --db o.db") && said.contains("assay explain 3 --db o.db"),
+            "{said}"
+        );
         assert!(failed_while_watched(4, "").contains("assay show 4 has"));
     }
 

@@ -49,8 +49,7 @@ const SWITCH: u32 = 14;
 const SWITCHED_OUT: u16 = 1 << 13;
 
 /// What is said where the kernel hides its addresses.
-pub(in crate::observe) const HIDDEN: &str =
-    "the kernel does not show the addresses of its functions to this user, so that places have no names: run as root, \
+pub(in crate::observe) const HIDDEN: &str = "the kernel does not show the addresses of its functions to this user, so that places have no names: run as root, \
      with kernel.kptr_restrict at 0 or 1";
 
 /// What is said of lost events.

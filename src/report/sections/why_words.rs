@@ -148,7 +148,9 @@ fn unexplained(why: &Why, budget: Option<&Budget>) -> Option<String> {
     let scale = scale(&budget.total);
     let beside = match why.unnamed_ns {
         small if small.abs() < budget.least_ns / 10.0 => String::new(),
-        unnamed => format!("; too small or unclear to name, or within the noise: {}", signed(unnamed, &scale)),
+        unnamed => {
+            format!("; too small or unclear to name, or within the noise: {}", signed(unnamed, &scale))
+        }
     };
     Some(format!("unexplained: {}{beside}", signed(left.estimate, &scale)))
 }

@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn the_time_of_flushes_is_no_depth() {
-        let flushing = [IOS, ("dev.queue_time", 8.0, 1.0), ("dev.write_time", 1.0, 1.0), ("dev.busy", 1.0, 1.0)];
+        let flushing =
+            [IOS, ("dev.queue_time", 8.0, 1.0), ("dev.write_time", 1.0, 1.0), ("dev.busy", 1.0, 1.0)];
         assert_eq!(found(&flushing, "queue_depth"), []);
     }
 
