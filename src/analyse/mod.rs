@@ -172,9 +172,10 @@ fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table:
         !row.primaries.contains(metric)
             && options.wants(&table.metrics()[*metric as usize].name)
             && (options.all_metrics
+                || named
                 || run.design.shows(&table.metrics()[*metric as usize].name)
                 || varies(table, row, *metric)
-                    && (named || !budget::is_kept_for(&table.metrics()[*metric as usize].name)))
+                    && !budget::is_kept_for(&table.metrics()[*metric as usize].name))
     });
     let others: Vec<u32> = others.collect();
     let mut cases = Vec::new();

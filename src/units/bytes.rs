@@ -11,7 +11,7 @@ pub enum ParseSizeError {
     BadUnit {
         /// The whole text.
         text: String,
-        /// The part that is no unit.
+        /// The part that is not a unit.
         unit: String,
     },
     /// Over 2^64 bytes.

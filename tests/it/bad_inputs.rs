@@ -77,7 +77,7 @@ const CASES: &[Case] = &[
             "hint: --engine fio runs it",
         ],
     ),
-    wrong(RUN, &[("job.fio", Text("[w]\nsize=1q\n"))], &["job.fio:2", "'q' in '1q' is no unit"]),
+    wrong(RUN, &[("job.fio", Text("[w]\nsize=1q\n"))], &["job.fio:2", "'q' in '1q' is not a unit of size"]),
     wrong(RUN, &[("job.fio", Text("[w]\nsize=1m\nrw=sideways\n"))], &["job.fio:3", "sideways"]),
     wrong(RUN, &[("job.fio", Text("[w]\nsize=1m\niodepth=many\n"))], &["job.fio:3", "many"]),
     wrong(RUN, &[("job.fio", Text("[w]\nsize=1m\niodepth=NaN\n"))], &["job.fio:3", "NaN"]),
@@ -100,7 +100,7 @@ const CASES: &[Case] = &[
     wrong("run job.fio --vary direct=0,0", GOOD, &["level 0 of direct is given twice"]),
     wrong("run job.fio --vary direct=0,1 --vary direct=0,1", GOOD, &["direct is varied twice"]),
     wrong("run job.fio --vary diretc=0,1", GOOD, &["diretc", "did you mean direct"]),
-    wrong("run job.fio --vary bs=4k,8q", GOOD, &["'q' in '8q' is no unit"]),
+    wrong("run job.fio --vary bs=4k,8q", GOOD, &["'q' in '8q' is not a unit of size"]),
     wrong("run job.fio --vary rw=read,sideways", GOOD, &["sideways"]),
     wrong("run job.fio --vary direct=0,1 --compare bs", GOOD, &["no factor 'bs'", "there are direct"]),
     wrong(

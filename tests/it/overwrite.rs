@@ -69,7 +69,7 @@ fn jobs_that_only_fio_understands_are_looked_through() {
         ("data/sub/x", "opendir=HERE/data", EXISTS),
         ("logs/run_bw.1.log", "write_lat_log=HERE/logs/run", EXISTS),
         ("precious", "filename=../precious", "goes up with '..'"),
-        ("trace", "read_iolog=HERE/trace", "cannot be told beforehand"),
+        ("trace", "read_iolog=HERE/trace", "cannot know in advance"),
     ] {
         refused(name, "fio", &format!("[a]\n{settings}\n{only_fio}"), word);
     }

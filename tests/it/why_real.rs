@@ -125,7 +125,8 @@ pub(crate) fn shown(cause: &Value) -> [f64; 2] {
 }
 
 /// Four writers of a file each, of one, and of one around the page cache of XFS, which lets them share its lock. What they wait for locks
-/// decides beside the bandwidth: on a busy machine all of them wait for a processor first.
+/// decides beside the bandwidth: on a busy machine all of them wait for a processor first. What a worker sleeps while it throws its file out of
+/// the cache beforehand is watched, too, so that none does.
 const WRITERS: &str = r#"
 job_text = """
 [w]
@@ -135,6 +136,7 @@ size=4m
 numjobs=4
 time_based
 runtime=400ms
+invalidate=0
 group_reporting
 """
 observe = ["locks", "waits"]
@@ -192,20 +194,22 @@ fn writers_of_one_file_wait_for_its_lock_unless_they_share_it() {
     });
 }
 
-/// The demo on a device of its own: the disk below the tests is everybody's.
+/// The demo on a device of its own (the disk below the tests is everybody's), with blocks so large that copying them is no trifle beside the
+/// time that the device takes.
 const DEMO: &str = r#"
 job_text = """
 [w]
 rw=randwrite
-bs=4k
+bs=2m
 size=16m
 time_based
 runtime=400ms
+invalidate=0
 """
 observe = ["cpu", "extents"]
 
 [stop]
-rounds = 5
+rounds = 8
 
 [target]
 device = "loop:300m"
@@ -234,7 +238,6 @@ fn of_direct_writes_device_service_copy_and_processor_time_are_named() {
         // Direct I/O copies nothing.
         let copying = pair.fires("copying")?;
         expect(share(copying) < 0.0, || format!("{copying}"))?;
-        expect(estimate(&pair.fires("subsystem")?["time"]) != 0.0, || format!("{}", pair.why))?;
         let cache = &pair.fires("page_cache")?["what"]["page_cache"];
         assert!(cache["arm"] == "0", "{cache}");
         // One file lies in no other's way, and a device takes no part of the processor's clock.
@@ -314,7 +317,7 @@ fn more_workers_than_processors_wait_to_run() {
             pair.silent(rule)?;
         }
         let text = found.text();
-        assert!(text.contains("waiting to run (too few processors)"), "{text}");
+        assert!(text.contains("waiting to run (processors were busy)"), "{text}");
         Ok(())
     });
 }
