@@ -88,11 +88,11 @@ fn each_fsync_of_a_filesystem_is_behind_a_flush() {
         }
         let (watched, counted) = (each(&run, "blocks.flushes"), each(&run, "dev.flushes"));
         for (watched, counted) in watched.iter().zip(&counted) {
-            assert!((watched - counted).abs() <= 2.0, "{fs}: {watched} watched, {counted} counted");
+            // A filesystem commits by itself, also between the starts of two observers.
+            assert!((watched - counted).abs() <= 8.0, "{fs}: {watched} watched, {counted} counted");
         }
         let (watched, counted) = (each(&run, "blocks.write_requests"), each(&run, "dev.write_ios"));
         for (watched, counted) in watched.iter().zip(&counted) {
-            // A filesystem writes by itself, also between the starts of two observers.
             assert!(
                 (watched - counted).abs() <= 8.0 + 0.05 * counted,
                 "{fs}: {watched} watched, {counted} counted"

@@ -87,11 +87,16 @@ impl FlameGraph<'_> {
         );
         boxes.iter().for_each(|placed| self.paint(&mut svg, placed, flames, height));
         svg.push_str("</svg>\n");
-        let (arms, caption) = match flames {
-            Flames::Of(arm) => (vec![self.arms[arm]], self.caption()),
-            Flames::Difference => (Vec::new(), self.caption_of_difference()),
+        let (arms, title, caption) = match flames {
+            Flames::Of(arm) => (vec![self.arms[arm]], self.title.clone(), self.caption()),
+            Flames::Difference => (Vec::new(), self.title_of_difference(), self.caption_of_difference()),
         };
-        Some(Picture { title: self.title.clone(), caption, arms, svg, narrow: None })
+        Some(Picture { title, caption, arms, svg, narrow: None })
+    }
+
+    /// A file of its own has no caption, and its colours mean nothing without words.
+    fn title_of_difference(&self) -> String {
+        format!("{} (red: more with {}; blue: less)", self.title, self.candidate)
     }
 
     fn caption(&self) -> String {
