@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown published promised-time stress torture rooms fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress torture rooms fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -76,6 +76,11 @@ bench-trace: build
 ## What each observer costs direct reads of 4 KiB on zram, watched and unwatched in turn; needs root. ROUNDS (5) says how often
 bench-observers: build
 	scripts/bench-observers.sh
+
+## Experiments in which each rule of Why must fire or keep silent, one at a time on a quiet machine; needs root, 5 minutes
+why-real:
+	@scripts/packages.sh $(TESTED)
+	RUST_TEST_THREADS=1 $(CARGO) test --test it -- why_real --include-ignored
 
 ## Experiments whose cause is known, and the first screen of what assay says of each; needs root, 10 minutes. ONLY="NAMES", GUEST=1: dax-write, too
 explain-shown: build

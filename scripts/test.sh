@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # All tests. Those of guests wait for one emulated machine at a time and leave half of this one idle, so they run beside
-# all others, in a process of their own, and their results come behind. Experiments that must find a cause run last, one at a time: what
-# they measure is the others' load otherwise.
+# all others, in a process of their own, and their results come behind.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -26,9 +25,8 @@ trap 'exit 143' TERM
 
 failed=0
 RUST_TEST_THREADS=$threads $cargo test --lib --bins --example published || failed=1
-RUST_TEST_THREADS=$threads $cargo test --test it -- --skip guests --skip why_real || failed=1
+RUST_TEST_THREADS=$threads $cargo test --test it -- --skip guests || failed=1
 [ -z "$(jobs -rp)" ] || echo "waiting for the tests of guests"
 wait "$guests" || failed=1
 cat "$printed"
-RUST_TEST_THREADS=1 $cargo test --test it -- why_real || failed=1
 exit $failed

@@ -31,6 +31,7 @@ level = [
 "#;
 
 #[test]
+#[ignore = "an experiment that a busy machine spoils: make why-real"]
 fn a_device_made_slower_from_outside_is_blamed_and_no_software() {
     if !can_make() {
         return;
@@ -87,6 +88,7 @@ level = [
 "#;
 
 #[test]
+#[ignore = "an experiment that a busy machine spoils: make why-real"]
 fn lost_depth_and_smaller_requests_go_with_what_they_cost() {
     if !can_make() {
         return;
@@ -139,6 +141,7 @@ levels = ["psync", "io_uring"]
 "#;
 
 #[test]
+#[ignore = "an experiment that a busy machine spoils: make why-real"]
 fn reads_that_io_uring_hands_to_worker_threads_are_named() {
     if !can_make() {
         return;
@@ -183,6 +186,7 @@ level = [{ label = "beforehand", set = { fallocate = "keep" } }, { label = "plai
 "#;
 
 #[test]
+#[ignore = "an experiment that a busy machine spoils: make why-real"]
 fn files_that_grow_in_turns_lie_between_each_other() {
     if !can_make() {
         return;

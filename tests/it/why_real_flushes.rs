@@ -66,6 +66,7 @@ fn all_pass(found: &Found, fs: &str, arms: std::ops::Range<u32>) {
 }
 
 #[test]
+#[ignore = "an experiment that a busy machine spoils: make why-real"]
 fn flushes_of_a_journal_are_counted_and_waited_for_on_ext4() {
     if !can_make() {
         return;
@@ -104,6 +105,7 @@ fn flushes_of_a_journal_are_counted_and_waited_for_on_ext4() {
 }
 
 #[test]
+#[ignore = "an experiment that a busy machine spoils: make why-real"]
 fn flushes_of_a_journal_are_counted_and_waited_for_on_xfs() {
     if !can_make() {
         return;
@@ -153,6 +155,7 @@ level = [
 "#;
 
 #[test]
+#[ignore = "an experiment that a busy machine spoils: make why-real"]
 fn who_overwrites_waits_for_the_flush_itself_unless_nobody_flushes() {
     if !can_make() {
         return;
