@@ -13,7 +13,7 @@
 //! run → plan, launch, catalog, host, record
 //! store → record                      import → catalog, record, units, sys
 //! analyse → record, stats, units      report → analyse, record, units, sys
-//! trace → sys                         probe → units
+//! trace → sys                         probe → units               kernel_build → sys
 //! cli → all
 //! ```
 
@@ -24,6 +24,7 @@ pub mod engine;
 pub mod experiment;
 pub mod host;
 pub mod import;
+pub mod kernel_build;
 pub mod launch;
 pub mod observe;
 pub mod plan;

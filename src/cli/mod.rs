@@ -109,7 +109,7 @@ pub fn main() -> ExitCode {
         }
     };
     let code = dispatch(command_line.command).unwrap_or_else(|error| report_error(&error));
-    crate::launch::remove_private_cache();
+    crate::sys::cache::remove_private_cache();
     code
 }
 

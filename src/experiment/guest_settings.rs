@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::kernel_source::{KernelSource, SOURCE_KEYS};
 use crate::units::parse_bytes;
 
 /// Keys of these settings.
-pub const GUEST_KEYS: [&str; 5] = ["kernel", "cpus", "memory", "kernel_args", "modules"];
+pub const GUEST_KEYS: [&str; 9] =
+    ["kernel", "source", "rev", "patch", "config", "cpus", "memory", "kernel_args", "modules"];
 
 /// A level of `kernel`: the newest that can be found. Where to look is known elsewhere:
 /// [`Experiment::newest_kernel`](super::Experiment::newest_kernel).
@@ -21,6 +23,10 @@ pub const NEWEST: &str = "newest";
 pub struct GuestSettings {
     /// A kernel image, or a Debian package of one; `None`: this machine itself.
     pub kernel: Option<PathBuf>,
+    /// What the kernel is built from.
+    pub build: KernelSource,
+    /// What is known of a kernel that was built, for the facts of its trials.
+    pub facts: Vec<(String, String)>,
     /// Processors; `None`: as many as here, at most 4.
     pub cpus: Option<u32>,
     /// Bytes of memory, without what is set aside as persistent memory; `None`: 1 GiB and room for devices in memory.
@@ -53,6 +59,7 @@ impl GuestSettings {
                     }
                 });
             }
+            _ if SOURCE_KEYS.contains(&key) => self.build.set(key, value, base)?,
             "cpus" => match value.parse() {
                 Ok(count @ 1..=255) => self.cpus = Some(count),
                 _ => return Err(format!("cpus={value}: write a number from 1 to 255")),
@@ -85,7 +92,9 @@ impl GuestSettings {
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         match key {
-            "kernel" => self.kernel.is_some(),
+            // One that is built is one.
+            "kernel" => self.kernel.is_some() || self.build.source.is_some(),
+            _ if SOURCE_KEYS.contains(&key) => self.build.has(key),
             "cpus" => self.cpus.is_some(),
             "memory" => self.memory.is_some(),
             "kernel_args" => !self.arguments.is_empty(),
@@ -97,16 +106,26 @@ impl GuestSettings {
     /// What is set although no guest is started.
     #[must_use]
     pub fn contradictions(&self) -> Vec<String> {
-        let idle = GUEST_KEYS.into_iter().filter(|key| self.has(key) && !self.has("kernel"));
-        idle.map(|key| format!("{key} is a guest's, and no kernel is given to boot one")).collect()
+        let mut found = self.build.contradictions(self.kernel.is_some());
+        if found.is_empty() {
+            let idle = GUEST_KEYS.into_iter().filter(|key| self.has(key) && !self.has("kernel"));
+            found.extend(idle.map(|key| format!("{key} is a guest's, and no kernel is given to boot one")));
+        }
+        found
     }
 
     /// In words, a line each; empty without a guest.
     #[must_use]
     pub fn described(&self) -> Vec<String> {
-        let Some(kernel) = &self.kernel else { return Vec::new() };
-        let mut lines =
-            vec![format!("kernel {}, booted in a virtual machine for each round", kernel.display())];
+        if !self.has("kernel") {
+            return Vec::new();
+        }
+        let kernel = self.kernel.as_ref().map_or_else(
+            || "a kernel that is built".to_owned(),
+            |kernel| format!("kernel {}", kernel.display()),
+        );
+        let mut lines = vec![format!("{kernel}, booted in a virtual machine for each round")];
+        lines.extend(self.build.described());
         lines.extend(self.cpus.map(|cpus| format!("cpus = {cpus}")));
         lines.extend(self.memory.map(|memory| format!("memory = {} MiB", memory >> 20)));
         for (name, words) in [("kernel_args", &self.arguments), ("modules", &self.modules)] {
@@ -143,7 +162,8 @@ mod tests {
         assert_eq!(guest.described()[1..], ["memory = 512 MiB", "kernel_args = mitigations=off nosmt"]);
         guest.set("kernel", "host", directory.path()).unwrap();
         assert_eq!(guest.contradictions().len(), 2, "memory and arguments of no guest");
-        assert_eq!(GUEST_KEYS.map(|key| guest.has(key)), [false, false, true, true, false]);
+        let set: Vec<&str> = GUEST_KEYS.into_iter().filter(|key| guest.has(key)).collect();
+        assert_eq!(set, ["memory", "kernel_args"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod device_spec;
 mod errors;
 mod guest_settings;
 mod job_text;
+mod kernel_source;
 mod newest_kernel;
 mod placed;
 mod recipe_table;
@@ -26,6 +27,7 @@ pub use described::{Assignment, Experiment, Factor, JobSource, Level, Namespace,
 pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
 pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};
+pub use kernel_source::{KernelSource, SOURCE_KEYS};
 pub use recipe_table::RecipeTable;
 pub use stop_rule::MAX_ROUNDS;
 pub use target_names::{TARGET_KEYS, nearest_target_key, target_key};

@@ -5,7 +5,7 @@
 use crate::workload::nearest;
 
 /// Keys that are not `sysfs:PATH`.
-pub const TARGET_KEYS: [&str; 15] = [
+pub const TARGET_KEYS: [&str; 19] = [
     "device",
     "fs",
     "mkfs",
@@ -17,6 +17,10 @@ pub const TARGET_KEYS: [&str; 15] = [
     "nr_requests",
     "read_ahead",
     "kernel",
+    "source",
+    "rev",
+    "patch",
+    "config",
     "cpus",
     "memory",
     "kernel_args",
@@ -24,7 +28,7 @@ pub const TARGET_KEYS: [&str; 15] = [
 ];
 
 /// Names that other tools have for these settings, or that people say.
-const OTHER_NAMES: [(&str, &str); 18] = [
+const OTHER_NAMES: [(&str, &str); 23] = [
     ("filesystem", "fs"),
     ("filesys", "fs"),
     ("fstype", "fs"),
@@ -43,6 +47,11 @@ const OTHER_NAMES: [(&str, &str); 18] = [
     ("mem", "memory"),
     ("cmdline", "kernel_args"),
     ("append", "kernel_args"),
+    ("tree", "source"),
+    ("git", "source"),
+    ("revision", "rev"),
+    ("commit", "rev"),
+    ("kconfig", "config"),
 ];
 
 /// The name under which a key is known, aliases replaced; `None`: no setting of a target.

@@ -25,24 +25,30 @@ pub(super) fn plain_level(key: &str, value: &str) -> Level {
     Level { label: value.to_owned(), set }
 }
 
-/// Kernels are called by their file, `6.1.0-50-amd64`, where those names differ; a path fills a column.
+/// Kernels and patches are called by their files, `6.1.0-50-amd64` and `a.patch+b.patch`, where those names differ; a path fills a column.
 pub(super) fn name_kernels(levels: &mut [Level]) {
-    let is_kernel = |level: &Level| {
-        level.set.len() == 1 && level.set[0].key == "kernel" && level.set[0].value == level.label
+    let short = |level: &Level| match level.set.as_slice() {
+        [set] if set.value == level.label => match set.key.as_str() {
+            "kernel" => kernel_name(&level.label).to_owned(),
+            "patch" => level.label.split('+').map(file_name).collect::<Vec<_>>().join("+"),
+            "source" | "config" => file_name(&level.label).to_owned(),
+            _ => level.label.clone(),
+        },
+        _ => level.label.clone(),
     };
-    let short: Vec<&str> = levels
-        .iter()
-        .map(|level| if is_kernel(level) { kernel_name(&level.label) } else { level.label.as_str() })
-        .collect();
+    let short: Vec<String> = levels.iter().map(short).collect();
     if short.iter().collect::<BTreeSet<_>>().len() == short.len() {
-        let short: Vec<String> = short.into_iter().map(str::to_owned).collect();
         levels.iter_mut().zip(short).for_each(|(level, short)| level.label = short);
     }
 }
 
+fn file_name(path: &str) -> &str {
+    path.trim().rsplit('/').next().unwrap_or(path)
+}
+
 /// `6.1.0-50-amd64` of `k/linux-image-6.1.0-50-amd64_6.1.176-1_amd64.deb` and of `/boot/vmlinuz-6.1.0-50-amd64`.
 fn kernel_name(path: &str) -> &str {
-    let file = path.rsplit('/').next().unwrap_or(path);
+    let file = file_name(path);
     let package = file.strip_suffix(".deb").and_then(|name| name.split('_').next());
     let name = package.unwrap_or(file);
     ["linux-image-", "vmlinuz-", "bzImage-"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name)
@@ -123,6 +129,16 @@ mod tests {
         );
         assert_eq!(labels("target.kernel=a/bzImage,b/bzImage"), ["a/bzImage", "b/bzImage"]);
         assert_eq!(parse_vary("kernel=a/vmlinuz-6").unwrap().levels[0].set[0].value, "a/vmlinuz-6");
+    }
+
+    #[test]
+    fn patches_are_called_by_their_files() {
+        assert_eq!(
+            labels("patch=none,p/a.patch,p/a.patch+q/b.patch"),
+            ["none", "a.patch", "a.patch+b.patch"]
+        );
+        assert_eq!(labels("patch=p/a.patch,q/a.patch"), ["p/a.patch", "q/a.patch"], "the same name twice");
+        assert_eq!(labels("rev=v6.11,v6.12"), ["v6.11", "v6.12"]);
     }
 
     #[test]

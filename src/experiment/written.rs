@@ -38,6 +38,13 @@ pub struct CommandLine {
     /// What to work on: DIR, FILE, /dev/X, or loop:1g, zram:1g …; or a setting of it: fs=xfs, mount=noatime …
     #[arg(long, short = 't', value_name = "DEVICE|KEY=VALUE")]
     pub target: Vec<String>,
+    /// What kernels are built from, for --vary patch=none,FILE: a kernel tree, a git repository (or REPOSITORY@REV), a tarball, or
+    /// Debian's linux-source .deb (`assay help patches`)
+    #[arg(long, value_name = "PATH[@REV]")]
+    pub source: Option<String>,
+    /// Configuration of a kernel that is built: a fragment over assay's small one, or a whole .config
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
     /// Exactly N rounds and one look, instead of stopping as soon as the verdict is clear
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<u32>,
@@ -248,6 +255,11 @@ impl Written {
                 Ok(value) => self.target.push(Placed { value, place }),
                 Err(message) => mistakes.push(Mistake { place, message }),
             }
+        }
+        for (key, value) in [("source", &line.source), ("config", &line.config)] {
+            let place = flag(&format!("--{key}"));
+            let value = value.as_ref().map(|value| Placed { value: (key.to_owned(), value.clone()), place });
+            self.target.extend(value);
         }
         let from_file = self.factors.len();
         for text in &line.vary {

@@ -175,7 +175,7 @@ fn execute(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    local::dies_with_its_parent(&mut command, Signal::KILL);
+    crate::sys::dies_with_its_parent(&mut command, Signal::KILL);
     let started = {
         let _may = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
         command.spawn()

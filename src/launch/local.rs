@@ -107,7 +107,7 @@ impl Local {
         command
             .env_remove(super::last_duty::LAST_DUTY)
             .env(super::last_duty::PARENT, std::process::id().to_string());
-        dies_with_its_parent(&mut command, rustix::process::Signal::TERM);
+        crate::sys::dies_with_its_parent(&mut command, rustix::process::Signal::TERM);
         let start = |source| LaunchError::Start { program: self.program.display().to_string(), source };
         let child = command.spawn().map_err(start)?;
         // It starts nothing before it has its request.
@@ -135,24 +135,6 @@ impl Local {
         }
         self.adopted.extend(own_children().into_iter().filter(|child| !before.contains(child)));
         self.adopted.retain(|child| !rustix::process::Pid::from_raw(*child).is_none_or(host::reaped));
-    }
-}
-
-/// Has the kernel send a program `signal` when the thread that starts it ends.
-pub(super) fn dies_with_its_parent(command: &mut Command, signal: rustix::process::Signal) {
-    let parent = rustix::process::getpid();
-    #[expect(unsafe_code, reason = "pre_exec is the only way to set a parent-death signal before exec")]
-    // SAFETY: the closure makes two async-signal-safe system calls and touches no memory of the parent.
-    unsafe {
-        command.pre_exec(move || {
-            rustix::process::set_parent_process_death_signal(Some(signal))?;
-            // The parent may have died before the kernel was told to watch it.
-            if rustix::process::getppid() == Some(parent) {
-                Ok(())
-            } else {
-                Err(rustix::io::Errno::SRCH.into())
-            }
-        });
     }
 }
 

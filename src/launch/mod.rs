@@ -27,9 +27,7 @@ pub use everywhere::everywhere;
 pub use local::{Local, adopt_orphans};
 pub use protocol::{Answer, PROTOCOL, Reply, Request, Why};
 use qemu::Guests;
-pub use qemu::{
-    Forecast, GuestError, GuestOffer, guest_part, guests_offered, newest_kernel, remove_private_cache,
-};
+pub use qemu::{Forecast, GuestError, GuestOffer, guest_part, guests_offered, newest_kernel};
 
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]

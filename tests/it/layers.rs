@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["analyse", "record", "units", "sys"]),
     ("trace", &["sys"]),
     ("probe", &["units"]),
+    ("kernel_build", &["sys"]),
 ];
 
 /// A path out of one top-level module into another.

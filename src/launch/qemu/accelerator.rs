@@ -2,8 +2,8 @@
 //!
 //! Enters: `/dev/kvm`, marks in the cache. Leaves: an [`Accelerator`]; marks. A mark holds until this machine is started again.
 
-use super::cache;
 use super::error::GuestError;
+use crate::sys::cache;
 use crate::sys::regular_file;
 
 /// What executes a guest's instructions.

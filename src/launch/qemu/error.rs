@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::sys::cache::CacheError;
 use crate::sys::regular_file::Unfit;
 
 /// What kept a guest from being made or from answering.
@@ -89,6 +90,12 @@ pub enum GuestError {
         /// The emulator's words and the last lines of the console.
         console: String,
     },
+}
+
+impl From<CacheError> for GuestError {
+    fn from(CacheError { what, path, source }: CacheError) -> GuestError {
+        GuestError::Io { what, path, source }
+    }
 }
 
 impl GuestError {

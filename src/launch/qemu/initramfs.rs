@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 
 use twox_hash::XxHash64;
 
-use super::cache;
 use super::cpio::{Entry, archive};
 use super::decompressed::MOST_BYTES;
 use super::elf;
@@ -18,6 +17,7 @@ use super::error::GuestError;
 use super::kernel_image::KernelImage;
 use super::modules::{MOST_LIST, ModuleSet};
 use super::needs::Needs;
+use crate::sys::cache;
 use crate::sys::regular_file;
 
 /// Where the guest finds the names of the modules to load first, a line each.

@@ -6,9 +6,9 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::cache;
 use super::error::GuestError;
 use super::package::unpacked;
+use crate::sys::cache;
 use crate::sys::regular_file;
 
 /// What is booted.

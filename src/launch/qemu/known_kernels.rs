@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use super::cache;
 use super::kernel_image::KernelImage;
+use crate::sys::cache;
 
 /// Flavours that stand behind the plain kernel of the same release.
 const FLAVOURS: [&str; 4] = ["rt", "cloud", "lowlatency", "debug"];

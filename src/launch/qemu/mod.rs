@@ -4,7 +4,6 @@
 //! guest was run by. It must not know plans, factors or stores.
 
 mod accelerator;
-mod cache;
 mod channel;
 mod cpio;
 mod decompressed;
@@ -36,7 +35,6 @@ use crate::record::HostFacts;
 use crate::target::{Disturbance, GuestSettings, Interference};
 
 use accelerator::{Accelerator, Mishap};
-pub use cache::remove_private_cache;
 pub use error::GuestError;
 use guest::{Ended, Guest};
 pub use inside::guest_part;

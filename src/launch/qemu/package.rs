@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::error::GuestError;
-use super::{cache, tar};
+use super::tar;
+use crate::sys::cache;
 
 /// How long a directory that nobody holds may have been made by somebody who is about to.
 const ABANDONED: Duration = Duration::from_secs(60);

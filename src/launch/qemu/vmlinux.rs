@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::decompressed::{self, MOST_BYTES};
-use super::{cache, elf};
+use super::elf;
+use crate::sys::cache;
 use crate::sys::regular_file;
 
 /// XEN_ELFNOTE_PHYS32_ENTRY.

@@ -1,4 +1,4 @@
-//! Where unpacked kernels and packed initramfs are kept: `$XDG_CACHE_HOME/assay`, by their content.
+//! Where unpacked and built kernels and packed initramfs are kept: `$XDG_CACHE_HOME/assay`, by their content.
 //!
 //! Enters: bytes, names. Leaves: digests, directories. Everything here can be removed at any time. Kernels are booted from here, so
 //! nobody but this user and root may be able to change what is there: otherwise nothing is kept beyond this run.
@@ -13,12 +13,30 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use twox_hash::XxHash64;
 
-use super::error::GuestError;
-use crate::sys::regular_file::{self, Unfit};
-use crate::sys::{private_directory, terminal};
+use super::regular_file::{self, Unfit};
+use super::{private_directory, terminal};
 
 /// A larger file is no kernel, no package of one and no configuration.
 const MOST_BYTES: u64 = 2 << 30;
+
+/// The cache could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} {}: {source}", path.display())]
+pub struct CacheError {
+    /// What was tried.
+    pub what: &'static str,
+    /// With which file.
+    pub path: PathBuf,
+    /// The system's words.
+    pub source: std::io::Error,
+}
+
+impl CacheError {
+    fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> CacheError {
+        let path = path.into();
+        move |source| CacheError { what, path, source }
+    }
+}
 
 /// Where the cache is.
 enum Base {
@@ -45,7 +63,8 @@ fn named(name: &str) -> Option<PathBuf> {
 }
 
 /// `~/.cache/assay/kernels`, where people put packages, root too; `None`: `XDG_CACHE_HOME` names another place, or it is not safe.
-pub(super) fn put_by_hand() -> Option<PathBuf> {
+#[must_use]
+pub fn put_by_hand() -> Option<PathBuf> {
     let place = named("HOME").filter(|_| named("XDG_CACHE_HOME").is_none())?.join(".cache/assay/kernels");
     private_directory::check(&place).is_ok().then_some(place)
 }
@@ -72,7 +91,8 @@ pub fn remove_private_cache() {
 }
 
 /// The directory of this kind of thing, which may not be there; `None`: nothing is kept.
-pub(super) fn place(kind: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn place(kind: &str) -> Option<PathBuf> {
     match base() {
         Base::Kept(path) => Some(path.join(kind)).filter(|path| private_directory::check(path).is_ok()),
         Base::Unsafe(_) => private().as_ref().map(|place| place.path().join(kind)),
@@ -80,14 +100,17 @@ pub(super) fn place(kind: &str) -> Option<PathBuf> {
 }
 
 /// The directory of this kind of thing, made if need be.
-pub(super) fn directory(kind: &str) -> Result<PathBuf, GuestError> {
+///
+/// # Errors
+/// [`CacheError`]: it cannot be made.
+pub fn directory(kind: &str) -> Result<PathBuf, CacheError> {
     if let Base::Kept(path) = base() {
         let directory = path.join(kind);
         let made = private_directory::made_directory(&directory).map(drop).map_err(std::io::Error::other);
-        return made.map(|()| directory.clone()).map_err(GuestError::io("cannot keep kernels in", directory));
+        return made.map(|()| directory.clone()).map_err(CacheError::io("cannot keep kernels in", directory));
     }
     let mut private = private();
-    let failed = GuestError::io("cannot make a directory in", std::env::temp_dir());
+    let failed = CacheError::io("cannot make a directory in", std::env::temp_dir());
     let place = match private.take() {
         Some(place) => place,
         None => {
@@ -96,7 +119,7 @@ pub(super) fn directory(kind: &str) -> Result<PathBuf, GuestError> {
             let place = made.map_err(failed)?;
             private_directory::check(place.path())
                 .map_err(std::io::Error::other)
-                .map_err(GuestError::io("cannot keep kernels in", place.path()))?;
+                .map_err(CacheError::io("cannot keep kernels in", place.path()))?;
             if let Base::Unsafe(why) = base() {
                 // Nobody to tell is no reason to end a run.
                 let _ = writeln!(
@@ -110,17 +133,21 @@ pub(super) fn directory(kind: &str) -> Result<PathBuf, GuestError> {
     };
     let directory = place.path().join(kind);
     *private = Some(place);
-    std::fs::create_dir_all(&directory).map_err(GuestError::io("cannot make", &directory))?;
+    std::fs::create_dir_all(&directory).map_err(CacheError::io("cannot make", &directory))?;
     Ok(directory)
 }
 
 /// XXH64 of what was written into it, as 16 hexadecimal digits.
-pub(super) fn digits(hasher: &XxHash64) -> String {
+#[must_use]
+pub fn digits(hasher: &XxHash64) -> String {
     format!("{:016x}", hasher.finish())
 }
 
 /// The digest of a whole file.
-pub(super) fn digest_of(path: &Path) -> Result<String, Unfit> {
+///
+/// # Errors
+/// [`Unfit`]: no regular file, or too large.
+pub fn digest_of(path: &Path) -> Result<String, Unfit> {
     let (mut file, mut hasher) = (regular_file::open(path)?, XxHash64::with_seed(0));
     if file.metadata()?.len() > MOST_BYTES {
         return Err(Unfit::TooLarge { limit_bytes: MOST_BYTES });
@@ -135,7 +162,7 @@ pub(super) fn digest_of(path: &Path) -> Result<String, Unfit> {
 }
 
 /// Removes the oldest files of a directory until `kept` are left; what cannot be removed stays.
-pub(super) fn prune(directory: &Path, kept: usize) {
+pub fn prune(directory: &Path, kept: usize) {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<_> =
         entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
@@ -147,7 +174,10 @@ pub(super) fn prune(directory: &Path, kept: usize) {
 }
 
 /// Holds a directory that is being filled: the kernel lets go of it when this process ends, however it ends.
-pub(super) fn hold(directory: &Path) -> std::io::Result<File> {
+///
+/// # Errors
+/// It is held by somebody else, or cannot be opened.
+pub fn hold(directory: &Path) -> std::io::Result<File> {
     let held = File::open(directory)?;
     flock(&held, FlockOperation::NonBlockingLockExclusive)?;
     Ok(held)
@@ -155,7 +185,7 @@ pub(super) fn hold(directory: &Path) -> std::io::Result<File> {
 
 /// Removes directories below `place` that were being filled (their names begin with a dot) and that nobody holds any
 /// more; younger ones than `age` may not be held yet.
-pub(super) fn remove_abandoned(place: &Path, age: Duration) {
+pub fn remove_abandoned(place: &Path, age: Duration) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
         let found = entry.metadata().ok().filter(|found| hidden && found.is_dir());

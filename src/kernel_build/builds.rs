@@ -1,0 +1,356 @@
+//! Everything that a run needs built: looked at before anything is begun, built one after the other, each once.
+//!
+//! Enters: [`Wanted`] kernels. Leaves: for each an image with its modules in the cache, and the facts that tell it from others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use super::config::Configuration;
+use super::entries::{self, Entry};
+use super::error::BuildError;
+use super::headers::Headers;
+use super::make::Watch;
+use super::modules::{self, Building, Module};
+use super::overlay::Overlay;
+use super::patch::Patch;
+use super::progress::{self, Step};
+use super::source::Source;
+use super::tools::{self, Compiler};
+use super::wanted::{Base, Wanted};
+use super::{digests, whole};
+
+/// Changes whenever kernels are built in another way.
+const VERSION: &str = "assay kernel 1";
+
+/// A kernel that was built.
+#[derive(Debug)]
+pub struct BuiltKernel {
+    /// What is booted; its modules lie in `../lib/modules/RELEASE`.
+    pub image: PathBuf,
+    /// What tells it from others: source, patch, compiler.
+    pub facts: Vec<(String, String)>,
+    _held: Entry,
+}
+
+/// One kernel, looked at.
+struct Build {
+    wanted: Wanted,
+    source: Source,
+    patches: Vec<Patch>,
+    compiler: Compiler,
+    kind: Kind,
+}
+
+enum Kind {
+    Modules(Base, Headers),
+    Whole(Configuration),
+}
+
+/// All kernels of a run, in the order they were asked for.
+pub struct Builds {
+    all: Vec<Build>,
+}
+
+impl Builds {
+    /// Looks at everything that can be seen without unpacking or building.
+    ///
+    /// # Errors
+    /// A source, patch or configuration that is none, programs that are missing.
+    pub fn look(all_wanted: &[Wanted]) -> Result<Builds, BuildError> {
+        let mut sources: BTreeMap<(PathBuf, Option<String>), Source> = BTreeMap::new();
+        let mut all: Vec<Build> = Vec::new();
+        for wanted in all_wanted {
+            let key = (wanted.source.clone(), wanted.revision.clone());
+            let source = match sources.get(&key) {
+                Some(source) => source.clone(),
+                None => sources
+                    .entry(key)
+                    .or_insert(Source::open(&wanted.source, wanted.revision.as_deref())?)
+                    .clone(),
+            };
+            let patches =
+                wanted.patches.iter().map(|path| Patch::read(path)).collect::<Result<Vec<_>, _>>()?;
+            let (kind, compiler) = match &wanted.base {
+                Some(base) => {
+                    let headers = Headers::find(&base.release, &base.places)?;
+                    (Kind::Modules(base.clone(), headers), tools::compiler(false, None)?)
+                }
+                None => {
+                    // All arms with this configuration have the same one.
+                    let same = all_wanted
+                        .iter()
+                        .filter(|other| other.base.is_none() && other.config == wanted.config);
+                    let options: BTreeSet<String> =
+                        same.flat_map(|other| other.options.iter().cloned()).collect();
+                    let configuration = Configuration::read(wanted.config.as_deref(), &options)?;
+                    (Kind::Whole(configuration), tools::compiler(true, None)?)
+                }
+            };
+            all.push(Build { wanted: wanted.clone(), source, patches, compiler, kind });
+        }
+        let builds = Builds { all };
+        builds.no_idle_modules()?;
+        Ok(builds)
+    }
+
+    /// Modules are chosen by the patches, of which there must be one.
+    fn no_idle_modules(&self) -> Result<(), BuildError> {
+        let of_modules: Vec<&Build> =
+            self.all.iter().filter(|build| matches!(build.kind, Kind::Modules(..))).collect();
+        let idle = |build: &&Build| {
+            of_modules
+                .iter()
+                .filter(|other| other.wanted.base == build.wanted.base)
+                .all(|other| other.patches.is_empty())
+        };
+        if of_modules.iter().any(idle) { Err(BuildError::NothingToBuild) } else { Ok(()) }
+    }
+
+    /// Kernels as they will be built: the key of each, with the modules that its arms need; `None`: its source has to be unpacked
+    /// before that is known.
+    fn resolved(&self) -> Result<Option<Vec<(String, BTreeSet<Module>)>>, BuildError> {
+        if !self.all.iter().all(|build| build.source.is_readable()) {
+            return Ok(None);
+        }
+        let changed = |build: &Build| match &build.kind {
+            Kind::Modules(base, _) => build.patches.iter().try_fold(BTreeSet::new(), |mut all, patch| {
+                all.extend(modules::changed(patch, &build.source, base)?);
+                Ok::<_, BuildError>(all)
+            }),
+            Kind::Whole(_) => Ok(BTreeSet::new()),
+        };
+        let own = self.all.iter().map(changed).collect::<Result<Vec<_>, _>>()?;
+        let keyed = self.all.iter().map(|build| {
+            let same = self.all.iter().zip(&own).filter(|(other, _)| other.wanted.base == build.wanted.base);
+            let modules: BTreeSet<Module> = same.flat_map(|(_, modules)| modules.iter().cloned()).collect();
+            Ok((build.key(&modules)?, modules))
+        });
+        keyed.collect::<Result<Vec<_>, _>>().map(Some)
+    }
+
+    /// What would be done, in lines for people, and what cannot be: nothing is unpacked or built.
+    ///
+    /// # Errors
+    /// A patch that does not apply, where that can be seen already; not enough space.
+    pub fn plan(&self) -> Result<Vec<String>, BuildError> {
+        let resolved = self.resolved()?;
+        self.check(resolved.is_some())?;
+        let mut lines: Vec<String> = Vec::new();
+        let mut seconds = 0.0;
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        if resolved.is_none() {
+            lines.push("unpacks the source first: about half a minute, 1.6 GB in the cache".to_owned());
+            seconds += 30.0;
+        }
+        for (at, build) in self.all.iter().enumerate() {
+            let known = resolved.as_ref().map(|all| &all[at]);
+            if known.is_some_and(|(key, _)| !seen.insert(key.clone())) {
+                continue;
+            }
+            let what = build.described(known.map(|(_, modules)| modules));
+            if known.is_some_and(|(key, _)| entries::is_there(entries::BUILT, key)) {
+                lines.push(format!("{what}: is in the cache"));
+                continue;
+            }
+            let time = progress::expected_s(build.room_key().as_deref());
+            seconds += time;
+            lines.push(format!("{what}: {}", progress::about(time)));
+        }
+        if seconds > 0.0 {
+            lines.push(format!("together {}", progress::about(seconds)));
+        }
+        lines.extend(self.notes());
+        Ok(lines)
+    }
+
+    /// What a reader of the results should know of the sources.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for build in &self.all {
+            if let Some(patch) = &build.source.uncommitted {
+                let note = format!(
+                    "{} has uncommitted changes in {} files (digest {}), which are built, too",
+                    build.source.path.display(),
+                    patch.touched.len(),
+                    patch.digest
+                );
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        notes
+    }
+
+    /// Builds all of them; what is in the cache is not built again.
+    ///
+    /// # Errors
+    /// The first thing that went wrong; nothing half built is left.
+    pub fn carry_out(
+        &self,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<Vec<BuiltKernel>, BuildError> {
+        self.room_for_all()?;
+        for build in self.all.iter().filter(|build| !build.source.is_readable()) {
+            // The same source is found unpacked the second time.
+            let what = format!("unpacking {}", build.source.name());
+            say(&Step { what: &what, objects: 0, of: 0, left_s: None });
+            let log = entries::log(&format!("unpack-{}", build.source.digest))?;
+            build.source.unpacked(&mut Watch { log: &log, what: &what, cancelled, objects: &mut |_| () })?;
+        }
+        let Some(resolved) = self.resolved()? else {
+            let found = "cannot be read after it was unpacked".to_owned();
+            let path = self.all.first().map(|build| build.source.path.clone()).unwrap_or_default();
+            return Err(BuildError::NoSource { path, found });
+        };
+        self.check(true)?;
+        let built = self.all.iter().zip(&resolved).map(|(build, (key, modules))| {
+            let entry = build.made(key, modules, say, cancelled)?;
+            let image = image_in(&entry.path)?;
+            Ok(BuiltKernel { image, facts: build.facts(), _held: entry })
+        });
+        built.collect()
+    }
+
+    /// What can be wrong without a compiler.
+    fn check(&self, readable: bool) -> Result<(), BuildError> {
+        for build in self.all.iter().filter(|_| readable) {
+            let patches: Vec<&Patch> = build.patches.iter().collect();
+            Overlay::of(&build.source, &patches)?;
+        }
+        self.room_for_all()
+    }
+
+    fn room_for_all(&self) -> Result<(), BuildError> {
+        let mut sources: BTreeMap<&str, u64> = BTreeMap::new();
+        for build in &self.all {
+            sources.insert(&build.source.digest, build.source.needed_mib());
+        }
+        let rooms: BTreeSet<String> = self.all.iter().filter_map(Build::room_key).collect();
+        let rooms_mib = rooms
+            .iter()
+            .map(|key| if entries::is_there(entries::ROOMS, key) { 200 } else { whole::NEEDED_MIB });
+        let needed_mib = sources.values().sum::<u64>() + rooms_mib.sum::<u64>() + 100;
+        let place = crate::sys::cache::directory(entries::BUILT)?;
+        let found = rustix::fs::statvfs(&place)
+            .map_err(|error| BuildError::io("cannot look at", &place)(error.into()))?;
+        let free_mib = (found.f_bavail * found.f_frsize) >> 20;
+        if free_mib < needed_mib { Err(BuildError::NoSpace { place, needed_mib, free_mib }) } else { Ok(()) }
+    }
+}
+
+impl Build {
+    /// Everything that makes another kernel of it.
+    fn key(&self, modules: &BTreeSet<Module>) -> Result<String, BuildError> {
+        let mut pieces = vec![VERSION.to_owned(), self.source.all_digest(), self.compiler.version.clone()];
+        pieces.extend(self.patches.iter().map(|patch| patch.digest.clone()));
+        match &self.kind {
+            Kind::Modules(base, headers) => {
+                pieces.extend([
+                    "modules".to_owned(),
+                    base.release.clone(),
+                    digests::of_file(&base.image)?,
+                    headers.digest()?,
+                ]);
+                pieces.extend(modules.iter().map(|module| format!("{}/{}", module.directory, module.name)));
+            }
+            Kind::Whole(configuration) => pieces.extend(["whole".to_owned(), configuration.digest.clone()]),
+        }
+        Ok(digests::of_texts(pieces.iter().map(String::as_str)))
+    }
+
+    /// The room a whole kernel is built in: kernels of the same source and configuration share their objects, and so do revisions of
+    /// the same repository.
+    fn room_key(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Whole(configuration) => Some(whole::room_key(&self.source, configuration, &self.compiler)),
+            Kind::Modules(..) => None,
+        }
+    }
+
+    fn described(&self, modules: Option<&BTreeSet<Module>>) -> String {
+        let patches: Vec<String> = self.patches.iter().map(Patch::name).collect();
+        let with =
+            if patches.is_empty() { String::new() } else { format!(" with {}", patches.join(" and ")) };
+        let what = match (&self.kind, modules) {
+            (Kind::Modules(base, _), Some(modules)) => {
+                let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+                format!("{} of {}", names.join(", "), base.release)
+            }
+            (Kind::Modules(base, _), None) => format!("modules of {}", base.release),
+            (Kind::Whole(configuration), _) => format!("a kernel ({})", configuration.name),
+        };
+        format!("{what} from {}{with}", self.source.name())
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        let patch = match self.patches.as_slice() {
+            [] => "none".to_owned(),
+            [one] => one.digest.clone(),
+            several => digests::of_texts(several.iter().map(|patch| patch.digest.as_str())),
+        };
+        let pairs = [
+            ("kernel.source_digest", self.source.all_digest()),
+            ("kernel.patch_digest", patch),
+            ("kernel.compiler", self.compiler.version.clone()),
+        ];
+        pairs.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    fn made(
+        &self,
+        key: &str,
+        modules: &BTreeSet<Module>,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<Entry, BuildError> {
+        if let Some(entry) = entries::found(entries::BUILT, key) {
+            return Ok(entry);
+        }
+        let what = self.described(Some(modules));
+        let log = entries::log(key)?;
+        let begun = Instant::now();
+        let room_key = self.room_key();
+        let meter = progress::Meter::new(&what, room_key.as_deref());
+        let mut objects = |count| say(&meter.step(count));
+        let mut watch = Watch { log: &log, what: &what, cancelled, objects: &mut objects };
+        let patches: Vec<&Patch> = self.patches.iter().collect();
+        let entry = entries::made(entries::BUILT, key, &mut |into| {
+            match &self.kind {
+                Kind::Modules(base, headers) => {
+                    let building =
+                        Building { source: &self.source, patches: &patches, base, headers, modules };
+                    building.build(into, &mut watch)?;
+                }
+                Kind::Whole(configuration) => {
+                    let building = whole::Building {
+                        source: &self.source,
+                        patches: &patches,
+                        configuration,
+                        compiler: &self.compiler,
+                    };
+                    building.build(into, &mut watch)?;
+                }
+            }
+            // With what it was built of, for whoever looks into the cache.
+            let _ = std::fs::copy(&log, into.join("build.log"));
+            Ok(())
+        })?;
+        progress::remember(room_key.as_deref(), meter.objects(), begun.elapsed());
+        Ok(entry)
+    }
+}
+
+/// The image of an entry.
+fn image_in(entry: &Path) -> Result<PathBuf, BuildError> {
+    let boot = entry.join("boot");
+    let entries = std::fs::read_dir(&boot).map_err(BuildError::io("cannot read", &boot))?.flatten();
+    let image = entries
+        .map(|entry| entry.path())
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")));
+    image.ok_or_else(|| BuildError::NoSource { path: boot, found: "has no kernel".to_owned() })
+}

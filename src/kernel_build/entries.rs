@@ -1,0 +1,211 @@
+//! What builds leave in the cache: finished kernels, unpacked sources and headers, rooms in which kernels are built.
+//!
+//! Enters: a kind and a key. Leaves: directories that are whole or not there. An entry is filled under a name that begins with a dot and
+//! renamed at the end; who uses one holds it, so that nobody removes it meanwhile. All kinds together have a limit.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::error::BuildError;
+use crate::sys::cache;
+
+/// Finished kernels.
+pub(super) const BUILT: &str = "built";
+/// Sources, and headers of Debian's kernels, as they were unpacked.
+pub(super) const SOURCES: &str = "sources";
+/// Trees with their objects.
+pub(super) const ROOMS: &str = "rooms";
+/// What failed builds said.
+pub(super) const LOGS: &str = "build-logs";
+const KINDS: [&str; 3] = [BUILT, SOURCES, ROOMS];
+
+/// All of it together; a room and a source are 2 to 3 GiB.
+const MOST_BYTES: u64 = 20 << 30;
+/// Logs of failed builds that are kept.
+const MOST_LOGS: usize = 20;
+/// How long a directory that nobody holds may have been made by somebody who is about to.
+const ABANDONED: Duration = Duration::from_secs(60);
+/// Says when an entry was last used, by its time, and its size.
+const MARK: &str = ".assay-entry";
+
+/// An entry of the cache, which nobody removes while this is held.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Its directory.
+    pub(super) path: PathBuf,
+    _held: Option<File>,
+}
+
+/// A finished entry; `None`: there is none.
+pub(super) fn found(kind: &str, key: &str) -> Option<Entry> {
+    let path = cache::place(kind)?.join(key);
+    let mark = path.join(MARK);
+    let size = std::fs::read_to_string(&mark).ok()?;
+    // Written anew for its time; an entry that cannot be written to is as good.
+    let _ = std::fs::write(&mark, size);
+    Some(Entry { _held: shared(&path), path })
+}
+
+/// Whether a finished entry is there; it is not taken for used.
+pub(super) fn is_there(kind: &str, key: &str) -> bool {
+    cache::place(kind).is_some_and(|place| place.join(key).join(MARK).is_file())
+}
+
+fn shared(path: &Path) -> Option<File> {
+    let held = File::open(path).ok()?;
+    flock(&held, FlockOperation::NonBlockingLockShared).ok().map(|()| held)
+}
+
+/// The entry of this key, filled by `fill` if it is not there.
+///
+/// # Errors
+/// Those of `fill`, after which nothing is left of it.
+pub(super) fn made(
+    kind: &str,
+    key: &str,
+    fill: &mut dyn FnMut(&Path) -> Result<(), BuildError>,
+) -> Result<Entry, BuildError> {
+    if let Some(entry) = found(kind, key) {
+        return Ok(entry);
+    }
+    let place = cache::directory(kind)?;
+    cache::remove_abandoned(&place, ABANDONED);
+    let partial = tempfile::Builder::new().prefix(".partial-").tempdir_in(&place);
+    let partial = partial.map_err(BuildError::io("cannot make a directory in", &place))?;
+    let held = cache::hold(partial.path()).map_err(BuildError::io("cannot lock", partial.path()))?;
+    fill(partial.path())?;
+    let mark = partial.path().join(MARK);
+    std::fs::write(&mark, bytes_below(partial.path()).to_string())
+        .map_err(BuildError::io("cannot write", &mark))?;
+    let (partial, path) = (partial.keep(), place.join(key));
+    let renamed = std::fs::rename(&partial, &path);
+    drop(held);
+    if let Err(error) = renamed {
+        // Another assay may have been faster; its work is as good.
+        let _ = std::fs::remove_dir_all(&partial);
+        return found(kind, key).ok_or_else(|| BuildError::io("cannot make", &path)(error));
+    }
+    let entry = Entry { _held: shared(&path), path };
+    prune(MOST_BYTES);
+    Ok(entry)
+}
+
+/// The room of this key, which only one assay has at a time: whoever comes second waits for `wait` to say that it has enough.
+///
+/// # Errors
+/// It cannot be made.
+pub(super) fn room(
+    key: &str,
+    waited: &mut dyn FnMut() -> Result<(), BuildError>,
+) -> Result<Entry, BuildError> {
+    let path = cache::directory(ROOMS)?.join(key);
+    loop {
+        std::fs::create_dir_all(&path).map_err(BuildError::io("cannot make", &path))?;
+        let held = File::open(&path).map_err(BuildError::io("cannot open", &path))?;
+        if flock(&held, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // It may have been removed between the two calls.
+            if path.is_dir() {
+                return Ok(Entry { path, _held: Some(held) });
+            }
+        } else {
+            waited()?;
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+}
+
+/// Says how large a room has become, and makes place for it.
+pub(super) fn room_was_used(room: &Entry) {
+    let _ = std::fs::write(room.path.join(MARK), bytes_below(&room.path).to_string());
+    prune(MOST_BYTES);
+}
+
+/// A file for the words of a build.
+///
+/// # Errors
+/// The cache cannot be used.
+pub(super) fn log(key: &str) -> Result<PathBuf, BuildError> {
+    let place = cache::directory(LOGS)?;
+    cache::prune(&place, MOST_LOGS);
+    let path = place.join(format!("{key}.log"));
+    std::fs::write(&path, "").map_err(BuildError::io("cannot write", &path))?;
+    Ok(path)
+}
+
+/// Bytes on the disk of all files below a directory that no other directory has, too (hard links).
+fn bytes_below(root: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let (mut bytes, mut open) = (0, vec![root.to_owned()]);
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => open.push(entry.path()),
+                Ok(found) if found.nlink() < 2 => bytes += found.blocks() * 512,
+                _ => {}
+            }
+        }
+    }
+    bytes
+}
+
+/// An entry as it lies there.
+struct Lying {
+    used: SystemTime,
+    bytes: u64,
+    path: PathBuf,
+}
+
+fn all() -> Vec<Lying> {
+    let places = KINDS.iter().filter_map(|kind| cache::place(kind));
+    let entries = places.flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten());
+    let lying = entries.filter_map(|entry| {
+        let mark = entry.path().join(MARK);
+        let bytes = std::fs::read_to_string(&mark).ok()?.trim().parse().unwrap_or(0);
+        Some(Lying { used: mark.metadata().ok()?.modified().ok()?, bytes, path: entry.path() })
+    });
+    lying.collect()
+}
+
+/// Removes what was not used for the longest time until the rest is below the limit; what is held stays.
+fn prune(limit: u64) {
+    let mut lying = all();
+    lying.sort_by_key(|entry| entry.used);
+    let mut sum: u64 = lying.iter().map(|entry| entry.bytes).sum();
+    for entry in lying {
+        if sum <= limit {
+            return;
+        }
+        if removed(&entry.path) {
+            sum -= entry.bytes;
+        }
+    }
+}
+
+/// Removes an entry that nobody holds.
+fn removed(path: &Path) -> bool {
+    let Ok(_held) = cache::hold(path) else { return false };
+    // Not whole any more from here on.
+    let _ = std::fs::remove_file(path.join(MARK));
+    std::fs::remove_dir_all(path).is_ok()
+}
+
+/// Removes everything that builds have left and nobody uses: how many entries and bytes, and how many are in use.
+pub fn empty_the_cache() -> (usize, u64, usize) {
+    let (mut gone, mut bytes, mut used) = (0, 0, 0);
+    for entry in all() {
+        if removed(&entry.path) {
+            gone += 1;
+            bytes += entry.bytes;
+        } else {
+            used += 1;
+        }
+    }
+    for kind in KINDS {
+        cache::place(kind).iter().for_each(|place| cache::remove_abandoned(place, ABANDONED));
+    }
+    cache::place(LOGS).iter().for_each(|place| cache::prune(place, 0));
+    (gone, bytes, used)
+}

@@ -1,0 +1,246 @@
+//! Why a kernel is not built.
+//!
+//! Enters: what a step found. Leaves: one clear message each, with what helps.
+
+use std::path::{Path, PathBuf};
+
+use crate::sys::cache::CacheError;
+use crate::sys::regular_file::Unfit;
+
+/// What kept a kernel from being built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A file could not be read or written.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Neither a tree nor a repository nor a package.
+    #[error("source {} {found}", path.display())]
+    NoSource {
+        /// What was named.
+        path: PathBuf,
+        /// Why it is none, as a clause behind the path.
+        found: String,
+    },
+    /// The repository has no such revision.
+    #[error("{} has no revision {revision}: {said}", path.display())]
+    NoRevision {
+        /// The repository.
+        path: PathBuf,
+        /// What was asked for.
+        revision: String,
+        /// git's words.
+        said: String,
+    },
+    /// Only a repository has revisions.
+    #[error("rev={revision}: {} is no git repository", path.display())]
+    NotARepository {
+        /// The source.
+        path: PathBuf,
+        /// What was asked for.
+        revision: String,
+    },
+    /// Not a unified diff of a kernel tree.
+    #[error("patch {} {found}", path.display())]
+    NoPatch {
+        /// The file.
+        path: PathBuf,
+        /// Why it is none, as a clause behind the path.
+        found: String,
+    },
+    /// A patch is for another source.
+    #[error("{} does not apply to {source_name}: {said}", patch.display())]
+    DoesNotApply {
+        /// The patch.
+        patch: PathBuf,
+        /// Which source.
+        source_name: String,
+        /// The first hunk that failed, in patch's words.
+        said: String,
+    },
+    /// A kernel whose modules are to be replaced, and a patch of something else.
+    #[error("{} changes {touched}, which is in no module of {release}", patch.display())]
+    NotAModule {
+        /// The patch.
+        patch: PathBuf,
+        /// The first such file.
+        touched: String,
+        /// The kernel.
+        release: String,
+    },
+    /// There is nothing to build in modules.
+    #[error("kernel and source are given, and no patch says which modules are to be built")]
+    NothingToBuild,
+    /// The headers are missing.
+    #[error("there are no headers of {release}: {missing} was not found in {places}")]
+    NoHeaders {
+        /// The kernel.
+        release: String,
+        /// The first package that is missing.
+        missing: String,
+        /// Where was looked.
+        places: String,
+    },
+    /// Source and kernel do not belong together.
+    #[error(
+        "source {source_version} is not that of kernel {release}, whose headers are of {headers_version}"
+    )]
+    OtherVersion {
+        /// The version in the source's Makefile.
+        source_version: String,
+        /// The kernel.
+        release: String,
+        /// The version in the headers' Makefile.
+        headers_version: String,
+    },
+    /// Programs or libraries are missing.
+    #[error("building a kernel needs {}, which this machine has not", what.join(", "))]
+    NoTools {
+        /// Their names.
+        what: Vec<&'static str>,
+        /// Debian's packages of them.
+        packages: Vec<String>,
+    },
+    /// A configuration is missing something.
+    #[error("{what}")]
+    Configuration {
+        /// What, as a sentence.
+        what: String,
+        /// What helps.
+        hint: String,
+    },
+    /// Not enough space.
+    #[error("building needs {needed_mib} MiB in {}, and {free_mib} MiB are free", place.display())]
+    NoSpace {
+        /// The cache.
+        place: PathBuf,
+        /// What is needed, in MiB.
+        needed_mib: u64,
+        /// What is there, in MiB.
+        free_mib: u64,
+    },
+    /// The compiler found mistakes.
+    #[error("{what} does not compile:\n{}", indented(first))]
+    DoesNotCompile {
+        /// What was built.
+        what: String,
+        /// Its first mistakes.
+        first: Vec<String>,
+        /// All it said.
+        log: PathBuf,
+    },
+    /// A module uses symbols that the kernel does not export.
+    #[error("{what} does not fit its kernel:\n{}", indented(symbols))]
+    Symbols {
+        /// What was built.
+        what: String,
+        /// The linker's lines.
+        symbols: Vec<String>,
+        /// All it said.
+        log: PathBuf,
+    },
+    /// Some program failed in another way.
+    #[error("{command} failed: {said}")]
+    Failed {
+        /// The command.
+        command: String,
+        /// Its last words.
+        said: String,
+    },
+    /// Ended by a signal to assay.
+    #[error("interrupted while {what} was built; nothing half built is kept")]
+    Interrupted {
+        /// What was built.
+        what: String,
+    },
+}
+
+fn indented(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+impl BuildError {
+    pub(super) fn io(
+        what: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> BuildError {
+        let path = path.into();
+        move |source| BuildError::Io { what, path, source }
+    }
+
+    /// The same of a file that somebody named.
+    pub(super) fn unfit(what: &'static str, path: &Path) -> impl FnOnce(Unfit) -> BuildError {
+        let path = path.to_owned();
+        move |unfit| {
+            let source = match unfit {
+                Unfit::Io(error) => error,
+                other => std::io::Error::other(other.to_string()),
+            };
+            BuildError::Io { what, path, source }
+        }
+    }
+
+    /// Whether the request is wrong, so that nothing was begun; otherwise the build itself failed.
+    #[must_use]
+    pub fn is_of_the_request(&self) -> bool {
+        !matches!(
+            self,
+            BuildError::DoesNotCompile { .. }
+                | BuildError::Symbols { .. }
+                | BuildError::Failed { .. }
+                | BuildError::Interrupted { .. }
+        )
+    }
+
+    /// What helps; may be empty.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            BuildError::NoSource { .. } => {
+                "a source is a kernel tree, a git repository (or REPOSITORY@REV), a tarball, or Debian's linux-source .deb".to_owned()
+            }
+            BuildError::NoRevision { .. } => "git tag, git log: a tag, branch or commit of that repository".to_owned(),
+            BuildError::NotARepository { .. } => "rev needs --source REPOSITORY; a patch is a level of any source".to_owned(),
+            BuildError::NoPatch { .. } => {
+                "write it with git diff or diff -ru in the kernel's top directory; patch=none is the source as it is".to_owned()
+            }
+            BuildError::DoesNotApply { .. } => {
+                "the patch is for another version of the source, or a patch in front of it changed the same lines".to_owned()
+            }
+            BuildError::NotAModule { .. } => {
+                "without kernel= a whole kernel is built from the source, with this patch".to_owned()
+            }
+            BuildError::NothingToBuild => {
+                "--vary patch=none,FILE builds what the patch changes; without kernel= a whole kernel is built".to_owned()
+            }
+            BuildError::NoHeaders { .. } => {
+                "scripts/kernels.sh source fetches them, or apt-get download them beside the kernel's package; nothing needs to be installed"
+                    .to_owned()
+            }
+            BuildError::OtherVersion { .. } => {
+                "take the linux-source of the kernel's own version; without kernel= a whole kernel is built from this source".to_owned()
+            }
+            BuildError::NoTools { packages, .. } => format!("sudo apt-get install {}", packages.join(" ")),
+            BuildError::Configuration { hint, .. } => hint.clone(),
+            BuildError::NoSpace { .. } => {
+                "assay cleanup --cache empties the cache; XDG_CACHE_HOME names another place".to_owned()
+            }
+            BuildError::DoesNotCompile { log, .. } | BuildError::Symbols { log, .. } => {
+                format!("{} has all that the build said", log.display())
+            }
+            BuildError::Io { .. } | BuildError::Failed { .. } | BuildError::Interrupted { .. } => String::new(),
+        }
+    }
+}
+
+impl From<CacheError> for BuildError {
+    fn from(CacheError { what, path, source }: CacheError) -> BuildError {
+        BuildError::Io { what, path, source }
+    }
+}

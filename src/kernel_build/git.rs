@@ -1,0 +1,226 @@
+//! Revisions of a kernel's repository.
+//!
+//! Enters: a repository of the user's, a revision. Leaves: a [`Commit`], single files of it, and all of it in a directory of assay's, for
+//! which git is given an index there: the repository's own index, work tree and branches are not touched.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::error::BuildError;
+use super::make::{self, Watch};
+use super::patch::Patch;
+use super::source::SourceFile;
+
+/// A commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Commit {
+    /// As it was asked for.
+    pub(super) asked: String,
+    /// The name of its tree, which is that of its content.
+    pub(super) tree: String,
+}
+
+/// Whether a directory is a repository or the top of a work tree.
+pub(super) fn is_repository(path: &Path) -> bool {
+    path.join(".git").exists() || (path.join("HEAD").is_file() && path.join("objects").is_dir())
+}
+
+/// git, told nothing by variables of a repository around it; it asks nobody and starts no editor.
+fn git(repository: &Path) -> Command {
+    let mut command = Command::new("git");
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_DIFF_OPTS",
+    ] {
+        command.env_remove(name);
+    }
+    command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    command.arg("-C").arg(repository).stdin(Stdio::null());
+    command
+}
+
+fn output(mut command: Command) -> Result<Result<Vec<u8>, String>, BuildError> {
+    let output = command
+        .output()
+        .map_err(|_| BuildError::NoTools { what: vec!["git"], packages: vec!["git".to_owned()] })?;
+    let said = || {
+        String::from_utf8_lossy(&output.stderr).trim().lines().next().unwrap_or("git says nothing").to_owned()
+    };
+    Ok(if output.status.success() { Ok(output.stdout) } else { Err(said()) })
+}
+
+impl Commit {
+    /// Looks a revision up.
+    ///
+    /// # Errors
+    /// [`BuildError::NoRevision`] in git's words.
+    pub(super) fn of(repository: &Path, asked: &str) -> Result<Commit, BuildError> {
+        let failed = |said: String| BuildError::NoRevision {
+            path: repository.to_owned(),
+            revision: asked.to_owned(),
+            said: said.trim_start_matches("fatal: ").to_owned(),
+        };
+        // Nothing that begins with a dash is an option of git's here.
+        let mut parse = git(repository);
+        parse.args(["rev-parse", "--verify", "--end-of-options"]).arg(format!("{asked}^{{tree}}"));
+        let found = output(parse)?.map_err(failed)?;
+        let tree = String::from_utf8_lossy(&found).trim().to_owned();
+        Ok(Commit { asked: asked.to_owned(), tree })
+    }
+
+    /// One file of it; `None`: there is none of this name.
+    pub(super) fn file(&self, repository: &Path, name: &str) -> Result<Option<SourceFile>, BuildError> {
+        let mut list = git(repository);
+        list.args(["ls-tree", &self.tree, "--"]).arg(name);
+        // `100755 blob NAME\tPATH`.
+        let listed = output(list)?.unwrap_or_default();
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        let mut words = listed.split_whitespace();
+        let (Some(mode), Some("blob"), Some(blob)) = (words.next(), words.next(), words.next()) else {
+            return Ok(None);
+        };
+        if mode == "120000" {
+            return Ok(None);
+        }
+        let mut show = git(repository);
+        show.args(["cat-file", "blob", blob]);
+        let failed = |said| BuildError::Failed { command: "git cat-file".to_owned(), said };
+        Ok(Some(SourceFile { bytes: output(show)?.map_err(failed)?, executable: mode == "100755" }))
+    }
+
+    /// One directory of it, put below `into`.
+    pub(super) fn directory(
+        &self,
+        repository: &Path,
+        name: &str,
+        into: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), BuildError> {
+        let archive = into.join(".archive.tar");
+        let mut pack = git(repository);
+        pack.args(["archive", "--format=tar", "--output"]).arg(&archive).arg(&self.tree).arg("--").arg(name);
+        make::run(pack, watch)?;
+        let mut tar = Command::new("tar");
+        tar.args(["--extract", "--no-same-owner", "--file"]).arg(&archive).arg("--directory").arg(into);
+        make::run(tar, watch)?;
+        std::fs::remove_file(&archive).map_err(BuildError::io("cannot remove", &archive))
+    }
+
+    /// Makes `tree` what this commit is; `index` is assay's. Files that are as they should be are not touched, so that make sees only
+    /// what differs from the commit before.
+    pub(super) fn check_out(
+        &self,
+        repository: &Path,
+        tree: &Path,
+        index: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), BuildError> {
+        let mut directory = git(repository);
+        directory.args(["rev-parse", "--absolute-git-dir"]);
+        let failed = |said| BuildError::Failed { command: "git rev-parse".to_owned(), said };
+        let found = output(directory)?.map_err(failed)?;
+        let own = PathBuf::from(String::from_utf8_lossy(&found).trim());
+        let mut read = git(tree);
+        read.env("GIT_DIR", own).env("GIT_WORK_TREE", tree).env("GIT_INDEX_FILE", index);
+        // Hooks of the repository are for its own work tree.
+        read.args(["-c", "core.hooksPath=/dev/null", "-c", "core.bare=false", "read-tree", "--reset", "-u"])
+            .arg(&self.tree);
+        make::run(read, watch)
+    }
+}
+
+/// What differs in the work tree from its commit; new files count once git knows of them (`git add -N`).
+pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError> {
+    let mut bare = git(repository);
+    bare.args(["rev-parse", "--is-inside-work-tree"]);
+    if !output(bare)?.is_ok_and(|said| said.starts_with(b"true")) {
+        return Ok(None);
+    }
+    let mut diff = git(repository);
+    diff.args([
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--no-renames",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        "HEAD",
+    ]);
+    let failed = |said| BuildError::Failed { command: "git diff".to_owned(), said };
+    let text = output(diff)?.map_err(failed)?;
+    let name = repository.join("uncommitted changes");
+    (!text.is_empty()).then(|| Patch::of(&name, text)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repository() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("a.c"), "one\n").unwrap();
+        for arguments in [
+            &["init", "-q"][..],
+            &["add", "."],
+            &["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "-m", "one"],
+            &["tag", "v1"],
+        ] {
+            output({
+                let mut command = git(root.path());
+                command.args(arguments);
+                command
+            })
+            .unwrap()
+            .unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn a_revision_is_its_tree_and_an_unknown_one_is_said() {
+        let root = repository();
+        let (commit, head) =
+            (Commit::of(root.path(), "v1").unwrap(), Commit::of(root.path(), "HEAD").unwrap());
+        assert_eq!(commit.tree, head.tree);
+        assert_eq!(commit.file(root.path(), "a.c").unwrap().unwrap().bytes, b"one\n");
+        assert!(commit.file(root.path(), "b.c").unwrap().is_none());
+        for revision in ["v9", "--all"] {
+            let error = Commit::of(root.path(), revision).unwrap_err();
+            assert!(matches!(error, BuildError::NoRevision { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_committed_is_a_patch() {
+        let root = repository();
+        assert_eq!(uncommitted(root.path()).unwrap(), None);
+        std::fs::write(root.path().join("a.c"), "two\n").unwrap();
+        let patch = uncommitted(root.path()).unwrap().unwrap();
+        assert_eq!(patch.touched.into_iter().collect::<Vec<_>>(), ["a.c"]);
+    }
+
+    #[test]
+    fn a_check_out_elsewhere_leaves_the_repository_alone() {
+        let (root, room) = (repository(), tempfile::tempdir().unwrap());
+        std::fs::write(root.path().join("a.c"), "mine\n").unwrap();
+        let tree = room.path().join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        let flag = std::sync::atomic::AtomicBool::new(false);
+        let mut objects = |_| ();
+        let mut watch =
+            Watch { log: &room.path().join("log"), what: "x", cancelled: &flag, objects: &mut objects };
+        let commit = Commit::of(root.path(), "v1").unwrap();
+        let index = room.path().join("index");
+        commit.check_out(root.path(), &tree, &index, &mut watch).unwrap();
+        assert_eq!(std::fs::read_to_string(tree.join("a.c")).unwrap(), "one\n");
+        std::fs::write(tree.join("a.c"), "patched\n").unwrap();
+        commit.check_out(root.path(), &tree, &index, &mut watch).unwrap();
+        assert_eq!(std::fs::read_to_string(tree.join("a.c")).unwrap(), "one\n", "put back");
+        assert_eq!(std::fs::read_to_string(root.path().join("a.c")).unwrap(), "mine\n");
+    }
+}

@@ -1,0 +1,262 @@
+//! A program of a build, with its words in a log, its progress, and an end when assay is to end.
+//!
+//! Enters: a command, a log, a flag. Leaves: success, or what the log says of why not. The program and all it starts are a process
+//! group of their own: a signal to assay ends all of it, and when assay is killed the kernel ends the program.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::error::BuildError;
+use crate::sys::{dies_with_its_parent, regular_file};
+
+/// How often the log is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a program may take to end itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Of a log when something failed.
+const MOST_LOG: u64 = 64 << 20;
+/// Most lines of a message.
+const MOST_LINES: usize = 6;
+/// What is set for somebody's own builds and would change these without showing in their digest.
+const OTHERS: [&str; 17] = [
+    "MAKEFLAGS",
+    "MAKELEVEL",
+    "MFLAGS",
+    "MAKEFILES",
+    "ARCH",
+    "CROSS_COMPILE",
+    "LLVM",
+    "KCFLAGS",
+    "KAFLAGS",
+    "KCPPFLAGS",
+    "KBUILD_OUTPUT",
+    "KBUILD_EXTMOD",
+    "KBUILD_EXTRA_SYMBOLS",
+    "KCONFIG_CONFIG",
+    "INSTALL_MOD_STRIP",
+    "W",
+    "V",
+];
+
+/// What watches a build.
+pub(super) struct Watch<'w> {
+    /// All words go here.
+    pub(super) log: &'w Path,
+    /// What is built, for messages.
+    pub(super) what: &'w str,
+    /// Set by a signal.
+    pub(super) cancelled: &'w AtomicBool,
+    /// Called with the number of objects made so far.
+    pub(super) objects: &'w mut dyn FnMut(u64),
+}
+
+/// make(1) with as many jobs as processors, and the same words in every kernel of what it was built by and when: what levels differ
+/// in is the patch alone.
+pub(super) fn make(directory: &Path) -> Command {
+    let mut command = Command::new("make");
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    command.arg("-C").arg(directory).arg(format!("-j{jobs}"));
+    for name in OTHERS {
+        command.env_remove(name);
+    }
+    command.env("LC_ALL", "C").env("LOCALVERSION", "");
+    command.env("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970");
+    command
+        .env("KBUILD_BUILD_USER", "assay")
+        .env("KBUILD_BUILD_HOST", "assay")
+        .env("KBUILD_BUILD_VERSION", "1");
+    command
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// [`BuildError::Interrupted`], or what its words say of why it failed.
+pub(super) fn run(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+    command.stdin(Stdio::null());
+    ran(command, watch)
+}
+
+/// The same of a program that reads what another one writes.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_reading(
+    mut command: Command,
+    input: impl Into<Stdio>,
+    watch: &mut Watch<'_>,
+) -> Result<(), BuildError> {
+    command.stdin(input);
+    ran(command, watch)
+}
+
+fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+    let written = BuildError::io("cannot write", watch.log);
+    let mut log = File::options().create(true).append(true).read(true).open(watch.log).map_err(written)?;
+    let shown = format!("{command:?}");
+    let begins = log.seek(SeekFrom::End(0)).unwrap_or(0);
+    let _ = writeln!(log, "$ {shown}");
+    let twice = |file: &File| file.try_clone().map_err(BuildError::io("cannot write", watch.log));
+    command.stdout(twice(&log)?).stderr(twice(&log)?).process_group(0);
+    dies_with_its_parent(&mut command, Signal::TERM);
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child = command
+        .spawn()
+        .map_err(|error| BuildError::Failed { command: name.clone(), said: error.to_string() })?;
+    let mut reader = File::open(watch.log).map_err(BuildError::io("cannot read", watch.log))?;
+    let _ = reader.seek(SeekFrom::Start(begins));
+    let mut counter = Counter::default();
+    loop {
+        let ended = child.try_wait().map_err(BuildError::io("cannot wait for", &name))?;
+        counter.count(&mut reader);
+        (watch.objects)(counter.objects);
+        if let Some(status) = ended {
+            if status.success() {
+                return Ok(());
+            }
+            if watch.cancelled.load(Ordering::SeqCst) {
+                return Err(BuildError::Interrupted { what: watch.what.to_owned() });
+            }
+            return Err(failure(watch, &name, begins));
+        }
+        if watch.cancelled.load(Ordering::SeqCst) {
+            end(&mut child);
+            return Err(BuildError::Interrupted { what: watch.what.to_owned() });
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// make(1) removes what it is making when a signal ends it.
+fn end(child: &mut Child) {
+    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+    let _ = kill_process_group(group, Signal::TERM);
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    let _ = child.wait();
+}
+
+/// Objects that kbuild says it makes: `  CC      fs/f2fs/file.o`, one a line.
+#[derive(Default)]
+struct Counter {
+    rest: Vec<u8>,
+    objects: u64,
+}
+
+impl Counter {
+    fn count(&mut self, log: &mut File) {
+        let mut bytes = Vec::new();
+        let _ = log.read_to_end(&mut bytes);
+        self.rest.extend(bytes);
+        while let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
+            self.objects += u64::from(is_object(&self.rest[..at]));
+            self.rest.drain(..=at);
+        }
+    }
+}
+
+fn is_object(line: &[u8]) -> bool {
+    [b"  CC  ".as_slice(), b"  CC [M]", b"  AS  ", b"  AS [M]"].iter().any(|start| line.starts_with(start))
+}
+
+/// What a log says of a failure: mistakes of the compiler, symbols that are missing, or the last words.
+fn failure(watch: &Watch<'_>, command: &str, begins: u64) -> BuildError {
+    let text = regular_file::read(watch.log, MOST_LOG).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[(begins as usize).min(text.len())..]).into_owned();
+    told(&text, watch.what, watch.log, command)
+}
+
+fn told(text: &str, what: &str, log: &Path, command: &str) -> BuildError {
+    let some = |picked: &mut dyn Iterator<Item = &str>| -> Vec<String> {
+        picked.take(MOST_LINES).map(|line| line.trim().to_owned()).collect()
+    };
+    let (what, log): (String, PathBuf) = (what.to_owned(), log.to_owned());
+    let symbols =
+        some(&mut text.lines().filter(|line| line.contains("modpost:") && line.contains("undefined!")));
+    if !symbols.is_empty() {
+        return BuildError::Symbols { what, symbols, log };
+    }
+    let mistake = |line: &&str| {
+        line.contains(": error:")
+            || line.contains(": fatal error:")
+            || line.contains("undefined reference to")
+    };
+    let mut first = some(&mut text.lines().filter(mistake));
+    if first.is_empty() {
+        first = some(&mut text.lines().filter(|line| line.starts_with("make") && line.contains(" *** ")));
+    }
+    if !first.is_empty() {
+        return BuildError::DoesNotCompile { what, first, log };
+    }
+    let said = text
+        .lines()
+        .skip(1)
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .last()
+        .unwrap_or("it says nothing");
+    BuildError::Failed { command: command.to_owned(), said: said.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(script: &str, cancelled: bool) -> (Result<(), BuildError>, Vec<u64>, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let mut seen = Vec::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let flag = AtomicBool::new(cancelled);
+        let mut objects = |count| seen.push(count);
+        let result =
+            run(command, &mut Watch { log: &log, what: "mine", cancelled: &flag, objects: &mut objects });
+        let text = std::fs::read_to_string(&log).unwrap();
+        (result, seen, text)
+    }
+
+    #[test]
+    fn objects_are_counted_and_all_words_kept() {
+        let (result, seen, log) =
+            ran("echo '  CC      a.o'; echo '  CC [M]  b.o'; echo '  LD      c'; echo x >&2", false);
+        result.unwrap();
+        assert_eq!(seen.last(), Some(&2));
+        assert!(log.starts_with("$ ") && log.ends_with("x\n"), "{log}");
+    }
+
+    #[test]
+    fn a_failure_is_told_by_its_first_lines() {
+        let said = |text: &str| told(text, "mine", Path::new("/l"), "make");
+        let compile =
+            said("$ make\n  CC  a.o\na.c:3:1: error: expected ';'\nx\nmake[2]: *** [a.o] Error 1\n");
+        assert_eq!(compile.to_string(), "mine does not compile:\n  a.c:3:1: error: expected ';'");
+        assert_eq!(compile.hint(), "/l has all that the build said");
+        let symbols = said("ERROR: modpost: \"no_such\" [f2fs.ko] undefined!\nmake: *** x\n");
+        assert!(matches!(symbols, BuildError::Symbols { .. }), "{symbols}");
+        let rule = said("make[1]: *** No rule to make target 'x'.  Stop.\n");
+        assert!(matches!(rule, BuildError::DoesNotCompile { .. }), "{rule}");
+        assert_eq!(said("$ git\nfatal: no\n").to_string(), "make failed: fatal: no");
+    }
+
+    #[test]
+    fn a_signal_ends_the_whole_group() {
+        let begun = Instant::now();
+        let (result, ..) = ran("sleep 60 & sleep 60", true);
+        assert!(matches!(result, Err(BuildError::Interrupted { .. })));
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+}

@@ -1,0 +1,30 @@
+//! Kernels from source: whole ones, or the modules of one that is there, with patches and revisions as levels.
+//!
+//! Enters: [`Wanted`] kernels (source, revision, patches, configuration). Leaves: images with their modules in the cache, by content, and
+//! the facts that tell them from each other. Whoever boots them needs to know nothing of patches. It must not know experiments, targets
+//! or guests. The user's trees and repositories are only read; make and the scripts of a source run, as whoever names a source asks.
+
+mod builds;
+mod config;
+mod digests;
+mod entries;
+mod error;
+mod git;
+mod headers;
+mod kbuild;
+mod make;
+mod modules;
+mod overlay;
+mod patch;
+mod progress;
+mod source;
+mod tools;
+mod tree;
+mod wanted;
+mod whole;
+
+pub use builds::{Builds, BuiltKernel};
+pub use entries::empty_the_cache;
+pub use error::BuildError;
+pub use progress::Step;
+pub use wanted::{Base, Wanted};

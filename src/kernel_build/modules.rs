@@ -1,0 +1,163 @@
+//! Building nothing but modules: of a kernel that is there, with its headers, from the source of the same version.
+//!
+//! Enters: the source, patches, the kernel. Leaves: which modules the patches change, and an entry of the cache that is the kernel as it
+//! was unpacked with these modules in their place. Levels that change nothing have them built, too: otherwise they would be compared
+//! with what another compiler made at another time.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::error::BuildError;
+use super::headers::{self, Headers};
+use super::kbuild::Lists;
+use super::make::{self, Watch};
+use super::patch::Patch;
+use super::source::Source;
+use super::wanted::Base;
+use super::{overlay, tools, tree};
+
+/// A module of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Module {
+    /// The directory of its source: `fs/f2fs`.
+    pub(super) directory: String,
+    /// `f2fs`.
+    pub(super) name: String,
+    /// Its file in the kernel, below `lib/modules/RELEASE`.
+    pub(super) file: PathBuf,
+}
+
+/// What a patch may touch that is in no module and in no kernel.
+const NO_CODE: [&str; 6] = ["Documentation/", "MAINTAINERS", "CREDITS", "tools/", "samples/", ".mailmap"];
+
+/// The modules that a patch changes.
+///
+/// # Errors
+/// [`BuildError::NotAModule`]: it changes something else.
+pub(super) fn changed(patch: &Patch, source: &Source, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
+    let mut modules = BTreeSet::new();
+    for touched in &patch.touched {
+        if NO_CODE.iter().any(|start| touched.starts_with(start)) {
+            continue;
+        }
+        let found = of_file(touched, source, base)?;
+        if found.is_empty() {
+            return Err(BuildError::NotAModule {
+                patch: patch.path.clone(),
+                touched: touched.clone(),
+                release: base.release.clone(),
+            });
+        }
+        modules.extend(found);
+    }
+    Ok(modules)
+}
+
+fn of_file(touched: &str, source: &Source, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
+    let mut directory = Path::new(touched).parent();
+    while let Some(here) = directory.filter(|here| !here.as_os_str().is_empty()) {
+        let below = here.to_string_lossy().into_owned();
+        for name in ["Makefile", "Kbuild"] {
+            let Some(makefile) = source.file(&format!("{below}/{name}"))? else { continue };
+            let lists = Lists::of(&String::from_utf8_lossy(&makefile.bytes));
+            let inside = touched.strip_prefix(&format!("{below}/")).unwrap_or(touched);
+            let object = inside.strip_suffix(".c").or_else(|| inside.strip_suffix(".S"));
+            // A header, and the Makefile itself, may change any of them.
+            let names = object.map_or_else(|| lists.modules().clone(), |object| lists.modules_of(object));
+            return Ok(names.iter().filter_map(|name| in_kernel(&below, name, base)).collect());
+        }
+        directory = here.parent();
+    }
+    Ok(BTreeSet::new())
+}
+
+/// The module of a kernel that is built in a directory; `None`: it is built in, or the kernel is without it.
+fn in_kernel(directory: &str, name: &str, base: &Base) -> Option<Module> {
+    let place = Path::new("kernel").join(directory);
+    let alike = |text: &str| text.replace('-', "_");
+    let entries = std::fs::read_dir(base.modules.join(&place)).into_iter().flatten().flatten();
+    let files = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let file = files
+        .filter(|file| file.contains(".ko"))
+        .find(|file| file.split_once(".ko").is_some_and(|(stem, _)| alike(stem) == alike(name)))?;
+    Some(Module { directory: directory.to_owned(), name: name.to_owned(), file: place.join(file) })
+}
+
+/// All that a build of modules starts from.
+pub(super) struct Building<'b> {
+    pub(super) source: &'b Source,
+    pub(super) patches: &'b [&'b Patch],
+    pub(super) base: &'b Base,
+    pub(super) headers: &'b Headers,
+    pub(super) modules: &'b BTreeSet<Module>,
+}
+
+impl Building<'_> {
+    /// Builds into an empty directory: `boot`, `lib/modules/RELEASE`.
+    ///
+    /// # Errors
+    /// What make said; source and headers of other versions.
+    pub(super) fn build(&self, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let headers = self.headers.unpacked(&self.base.release, watch)?;
+        self.same_version(&headers)?;
+        let compiler = tools::compiler(false, headers::compiler_of(&headers).as_deref())?;
+        self.copy_kernel(into)?;
+        let work = tempfile::Builder::new().prefix("build-").tempdir_in(into);
+        let work = work.map_err(BuildError::io("cannot make a directory in", into))?;
+        let directories: BTreeSet<&str> =
+            self.modules.iter().map(|module| module.directory.as_str()).collect();
+        for directory in directories {
+            self.copy_directory(directory, work.path(), watch)?;
+        }
+        overlay::apply(self.source, self.patches, work.path())?;
+        let directories: BTreeSet<&str> =
+            self.modules.iter().map(|module| module.directory.as_str()).collect();
+        for directory in directories {
+            let mut command = make::make(&headers);
+            let module_directory = work.path().join(directory);
+            command.arg(format!("M={}", module_directory.display()));
+            command.args(tools::compiler_words(&compiler)).arg("modules");
+            make::run(command, watch)?;
+        }
+        self.modules.iter().try_for_each(|module| self.replace(module, work.path(), into))
+    }
+
+    fn same_version(&self, headers: &Path) -> Result<(), BuildError> {
+        let (source_version, headers_version) = (self.source.version()?, headers::version_of(headers));
+        if source_version == headers_version || headers_version.is_empty() {
+            return Ok(());
+        }
+        Err(BuildError::OtherVersion { source_version, release: self.base.release.clone(), headers_version })
+    }
+
+    /// The kernel as it is, its files shared where the filesystem allows.
+    fn copy_kernel(&self, into: &Path) -> Result<(), BuildError> {
+        let Base { release, image, modules, config, .. } = self.base;
+        let boot = into.join("boot");
+        std::fs::create_dir_all(&boot).map_err(BuildError::io("cannot make", &boot))?;
+        tree::share(image, &boot.join(format!("vmlinuz-{release}")))?;
+        if let Some(config) = config {
+            tree::share(config, &boot.join(format!("config-{release}")))?;
+        }
+        tree::share_all(modules, &into.join("lib/modules").join(release))
+    }
+
+    /// A directory of the source, without what it has in directories of other modules only as far as make needs it: all of it.
+    fn copy_directory(&self, directory: &str, work: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let to = work.join(directory);
+        std::fs::create_dir_all(&to).map_err(BuildError::io("cannot make", &to))?;
+        match self.source.unpacked(watch)? {
+            Some(root) => tree::copy(&root.join(directory), &to, false),
+            None => self.source.directory(directory, work, watch),
+        }
+    }
+
+    fn replace(&self, module: &Module, work: &Path, into: &Path) -> Result<(), BuildError> {
+        let built = work.join(&module.directory).join(format!("{}.ko", module.name));
+        let old = into.join("lib/modules").join(&self.base.release).join(&module.file);
+        let new = old.with_file_name(format!("{}.ko", module.name));
+        // A link of the kernel's own file: the file there stays.
+        std::fs::remove_file(&old).map_err(BuildError::io("cannot replace", &old))?;
+        std::fs::rename(&built, &new).map_err(BuildError::io("make has not made", &built))
+    }
+}

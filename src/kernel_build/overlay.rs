@@ -1,0 +1,72 @@
+//! Patched files: what a source's files become with patches, one after the other.
+//!
+//! Enters: a source, patches, a tree of assay's. Leaves: the tree with the patched files in it, each a new file with the time of now. The
+//! patches are applied to copies of the touched files alone, so that whether they apply is known before anything else is done.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::error::BuildError;
+use super::patch::Patch;
+use super::source::Source;
+use super::tree;
+
+/// The touched files as they are with the patches.
+pub(super) struct Overlay {
+    place: tempfile::TempDir,
+    touched: BTreeSet<String>,
+}
+
+impl Overlay {
+    /// Applies patches to copies of what they touch.
+    ///
+    /// # Errors
+    /// [`BuildError::DoesNotApply`] with the hunk.
+    pub(super) fn of(source: &Source, patches: &[&Patch]) -> Result<Overlay, BuildError> {
+        let place = tempfile::tempdir()
+            .map_err(BuildError::io("cannot make a directory in", std::env::temp_dir()))?;
+        let all = source.uncommitted.iter().chain(patches.iter().copied());
+        let touched: BTreeSet<String> = all.clone().flat_map(|patch| patch.touched.iter().cloned()).collect();
+        for name in &touched {
+            if let Some(file) = source.file(name)? {
+                tree::put(place.path(), name, Some((&file.bytes, file.executable)))?;
+            }
+        }
+        all.into_iter().try_for_each(|patch| patch.apply(place.path(), &source.name(), false))?;
+        Ok(Overlay { place, touched })
+    }
+
+    /// Puts them into a tree; what is as it should be is left alone, so that make sees no change.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn put(&self, into: &Path) -> Result<(), BuildError> {
+        use std::os::unix::fs::PermissionsExt;
+        for name in &self.touched {
+            let path = self.place.path().join(name);
+            let found = path.metadata().ok();
+            let bytes = found.as_ref().map(|_| std::fs::read(&path)).transpose();
+            let bytes = bytes.map_err(BuildError::io("cannot read", &path))?;
+            let executable = found.is_some_and(|found| found.permissions().mode() & 0o111 != 0);
+            match bytes {
+                Some(bytes) if tree::same(&into.join(name), &bytes) => {}
+                Some(bytes) => tree::put(into, name, Some((&bytes, executable)))?,
+                None => tree::put(into, name, None)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of the files.
+    pub(super) fn touched(&self) -> &BTreeSet<String> {
+        &self.touched
+    }
+}
+
+/// Applies patches in a tree.
+///
+/// # Errors
+/// As [`Overlay::of`] and [`Overlay::put`].
+pub(super) fn apply(source: &Source, patches: &[&Patch], into: &Path) -> Result<(), BuildError> {
+    Overlay::of(source, patches)?.put(into)
+}

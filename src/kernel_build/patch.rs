@@ -1,0 +1,264 @@
+//! Patches of a kernel: unified diffs, which files they touch, and applying them.
+//!
+//! Enters: the file a user named. Leaves: a [`Patch`], and a tree in which it is applied. No name in a patch leads out of the tree.
+//! The form: POSIX diff -u, and git's `rename`, `deleted file` and `GIT binary patch`, of which the last is refused.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::digests;
+use super::error::BuildError;
+use crate::sys::regular_file;
+
+/// A larger patch is a new kernel.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A patch that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Patch {
+    /// The file.
+    pub(super) path: PathBuf,
+    text: Vec<u8>,
+    /// What it changes, makes and removes, below the top of the tree.
+    pub(super) touched: BTreeSet<String>,
+    /// By content.
+    pub(super) digest: String,
+}
+
+impl Patch {
+    /// Reads a patch.
+    ///
+    /// # Errors
+    /// Unreadable, no unified diff, binary, or one that names files outside the tree.
+    pub(super) fn read(path: &Path) -> Result<Patch, BuildError> {
+        let text =
+            regular_file::read(path, MOST_BYTES).map_err(BuildError::unfit("cannot read the patch", path))?;
+        Patch::of(path, text)
+    }
+
+    /// A patch of this text, called `path` in messages.
+    pub(super) fn of(path: &Path, text: Vec<u8>) -> Result<Patch, BuildError> {
+        let wrong = |found: String| BuildError::NoPatch { path: path.to_owned(), found };
+        let touched = touched(&text).map_err(wrong)?;
+        let digest = digests::of_bytes(&[&text]);
+        Ok(Patch { path: path.to_owned(), text, touched, digest })
+    }
+
+    /// Its file's name.
+    pub(super) fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Applies it in a tree that belongs to assay; with `try_only` it is only looked whether it can be.
+    ///
+    /// # Errors
+    /// [`BuildError::DoesNotApply`] with the hunk.
+    pub(super) fn apply(&self, tree: &Path, source_name: &str, try_only: bool) -> Result<(), BuildError> {
+        let mut command = Command::new("patch");
+        command
+            .args(["-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--fuzz=2", "-r", "-", "-d"])
+            .arg(tree);
+        if try_only {
+            command.arg("--dry-run");
+        }
+        command.env("LC_ALL", "C").env_remove("POSIXLY_CORRECT").env_remove("PATCH_GET");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(
+                |_| BuildError::NoTools { what: vec!["patch"], packages: vec!["patch".to_owned()] },
+            )?;
+        let mut input = child.stdin.take();
+        let text = self.text.clone();
+        // patch may say much before it has read everything.
+        let writer = std::thread::spawn(move || {
+            // It closes its end when it gives up, and says why.
+            input.as_mut().map_or(Ok(()), |input| input.write_all(&text))
+        });
+        let output = child.wait_with_output().map_err(BuildError::io("cannot apply", &self.path))?;
+        let _ = writer.join();
+        if output.status.success() {
+            return Ok(());
+        }
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        Err(BuildError::DoesNotApply {
+            patch: self.path.clone(),
+            source_name: source_name.to_owned(),
+            said: failed_hunk(&said),
+        })
+    }
+}
+
+/// `hunk #2 at line 1040 of fs/f2fs/file.c` of what patch(1) says.
+fn failed_hunk(said: &str) -> String {
+    let mut file = "";
+    for line in said.lines() {
+        if let Some(name) =
+            line.strip_prefix("checking file ").or_else(|| line.strip_prefix("patching file "))
+        {
+            file = name;
+        }
+        if line.starts_with("Hunk #") && line.contains("FAILED") {
+            let hunk = line
+                .trim_end_matches('.')
+                .replacen("Hunk", "hunk", 1)
+                .replace(" FAILED at ", " fails at line ");
+            return format!("{} of {file}", hunk.trim_end_matches(')').trim());
+        }
+        if line.starts_with("Reversed (or previously applied) patch detected") {
+            return format!("{file} has this change already");
+        }
+        if line.contains("can't find file to patch") {
+            let missing = said.lines().find_map(|line| line.strip_prefix("|--- "));
+            let missing = missing.map_or("a file", |line| line.split('\t').next().unwrap_or(line));
+            return format!("there is no {missing}");
+        }
+        if line.contains("malformed patch") {
+            return line.trim_start_matches("patch: ").trim_start_matches("**** ").to_owned();
+        }
+    }
+    said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("patch(1) says nothing").to_owned()
+}
+
+/// Every file that the headers of a diff name, without the first part of its path as `-p1` takes it off.
+fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
+    let text = String::from_utf8_lossy(text);
+    let mut touched = BTreeSet::new();
+    let (mut hunks, mut left) = (0_usize, (0_u64, 0_u64));
+    let mut before = "";
+    for line in text.lines() {
+        if left.0 > 0 || left.1 > 0 {
+            // Within a hunk nothing is a header, whatever it looks like.
+            match line.bytes().next() {
+                Some(b'-') => left.0 = left.0.saturating_sub(1),
+                Some(b'+') => left.1 = left.1.saturating_sub(1),
+                Some(b'\\') => {}
+                _ => left = (left.0.saturating_sub(1), left.1.saturating_sub(1)),
+            }
+            continue;
+        }
+        if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
+            return Err("has binary parts, which patch(1) cannot apply".to_owned());
+        }
+        if let Some(lengths) = line.strip_prefix("@@ -") {
+            hunks += 1;
+            left = hunk_lengths(lengths).ok_or_else(|| format!("has a hunk that cannot be read: {line}"))?;
+        }
+        let renamed = ["rename from ", "rename to ", "copy from ", "copy to "];
+        if let Some(name) = renamed.iter().find_map(|start| line.strip_prefix(start)) {
+            touched.insert(inside(name)?);
+        }
+        let is_pair = before.starts_with("--- ") && line.starts_with("+++ ");
+        for header in [before, line].into_iter().filter(|_| is_pair) {
+            let name = header[4..].split('\t').next().unwrap_or_default().trim();
+            if name != "/dev/null" {
+                let below = name.split_once('/').map(|(_, below)| below);
+                touched.insert(inside(below.ok_or_else(|| {
+                    format!("names {name} without the directory in front that a/{name} has (patch -p1)")
+                })?)?);
+            }
+        }
+        before = line;
+    }
+    if touched.is_empty() || (hunks == 0 && !text.contains("\nrename to ")) {
+        return Err("is no unified diff: it names no file with --- and +++ and a hunk".to_owned());
+    }
+    Ok(touched)
+}
+
+/// `12,7 +12,9 @@…` as (7, 9).
+fn hunk_lengths(text: &str) -> Option<(u64, u64)> {
+    let (ranges, _) = text.split_once(" @@")?;
+    let (old, new) = ranges.split_once(" +")?;
+    let length = |range: &str| range.split_once(',').map_or(Some(1), |(_, length)| length.parse().ok());
+    Some((length(old)?, length(new)?))
+}
+
+/// A name that cannot lead out of the tree, nor to what git keeps.
+fn inside(name: &str) -> Result<String, String> {
+    let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+    let clean =
+        plain && !name.is_empty() && !name.starts_with('"') && !name.split('/').any(|part| part == ".git");
+    if clean {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("names {name}, which is not a file below the kernel's top directory"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "A change.\n---\n fs/f2fs/file.c | 2 +-\n\ndiff --git a/fs/f2fs/file.c b/fs/f2fs/file.c\nindex 1..2 100644\n\
+                       --- a/fs/f2fs/file.c\n+++ b/fs/f2fs/file.c\n@@ -1,3 +1,3 @@ int f(void)\n one\n-two\n+zwei\n three\n-- \n2.39.5\n";
+
+    fn of(text: &str) -> Result<Patch, BuildError> {
+        Patch::of(Path::new("x/mine.patch"), text.as_bytes().to_vec())
+    }
+
+    fn files(text: &str) -> Vec<String> {
+        of(text).unwrap().touched.into_iter().collect()
+    }
+
+    #[test]
+    fn touched_files_are_read_from_the_headers() {
+        assert_eq!(files(ONE), ["fs/f2fs/file.c"]);
+        let new = "--- /dev/null\t1970\n+++ b/fs/f2fs/new.c\t2024\n@@ -0,0 +1 @@\n+int x;\n";
+        assert_eq!(files(&format!("{ONE}{new}")), ["fs/f2fs/file.c", "fs/f2fs/new.c"]);
+        let renamed =
+            "diff --git a/a/b.c b/a/c.c\nsimilarity index 100%\nrename from a/b.c\nrename to a/c.c\n";
+        assert_eq!(files(renamed), ["a/b.c", "a/c.c"]);
+    }
+
+    #[test]
+    fn lines_of_a_hunk_are_no_headers() {
+        // A removed line `-- a/x` and an added one `++ b/x` look like headers.
+        let text = "--- a/doc/x\n+++ b/doc/x\n@@ -1,2 +1,2 @@\n--- a/etc/one\n+++ b/etc/two\n same\n";
+        assert_eq!(files(text), ["doc/x"]);
+    }
+
+    #[test]
+    fn what_is_no_patch_is_said() {
+        for (text, expected) in [
+            ("", "is no unified diff"),
+            ("hello\n", "is no unified diff"),
+            ("--- a/x\n+++ b/x\n", "is no unified diff"),
+            ("--- a/../../etc/x\n+++ b/../../etc/x\n@@ -1 +1 @@\n-a\n+b\n", "not a file below"),
+            ("--- /etc/x\n+++ /etc/../x\n@@ -1 +1 @@\n-a\n+b\n", "not a file below"),
+            ("--- a/.git/hooks/x\n+++ b/.git/hooks/x\n@@ -1 +1 @@\n-a\n+b\n", "not a file below"),
+            ("--- file.c\n+++ file.c\n@@ -1 +1 @@\n-a\n+b\n", "without the directory in front"),
+            ("--- a/x\n+++ b/x\n@@ -one +1 @@\n", "cannot be read"),
+            ("diff --git a/x b/x\nGIT binary patch\n", "binary parts"),
+        ] {
+            let message = of(text).unwrap_err().to_string();
+            assert!(
+                message.starts_with("patch x/mine.patch ") && message.contains(expected),
+                "{text:?}: {message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_hunk_that_fails_is_named_and_nothing_is_left() {
+        let tree = tempfile::tempdir().unwrap();
+        let file = tree.path().join("fs/f2fs/file.c");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "one\ntwo\nthree\n").unwrap();
+        let patch = of(ONE).unwrap();
+        patch.apply(tree.path(), "linux", true).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\ntwo\nthree\n", "only tried");
+        patch.apply(tree.path(), "linux", false).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\nzwei\nthree\n");
+        let again = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
+        assert_eq!(again, "x/mine.patch does not apply to linux: fs/f2fs/file.c has this change already");
+        std::fs::write(&file, "1\n2\n3\n").unwrap();
+        let failed = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
+        assert_eq!(failed, "x/mine.patch does not apply to linux: hunk #1 fails at line 1 of fs/f2fs/file.c");
+        std::fs::remove_file(&file).unwrap();
+        let gone = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
+        assert!(gone.ends_with("there is no a/fs/f2fs/file.c"), "{gone}");
+        assert_eq!(std::fs::read_dir(tree.path().join("fs/f2fs")).unwrap().count(), 0, "no .rej, no .orig");
+    }
+}

@@ -1,0 +1,77 @@
+//! Programs and libraries that a build of a kernel needs.
+//!
+//! Enters: what is to be built. Leaves: the compiler's own name, or all that is missing at once with Debian's packages of it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::error::BuildError;
+use crate::sys::find_program;
+
+/// What any build needs: the program, and the package that has it.
+const ALWAYS: [(&str, &str); 3] = [("make", "make"), ("gcc", "gcc"), ("patch", "patch")];
+/// What the kernel's own configuration and its image need besides.
+const WHOLE: [(&str, &str); 4] = [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl")];
+/// Headers of libraries that programs of the build are linked with (objtool, the signing tools): where they lie.
+const LIBRARIES: [(&str, &str, &str); 2] =
+    [("libelf", "gelf.h", "libelf-dev"), ("libssl", "openssl/opensslv.h", "libssl-dev")];
+/// Where compilers look for headers.
+const HEADERS: [&str; 3] = ["/usr/include", "/usr/local/include", "/usr/include/x86_64-linux-gnu"];
+
+/// The compiler of a build.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Compiler {
+    /// `gcc`, or the one that a kernel's headers ask for: `gcc-12`.
+    pub(super) program: String,
+    /// The first line of `--version`.
+    pub(super) version: String,
+}
+
+/// Looks for all that building needs; `asked` is a compiler that headers ask for.
+///
+/// # Errors
+/// [`BuildError::NoTools`] with everything that is missing.
+pub(super) fn compiler(whole: bool, asked: Option<&str>) -> Result<Compiler, BuildError> {
+    let wanted: &[(&str, &str)] = if whole { &WHOLE } else { &[] };
+    let missing = ALWAYS.iter().chain(wanted).filter(|(program, _)| find_program(program).is_none());
+    let (mut what, mut packages): (Vec<&'static str>, Vec<String>) =
+        missing.map(|(program, package)| (*program, (*package).to_owned())).unzip();
+    let there = |header: &str| HEADERS.iter().any(|place| Path::new(place).join(header).is_file());
+    for (library, _, package) in LIBRARIES.iter().filter(|(_, header, _)| whole && !there(header)) {
+        what.push(library);
+        packages.push((*package).to_owned());
+    }
+    let program = asked.filter(|program| *program != "gcc").unwrap_or("gcc");
+    if find_program(program).is_none() && !what.contains(&"gcc") {
+        what.push("the compiler that the kernel was built with");
+        packages.push(program.to_owned());
+    }
+    if what.is_empty() {
+        return Ok(Compiler { program: program.to_owned(), version: version(program) });
+    }
+    Err(BuildError::NoTools { what, packages })
+}
+
+fn version(program: &str) -> String {
+    let output = Command::new(program).arg("--version").env("LC_ALL", "C").stdin(Stdio::null()).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().next().unwrap_or(program).trim().to_owned()
+}
+
+/// What make is told so that results of the compiler are kept where ccache is installed.
+pub(super) fn compiler_words(compiler: &Compiler) -> Vec<String> {
+    let cached = find_program("ccache").map_or("", |_| "ccache ");
+    vec![format!("CC={cached}{}", compiler.program), format!("HOSTCC={cached}gcc")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_that_is_not_here_is_named_with_its_package() {
+        let error = compiler(false, Some("gcc-999")).unwrap_err();
+        assert!(error.to_string().contains("the compiler that the kernel was built with"), "{error}");
+        assert!(error.hint().ends_with("gcc-999"), "{}", error.hint());
+    }
+}

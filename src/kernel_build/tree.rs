@@ -1,0 +1,264 @@
+//! Directories with a kernel in them: what belongs to the source and what an earlier build has left there.
+//!
+//! Enters: a directory. Leaves: its files, its digest, a copy made of hard links or reflinks in which no file that is changed later is
+//! shared: whoever changes one puts a new file in its place.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::digests;
+use super::error::BuildError;
+
+/// Ends of names that builds leave.
+const LEFT: [&str; 12] =
+    [".o", ".ko", ".a", ".cmd", ".mod", ".mod.c", ".order", ".symvers", ".o.d", ".dwo", ".gcno", ".lzma"];
+/// Files and directories that builds leave, below the top.
+const LEFT_AT: [&str; 9] = [
+    ".config",
+    ".config.old",
+    ".git",
+    "vmlinux",
+    "System.map",
+    "include/config",
+    "include/generated",
+    "arch/x86/include/generated",
+    ".tmp_versions",
+];
+
+/// Whether a kernel's source lies in a directory.
+pub(super) fn is_kernel(directory: &Path) -> bool {
+    ["Makefile", "Kconfig", "init/main.c"].iter().all(|name| directory.join(name).is_file())
+}
+
+/// A file or link of a source.
+pub(super) struct Found {
+    /// Below the top.
+    pub(super) name: PathBuf,
+    pub(super) is_link: bool,
+}
+
+/// All files and links of a source, without what builds leave; in the order of their names.
+pub(super) fn files(root: &Path) -> Result<Vec<Found>, BuildError> {
+    let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(directory) = open.pop() {
+        let path = root.join(&directory);
+        for entry in std::fs::read_dir(&path).map_err(BuildError::io("cannot read", &path))? {
+            let entry = entry.map_err(BuildError::io("cannot read", &path))?;
+            let kind = entry.file_type().map_err(BuildError::io("cannot read", entry.path()))?;
+            let name = directory.join(entry.file_name());
+            if is_left(&name) {
+                continue;
+            }
+            match () {
+                () if kind.is_dir() => open.push(name),
+                () if kind.is_file() || kind.is_symlink() => {
+                    found.push(Found { name, is_link: kind.is_symlink() })
+                }
+                () => {}
+            }
+        }
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(found)
+}
+
+fn is_left(name: &Path) -> bool {
+    let text = name.to_string_lossy();
+    LEFT_AT.contains(&text.as_ref())
+        || LEFT.iter().any(|end| text.ends_with(end) && !text.starts_with("Documentation"))
+}
+
+/// Of names, contents and rights of all files.
+pub(super) fn digest(root: &Path) -> Result<String, BuildError> {
+    let mut pieces = Vec::new();
+    for Found { name, is_link } in files(root)? {
+        let path = root.join(&name);
+        let content = if is_link {
+            let to = std::fs::read_link(&path).map_err(BuildError::io("cannot read", &path))?;
+            format!("-> {}", to.display())
+        } else {
+            digests::of_file(&path)?
+        };
+        pieces.push(format!("{} {content}", name.display()));
+    }
+    Ok(digests::of_texts(pieces.iter().map(String::as_str)))
+}
+
+/// Copies a source into an empty directory. `share`: as hard links where that is possible, which only files of the cache may be.
+pub(super) fn copy(from: &Path, to: &Path, share: bool) -> Result<(), BuildError> {
+    for Found { name, is_link } in files(from)? {
+        let (source, copy) = (from.join(&name), to.join(&name));
+        if let Some(directory) = copy.parent() {
+            std::fs::create_dir_all(directory).map_err(BuildError::io("cannot make", directory))?;
+        }
+        if is_link {
+            let to = std::fs::read_link(&source).map_err(BuildError::io("cannot read", &source))?;
+            std::os::unix::fs::symlink(to, &copy).map_err(BuildError::io("cannot make", &copy))?;
+        } else if !share || std::fs::hard_link(&source, &copy).is_err() {
+            copied(&source, &copy)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a copy follow its original: what differs is put anew, with the time of now, and what the original is without is removed.
+pub(super) fn follow(from: &Path, to: &Path) -> Result<(), BuildError> {
+    use std::os::unix::fs::PermissionsExt;
+    let wanted = files(from)?;
+    let names: std::collections::BTreeSet<&PathBuf> = wanted.iter().map(|found| &found.name).collect();
+    for surplus in files(to)?.into_iter().filter(|found| !names.contains(&found.name)) {
+        let path = to.join(&surplus.name);
+        std::fs::remove_file(&path).map_err(BuildError::io("cannot remove", &path))?;
+    }
+    for Found { name, is_link } in &wanted {
+        let (source, copy) = (from.join(name), to.join(name));
+        if *is_link {
+            let target = std::fs::read_link(&source).map_err(BuildError::io("cannot read", &source))?;
+            if std::fs::read_link(&copy).ok().as_ref() != Some(&target) {
+                put(to, &name.to_string_lossy(), None)?;
+                let directory = copy.parent().unwrap_or(to);
+                std::fs::create_dir_all(directory).map_err(BuildError::io("cannot make", directory))?;
+                std::os::unix::fs::symlink(target, &copy).map_err(BuildError::io("cannot make", &copy))?;
+            }
+            continue;
+        }
+        let bytes = std::fs::read(&source).map_err(BuildError::io("cannot read", &source))?;
+        if !same(&copy, &bytes) {
+            let mode = source.metadata().map(|found| found.permissions().mode()).unwrap_or(0o644);
+            put(to, &name.to_string_lossy(), Some((&bytes, mode & 0o111 != 0)))?;
+        }
+    }
+    Ok(())
+}
+
+/// One file of the cache in another place of it: a hard link, else a copy.
+pub(super) fn share(from: &Path, to: &Path) -> Result<(), BuildError> {
+    if std::fs::hard_link(from, to).is_ok() { Ok(()) } else { copied(from, to) }
+}
+
+/// All files below a directory, shared; links, which lead out of a kernel's modules, are left out.
+pub(super) fn share_all(from: &Path, to: &Path) -> Result<(), BuildError> {
+    let mut open = vec![PathBuf::new()];
+    while let Some(directory) = open.pop() {
+        let (here, there) = (from.join(&directory), to.join(&directory));
+        std::fs::create_dir_all(&there).map_err(BuildError::io("cannot make", &there))?;
+        for entry in std::fs::read_dir(&here).map_err(BuildError::io("cannot read", &here))?.flatten() {
+            let name = directory.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(name),
+                Ok(kind) if kind.is_file() => share(&entry.path(), &to.join(&name))?,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A file with the time of the original, so that make sees no change. The kernel shares blocks where the filesystem can
+/// (copy_file_range).
+fn copied(source: &Path, copy: &Path) -> Result<(), BuildError> {
+    std::fs::copy(source, copy).map_err(BuildError::io("cannot copy", source))?;
+    let times = source.metadata().and_then(|found| found.modified());
+    let set = times.and_then(|time| std::fs::File::options().write(true).open(copy)?.set_modified(time));
+    // Rights without writing keep the time as it is now: make only does more.
+    let _ = set;
+    Ok(())
+}
+
+/// Puts new content in the place of a file that may be shared: the file is a new one, with the time of now.
+pub(super) fn put(root: &Path, name: &str, content: Option<(&[u8], bool)>) -> Result<(), BuildError> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = root.join(name);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(BuildError::io("cannot replace", &path)(error));
+        }
+        _ => {}
+    }
+    let Some((bytes, executable)) = content else { return Ok(()) };
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(BuildError::io("cannot make", directory))?;
+    }
+    std::fs::write(&path, bytes).map_err(BuildError::io("cannot write", &path))?;
+    let mode = std::fs::Permissions::from_mode(if executable { 0o755 } else { 0o644 });
+    std::fs::set_permissions(&path, mode).map_err(BuildError::io("cannot write", &path))
+}
+
+/// Whether two files have the same bytes.
+pub(super) fn same(path: &Path, bytes: &[u8]) -> bool {
+    let mut there = Vec::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(bytes.len() as u64 + 1).read_to_end(&mut there));
+    read.is_ok() && there == bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn kernel(root: &Path) {
+        for (name, text) in
+            [("Makefile", "VERSION = 6\n"), ("Kconfig", "x"), ("init/main.c", "main"), ("fs/a.c", "a")]
+        {
+            put(root, name, Some((text.as_bytes(), false))).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_changed_file_of_a_copy_leaves_the_original_alone() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        kernel(from.path());
+        copy(from.path(), to.path(), true).unwrap();
+        let inode = |root: &Path| root.join("fs/a.c").metadata().unwrap().ino();
+        assert_eq!(inode(from.path()), inode(to.path()), "shared");
+        put(to.path(), "fs/a.c", Some((b"changed", false))).unwrap();
+        assert_eq!(std::fs::read_to_string(from.path().join("fs/a.c")).unwrap(), "a");
+        assert_ne!(inode(from.path()), inode(to.path()));
+        put(to.path(), "fs/a.c", None).unwrap();
+        assert!(from.path().join("fs/a.c").is_file() && !to.path().join("fs/a.c").exists());
+    }
+
+    #[test]
+    fn a_copy_that_is_not_shared_keeps_times() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        kernel(from.path());
+        let file = std::fs::File::options().write(true).open(from.path().join("fs/a.c")).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)).unwrap();
+        copy(from.path(), to.path(), false).unwrap();
+        let times = [from.path(), to.path()].map(|root| root.join("fs/a.c").metadata().unwrap());
+        assert_eq!(times[0].modified().unwrap(), times[1].modified().unwrap());
+        assert_ne!(times[0].ino(), times[1].ino());
+    }
+
+    #[test]
+    fn a_copy_follows_its_original_and_touches_nothing_else() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        kernel(from.path());
+        std::os::unix::fs::symlink("a.c", from.path().join("fs/link.c")).unwrap();
+        follow(from.path(), to.path()).unwrap();
+        let inode = |name: &str| to.path().join(name).metadata().unwrap().ino();
+        let before = inode("init/main.c");
+        put(from.path(), "fs/a.c", Some((b"new", false))).unwrap();
+        put(from.path(), "Kconfig", None).unwrap();
+        put(to.path(), "fs/mine.c", Some((b"mine", false))).unwrap();
+        follow(from.path(), to.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(to.path().join("fs/link.c")).unwrap(), "new");
+        assert!(!to.path().join("Kconfig").exists() && !to.path().join("fs/mine.c").exists());
+        assert_eq!(inode("init/main.c"), before, "not written again");
+    }
+
+    #[test]
+    fn a_digest_sees_contents_and_not_what_builds_leave() {
+        let root = tempfile::tempdir().unwrap();
+        kernel(root.path());
+        assert!(is_kernel(root.path()));
+        let first = digest(root.path()).unwrap();
+        for left in ["fs/a.o", ".config", "include/generated/x.h", "vmlinux", ".git/HEAD"] {
+            put(root.path(), left, Some((b"left", false))).unwrap();
+        }
+        assert_eq!(digest(root.path()).unwrap(), first);
+        put(root.path(), "fs/a.c", Some((b"b", false))).unwrap();
+        assert_ne!(digest(root.path()).unwrap(), first);
+    }
+}

@@ -1,0 +1,183 @@
+//! Building a whole kernel: out of tree, in a room of the cache that has the tree and its objects.
+//!
+//! Enters: a source, patches, a configuration. Leaves: an entry with image, configuration and modules, if it has some. A room stays: the
+//! next patch changes its files there and make compiles what they are in. What was left half done by a kill is thrown away.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use super::config::{self, Configuration};
+use super::entries::{self, Entry};
+use super::error::BuildError;
+use super::make::{self, Watch};
+use super::overlay::Overlay;
+use super::patch::Patch;
+use super::source::{Kind, Source};
+use super::tools::{self, Compiler};
+use super::{digests, tree};
+
+/// MiB of a room with a small kernel.
+pub(super) const NEEDED_MIB: u64 = 1_500;
+
+/// The room of a kernel: the same for all patches of a source, and for all revisions of a repository.
+pub(super) fn room_key(source: &Source, configuration: &Configuration, compiler: &Compiler) -> String {
+    let path = source.path.to_string_lossy().into_owned();
+    let of = match &source.kind {
+        Kind::Git(_) => ["git", path.as_str()],
+        Kind::Tree => ["tree", path.as_str()],
+        Kind::Tarball | Kind::Package => ["unpacked", source.digest.as_str()],
+    };
+    digests::of_texts(of.into_iter().chain([configuration.digest.as_str(), compiler.version.as_str()]))
+}
+
+/// All that a build of a kernel starts from.
+pub(super) struct Building<'b> {
+    pub(super) source: &'b Source,
+    pub(super) patches: &'b [&'b Patch],
+    pub(super) configuration: &'b Configuration,
+    pub(super) compiler: &'b Compiler,
+}
+
+impl Building<'_> {
+    /// Builds into an empty directory: `boot`, and `lib/modules/RELEASE` where the configuration has modules.
+    ///
+    /// # Errors
+    /// What make said; a configuration that is missing something.
+    pub(super) fn build(&self, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let (cancelled, what) = (watch.cancelled, watch.what.to_owned());
+        let room = entries::room(&room_key(self.source, self.configuration, self.compiler), &mut || {
+            // Another assay builds in it.
+            if cancelled.load(Ordering::SeqCst) {
+                Err(BuildError::Interrupted { what: what.clone() })
+            } else {
+                Ok(())
+            }
+        })?;
+        let state = State::of(&room);
+        state.begin()?;
+        let overlay = Overlay::of(self.source, self.patches)?;
+        self.make_tree(&room, &state, &overlay, watch)?;
+        let built = self.make_kernel(&room, into, watch);
+        // make takes back what it was making when it fails or is ended.
+        state.end(self.source, &overlay)?;
+        entries::room_was_used(&room);
+        built
+    }
+
+    fn make_tree(
+        &self,
+        room: &Entry,
+        state: &State,
+        overlay: &Overlay,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), BuildError> {
+        let tree = room.path.join("tree");
+        let is_new = !tree.is_dir();
+        std::fs::create_dir_all(&tree).map_err(BuildError::io("cannot make", &tree))?;
+        match &self.source.kind {
+            Kind::Git(commit) if is_new || state.source != self.source.digest => {
+                state.patched.iter().try_for_each(|name| tree::put(&tree, name, None))?;
+                commit.check_out(&self.source.path, &tree, &room.path.join("index"), watch)?;
+            }
+            Kind::Tree if is_new || state.source != self.source.digest => {
+                tree::follow(&self.source.path, &tree)?
+            }
+            Kind::Tarball | Kind::Package if is_new => {
+                let Some(unpacked) = self.source.unpacked(watch)? else { return Ok(()) };
+                tree::copy(&unpacked, &tree, true)?;
+            }
+            _ => {}
+        }
+        for name in state.patched.difference(overlay.touched()) {
+            match self.source.file(name)? {
+                Some(file) if tree::same(&tree.join(name), &file.bytes) => {}
+                Some(file) => tree::put(&tree, name, Some((&file.bytes, file.executable)))?,
+                None => tree::put(&tree, name, None)?,
+            }
+        }
+        overlay.put(&tree)
+    }
+
+    fn make_kernel(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let (tree, objects) = (room.path.join("tree"), room.path.join("objects"));
+        std::fs::create_dir_all(&objects).map_err(BuildError::io("cannot make", &objects))?;
+        let make = |targets: &[&str]| {
+            let mut command = make::make(&tree);
+            command
+                .arg(format!("O={}", objects.display()))
+                .args(tools::compiler_words(self.compiler))
+                .args(targets);
+            command
+        };
+        let own = objects.join(if self.configuration.is_whole { ".config" } else { "assay.config" });
+        std::fs::write(&own, &self.configuration.text).map_err(BuildError::io("cannot write", &own))?;
+        let mut configure = make(&[if self.configuration.is_whole { "olddefconfig" } else { "allnoconfig" }]);
+        configure.env("KCONFIG_ALLCONFIG", &own);
+        make::run(configure, watch)?;
+        let path = objects.join(".config");
+        let finished = std::fs::read_to_string(&path).map_err(BuildError::io("cannot read", &path))?;
+        self.configuration.check(&finished)?;
+        let modules = config::has_modules(&finished);
+        make::run(make(if modules { &["bzImage", "modules"] } else { &["bzImage"] }), watch)?;
+        let path = objects.join("include/config/kernel.release");
+        let release = std::fs::read_to_string(&path).map_err(BuildError::io("cannot read", &path))?;
+        let release = release.trim();
+        let boot = into.join("boot");
+        std::fs::create_dir_all(&boot).map_err(BuildError::io("cannot make", &boot))?;
+        for (from, to) in
+            [("arch/x86/boot/bzImage", "vmlinuz"), (".config", "config"), ("System.map", "System.map")]
+        {
+            let from = objects.join(from);
+            std::fs::copy(&from, boot.join(format!("{to}-{release}")))
+                .map_err(BuildError::io("make has not made", &from))?;
+        }
+        if modules {
+            let mut install = make(&["modules_install"]);
+            install
+                .arg(format!("INSTALL_MOD_PATH={}", into.display()))
+                .arg("INSTALL_MOD_STRIP=1")
+                .arg("DEPMOD=true");
+            make::run(install, watch)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a room was left as.
+struct State {
+    file: std::path::PathBuf,
+    /// The digest of the source whose files are in the tree.
+    source: String,
+    /// Files that differ from those of the source.
+    patched: BTreeSet<String>,
+}
+
+impl State {
+    /// A room that somebody was in when assay was killed is emptied: what is in it may be half written.
+    fn of(room: &Entry) -> State {
+        let file = room.path.join("state");
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let mut lines = text.lines();
+        if lines.next() != Some("whole") {
+            for name in ["tree", "objects", "index"] {
+                let path = room.path.join(name);
+                let _ =
+                    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+            }
+            return State { file, source: String::new(), patched: BTreeSet::new() };
+        }
+        let source = lines.next().unwrap_or_default().to_owned();
+        State { file, source, patched: lines.map(str::to_owned).collect() }
+    }
+
+    fn begin(&self) -> Result<(), BuildError> {
+        std::fs::write(&self.file, "in use\n").map_err(BuildError::io("cannot write", &self.file))
+    }
+
+    fn end(&self, source: &Source, overlay: &Overlay) -> Result<(), BuildError> {
+        let names: String = overlay.touched().iter().map(|name| format!("{name}\n")).collect();
+        let text = format!("whole\n{}\n{names}", source.digest);
+        std::fs::write(&self.file, text).map_err(BuildError::io("cannot write", &self.file))
+    }
+}
