@@ -23,8 +23,6 @@ pub struct Base {
 /// A kernel to be built.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
-    /// What levels are called in messages: `patch=mine.patch`.
-    pub name: String,
     /// A tree, a repository, a tarball or a package.
     pub source: PathBuf,
     /// Of a repository; `None`: what is checked out, with what is not committed.

@@ -27,7 +27,10 @@ pub use everywhere::everywhere;
 pub use local::{Local, adopt_orphans};
 pub use protocol::{Answer, PROTOCOL, Reply, Request, Why};
 use qemu::Guests;
-pub use qemu::{Forecast, GuestError, GuestOffer, guest_part, guests_offered, newest_kernel};
+pub use qemu::{
+    Forecast, GuestError, GuestOffer, OpenedKernel, guest_part, guests_offered, kernel_options,
+    newest_kernel, opened_kernel,
+};
 
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]

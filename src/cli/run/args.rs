@@ -17,6 +17,7 @@ const EXAMPLES: &str = "Examples:
   assay run randwrite.fio --vary direct=0,1                     one thing varied: a verdict
   assay run job.fio -t loop:1g --vary fs=xfs,ext4               two filesystems, made anew for each trial
   assay run job.fio --vary kernel=a.deb,b.deb -t virtio_blk:1g  two kernels, booted in a virtual machine
+  assay run job.fio --source linux --vary patch=none,my.patch   a kernel with and without a patch (assay help patches)
   assay run --vary n=1,8 --metric 'tps=tps = ([0-9.]+):/s' -- pgbench -c '${n}' -T 10
 
 Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the other):
@@ -24,7 +25,8 @@ Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the
   an option of fio, set in every section: bs, iodepth, rw, ioengine, numjobs …
   a setting of dbench, fs_mark or xfs_io: clients, threads … (assay help tools)
   a setting: directory, engine, observe (none, locks+waits …), device, fs, mkfs, mount, extsize, state, fresh, scheduler,
-  nr_requests, read_ahead, sysfs:queue/NAME; of a guest kernel, cpus, memory, kernel_args, modules (assay help targets, assay help kernels)
+  nr_requests, read_ahead, sysfs:queue/NAME; of a guest kernel, source, rev, patch, config, cpus, memory, kernel_args,
+  modules (assay help targets, assay help kernels)
 
 Metrics for --primary: `assay metrics JOB.fio` lists what a job reports, `assay metrics RUN` what a run has.";
 
@@ -53,13 +55,13 @@ pub struct Args {
     #[arg(long)]
     pub(super) plan: bool,
     /// Go on with a run that was stopped or killed: its number, its name, or latest
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "rounds", "max_rounds",
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "source", "config", "rounds", "max_rounds",
         "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "keep_traces", "aa", "plan",
         "seed", "quick"])]
     pub(super) resume: Option<String>,
     /// N more rounds of a finished run that was made with --anytime
     #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory",
-        "target", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
+        "target", "source", "config", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
         "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume"])]
     pub(super) more: Vec<String>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
@@ -179,13 +181,15 @@ impl Args {
             |text: &str, key: &str| text.strip_prefix(key).is_some_and(|rest| rest.starts_with('='));
         let places = |text: &String| {
             let key = text.split_once('=').map(|(key, _)| key.trim()).and_then(target_key);
-            key.is_none_or(|key| matches!(key.as_str(), "device" | "kernel"))
+            key.is_none_or(|key| matches!(key.as_str(), "device" | "kernel" | "source"))
         };
         let varies = |text: &String| {
             let text = text.strip_prefix("target.").unwrap_or(text);
-            ["device", "kernel"].iter().any(|key| setting(text, key))
+            ["device", "kernel", "source"].iter().any(|key| setting(text, key))
         };
-        self.asked.target.iter().any(places) || self.asked.vary.iter().any(varies)
+        self.asked.source.is_some()
+            || self.asked.target.iter().any(places)
+            || self.asked.vary.iter().any(varies)
     }
 }
 

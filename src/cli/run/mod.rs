@@ -5,6 +5,7 @@ mod buffered;
 mod busy;
 mod early;
 mod foreseen;
+mod kernels;
 mod left_out;
 mod more;
 mod overwrite;
@@ -93,7 +94,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if args.plan {
         for (prepared, _) in &all {
-            plan_text::print(prepared, prepared.launcher()?.forecast().as_ref(), args.explain)?;
+            let kernels = prepared.kernels.planned()?;
+            plan_text::print(prepared, prepared.launcher()?.forecast().as_ref(), args.explain, &kernels)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -104,8 +106,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // Until the last part has ended.
     let _claims = overwrite::claim(all.iter().map(|(prepared, _)| prepared))?;
     overwrite::settings_are_free(all.iter().map(|(prepared, _)| prepared))?;
-    let mut store = args.database.open()?;
     let cancelled = session::cancelled()?;
+    for (prepared, _) in &mut all {
+        // Before there is a run: what does not apply or compile leaves nothing behind.
+        kernels::build(prepared, args.quiet, &cancelled)?;
+    }
+    let mut store = args.database.open()?;
     let named = |source: &Source| source.recipe_name().filter(|_| several);
     let runs = all.into_iter().map(|(prepared, source)| (named(&source), prepared));
     one_after_the_other(runs, &cancelled, |part, mut prepared| {

@@ -17,7 +17,12 @@ use crate::units::{Unit, format_number, pretty_duration};
 ///
 /// # Errors
 /// A closed pipe.
-pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>, explain: bool) -> std::io::Result<()> {
+pub(super) fn print(
+    prepared: &Prepared,
+    ahead: Option<&Forecast>,
+    explain: bool,
+    kernels: &[String],
+) -> std::io::Result<()> {
     let mut out = crate::sys::terminal::out();
     let plan = &prepared.plan;
     writeln!(out, "{}: nothing has been run, written or erased", prepared.run.name)?;
@@ -38,6 +43,12 @@ pub(super) fn print(prepared: &Prepared, ahead: Option<&Forecast>, explain: bool
     files(&mut out, prepared)?;
     runs(&mut out, prepared)?;
     tools(&mut out, prepared)?;
+    if !kernels.is_empty() {
+        writeln!(out, "\nkernels built before the first trial, kept in the cache")?;
+    }
+    for line in kernels {
+        hanging("  ", line).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    }
     if let Some(ahead) = ahead {
         boots(&mut out, prepared, ahead)?;
     }

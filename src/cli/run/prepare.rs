@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Args;
+use super::kernels::Kernels;
 use super::more::{self, Extended};
 use super::reach::Reach;
 use super::source::Source;
@@ -52,6 +53,8 @@ pub(super) struct Prepared {
     pub(super) expected: Expected,
     /// `--more` has moved the end of the run.
     pub(super) extended: Option<Extended>,
+    /// Kernels that are built for it.
+    pub(super) kernels: Kernels,
 }
 
 impl Prepared {
@@ -84,6 +87,10 @@ impl Prepared {
         for cell in 0..self.plan.cells.len() {
             let asked = crate::run::request(&self.plan, &self.surroundings, cell, 0);
             launcher.expect(&asked).map_err(failed)?;
+        }
+        // Of a kernel that is not built there is nothing to look at.
+        if self.kernels.are_to_be_built() {
+            return Ok(launcher);
         }
         let place = self.work.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
         launcher.check(place).map_err(failed)?;
@@ -140,6 +147,7 @@ impl Prepared {
         let shows = reach.words(&plan, &run.design.stop);
         let first_look = reach.first_look(&run.design.stop);
         let surroundings = surroundings(&experiment, targets)?;
+        let kernels = Kernels::of(&plan.cells)?;
         let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
         let facts = Vec::new();
         let owner = String::new();
@@ -160,6 +168,7 @@ impl Prepared {
             first_look,
             expected: Expected::default(),
             extended: None,
+            kernels,
         })
     }
 
@@ -227,6 +236,7 @@ impl Prepared {
         }
         let engines = probe(&plan)?;
         let surroundings = surroundings(&experiment, targets)?;
+        let kernels = Kernels::of(&plan.cells)?;
         let absent = absent(&plan, &work);
         let facts = Vec::new();
         Ok(Prepared {
@@ -245,6 +255,7 @@ impl Prepared {
             first_look: None,
             expected: Expected::default(),
             extended: None,
+            kernels,
         })
     }
 

@@ -131,6 +131,7 @@ pub(super) fn carry_out(
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Ending> {
     tell_abandoned(conduct, store)?;
+    super::kernels::build(prepared, conduct.quiet, cancelled)?;
     busy::look(conduct, prepared, cancelled)?;
     let is_new = prepared.run.id.is_none();
     let (id, made) = match (begin(conduct, store, prepared), prepared.run.id) {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::kernels::Kernels;
 use super::prepare::{Given, Prepared};
 use super::session::{self, Conduct};
 use super::{Args, foreseen, left_out, overwrite, prepare, trust};
@@ -307,6 +308,7 @@ fn planned(
         notes: vec![note.into()],
     };
     Ok(Prepared {
+        kernels: Kernels::of(&plan.cells)?,
         surroundings: prepare::surroundings(&explaining, targets)?,
         absent: prepare::absent(&plan, &work),
         plan,

@@ -66,6 +66,12 @@ impl Places {
     }
 }
 
+/// Where packages of kernels are put.
+pub(super) fn packages() -> Vec<PathBuf> {
+    let places = Places::here(None);
+    places.put.iter().filter_map(|place| std::path::absolute(place).ok()).collect()
+}
+
 /// All kernels that are known here, the oldest first; those beside `beside`, too.
 pub(super) fn all(beside: &Path) -> Vec<KnownKernel> {
     Places::here(Some(beside)).kernels()

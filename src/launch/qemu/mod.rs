@@ -19,6 +19,8 @@ mod modprobe;
 mod modules;
 mod needs;
 mod offer;
+mod opened;
+mod options;
 mod package;
 mod room;
 mod tar;
@@ -44,6 +46,8 @@ use machine::Machine;
 use modules::ModuleSet;
 use needs::{Needs, wanted_pmem};
 pub use offer::{Forecast, GuestOffer, guests_offered};
+pub use opened::{OpenedKernel, opened_kernel};
+pub use options::kernel_options;
 
 /// How much longer than its task's own limit a trial in a guest may take: as much as the agent there may, and a little.
 const ALLOWANCE: Duration = Duration::from_secs(630);
@@ -252,6 +256,7 @@ impl Kind {
             for (name, value) in crate::host::moment().0 {
                 facts.set(name.replacen("now.", "now.host.", 1), value);
             }
+            self.settings.facts.iter().for_each(|(name, value)| facts.set(name, value));
             if let Some(config) = self.kernel.as_ref().and_then(|kernel| kernel.config.as_deref()) {
                 facts.set("kernel.config_digest", config);
             }

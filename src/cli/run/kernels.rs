@@ -1,0 +1,232 @@
+//! Kernels that a run needs built: what its cells ask for is looked at early, built before the first trial, and put into the cells'
+//! settings as the image that is booted.
+//!
+//! Enters: a prepared run. Leaves: the same one, whose guests boot what was built. How kernels are built is not known here.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::prepare::Prepared;
+use crate::cli::Failure;
+use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, Step, Wanted};
+use crate::launch::{Unready, kernel_options, opened_kernel};
+use crate::plan::CellSpec;
+use crate::sys::terminal::{err, visible};
+use crate::units::pretty_duration;
+
+/// Plain lines come at most this often.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Kernels of a run that are built.
+#[derive(Default)]
+pub(super) struct Kernels {
+    /// `None`: none is built.
+    builds: Option<Builds>,
+    /// Which of them each cell boots.
+    cells: Vec<Option<usize>>,
+    /// Those that were built; nobody removes them from the cache while these are held.
+    built: Vec<BuiltKernel>,
+}
+
+impl Kernels {
+    /// Looks at what the cells ask for.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: a source, patch or configuration that is none, or programs that are missing.
+    pub(super) fn of(cells: &[CellSpec]) -> Result<Kernels, Failure> {
+        let (mut wanted, mut of_cells): (Vec<Wanted>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
+        for cell in cells {
+            let Some(mut asked) = asked(cell)? else {
+                of_cells.push(None);
+                continue;
+            };
+            // Cells that differ in their filesystem boot the same kernel.
+            let same = |known: &Wanted| Wanted { options: asked.options.clone(), ..known.clone() } == asked;
+            match wanted.iter().position(same) {
+                Some(at) => {
+                    wanted[at].options.append(&mut asked.options);
+                    of_cells.push(Some(at));
+                }
+                None => {
+                    of_cells.push(Some(wanted.len()));
+                    wanted.push(asked);
+                }
+            }
+        }
+        let builds = if wanted.is_empty() {
+            None
+        } else {
+            Some(Builds::look(&wanted).map_err(|error| failure(&error))?)
+        };
+        Ok(Kernels { builds, cells: of_cells, built: Vec::new() })
+    }
+
+    /// Whether a kernel that is booted is not built yet.
+    pub(super) fn are_to_be_built(&self) -> bool {
+        self.builds.is_some() && self.built.is_empty()
+    }
+
+    /// What would be built, a line each.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: a patch that does not apply, no space.
+    pub(super) fn planned(&self) -> Result<Vec<String>, Failure> {
+        self.builds.as_ref().map_or(Ok(Vec::new()), |builds| builds.plan().map_err(|error| failure(&error)))
+    }
+}
+
+/// Builds what a run needs, if it is not built yet, and has its guests boot that.
+///
+/// # Errors
+/// A [`Failure`]: with exit code 2 where the request is wrong, 1 where the build failed, 130 after a signal.
+pub(super) fn build(prepared: &mut Prepared, quiet: bool, cancelled: &AtomicBool) -> Result<(), Failure> {
+    if !prepared.kernels.are_to_be_built() {
+        return Ok(());
+    }
+    let Some(builds) = &prepared.kernels.builds else { return Ok(()) };
+    let mut teller = Teller::new(quiet);
+    let built = builds.carry_out(&mut |step| teller.tell(step), cancelled);
+    teller.end();
+    let notes = builds.notes();
+    let built = built.map_err(|error| failure(&error))?;
+    for (at, target) in prepared.surroundings.targets.iter_mut().enumerate() {
+        let kernel = prepared.kernels.cells.get(at).copied().flatten().map(|kernel| &built[kernel]);
+        if let (Some(kernel), Some(setup)) = (kernel, &mut target.setup) {
+            setup.settings.guest.kernel = Some(kernel.image.clone());
+            setup.settings.guest.facts = kernel.facts.clone();
+        }
+    }
+    for note in notes {
+        if !quiet {
+            let _ = writeln!(err(), "assay: {note}");
+        }
+        prepared.run.notes.push(note.into());
+    }
+    prepared.kernels.built = built;
+    as_before(prepared)
+}
+
+/// Later rounds must be of the kernels of the earlier ones.
+fn as_before(prepared: &Prepared) -> Result<(), Failure> {
+    let run = &prepared.run;
+    for (cell, target) in prepared.surroundings.targets.iter().enumerate() {
+        let now =
+            target.setup.as_ref().map(|setup| setup.settings.guest.facts.as_slice()).unwrap_or_default();
+        let earlier =
+            run.trials.iter().filter(|trial| trial.cell as usize == cell).filter_map(|trial| trial.facts);
+        let mut earlier = earlier.filter_map(|facts| run.facts.get(facts as usize));
+        let other = earlier.find_map(|facts| {
+            now.iter().find(|(name, value)| facts.get(name).is_some_and(|before| before != value))
+        });
+        if let Some((name, _)) = other {
+            let what = format!(
+                "the kernel of {} is another one now: its {name} differs from that of the earlier rounds",
+                prepared.plan.cells[cell].label
+            );
+            return Err(Failure::request(what)
+                .hint("bring source, patch and compiler of that time back, or run it anew"));
+        }
+    }
+    Ok(())
+}
+
+/// The kernel that a cell boots; `None`: it boots none that is built.
+fn asked(cell: &CellSpec) -> Result<Option<Wanted>, Failure> {
+    let guest = &cell.target.guest;
+    let Some(source) = &guest.build.source else { return Ok(None) };
+    let base = match &guest.kernel {
+        None => None,
+        Some(path) => {
+            let opened = opened_kernel(path).map_err(unready)?;
+            let modules = opened.modules.ok_or_else(|| {
+                Failure::request(format!(
+                    "there are no modules of {}, which the patch could be built into",
+                    path.display()
+                ))
+                .hint("without kernel= a whole kernel is built from the source")
+            })?;
+            let beside = path.parent().map(PathBuf::from);
+            let mut places: Vec<PathBuf> = beside.into_iter().chain(opened.packages).collect();
+            places.dedup();
+            Some(Base {
+                release: opened.release,
+                image: opened.image,
+                modules,
+                config: opened.config,
+                places,
+            })
+        }
+    };
+    let options = if base.is_some() { Default::default() } else { kernel_options(&cell.target) };
+    Ok(Some(Wanted {
+        source: source.clone(),
+        revision: guest.build.revision.clone(),
+        patches: guest.build.patches.clone(),
+        config: guest.build.config.clone(),
+        base,
+        options,
+    }))
+}
+
+fn unready(Unready { reason, hint }: Unready) -> Failure {
+    let failure = Failure::request(reason);
+    if hint.is_empty() { failure } else { failure.hint(hint) }
+}
+
+fn failure(error: &BuildError) -> Failure {
+    let failure = match error {
+        BuildError::Interrupted { .. } => Failure::interrupted(error),
+        _ if error.is_of_the_request() => Failure::request(error),
+        _ => Failure::tool(error),
+    };
+    let hint = error.hint();
+    if hint.is_empty() { failure } else { failure.hint(hint) }
+}
+
+/// Says how far a build is: a line that moves on a terminal, a line now and then elsewhere.
+struct Teller {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    what: String,
+    last: Instant,
+}
+
+impl Teller {
+    fn new(quiet: bool) -> Teller {
+        let bar = (!quiet && std::io::stderr().is_terminal())
+            .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
+        if let Some(bar) = &bar {
+            let style = ProgressStyle::with_template("{spinner} {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        }
+        Teller { bar, quiet, what: String::new(), last: Instant::now() }
+    }
+
+    fn tell(&mut self, step: &Step<'_>) {
+        let of = if step.of > 0 { format!(" of about {}", step.of) } else { String::new() };
+        let left = step.left_s.map_or_else(String::new, |s| format!(", about {} more", pretty_duration(s)));
+        let line = match step.objects {
+            0 => format!("building {}", step.what),
+            objects => format!("building {}: {objects}{of} objects{left}", step.what),
+        };
+        if let Some(bar) = &self.bar {
+            bar.set_message(visible(&line).into_owned());
+            bar.tick();
+        } else if !self.quiet && (self.what != step.what || self.last.elapsed() >= PLAIN_INTERVAL) {
+            // Nobody to tell is no reason to end a run.
+            let _ = writeln!(err(), "{line}");
+            self.last = Instant::now();
+        }
+        step.what.clone_into(&mut self.what);
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
