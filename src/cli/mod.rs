@@ -83,7 +83,7 @@ enum Command {
     Cleanup(cleanup::Args),
     /// Reprint the simulation table of `assay help methodology` from the shipped code
     #[command(hide = true)]
-    Simulate(simulate::Args),
+    Simulate(simulate::Options),
     /// Write the man page or shell completions
     Generate(generate::Args),
     /// Explain a subcommand or a topic: jobs, targets, methodology …
