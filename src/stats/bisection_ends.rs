@@ -71,7 +71,7 @@ fn judged(look: Look, delta: f64) -> Ends {
 
 /// The rounds after which the ends are looked at.
 fn looks(max_rounds: usize) -> impl Iterator<Item = usize> {
-    let later = |n: &usize| {
+    let later = move |n: &usize| {
         let step = if *n < EACH_UP_TO { 1 } else { (*n as f64 * GROWTH).ceil() as usize };
         (*n < max_rounds).then(|| (*n + step).min(max_rounds))
     };
