@@ -3,8 +3,9 @@
 //! Enters: the paired differences of the ends, worse being higher, and the rule. Leaves: worse, not worse by δ, better, or not clear yet.
 //! It must not know steps.
 //!
-//! The boundary is that of [`super::sequential`], so that all looks of a search together exclude the truth with probability at most α. A look
-//! that is left out spends nothing. From the eighth round on the next look comes when there are a twelfth more rounds: a search may need
+//! The boundary is that of [`super::sequential`] at 2α, so that all looks of a search together exclude the truth on either side with probability
+//! at most α each. Two sides are not added up: ends that do not differ can be called worse, ends that do can be called not worse, and
+//! none can be both. A look that is left out spends nothing. From the eighth round on the next look comes when there are a twelfth more rounds: a search may need
 //! hundreds of them, and a look costs time that grows with their square.
 
 use super::crossover::Crossover;
@@ -14,13 +15,15 @@ use super::sequential::{Boundary, FEWEST_ROUNDS, Look};
 const EACH_UP_TO: usize = 8;
 /// Beyond, a look comes after this part more rounds.
 const GROWTH: f64 = 1.0 / 12.0;
+/// Both sides of a look together exclude the truth with no larger probability.
+const MOST_ALPHA: f64 = 0.5;
 
 /// When the ends are judged, and what counts as a difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EndsRule {
     /// Most rounds.
     pub max_rounds: usize,
-    /// Chance that any look excludes the truth.
+    /// Chance that any look calls ends worse that are not; and that it calls them not worse though they are by δ.
     pub alpha: f64,
     /// The smallest difference that matters, on the scale of the differences.
     pub delta: f64,
@@ -42,7 +45,7 @@ pub enum Ends {
 /// The verdict on the ends after all `rounds`.
 #[must_use]
 pub fn ends(rounds: &Crossover, rule: &EndsRule) -> Ends {
-    let boundary = Boundary::new(rule.max_rounds, rule.alpha, false);
+    let boundary = Boundary::new(rule.max_rounds, (2.0 * rule.alpha).min(MOST_ALPHA), false);
     let mut said: Option<Look> = None;
     for n in looks(rule.max_rounds).take_while(|n| *n <= rounds.len()) {
         let Some(look) = boundary.look_at(rounds, n) else { continue };

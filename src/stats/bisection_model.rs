@@ -27,6 +27,8 @@ const BELOW: f64 = -4.5;
 const APART: f64 = 0.5;
 /// Most dimensions of a round.
 pub(super) const MOST_DIMENSIONS: usize = 5;
+/// What a round's evidence counts for. Noise that is no t distribution, two modes say, would else seem to say more than it does.
+const TEMPER: f64 = 0.9;
 /// Rounds without any noise are taken to have this part of the effect.
 const LEAST_NOISE: f64 = 0.01;
 /// Makes a median of absolute deviations a standard deviation where noise is normal.
@@ -132,7 +134,7 @@ impl Grid {
             let dimensions = values.saturating_sub(1).min(MOST_DIMENSIONS - 1);
             for ((scale, df, constants), point) in self.noises.iter().zip(&mut points) {
                 let power = 0.5 * (df + dimensions as f64);
-                *point += constants[dimensions] - power * (squares / scale).ln_1p();
+                *point += TEMPER * (constants[dimensions] - power * (squares / scale).ln_1p());
             }
         }
     }
