@@ -13,6 +13,7 @@ mod plan_text;
 mod prepare;
 mod reach;
 mod rehearsal;
+mod search;
 mod session;
 mod source;
 mod store_sink;
@@ -27,6 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use args::Args;
 use more::{Extended, More};
 use prepare::Prepared;
+pub(super) use search::{Arms, FACTOR, Made, Search};
 pub(super) use session::{Conduct, of_this_store};
 use source::Source;
 pub(super) use time_left::TimeLeft;
@@ -52,6 +54,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (None, name) => args.database.number(&store, name.as_deref().unwrap_or_default())?,
         };
         let mut prepared = Prepared::again(args, &store, id)?;
+        if prepared.run.design.bisects.is_some() {
+            return Err(Failure::request(format!("run {id} is a search"))
+                .hint(format!("assay bisect --resume {id} goes on with it"))
+                .into());
+        }
         let ours = trust::is_ours(&store, &prepared.run)?;
         if let Some(more) = more {
             more::extend(&mut prepared, more);
@@ -121,7 +128,7 @@ fn check_html(args: &Args) -> Result<(), Failure> {
 }
 
 /// A run keeps its command line as text, to be repeated and resumed by it.
-fn arguments_can_be_kept() -> Result<(), Failure> {
+pub(super) fn arguments_can_be_kept() -> Result<(), Failure> {
     match std::env::args_os().find(|word| word.to_str().is_none()) {
         Some(word) => Err(Failure::request(format!(
             "the argument '{}' is not UTF-8, and a run keeps its command line as text",

@@ -9,6 +9,7 @@ use clap::Parser;
 use super::Args;
 use super::more::{self, Extended};
 use super::reach::Reach;
+use super::search::Arms;
 use super::source::Source;
 use crate::cli::database::wrong;
 use crate::cli::recipes::KERNEL_HINT;
@@ -52,6 +53,8 @@ pub(super) struct Prepared {
     pub(super) expected: Expected,
     /// `--more` has moved the end of the run.
     pub(super) extended: Option<Extended>,
+    /// What the steps of a search are; `None`: it is none, or its trials have begun.
+    pub(super) arms: Option<Box<dyn Arms>>,
 }
 
 impl Prepared {
@@ -160,6 +163,7 @@ impl Prepared {
             first_look,
             expected: Expected::default(),
             extended: None,
+            arms: None,
         })
     }
 
@@ -217,7 +221,11 @@ impl Prepared {
         let given =
             Given { seed: run.seed, drop_caches, destroy: &destroy, claimed: &claimed, trust: args.trust };
         let (plan, work, targets) = planned(&experiment, &given)?;
-        let design = record::Design { failures: run.design.failures, ..crate::run::design(&plan) };
+        let design = record::Design {
+            failures: run.design.failures,
+            bisects: run.design.bisects.clone(),
+            ..crate::run::design(&plan)
+        };
         if design != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
@@ -245,6 +253,7 @@ impl Prepared {
             first_look: None,
             expected: Expected::default(),
             extended: None,
+            arms: None,
         })
     }
 
@@ -323,6 +332,7 @@ fn gone_on(id: i64) -> Failure {
 pub(super) fn first_typed(run: &Run) -> Option<Box<Args>> {
     match CommandLine::try_parse_from(&run.command_line).ok()?.command {
         Command::Run(args) => Some(args),
+        Command::Bisect(args) => Some(Box::new(args.as_run())),
         _ => None,
     }
 }
@@ -478,7 +488,7 @@ fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
     {
         part.clone_into(word);
     }
-    if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run") {
+    if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run" || word == "bisect") {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);
     }
     words

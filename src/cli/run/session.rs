@@ -12,7 +12,7 @@ use super::overwrite::settings;
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
 use super::time_left::{Planned, TimeLeft};
-use super::{Args, busy, more, rehearsal, verdict, watched};
+use super::{Args, busy, more, rehearsal, search, verdict, watched};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::progress::Progress;
@@ -297,6 +297,9 @@ fn trials(
     id: i64,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Ending> {
+    if let Some(arms) = prepared.arms.take() {
+        return search::trials(conduct, store, prepared, arms, id, cancelled);
+    }
     let mut launcher = prepared.launcher()?;
     if let Some(ahead) = launcher.forecast().filter(|_| !conduct.quiet) {
         use std::io::Write;

@@ -322,6 +322,7 @@ fn planned(
         first_look: None,
         expected: Expected::default(),
         extended: None,
+        arms: None,
     })
 }
 

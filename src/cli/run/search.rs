@@ -1,0 +1,328 @@
+//! A run whose rounds are those of a search: each runs the ends and the steps that are asked, and asks the next ones by what it measured.
+//!
+//! Enters: options, what the arms are, or a stored search. Leaves: the run with its trials, stored as those of any run. It must not know
+//! what a step is ([`Arms`] does) nor how it is searched ([`Bisected`] does).
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::prepare::Prepared;
+use super::session::{self, Conduct};
+use super::source::Source;
+use super::store_sink::StoreSink;
+use super::time_left::{Planned, TimeLeft};
+use super::{Args, early, overwrite, trust};
+use crate::analyse::{Bisected, Next};
+use crate::cli::Failure;
+use crate::cli::progress::Progress;
+use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
+use crate::record::{Bisects, Run, Status};
+use crate::report::{step_name, wrapped};
+use crate::run::{Ending, Event, Execution, Limits, Sink, SinkError};
+use crate::store::Store;
+use crate::target::WorkDirectory;
+
+/// The factor whose levels are the steps.
+pub(in crate::cli) const FACTOR: &str = "step";
+
+/// What the steps of a search are: the one place where a step becomes something that trials run.
+pub(in crate::cli) trait Arms {
+    /// Makes a step ready, once a session, before its first trial. `trial` is that trial's request.
+    ///
+    /// # Errors
+    /// Interrupted, or nothing can be started at all.
+    fn make(
+        &mut self,
+        step: usize,
+        trial: &Request,
+        launcher: &mut dyn Launcher,
+        cancelled: &AtomicBool,
+    ) -> Result<Made, LaunchError>;
+
+    /// The request for a trial of a step that is ready.
+    fn trial(&self, step: usize, request: Request) -> Request;
+}
+
+/// What came of making a step ready.
+pub(in crate::cli) enum Made {
+    /// Its trials can be run.
+    Ready,
+    /// They cannot, for this reason: the search goes on without the step.
+    Cannot(String),
+}
+
+/// A search that is ready to start or to go on.
+pub(in crate::cli) struct Search {
+    prepared: Prepared,
+}
+
+impl Search {
+    /// A new one. The experiment's factor gets one level a step.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2; nothing was touched.
+    pub(in crate::cli) fn new(
+        args: &Args,
+        steps: &[String],
+        max_rounds: u32,
+        bisects: Bisects,
+    ) -> Result<Search, Failure> {
+        let mut experiment = args.experiment(&Source::CommandLine, &[])?;
+        // What a step sets is its arm's to say.
+        let level = |step: &String| crate::experiment::Level { label: step.clone(), set: Vec::new() };
+        experiment.factors = vec![crate::experiment::Factor {
+            name: FACTOR.to_owned(),
+            levels: steps.iter().map(level).collect(),
+        }];
+        experiment.compare = 0;
+        experiment.stop.max_rounds = max_rounds;
+        let mut prepared = Prepared::new(args, &Source::CommandLine, experiment)?;
+        prepared.run.design.bisects = Some(bisects);
+        overwrite::check(&prepared)?;
+        early::machine(&prepared)?;
+        Ok(Search { prepared })
+    }
+
+    /// A stored one that was stopped or killed.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: no search, finished, or not this user's.
+    pub(in crate::cli) fn again(args: &Args, store: &Store, id: i64) -> anyhow::Result<Search> {
+        let mut prepared = Prepared::again(args, store, id)?;
+        if prepared.run.design.bisects.is_none() {
+            return Err(Failure::request(format!("run {id} is no search"))
+                .hint(format!("assay run --resume {id} goes on with it"))
+                .into());
+        }
+        if !trust::is_ours(store, &prepared.run)? {
+            if !args.trust {
+                return Err(trust::refusal(store, id, None).into());
+            }
+            trust::say_all(&prepared)?;
+        }
+        session::undo_killed(store, id, &args.database.db)?;
+        prepared.look_again();
+        overwrite::check(&prepared)?;
+        Ok(Search { prepared })
+    }
+
+    /// The run as it is.
+    pub(in crate::cli) fn run(&self) -> &Run {
+        &self.prepared.run
+    }
+
+    /// A directory that is made for the session and removed after it, for what the steps are made of.
+    pub(in crate::cli) fn place(&mut self) -> PathBuf {
+        let work = self.prepared.work.first();
+        let base = work.and_then(|path| path.parent()).unwrap_or(Path::new(".")).to_owned();
+        let place =
+            WorkDirectory::path_for(&base, &format!("steps-{:016x}", super::prepare::seed_from_clock()));
+        self.prepared.work.push(place.clone());
+        place
+    }
+
+    /// Refuses when a program that the trials need cannot be found.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2 naming it.
+    pub(in crate::cli) fn tools_are_here(&self) -> Result<(), Failure> {
+        self.prepared.tools_are_here()
+    }
+
+    /// Searches to the end; leaves the run with all its trials.
+    ///
+    /// # Errors
+    /// A [`Failure`]: interrupted (130), the ends cannot be run (1), the store or the agent failed.
+    pub(in crate::cli) fn execute(
+        mut self,
+        args: &Args,
+        store: &mut Store,
+        arms: Box<dyn Arms>,
+    ) -> anyhow::Result<Run> {
+        self.prepared.arms = Some(arms);
+        self.prepared.begins_now();
+        let cancelled = session::cancelled()?;
+        let ending = session::carry_out(&args.conduct()?, store, &mut self.prepared, &cancelled)?;
+        let run = self.prepared.run;
+        let (id, db) = (run.id.unwrap_or_default(), session::database_flag(&args.database.db));
+        super::verdict::primary_is_known(&run)?;
+        match ending {
+            Ending::Interrupted => Err(session::interrupted(&run)
+                .hint(format!("assay bisect --resume {id}{db} goes on with it"))
+                .into()),
+            Ending::Failed | Ending::Hopeless => Err(session::stopped(ending, &run)
+                .hint(format!("assay show {id}{db} has the commands and last output"))
+                .into()),
+            Ending::Finished => match lost_end(&run) {
+                Some((step, why)) => Err(Failure::tool(format!(
+                    "{} cannot be run, and without it nothing can be compared: {why}",
+                    step_name(&run, step)
+                ))
+                .hint("name ends that build and run; a step between them is skipped")
+                .into()),
+                None => Ok(run),
+            },
+        }
+    }
+}
+
+/// An end that cannot be run any more, and why.
+fn lost_end(run: &Run) -> Option<(usize, String)> {
+    let last = run.cells.len().checked_sub(1)?;
+    run.trials.iter().rev().find_map(|trial| match &trial.status {
+        Status::Skipped { reason } if [0, last].contains(&(trial.cell as usize)) => {
+            Some((trial.cell as usize, reason.clone()))
+        }
+        Status::Failed { reason, .. } if trial.is_lasting() && [0, last].contains(&(trial.cell as usize)) => {
+            Some((trial.cell as usize, reason.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// The trials of a search.
+pub(super) fn trials(
+    conduct: &Conduct<'_>,
+    store: &mut Store,
+    prepared: &mut Prepared,
+    arms: Box<dyn Arms>,
+    id: i64,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<Ending> {
+    let (current, state) = (Cell::new(0), RefCell::new(Bisected::of(&prepared.run)));
+    let mut launcher = Making { inner: prepared.launcher()?, arms, current: &current, made: BTreeMap::new() };
+    let plan = &prepared.plan;
+    let limits = Limits {
+        rounds: plan.rounds_at_most(),
+        time_budget: plan.stop.time_budget_s.map(Duration::from_secs_f64),
+        disturbance: (!prepared.keep_disturbed).then(crate::host::Limits::default),
+    };
+    // It says what failed; how far the search is, the other one does.
+    let planned = Planned { trials_s: vec![None; plan.cells.len()], boots_s: 0.0, rounds_for_one: 1.0 };
+    let mut failures = Progress::new(true, TimeLeft::new(planned));
+    let mut store_sink = StoreSink { store, run: id };
+    let mut shown = Shown { quiet: conduct.quiet, state: &state, last: None };
+    let surroundings = &prepared.surroundings;
+    let ending = Execution {
+        run: &mut prepared.run,
+        order: &|round| {
+            let wanted = state.borrow().as_ref().map(|search| search.of_round(round)).unwrap_or_default();
+            plan.order(round).into_iter().filter(|cell| wanted.contains(cell)).collect()
+        },
+        lead_in: &|round| plan.lead_in(round),
+        request: &|cell, round| {
+            current.set(cell);
+            crate::run::request(plan, surroundings, cell, round)
+        },
+        launcher: &mut launcher,
+        sinks: vec![&mut store_sink, &mut failures, &mut shown],
+        decided: &mut |run| {
+            let now = Bisected::of(run);
+            let over = now.as_ref().is_none_or(|now| {
+                let useless = now.not_positive > 0 && now.pairs == 0;
+                matches!(now.next, Next::Stop(_)) || useless
+            });
+            state.replace(now);
+            over || lost_end(run).is_some() || super::verdict::primary_is_known(run).is_err()
+        },
+        cancelled,
+        limits,
+    }
+    .execute();
+    ending.map_err(|error| Failure::tool(error).into())
+}
+
+/// Makes each step ready before its first trial.
+struct Making<'m> {
+    inner: Box<dyn Launcher>,
+    arms: Box<dyn Arms>,
+    /// The step of the request that comes next.
+    current: &'m Cell<usize>,
+    /// Steps that were made, each with why it cannot be run, if so.
+    made: BTreeMap<usize, Option<String>>,
+}
+
+impl Launcher for Making<'_> {
+    fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
+        let step = self.current.get();
+        if !self.made.contains_key(&step) {
+            let why = match self.arms.make(step, request, self.inner.as_mut(), cancelled)? {
+                Made::Ready => None,
+                Made::Cannot(reason) => Some(reason),
+            };
+            self.made.insert(step, why);
+        }
+        match self.made.get(&step) {
+            Some(Some(reason)) => Ok(Reply::of(Answer::Unsupported { reason: reason.clone() })),
+            _ => self.inner.launch(&self.arms.trial(step, request.clone()), cancelled),
+        }
+    }
+
+    fn round_ends(&mut self) {
+        self.inner.round_ends();
+    }
+}
+
+/// A line a round, on standard error: which steps are left.
+struct Shown<'s> {
+    quiet: bool,
+    state: &'s RefCell<Option<Bisected>>,
+    last: Option<std::time::Instant>,
+}
+
+/// Lines come at most this often.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+impl Sink for Shown<'_> {
+    fn event(&mut self, event: &Event<'_>) -> Result<(), SinkError> {
+        use std::io::Write;
+        let mut said = crate::sys::terminal::err();
+        match event {
+            // The first round of those that follow is about to begin: what all before it say is known.
+            Event::LeadInBegins { run, round, .. } | Event::TrialBegins { run, round, attempt: 0, .. }
+                if !self.quiet && self.last.is_none_or(|last| last.elapsed() >= INTERVAL) =>
+            {
+                self.last = Some(std::time::Instant::now());
+                if let Some(line) = self.state.borrow().as_ref().and_then(|state| line(run, state, *round)) {
+                    // Nobody to tell is no reason to end a run.
+                    let _ = writeln!(said, "{}", wrapped(&line, "  "));
+                }
+            }
+            Event::RoundExcluded { round, rule, .. } => {
+                let _ = writeln!(said, "round {} is thrown out: {rule}", round + 1);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn line(run: &Run, state: &Bisected, round: u32) -> Option<String> {
+    let names =
+        |steps: &[usize]| steps.iter().map(|step| step_name(run, *step)).collect::<Vec<_>>().join(" and ");
+    match &state.next {
+        Next::Ends => Some(format!(
+            "round {}: comparing {} with {}",
+            round + 1,
+            step_name(run, 0),
+            step_name(run, state.steps)
+        )),
+        Next::Ask(asked) => {
+            let left = &state.range;
+            Some(format!(
+                "round {}: asking {}; {} to {} has the change ({} of {} steps, {:.0} %)",
+                round + 1,
+                names(asked),
+                step_name(run, left.first),
+                step_name(run, left.last),
+                left.last - left.first + 1,
+                state.steps,
+                100.0 * left.probability
+            ))
+        }
+        Next::Stop(_) => None,
+    }
+}
