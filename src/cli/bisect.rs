@@ -2,6 +2,7 @@
 //!
 //! Enters: the steps and a command, or a stored search. Leaves: the step with its probability on standard output.
 
+mod asked;
 mod revisions;
 mod steps;
 
@@ -18,12 +19,11 @@ use crate::record::{Bisects, Run};
 use crate::report::{bisected_json, bisected_text, step_name, wrapped};
 use crate::sys::terminal::{self, Form};
 use crate::units::counted;
+use asked::Asked;
 use steps::{Commits, Steps, names_the_step};
 
-/// Most steps: more cells than this no run has.
-const MOST_STEPS: usize = 1000;
 /// Rounds after which a search gives up.
-const MAX_ROUNDS: u32 = 400;
+const MAX_ROUNDS: u32 = 500;
 const MOST_ROUNDS: i64 = 10_000;
 /// The ends alone may take this part of them.
 const ENDS_PART: u32 = 2;
@@ -213,89 +213,6 @@ impl Args {
             quiet: self.quiet,
             ..run::Args::of(asked, self.command.clone(), self.database.clone())
         }
-    }
-}
-
-/// What a new search is over.
-struct Asked {
-    names: Vec<String>,
-    titles: Vec<String>,
-    git_dir: Option<PathBuf>,
-}
-
-impl Asked {
-    fn of(args: &Args) -> Result<Asked, Failure> {
-        let asked = match (&args.steps, &args.source) {
-            (Some(steps), _) => {
-                let names: Vec<String> = steps.split_whitespace().map(str::to_owned).collect();
-                Asked { names, titles: Vec::new(), git_dir: None }
-            }
-            (None, Some(source)) => {
-                let word = |word: &Option<String>| word.clone().unwrap_or_default();
-                let found = revisions::between(source, &word(&args.good), &word(&args.bad))?;
-                Asked { names: found.commits, titles: found.subjects, git_dir: Some(found.git_dir) }
-            }
-            (None, None) => {
-                return Err(Failure::request("nothing says what the steps are").hint(
-                    "assay bisect --steps 'a b c' -- prog {step}; or: --source GIT --good REV --bad REV -- {tree}/prog",
-                ));
-            }
-        };
-        asked.check(args)?;
-        Ok(asked)
-    }
-
-    fn check(&self, args: &Args) -> Result<(), Failure> {
-        let of_git = self.git_dir.is_some();
-        match self.names.as_slice() {
-            [] | [_] => {
-                return Err(Failure::request(format!(
-                    "--steps names {}",
-                    counted(self.names.len() as u64, "step")
-                ))
-                .hint("name at least three with blanks between: the good one first, the bad one last"));
-            }
-            [_, _] => {
-                let what = if of_git {
-                    "there is one commit from --good to --bad"
-                } else {
-                    "--steps names the ends alone"
-                };
-                return Err(Failure::request(format!("{what}: nothing lies between to be searched"))
-                    .hint("assay run --vary step=GOOD,BAD -- prog ${step} compares two"));
-            }
-            names if names.len() > MOST_STEPS => {
-                return Err(Failure::request(format!("{} steps are more than {MOST_STEPS}", names.len()))
-                    .hint("name ends that are nearer to each other, or a part of the steps"));
-            }
-            names => {
-                let mut seen = std::collections::BTreeSet::new();
-                if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-                    return Err(Failure::request(format!("the step {twice} is given twice"))
-                        .hint("each step is one place in the row; give each a name of its own"));
-                }
-            }
-        }
-        if args.command.is_empty() {
-            return Err(Failure::request("no command is given")
-                .hint("write it behind `--`: assay bisect --steps 'a b c' -- prog {step}"));
-        }
-        let texts = args.command.iter().chain(&args.before);
-        if !texts.clone().any(|text| names_the_step(text)) {
-            return Err(Failure::request("{step} is missing in the command: every step would run the same")
-                .hint(if of_git {
-                    "write {tree}, the directory with the commit's files: -- {tree}/prog"
-                } else {
-                    "write where the step goes: -- ./prog-{step}; a --build must leave each step in a place of its own"
-                }));
-        }
-        if !of_git && texts.chain(&args.build).any(|text| text.contains(steps::TREE)) {
-            return Err(Failure::request(
-                "{tree} is the directory with a commit's files, and there are no commits",
-            )
-            .hint("write {step}, or name a repository: --source GIT --good REV --bad REV"));
-        }
-        Ok(())
     }
 }
 

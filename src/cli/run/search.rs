@@ -311,16 +311,16 @@ fn line(run: &Run, state: &Bisected, round: u32) -> Option<String> {
             step_name(run, state.steps)
         )),
         Next::Ask(asked) => {
-            let left = &state.range;
+            let (left, likeliest) = (&state.range, state.likeliest.first()?);
             Some(format!(
-                "round {}: asking {}; {} to {} has the change ({} of {} steps, {:.0} %)",
+                "round {}: asking {}; likeliest {} ({:.0} %), with {:.0} % one of {} to {}",
                 round + 1,
                 names(asked),
+                step_name(run, likeliest.last),
+                100.0 * likeliest.probability,
+                100.0 * left.probability,
                 step_name(run, left.first),
-                step_name(run, left.last),
-                left.last - left.first + 1,
-                state.steps,
-                100.0 * left.probability
+                step_name(run, left.last)
             ))
         }
         Next::Stop(_) => None,

@@ -60,8 +60,8 @@ fn usual() -> Rules {
         alpha: ALPHA,
         delta: 0.02_f64.ln_1p(),
         per_round: crate::stats::bisection::MOST_ASKED,
-        ends_rounds: 200,
-        max_rounds: 400,
+        ends_rounds: 250,
+        max_rounds: 500,
     }
 }
 
@@ -116,6 +116,9 @@ impl Searches {
             let ended = in_parallel(args, |seed| usual.by_hand(seed, runs));
             lines.push(line(&format!("by hand: {runs} runs a step, averages"), &ended, false));
         }
+        let (drifting, runs) = (Model { kind: Kind::Drift, ..usual }, BY_HAND[BY_HAND.len() - 1]);
+        let ended = in_parallel(args, |seed| drifting.by_hand(seed, runs));
+        lines.push(line(&format!("by hand: {runs} runs a step, averages, drift"), &ended, false));
         Searches { lines, bins: bins(&halfway) }
     }
 
