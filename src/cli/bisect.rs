@@ -123,7 +123,7 @@ pub struct Args {
     plan: bool,
     /// Go on with a search that was stopped or killed: its number, its name, or latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "build", "command", "metrics", "primary", "before", "after",
-        "directory", "delta", "alpha", "time_budget", "timeout", "settle", "no_lead_in", "seed", "plan", "show"])]
+        "directory", "delta", "alpha", "max_rounds", "ask", "time_budget", "timeout", "settle", "no_lead_in", "seed", "plan", "show"])]
     resume: Option<String>,
     /// Print the answer of a stored search; nothing is run
     #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "build", "command", "plan"])]

@@ -149,11 +149,11 @@ fn sandbox_with_end_that_does_not_build() -> (Option<i32>, String) {
 
 #[test]
 fn killed_and_resumed_it_finds_the_same() {
-    let whole = json(&exact().succeed(&slow(&[])));
+    let whole = json(&exact().succeed(&search(&[])));
     assert_eq!(found(&whole), ["13"]);
     for lines in [3, 13, 22] {
         let sandbox = exact();
-        let mut child = sandbox.start(&slow(&[]));
+        let mut child = sandbox.start(&search(&[]));
         let begun = Instant::now();
         let count =
             || std::fs::read_to_string(sandbox.path().join("count")).unwrap_or_default().lines().count();
@@ -190,10 +190,6 @@ fn exact() -> Sandbox {
     let text = "echo \"$1\" >> count\nsleep 0.03\nbase=100000\n[ \"$1\" -ge 13 ] && base=105000\necho \"took $base\"\n";
     sandbox.write("prog.sh", text);
     sandbox
-}
-
-fn slow<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    search(more)
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::record::{Cell, Factor, Unit};
 
 /// A run of `steps` steps whose change comes with step `change`.
-fn run(steps: usize) -> Run {
+fn stored(steps: usize) -> Run {
     let mut run = crate::analyse::made_up::run_of(&crate::analyse::made_up::Made::default(), 0);
     run.design.factors = vec![Factor::new("step", (0..=steps).map(|step| format!("s{step}")).collect())];
     run.design.primary = Some("took".to_owned());
@@ -65,7 +65,7 @@ fn found(run: &Run) -> (usize, usize) {
 
 #[test]
 fn a_stored_search_gives_its_answer_and_effect() {
-    let mut run = run(40);
+    let mut run = stored(40);
     go_on(&mut run, 100, |step| Some(if step >= 31 { 1.1 } else { 1.0 }));
     assert_eq!(found(&run), (31, 31));
     let read = Bisected::of(&run).unwrap();
@@ -84,7 +84,7 @@ fn a_stored_search_gives_its_answer_and_effect() {
 #[test]
 fn at_any_trial_the_next_one_is_the_same() {
     let value = |step: usize| Some(if step >= 9 { 1.1 } else { 1.0 });
-    let mut whole = run(20);
+    let mut whole = stored(20);
     go_on(&mut whole, 100, value);
     for kept in 0..whole.trials.len() {
         let mut part = whole.clone();
@@ -99,12 +99,12 @@ fn at_any_trial_the_next_one_is_the_same() {
 
 #[test]
 fn skipped_steps_and_thrown_out_rounds_are_left_out() {
-    let mut run = run(20);
+    let mut run = stored(20);
     go_on(&mut run, 100, |step| (step != 8).then_some(if step >= 9 { 1.1 } else { 1.0 }));
     assert_eq!(found(&run), (8, 9));
     assert_eq!(Bisected::of(&run).unwrap().skipped, [(8, "it cannot be built".to_owned())]);
     // A round that was thrown out says nothing, and its question is asked again.
-    let mut run = super::tests::run(20);
+    let mut run = stored(20);
     let value = |step: usize| Some(if step >= 9 { 1.1 } else { 1.0 });
     go_on(&mut run, 5, value);
     let asked = Bisected::of(&run).unwrap().rounds[4].asked.clone();
@@ -119,7 +119,7 @@ fn skipped_steps_and_thrown_out_rounds_are_left_out() {
 
 #[test]
 fn values_without_a_ratio_are_counted() {
-    let mut run = run(5);
+    let mut run = stored(5);
     go_on(&mut run, 1, |_| Some(0.0));
     let read = Bisected::of(&run).unwrap();
     assert_eq!((read.not_positive, read.pairs), (2, 0));
