@@ -10,6 +10,7 @@ pub mod explain;
 pub mod export;
 mod fail_if;
 mod failure;
+mod failures;
 mod flames;
 pub mod generate;
 pub mod help;

@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::busy::patience;
-use super::session::Conduct;
-use super::source::Source;
+use clap::Parser;
+
+use super::conduct::{Conduct, patience};
+use super::source::{Source, wrong_experiment};
 use crate::catalog::{EngineKind, Runs};
 use crate::cli::Failure;
-use crate::cli::compare::Failures;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
-use crate::experiment::{CommandLine, Experiment, ExperimentErrors, target_key};
+use crate::cli::failures::Failures;
+use crate::experiment::{CommandLine, Experiment, target_key};
+use crate::record::Run;
 use crate::report::Format;
 
 const EXAMPLES: &str = "Examples:
@@ -108,6 +110,12 @@ pub struct Args {
     pub(super) database: Database,
 }
 
+/// A whole command line that runs something.
+#[derive(Parser)]
+enum RunLine {
+    Run(Box<Args>),
+}
+
 impl Args {
     /// The experiment that was asked for.
     ///
@@ -151,13 +159,23 @@ impl Args {
     /// # Errors
     /// A [`Failure`] with exit code 2: no such time.
     pub(super) fn conduct(&self) -> Result<Conduct<'_>, Failure> {
-        Ok(Conduct { quiet: self.quiet, patience: patience(self)?, db: &self.database.db })
+        Ok(Conduct {
+            quiet: self.quiet,
+            patience: patience(self.wait_idle.as_deref())?,
+            db: &self.database.db,
+        })
     }
 
     /// Whether the engine is one that runs by settings alone.
     fn needs_no_file(&self) -> bool {
         let engine = self.asked.engine.as_deref().and_then(EngineKind::named);
         engine.is_some_and(|engine| engine.descriptor().runs == Runs::Settings)
+    }
+
+    /// The options that a stored run was begun with; `None`: another command made it, or another assay.
+    pub(super) fn first_typed(run: &Run) -> Option<Args> {
+        let RunLine::Run(args) = RunLine::try_parse_from(&run.command_line).ok()?;
+        Some(*args)
     }
 
     /// The options for one part of a recipe: its own file for the report.
@@ -187,8 +205,4 @@ impl Args {
         };
         self.asked.target.iter().any(places) || self.asked.vary.iter().any(varies)
     }
-}
-
-pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
-    Failure::request(errors).helped(errors.hint.clone())
 }

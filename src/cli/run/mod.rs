@@ -3,8 +3,11 @@
 mod args;
 mod buffered;
 mod busy;
+mod conduct;
 mod early;
+mod extended;
 mod foreseen;
+mod judged;
 mod left_out;
 mod more;
 mod overwrite;
@@ -20,17 +23,20 @@ mod time_left;
 mod trust;
 mod verdict;
 mod watched;
+mod watching;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use args::Args;
-use more::{Extended, More};
+pub(super) use conduct::Conduct;
+use extended::Extended;
+use more::More;
 use prepare::Prepared;
-pub(super) use session::{Conduct, of_this_store};
 use source::Source;
 pub(super) use time_left::TimeLeft;
-pub(super) use watched::{ROUNDS, Watched, Wish, say_not_here, watch};
+pub(super) use watched::{Watched, Wish, say_not_here, watch};
+pub(super) use watching::ROUNDS;
 
 use crate::cli::Failure;
 use crate::cli::output::Output;
@@ -43,7 +49,7 @@ use crate::workload::Hint;
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_html(args)?;
     arguments_can_be_kept()?;
-    busy::patience(args)?;
+    args.conduct()?;
     if args.resume.is_some() || !args.more.is_empty() {
         let mut store = args.database.open_existing()?;
         let more = More::asked(args, &store)?;
@@ -71,10 +77,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         overwrite::settings_are_free([&prepared])?;
         overwrite::check(&prepared)?;
         foreseen::check(&prepared)?;
-        return session::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
+        return judged::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
     }
     let mut all = Vec::new();
-    let sources = Source::all(args)?;
+    let sources = Source::all(args.file.as_deref(), args.quiet)?;
     let several = sources.len() > 1;
     for part in sources.iter().filter_map(Source::recipe_name).filter(|_| several) {
         check_html(&args.of_part(part))?;
@@ -111,7 +117,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     one_after_the_other(runs, &cancelled, |part, mut prepared| {
         let args = part.map_or_else(|| args.clone(), |part| args.of_part(part));
         prepared.begins_now();
-        session::execute(&args, &mut store, &mut prepared, &cancelled)
+        judged::execute(&args, &mut store, &mut prepared, &cancelled)
     })
 }
 
