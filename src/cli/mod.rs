@@ -11,6 +11,7 @@ pub mod explain;
 pub mod export;
 mod fail_if;
 mod failure;
+mod failures;
 mod flames;
 pub mod generate;
 pub mod help;

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::busy::patience;
-use super::session::Conduct;
-use super::source::Source;
+use super::conduct::{Conduct, patience};
+use super::source::{Source, wrong_experiment};
 use crate::catalog::{EngineKind, Runs};
 use crate::cli::Failure;
-use crate::cli::compare::Failures;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
-use crate::experiment::{CommandLine, Experiment, ExperimentErrors, target_key};
+use crate::cli::failures::Failures;
+use crate::experiment::{CommandLine, Experiment, target_key};
 use crate::report::Format;
 
 const EXAMPLES: &str = "Examples:
@@ -180,7 +179,11 @@ impl Args {
     /// # Errors
     /// A [`Failure`] with exit code 2: no such time.
     pub(super) fn conduct(&self) -> Result<Conduct<'_>, Failure> {
-        Ok(Conduct { quiet: self.quiet, patience: patience(self)?, db: &self.database.db })
+        Ok(Conduct {
+            quiet: self.quiet,
+            patience: patience(self.wait_idle.as_deref())?,
+            db: &self.database.db,
+        })
     }
 
     /// Whether the engine is one that runs by settings alone.
@@ -216,8 +219,4 @@ impl Args {
         };
         self.asked.target.iter().any(places) || self.asked.vary.iter().any(varies)
     }
-}
-
-pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
-    Failure::request(errors).helped(errors.hint.clone())
 }

@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
-
 use super::Args;
-use super::more::{self, Extended};
+use super::arms::Arms;
+use super::extended::{self, Extended};
 use super::reach::Reach;
-use super::search::Arms;
 use super::source::Source;
+use super::typed::first_typed;
+use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::recipes::KERNEL_HINT;
-use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{Launcher, Unready, everywhere, newest_kernel};
@@ -201,7 +200,7 @@ impl Prepared {
         if args.more.is_empty() {
             unfinished(store, &run, id)?;
         } else {
-            more::check(&run, id)?;
+            extended::check(&run, id)?;
         }
         let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
             Failure::request(format!(
@@ -211,12 +210,12 @@ impl Prepared {
         })?;
         // The later rounds must start as the earlier ones did, and may destroy no more than was named.
         let first = first_typed(&run);
-        let first = first.as_deref();
+        let first = first.as_ref();
         let drop_caches = args.drop_caches || first.is_some_and(|first| first.drop_caches);
         let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
         let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
-        let mut claimed = super::trust::devices(store, id)?;
+        let mut claimed = devices(store, id)?;
         claimed.extend(ClaimedDevice::of(&args.destroy));
         let given =
             Given { seed: run.seed, drop_caches, destroy: &destroy, claimed: &claimed, trust: args.trust };
@@ -328,13 +327,17 @@ fn gone_on(id: i64) -> Failure {
         .hint(format!("`assay report {id}` says how far it came"))
 }
 
-/// The options the run was begun with.
-pub(super) fn first_typed(run: &Run) -> Option<Box<Args>> {
-    match CommandLine::try_parse_from(&run.command_line).ok()?.command {
-        Command::Run(args) => Some(args),
-        Command::Bisect(args) => Some(Box::new(args.as_run())),
-        _ => None,
-    }
+/// The devices the run was begun on, as they were then.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: damaged.
+pub(super) fn devices(store: &Store, id: i64) -> Result<Vec<ClaimedDevice>, Failure> {
+    let texts = store.devices(id).map_err(|error| wrong(&error))?;
+    let read = |text: &String| {
+        serde_json::from_str(text)
+            .map_err(|error| Failure::request(format!("run {id} is damaged: a device of it: {error}")))
+    };
+    texts.iter().map(read).collect()
 }
 
 /// What a plan depends on besides the experiment.

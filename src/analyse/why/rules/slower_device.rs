@@ -7,8 +7,8 @@
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
-use super::Rule;
 use super::queue_depth::{DEPTH, TIMES};
+use super::rule::Rule;
 use crate::record::{Direction, Unit};
 
 /// Requests alike differ by less than this share.
