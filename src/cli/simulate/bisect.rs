@@ -153,11 +153,11 @@ impl Searches {
             let searches = line.searches as f64;
             let chance = 300.0 * (PROMISED / 100.0 * (1.0 - PROMISED / 100.0) / searches).sqrt();
             let Line { what, right, wrong, .. } = line;
-            // NaN breaks it, too.
-            if !(*right >= PROMISED - chance) {
+            // A figure that is none breaks its promise, too.
+            if right.is_nan() || *right < PROMISED - chance {
                 broken.push(format!("bisect, {what}: {right:.1} % right, promised {PROMISED:.0}"));
             }
-            if !(*wrong <= 100.0 * ALPHA + chance) {
+            if wrong.is_nan() || *wrong > 100.0 * ALPHA + chance {
                 broken
                     .push(format!("bisect, {what}: {wrong:.1} % wrong steps, promised {:.0}", 100.0 * ALPHA));
             }
@@ -165,7 +165,7 @@ impl Searches {
         for Bin { to, answers, stated, right } in self.bins.iter().filter(|bin| bin.answers >= 100) {
             let share = stated / 100.0;
             let chance = 300.0 * (share * (1.0 - share) / *answers as f64).sqrt();
-            if !(*right >= stated - 5.0 - chance) {
+            if right.is_nan() || *right < stated - 5.0 - chance {
                 broken.push(format!(
                     "bisect, stated up to {:.0} %: {stated:.1} % stated, {right:.1} % right",
                     100.0 * to

@@ -174,7 +174,7 @@ proptest! {
             round.asked.iter_mut().for_each(|(_, value)| *value += 0.03 * normal(&mut rng));
             search.add(round);
             let whole: f64 = search.likeliest().iter().map(|found| found.probability).sum();
-            prop_assert!(whole <= 1.0 + 1e-9 && whole >= 0.0);
+            prop_assert!((0.0..=1.0 + 1e-9).contains(&whole));
         }
     }
 }
