@@ -76,6 +76,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .hint(format!("`assay show {} --values` prints it", args.run))
             .into());
     }
+    if run.design.bisects.is_some() {
+        return Err(Failure::request(format!("run {} is a search: it has no verdict to explain", args.run))
+            .hint("run good and bad again, as the two steps beside the change: assay run --explain")
+            .into());
+    }
     if let Some(directory) = &args.flame {
         make_directory(directory, "--flame")?;
     }

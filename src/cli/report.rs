@@ -128,6 +128,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             ))
             .into());
     }
+    if run.design.bisects.is_some() {
+        return Err(Failure::request(format!(
+            "run {} is a search: most of its steps were hardly run",
+            args.run
+        ))
+        .hint(format!("`assay bisect --show {}` prints its answer", args.run))
+        .into());
+    }
     wishes.check(&run).map_err(|error| {
         Failure::request(error).hint(format!("`assay show {}` lists what the run has", args.run))
     })?;

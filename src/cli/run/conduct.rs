@@ -28,7 +28,7 @@ impl Conduct<'_> {
 }
 
 /// ` --db FILE` for messages, unless it is the default.
-pub(super) fn database_flag(db: &Path) -> String {
+pub(in crate::cli) fn database_flag(db: &Path) -> String {
     if db == Path::new("assay.db") { String::new() } else { format!(" --db {}", db.display()) }
 }
 

@@ -1,6 +1,7 @@
 //! `assay run`: experiment → plan → trials → verdict.
 
 mod args;
+mod arms;
 mod buffered;
 mod busy;
 mod conduct;
@@ -16,11 +17,14 @@ mod plan_text;
 mod prepare;
 mod reach;
 mod rehearsal;
+mod search;
+mod search_trials;
 mod session;
 mod source;
 mod store_sink;
 mod time_left;
 mod trust;
+mod typed;
 mod verdict;
 mod watched;
 mod watching;
@@ -29,10 +33,12 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use args::Args;
-pub(super) use conduct::Conduct;
+pub(super) use arms::{Arms, FACTOR, Made};
+pub(super) use conduct::{Conduct, database_flag};
 use extended::Extended;
 use more::More;
 use prepare::Prepared;
+pub(super) use search::Search;
 use source::Source;
 pub(super) use time_left::TimeLeft;
 pub(super) use watched::{Watched, Wish, say_not_here, watch};
@@ -58,6 +64,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (None, name) => args.database.number(&store, name.as_deref().unwrap_or_default())?,
         };
         let mut prepared = Prepared::again(args, &store, id)?;
+        if prepared.run.design.bisects.is_some() {
+            return Err(Failure::request(format!("run {id} is a search"))
+                .hint(format!("assay bisect --resume {id} goes on with it"))
+                .into());
+        }
         let ours = trust::is_ours(&store, &prepared.run)?;
         if let Some(more) = more {
             more::extend(&mut prepared, more);
@@ -127,7 +138,7 @@ fn check_html(args: &Args) -> Result<(), Failure> {
 }
 
 /// A run keeps its command line as text, to be repeated and resumed by it.
-fn arguments_can_be_kept() -> Result<(), Failure> {
+pub(super) fn arguments_can_be_kept() -> Result<(), Failure> {
     match std::env::args_os().find(|word| word.to_str().is_none()) {
         Some(word) => Err(Failure::request(format!(
             "the argument '{}' is not UTF-8, and a run keeps its command line as text",

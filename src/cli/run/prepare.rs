@@ -5,9 +5,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::Args;
+use super::arms::Arms;
 use super::extended::{self, Extended};
 use super::reach::Reach;
 use super::source::Source;
+use super::typed::first_typed;
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::recipes::KERNEL_HINT;
@@ -50,6 +52,8 @@ pub(super) struct Prepared {
     pub(super) expected: Expected,
     /// `--more` has moved the end of the run.
     pub(super) extended: Option<Extended>,
+    /// What the steps of a search are; `None`: it is none, or its trials have begun.
+    pub(super) arms: Option<Box<dyn Arms>>,
 }
 
 impl Prepared {
@@ -158,6 +162,7 @@ impl Prepared {
             first_look,
             expected: Expected::default(),
             extended: None,
+            arms: None,
         })
     }
 
@@ -204,7 +209,7 @@ impl Prepared {
             .hint("run it anew; its finished trials stay in the store")
         })?;
         // The later rounds must start as the earlier ones did, and may destroy no more than was named.
-        let first = Args::first_typed(&run);
+        let first = first_typed(&run);
         let first = first.as_ref();
         let drop_caches = args.drop_caches || first.is_some_and(|first| first.drop_caches);
         let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
@@ -215,7 +220,11 @@ impl Prepared {
         let given =
             Given { seed: run.seed, drop_caches, destroy: &destroy, claimed: &claimed, trust: args.trust };
         let (plan, work, targets) = planned(&experiment, &given)?;
-        let design = record::Design { failures: run.design.failures, ..crate::run::design(&plan) };
+        let design = record::Design {
+            failures: run.design.failures,
+            bisects: run.design.bisects.clone(),
+            ..crate::run::design(&plan)
+        };
         if design != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
@@ -243,6 +252,7 @@ impl Prepared {
             first_look: None,
             expected: Expected::default(),
             extended: None,
+            arms: None,
         })
     }
 
@@ -481,7 +491,7 @@ fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
     {
         part.clone_into(word);
     }
-    if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run") {
+    if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run" || word == "bisect") {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);
     }
     words

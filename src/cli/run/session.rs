@@ -12,7 +12,7 @@ use super::overwrite::settings;
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
 use super::time_left::{Planned, TimeLeft};
-use super::{busy, more, rehearsal, verdict};
+use super::{busy, more, rehearsal, search_trials, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::named_run::{name_of, of_this_store};
@@ -200,6 +200,9 @@ fn trials(
     id: i64,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Ending> {
+    if let Some(arms) = prepared.arms.take() {
+        return search_trials::trials(conduct, store, prepared, arms, id, cancelled);
+    }
     let mut launcher = prepared.launcher()?;
     if let Some(ahead) = launcher.forecast().filter(|_| !conduct.quiet) {
         use std::io::Write;

@@ -105,6 +105,8 @@ pub(super) fn say_all(prepared: &Prepared) -> std::io::Result<()> {
 
 fn all(prepared: &Prepared) -> Vec<String> {
     let mut lines: Vec<String> = commands(prepared).iter().map(|line| format!("run: {line}")).collect();
+    let built = prepared.run.design.bisects.as_ref().and_then(|bisects| bisects.build.as_ref());
+    lines.extend(built.map(|build| format!("run, to build a step: {build}")));
     for cell in &prepared.plan.cells {
         lines.extend(cell.target.described().into_iter().map(|line| format!("make: {}", line.trim())));
         if let Some(kernel) = &cell.target.guest.kernel {

@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use super::conduct::{Conduct, database_flag};
 use super::prepare::{Given, Prepared};
 use super::session;
+use super::typed::first_typed;
 use super::watching::{ROUNDS, observers};
 use super::{Args, foreseen, left_out, overwrite, prepare, trust};
 use crate::cli::Failure;
@@ -228,7 +229,7 @@ fn planned(
     let id = run.id.unwrap_or_default();
     let (explaining, factor) = experiment.watched(observe, wish.rounds).map_err(Failure::request)?;
     // Its trials begin as those of the explained run did, and may destroy no more than was named for that.
-    let first = Args::first_typed(run);
+    let first = first_typed(run);
     let first = first.as_ref();
     let mut destroy: Vec<PathBuf> = first.into_iter().flat_map(|first| &first.destroy).cloned().collect();
     let mut claimed = prepare::devices(store, id)?;
@@ -294,6 +295,7 @@ fn planned(
         first_look: None,
         expected: Expected::default(),
         extended: None,
+        arms: None,
     })
 }
 
