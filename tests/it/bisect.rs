@@ -97,7 +97,7 @@ fn equal_ends_and_better_ends_are_said() {
     let text = same.succeed(&["bisect", "--show", "1"]);
     assert!(text.contains("nothing to find: 20 is not worse than 0"), "{text}");
     let higher = sandbox(13);
-    let metric = "took=took ([0-9]+)::higher";
+    let metric = "took=took ([0-9]+):/s:higher";
     let better = higher.succeed(&[
         "bisect",
         "--steps",
