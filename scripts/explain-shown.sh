@@ -56,17 +56,18 @@ numjobs=4
 time_based
 runtime=1s
 group_reporting
+invalidate=0
 """
 
 [variables]
-SIZE = "16m"
+SIZE = "4m"
 
 [target]
 device = "loop:400m"
 state = "overwrite"
 
 [stop]
-rounds = 6
+rounds = 8
 
 [[factor]]
 name = "files"
@@ -79,9 +80,9 @@ printf '[r]\nrw=randread\nbs=64k\ndirect=1\ntime_based\nruntime=1s\n' > "$work/r
 cp examples/randwrite.fio "$work/"
 
 shown lock "four writers of one file of ext4 through the page cache, against a file each" \
-    run writers.toml -t fs=ext4 --explain
+    run writers.toml -t fs=ext4 --observe locks,waits
 shown shared-lock "the same around the page cache of XFS, which lets them share the lock" \
-    run writers.toml -t fs=xfs --vary direct=1 --explain --compare files
+    run writers.toml -t fs=xfs --vary direct=1 --compare files --observe locks,waits
 for fs in ext4 xfs; do
     shown "flush-$fs" "an fsync after each 4 KiB on $fs, on a device with a write cache and without" \
         run sync.fio --vary 'sysfs:queue/write_cache=write through,write back' -t loop:400m -t "fs=$fs" --rounds 6 --observe blocks --explain

@@ -72,6 +72,7 @@ pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
             stop: made.stop,
             failures: FailureRule::default(),
             explains: None,
+            bisects: None,
         },
         aa: false,
         facts: vec![HostFacts::default()],

@@ -7,6 +7,7 @@ mod afterwards;
 mod alone;
 mod analysis;
 mod anytime;
+mod bisected;
 mod budget;
 #[cfg(test)]
 mod budget_tests;
@@ -62,6 +63,7 @@ mod watching;
 mod why;
 
 pub use analysis::Analysis;
+pub use bisected::{Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
     ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::database::{Database, wrong};
-use super::run::of_this_store;
+use super::named_run::of_this_store;
 use crate::record::RunState;
 use crate::store::Store;
 use crate::sys::terminal::visible_line;

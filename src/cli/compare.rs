@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use super::Failure;
 use super::database::Database;
 use super::fail_if::{FailIf, fail_if};
+use super::failures::Failures;
 use super::output::Output;
 use crate::analyse;
 use crate::import::{self, Clusters, Columns, ImportError, Input, Problem, ValueColumn};
-use crate::record::{FailureRule, Metric, StopRule, deciding_metrics};
+use crate::record::{Metric, StopRule, deciding_metrics};
 use crate::report::{self, Document, Format};
 use crate::units::parse_ratio;
 
@@ -92,26 +93,6 @@ pub struct Args {
     skip_unreadable: bool,
     #[command(flatten)]
     database: Database,
-}
-
-/// What `--failures` says of trials that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Failures {
-    /// Their numbers are compared; unequal ones may leave no verdict.
-    Compare,
-    /// Each is worse than any value.
-    Worst,
-}
-
-impl Failures {
-    /// The same for an analysis.
-    #[must_use]
-    pub fn rule(self) -> FailureRule {
-        match self {
-            Failures::Compare => FailureRule::Compare,
-            Failures::Worst => FailureRule::Worst,
-        }
-    }
 }
 
 /// Compares and reports.

@@ -8,11 +8,11 @@ use std::process::ExitCode;
 
 use super::database::{Database, wrong};
 use super::output::{Output, make_directory};
-use super::report::{detail, judge, write};
+use super::report::{detail, judge, watched_run_of, write};
 use super::run::{Conduct, ROUNDS, Watched, Wish, say_not_here, watch};
 use super::{Failure, flames};
 use crate::analyse;
-use crate::record::{Run, RunState};
+use crate::record::Run;
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
@@ -76,6 +76,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .hint(format!("`assay show {} --values` prints it", args.run))
             .into());
     }
+    if run.design.bisects.is_some() {
+        return Err(Failure::request(format!("run {} is a search: it has no verdict to explain", args.run))
+            .hint("run good and bad again, as the two steps beside the change: assay run --explain")
+            .into());
+    }
     if let Some(directory) = &args.flame {
         make_directory(directory, "--flame")?;
     }
@@ -133,15 +138,4 @@ fn tell(args: &Args, run: &Run, store: Option<&Store>) -> anyhow::Result<()> {
         Some(directory) => Ok(flames::write(&document, directory, args.force)?),
         None => Ok(()),
     }
-}
-
-/// The newest run of the store that watched the cells of `run` and came to its end. What cannot be read is none.
-pub(super) fn watched_run_of(store: &Store, run: &Run) -> Option<Run> {
-    let runs = store.list().ok()?;
-    let explains = |summary: &&crate::store::RunSummary| {
-        summary.state == RunState::Finished
-            && summary.explains.as_ref().is_some_and(|explains| explains.is(run))
-    };
-    let newest = runs.iter().rev().find(explains)?;
-    store.load_for_report(newest.id).ok()
 }

@@ -27,13 +27,14 @@ macro_rules! topics {
 }
 
 /// All pages, those that are needed first in front.
-static TOPICS: [Topic; 20] = topics! {
+static TOPICS: [Topic; 21] = topics! {
     "jobs" "jobs.md" "job files, experiment files, what can be varied"
     "targets" "targets.md" "devices and filesystems made for a run; schedulers and other settings"
     "tools" "tools.md" "dbench, fs_mark and xfs_io with their settings"
     "kernels" "kernels.md" "kernels booted in a virtual machine"
     "observers" "observers.md" "waits for locks, sleep, processor time, the block layer and the filesystem, watched while a trial runs"
     "why" "why.md" "what a report says of why two arms differ, and how far it can be trusted"
+    "bisection" "bisection.md" "which step, version or commit made something worse"
     "extents" "extents.md" "how the files of a trial lie on the device"
     "traces" "traces.md" "block traces: latencies by stage, counts, the audit of flushes"
     "import" "IMPORT.md" "results of other programs, for `assay compare`"

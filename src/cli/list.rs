@@ -31,6 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 "run": run.id, "name": run.name, "state": run.state, "started_unix_ns": run.started_unix_ns,
                 "engine": run.engine, "trials": run.trials, "rounds": run.rounds, "factor": run.factor,
                 "arms": run.arms, "aa": run.aa, "probe": run.is_probe(), "explains": explained(run, &runs),
+                "bisects": run.bisects,
             });
             writeln!(out, "{line}")?;
         }
@@ -82,6 +83,9 @@ fn what(run: &RunSummary, all: &[RunSummary]) -> String {
     let text = match (&run.explains, explained(run, all)) {
         (Some(_), Some(id)) => format!("explains {id}: {}", run.name),
         (Some(_), None) => format!("explains a run elsewhere: {}", run.name),
+        (None, _) if run.bisects => {
+            format!("bisect of {} steps: {}", run.arms.len().saturating_sub(1), run.name)
+        }
         (None, _) if run.is_probe() => format!("probe of {}", run.arms.join(" | ")),
         (None, _) => format!("{}: {} {}{kind}", run.name, run.factor, run.arms.join(" | ")),
     };

@@ -2,6 +2,7 @@
 //!
 //! Enters: the command line. Leaves: an exit code. Data goes to standard output, everything else to standard error.
 
+pub mod bisect;
 pub mod cleanup;
 pub mod compare;
 pub mod database;
@@ -10,6 +11,7 @@ pub mod explain;
 pub mod export;
 mod fail_if;
 mod failure;
+mod failures;
 mod flames;
 pub mod generate;
 pub mod help;
@@ -63,6 +65,8 @@ enum Command {
     Compare(compare::Args),
     /// Report a stored run or an exported file as text, lkml, mmtests, markdown, html, json or csv
     Report(report::Args),
+    /// Find the step that made something worse: versions, commits of a repository; each trial may have noise
+    Bisect(Box<bisect::Args>),
     /// Say why: run the cells of a stored run some more rounds, unwatched and watched, and report what was seen
     Explain(explain::Args),
     /// List the runs in the store
@@ -83,7 +87,7 @@ enum Command {
     Cleanup(cleanup::Args),
     /// Reprint the simulation table of `assay help methodology` from the shipped code
     #[command(hide = true)]
-    Simulate(simulate::Args),
+    Simulate(simulate::Options),
     /// Write the man page or shell completions
     Generate(generate::Args),
     /// Explain a subcommand or a topic: jobs, targets, methodology …
@@ -119,6 +123,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Recipes(args) => recipes::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Bisect(args) => bisect::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::List(args) => list::run(&args),
         Command::Show(args) => show::run(&args),

@@ -2,6 +2,8 @@
 //!
 //! Enters: a store and the word. Leaves: the run's number. A name that several runs have is refused with all of them.
 
+use std::path::Path;
+
 use super::Failure;
 use super::database::wrong;
 use crate::store::{RunSummary, Store};
@@ -56,4 +58,16 @@ pub(super) fn number(store: &Store, name: &str) -> Result<i64, Failure> {
 pub(super) fn is_name(store: &Store, name: &str) -> bool {
     name == LATEST
         || store.list().is_ok_and(|runs| runs.iter().any(|run| run.name == name && run.explains.is_none()))
+}
+
+/// What people call a run of this store.
+pub(super) fn name_of(id: i64, db: &Path) -> String {
+    let real = db.canonicalize().unwrap_or_else(|_| db.to_owned());
+    format!("run {id} of {}", real.display())
+}
+
+/// `run 3` of `run 3 of /this/assay.db`; of another store the whole.
+pub(super) fn of_this_store<'r>(run: &'r str, db: &Path) -> &'r str {
+    let real = db.canonicalize().unwrap_or_else(|_| db.to_owned());
+    run.strip_suffix(&format!(" of {}", real.display())).unwrap_or(run)
 }

@@ -4,15 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Failure;
-use super::compare::Failures;
 use super::database::Database;
-use super::explain::watched_run_of;
 use super::fail_if::{FailIf, fail_if};
+use super::failures::Failures;
 use super::output::Output;
 use super::pictures;
 use super::probe;
 use crate::analyse::{self, Analysis, NoiseFloor};
-use crate::record::{Run, Source};
+use crate::record::{Run, RunState, Source};
 use crate::report::{self, Detail, Document, Format, RenderOptions};
 use crate::store::{RunSummary, Store};
 use crate::sys::terminal::{self, Form};
@@ -129,6 +128,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             ))
             .into());
     }
+    if run.design.bisects.is_some() {
+        return Err(Failure::request(format!(
+            "run {} is a search: most of its steps were hardly run",
+            args.run
+        ))
+        .hint(format!("`assay bisect --show {}` prints its answer", args.run))
+        .into());
+    }
     wishes.check(&run).map_err(|error| {
         Failure::request(error).hint(format!("`assay show {}` lists what the run has", args.run))
     })?;
@@ -148,6 +155,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     write(&document, format, &args.output, args.raw_cells)?;
     fail_if(args.fail_if, &analysis)
+}
+
+/// The newest run of the store that watched the cells of `run` and came to its end. What cannot be read is none.
+pub(super) fn watched_run_of(store: &Store, run: &Run) -> Option<Run> {
+    let runs = store.list().ok()?;
+    let explains = |summary: &&RunSummary| {
+        summary.state == RunState::Finished
+            && summary.explains.as_ref().is_some_and(|explains| explains.is(run))
+    };
+    let newest = runs.iter().rev().find(explains)?;
+    store.load_for_report(newest.id).ok()
 }
 
 /// Analyses a run, with the noise floor where the store has an A/A run of the same host and job, and with limits where it has a probe.

@@ -5,6 +5,7 @@
 //! stop, and its verdict is [`crate::analyse::analyse`]'s.
 
 mod anytime;
+mod bisect;
 mod few_rounds;
 mod model;
 mod noise;
@@ -16,6 +17,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anytime::Anytime;
+use bisect::Searches;
 use few_rounds::FewRounds;
 use model::Model;
 use noise::Kind;
@@ -26,9 +28,26 @@ use crate::plan::Plan;
 use crate::record::StopRule;
 use crate::stats::descriptive::mean;
 
+/// A part of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    /// Searches of `assay bisect`
+    Bisect,
+}
+
 /// Options of `assay simulate`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct Options {
+    #[command(flatten)]
+    args: Args,
+    /// Only this part
+    #[arg(long)]
+    only: Option<Only>,
+}
+
+/// How much is simulated.
+#[derive(Debug, clap::Args)]
+struct Args {
     /// Simulated experiments a cell of the table
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     replicates: u32,
@@ -58,11 +77,33 @@ const BLOCKS: [f64; 3] = [39.0, 64.0, 85.0];
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let start = std::time::Instant::now();
+    let args = &options.args;
+    let mut out = crate::sys::terminal::out();
+    let mut off = match options.only {
+        None => verdicts(args, &mut out)?,
+        Some(Only::Bisect) => Vec::new(),
+    };
+    let searches = Searches::simulate(args);
+    write!(out, "\n{}", searches.tables())?;
+    off.extend(searches.broken());
+    for line in &off {
+        writeln!(out, "off: {line}")?;
+    }
+    let (replicates, elapsed_s) = (args.replicates, start.elapsed().as_secs_f64());
+    writeln!(out, "{replicates} replicates a cell, seed {}, {elapsed_s:.0} s", args.seed)?;
+    if off.is_empty() {
+        writeln!(out, "every figure is as near to METHODOLOGY's as it says, and every promise holds")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// The tables of verdicts, and which of their figures are off.
+fn verdicts(args: &Args, out: &mut impl Write) -> anyhow::Result<Vec<String>> {
     let plan = model::cells(1)?;
     let columns: Vec<Column> = CVS.iter().map(|cv| Column::simulate(*cv, &plan, args)).collect();
-    let mut out = crate::sys::terminal::out();
     out.write_all(table(&columns).as_bytes())?;
     let few = FewRounds::simulate(args)?;
     write!(out, "\n{}", few.tables())?;
@@ -77,16 +118,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     off.extend(anytime.broken());
     off.extend(noises.broken());
     off.extend(places.broken());
-    for line in &off {
-        writeln!(out, "off: {line}")?;
-    }
-    let (replicates, elapsed_s) = (args.replicates, start.elapsed().as_secs_f64());
-    writeln!(out, "{replicates} replicates a cell, seed {}, {elapsed_s:.0} s", args.seed)?;
-    if off.is_empty() {
-        writeln!(out, "every figure is as near to METHODOLOGY's as it says, and every promise holds")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    Ok(ExitCode::FAILURE)
+    Ok(off)
 }
 
 /// The figures of one CV.

@@ -102,6 +102,7 @@ fn empty(names: &[&str], origin: &str) -> Run {
             stop: StopRule::default(),
             failures: FailureRule::default(),
             explains: None,
+            bisects: None,
         },
         aa: false,
         facts: Vec::new(),

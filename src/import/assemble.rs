@@ -80,6 +80,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
             stop: StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop },
             failures: FailureRule::default(),
             explains: None,
+            bisects: None,
         },
         aa: false,
         facts: batch.facts,

@@ -1,5 +1,7 @@
 //! How a run was designed: factors, levels, cells and the rule that ends it.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::Run;
@@ -60,6 +62,28 @@ pub struct Design {
     /// The run whose cells this one runs again, unwatched and watched; `None`: it explains none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explains: Option<Explains>,
+    /// What a search needs besides; `None`: it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bisects: Option<Bisects>,
+}
+
+/// A run that searches the step at which something became worse: its arms are the steps, the good end first and the bad end last, and most
+/// rounds run only a few of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bisects {
+    /// The git repository whose commits the steps are; `None`: they were named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<PathBuf>,
+    /// Shell command that makes a step ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+    /// What each step is about, in the order of the arms; empty where nothing is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub titles: Vec<String>,
+    /// Steps asked in one round.
+    pub per_round: u32,
+    /// Most rounds of the ends alone.
+    pub ends_rounds: u32,
 }
 
 /// Which run a watched run explains: its number alone would mean another run in another store.

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{FailureKind, KeptFile, LatencyHistogram, Sample};
 
+/// How the note of a trial begins that tells what the audit of flushes found.
+pub const AUDIT_NOTE: &str = "audit of flushes";
+
 /// What an engine delivers for one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

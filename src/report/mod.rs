@@ -4,6 +4,7 @@
 //! Enters: a stored run and what analyse found. Leaves: text. It must not judge (every number and verdict is
 //! analyse's), nor know where the text goes.
 
+mod bisected;
 mod clusters;
 mod comparisons;
 mod counts;
@@ -36,6 +37,7 @@ mod text;
 mod verdict_words;
 mod words;
 
+pub use bisected::{bisected_json, bisected_text, step_name};
 pub use document::Document;
 pub use flames::{FlameFile, flame_files};
 pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};

@@ -25,6 +25,7 @@ pub fn design(plan: &Plan) -> Design {
         stop: plan.stop,
         failures: FailureRule::default(),
         explains: None,
+        bisects: None,
     }
 }
 

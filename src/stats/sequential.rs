@@ -140,6 +140,20 @@ impl Boundary {
         taken.filter_map(|(_, look)| look).reduce(Look::narrowed)
     }
 
+    /// The look at `n` rounds alone, whatever earlier ones said; `None` where none is allowed at that `n`, or there are fewer rounds.
+    #[must_use]
+    pub(super) fn look_at(&self, rounds: &Crossover, n: usize) -> Option<Look> {
+        if n > rounds.len() {
+            return None;
+        }
+        if let Some((_, quantile)) = self.t_looks.iter().find(|(at, _)| *at == n) {
+            return t_look(rounds, n, *quantile);
+        }
+        let (_, k) = self.rank_looks.iter().find(|(at, _)| *at == n)?;
+        let interval = rounds.first(n).interval(*k)?;
+        Some(Look { n, kind: LookKind::SignedRank, interval })
+    }
+
     /// The round of the first look.
     #[must_use]
     pub fn first_look(&self) -> Option<usize> {
@@ -157,7 +171,7 @@ impl Boundary {
 impl Look {
     /// This look and an earlier one together. Where they exclude each other, which one of twenty runs may do, the claim that was made
     /// first stands.
-    fn narrowed(self, later: Look) -> Look {
+    pub(super) fn narrowed(self, later: Look) -> Look {
         let (before, after) = (self.interval, later.interval);
         let (low, high) = (before.low.max(after.low), before.high.min(after.high));
         let (low, high) = if low <= high { (low, high) } else { (before.low, before.high) };

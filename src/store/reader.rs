@@ -36,6 +36,8 @@ pub struct RunSummary {
     pub seed: u64,
     /// The run that it explains, if it was made for that.
     pub explains: Option<Explains>,
+    /// Whether it is a search for the step with a change.
+    pub bisects: bool,
 }
 
 impl RunSummary {
@@ -97,6 +99,7 @@ impl Store {
             factor: factor.map(|f| f.name).unwrap_or_default(),
             seed: self.get::<i64>(row, 9)? as u64,
             explains: design.explains,
+            bisects: design.bisects.is_some(),
         })
     }
 

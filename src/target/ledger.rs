@@ -227,10 +227,11 @@ impl Ledger {
         self.file.write_all_at(&zeros, 0).map_err(TargetError::io("cannot reserve space in", &self.name))
     }
 
-    /// Takes the lock that is held as long as the run lives.
+    /// Takes the lock that is held as long as the run lives; waits for another process that only looks whether somebody has it.
     fn stay_alive(&self) -> Result<(), TargetError> {
-        flock(&self.file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| TargetError::io("cannot lock", &self.name)(error.into()))
+        locked(&self.file, &self.name, || {
+            format!("another assay looks at the record {} and does not end", self.name)
+        })
     }
 
     /// Whether another process holds that lock. If none does, this one now does.
@@ -351,4 +352,33 @@ fn names(directory: &OwnedFd) -> Vec<String> {
     let entries = Dir::read_from(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| !name.starts_with('.') && !name.ends_with(WORKING)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(directory: &Path) -> Ledger {
+        Ledger {
+            directory: File::open(directory).unwrap().into(),
+            name: "record".to_owned(),
+            file: File::options().create(true).append(true).open(directory.join("record")).unwrap(),
+            slot: SLOT,
+            sequence: 0.into(),
+        }
+    }
+
+    #[test]
+    fn a_lock_that_another_takes_for_a_look_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let (own, others) = (opened(directory.path()), opened(directory.path()));
+        flock(&others.file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let looks = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(others);
+        });
+        own.stay_alive().unwrap();
+        looks.join().unwrap();
+        assert!(opened(directory.path()).seems_alive());
+    }
 }

@@ -89,6 +89,7 @@ fn empty(rounds: u32) -> Run {
             show: Vec::new(),
             failures: FailureRule::default(),
             explains: None,
+            bisects: None,
             order: Order::default(),
             lead_in: false,
             stop: StopRule { rounds: Some(rounds), ..StopRule::default() },

@@ -72,6 +72,7 @@ pub(crate) fn empty_run(name: &str, factors: &[(&str, &[&str])], source: Source)
             stop: StopRule::default(),
             failures: FailureRule::default(),
             explains: None,
+            bisects: None,
         },
         source,
         state: RunState::Finished,

@@ -12,6 +12,7 @@ mod agreement;
 mod anytime;
 mod attacks;
 mod bad_inputs;
+mod bisect;
 mod blocks;
 mod browser;
 mod budget;

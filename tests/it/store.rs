@@ -54,6 +54,7 @@ fn run(rounds: u32) -> Run {
             stop: StopRule::default(),
             failures: FailureRule::default(),
             explains: None,
+            bisects: None,
         },
         aa: false,
         facts: vec![facts],

@@ -370,7 +370,8 @@ fn every_rule_fires_and_keeps_silent_in_a_real_experiment() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let rules = std::fs::read_dir(root.join("src/analyse/why/rules")).unwrap();
     let rules = rules.map(|entry| entry.unwrap().file_name().to_string_lossy().replace(".rs", ""));
-    let rules: BTreeSet<String> = rules.filter(|rule| rule != "mod").collect();
+    let not_a_rule = ["mod", "rule"]; // the table of the rules, and what a rule is
+    let rules: BTreeSet<String> = rules.filter(|rule| !not_a_rule.contains(&rule.as_str())).collect();
     assert!(rules.len() >= 18, "{rules:?}");
     let read = |name: &str| std::fs::read_to_string(root.join(format!("tests/it/{name}.rs"))).unwrap();
     let tests: String = ["why_real", "why_real_device", "why_real_flushes"].map(read).concat();

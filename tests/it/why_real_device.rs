@@ -199,7 +199,7 @@ fn files_that_grow_in_turns_lie_between_each_other() {
         assert!(plain > 2.0 * beforehand, "{changes}");
         // Each write is a request of its own in both arms.
         pair.silent("smaller_requests")?;
-        let words = "goes with: files lie between each other on the device";
+        let words = "goes with: files lie more between each other on the device";
         assert!(found.text().contains(words), "{}", found.text());
         Ok(())
     });

@@ -15,8 +15,8 @@ use super::super::budget::Operation;
 use super::super::comparison::{Analysis, RowKey};
 use super::super::table::Table;
 use super::pair::{Pair, WatchedRun};
-use super::pairs;
 use super::source::Source;
+use super::standing::pairs;
 use crate::record::{Folded, Run, StackKind, Trial};
 
 /// The stacks of two arms.

@@ -16,6 +16,7 @@ mod names;
 mod pair;
 mod rules;
 mod source;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +26,9 @@ pub use flames::{Flame, Stack, flames};
 use std::cell::OnceCell;
 
 use pair::{Pair, WatchedRun};
+use standing::{pairs, standing as standing_of};
 
-use super::comparison::{Analysis, Comparison, Interval, Role, RowKey, Verdict};
+use super::comparison::{Analysis, Comparison, RowKey};
 use super::table::Table;
 use crate::record::Run;
 
@@ -49,47 +51,13 @@ pub fn why(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> Vec<Why> {
         if standing != Standing::Differs {
             return nothing;
         }
-        let decides = comparisons.iter().find(|c| self::standing(run, c) == Standing::Differs);
+        let decides = comparisons.iter().find(|c| standing_of(run, c) == Standing::Differs);
         match decides.and_then(|decides| Pair::new((run, table()), by(), analysis, decides)) {
             Some(pair) => explain(&pair, nothing),
             None => nothing,
         }
     };
     pairs(run, analysis).into_iter().map(explained).collect()
-}
-
-/// The comparisons that decide with the first arm, those of one row and candidate together, with how they stand together.
-fn pairs<'a>(run: &Run, analysis: &'a Analysis) -> Vec<(Vec<&'a Comparison>, Standing)> {
-    let mut pairs: Vec<Vec<&Comparison>> = Vec::new();
-    let with_first =
-        |c: &&Comparison| c.role == Role::Primary && Some(&c.baseline.arm) == analysis.arms.first();
-    for comparison in analysis.comparisons.iter().filter(with_first) {
-        let same = |other: &Vec<&Comparison>| {
-            other[0].row == comparison.row && other[0].candidate.arm == comparison.candidate.arm
-        };
-        match pairs.iter_mut().find(|pair| same(pair)) {
-            Some(pair) => pair.push(comparison),
-            None => pairs.push(vec![comparison]),
-        }
-    }
-    let together = |pair: Vec<&'a Comparison>| {
-        let all = pair.iter().map(|c| standing(run, c));
-        let standing = all.min().unwrap_or(Standing::NotJudged);
-        (pair, standing)
-    };
-    pairs.into_iter().map(together).collect()
-}
-
-/// Whether there is anything to explain.
-fn standing(run: &Run, comparison: &Comparison) -> Standing {
-    match comparison.verdict {
-        Verdict::TooFew { .. } | Verdict::NotMeasured(_) | Verdict::NotComparable => Standing::NotJudged,
-        // An arm against itself differs by chance where it does.
-        _ if run.aa => Standing::NothingDiffers,
-        Verdict::Faster { .. } | Verdict::Slower { .. } => Standing::Differs,
-        Verdict::NoDifference { .. } => Standing::NothingDiffers,
-        Verdict::Undecided { .. } | Verdict::SoFar { .. } => Standing::NotDecided,
-    }
 }
 
 fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
@@ -130,9 +98,4 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         unexplained_ns: sum.map(|(_, unexplained)| unexplained),
         ..nothing
     }
-}
-
-/// Whether an interval shows a difference.
-fn shows(interval: &Interval) -> bool {
-    interval.low > 0.0 || interval.high < 0.0
 }

@@ -9,7 +9,6 @@ use super::super::table::Table;
 use super::super::watching::{WatchingPrice, watching_prices};
 use super::cause::{Cause, Evidence, Grade, Watching, What};
 use super::names::WATCHED;
-use super::shows;
 use super::source::Source;
 use crate::record::{Factor, Run, Unit};
 
@@ -267,4 +266,9 @@ fn cell(run: &Run, levels: &[(&str, &str)]) -> Option<u32> {
     };
     let wanted: Vec<u32> = factors.iter().map(wanted).collect::<Option<_>>()?;
     run.cells.iter().position(|cell| cell.levels == wanted).map(|at| at as u32)
+}
+
+/// Whether an interval shows a difference.
+fn shows(interval: &Interval) -> bool {
+    interval.low > 0.0 || interval.high < 0.0
 }

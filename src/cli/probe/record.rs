@@ -58,6 +58,7 @@ pub(super) fn run(
             stop,
             failures: FailureRule::default(),
             explains: None,
+            bisects: None,
         },
         aa: false,
         facts: vec![facts],

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::busy::patience;
-use super::session::Conduct;
-use super::source::Source;
+use super::conduct::{Conduct, patience};
+use super::source::{Source, wrong_experiment};
 use crate::catalog::{EngineKind, Runs};
 use crate::cli::Failure;
-use crate::cli::compare::Failures;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
-use crate::experiment::{CommandLine, Experiment, ExperimentErrors, target_key};
+use crate::cli::failures::Failures;
+use crate::experiment::{CommandLine, Experiment, target_key};
 use crate::report::Format;
 
 const EXAMPLES: &str = "Examples:
@@ -36,81 +35,110 @@ Metrics for --primary: `assay metrics JOB.fio` lists what a job reports, `assay 
 pub struct Args {
     /// A fio job file, an experiment file (.toml), or a recipe: `assay recipes` lists them
     #[arg(value_name = "JOB|EXPERIMENT|RECIPE")]
-    pub(super) file: Option<PathBuf>,
+    pub(in crate::cli) file: Option<PathBuf>,
     /// A command instead of a job, behind `--`; `${KEY}` in it is replaced by the level of KEY
     #[arg(last = true, value_name = "COMMAND")]
-    pub(super) command: Vec<String>,
+    pub(in crate::cli) command: Vec<String>,
     #[command(flatten)]
-    pub(super) asked: CommandLine,
+    pub(in crate::cli) asked: CommandLine,
     /// What failed trials mean: compare (their numbers must not differ) or worst (each is worse than any value)
     #[arg(long, value_name = "RULE", default_value = "compare")]
-    pub(super) failures: Failures,
+    pub(in crate::cli) failures: Failures,
     /// Wait up to this long for a quiet machine before the first trial, e.g. 10m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(super) wait_idle: Option<String>,
+    pub(in crate::cli) wait_idle: Option<String>,
     /// After the verdict: 4 more rounds of the same cells, unwatched and watched, that say why (`assay explain`)
     #[arg(long)]
-    pub(super) explain: bool,
+    pub(in crate::cli) explain: bool,
     /// Only say what would be run, written, erased, and how long it can take
     #[arg(long)]
-    pub(super) plan: bool,
+    pub(in crate::cli) plan: bool,
     /// Go on with a run that was stopped or killed: its number, its name, or latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "source", "config", "rounds", "max_rounds",
         "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "keep_traces", "aa", "plan",
         "seed", "quick"])]
-    pub(super) resume: Option<String>,
+    pub(in crate::cli) resume: Option<String>,
     /// N more rounds of a finished run that was made with --anytime
     #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory",
         "target", "source", "config", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
         "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume"])]
-    pub(super) more: Vec<String>,
+    pub(in crate::cli) more: Vec<String>,
     /// Seed of the order and of jobs with randrepeat=0 (default: from the clock; recorded)
     #[arg(long, value_name = "N")]
-    pub(super) seed: Option<u64>,
+    pub(in crate::cli) seed: Option<u64>,
     /// A device or existing file that the job may overwrite; nothing else that exists is written to
     #[arg(long, value_name = "PATH")]
-    pub(super) destroy: Vec<PathBuf>,
+    pub(in crate::cli) destroy: Vec<PathBuf>,
     /// Continue a run that somebody else may have written (prints first what it would do), and work in a directory that others
     /// can change
     #[arg(long)]
-    pub(super) trust: bool,
+    pub(in crate::cli) trust: bool,
     /// Drop the whole machine's page cache before each trial (needs root; files are made anew for each in any case)
     #[arg(long)]
-    pub(super) drop_caches: bool,
+    pub(in crate::cli) drop_caches: bool,
     /// Count every round, also those in which others disturbed the machine
     #[arg(long)]
-    pub(super) keep_disturbed: bool,
+    pub(in crate::cli) keep_disturbed: bool,
     /// Also write the report as one HTML file
     #[arg(long, value_name = "FILE")]
-    pub(super) html: Option<PathBuf>,
+    pub(in crate::cli) html: Option<PathBuf>,
     /// Replace the file of --html whoever wrote it
     #[arg(long, requires = "html")]
-    pub(super) force: bool,
+    pub(in crate::cli) force: bool,
     /// Format of the report on standard output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(super) format: Format,
+    pub(in crate::cli) format: Format,
     /// Exit with 3 when a row that decides is slower or changed (slower or faster) by more than delta, slower:any or changed:any
     /// (by however little), or undecided
     #[arg(long, value_name = "VERDICT", conflicts_with = "all_pairs")]
-    pub(super) fail_if: Option<FailIf>,
+    pub(in crate::cli) fail_if: Option<FailIf>,
     /// Compare every pair of levels in the report, not each with the first only; the run ends by the comparisons with the first
     #[arg(long)]
-    pub(super) all_pairs: bool,
+    pub(in crate::cli) all_pairs: bool,
     /// List every metric in the report, also those without a clear difference
     #[arg(long)]
-    pub(super) all_metrics: bool,
+    pub(in crate::cli) all_metrics: bool,
     /// A report with everything: other metrics, all notes, the host's facts, the job, and the interval of each row alone where
     /// several decide
     #[arg(long)]
-    pub(super) verbose: bool,
+    pub(in crate::cli) verbose: bool,
     /// No progress, only failures and the report
     #[arg(long, short)]
-    pub(super) quiet: bool,
+    pub(in crate::cli) quiet: bool,
     #[command(flatten)]
-    pub(super) database: Database,
+    pub(in crate::cli) database: Database,
 }
 
 impl Args {
+    /// A command with these wishes, and nothing else that a user could ask for.
+    pub(in crate::cli) fn of(asked: CommandLine, command: Vec<String>, database: Database) -> Args {
+        Args {
+            file: None,
+            command,
+            asked,
+            failures: Failures::Compare,
+            wait_idle: None,
+            explain: false,
+            plan: false,
+            resume: None,
+            more: Vec::new(),
+            seed: None,
+            destroy: Vec::new(),
+            trust: false,
+            drop_caches: false,
+            keep_disturbed: false,
+            html: None,
+            force: false,
+            format: Format::Text,
+            fail_if: None,
+            all_pairs: false,
+            all_metrics: false,
+            verbose: false,
+            quiet: false,
+            database,
+        }
+    }
+
     /// The experiment that was asked for.
     ///
     /// # Errors
@@ -153,7 +181,11 @@ impl Args {
     /// # Errors
     /// A [`Failure`] with exit code 2: no such time.
     pub(super) fn conduct(&self) -> Result<Conduct<'_>, Failure> {
-        Ok(Conduct { quiet: self.quiet, patience: patience(self)?, db: &self.database.db })
+        Ok(Conduct {
+            quiet: self.quiet,
+            patience: patience(self.wait_idle.as_deref())?,
+            db: &self.database.db,
+        })
     }
 
     /// Whether the engine is one that runs by settings alone.
@@ -191,8 +223,4 @@ impl Args {
             || self.asked.target.iter().any(places)
             || self.asked.vary.iter().any(varies)
     }
-}
-
-pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
-    Failure::request(errors).helped(errors.hint.clone())
 }

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Args;
+use super::conduct::Conduct;
 use super::prepare::Prepared;
-use super::session::Conduct;
 use crate::catalog::Reaches;
 use crate::cli::Failure;
 use crate::engine::EngineKind;
@@ -19,7 +18,7 @@ use crate::plan::Expected;
 use crate::record::BUSY;
 use crate::report::wrapped;
 use crate::sys::terminal::err;
-use crate::units::{parse_duration_s, pretty_duration};
+use crate::units::pretty_duration;
 
 /// A machine is quiet when this many looks in a row find nothing.
 const QUIET_LOOKS: u32 = 3;
@@ -30,21 +29,6 @@ const TOLD: Duration = Duration::from_secs(30);
 /// Rounds that are run for one that counts where more is stolen or read now than the rule allows: between none that is lost and
 /// all of them, of which as many as were wanted are made up for.
 const ROUNDS_ON_A_BUSY_MACHINE: f64 = 1.4;
-/// Nobody waits longer than a day.
-const LONGEST_S: f64 = 86_400.0;
-
-/// How long a quiet machine may be waited for.
-///
-/// # Errors
-/// A [`Failure`] with exit code 2: no such time.
-pub(super) fn patience(args: &Args) -> Result<Duration, Failure> {
-    let Some(text) = &args.wait_idle else { return Ok(Duration::ZERO) };
-    let wrong = |message: String| Failure::request(format!("--wait-idle: {message}")).hint("write e.g. 10m");
-    match parse_duration_s(text, 1.0).map_err(wrong)? {
-        seconds if (0.0..=LONGEST_S).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(wrong("a time of over a day".to_owned())),
-    }
-}
 
 /// What trials will probably wait for, and lose to others, as busy as the machine is now, and what makes it busy.
 pub(super) fn outlook(prepared: &Prepared) -> (Expected, Option<String>) {

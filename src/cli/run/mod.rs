@@ -1,10 +1,14 @@
 //! `assay run`: experiment → plan → trials → verdict.
 
 mod args;
+mod arms;
 mod buffered;
 mod busy;
+mod conduct;
 mod early;
+mod extended;
 mod foreseen;
+mod judged;
 mod kernels;
 mod left_out;
 mod more;
@@ -14,24 +18,32 @@ mod plan_text;
 mod prepare;
 mod reach;
 mod rehearsal;
+mod search;
+mod search_trials;
 mod session;
 mod source;
 mod store_sink;
 mod time_left;
 mod trust;
+mod typed;
 mod verdict;
 mod watched;
+mod watching;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use args::Args;
-use more::{Extended, More};
+pub(super) use arms::{Arms, FACTOR, Made};
+pub(super) use conduct::{Conduct, database_flag};
+use extended::Extended;
+use more::More;
 use prepare::Prepared;
-pub(super) use session::{Conduct, of_this_store};
+pub(super) use search::Search;
 use source::Source;
 pub(super) use time_left::TimeLeft;
-pub(super) use watched::{ROUNDS, Watched, Wish, say_not_here, watch};
+pub(super) use watched::{Watched, Wish, say_not_here, watch};
+pub(super) use watching::ROUNDS;
 
 use crate::cli::Failure;
 use crate::cli::output::Output;
@@ -44,7 +56,7 @@ use crate::workload::Hint;
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_html(args)?;
     arguments_can_be_kept()?;
-    busy::patience(args)?;
+    args.conduct()?;
     if args.resume.is_some() || !args.more.is_empty() {
         let mut store = args.database.open_existing()?;
         let more = More::asked(args, &store)?;
@@ -53,6 +65,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (None, name) => args.database.number(&store, name.as_deref().unwrap_or_default())?,
         };
         let mut prepared = Prepared::again(args, &store, id)?;
+        if prepared.run.design.bisects.is_some() {
+            return Err(Failure::request(format!("run {id} is a search"))
+                .hint(format!("assay bisect --resume {id} goes on with it"))
+                .into());
+        }
         let ours = trust::is_ours(&store, &prepared.run)?;
         if let Some(more) = more {
             more::extend(&mut prepared, more);
@@ -72,10 +89,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         overwrite::settings_are_free([&prepared])?;
         overwrite::check(&prepared)?;
         foreseen::check(&prepared)?;
-        return session::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
+        return judged::execute(args, &mut store, &mut prepared, &*session::cancelled()?);
     }
     let mut all = Vec::new();
-    let sources = Source::all(args)?;
+    let sources = Source::all(args.file.as_deref(), args.quiet)?;
     let several = sources.len() > 1;
     for part in sources.iter().filter_map(Source::recipe_name).filter(|_| several) {
         check_html(&args.of_part(part))?;
@@ -117,7 +134,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     one_after_the_other(runs, &cancelled, |part, mut prepared| {
         let args = part.map_or_else(|| args.clone(), |part| args.of_part(part));
         prepared.begins_now();
-        session::execute(&args, &mut store, &mut prepared, &cancelled)
+        judged::execute(&args, &mut store, &mut prepared, &cancelled)
     })
 }
 
@@ -127,7 +144,7 @@ fn check_html(args: &Args) -> Result<(), Failure> {
 }
 
 /// A run keeps its command line as text, to be repeated and resumed by it.
-fn arguments_can_be_kept() -> Result<(), Failure> {
+pub(super) fn arguments_can_be_kept() -> Result<(), Failure> {
     match std::env::args_os().find(|word| word.to_str().is_none()) {
         Some(word) => Err(Failure::request(format!(
             "the argument '{}' is not UTF-8, and a run keeps its command line as text",

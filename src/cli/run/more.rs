@@ -4,11 +4,12 @@
 //! the store, sealed anew where its seal was right. How it goes on is the way of `--resume`.
 
 use super::Args;
+use super::extended::Extended;
 use super::prepare::Prepared;
 use crate::analyse;
 use crate::cli::Failure;
 use crate::cli::database::wrong;
-use crate::record::{Run, RunState};
+use crate::record::Run;
 use crate::store::Store;
 
 /// More rounds than this are taken for a mistake.
@@ -21,13 +22,6 @@ pub(super) struct More {
     pub(super) rounds: u32,
     /// The run.
     pub(super) run: i64,
-}
-
-/// A run whose end was moved and is not in the store yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Extended {
-    /// This user's own seal was on the run, and is put on it again.
-    pub(super) sealed: bool,
 }
 
 impl More {
@@ -44,25 +38,6 @@ impl More {
         })?;
         Ok(Some(More { rounds, run: args.database.number(store, run)? }))
     }
-}
-
-/// Whether a stored run may be extended.
-///
-/// # Errors
-/// A [`Failure`] with exit code 2: it was not made with `--anytime`, or has not ended.
-pub(super) fn check(run: &Run, id: i64) -> Result<(), Failure> {
-    if !run.design.stop.anytime {
-        return Err(Failure::request(format!(
-            "run {id} was not made with --anytime: it has spent its error rate, and rounds added now would make false \
-             claims more frequent than it says"
-        ))
-        .hint("run it anew; with --anytime where more rounds may be wanted later"));
-    }
-    if run.state != RunState::Finished {
-        return Err(Failure::request(format!("run {id} has not come to its end yet"))
-            .hint(format!("assay run --resume {id} goes on with it")));
-    }
-    Ok(())
 }
 
 /// Moves the end of a prepared run.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
-use super::watched;
+use super::watching;
 use crate::catalog::Runs;
 use crate::cli::recipes::hanging;
 use crate::launch::Forecast;
@@ -65,7 +65,7 @@ pub(super) fn print(
 /// What `--explain` does after the verdict.
 fn explaining(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> std::io::Result<()> {
     writeln!(out, "\nafter the verdict, to explain it")?;
-    let Some((trials, seconds)) = watched::foretold(prepared, expected) else {
+    let Some((trials, seconds)) = watching::foretold(prepared, expected) else {
         return writeln!(
             out,
             "  nothing: a level of this run says itself what is watched, or there are too many cells"
@@ -78,7 +78,7 @@ fn explaining(out: &mut impl Write, prepared: &Prepared, expected: &Expected) ->
     writeln!(
         out,
         "  {} rounds of each cell, unwatched and watched ({trials} trials): {more}",
-        watched::ROUNDS
+        watching::ROUNDS
     )
 }
 

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
-
 use super::Args;
+use super::arms::Arms;
+use super::extended::{self, Extended};
 use super::kernels::Kernels;
-use super::more::{self, Extended};
 use super::reach::Reach;
 use super::source::Source;
+use super::typed::first_typed;
+use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::recipes::KERNEL_HINT;
-use crate::cli::{Command, CommandLine, Failure};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{Launcher, Unready, everywhere, newest_kernel};
@@ -55,6 +55,8 @@ pub(super) struct Prepared {
     pub(super) extended: Option<Extended>,
     /// Kernels that are built for it.
     pub(super) kernels: Kernels,
+    /// What the steps of a search are; `None`: it is none, or its trials have begun.
+    pub(super) arms: Option<Box<dyn Arms>>,
 }
 
 impl Prepared {
@@ -169,6 +171,7 @@ impl Prepared {
             expected: Expected::default(),
             extended: None,
             kernels,
+            arms: None,
         })
     }
 
@@ -206,7 +209,7 @@ impl Prepared {
         if args.more.is_empty() {
             unfinished(store, &run, id)?;
         } else {
-            more::check(&run, id)?;
+            extended::check(&run, id)?;
         }
         let experiment: Experiment = serde_json::from_value(run.experiment.clone()).map_err(|error| {
             Failure::request(format!(
@@ -216,17 +219,21 @@ impl Prepared {
         })?;
         // The later rounds must start as the earlier ones did, and may destroy no more than was named.
         let first = first_typed(&run);
-        let first = first.as_deref();
+        let first = first.as_ref();
         let drop_caches = args.drop_caches || first.is_some_and(|first| first.drop_caches);
         let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
         let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
-        let mut claimed = super::trust::devices(store, id)?;
+        let mut claimed = devices(store, id)?;
         claimed.extend(ClaimedDevice::of(&args.destroy));
         let given =
             Given { seed: run.seed, drop_caches, destroy: &destroy, claimed: &claimed, trust: args.trust };
         let (plan, work, targets) = planned(&experiment, &given)?;
-        let design = record::Design { failures: run.design.failures, ..crate::run::design(&plan) };
+        let design = record::Design {
+            failures: run.design.failures,
+            bisects: run.design.bisects.clone(),
+            ..crate::run::design(&plan)
+        };
         if design != run.design || crate::run::cells(&plan) != run.cells {
             return Err(Failure::request(format!(
                 "run {id} was planned differently by assay {}",
@@ -256,6 +263,7 @@ impl Prepared {
             expected: Expected::default(),
             extended: None,
             kernels,
+            arms: None,
         })
     }
 
@@ -330,12 +338,17 @@ fn gone_on(id: i64) -> Failure {
         .hint(format!("`assay report {id}` says how far it came"))
 }
 
-/// The options the run was begun with.
-pub(super) fn first_typed(run: &Run) -> Option<Box<Args>> {
-    match CommandLine::try_parse_from(&run.command_line).ok()?.command {
-        Command::Run(args) => Some(args),
-        _ => None,
-    }
+/// The devices the run was begun on, as they were then.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: damaged.
+pub(super) fn devices(store: &Store, id: i64) -> Result<Vec<ClaimedDevice>, Failure> {
+    let texts = store.devices(id).map_err(|error| wrong(&error))?;
+    let read = |text: &String| {
+        serde_json::from_str(text)
+            .map_err(|error| Failure::request(format!("run {id} is damaged: a device of it: {error}")))
+    };
+    texts.iter().map(read).collect()
 }
 
 /// What a plan depends on besides the experiment.
@@ -489,7 +502,7 @@ fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
     {
         part.clone_into(word);
     }
-    if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run") {
+    if args.seed.is_none() && words.get(1).is_some_and(|word| word == "run" || word == "bisect") {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);
     }
     words

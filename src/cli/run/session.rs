@@ -1,108 +1,28 @@
 //! One session of a run: makes what is needed, executes, puts everything back, prints the verdict.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use signal_hook::flag;
 
+use super::conduct::Conduct;
 use super::overwrite::settings;
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
 use super::time_left::{Planned, TimeLeft};
-use super::{Args, busy, more, rehearsal, verdict, watched};
+use super::{busy, more, rehearsal, search_trials, verdict};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
+use crate::cli::named_run::{name_of, of_this_store};
 use crate::cli::progress::Progress;
 use crate::launch;
 use crate::record::{HostFacts, Run, RunState};
-use crate::report::Format;
 use crate::run::{Ending, Execution, Limits};
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
 use crate::target::{self, Session, TargetError, WorkDirectory};
-
-/// How a session behaves, whatever it runs.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct Conduct<'c> {
-    /// Nothing but failures is said.
-    pub(in crate::cli) quiet: bool,
-    /// How long a quiet machine may be waited for.
-    pub(in crate::cli) patience: Duration,
-    /// The file of the store.
-    pub(in crate::cli) db: &'c Path,
-}
-
-impl Conduct<'_> {
-    /// ` --db FILE` for messages, unless it is the default.
-    pub(in crate::cli) fn database_flag(&self) -> String {
-        database_flag(self.db)
-    }
-}
-
-/// Runs what is prepared to its end and reports it; the exit code is that of `verdict::exit_code`.
-///
-/// # Errors
-/// A [`Failure`]: the store, a directory or the agent failed. Everything made is removed all the same.
-pub(super) fn execute(
-    args: &Args,
-    store: &mut Store,
-    prepared: &mut Prepared,
-    cancelled: &AtomicBool,
-) -> anyhow::Result<ExitCode> {
-    let ending = carry_out(&args.conduct()?, store, prepared, cancelled)?;
-    verdict::primary_is_known(&prepared.run)?;
-    let id = prepared.run.id.unwrap_or_default();
-    store.add_stacks(id, &mut prepared.run.trials).map_err(|error| wrong(&error))?;
-    let run = &prepared.run;
-    let explain = args.explain && ending == Ending::Finished;
-    // People read the verdict meanwhile; a document for programs is one, and waits.
-    let waits = explain && args.format != Format::Text;
-    let mut watched = if waits { watched::afterwards(args, store, run, cancelled) } else { Ok(None) };
-    let analysis = verdict::print(args, store, run, seen(&watched))?;
-    let code = match ended_early(ending, run, &args.database.db) {
-        Ok(()) => verdict::exit_code(args, run, &analysis),
-        Err(failure) => Err(failure.into()),
-    };
-    if explain && !waits && code.is_ok() {
-        watched = watched::afterwards(args, store, run, cancelled);
-        if let Some(watched) = seen(&watched) {
-            verdict::explain(args, run, &analysis, watched)?;
-        }
-    } else if args.explain && !waits && ending != Ending::Interrupted {
-        watched::say_not_explained(id, &args.database.db)?;
-    }
-    // Written once, with all that was seen, and also where nothing could be.
-    verdict::page(args, run, &analysis, seen(&watched))?;
-    watched?;
-    code
-}
-
-/// The run that has watched, if one has.
-fn seen(watched: &anyhow::Result<Option<Run>>) -> Option<&Run> {
-    watched.as_ref().ok().and_then(Option::as_ref)
-}
-
-/// Refuses to call a run done that did not come to its own end.
-///
-/// # Errors
-/// A [`Failure`] that says what ended it, and how it goes on.
-fn ended_early(ending: Ending, run: &Run, db: &Path) -> Result<(), Failure> {
-    let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
-    match ending {
-        Ending::Finished => Ok(()),
-        Ending::Interrupted => {
-            Err(interrupted(run).hint(format!("assay run --resume {id}{db} goes on with it")))
-        }
-        Ending::Hopeless | Ending::Failed => {
-            let mended = verdict::once_mended(run, &db);
-            Err(stopped(ending, run)
-                .hint(format!("assay show {id}{db} has the commands and last output{mended}")))
-        }
-    }
-}
 
 /// A run that a signal ended.
 pub(super) fn interrupted(run: &Run) -> Failure {
@@ -123,7 +43,7 @@ pub(super) fn stopped(ending: Ending, run: &Run) -> Failure {
 /// Runs what is prepared to its end; nothing is judged.
 ///
 /// # Errors
-/// As [`execute`].
+/// A [`Failure`]: the store, a directory or the agent failed. Everything made is removed all the same.
 pub(super) fn carry_out(
     conduct: &Conduct<'_>,
     store: &mut Store,
@@ -186,11 +106,6 @@ fn signal_that_ended_it() -> String {
     })
 }
 
-/// ` --db FILE` for messages, unless it is the default.
-pub(super) fn database_flag(db: &Path) -> String {
-    if db == Path::new("assay.db") { String::new() } else { format!(" --db {}", db.display()) }
-}
-
 /// What killed runs have left is listed by the next start.
 fn tell_abandoned(conduct: &Conduct<'_>, store: &Store) -> anyhow::Result<()> {
     use std::io::Write;
@@ -212,18 +127,6 @@ fn tell_abandoned(conduct: &Conduct<'_>, store: &Store) -> anyhow::Result<()> {
         writeln!(told, "run {run} seems to have left {}; `assay cleanup` says more", visible_line(path))?;
     }
     Ok(())
-}
-
-/// What people call a run of this store.
-fn name_of(id: i64, db: &Path) -> String {
-    let real = db.canonicalize().unwrap_or_else(|_| db.to_owned());
-    format!("run {id} of {}", real.display())
-}
-
-/// `run 3` of `run 3 of /this/assay.db`; of another store the whole.
-pub(in crate::cli) fn of_this_store<'r>(run: &'r str, db: &Path) -> &'r str {
-    let real = db.canonicalize().unwrap_or_else(|_| db.to_owned());
-    run.strip_suffix(&format!(" of {}", real.display())).unwrap_or(run)
 }
 
 /// Stores the run (a new one) or takes it over, with everything that will be made recorded beforehand.
@@ -298,6 +201,9 @@ fn trials(
     id: i64,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Ending> {
+    if let Some(arms) = prepared.arms.take() {
+        return search_trials::trials(conduct, store, prepared, arms, id, cancelled);
+    }
     let mut launcher = prepared.launcher()?;
     if let Some(ahead) = launcher.forecast().filter(|_| !conduct.quiet) {
         use std::io::Write;

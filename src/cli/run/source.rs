@@ -5,10 +5,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::Args;
 use crate::cli::Failure;
 use crate::cli::recipes::{self, Part};
-use crate::experiment::RecipeTable;
+use crate::experiment::{ExperimentErrors, RecipeTable};
 use crate::sys::regular_file;
 use crate::workload::nearest;
 
@@ -31,24 +30,24 @@ impl Source {
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2: neither a file nor a recipe.
-    pub(super) fn all(args: &Args) -> Result<Vec<Source>, Failure> {
-        let Some(file) = &args.file else { return Ok(vec![Source::CommandLine]) };
+    pub(super) fn all(file: Option<&Path>, quiet: bool) -> Result<Vec<Source>, Failure> {
+        let Some(file) = file else { return Ok(vec![Source::CommandLine]) };
         let name = file.to_string_lossy();
         let parts = recipes::parts(&name);
         if file.exists() {
-            if !parts.is_empty() && !args.quiet {
+            if !parts.is_empty() && !quiet {
                 let _ = writeln!(
                     crate::sys::terminal::err(),
                     "{name} is a file here; the recipe of that name is not used"
                 );
             }
-            return Ok(vec![Source::File(file.clone())]);
+            return Ok(vec![Source::File(file.to_owned())]);
         }
         if !parts.is_empty() {
             return Ok(parts.into_iter().map(Source::Recipe).collect());
         }
         if !is_a_word(file) {
-            return Ok(vec![Source::File(file.clone())]);
+            return Ok(vec![Source::File(file.to_owned())]);
         }
         let advice = match nearest(&name, recipes::names(), 1).first() {
             Some(near) => format!("; did you mean {near}?"),
@@ -71,7 +70,7 @@ impl Source {
             }
             Source::File(_) | Source::CommandLine => return Ok(None),
         };
-        RecipeTable::of(&text, &origin).map_err(|errors| super::args::wrong_experiment(&errors))
+        RecipeTable::of(&text, &origin).map_err(|errors| wrong_experiment(&errors))
     }
 
     /// `journal-flush/dbench` of a recipe's part.
@@ -81,6 +80,11 @@ impl Source {
             Source::File(_) | Source::CommandLine => None,
         }
     }
+}
+
+/// All mistakes of an experiment.
+pub(super) fn wrong_experiment(errors: &ExperimentErrors) -> Failure {
+    Failure::request(errors).helped(errors.hint.clone())
 }
 
 /// No path: a name such as recipes have, or a slip of the pen in one.

@@ -17,7 +17,6 @@ use crate::plan::Writes;
 use crate::record::Run;
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
-use crate::target::ClaimedDevice;
 
 /// Shows later that this user began this run on this machine; empty where the user's secret cannot be had, which is said.
 pub(super) fn seal(run: &Run, devices: &[String]) -> String {
@@ -66,19 +65,6 @@ pub(super) fn is_ours(store: &Store, run: &Run) -> Result<bool, Failure> {
     Ok(mac.zip(bytes).is_some_and(|(mac, bytes)| mac.verify_slice(&bytes).is_ok()))
 }
 
-/// The devices the run was begun on, as they were then.
-///
-/// # Errors
-/// A [`Failure`] with exit code 2: damaged.
-pub(super) fn devices(store: &Store, id: i64) -> Result<Vec<ClaimedDevice>, Failure> {
-    let texts = store.devices(id).map_err(|error| wrong(&error))?;
-    let read = |text: &String| {
-        serde_json::from_str(text)
-            .map_err(|error| Failure::request(format!("run {id} is damaged: a device of it: {error}")))
-    };
-    texts.iter().map(read).collect()
-}
-
 /// The refusal to go on with a run that somebody else may have written, or to add so many rounds to it.
 pub(super) fn refusal(store: &Store, id: i64, more: Option<u32>) -> Failure {
     let goes_on = more.map_or_else(|| format!("--resume {id}"), |rounds| format!("--more {rounds} {id}"));
@@ -119,6 +105,8 @@ pub(super) fn say_all(prepared: &Prepared) -> std::io::Result<()> {
 
 fn all(prepared: &Prepared) -> Vec<String> {
     let mut lines: Vec<String> = commands(prepared).iter().map(|line| format!("run: {line}")).collect();
+    let built = prepared.run.design.bisects.as_ref().and_then(|bisects| bisects.build.as_ref());
+    lines.extend(built.map(|build| format!("run, to build a step: {build}")));
     for cell in &prepared.plan.cells {
         lines.extend(cell.target.described().into_iter().map(|line| format!("make: {}", line.trim())));
         if let Some(kernel) = &cell.target.guest.kernel {

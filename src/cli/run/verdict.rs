@@ -64,7 +64,7 @@ pub(super) fn page(args: &Args, run: &Run, analysis: &Analysis, watched: Option<
         writeln!(crate::sys::terminal::err(), "\nreport with pictures: {}", file.display())?;
     } else if run.state == RunState::Finished && !args.quiet {
         let id = run.id.unwrap_or_default();
-        let db = super::session::database_flag(&args.database.db);
+        let db = super::conduct::database_flag(&args.database.db);
         writeln!(
             crate::sys::terminal::err(),
             "\nrun {id} is stored; with pictures: assay report {id}{db} -o report.html"
@@ -100,7 +100,7 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     let wrong = wrong_data(run);
     if wrong.is_some() || run.failures().next().is_some() {
         let id = run.id.unwrap_or_default();
-        let db = super::session::database_flag(&args.database.db);
+        let db = super::conduct::database_flag(&args.database.db);
         let what = wrong.unwrap_or_else(|| {
             let said = match run.design.failures {
                 FailureRule::Compare => "some trials failed; their rounds do not count",
@@ -114,7 +114,7 @@ pub(super) fn exit_code(args: &Args, run: &Run, analysis: &Analysis) -> anyhow::
     }
     if let Some(failure) = not_comparable(args.fail_if, analysis) {
         let id = run.id.unwrap_or_default();
-        let db = super::session::database_flag(&args.database.db);
+        let db = super::conduct::database_flag(&args.database.db);
         return Err(failure
             .hint(format!(
                 "assay show {id}{db} has the failed trials; assay report {id}{db} --failures worst counts each as \

@@ -9,15 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::conduct::{Conduct, database_flag};
 use super::kernels::Kernels;
 use super::prepare::{Given, Prepared};
-use super::session::{self, Conduct};
+use super::session;
+use super::typed::first_typed;
+use super::watching::{ROUNDS, observers};
 use super::{Args, foreseen, left_out, overwrite, prepare, trust};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::experiment::{Experiment, OBSERVERS};
 use crate::observe;
-use crate::plan::{Expected, Plan};
+use crate::plan::Expected;
 use crate::record::{Design, Explains, HostFacts, RECORD_VERSION, Run, RunState, Source};
 use crate::report::wrapped;
 use crate::run::Ending;
@@ -25,8 +28,6 @@ use crate::store::{Store, StoreError};
 use crate::sys::terminal::{err, visible_line};
 use crate::target::ClaimedDevice;
 
-/// Rounds unless others are asked for: the fewest that a paired interval can be made of.
-pub(in crate::cli) const ROUNDS: u32 = 4;
 /// Facts of the explained run that must be as they were, and what they are: those of the machine.
 const OF_MACHINE: [(&str, &str); 3] =
     [("cpu.model", "the processor"), ("cpu.count", "the number of processors"), ("virt", "the machine")];
@@ -35,9 +36,6 @@ const OF_KERNEL: [(&str, &str); 1] = [("kernel.release", "the kernel")];
 /// And those of the place where the trials work.
 const OF_PLACE: [(&str, &str); 2] =
     [("fs.type", "the filesystem"), ("device.size", "the size of the device")];
-
-/// It says how files lie, which is seldom why: it watches where the explained run had it, or where it is named.
-const OF_FILES: &str = "extents";
 
 /// What explaining asks for.
 #[derive(Clone, Copy, Debug)]
@@ -61,22 +59,6 @@ pub(in crate::cli) enum Watched {
     By(i64),
     /// Nothing was run, for this reason.
     NotHere(String),
-}
-
-/// Observers of these names, each once, in the usual order; none: those that the run had, and all but the extents of files.
-///
-/// # Errors
-/// A [`Failure`] with exit code 2: no such observer.
-pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure> {
-    if let Some(unknown) = only.iter().find(|name| !OBSERVERS.contains(&name.as_str())) {
-        return Err(Failure::request(format!(
-            "there is no observer '{unknown}'; write {}",
-            OBSERVERS.join(", ")
-        ))
-        .hint("`assay help observers` says what each watches"));
-    }
-    let wanted = |name: &&str| only.iter().any(|asked| asked == name) || only.is_empty() && *name != OF_FILES;
-    Ok(OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect())
 }
 
 /// Watches the cells of a stored run. Signals set `cancelled`; without it they are watched for from here on.
@@ -150,7 +132,7 @@ pub(super) fn afterwards(
         Watched::By(id) => {
             let by = store.load_for_report(id).map_err(|error| wrong(&error))?;
             if by.failures().next().is_some() {
-                let said = failed_while_watched(id, &session::database_flag(&args.database.db));
+                let said = failed_while_watched(id, &database_flag(&args.database.db));
                 writeln!(err(), "{}", wrapped(&said, "  "))?;
             }
             Ok(Some(by))
@@ -174,7 +156,7 @@ fn failed_while_watched(by: i64, database: &str) -> String {
 /// # Errors
 /// Standard error is closed.
 pub(super) fn say_not_explained(id: i64, db: &Path) -> std::io::Result<()> {
-    writeln!(err(), "{}", wrapped(&not_explained(id, &session::database_flag(db)), "  "))
+    writeln!(err(), "{}", wrapped(&not_explained(id, &database_flag(db)), "  "))
 }
 
 fn not_explained(id: i64, database: &str) -> String {
@@ -191,15 +173,6 @@ fn not_explained(id: i64, database: &str) -> String {
 pub(in crate::cli) fn say_not_here(run: &Run, reason: &str) -> std::io::Result<()> {
     let run = run.id.map_or_else(|| "the run".to_owned(), |id| format!("run {id}"));
     writeln!(err(), "{}", wrapped(&format!("{run} is not watched: {}", visible_line(reason)), "  "))
-}
-
-/// What a plan with `--explain` does after the verdict, and how long that takes at most; `None`: it cannot be said.
-pub(super) fn foretold(prepared: &Prepared, expected: &Expected) -> Option<(u64, Option<f64>)> {
-    let experiment: Experiment = serde_json::from_value(prepared.run.experiment.clone()).ok()?;
-    let (explaining, _) = experiment.watched(&observers(&[]).ok()?, ROUNDS).ok()?;
-    let here = std::env::current_dir().ok()?;
-    let plan = Plan::new(&explaining, prepared.run.seed, &here, "").ok()?;
-    Some((plan.trials_at_most(), plan.longest_s(ROUNDS, expected)))
 }
 
 fn not_here(reason: impl std::fmt::Display) -> Watched {
@@ -257,10 +230,10 @@ fn planned(
     let id = run.id.unwrap_or_default();
     let (explaining, factor) = experiment.watched(observe, wish.rounds).map_err(Failure::request)?;
     // Its trials begin as those of the explained run did, and may destroy no more than was named for that.
-    let first = prepare::first_typed(run);
-    let first = first.as_deref();
+    let first = first_typed(run);
+    let first = first.as_ref();
     let mut destroy: Vec<PathBuf> = first.into_iter().flat_map(|first| &first.destroy).cloned().collect();
-    let mut claimed = trust::devices(store, id)?;
+    let mut claimed = prepare::devices(store, id)?;
     // A session that goes on with a run may have named more than its first one.
     let more = further(&destroy, wish.destroy);
     claimed.extend(ClaimedDevice::of(&more));
@@ -324,6 +297,7 @@ fn planned(
         first_look: None,
         expected: Expected::default(),
         extended: None,
+        arms: None,
     })
 }
 
@@ -422,17 +396,6 @@ mod tests {
         now.set("kernel.release", "6.19");
         let said = same(&run, &now, &OF_KERNEL).unwrap_err().to_string();
         assert_eq!(said, "the kernel was 6.18 then, and is 6.19 here and now");
-    }
-
-    #[test]
-    fn all_observers_watch_unless_some_are_named() {
-        let all = observers(&[]).unwrap();
-        assert!(all.contains(&"locks".to_owned()) && !all.contains(&"extents".to_owned()), "{all:?}");
-        let some = ["waits", "cpu"].map(str::to_owned);
-        assert_eq!(observers(&some).unwrap(), ["cpu", "waits"]);
-        let failure = observers(&["lock".to_owned()]).unwrap_err();
-        assert_eq!(failure.code(), 2);
-        assert!(failure.to_string().contains("no observer 'lock'"), "{failure}");
     }
 
     #[test]

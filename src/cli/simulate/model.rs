@@ -193,6 +193,7 @@ fn empty_run(plan: &Plan, seed: u64) -> Run {
             stop: StopRule::default(),
             failures: FailureRule::default(),
             explains: None,
+            bisects: None,
         },
         aa: false,
         facts: Vec::new(),

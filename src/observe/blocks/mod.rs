@@ -18,7 +18,7 @@ use self::recording::{Recording, Seen};
 use super::perf::{MachineWatch, Refused, Tracefs, Wanted, distortion_note, last_processor, lost_note};
 use super::subject::Subject;
 use super::{Observer, Place};
-use crate::record::{KeptFile, Outcome};
+use crate::record::{AUDIT_NOTE, KeptFile, Outcome};
 use crate::trace::{Decoder, Filesystem, Formats, Reason, Settings, Verdict};
 
 /// Tracepoints of bios and requests, those first without which nothing can be said.
@@ -191,21 +191,21 @@ fn audit_note(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<S
     // A device has no rules of its own; names of devices and processes would make the note of each trial another one.
     let on = subject.kind.as_deref()?;
     if subject.filesystem().is_none() {
-        return Some(format!("audit of flushes ({on}): UNDECIDABLE, its rules are not known"));
+        return Some(format!("{AUDIT_NOTE} ({on}): UNDECIDABLE, its rules are not known"));
     }
     let because =
         |reason: Option<Reason>| reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
     Some(match audit.verdict {
         Verdict::Pass => {
-            format!("audit of flushes ({on}): PASS, each sync returned behind a flush or FUA of the device")
+            format!("{AUDIT_NOTE} ({on}): PASS, each sync returned behind a flush or FUA of the device")
         }
-        Verdict::Undecidable => format!("audit of flushes ({on}): UNDECIDABLE{}", because(audit.reason)),
+        Verdict::Undecidable => format!("{AUDIT_NOTE} ({on}): UNDECIDABLE{}", because(audit.reason)),
         Verdict::Violation => {
             let first = audit.first_violation.as_ref().map_or_else(String::new, |first| {
                 let inode = first.inode.map_or_else(String::new, |inode| format!(" of inode {inode}"));
                 format!(" (first the {}{inode})", first.call)
             });
-            format!("audit of flushes ({on}): VIOLATION{}{first}", because(audit.reason))
+            format!("{AUDIT_NOTE} ({on}): VIOLATION{}{first}", because(audit.reason))
         }
     })
 }

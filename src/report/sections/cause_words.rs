@@ -3,19 +3,23 @@
 //! Enters: what analyse found. Leaves: a few words without a time, and figures of what shows it. It must not know how causes are listed.
 
 use super::budget::called;
-use crate::analyse::{Evidence, What};
+use crate::analyse::{Cause, Evidence, What};
 use crate::record::Direction;
 use crate::report::layout::one_line;
 use crate::report::words::{NBSP, Names};
 use crate::units::{Unit, format_number};
 
-/// A cause in words, in one line: functions, locks and facts are called what somebody's store calls them.
-pub(super) fn what(what: &What, names: &Names<'_>) -> String {
-    one_line(&named(what, names))
+/// A cause in words, in one line: functions, locks and facts are called what somebody's store calls them. A rule says what the worse arm
+/// has; the words say what the candidate has, as all figures beside them do.
+pub(super) fn what(cause: &Cause, names: &Names<'_>) -> String {
+    let fell = cause.evidence.first().is_some_and(|shown| shown.candidate < shown.baseline);
+    one_line(&named(&cause.what, fell, names))
 }
 
-fn named(what: &What, names: &Names<'_>) -> String {
+/// `fell`: what shows the cause is less with the candidate.
+fn named(what: &What, fell: bool, names: &Names<'_>) -> String {
     let other = |rest: &bool| if *rest { "other " } else { "" };
+    let side = |rises: &'static str, falls: &'static str| if fell { falls } else { rises };
     match what {
         What::Copying => "kernel CPU in copying".to_owned(),
         What::Subsystem(part) => format!("kernel CPU in {part}"),
@@ -30,11 +34,15 @@ fn named(what: &What, names: &Names<'_>) -> String {
         What::Storage { rest } => format!("{}waiting for storage", other(rest)),
         What::Asleep { rest: false, with } => called(*with).to_owned(),
         What::Asleep { rest: true, .. } => "asleep elsewhere".to_owned(),
-        What::MoreFlushes => "more flushes".to_owned(),
-        What::DeviceBytes { direction } => format!("the device {} more than is asked for", verb(*direction)),
-        What::SmallerRequests { direction } => format!("smaller {} requests at the device", direction.name()),
-        What::OwnerChanges => "files lie between each other on the device".to_owned(),
-        What::QueueDepth => "fewer requests under way at the device".to_owned(),
+        What::MoreFlushes => format!("{} flushes", side("more", "fewer")),
+        What::DeviceBytes { direction } => {
+            format!("the device {} {} for each byte asked", verb(*direction), side("more", "less"))
+        }
+        What::SmallerRequests { direction } => {
+            format!("{} {} requests at the device", side("larger", "smaller"), direction.name())
+        }
+        What::OwnerChanges => format!("files lie {} between each other on the device", side("more", "less")),
+        What::QueueDepth => format!("{} requests under way at the device", side("more", "fewer")),
         What::WorkerThreads { arm } => {
             format!("io_uring hands I/Os to worker threads with {}", names.arm(arm))
         }
@@ -42,7 +50,8 @@ fn named(what: &What, names: &Names<'_>) -> String {
             format!("the page cache serves the {}s of {}", direction.name(), names.arm(arm))
         }
         What::SlowerDevice { direction } => {
-            format!("the same {} requests take longer: it is the device, not the software", direction.name())
+            let long = side("longer", "less long");
+            format!("the same {} requests take {long}: it is the device, not the software", direction.name())
         }
         What::MachineSetting { fact, values } => {
             let of_arm = |(arm, value): &(String, String)| format!("{value} with {}", names.arm(arm));
@@ -50,7 +59,8 @@ fn named(what: &What, names: &Names<'_>) -> String {
             format!("{fact} is {}, which no factor declares", values.join(", "))
         }
         What::SlowerProcessor => {
-            "a slower processor, by its clock or stolen time: user and kernel CPU grew alike".to_owned()
+            let [speed, moved] = if fell { ["faster", "fell"] } else { ["slower", "grew"] };
+            format!("a {speed} processor, by its clock or stolen time: user and kernel CPU {moved} alike")
         }
     }
 }
@@ -84,18 +94,73 @@ pub(super) fn figure(shown: &Evidence, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyse::Grade;
+
+    fn said(what: What, shown: Option<(f64, f64)>) -> String {
+        let evidence = shown.map(|(baseline, candidate)| Evidence {
+            metric: "a".to_owned(),
+            unit: Unit::Count,
+            baseline,
+            candidate,
+            difference: None,
+        });
+        let evidence = evidence.into_iter().collect();
+        let (grade, part, time, share) = (Grade::GoesWith, None, None, None);
+        let cause = Cause { rule: "rule", grade, what, part, time, share, distorted: false, evidence };
+        super::what(&cause, &Names::of_factor("direct"))
+    }
 
     #[test]
     fn a_name_of_a_store_stays_in_one_line() {
-        let names = Names::of_factor("direct");
         let caller = "f\u{1b}[31m\ng".to_owned();
         let lock = What::Lock { kind: "rwsem_W".to_owned(), caller, spins: false };
-        assert_eq!(what(&lock, &names), "waits for rwsem:W at f [31m g");
+        assert_eq!(said(lock, None), "waits for rwsem:W at f [31m g");
         let setting = What::MachineSetting {
             fact: "cpu.governor".to_owned(),
             values: vec![("0".to_owned(), "a\nb".to_owned()), ("1".to_owned(), "c".to_owned())],
         };
-        let said = "cpu.governor is a b with direct=0, c with direct=1, which no factor declares";
-        assert_eq!(what(&setting, &names), said);
+        let expected = "cpu.governor is a b with direct=0, c with direct=1, which no factor declares";
+        assert_eq!(said(setting, None), expected);
+    }
+
+    #[test]
+    fn words_say_what_the_candidate_has_whichever_arm_is_worse() {
+        let direction = Direction::Write;
+        for (what, rises, falls) in [
+            (What::MoreFlushes, "more flushes", "fewer flushes"),
+            (
+                What::DeviceBytes { direction },
+                "the device writes more for each byte asked",
+                "the device writes less for each byte asked",
+            ),
+            (
+                What::SmallerRequests { direction },
+                "larger write requests at the device",
+                "smaller write requests at the device",
+            ),
+            (
+                What::OwnerChanges,
+                "files lie more between each other on the device",
+                "files lie less between each other on the device",
+            ),
+            (
+                What::QueueDepth,
+                "more requests under way at the device",
+                "fewer requests under way at the device",
+            ),
+            (
+                What::SlowerDevice { direction },
+                "the same write requests take longer: it is the device, not the software",
+                "the same write requests take less long: it is the device, not the software",
+            ),
+            (
+                What::SlowerProcessor,
+                "a slower processor, by its clock or stolen time: user and kernel CPU grew alike",
+                "a faster processor, by its clock or stolen time: user and kernel CPU fell alike",
+            ),
+        ] {
+            assert_eq!(said(what.clone(), Some((1.0, 2.0))), rises);
+            assert_eq!(said(what, Some((2.0, 1.0))), falls);
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Enters: a run and its analysis. Leaves: [`Section`]s. None of them knows a format. A new section is a file here with a function
 //! `section`, and its name in the two lists below.
 
+mod audit;
 mod budget;
 mod cause_words;
 mod differences;
@@ -40,6 +41,7 @@ pub(super) use material::Material;
 /// All sections in reading order. Footnotes are counted in this order, too.
 const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     verdict::section,
+    audit::section,
     why::section,
     ranking::section,
     factors::section,
@@ -61,7 +63,7 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
 ];
 
 /// Of these the sections that say why, for a reader who has the verdict already.
-const EXPLAINING: &[fn(&mut Material<'_>) -> Section] = &[why::section, watching::section];
+const EXPLAINING: &[fn(&mut Material<'_>) -> Section] = &[audit::section, why::section, watching::section];
 
 /// The sections of a report.
 pub(super) fn all(material: &mut Material<'_>) -> Vec<Section> {

@@ -2,20 +2,38 @@
 //!
 //! Enters: a [`Run`]. Leaves: sentences. It must not know what any of them means.
 
-use crate::record::{Run, Trial};
+use crate::record::{AUDIT_NOTE, Run, Trial};
 use crate::report::counts::Counted;
 use crate::report::words::{Names, count};
 
 /// More different texts than this are counted only: `assay show` lists them all.
 const MOST: usize = 8;
 
-/// The notes of the trials whose values count.
+/// The notes of the trials whose values count, but for those of the audit that have a section of their own.
 pub(super) fn trial_notes(run: &Run, names: &Names<'_>) -> Vec<String> {
+    notes_where(run, names, |trial, note| !is_violation(run, trial, note))
+}
+
+/// What the audit of flushes says of the trials in which a sync returned too early.
+pub(super) fn violations(run: &Run, names: &Names<'_>) -> Vec<String> {
+    notes_where(run, names, |trial, note| is_violation(run, trial, note))
+}
+
+/// Whether a sync of this trial returned too early, and this is what the audit says of it.
+fn is_violation(run: &Run, trial: &Trial, note: &str) -> bool {
+    let early = run.metrics.iter().position(|metric| metric.name == "blocks.audit_violations");
+    let calls = early.and_then(|metric| trial.value(metric as u32));
+    note.starts_with(AUDIT_NOTE) && calls.is_some_and(|calls| calls > 0.0)
+}
+
+fn notes_where(run: &Run, names: &Names<'_>, told: impl Fn(&Trial, &str) -> bool) -> Vec<String> {
     let trials: Vec<&Trial> = run.trials.iter().filter(|trial| trial.counts()).collect();
     let mut texts: Vec<&str> = Vec::new();
-    for text in trials.iter().flat_map(|trial| &trial.notes).map(String::as_str) {
-        if !texts.contains(&text) {
-            texts.push(text);
+    for trial in &trials {
+        for text in trial.notes.iter().map(String::as_str).filter(|note| told(trial, note)) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
         }
     }
     // What differs in a count is one text, which holds wherever one of them does.
@@ -71,6 +89,11 @@ mod tests {
 
     /// Four trials, two arms; each with its notes.
     fn noted(notes: [&[&str]; 4]) -> Vec<String> {
+        let run = run_of(notes);
+        trial_notes(&run, &Names::new(&run, "cache"))
+    }
+
+    fn run_of(notes: [&[&str]; 4]) -> Run {
         let trial = |(at, notes): (usize, &&[&str])| {
             json!({"cell": at % 2, "round": at / 2, "position": 0, "attempt": 0, "started_unix_ns": 0, "elapsed_s": 1.0,
                 "facts": null, "status": "done", "excluded": null, "values": [], "histograms": [], "series": [],
@@ -85,8 +108,7 @@ mod tests {
             "assay_version": "0", "started_unix_ns": 0, "command_line": [], "seed": 1, "engine": "e", "job_text": null,
             "experiment": null, "design": design, "aa": false, "facts": [], "metrics": [],
             "cells": [{"levels": [0]}, {"levels": [1]}], "trials": trials, "notes": []});
-        let run: Run = serde_json::from_value(run).unwrap();
-        trial_notes(&run, &Names::new(&run, "cache"))
+        serde_json::from_value(run).unwrap()
     }
 
     #[test]
@@ -100,6 +122,20 @@ mod tests {
     fn notes_that_differ_in_a_count_are_one() {
         let notes = noted([&["sda: 12 I/Os"], &["sda: 40 I/Os"], &["sda: 7 I/Os"], &[]]);
         assert_eq!(notes, ["sda: 7 to 40 I/Os (3 of 4\u{a0}trials)"]);
+    }
+
+    #[test]
+    fn an_audit_that_found_something_is_told_by_itself() {
+        let said = "audit of flushes (ext4): VIOLATION (first the fsync of inode 12)";
+        let passed = "audit of flushes (ext4): PASS";
+        let mut run = run_of([&[passed], &[said, "arm"], &[passed], &[said]]);
+        let early = json!({"name": "blocks.audit_violations", "job": "", "unit": "count", "better": "lower"});
+        run.metrics = vec![serde_json::from_value(early).unwrap()];
+        run.trials.iter_mut().for_each(|trial| trial.values = vec![(0, f64::from(trial.cell) * 64.0)]);
+        let names = Names::new(&run, "cache");
+        assert_eq!(violations(&run, &names), [format!("{said} (cache=off)")]);
+        let others = trial_notes(&run, &names);
+        assert_eq!(others, [format!("{passed} (cache=on)"), "arm (1 of 4\u{a0}trials)".to_owned()]);
     }
 
     #[test]

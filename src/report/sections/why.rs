@@ -114,6 +114,6 @@ fn cell(document: &Document<'_>, comparison: &Comparison) -> String {
             && why.candidate == comparison.candidate.arm
     };
     let own = document.why().iter().find(is_its).filter(|_| comparison.role == Role::Primary);
-    let words = |cause: &Cause| what(&cause.what, &document.names());
+    let words = |cause: &Cause| what(cause, &document.names());
     own.and_then(|why| why.causes.first()).map(words).unwrap_or_default()
 }

@@ -21,7 +21,7 @@ pub(super) fn bars(why: &Why, budget: &Budget, names: &Names<'_>) -> Vec<Bar> {
     let of = |cause: &Cause| {
         let ns = cause.time?.difference_ns.estimate;
         let tone = if ns > 0.0 { Tone::Worse } else { Tone::Better };
-        Some(bar(what(&cause.what, names), ns, tone))
+        Some(bar(what(cause, names), ns, tone))
     };
     let accounts = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
     let mut bars: Vec<Bar> = accounts.filter_map(of).collect();

@@ -13,6 +13,8 @@ use crate::units::{Scale, Unit};
 const COLUMNS: usize = 74;
 /// Causes named in one line about a pair.
 const NAMED: usize = 2;
+/// Beyond this share parts work against each other, and a share of what they leave says nothing.
+const CANCELS: f64 = 1.5;
 
 /// What stands above the causes of a pair.
 pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
@@ -71,7 +73,7 @@ pub(super) fn causes(
     let mut left = room.lines.saturating_sub(last.iter().map(|line| lines_of(line)).sum());
     let mut lines = Vec::new();
     for cause in chosen(why, room.causes) {
-        let line = line(cause, budget, names);
+        let line = line(cause, share(why, cause), budget, names);
         let needs = lines_of(&line);
         if needs > left {
             break;
@@ -101,19 +103,25 @@ pub(super) fn lines_of(words: &str) -> usize {
     width(words).div_ceil(COLUMNS).max(1)
 }
 
+/// A cause's share of the difference, where parts do not cancel each other.
+fn share(why: &Why, cause: &Cause) -> Option<String> {
+    let cancel = why.causes.iter().filter_map(|cause| cause.share).any(|share| share.abs() > CANCELS);
+    cause.share.filter(|_| !cancel).map(whole_percent)
+}
+
 /// One cause.
-fn line(cause: &Cause, budget: Option<&Budget>, names: &Names<'_>) -> String {
+fn line(cause: &Cause, share: Option<String>, budget: Option<&Budget>, names: &Names<'_>) -> String {
     let scale = budget.map_or_else(
         || Scale::for_column(&Unit::Nanoseconds, cause.time.map(|time| time.difference_ns.estimate)),
         |budget| scale(&budget.total),
     );
     let time = cause.time.map(|time| signed(time.difference_ns.estimate, &scale));
-    let what = what(&cause.what, names);
+    let what = what(cause, names);
     let shown = evidence(cause);
     let distorted = if cause.distorted { ", distorted" } else { "" };
     match (cause.grade, time) {
         (Grade::AccountsFor, Some(time)) => {
-            let share = cause.share.map_or_else(String::new, |share| format!(" ({})", whole_percent(share)));
+            let share = share.map_or_else(String::new, |share| format!(" ({share})"));
             let shown = if shown.is_empty() { shown } else { format!("; {shown}") };
             format!("{time}{share}: {what}{shown}")
         }
@@ -129,13 +137,13 @@ fn line(cause: &Cause, budget: Option<&Budget>, names: &Names<'_>) -> String {
 /// One line about a pair.
 pub(super) fn brief(why: &Why, names: &Names<'_>) -> String {
     let told = chosen(why, NAMED + 1).into_iter().map(|cause| {
-        let share = cause.share.map(whole_percent).map_or_else(String::new, |share| format!("{share} "));
+        let share = share(why, cause).map_or_else(String::new, |share| format!("{share} "));
         let word = match cause.grade {
             Grade::AccountsFor => "",
             Grade::GoesWith => "goes with ",
             Grade::May => "may be ",
         };
-        format!("{word}{share}{}", what(&cause.what, names))
+        format!("{word}{share}{}", what(cause, names))
     });
     let told: Vec<String> = told.collect();
     let told = if told.is_empty() { "no part of it could be named".to_owned() } else { told.join("; ") };
@@ -262,6 +270,16 @@ mod tests {
                 "may be: a slower processor, by its clock or stolen time: user and kernel CPU grew alike",
             ]
         );
+    }
+
+    #[test]
+    fn parts_that_cancel_each_other_have_no_shares() {
+        let why = explained(vec![
+            cause(Grade::AccountsFor, asleep(), Some(-24_000.0)),
+            cause(Grade::AccountsFor, What::UserTime, Some(22_000.0)),
+        ]);
+        assert_eq!(told(&why, 2)[1], "+22.0 µs: user CPU");
+        assert!(!brief(&why, &names()).contains('%'));
     }
 
     #[test]

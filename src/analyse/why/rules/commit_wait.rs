@@ -7,7 +7,7 @@
 use super::super::cause::{Cause, What};
 use super::super::names::{COMMIT_TIME, Place, WAITS_AT, place};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use super::storage_wait::part_here;
 use crate::record::Unit;
 

@@ -7,7 +7,7 @@
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::JOURNAL_BYTES;
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::{Direction, Unit};
 
 /// Less than this for each byte asked is no I/O of the load's own.

@@ -8,7 +8,7 @@ use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
 use super::super::names::{LOCK_WAITS_AT, LOCKS_AT, LONGEST_WAIT_AT, only_sleeps, spins};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "lock_wait", find };

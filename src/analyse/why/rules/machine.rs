@@ -8,7 +8,7 @@ use super::super::super::budget::{BudgetLine, BudgetPart};
 use super::super::super::comparison::FactDifference;
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::Unit;
 
 /// Facts that change how fast a processor is.

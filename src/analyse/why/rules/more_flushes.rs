@@ -6,7 +6,7 @@
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::FLUSHES;
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::Unit;
 
 /// Fewer than this for each operation are no matter.

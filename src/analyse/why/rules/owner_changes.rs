@@ -5,7 +5,7 @@
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "owner_changes", find };

@@ -6,7 +6,7 @@
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::{Direction, Unit};
 
 /// A cache serves an arm whose device moves less than this share of what it moves for the other.

@@ -6,7 +6,7 @@
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
 use super::super::pair::Pair;
-use super::{Rule, is_noise, rest};
+use super::rule::{Rule, is_noise, rest};
 
 pub(super) const RULE: Rule = Rule { name: "processor_time", find };
 

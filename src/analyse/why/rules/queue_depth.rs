@@ -5,7 +5,7 @@
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::Unit;
 
 /// Fewer requests for each operation than this are not the load's own.

@@ -7,7 +7,7 @@
 use super::super::cause::{Cause, What};
 use super::super::names::{LOCKS_AT, LOCKS_WATCHED, Place, WAITS_AT, is_mutex, only_sleeps, place};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use super::storage_wait::part_here;
 
 pub(super) const RULE: Rule = Rule { name: "sleep_place", find };

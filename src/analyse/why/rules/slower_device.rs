@@ -1,14 +1,14 @@
 //! The same requests take the device longer: then it is the device, not the software.
 //!
 //! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer
-//! in the worse arm. Silent where one of these differs, since then the load of the device does, and where hardly any request reaches the
-//! device.
+//! in the worse arm. Silent where one of these differs, or the number of flushes, since then the load of the device does, and where hardly any
+//! request reaches the device.
 
-use super::super::cause::{Cause, Grade, What};
+use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
-use super::Rule;
 use super::queue_depth::{DEPTH, TIMES};
+use super::rule::Rule;
 use crate::record::{Direction, Unit};
 
 /// Requests alike differ by less than this share.
@@ -19,6 +19,8 @@ const AS_MANY: f64 = 0.25;
 const LEAST_RISE: f64 = 0.15;
 /// Fewer requests for each operation than this are not the load's own.
 const REACHES: f64 = 0.1;
+/// Flushes that are fewer for each operation than this delay hardly any request.
+const FEW_FLUSHES: f64 = 0.01;
 
 pub(super) const RULE: Rule = Rule { name: "slower_device", find };
 
@@ -32,7 +34,9 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let called = format!("time of a {name} request at the device");
         let took = pair.own.ratio(&[&time], &[&ios], &called, Unit::Seconds)?;
         let values = [took.baseline, took.candidate];
-        let same = Pair::is_alike(&requests, ALIKE)
+        let flushes = pair.own.each("dev.flushes", Unit::Count);
+        let same = flushes.is_none_or(|flushes| flushes_alike(&flushes))
+            && Pair::is_alike(&requests, ALIKE)
             && Pair::is_alike(&size, ALIKE)
             && Pair::is_alike(&depth, AS_MANY);
         let reach = requests.baseline.min(requests.candidate) >= REACHES;
@@ -44,6 +48,11 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         })
     };
     [Direction::Read, Direction::Write].into_iter().zip(DEVICE_TIMES).filter_map(of).collect()
+}
+
+/// As many flushes for each operation, or hardly any.
+fn flushes_alike(found: &Evidence) -> bool {
+    found.baseline.max(found.candidate) < FEW_FLUSHES || Pair::is_alike(found, ALIKE)
 }
 
 #[cfg(test)]
@@ -71,6 +80,22 @@ mod tests {
         assert_eq!(cause.what, What::SlowerDevice { direction: Direction::Read });
         let took = &cause.evidence[0];
         assert!((took.baseline - 1e-5).abs() < 1e-8 && (took.candidate - 3e-5).abs() < 1e-8, "{took:?}");
+    }
+
+    #[test]
+    fn a_device_that_flushes_more_is_not_slower_by_itself() {
+        let counters = |before: f64, after: f64| {
+            [
+                ("dev.write_ios", 1e5, 1e5),
+                ("dev.write_bytes", 4e8, 4e8),
+                ("dev.write_time", 1.0, 3.0),
+                ("dev.busy", 1.0, 3.0),
+                ("dev.flushes", before, after),
+            ]
+        };
+        assert_eq!(found(&counters(0.0, 1e5), "slower_device"), []);
+        assert_eq!(found(&counters(1e5, 1e5), "slower_device").len(), 1);
+        assert_eq!(found(&counters(0.0, 3.0), "slower_device").len(), 1);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, What};
 use super::super::names::part_of_sleep;
 use super::super::pair::Pair;
-use super::{Rule, is_noise, rest};
+use super::rule::{Rule, is_noise, rest};
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "storage_wait", find };

@@ -7,7 +7,7 @@ use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
 use super::super::names::{COPY, CPU_AT};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 
 pub(super) const RULE: Rule = Rule { name: "subsystem", find };
 

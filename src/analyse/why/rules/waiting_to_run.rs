@@ -6,7 +6,7 @@
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "waiting_to_run", find };

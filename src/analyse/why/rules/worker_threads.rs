@@ -5,7 +5,7 @@
 
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::pair::Pair;
-use super::Rule;
+use super::rule::Rule;
 use crate::record::Unit;
 
 /// How the note begins.

@@ -1,0 +1,128 @@
+use super::*;
+use crate::record::{Cell, Factor, Unit};
+
+/// A run of `steps` steps whose change comes with step `change`.
+fn stored(steps: usize) -> Run {
+    let mut run = crate::analyse::made_up::run_of(&crate::analyse::made_up::Made::default(), 0);
+    run.design.factors = vec![Factor::new("step", (0..=steps).map(|step| format!("s{step}")).collect())];
+    run.design.primary = Some("took".to_owned());
+    run.design.stop.max_rounds = 400;
+    run.design.bisects =
+        Some(Bisects { source: None, build: None, titles: Vec::new(), per_round: 1, ends_rounds: 60 });
+    run.cells = (0..=steps as u32).map(|step| Cell { levels: vec![step] }).collect();
+    run.metrics = vec![Metric {
+        job: String::new(),
+        name: "took".to_owned(),
+        unit: Unit::Seconds,
+        better: Better::Lower,
+    }];
+    run
+}
+
+/// Runs the search on: each round as it is asked for, the value of a trial by its step; `rounds` at most.
+fn go_on(run: &mut Run, rounds: u32, mut value: impl FnMut(usize) -> Option<f64>) {
+    for _ in 0..rounds {
+        let now = Bisected::of(run).unwrap();
+        if matches!(now.next, Next::Stop(_)) {
+            return;
+        }
+        let round = now.rounds.len() as u32;
+        for (position, step) in (0..).zip(now.of_round(round)) {
+            run.trials.push(trial(round, position, step, value(step)));
+        }
+    }
+}
+
+fn trial(round: u32, position: u32, step: usize, value: Option<f64>) -> Trial {
+    let status = match value {
+        Some(_) => Status::Done,
+        None => Status::Skipped { reason: "it cannot be built".to_owned() },
+    };
+    Trial {
+        cell: step as u32,
+        round,
+        position,
+        attempt: 0,
+        started_unix_ns: 1,
+        elapsed_s: 1.0,
+        facts: None,
+        status,
+        excluded: None,
+        values: value.map(|value| (0, value)).into_iter().collect(),
+        histograms: Vec::new(),
+        series: Vec::new(),
+        files: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn found(run: &Run) -> (usize, usize) {
+    match Bisected::of(run).unwrap().next {
+        Next::Stop(Outcome::Found(found)) => (found.first, found.last),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_stored_search_gives_its_answer_and_effect() {
+    let mut run = stored(40);
+    go_on(&mut run, 100, |step| Some(if step >= 31 { 1.1 } else { 1.0 }));
+    assert_eq!(found(&run), (31, 31));
+    let read = Bisected::of(&run).unwrap();
+    let effect = read.effect.unwrap();
+    assert!((effect.estimate - 0.1).abs() < 1e-9 && effect.low > 0.0, "{effect:?}");
+    assert_eq!(read.pairs, read.rounds.len());
+    assert!(read.rounds.iter().all(|round| round.whole && !round.excluded));
+    // Where more is better, the bad side has less.
+    run.metrics[0].better = Better::Higher;
+    run.trials.clear();
+    go_on(&mut run, 100, |step| Some(if step >= 31 { 0.9 } else { 1.0 }));
+    assert_eq!(found(&run), (31, 31));
+    assert!((Bisected::of(&run).unwrap().effect.unwrap().estimate + 0.1).abs() < 1e-9);
+}
+
+#[test]
+fn at_any_trial_the_next_one_is_the_same() {
+    let value = |step: usize| Some(if step >= 9 { 1.1 } else { 1.0 });
+    let mut whole = stored(20);
+    go_on(&mut whole, 100, value);
+    for kept in 0..whole.trials.len() {
+        let mut part = whole.clone();
+        part.trials.truncate(kept);
+        let read = Bisected::of(&part).unwrap();
+        let next = &whole.trials[kept];
+        assert!(read.of_round(next.round).contains(&(next.cell as usize)), "after {kept} trials");
+        let steps = whole.trials.iter().filter(|trial| trial.round == next.round).count();
+        assert_eq!(read.of_round(next.round).len(), steps, "after {kept} trials");
+    }
+}
+
+#[test]
+fn skipped_steps_and_thrown_out_rounds_are_left_out() {
+    let mut run = stored(20);
+    go_on(&mut run, 100, |step| (step != 8).then_some(if step >= 9 { 1.1 } else { 1.0 }));
+    assert_eq!(found(&run), (8, 9));
+    assert_eq!(Bisected::of(&run).unwrap().skipped, [(8, "it cannot be built".to_owned())]);
+    // A round that was thrown out says nothing, and its question is asked again.
+    let mut run = stored(20);
+    let value = |step: usize| Some(if step >= 9 { 1.1 } else { 1.0 });
+    go_on(&mut run, 5, value);
+    let asked = Bisected::of(&run).unwrap().rounds[4].asked.clone();
+    run.trials
+        .iter_mut()
+        .filter(|trial| trial.round == 4)
+        .for_each(|trial| trial.excluded = Some("noise".to_owned()));
+    assert_eq!(Bisected::of(&run).unwrap().next, Next::Ask(asked));
+    go_on(&mut run, 100, value);
+    assert_eq!(found(&run), (9, 9));
+}
+
+#[test]
+fn values_without_a_ratio_are_counted() {
+    let mut run = stored(5);
+    go_on(&mut run, 1, |_| Some(0.0));
+    let read = Bisected::of(&run).unwrap();
+    assert_eq!((read.not_positive, read.pairs), (2, 0));
+    run.design.bisects = None;
+    assert_eq!(Bisected::of(&run), None, "it is no search");
+}

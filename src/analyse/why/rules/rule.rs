@@ -1,0 +1,61 @@
+//! What a rule is, and what several rules need: what is left of a part of the budget.
+
+use super::super::super::budget::{BudgetLine, BudgetPart};
+use super::super::super::comparison::Interval;
+use super::super::cause::{Cause, Grade};
+use super::super::pair::Pair;
+
+/// One rule.
+pub(in super::super) struct Rule {
+    /// Its name in the records.
+    pub(in super::super) name: &'static str,
+    /// What it finds.
+    pub(in super::super) find: fn(&Pair<'_>, &[Cause]) -> Vec<Cause>,
+}
+
+/// What the causes that name parts of a part of the budget leave of it, and whether there are any. The interval holds wherever those
+/// of the part and of the causes hold: ends are added up as if all were off at once.
+pub(super) fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Cause]) -> (BudgetLine, bool) {
+    let named: Vec<BudgetLine> = causes
+        .iter()
+        .filter(|cause| cause.grade == Grade::AccountsFor && cause.part == Some(part))
+        .filter_map(|cause| cause.time)
+        .collect();
+    let sum = |of: fn(&BudgetLine) -> f64| named.iter().map(of).sum::<f64>();
+    let all = whole.difference_ns;
+    let difference_ns = Interval {
+        estimate: all.estimate - sum(|line| line.difference_ns.estimate),
+        low: all.low - sum(|line| line.difference_ns.high),
+        high: all.high - sum(|line| line.difference_ns.low),
+    };
+    let left = BudgetLine {
+        baseline_ns: whole.baseline_ns - sum(|line| line.baseline_ns),
+        candidate_ns: whole.candidate_ns - sum(|line| line.candidate_ns),
+        difference_ns,
+    };
+    (left, !named.is_empty())
+}
+
+/// Whether what is left of a part is no time: in one arm the causes have more than the part, by half of the difference or more. The part was
+/// counted in unwatched trials and the causes in watched ones, so that what is left is within their noise.
+pub(super) fn is_noise(left: &BudgetLine) -> bool {
+    let least = left.baseline_ns.min(left.candidate_ns);
+    least < 0.0 && -least >= left.difference_ns.estimate.abs() / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_noise_where_the_causes_have_more_than_the_part() {
+        let left = |baseline_ns: f64, candidate_ns: f64| {
+            let estimate = candidate_ns - baseline_ns;
+            let difference_ns = Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 };
+            BudgetLine { baseline_ns, candidate_ns, difference_ns }
+        };
+        assert!(is_noise(&left(100.0, -900.0)) && is_noise(&left(-900.0, 100.0)));
+        assert!(!is_noise(&left(-10.0, 900.0)), "nearly all of it is a time");
+        assert!(!is_noise(&left(900.0, 100.0)) && !is_noise(&left(0.0, 100.0)));
+    }
+}

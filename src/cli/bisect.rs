@@ -1,0 +1,142 @@
+//! `assay bisect`: which of many steps made something worse, when every run of it has noise.
+//!
+//! Enters: the steps and a command, or a stored search. Leaves: the step with its probability on standard output.
+
+mod args;
+mod asked;
+mod revisions;
+mod steps;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::Failure;
+use super::run::{self, Search};
+use crate::analyse::Bisected;
+use crate::record::{Bisects, Run};
+use crate::report::{bisected_json, bisected_text, step_name, wrapped};
+use crate::sys::terminal::{self, Form};
+use crate::units::counted;
+pub use args::Args;
+use args::Written;
+use asked::Asked;
+use steps::{Commits, Steps, names_the_step};
+
+/// The ends alone may take this part of them.
+const ENDS_PART: u32 = 2;
+
+/// Searches, goes on with a search, or shows one.
+///
+/// # Errors
+/// A [`Failure`]: exit code 2 for a wrong request, 1 when an end or a tool failed, 130 when interrupted.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(name) = &args.show {
+        let run = args.database.load_for_report(name)?;
+        return show(args, &run);
+    }
+    run::arguments_can_be_kept()?;
+    let options = args.as_run();
+    if let Some(name) = &args.resume {
+        let mut store = args.database.open_existing()?;
+        let id = args.database.number(&store, name)?;
+        let mut search = Search::again(&options, &store, id)?;
+        let arms = of_stored(&mut search)?;
+        let run = search.execute(&options, &mut store, Box::new(arms))?;
+        return show(args, &run);
+    }
+    let asked = Asked::of(args)?;
+    let bisects = Bisects {
+        source: asked.git_dir.clone(),
+        build: args.build.clone(),
+        titles: asked.titles,
+        per_round: args.ask,
+        ends_rounds: args.max_rounds / ENDS_PART,
+    };
+    let mut search = Search::new(&options, &asked.names, args.max_rounds, bisects)?;
+    if args.plan {
+        return plan(args, search.run());
+    }
+    // What is built is not there yet.
+    if args.build.is_none()
+        && asked.git_dir.is_none()
+        && !args.command.first().is_some_and(|word| names_the_step(word))
+    {
+        search.tools_are_here()?;
+    }
+    let arms = of_stored(&mut search)?;
+    let mut store = args.database.open()?;
+    let run = search.execute(&options, &mut store, Box::new(arms))?;
+    show(args, &run)
+}
+
+/// The arms of a search, new or stored.
+fn of_stored(search: &mut Search) -> Result<Steps, Failure> {
+    let Some(bisects) = search.run().design.bisects.clone() else {
+        return Err(Failure::request("the run is no search"));
+    };
+    let commits = match &bisects.source {
+        Some(source) => Some(Commits { git_dir: revisions::git_dir(source)?, place: search.place() }),
+        None => None,
+    };
+    Ok(Steps { names: search.run().arms().to_vec(), build: bisects.build, commits })
+}
+
+/// Prints what a search has found.
+fn show(args: &Args, run: &Run) -> anyhow::Result<ExitCode> {
+    let Some(found) = Bisected::of(run) else {
+        let name = run.id.map_or_else(|| "it".to_owned(), |id| format!("run {id}"));
+        return Err(Failure::request(format!("{name} is no search"))
+            .hint("`assay list` says what there is; `assay report RUN` prints a verdict")
+            .into());
+    };
+    if found.not_positive > 0 && found.pairs == 0 {
+        let metric = found.metric.as_ref().map_or("the metric", |metric| metric.name.as_str());
+        return Err(Failure::tool(format!("{metric} is not above 0, and ratios of it mean nothing"))
+            .hint("choose another metric with --primary or --metric")
+            .into());
+    }
+    match args.format {
+        Written::Json => {
+            let mut out = terminal::out_as(Form::Json);
+            writeln!(out, "{}", serde_json::to_string_pretty(&bisected_json(run, &found))?)?;
+        }
+        Written::Text => {
+            terminal::out().write_all(bisected_text(run, &found).as_bytes())?;
+            if let Some(id) = run.id.filter(|_| !args.quiet && args.show.is_none()) {
+                let db = run::database_flag(&args.database.db);
+                let line = format!(
+                    "\nrun {id} is stored; every question and value: assay bisect --show {id}{db} --format json"
+                );
+                writeln!(terminal::err(), "{}", wrapped(&line, "  "))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what would be run.
+fn plan(args: &Args, run: &Run) -> anyhow::Result<ExitCode> {
+    let steps = run.arms().len() - 1;
+    let led = u64::from(run.design.lead_in);
+    let a_round = u64::from(args.ask) + 2 + led;
+    let questions = (steps as f64).log(f64::from(args.ask) + 1.0).ceil() as u64 + 1;
+    let least = 4 * (2 + led) + questions * a_round;
+    let mut out = terminal::out();
+    writeln!(out, "{}: nothing has been run, written or erased\n", run.name)?;
+    writeln!(
+        out,
+        "{} from {} to {}",
+        counted(steps as u64, "step"),
+        step_name(run, 0),
+        step_name(run, steps)
+    )?;
+    if let Some(build) = &args.build {
+        writeln!(out, "  built before the first trial: {build}")?;
+    }
+    writeln!(out, "  each trial: {}", args.command.join(" "))?;
+    writeln!(out, "\ntrials, those that lead into rounds with them")?;
+    writeln!(out, "  about {least} without noise")?;
+    writeln!(out, "  about 300 where a trial scatters by as much as the change makes (64 steps)")?;
+    writeln!(out, "  at most {}", u64::from(args.max_rounds) * a_round)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,78 @@
+//! A run from its first trial to its verdict: carried out, printed, and explained where that is asked for.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use super::conduct::database_flag;
+use super::prepare::Prepared;
+use super::session::{carry_out, interrupted, stopped};
+use super::{Args, verdict, watched};
+use crate::cli::Failure;
+use crate::cli::database::wrong;
+use crate::record::Run;
+use crate::report::Format;
+use crate::run::Ending;
+use crate::store::Store;
+
+/// Runs what is prepared to its end and reports it; the exit code is that of `verdict::exit_code`.
+///
+/// # Errors
+/// A [`Failure`]: the store, a directory or the agent failed. Everything made is removed all the same.
+pub(super) fn execute(
+    args: &Args,
+    store: &mut Store,
+    prepared: &mut Prepared,
+    cancelled: &AtomicBool,
+) -> anyhow::Result<ExitCode> {
+    let ending = carry_out(&args.conduct()?, store, prepared, cancelled)?;
+    verdict::primary_is_known(&prepared.run)?;
+    let id = prepared.run.id.unwrap_or_default();
+    store.add_stacks(id, &mut prepared.run.trials).map_err(|error| wrong(&error))?;
+    let run = &prepared.run;
+    let explain = args.explain && ending == Ending::Finished;
+    // People read the verdict meanwhile; a document for programs is one, and waits.
+    let waits = explain && args.format != Format::Text;
+    let mut watched = if waits { watched::afterwards(args, store, run, cancelled) } else { Ok(None) };
+    let analysis = verdict::print(args, store, run, seen(&watched))?;
+    let code = match ended_early(ending, run, &args.database.db) {
+        Ok(()) => verdict::exit_code(args, run, &analysis),
+        Err(failure) => Err(failure.into()),
+    };
+    if explain && !waits && code.is_ok() {
+        watched = watched::afterwards(args, store, run, cancelled);
+        if let Some(watched) = seen(&watched) {
+            verdict::explain(args, run, &analysis, watched)?;
+        }
+    } else if args.explain && !waits && ending != Ending::Interrupted {
+        watched::say_not_explained(id, &args.database.db)?;
+    }
+    // Written once, with all that was seen, and also where nothing could be.
+    verdict::page(args, run, &analysis, seen(&watched))?;
+    watched?;
+    code
+}
+
+/// The run that has watched, if one has.
+fn seen(watched: &anyhow::Result<Option<Run>>) -> Option<&Run> {
+    watched.as_ref().ok().and_then(Option::as_ref)
+}
+
+/// Refuses to call a run done that did not come to its own end.
+///
+/// # Errors
+/// A [`Failure`] that says what ended it, and how it goes on.
+fn ended_early(ending: Ending, run: &Run, db: &Path) -> Result<(), Failure> {
+    let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
+    match ending {
+        Ending::Finished => Ok(()),
+        Ending::Interrupted => {
+            Err(interrupted(run).hint(format!("assay run --resume {id}{db} goes on with it")))
+        }
+        Ending::Hopeless | Ending::Failed => {
+            let mended = verdict::once_mended(run, &db);
+            Err(stopped(ending, run)
+                .hint(format!("assay show {id}{db} has the commands and last output{mended}")))
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What explaining runs: how many rounds, which observers, and how long that takes.
+
+use super::prepare::Prepared;
+use crate::cli::Failure;
+use crate::experiment::{Experiment, OBSERVERS};
+use crate::plan::{Expected, Plan};
+
+/// Rounds unless others are asked for: the fewest that a paired interval can be made of.
+pub(in crate::cli) const ROUNDS: u32 = 4;
+/// It says how files lie, which is seldom why: it watches where the explained run had it, or where it is named.
+const OF_FILES: &str = "extents";
+
+/// Observers of these names, each once, in the usual order; none: those that the run had, and all but the extents of files.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: no such observer.
+pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure> {
+    if let Some(unknown) = only.iter().find(|name| !OBSERVERS.contains(&name.as_str())) {
+        return Err(Failure::request(format!(
+            "there is no observer '{unknown}'; write {}",
+            OBSERVERS.join(", ")
+        ))
+        .hint("`assay help observers` says what each watches"));
+    }
+    let wanted = |name: &&str| only.iter().any(|asked| asked == name) || only.is_empty() && *name != OF_FILES;
+    Ok(OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect())
+}
+
+/// What a plan with `--explain` does after the verdict, and how long that takes at most; `None`: it cannot be said.
+pub(super) fn foretold(prepared: &Prepared, expected: &Expected) -> Option<(u64, Option<f64>)> {
+    let experiment: Experiment = serde_json::from_value(prepared.run.experiment.clone()).ok()?;
+    let (explaining, _) = experiment.watched(&observers(&[]).ok()?, ROUNDS).ok()?;
+    let here = std::env::current_dir().ok()?;
+    let plan = Plan::new(&explaining, prepared.run.seed, &here, "").ok()?;
+    Some((plan.trials_at_most(), plan.longest_s(ROUNDS, expected)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_observers_watch_unless_some_are_named() {
+        let all = observers(&[]).unwrap();
+        assert!(all.contains(&"locks".to_owned()) && !all.contains(&"extents".to_owned()), "{all:?}");
+        let some = ["waits", "cpu"].map(str::to_owned);
+        assert_eq!(observers(&some).unwrap(), ["cpu", "waits"]);
+        let failure = observers(&["lock".to_owned()]).unwrap_err();
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().contains("no observer 'lock'"), "{failure}");
+    }
+}

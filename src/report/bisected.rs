@@ -1,0 +1,345 @@
+//! What a search has found, as a screen of text and as JSON.
+//!
+//! Enters: the run and its [`Bisected`]. Leaves: text. It must not judge.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::wrapped;
+use crate::analyse::{Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
+use crate::record::{Better, Run};
+use crate::units::{Unit, counted, format_number, pretty_duration};
+
+/// Characters of a commit that are shown.
+const SHORT_COMMIT: usize = 12;
+/// Steps that the table of a screen has at most.
+const MOST_LINES: usize = 12;
+/// Steps that could not be run and are named one by one.
+const MOST_SKIPPED: usize = 4;
+/// Reasons are cut after so many characters.
+const REASON: usize = 200;
+
+/// What a step is called: a commit by its first characters, any other as it was named.
+#[must_use]
+pub fn step_name(run: &Run, step: usize) -> &str {
+    let name = run.arms().get(step).map_or("", String::as_str);
+    let is_commit = run.design.bisects.as_ref().is_some_and(|bisects| bisects.source.is_some());
+    if is_commit { name.get(..SHORT_COMMIT).unwrap_or(name) } else { name }
+}
+
+/// The answer on a screen.
+#[must_use]
+pub fn bisected_text(run: &Run, found: &Bisected) -> String {
+    let words = Words { run, found };
+    let mut text = String::new();
+    let metric = found.metric.as_ref().map_or("?", |metric| metric.name.as_str());
+    let better = match found.metric.as_ref().map(|metric| metric.better) {
+        Some(Better::Higher) => "higher",
+        _ => "lower",
+    };
+    let (first, last) = (step_name(run, 0), step_name(run, found.steps));
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "{}: {} steps from {first} to {last}, {metric} ({better} is better)\n",
+        run.name, found.steps
+    );
+    for line in words.answer() {
+        let _ = writeln!(text, "{}", wrapped(&line, "  "));
+    }
+    let _ = writeln!(text, "{}", wrapped(&words.cost(), "  "));
+    words.skipped(&mut text);
+    words.table(&mut text);
+    text
+}
+
+/// The same for programs, with every round: what was asked in which order, with which values.
+#[must_use]
+pub fn bisected_json(run: &Run, found: &Bisected) -> Value {
+    let words = Words { run, found };
+    let stop = &run.design.stop;
+    let range = |range: &Found| {
+        let steps: Vec<Value> = (range.first..=range.last).map(|step| words.step_json(step)).collect();
+        json!({ "steps": steps, "probability": range.probability })
+    };
+    let effect = |effect: &Estimate, pairs: usize| json!({ "estimate": effect.estimate, "low": effect.low, "high": effect.high, "rounds": pairs });
+    let round = |round: &BisectedRound| {
+        let asked: Vec<&str> = round.asked.iter().map(|step| words.arm(*step)).collect();
+        let values: Vec<Value> = round
+            .values
+            .iter()
+            .map(|(step, value)| json!({ "step": words.arm(*step), "value": value }))
+            .collect();
+        json!({ "round": round.round + 1, "asked": asked, "values": values, "excluded": round.excluded })
+    };
+    json!({
+        "run": run.id,
+        "outcome": words.outcome(),
+        "found": words.found_steps().map(|found| range(&found)),
+        "range": range(&found.range),
+        "alpha": stop.alpha,
+        "delta": stop.delta,
+        "metric": found.metric.as_ref().map(|metric| metric.name.clone()),
+        "effect": found.effect.as_ref().map(|of| effect(of, found.pairs)),
+        "steps": (0..=found.steps).map(|step| words.step_json(step)).collect::<Vec<_>>(),
+        "likeliest": found.likeliest.iter().take(MOST_LINES).map(range).collect::<Vec<_>>(),
+        "skipped": found.skipped.iter().map(|(step, why)| json!({ "step": words.arm(*step), "reason": why })).collect::<Vec<_>>(),
+        "trials": run.trials.len(),
+        "lead_ins": run.lead_ins.len(),
+        "elapsed_s": words.elapsed_s(),
+        "seed": run.seed,
+        "command_line": run.command_line,
+        "rounds": found.rounds.iter().map(round).collect::<Vec<_>>(),
+    })
+}
+
+struct Words<'w> {
+    run: &'w Run,
+    found: &'w Bisected,
+}
+
+impl Words<'_> {
+    fn arm(&self, step: usize) -> &str {
+        self.run.arms().get(step).map_or("", String::as_str)
+    }
+
+    fn title(&self, step: usize) -> &str {
+        let titles = self.run.design.bisects.as_ref().map(|bisects| &bisects.titles);
+        titles.and_then(|titles| titles.get(step)).map_or("", String::as_str)
+    }
+
+    /// `1a2b3c4d5e6f "its subject"`.
+    fn named(&self, step: usize) -> String {
+        match self.title(step) {
+            "" => step_name(self.run, step).to_owned(),
+            title => format!("{} \"{title}\"", step_name(self.run, step)),
+        }
+    }
+
+    fn step_json(&self, step: usize) -> Value {
+        match self.title(step) {
+            "" => json!({ "step": self.arm(step) }),
+            title => json!({ "step": self.arm(step), "title": title }),
+        }
+    }
+
+    fn outcome(&self) -> &'static str {
+        match self.found.next {
+            Next::Ends | Next::Ask(_) => "unfinished",
+            Next::Stop(Outcome::Found(found)) if found.first == found.last => "found",
+            Next::Stop(Outcome::Found(_)) => "found_among",
+            Next::Stop(Outcome::Among(_)) => "not_found",
+            Next::Stop(Outcome::NotWorse(_)) => "not_worse",
+            Next::Stop(Outcome::Better(_)) => "better",
+            Next::Stop(Outcome::EndsUnclear(_)) => "ends_unclear",
+            Next::Stop(Outcome::NothingDiffers(_)) => "nothing_differs",
+        }
+    }
+
+    fn found_steps(&self) -> Option<Found> {
+        match self.found.next {
+            Next::Stop(Outcome::Found(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The answer, a sentence a line.
+    fn answer(&self) -> Vec<String> {
+        let run = self.run;
+        let (good, bad) = (step_name(run, 0), step_name(run, self.found.steps));
+        match &self.found.next {
+            Next::Stop(Outcome::Found(found)) => vec![self.change(found), self.effect("the side with it")],
+            Next::Stop(Outcome::Among(found)) => {
+                let left = found.last - found.first + 1;
+                vec![
+                    format!(
+                        "not found: the rounds are spent, and {left} steps are left with probability {}: {} to {}",
+                        probability(found.probability),
+                        self.named(found.first),
+                        self.named(found.last)
+                    ),
+                    self.effect("the bad side"),
+                    "--max-rounds allows more".to_owned(),
+                ]
+            }
+            Next::Stop(Outcome::NotWorse(look)) => vec![
+                format!("nothing to find: {bad} is not worse than {good}"),
+                format!("the ends: {}, below {}", self.look(look), percent(run.design.stop.delta)),
+            ],
+            Next::Stop(Outcome::Better(look)) => vec![
+                format!("nothing to find: {bad} is better than {good}"),
+                format!("the ends: {}; to find what made it better, exchange good and bad", self.look(look)),
+            ],
+            Next::Stop(Outcome::EndsUnclear(look)) => vec![
+                format!("not clear whether {bad} is worse than {good}, so that nothing was searched"),
+                match look {
+                    Some(look) => {
+                        format!("the ends: {}; a larger --max-rounds or --delta decides it", self.look(look))
+                    }
+                    None => "too few rounds for any verdict; --max-rounds allows more".to_owned(),
+                },
+            ],
+            Next::Stop(Outcome::NothingDiffers(p)) => vec![format!(
+                "nothing to find: {bad} seemed worse than {good} at first, and with all rounds it is not, with probability {}",
+                probability(*p)
+            )],
+            Next::Ends => vec![match self.found.ends {
+                Ends::Open(Some(look)) => {
+                    format!("not finished: the ends are being compared, {} so far", self.look(&look))
+                }
+                _ => "not finished: the ends are being compared".to_owned(),
+            }],
+            Next::Ask(_) => {
+                let range = &self.found.range;
+                vec![format!(
+                    "not finished: the change is between {} and {} with probability {}",
+                    self.named(range.first),
+                    self.named(range.last),
+                    probability(range.probability)
+                )]
+            }
+        }
+    }
+
+    fn change(&self, found: &Found) -> String {
+        let p = probability(found.probability);
+        if found.first == found.last {
+            return format!("the change came with {} (probability {p})", self.named(found.first));
+        }
+        format!(
+            "the change came with one of {} to {} (probability {p}): no step between them could be run",
+            self.named(found.first),
+            self.named(found.last)
+        )
+    }
+
+    /// How much the metric differs over all rounds.
+    fn effect(&self, who: &str) -> String {
+        let metric = self.found.metric.as_ref().map_or("the metric", |metric| metric.name.as_str());
+        match &self.found.effect {
+            Some(Estimate { estimate, low, high }) => format!(
+                "{metric} is {} on {who} ({} to {} at {:.0} % confidence, {} rounds)",
+                signed(*estimate),
+                signed(*low),
+                signed(*high),
+                100.0 * (1.0 - self.run.design.stop.alpha),
+                self.found.pairs
+            ),
+            None => format!(
+                "{} are too few for an interval of the effect",
+                counted(self.found.pairs as u64, "round")
+            ),
+        }
+    }
+
+    /// The ends' difference at a look, worse being up.
+    fn look(&self, look: &Look) -> String {
+        let interval = &look.interval;
+        let higher = self.found.metric.as_ref().is_some_and(|metric| metric.better == Better::Higher);
+        let sign = if higher { -1.0 } else { 1.0 };
+        let ratio = |log: f64| (sign * log).exp_m1();
+        let (one, other) = (ratio(interval.low), ratio(interval.high));
+        format!(
+            "{} ({} to {}) in {} rounds",
+            signed(ratio(interval.estimate)),
+            signed(one.min(other)),
+            signed(one.max(other)),
+            look.n
+        )
+    }
+
+    fn elapsed_s(&self) -> f64 {
+        let trials = self.run.trials.iter().map(|trial| trial.elapsed_s);
+        trials.chain(self.run.lead_ins.iter().map(|lead_in| lead_in.elapsed_s)).sum()
+    }
+
+    fn cost(&self) -> String {
+        let led = match self.run.lead_ins.len() {
+            0 => String::new(),
+            led => format!(" and {led} that led into rounds"),
+        };
+        format!(
+            "{}{led}, {} of {} steps run besides the ends, {}",
+            counted(self.run.trials.len() as u64, "trial"),
+            self.found.asked().len(),
+            self.found.steps - 1,
+            pretty_duration(self.elapsed_s())
+        )
+    }
+
+    fn skipped(&self, text: &mut String) {
+        for (step, why) in self.found.skipped.iter().take(MOST_SKIPPED) {
+            let why: String = why.lines().next().unwrap_or("").chars().take(REASON).collect();
+            let _ = writeln!(
+                text,
+                "{}",
+                wrapped(&format!("skipped: {}: {why}", step_name(self.run, *step)), "  ")
+            );
+        }
+        match self.found.skipped.len().saturating_sub(MOST_SKIPPED) {
+            0 => {}
+            more => drop(writeln!(text, "skipped: {more} more; assay show has why")),
+        }
+    }
+
+    /// The steps that were run, in their order: how often, and where they lie between the ends.
+    fn table(&self, text: &mut String) {
+        let mut rows: Vec<(usize, usize, f64)> = Vec::new();
+        for step in self.found.asked().into_iter().chain([0, self.found.steps]) {
+            let values: Vec<f64> = self
+                .found
+                .rounds
+                .iter()
+                .filter(|round| !round.excluded)
+                .flat_map(|round| &round.values)
+                .filter(|(known, _)| *known == step)
+                .map(|(_, value)| *value)
+                .collect();
+            let Some(middle) = median(values.clone()) else { continue };
+            rows.push((step, values.len(), middle));
+        }
+        if rows.len() < 3 {
+            return;
+        }
+        rows.sort_by_key(|(step, ..)| *step);
+        // What is nearest to the answer is what matters.
+        let centre = self.found.likeliest.first().map_or(1, |found| found.first);
+        let mut kept: Vec<usize> = rows.iter().map(|(step, ..)| *step).collect();
+        kept.sort_by_key(|step| (!(*step == 0 || *step == self.found.steps), step.abs_diff(centre)));
+        kept.truncate(MOST_LINES);
+        let unit = self.found.metric.as_ref().map_or(Unit::Count, |metric| metric.unit.clone());
+        let _ = writeln!(text, "\n{:>4}  {:<16} {:>6}  {:>14}", "", "step", "trials", "median");
+        for (step, trials, middle) in rows.iter().filter(|(step, ..)| kept.contains(step)) {
+            let mark = match self.found_steps() {
+                Some(found) if found.first <= *step && *step <= found.last => "-->",
+                _ => "",
+            };
+            let shown: String = step_name(self.run, *step).chars().take(16).collect();
+            let _ =
+                writeln!(text, "{mark:>4}  {shown:<16} {trials:>6}  {:>14}", format_number(&unit, *middle));
+        }
+        match rows.len().saturating_sub(MOST_LINES) {
+            0 => {}
+            more => drop(writeln!(text, "      and {}", counted(more as u64, "step"))),
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
+    Some(f64::midpoint(*low, *high))
+}
+
+fn probability(p: f64) -> String {
+    if p > 0.999 { "over 0.999".to_owned() } else { format!("{p:.3}") }
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.3}", 100.0 * ratio).trim_end_matches('0').trim_end_matches('.').to_owned() + " %"
+}
+
+fn signed(ratio: f64) -> String {
+    format!("{:+.1} %", 100.0 * ratio)
+}

@@ -1,0 +1,322 @@
+//! `assay bisect` with the real program: steps with a known change, builds that fail, kills, commits, wrong requests.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, errors};
+use crate::tools::available;
+
+/// Prints `took`, 5 % more from step `change` on, with noise that the number of the trial decides; each trial leaves a line in `count`.
+fn program(change: u32) -> String {
+    format!(
+        "echo \"$1\" >> count\nn=$(wc -l < count)\nbase=100000\n[ \"$1\" -ge {change} ] && base=105000\n\
+         echo \"took $((base + (n * 7919 % 101) * 20 - 1000))\"\n"
+    )
+}
+
+fn sandbox(change: u32) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("prog.sh", &program(change));
+    sandbox
+}
+
+const METRIC: &str = "took=took ([0-9]+)";
+
+/// Searches steps 0 to 20.
+fn search<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let steps = "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20";
+    let mut words = vec![
+        "bisect",
+        "--steps",
+        steps,
+        "--metric",
+        METRIC,
+        "--seed",
+        "1",
+        "--keep-disturbed",
+        "--format",
+        "json",
+    ];
+    words.extend(more);
+    words.extend(["--", "sh", "prog.sh", "{step}"]);
+    words
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn found(answer: &Value) -> Vec<&str> {
+    let steps = answer["found"]["steps"].as_array().unwrap();
+    steps.iter().map(|step| step["step"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_step_is_found_and_shown_again() {
+    let sandbox = sandbox(13);
+    let answer = json(&sandbox.succeed(&search(&[])));
+    assert_eq!((answer["outcome"].as_str(), found(&answer)), (Some("found"), vec!["13"]));
+    assert!(answer["found"]["probability"].as_f64().unwrap() >= 0.95);
+    let effect = &answer["effect"];
+    let bounds = (effect["low"].as_f64().unwrap(), effect["high"].as_f64().unwrap());
+    assert!(bounds.0 > 0.0 && bounds.0 < 0.05 && 0.05 < bounds.1 && bounds.1 < 0.1, "{effect}");
+    // Every trial is stored, and the stored search gives the same answer with nothing at hand.
+    let trials = std::fs::read_to_string(sandbox.path().join("count")).unwrap().lines().count();
+    let counted = answer["trials"].as_u64().unwrap() + answer["lead_ins"].as_u64().unwrap();
+    assert_eq!(trials as u64, counted);
+    assert!(counted < 150, "{counted}");
+    std::fs::remove_file(sandbox.path().join("prog.sh")).unwrap();
+    assert_eq!(json(&sandbox.succeed(&["bisect", "--show", "1", "--format", "json"])), answer);
+    let text = sandbox.succeed(&["bisect", "--show", "1"]);
+    assert!(text.contains("the change came with 13 (probability"), "{text}");
+    assert!(text.lines().count() < 25 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    // Its neighbours were run, and the order is in the log.
+    let asked: Vec<&Value> = answer["rounds"].as_array().unwrap().iter().collect();
+    let ran =
+        |step: &str| asked.iter().any(|round| round["asked"].as_array().unwrap().contains(&step.into()));
+    assert!(ran("12") && ran("13") && !ran("1"), "{asked:?}");
+    // The other commands cope.
+    assert!(sandbox.succeed(&["list"]).contains("bisect of 20 steps"));
+    assert!(sandbox.succeed(&["show", "1"]).contains("step=13"));
+    let refused = sandbox.run(&["report", "1"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors(&refused).contains("assay bisect --show 1"), "{}", errors(&refused));
+    // The first of its words repeat it.
+    let line = answer["command_line"].as_array().unwrap();
+    assert_eq!((line[1].as_str(), line[2].as_str()), (Some("bisect"), Some("--steps")));
+}
+
+#[test]
+fn equal_ends_and_better_ends_are_said() {
+    let same = sandbox(99);
+    let answer = json(&same.succeed(&search(&[])));
+    assert_eq!((answer["outcome"].as_str(), &answer["found"]), (Some("not_worse"), &Value::Null));
+    let text = same.succeed(&["bisect", "--show", "1"]);
+    assert!(text.contains("nothing to find: 20 is not worse than 0"), "{text}");
+    let higher = sandbox(13);
+    let metric = "took=took ([0-9]+):/s:higher";
+    let better = higher.succeed(&[
+        "bisect",
+        "--steps",
+        "0 7 20",
+        "--metric",
+        metric,
+        "--keep-disturbed",
+        "--format",
+        "json",
+        "--",
+        "sh",
+        "prog.sh",
+        "{step}",
+    ]);
+    assert_eq!(json(&better)["outcome"], "better");
+}
+
+#[test]
+fn a_step_that_does_not_build_or_run_is_skipped() {
+    let sandbox = sandbox(13);
+    let build = "echo {step} >> built; [ {step} != 12 ] || { echo no rule to make 12; exit 2; }";
+    let answer = json(&sandbox.succeed(&search(&["--build", build, "--ask", "1"])));
+    assert_eq!((answer["outcome"].as_str(), found(&answer)), (Some("found_among"), vec!["12", "13"]));
+    let skipped = &answer["skipped"][0];
+    assert_eq!(skipped["step"], "12");
+    assert!(skipped["reason"].as_str().unwrap().contains("no rule to make 12"), "{skipped}");
+    let built = std::fs::read_to_string(sandbox.path().join("built")).unwrap();
+    let mut once: Vec<&str> = built.lines().collect();
+    let all = once.len();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), all, "each step is built once: {built}");
+    let ran = std::fs::read_to_string(sandbox.path().join("count")).unwrap();
+    assert!(!ran.lines().any(|step| step == "12"));
+
+    // One that builds and fails is skipped, too; an end is not.
+    let fails = Sandbox::new();
+    fails.write("prog.sh", &format!("[ \"$1\" = 12 ] && exit 3\n{}", program(13)));
+    assert_eq!(found(&json(&fails.succeed(&search(&["--ask", "1"])))), ["12", "13"]);
+    let end = sandbox_with_end_that_does_not_build();
+    assert_eq!(end.0, Some(1));
+    assert!(end.1.contains("20 cannot be run") && end.1.contains("no rule"), "{}", end.1);
+}
+
+fn sandbox_with_end_that_does_not_build() -> (Option<i32>, String) {
+    let ended = sandbox(13).run(&search(&["--build", "[ {step} != 20 ] || { echo no rule; exit 2; }"]));
+    (ended.status.code(), errors(&ended))
+}
+
+#[test]
+fn killed_and_resumed_it_finds_the_same() {
+    let whole = json(&exact().succeed(&search(&[])));
+    assert_eq!(found(&whole), ["13"]);
+    for lines in [3, 13, 22] {
+        let sandbox = exact();
+        let mut child = sandbox.start(&search(&[]));
+        let begun = Instant::now();
+        let count =
+            || std::fs::read_to_string(sandbox.path().join("count")).unwrap_or_default().lines().count();
+        while count() < lines {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no trial ended");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        rustix::process::kill_process(
+            Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
+            Signal::KILL,
+        )
+        .unwrap();
+        child.wait().unwrap();
+        let before = sandbox.export("1");
+        // The usual way says which one goes on with it.
+        let refused = sandbox.run(&["run", "--resume", "1"]);
+        assert!(errors(&refused).contains("assay bisect --resume 1"), "{}", errors(&refused));
+        let answer = json(&sandbox.succeed(&["bisect", "--resume", "1", "--format", "json"]));
+        let after = sandbox.export("1");
+        assert_eq!(after.trials[..before.trials.len()], before.trials, "a stored trial changed");
+        let asked = |answer: &Value| -> Vec<Value> {
+            answer["rounds"].as_array().unwrap().iter().map(|round| round["asked"].clone()).collect()
+        };
+        assert_eq!((found(&answer), asked(&answer)), (vec!["13"], asked(&whole)), "killed after {lines}");
+        sandbox.no_process_left(Duration::from_secs(30));
+        let again = sandbox.run(&["bisect", "--resume", "1"]);
+        assert_eq!(again.status.code(), Some(2), "{}", errors(&again));
+    }
+}
+
+/// Values without noise: the questions do not depend on how many trials there were.
+fn exact() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let text = "echo \"$1\" >> count\nsleep 0.03\nbase=100000\n[ \"$1\" -ge 13 ] && base=105000\necho \"took $base\"\n";
+    sandbox.write("prog.sh", text);
+    sandbox
+}
+
+#[test]
+fn commits_are_searched_and_the_repository_is_only_read() {
+    if !available("git") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let git = |words: &[&str]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(sandbox.path()).args(words).stdin(Stdio::null());
+        let named = ["AUTHOR", "COMMITTER"]
+            .map(|who| [(format!("GIT_{who}_NAME"), "t"), (format!("GIT_{who}_EMAIL"), "t@t")]);
+        for (name, value) in named.into_iter().flatten() {
+            git.env(name, value);
+        }
+        let ended = git.output().unwrap();
+        assert!(ended.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ended.stderr));
+        String::from_utf8(ended.stdout).unwrap().trim().to_owned()
+    };
+    git(&["init", "-q", "-b", "main", "src"]);
+    let mut commits = Vec::new();
+    for number in 0..9 {
+        let took = if number >= 6 { 120 } else { 100 };
+        sandbox.write("src/prog.in", &format!("echo took {took} # {number}\n"));
+        git(&["-C", "src", "add", "prog.in"]);
+        git(&["-C", "src", "commit", "-q", "-m", &format!("change {number}")]);
+        commits.push(git(&["-C", "src", "rev-parse", "HEAD"]));
+    }
+    // What is in the user's files stays as it is, whatever is built.
+    sandbox.write("src/prog.in", "not committed\n");
+    let before = git(&["-C", "src", "status", "--porcelain"]);
+    let words = |good: &'static str, bad: &'static str| {
+        vec![
+            "bisect",
+            "--source",
+            "src",
+            "--good",
+            good,
+            "--bad",
+            bad,
+            "--build",
+            "cp prog.in prog",
+            "--metric",
+            METRIC,
+            "--keep-disturbed",
+            "--format",
+            "json",
+            "--",
+            "sh",
+            "{tree}/prog",
+        ]
+    };
+    let answer = json(&sandbox.succeed(&words("HEAD~8", "HEAD")));
+    assert_eq!(found(&answer), [commits[6].as_str()]);
+    assert_eq!(answer["found"]["steps"][0]["title"], "change 6");
+    let text = sandbox.succeed(&["bisect", "--show", "1"]);
+    assert!(text.contains(&format!("the change came with {} \"change 6\"", &commits[6][..12])), "{text}");
+    assert_eq!(git(&["-C", "src", "status", "--porcelain"]), before);
+    assert!(!sandbox.path().join("src/prog").exists());
+    let left: Vec<String> = sandbox.names().into_iter().filter(|name| name.starts_with("assay-")).collect();
+    assert!(left.is_empty(), "{left:?}");
+
+    let refused = |good: &'static str, bad: &'static str, words_said: &[&str]| {
+        let ended = sandbox.run(&words(good, bad));
+        let said = errors(&ended);
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        assert!(words_said.iter().all(|words| said.contains(words)), "{said}");
+    };
+    refused("v7.7", "HEAD", &["--good v7.7: no such revision in src"]);
+    refused("HEAD~2", "nothing", &["--bad nothing: no such revision"]);
+    refused("HEAD", "main", &["are the same commit"]);
+    refused("HEAD", "HEAD~3", &["is not an ancestor", "exchange --good and --bad"]);
+    refused("HEAD~1", "HEAD", &["there is one commit", "nothing lies between"]);
+}
+
+#[test]
+fn wrong_requests_are_refused_before_anything_runs() {
+    let sandbox = sandbox(13);
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--", "x", "{step}"], &["nothing says what the steps are", "--steps 'a b c'"]),
+        (&["--steps", "a", "--", "x", "{step}"], &["--steps names 1 step", "at least three"]),
+        (&["--steps", "", "--", "x", "{step}"], &["--steps names 0 steps"]),
+        (&["--steps", "a b", "--", "x", "{step}"], &["the ends alone", "assay run --vary"]),
+        (&["--steps", "a b a c", "--", "x", "{step}"], &["the step a is given twice"]),
+        (&["--steps", "a b c", "--", "x"], &["{step} is missing in the command", "./prog-{step}"]),
+        (
+            &["--steps", "a b c", "--build", "make {step}", "--", "./prog"],
+            &["{step} is missing", "a place of its own"],
+        ),
+        (&["--steps", "a b c"], &["no command is given"]),
+        (&["--steps", "a b c", "--", "sh", "{tree}/x"], &["there are no commits"]),
+        (
+            &["--steps", "a b c", "--", "no-such-program", "{step}"],
+            &["there is no program 'no-such-program'"],
+        ),
+        (
+            &["--steps", "a b c", "--primary", "tokk", "--metric", METRIC, "--", "sh", "prog.sh", "{step}"],
+            &["tokk", "took"],
+        ),
+        (&["--steps", "a b c", "--alpha", "2", "--", "sh", "{step}"], &["alpha is 2"]),
+        (&["--steps", "a b c", "--source", ".", "--", "sh", "{step}"], &["--source"]),
+        (&["--source", ".", "--", "sh", "{tree}"], &["--good"]),
+        (
+            &["--source", "/proc", "--good", "a", "--bad", "b", "--", "sh", "{tree}"],
+            &["--source /proc", "git repository"],
+        ),
+        (&["--resume", "7"], &["assay.db"]),
+        (&["--show", "7"], &["assay.db"]),
+    ];
+    for (words, said) in cases {
+        let ended = sandbox.run(&[&["bisect"][..], words].concat());
+        let text = errors(&ended);
+        assert_eq!(ended.status.code(), Some(2), "{words:?}: {text}");
+        assert!(said.iter().all(|part| text.contains(part)), "{words:?}: {text}");
+        assert!(text.lines().count() <= 8, "{words:?}: {text}");
+    }
+    assert_eq!(sandbox.names().len(), 1, "{:?}", sandbox.names());
+}
+
+#[test]
+fn a_plan_says_how_many_trials_and_runs_nothing() {
+    let sandbox = sandbox(13);
+    let plan = sandbox.succeed(&search(&["--plan", "--build", "make {step}"]));
+    for part in ["20 steps from 0 to 20", "make {step}", "sh prog.sh {step}", "without noise", "at most 2500"]
+    {
+        assert!(plan.contains(part), "{part}: {plan}");
+    }
+    assert_eq!(sandbox.names().len(), 1, "{:?}", sandbox.names());
+}
