@@ -43,6 +43,9 @@ struct Build {
     kind: Kind,
 }
 
+/// The key of a kernel in the cache, and the modules that are built for it.
+type Resolved = (String, BTreeSet<Module>);
+
 enum Kind {
     Modules(Base, Headers),
     Whole(Configuration),
@@ -110,7 +113,7 @@ impl Builds {
 
     /// Kernels as they will be built: the key of each, with the modules that its arms need; `None`: its source has to be unpacked
     /// before that is known.
-    fn resolved(&self) -> Result<Option<Vec<(String, BTreeSet<Module>)>>, BuildError> {
+    fn resolved(&self) -> Result<Option<Vec<Resolved>>, BuildError> {
         if !self.all.iter().all(|build| build.source.is_readable()) {
             return Ok(None);
         }

@@ -52,7 +52,7 @@ pub(super) fn files(root: &Path) -> Result<Vec<Found>, BuildError> {
             match () {
                 () if kind.is_dir() => open.push(name),
                 () if kind.is_file() || kind.is_symlink() => {
-                    found.push(Found { name, is_link: kind.is_symlink() })
+                    found.push(Found { name, is_link: kind.is_symlink() });
                 }
                 () => {}
             }

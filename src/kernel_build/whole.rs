@@ -81,7 +81,7 @@ impl Building<'_> {
                 commit.check_out(&self.source.path, &tree, &room.path.join("index"), watch)?;
             }
             Kind::Tree if is_new || state.source != self.source.digest => {
-                tree::follow(&self.source.path, &tree)?
+                tree::follow(&self.source.path, &tree)?;
             }
             Kind::Tarball | Kind::Package if is_new => {
                 let Some(unpacked) = self.source.unpacked(watch)? else { return Ok(()) };
