@@ -44,7 +44,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 }
 
 /// The groups without the places that a screen has no room for, and whether any were left out. Groups come with the longest time first.
-fn places_that_fit<'c>(groups: Vec<Vec<&'c Comparison>>, detail: Detail) -> (Vec<Vec<&'c Comparison>>, bool) {
+fn places_that_fit(groups: Vec<Vec<&Comparison>>, detail: Detail) -> (Vec<Vec<&Comparison>>, bool) {
     let all = groups.len();
     let mut places = 0;
     let fits = |rows: &Vec<&Comparison>| {
