@@ -23,7 +23,9 @@ shown() {
         *" $name "*) ;;
         *) return 0 ;;
     esac
-    local db="$out/$name.db"
+    local db="$out/$name.db" place=$work
+    # Kernels are looked for in target/kernels of where it is called.
+    if [ "$name" = dax-write ]; then place=$PWD; fi
     echo
     echo "## $name: $asks"
     echo
@@ -36,9 +38,11 @@ shown() {
     done
     echo "$line"
     echo
-    if (cd "$work" && "$assay" "$@" -q --keep-disturbed --db "$db") > "$out/$name.txt" 2> "$out/$name.err"; then
+    if (cd "$place" && "$assay" "$@" -q --keep-disturbed --db "$db") > "$out/$name.txt" 2> "$out/$name.err"; then
         grep -v '^$' "$out/$name.err" | sed 's/^/    /'
         "$assay" report latest --db "$db" | sed "${lines}q" | sed 's/^/    /'
+        # Behind the first screen: main effects, and how it scales.
+        "$assay" report latest --verbose --db "$db" | sed -n '/^which factor/,/^$/p' | sed 's/^/    /'
     else
         echo "explain-shown: $name failed" >&2
         cat "$out/$name.err" >&2

@@ -1,21 +1,21 @@
-//! That a sync returned before its data was safe: it stands behind the verdict, because a faster arm that loses data is none.
+//! Whether each sync returned behind a flush: it stands behind the verdict, because an arm that is faster by losing data is none.
 //!
-//! Enters: a run. Leaves: a sentence for each arm in which the audit of flushes found that. Nothing is judged here.
+//! Enters: a run. Leaves: the sentences of the audit of flushes, each with its arm. Nothing is judged here.
 
 use super::material::Material;
-use super::trial_notes::violations;
+use super::trial_notes::audits;
 use crate::report::document::Document;
 use crate::report::json::written;
 use crate::report::section::{Block, Heading, Section};
 
-/// The section: nothing where nothing was found, or nobody looked.
+/// The section: nothing where nobody looked.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
-    let found = violations(material.run, &material.names);
+    let found = audits(material.run, &material.names);
     let remarks = (!found.is_empty()).then_some(Block::Remarks(found));
     let blocks = remarks.into_iter().chain([Block::Raw { name: "audit", json }]).collect();
     Section::new("audit", Heading::None, blocks)
 }
 
 fn json(document: &Document<'_>) -> String {
-    written(&violations(document.run, &document.names()))
+    written(&audits(document.run, &document.names()))
 }

@@ -9,28 +9,21 @@ use crate::report::words::{Names, count};
 /// More different texts than this are counted only: `assay show` lists them all.
 const MOST: usize = 8;
 
-/// The notes of the trials whose values count, but for those of the audit that have a section of their own.
+/// The notes of the trials whose values count, but for those of the audit, which have a section of their own.
 pub(super) fn trial_notes(run: &Run, names: &Names<'_>) -> Vec<String> {
-    notes_where(run, names, |trial, note| !is_violation(run, trial, note))
+    notes_where(run, names, |note| !note.starts_with(AUDIT_NOTE))
 }
 
-/// What the audit of flushes says of the trials in which a sync returned too early.
-pub(super) fn violations(run: &Run, names: &Names<'_>) -> Vec<String> {
-    notes_where(run, names, |trial, note| is_violation(run, trial, note))
+/// What the audit of flushes says.
+pub(super) fn audits(run: &Run, names: &Names<'_>) -> Vec<String> {
+    notes_where(run, names, |note| note.starts_with(AUDIT_NOTE))
 }
 
-/// Whether a sync of this trial returned too early, and this is what the audit says of it.
-fn is_violation(run: &Run, trial: &Trial, note: &str) -> bool {
-    let early = run.metrics.iter().position(|metric| metric.name == "blocks.audit_violations");
-    let calls = early.and_then(|metric| trial.value(metric as u32));
-    note.starts_with(AUDIT_NOTE) && calls.is_some_and(|calls| calls > 0.0)
-}
-
-fn notes_where(run: &Run, names: &Names<'_>, told: impl Fn(&Trial, &str) -> bool) -> Vec<String> {
+fn notes_where(run: &Run, names: &Names<'_>, told: impl Fn(&str) -> bool) -> Vec<String> {
     let trials: Vec<&Trial> = run.trials.iter().filter(|trial| trial.counts()).collect();
     let mut texts: Vec<&str> = Vec::new();
     for trial in &trials {
-        for text in trial.notes.iter().map(String::as_str).filter(|note| told(trial, note)) {
+        for text in trial.notes.iter().map(String::as_str).filter(|note| told(note)) {
             if !texts.contains(&text) {
                 texts.push(text);
             }
@@ -125,17 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn an_audit_that_found_something_is_told_by_itself() {
+    fn the_audit_is_told_by_itself() {
         let said = "audit of flushes (ext4): VIOLATION (first the fsync of inode 12)";
         let passed = "audit of flushes (ext4): PASS";
-        let mut run = run_of([&[passed], &[said, "arm"], &[passed], &[said]]);
-        let early = json!({"name": "blocks.audit_violations", "job": "", "unit": "count", "better": "lower"});
-        run.metrics = vec![serde_json::from_value(early).unwrap()];
-        run.trials.iter_mut().for_each(|trial| trial.values = vec![(0, f64::from(trial.cell) * 64.0)]);
+        let run = run_of([&[passed], &[said, "arm"], &[passed], &[said]]);
         let names = Names::new(&run, "cache");
-        assert_eq!(violations(&run, &names), [format!("{said} (cache=off)")]);
-        let others = trial_notes(&run, &names);
-        assert_eq!(others, [format!("{passed} (cache=on)"), "arm (1 of 4\u{a0}trials)".to_owned()]);
+        let told = [format!("{passed} (cache=on)"), format!("{said} (cache=off)")];
+        assert_eq!(audits(&run, &names), told);
+        assert_eq!(trial_notes(&run, &names), ["arm (1 of 4\u{a0}trials)"]);
     }
 
     #[test]

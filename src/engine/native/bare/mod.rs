@@ -1,7 +1,9 @@
-//! The limit: the bare system call in a loop, with nothing counted but how often it was made.
+//! The limit: the bare system call (pread, pwrite or io_uring_enter) in a loop, with nothing counted but how often it was made.
 //!
 //! Enters: a task whose job a plain loop can stand for. Leaves: I/Os and processor time a second, no latencies.
 //! What an engine costs is the distance to it; it shares no code with the loops it is the limit of.
+
+mod ring;
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::{pread, pwrite};
 
+use self::ring::Ring;
 use super::failure::Failure;
 use super::usage::{Usage, WaitCounts, Waits};
 use super::{Native, failed, opened};
@@ -54,7 +57,10 @@ fn plain(workload: &Workload) -> Result<(&Job, Duration), EngineError> {
     let runtime = job.runtime.filter(|_| job.time_based);
     let obstacles = [
         (job.numjobs > 1 || job.nrfiles > 1, "clones or several files"),
-        (job.method != IoMethod::Psync, "other methods than ioengine=psync"),
+        (
+            !matches!(job.method, IoMethod::Psync | IoMethod::IoUring),
+            "other methods than ioengine=psync and io_uring",
+        ),
         (!matches!(job.pattern.mix, Mix::Read | Mix::Write), "other mixes than read and write"),
         (job.max_block() != job.min_block(), "block sizes that differ"),
         (job.fsync > 0 || job.fdatasync > 0 || job.end_fsync, "syncs"),
@@ -88,35 +94,75 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
         .map_or_else(|| end_of(&file), Ok)
         .map_err(|e| Failure::file("cannot find the end of", &region.path, &e))?
         / block;
-    let mut memory = vec![0x5a_u8; block as usize + 4096];
-    let skew = memory.as_ptr().align_offset(4096);
-    let buffer = &mut memory[skew..][..block as usize];
     let reads = matches!(job.pattern.mix, Mix::Read);
+    let mut calls = Calls::new(job, &file, reads)
+        .map_err(|e| Failure::file("cannot set up a ring for", &region.path, &e))?;
     let order = order(blocks, job.pattern.access == Access::Random);
     let counts = WaitCounts::of_this_thread();
     let (waits, usage, begun) = (counts.now(), Usage::now(), Instant::now());
     let mut ios = 0_u64;
-    let mut next = order.iter().cycle();
+    let mut next = order.iter().map(|number| region.offset + u64::from(*number) * block).cycle();
     while begun.elapsed() < runtime {
-        for number in next.by_ref().take(BETWEEN_LOOKS) {
-            let offset = region.offset + u64::from(*number) * block;
-            let moved = if reads {
-                pread(file.as_fd(), &mut *buffer, offset)
-            } else {
-                pwrite(file.as_fd(), &*buffer, offset)
-            };
-            if moved != Ok(block as usize) {
-                return Err(match moved {
-                    Err(errno) => Failure::file("cannot transfer a block of", &region.path, &errno.into()),
-                    Ok(n) => Failure::Job { job: job.name.clone(), what: format!("{n} of {block} bytes") },
-                });
-            }
-            ios += 1;
+        let moved = calls.transfer(&file, &mut next);
+        if !matches!(moved, Ok(bytes) if u64::from(bytes) == block) {
+            return Err(match moved {
+                Err(error) => Failure::file("cannot transfer a block of", &region.path, &error),
+                Ok(n) => Failure::Job { job: job.name.clone(), what: format!("{n} of {block} bytes") },
+            });
         }
+        ios += BETWEEN_LOOKS as u64;
     }
     let elapsed = begun.elapsed().as_secs_f64();
     let used = (Usage::now().since(usage), counts.now().since(waits));
     Ok(outcome(if reads { "read" } else { "write" }, ios, block, elapsed, used))
+}
+
+/// What moves a block.
+enum Calls {
+    /// pread(2) or pwrite(2), of one buffer.
+    OneByOne { memory: Vec<u8>, skew: usize, reads: bool },
+    /// io_uring_enter(2).
+    Ring(Box<Ring>),
+}
+
+impl Calls {
+    fn new(job: &Job, file: &File, reads: bool) -> std::io::Result<Calls> {
+        if job.method == IoMethod::IoUring {
+            return Ring::new(job, file, reads).map(|ring| Calls::Ring(Box::new(ring)));
+        }
+        let memory = vec![0x5a_u8; job.max_block() as usize + 4096];
+        let skew = memory.as_ptr().align_offset(4096);
+        Ok(Calls::OneByOne { memory, skew, reads })
+    }
+
+    /// `BETWEEN_LOOKS` blocks, and how many bytes the shortest transfer moved.
+    fn transfer(&mut self, file: &File, offsets: &mut impl Iterator<Item = u64>) -> std::io::Result<u32> {
+        match self {
+            Calls::OneByOne { memory, skew, reads } => {
+                let length = memory.len() - 4096;
+                let buffer = &mut memory[*skew..][..length];
+                let mut shortest = length;
+                for offset in offsets.take(BETWEEN_LOOKS) {
+                    let moved = if *reads {
+                        pread(file.as_fd(), &mut *buffer, offset)?
+                    } else {
+                        pwrite(file.as_fd(), &*buffer, offset)?
+                    };
+                    shortest = shortest.min(moved);
+                }
+                Ok(shortest as u32)
+            }
+            Calls::Ring(ring) => {
+                let (mut shortest, mut left) = (u32::MAX, BETWEEN_LOOKS);
+                while left > 0 {
+                    let batch = ring.batch().min(left);
+                    shortest = shortest.min(ring.transfer(offsets.by_ref().take(batch))?);
+                    left -= batch;
+                }
+                Ok(shortest)
+            }
+        }
+    }
 }
 
 /// All blocks once, shuffled beforehand (Fisher–Yates) where the job is random: the loop has nothing to work out.
@@ -186,6 +232,47 @@ mod tests {
         ] {
             let said = refusal(options).unwrap_or_default();
             assert!(said.contains(what), "{options}: {said}");
+        }
+    }
+
+    /// 16 blocks, of which each has its own number in every byte.
+    fn moved(options: &str, calls: usize) -> (tempfile::TempDir, Vec<u8>, std::io::Result<u32>) {
+        let text = format!("[a]\nrw=write\nbs=4k\nsize=64k\ntime_based\nruntime=1\n{options}\n");
+        let file = JobFile::parse(&text, "test.fio", std::path::Path::new(".")).unwrap();
+        let workload = Workload::resolve(&file).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        let numbered: Vec<u8> = (0..16_u8).flat_map(|number| [number; 4096]).collect();
+        std::fs::write(&path, numbered).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let mut next = (0..16_u64).cycle().map(|number| number * 4096);
+        let mut transferred = Ok(0);
+        for _ in 0..calls {
+            transferred = Calls::new(&workload.jobs[0], &file, false)
+                .and_then(|mut calls| calls.transfer(&file, &mut next));
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        (directory, bytes, transferred)
+    }
+
+    #[test]
+    fn every_call_moves_whole_blocks_to_their_offsets() {
+        let tuned = "fixedbufs=1\nregisterfiles=1\niodepth_batch=8";
+        for options in ["", "ioengine=io_uring\niodepth=8", &format!("ioengine=io_uring\niodepth=8\n{tuned}")]
+        {
+            let (_directory, bytes, transferred) = moved(options, 0);
+            assert!(bytes[4096] == 1 && transferred.unwrap() == 0, "{options}");
+            let (_directory, bytes, transferred) = moved(options, 1);
+            match transferred {
+                Ok(shortest) => assert_eq!(shortest, 4096, "{options}"),
+                // A machine may forbid io_uring.
+                Err(error) => {
+                    let forbidden = [Some(libc::EPERM), Some(libc::ENOSYS)].contains(&error.raw_os_error());
+                    assert!(options.contains("io_uring") && forbidden, "{options}: {error}");
+                    continue;
+                }
+            }
+            assert!(bytes.len() == 65_536 && bytes.iter().all(|byte| *byte == 0x5a), "{options}");
         }
     }
 }

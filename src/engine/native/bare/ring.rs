@@ -1,0 +1,108 @@
+//! io_uring_enter(2) in a loop: what is pushed is handed over at once, what has ended is taken from the shared memory.
+//!
+//! Enters: offsets. Leaves: nothing but how it went. It waits only where the kernel has not ended a transfer while it was handed over.
+
+use std::fs::File;
+use std::io::Error;
+use std::os::fd::AsRawFd;
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::{IoUring, opcode, types};
+
+use crate::workload::Job;
+
+/// A ring with a buffer a slot, as the job asks.
+pub(super) struct Ring {
+    ring: IoUring,
+    buffers: Vec<libc::iovec>,
+    /// What the buffers are in.
+    _memory: Vec<u8>,
+    /// Transfers handed over by one call.
+    batch: usize,
+    block: u32,
+    reads: bool,
+    fixed_buffers: bool,
+    file: types::Fd,
+    flags: Flags,
+    slot: usize,
+}
+
+impl Ring {
+    pub(super) fn new(job: &Job, file: &File, reads: bool) -> Result<Ring, Error> {
+        let (depth, block) = (job.depth.iodepth.max(1) as usize, job.max_block() as usize);
+        let mut memory = vec![0x5a_u8; (depth + 1) * block + 4096];
+        let skew = memory.as_ptr().align_offset(4096);
+        let of_slot = |slot: &mut [u8]| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: block };
+        let buffers: Vec<_> = memory[skew..].chunks_exact_mut(block).take(depth).map(of_slot).collect();
+        let ring = IoUring::new(depth as u32)?;
+        let options = job.method_options;
+        if options.fixed_buffers {
+            #[expect(unsafe_code, reason = "the kernel keeps the addresses")]
+            // SAFETY: `memory` lives as long as the ring, which is dropped before it.
+            unsafe { ring.submitter().register_buffers(&buffers) }?;
+        }
+        let mut flags = Flags::empty();
+        let mut number = types::Fd(file.as_raw_fd());
+        if options.registered_files {
+            ring.submitter().register_files(&[file.as_raw_fd()])?;
+            flags = Flags::FIXED_FILE;
+            number = types::Fd(0);
+        }
+        Ok(Ring {
+            ring,
+            buffers,
+            _memory: memory,
+            batch: (job.depth.submit as usize).clamp(1, depth),
+            block: block as u32,
+            reads,
+            fixed_buffers: options.fixed_buffers,
+            file: number,
+            flags,
+            slot: 0,
+        })
+    }
+
+    /// Transfers handed over by one call.
+    pub(super) fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// Transfers a block at each of at most `batch` offsets, and says how many bytes the shortest one moved.
+    pub(super) fn transfer(&mut self, offsets: impl Iterator<Item = u64>) -> Result<u32, Error> {
+        let mut pushed = 0;
+        for offset in offsets {
+            let entry = self.entry(offset);
+            #[expect(unsafe_code, reason = "the ring reads and writes memory by address")]
+            // SAFETY: an entry points to a slot's buffer, of which there are at least as many as transfers on their way.
+            unsafe { self.ring.submission().push(&entry) }
+                .map_err(|_| Error::from_raw_os_error(libc::EBUSY))?;
+            pushed += 1;
+        }
+        self.ring.submit()?;
+        let (mut ended, mut shortest) = (0, self.block);
+        loop {
+            for completion in self.ring.completion() {
+                let moved = completion.result();
+                shortest = shortest.min(u32::try_from(moved).map_err(|_| Error::from_raw_os_error(-moved))?);
+                ended += 1;
+            }
+            if ended >= pushed {
+                return Ok(shortest);
+            }
+            self.ring.submit_and_wait(pushed - ended)?;
+        }
+    }
+
+    fn entry(&mut self, offset: u64) -> Entry {
+        self.slot = (self.slot + 1) % self.buffers.len();
+        let (address, index) = (self.buffers[self.slot].iov_base.cast::<u8>(), self.slot as u16);
+        let (file, length) = (self.file, self.block);
+        let entry = match (self.reads, self.fixed_buffers) {
+            (true, true) => opcode::ReadFixed::new(file, address, length, index).offset(offset).build(),
+            (false, true) => opcode::WriteFixed::new(file, address, length, index).offset(offset).build(),
+            (true, false) => opcode::Read::new(file, address, length).offset(offset).build(),
+            (false, false) => opcode::Write::new(file, address, length).offset(offset).build(),
+        };
+        entry.flags(self.flags)
+    }
+}
