@@ -3,7 +3,7 @@ CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
 # What the tests need.
-TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd
+TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd kernel-build
 
 .PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress torture rooms fuzz man clean
 
@@ -17,11 +17,13 @@ demo:
 test:
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh || [ -z "$$CI" ]
+	@scripts/kernel-source.sh || [ -z "$$CI" ]
 	CARGO="$(CARGO)" scripts/test.sh
 
-## Debian's 6.1 and 6.12 kernels as packages in target/kernels, for tests that boot them; nothing is installed
+## Debian's 6.1 and 6.12 kernels in target/kernels, with the source and headers of 6.12, for tests that boot and build them; nothing is installed
 kernels:
 	@scripts/kernels.sh
+	@scripts/kernel-source.sh
 
 ## What continuous integration runs
 ci: lint test simulate

@@ -106,6 +106,8 @@ fn follows(factor: &str, fact: &str) -> bool {
         "device" => matches!(part, "mount" | "fs" | "o_direct" | "queue" | "target" | "loop" | "zram"),
         // How much of the memory a kernel leaves, and what it makes of a filesystem, is its own.
         "kernel" => matches!(part, "memory" | "fs" | "mount" | "o_direct" | "io_uring"),
+        // What a kernel is built from makes it another one.
+        "patch" | "source" | "rev" | "config" => follows("kernel", fact) || part == "kernel",
         // So is what a machine has of both.
         "cpus" | "memory" => matches!(part, "cpu" | "memory" | "fs" | "mount"),
         "kernel_args" => matches!(part, "kernel" | "cpu" | "memory" | "fs" | "mount" | "clocksource"),
@@ -129,6 +131,9 @@ mod tests {
             ("scheduler", "queue.nr_requests"),
             ("nr_requests", "sysfs.queue/nr_requests"),
             ("device", "queue.scheduler"),
+            ("patch", "kernel.patch_digest"),
+            ("rev", "kernel.release"),
+            ("config", "io_uring.available"),
         ] {
             assert!(follows(factor, fact), "{factor}: {fact}");
         }

@@ -1,6 +1,6 @@
 //! What there is to choose from: a table of engines, one of filesystems and one of launchers. A row says all that other layers ask about an
 //! engine, so that a new one is its file here (settings, and the parser of what its program prints), its file in `engine`, and
-//! a line in the table. A new filesystem is a row.
+//! a line in the table. A new filesystem is a row. Patches of the kernel that recipes name are here, too.
 //!
 //! Enters: names as written, and text that tools printed. Leaves: [`EngineKind`] with its [`EngineDescriptor`], values of
 //! settings in base units, results as [`ToolTrial`]. It must not know cells, targets or how an engine runs.
@@ -10,6 +10,7 @@ mod engine_kind;
 mod filesystem;
 mod fs_mark;
 mod launcher_kind;
+mod patches;
 mod program;
 mod setting;
 mod table;
@@ -24,6 +25,7 @@ pub use engine_kind::{
 pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
 pub use launcher_kind::{LauncherDescriptor, LauncherKind};
+pub use patches::{OWN_PATCH, own_patch, own_patches};
 pub use program::Program;
 pub use setting::{Setting, Value};
 pub use tool_output::{ToolOutputError, ToolTrial};

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use super::database::{Database, wrong};
 use super::named_run::of_this_store;
+use crate::kernel_build::Left;
 use crate::record::RunState;
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
@@ -23,6 +24,9 @@ pub struct Args {
     /// Also remove directories that the store names and that carry assay's mark, where no record says who made them, as after a restart
     #[arg(long)]
     trust: bool,
+    /// Also empty the cache of unpacked sources and built kernels, but for what a run is using
+    #[arg(long)]
+    cache: bool,
     #[command(flatten)]
     database: Database,
 }
@@ -33,17 +37,21 @@ pub struct Args {
 /// # Errors
 /// Something that could not be removed; the rest is removed all the same.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut out = crate::sys::terminal::out();
+    if args.cache {
+        empty_cache(&mut out, args.dry_run)?;
+    }
     let (left, unread) = crate::target::abandoned();
     // Said whatever comes: what is not read is not cleaned up either.
     unread.iter().try_for_each(|reason| writeln!(crate::sys::terminal::err(), "assay: {reason}"))?;
     // Without a store there can still be what a run in another has left.
     let opened = if args.dry_run { args.database.read() } else { args.database.open_existing() };
     let store = match opened {
-        Err(_) if !left.is_empty() => None,
+        // Nor does the cache belong to a store.
+        Err(_) if !left.is_empty() || args.cache => None,
         other => Some(other?),
     };
     let named = store.as_ref().map_or_else(|| Ok(Vec::new()), unrecorded)?;
-    let mut out = crate::sys::terminal::out();
     if left.is_empty() && named.is_empty() {
         writeln!(out, "nothing was left behind")?;
     }
@@ -68,6 +76,21 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         tidy(&store)?;
     }
     Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Removes what builds of kernels left in the cache, and says how much that was.
+fn empty_cache(out: &mut impl Write, dry_run: bool) -> std::io::Result<()> {
+    let found = crate::kernel_build::in_the_cache();
+    let said = |left: &Left| format!("{} of sources and kernels ({} MiB)", left.entries, left.bytes >> 20);
+    if dry_run {
+        return writeln!(out, "would remove {} from the cache", said(&found));
+    }
+    let gone = crate::kernel_build::empty_the_cache();
+    writeln!(out, "removed {} from the cache", said(&gone))?;
+    match found.entries.saturating_sub(gone.entries) {
+        0 => Ok(()),
+        used => writeln!(out, "left alone: {used}, which runs are using"),
+    }
 }
 
 /// Says what came of a removal; false: it failed.

@@ -27,11 +27,12 @@ macro_rules! topics {
 }
 
 /// All pages, those that are needed first in front.
-static TOPICS: [Topic; 21] = topics! {
+static TOPICS: [Topic; 22] = topics! {
     "jobs" "jobs.md" "job files, experiment files, what can be varied"
     "targets" "targets.md" "devices and filesystems made for a run; schedulers and other settings"
     "tools" "tools.md" "dbench, fs_mark and xfs_io with their settings"
     "kernels" "kernels.md" "kernels booted in a virtual machine"
+    "patches" "patches.md" "patches and revisions as levels: kernels built from source"
     "observers" "observers.md" "waits for locks, sleep, processor time, the block layer and the filesystem, watched while a trial runs"
     "why" "why.md" "what a report says of why two arms differ, and how far it can be trusted"
     "bisection" "bisection.md" "which step, version or commit made something worse"

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::guest_settings::NEWEST;
+use crate::catalog::{OWN_PATCH, own_patch, own_patches};
+
 /// Keys of these settings, which are among those of a guest.
 pub const SOURCE_KEYS: [&str; 4] = ["source", "rev", "patch", "config"];
 
@@ -96,11 +99,12 @@ fn source(value: &str, base: &Path) -> Result<(PathBuf, Option<String>), String>
     }
     let parts = value.rsplit_once('@').map(|(path, revision)| (base.join(path), revision));
     match parts {
+        _ if value == NEWEST => Ok((PathBuf::from(NEWEST), None)),
         Some((path, revision)) if path.is_dir() && !revision.is_empty() => {
             Ok((path, Some(revision.to_owned())))
         }
         _ => Err(format!(
-            "source={value}: no such file or directory; write a kernel tree, REPOSITORY or REPOSITORY@REV, a tarball, or a linux-source .deb"
+            "source={value}: no such file or directory; write a kernel tree, REPOSITORY or REPOSITORY@REV, a tarball, a linux-source .deb, or newest"
         )),
     }
 }
@@ -112,12 +116,22 @@ fn patches(value: &str, base: &Path) -> Result<Vec<PathBuf>, String> {
         return Ok(vec![whole]);
     }
     let one = |name: &str| {
-        let path = base.join(name.trim());
+        let name = name.trim();
+        let path = base.join(name);
         if path.is_file() {
-            Ok(path)
-        } else {
-            Err(format!("patch={value}: there is no file {name}; write none, FILE or FILE+FILE"))
+            return Ok(path);
         }
+        if own_patch(name).is_some() {
+            return Ok(PathBuf::from(name));
+        }
+        if name.starts_with(OWN_PATCH) {
+            let known: Vec<String> = own_patches().collect();
+            return Err(format!(
+                "patch={value}: the program has no patch of that name, but {}",
+                known.join(", ")
+            ));
+        }
+        Err(format!("patch={value}: there is no file {name}; write none, FILE or FILE+FILE"))
     };
     value.split('+').map(one).collect()
 }
@@ -148,12 +162,15 @@ mod tests {
         assert_eq!(built.patches, [base.join("a.patch"), base.join("b.patch")]);
         built.set("patch", "a+b.patch", base).unwrap();
         assert_eq!(built.patches, [base.join("a+b.patch")]);
+        built.set("patch", "assay:dio-append+a.patch", base).unwrap();
+        assert_eq!(built.patches, [PathBuf::from("assay:dio-append"), base.join("a.patch")]);
         built.set("patch", "none", base).unwrap();
         assert!(built.patches.is_empty());
         for (key, value, expected) in [
             ("source", "nothing", "no such file or directory"),
             ("source", "nothing@v1", "no such file or directory"),
             ("patch", "a.patch+c.patch", "there is no file c.patch"),
+            ("patch", "assay:none-such", "no patch of that name, but assay:bdev-mix"),
             ("config", "other.config", "no such file"),
         ] {
             let message = built.set(key, value, base).unwrap_err();

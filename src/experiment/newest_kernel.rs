@@ -1,8 +1,8 @@
-//! The newest kernel that can be found, where an experiment asks for it.
+//! The newest kernel and the newest source that can be found, where an experiment asks for them.
 //!
-//! Enters: an experiment, a kernel that was found. Leaves: the experiment with that kernel in it. Where kernels lie is not known here.
+//! Enters: an experiment, a file that was found. Leaves: the experiment with that file in it. Where such files lie is not known here.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::described::{Assignment, Experiment};
 use super::guest_settings::NEWEST;
@@ -11,22 +11,45 @@ impl Experiment {
     /// Whether the newest kernel that can be found is asked for.
     #[must_use]
     pub fn wants_newest_kernel(&self) -> bool {
-        let mut levels = self.factors.iter().flat_map(|factor| &factor.levels).flat_map(|level| &level.set);
-        self.target.guest.kernel.as_deref() == Some(Path::new(NEWEST)) || levels.any(is_newest)
+        self.wants_newest("kernel", self.target.guest.kernel.as_deref())
     }
 
     /// Puts `found` wherever [`NEWEST`] stands.
     pub fn newest_kernel(&mut self, found: &Path) {
-        if self.target.guest.kernel.as_deref() == Some(Path::new(NEWEST)) {
-            self.target.guest.kernel = Some(found.to_owned());
-        }
+        self.target.guest.kernel = self.target.guest.kernel.take().map(|path| instead(path, found));
+        self.newest_levels("kernel", found);
+    }
+
+    /// Whether kernels are built from the newest source that can be found.
+    #[must_use]
+    pub fn wants_newest_source(&self) -> bool {
+        self.wants_newest("source", self.target.guest.build.source.as_deref())
+    }
+
+    /// Puts `found` wherever [`NEWEST`] stands.
+    pub fn newest_source(&mut self, found: &Path) {
+        let build = &mut self.target.guest.build;
+        build.source = build.source.take().map(|path| instead(path, found));
+        self.newest_levels("source", found);
+    }
+
+    fn wants_newest(&self, key: &str, target: Option<&Path>) -> bool {
+        let mut levels = self.factors.iter().flat_map(|factor| &factor.levels).flat_map(|level| &level.set);
+        target == Some(Path::new(NEWEST)) || levels.any(|set| is_newest(set, key))
+    }
+
+    fn newest_levels(&mut self, key: &str, found: &Path) {
         let levels = self.factors.iter_mut().flat_map(|factor| &mut factor.levels);
-        for set in levels.flat_map(|level| &mut level.set).filter(|set| is_newest(set)) {
+        for set in levels.flat_map(|level| &mut level.set).filter(|set| is_newest(set, key)) {
             set.value = found.to_string_lossy().into_owned();
         }
     }
 }
 
-fn is_newest(set: &Assignment) -> bool {
-    set.key == "kernel" && set.value == NEWEST && !Path::new(NEWEST).is_file()
+fn instead(path: PathBuf, found: &Path) -> PathBuf {
+    if path == Path::new(NEWEST) { found.to_owned() } else { path }
+}
+
+fn is_newest(set: &Assignment, key: &str) -> bool {
+    set.key == key && set.value == NEWEST && !Path::new(NEWEST).is_file()
 }

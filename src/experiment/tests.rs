@@ -316,6 +316,34 @@ fn quick_takes_the_place_of_what_it_names() {
 }
 
 #[test]
+fn designs_are_there_when_they_are_asked_for() {
+    let text = format!(
+        "{SIZED}\n[design]\ncompare = \"design\"\ntarget = {{ kernel = \"newest\", source = \"newest\" }}\n\
+         [[design.factor]]\nname = \"n\"\nlevels = [\"two\"]\n[[design.factor]]\nname = \"design\"\n\
+         level = [{{ label = \"today\", set = {{ patch = \"none\" }} }}, {{ label = \"alone\", set = {{ patch = \"assay:dio-append\" }} }}]\n"
+    );
+    let of = |vary: &[&str]| {
+        let vary = vary.iter().map(|text| (*text).to_owned()).collect();
+        Experiment::from_toml(&text, "e", Path::new(""), &CommandLine { vary, ..CommandLine::default() })
+    };
+    let plain = of(&[]).unwrap();
+    assert_eq!(names(&plain), ["n=one,two,three", "m=1,2"]);
+    assert!(!plain.wants_newest_source());
+    for (asked, expected) in
+        [("design=all", "design=today,alone"), ("design=alone,today", "design=alone,today")]
+    {
+        let mut experiment = of(&[asked]).unwrap();
+        assert_eq!(names(&experiment), ["n=two", "m=1,2", expected]);
+        assert_eq!(experiment.factors[experiment.compare].name, "design");
+        assert!(experiment.wants_newest_source() && experiment.wants_newest_kernel());
+        experiment.newest_source(Path::new("/k/linux-source.deb"));
+        assert!(!experiment.wants_newest_source() && experiment.wants_newest_kernel());
+    }
+    let error = of(&["design=other"]).unwrap_err().to_string();
+    assert!(error.contains("the designs are today, alone, or all"), "{error}");
+}
+
+#[test]
 fn what_the_command_line_adds_to_a_recipe_is_what_is_asked() {
     let vary = |texts: &[&str]| {
         let vary = texts.iter().map(|text| (*text).to_owned()).collect();

@@ -42,8 +42,8 @@ const KEYS: &[&str] = &[
     "simulated",
     "variables",
 ];
-/// What `[quick]` may not hold: the small size, a file of its own within the file; and what is said to people.
-const TOP_ONLY: [&str; 2] = ["quick", "recipe"];
+/// What `[quick]` and `[design]` may not hold: each other, as each is a file of its own within the file; and what is said to people.
+const TOP_ONLY: [&str; 3] = ["quick", "design", "recipe"];
 const STOP: &[&str] = &["max_rounds", "rounds", "delta", "alpha", "exact", "anytime", "time_budget"];
 const FACTOR: &[&str] = &["name", "levels", "level"];
 const LEVEL: &[&str] = &["label", "set"];
@@ -67,7 +67,8 @@ pub(super) fn read(text: &str, origin: &str, base_dir: &Path) -> Result<Written,
     let mut file = File { reader: &reader, base_dir, written: Written::default() };
     for (key, at, item) in reader.entries(document.get_ref()) {
         match key {
-            "quick" => file.quick(item),
+            "quick" => file.written.quick = file.within(key, item),
+            "design" => file.written.design = file.within(key, item),
             "recipe" => file.written.recipe = recipe_table::read(&reader, item),
             _ => file.entry(key, &at, item, ""),
         }
@@ -89,7 +90,7 @@ impl RecipeTable {
     }
 }
 
-/// The keys of the file, or of `[quick]` within it.
+/// The keys of the file, or of `[quick]` or `[design]` within it.
 fn known_keys(within: &str) -> Vec<&'static str> {
     let tools = EngineKind::with_settings().map(EngineKind::name);
     let top_only = TOP_ONLY.into_iter().filter(|_| within.is_empty());
@@ -123,14 +124,14 @@ impl File<'_> {
         }
     }
 
-    /// `[quick]`: what the small size has instead.
-    fn quick(&mut self, item: &Item<'_>) {
-        let Some(table) = self.reader.table("quick", item) else { return };
-        let mut quick = File { reader: self.reader, base_dir: self.base_dir, written: Written::default() };
+    /// `[quick]` or `[design]`: what is instead of the rest where it is asked for.
+    fn within(&self, name: &str, item: &Item<'_>) -> Option<Box<Written>> {
+        let table = self.reader.table(name, item)?;
+        let mut file = File { reader: self.reader, base_dir: self.base_dir, written: Written::default() };
         for (key, at, item) in self.reader.entries(table) {
-            quick.entry(key, &at, item, "[quick]");
+            file.entry(key, &at, item, &format!("[{name}]"));
         }
-        self.written.quick = Some(Box::new(quick.written));
+        Some(Box::new(file.written))
     }
 
     /// A key of the top level that is no table; false: there is none of this name.

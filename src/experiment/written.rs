@@ -159,36 +159,41 @@ pub(super) struct Written {
     pub(super) aa: bool,
     /// What takes the place of all this with `--quick`.
     pub(super) quick: Option<Box<Written>>,
+    /// What takes the place of all this where `--vary design=…` asks for it: kernels with patches.
+    pub(super) design: Option<Box<Written>>,
     pub(super) recipe: Option<RecipeTable>,
 }
 
+/// The factor whose levels are patches of the file's own, and the table that has it.
+const DESIGN: &str = "design";
+
 impl Written {
-    /// Puts what `[quick]` says in the place of what the file says: single values and factors by name, settings one by one.
-    fn hurry(&mut self, quick: Written) {
-        if quick.max_rounds.is_some() || quick.anytime.is_some() {
+    /// Puts what `[quick]` or `[design]` says in the place of what the file says: single values and factors by name, settings one by one.
+    fn replace(&mut self, other: Written) {
+        if other.max_rounds.is_some() || other.anytime.is_some() {
             self.rounds = None;
         }
         macro_rules! instead {
-            ($($field:ident)*) => { $(if quick.$field.is_some() { self.$field = quick.$field; })* };
+            ($($field:ident)*) => { $(if other.$field.is_some() { self.$field = other.$field; })* };
         }
         instead!(name job command engine compare primary show before after directory timeout settle max_rounds rounds delta alpha
             time_budget simulated anytime keep_traces);
-        self.exact |= quick.exact;
-        self.no_lead_in |= quick.no_lead_in;
-        self.aa |= quick.aa;
-        self.target.extend(quick.target);
-        self.tools.extend(quick.tools);
-        self.metrics.extend(quick.metrics);
-        self.observe.extend(quick.observe);
-        for variable in quick.variables {
+        self.exact |= other.exact;
+        self.no_lead_in |= other.no_lead_in;
+        self.aa |= other.aa;
+        self.target.extend(other.target);
+        self.tools.extend(other.tools);
+        self.metrics.extend(other.metrics);
+        self.observe.extend(other.observe);
+        for variable in other.variables {
             self.variables.retain(|known| known.value.0 != variable.value.0);
             self.variables.push(variable);
         }
-        self.hurry_factors(quick.factors);
+        self.replace_factors(other.factors);
     }
 
-    fn hurry_factors(&mut self, quick: Vec<Placed<Factor>>) {
-        for factor in quick {
+    fn replace_factors(&mut self, other: Vec<Placed<Factor>>) {
+        for factor in other {
             match self.factors.iter_mut().find(|known| known.value.name == factor.value.name) {
                 // Levels written in full set what they say, whatever those of that name in the file set.
                 Some(known) if !factor.value.levels.iter().all(|level| is_plain(&factor.value, level)) => {
@@ -204,12 +209,17 @@ impl Written {
     /// levels that are all labels of that factor keep what they set.
     pub(super) fn overlay(&mut self, line: &CommandLine, mistakes: &mut Vec<Mistake>) {
         match self.quick.take().filter(|_| line.quick) {
-            Some(quick) => self.hurry(*quick),
+            Some(quick) => self.replace(*quick),
             None if line.quick => {
                 let message = "there is no [quick] table, which would say what the small size is".to_owned();
                 mistakes.push(Mistake { place: flag("--quick"), message });
             }
             None => {}
+        }
+        let named = |text: &String| text.split('=').next().is_some_and(|key| key.trim() == DESIGN);
+        let designs = line.vary.iter().any(named);
+        if let Some(design) = self.design.take().filter(|_| designs) {
+            self.replace(*design);
         }
         over(&mut self.compare, line.compare.as_ref(), "--compare");
         over(&mut self.engine, line.engine.as_ref(), "--engine");
@@ -288,7 +298,18 @@ impl Written {
 
     fn vary(&mut self, factor: Placed<Factor>, from_file: usize, mistakes: &mut Vec<Mistake>) {
         match self.factors.iter().position(|known| known.value.name == factor.value.name) {
-            Some(at) if at < from_file => self.factors[at] = factor.with_levels_of(&self.factors[at]),
+            Some(at) if at < from_file && is_all(&factor.value) => self.factors[at].place = factor.place,
+            Some(at) if at < from_file => {
+                let known = &self.factors[at];
+                if factor.value.name == DESIGN && labelled(&known.value, &factor.value).is_none() {
+                    let labels: Vec<&str> =
+                        known.value.levels.iter().map(|level| level.label.as_str()).collect();
+                    let message = format!("the designs are {}, or all", labels.join(", "));
+                    mistakes.push(Mistake { place: factor.place, message });
+                    return;
+                }
+                self.factors[at] = factor.with_levels_of(known);
+            }
             Some(_) => {
                 let message =
                     format!("{} is varied twice; put all its levels into one --vary", factor.value.name);
@@ -333,6 +354,11 @@ fn target_pair(text: &str) -> Result<(String, String), String> {
 fn labelled(file: &Factor, given: &Factor) -> Option<Vec<Level>> {
     let of_label = |label: &str| file.levels.iter().find(|level| level.label == label).cloned();
     given.levels.iter().map(|level| of_label(&level.label)).collect()
+}
+
+/// `--vary design=all`: all levels that the file has.
+fn is_all(factor: &Factor) -> bool {
+    matches!(factor.levels.as_slice(), [only] if only.label == "all")
 }
 
 /// Whether the level is given by its name alone.

@@ -314,7 +314,7 @@ impl Build {
         if let Some(entry) = entries::found(entries::BUILT, key) {
             return Ok(entry);
         }
-        let what = self.described(Some(modules));
+        let what = format!("building {}", self.described(Some(modules)));
         let log = entries::log(key)?;
         let begun = Instant::now();
         let room_key = self.room_key();

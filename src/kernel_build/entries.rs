@@ -192,20 +192,28 @@ fn removed(path: &Path) -> bool {
     std::fs::remove_dir_all(path).is_ok()
 }
 
-/// Removes everything that builds have left and nobody uses: how many entries and bytes, and how many are in use.
-pub fn empty_the_cache() -> (usize, u64, usize) {
-    let (mut gone, mut bytes, mut used) = (0, 0, 0);
-    for entry in all() {
-        if removed(&entry.path) {
-            gone += 1;
-            bytes += entry.bytes;
-        } else {
-            used += 1;
-        }
-    }
+/// What builds have left in the cache.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Left {
+    /// Kernels, sources and rooms.
+    pub entries: usize,
+    /// Of all of them.
+    pub bytes: u64,
+}
+
+/// What builds have left in the cache.
+#[must_use]
+pub fn in_the_cache() -> Left {
+    let lying = all();
+    Left { entries: lying.len(), bytes: lying.iter().map(|entry| entry.bytes).sum() }
+}
+
+/// Removes everything that builds have left in the cache and nobody uses, and says what went.
+pub fn empty_the_cache() -> Left {
+    let gone: Vec<Lying> = all().into_iter().filter(|entry| removed(&entry.path)).collect();
     for kind in KINDS {
         cache::place(kind).iter().for_each(|place| cache::remove_abandoned(place, ABANDONED));
     }
     cache::place(LOGS).iter().for_each(|place| cache::prune(place, 0));
-    (gone, bytes, used)
+    Left { entries: gone.len(), bytes: gone.iter().map(|entry| entry.bytes).sum() }
 }

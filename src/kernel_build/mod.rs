@@ -24,7 +24,7 @@ mod wanted;
 mod whole;
 
 pub use builds::{Builds, BuiltKernel};
-pub use entries::empty_the_cache;
+pub use entries::{Left, empty_the_cache, in_the_cache};
 pub use error::BuildError;
 pub use progress::Step;
 pub use wanted::{Base, Wanted};

@@ -171,7 +171,10 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
 fn hunk_lengths(text: &str) -> Option<(u64, u64)> {
     let (ranges, _) = text.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
-    let length = |range: &str| range.split_once(',').map_or(Some(1), |(_, length)| length.parse().ok());
+    let length = |range: &str| {
+        let (start, length) = range.split_once(',').unwrap_or((range, "1"));
+        start.parse::<u64>().ok().and_then(|_| length.parse().ok())
+    };
     Some((length(old)?, length(new)?))
 }
 

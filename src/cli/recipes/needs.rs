@@ -9,6 +9,11 @@ use crate::host::may_administer;
 use crate::launch::newest_kernel;
 use crate::sys::find_system_program;
 
+/// How to get the source of one where there is none.
+pub(in crate::cli) const SOURCE_HINT: &str = "fetch Debian's, which installs nothing: \
+     mkdir -p ~/.cache/assay/kernels && cd ~/.cache/assay/kernels\n      \
+     apt-get download linux-source-6.12\n      \
+     or name yours: --source TREE";
 /// How to get a kernel where there is none.
 pub(in crate::cli) const KERNEL_HINT: &str = "fetch Debian's, which installs nothing: \
      mkdir -p ~/.cache/assay/kernels && cd ~/.cache/assay/kernels\n      \

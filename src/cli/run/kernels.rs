@@ -4,17 +4,19 @@
 //! Enters: a prepared run. Leaves: the same one, whose guests boot what was built. How kernels are built is not known here.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::prepare::Prepared;
+use crate::catalog::{OWN_PATCH, own_patch};
 use crate::cli::Failure;
 use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, Step, Wanted};
 use crate::launch::{Unready, kernel_options, opened_kernel};
 use crate::plan::CellSpec;
+use crate::sys::cache::directory;
 use crate::sys::terminal::{err, visible};
 use crate::units::pretty_duration;
 
@@ -165,11 +167,26 @@ fn asked(cell: &CellSpec) -> Result<Option<Wanted>, Failure> {
     Ok(Some(Wanted {
         source: source.clone(),
         revision: guest.build.revision.clone(),
-        patches: guest.build.patches.clone(),
+        patches: guest.build.patches.iter().map(|path| file_of(path)).collect::<Result<_, Failure>>()?,
         config: guest.build.config.clone(),
         base,
         options,
     }))
+}
+
+/// The file of a patch; one that is part of the program is written into the cache.
+fn file_of(patch: &Path) -> Result<PathBuf, Failure> {
+    let called = patch.to_string_lossy();
+    let Some(text) = own_patch(&called) else { return Ok(patch.to_owned()) };
+    let written = directory("patches").map_err(|error| Failure::tool(&error)).and_then(|place| {
+        let path = place.join(format!("{}.patch", called.trim_start_matches(OWN_PATCH)));
+        let temporary = tempfile::NamedTempFile::new_in(&place)
+            .and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file))
+            .and_then(|file| file.persist(&path).map_err(|error| error.error));
+        temporary.map_err(|error| Failure::tool(format!("cannot write {}: {error}", path.display())))?;
+        Ok(path)
+    })?;
+    Ok(written)
 }
 
 fn unready(Unready { reason, hint }: Unready) -> Failure {
@@ -210,8 +227,8 @@ impl Teller {
         let of = if step.of > 0 { format!(" of about {}", step.of) } else { String::new() };
         let left = step.left_s.map_or_else(String::new, |s| format!(", about {} more", pretty_duration(s)));
         let line = match step.objects {
-            0 => format!("building {}", step.what),
-            objects => format!("building {}: {objects}{of} objects{left}", step.what),
+            0 => step.what.to_owned(),
+            objects => format!("{}: {objects}{of} objects{left}", step.what),
         };
         if let Some(bar) = &self.bar {
             bar.set_message(visible(&line).into_owned());

@@ -13,10 +13,10 @@ use super::source::Source;
 use super::typed::first_typed;
 use crate::cli::Failure;
 use crate::cli::database::wrong;
-use crate::cli::recipes::KERNEL_HINT;
+use crate::cli::recipes::{KERNEL_HINT, SOURCE_HINT};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
-use crate::launch::{Launcher, Unready, everywhere, newest_kernel};
+use crate::launch::{Launcher, Unready, everywhere, newest_kernel, newest_source};
 use crate::plan::{CellSpec, Expected, MetricNames, Plan, PlanError, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
@@ -108,6 +108,12 @@ impl Prepared {
             let found = newest_kernel()
                 .ok_or_else(|| Failure::request("no kernel is found to boot").hint(KERNEL_HINT))?;
             experiment.newest_kernel(&found);
+        }
+        if experiment.wants_newest_source() {
+            let found = newest_source().ok_or_else(|| {
+                Failure::request("no source of a kernel is found to build").hint(SOURCE_HINT)
+            })?;
+            experiment.newest_source(&found);
         }
         let seed = args.seed.unwrap_or_else(seed_from_clock);
         let job_text = experiment.job.as_ref().map(|job| job.text.clone());

@@ -84,6 +84,22 @@ pub fn newest_kernel() -> Option<PathBuf> {
     newest(&Places::here(None).kernels()).and_then(|path| std::path::absolute(path).ok())
 }
 
+/// The Debian package of a kernel's source with the highest version, where packages of kernels are put, or what such a one has installed.
+#[must_use]
+pub fn newest_source() -> Option<PathBuf> {
+    newest_source_in(packages().into_iter().chain([PathBuf::from("/usr/src")]))
+}
+
+fn newest_source_in(places: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    let names_source = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let version = name.strip_prefix("linux-source-").map(numbers)?;
+        [".deb", ".tar.xz"].iter().any(|end| name.ends_with(end)).then(|| (version, path.clone()))
+    };
+    let found = places.flat_map(|place| entries(&place));
+    found.filter_map(|path| names_source(&path)).max().map(|(_, path)| path)
+}
+
 /// What `newest` takes of these.
 pub(super) fn newest(known: &[KnownKernel]) -> Option<&Path> {
     let offered = known.iter().filter(|kernel| kernel.offered);
@@ -139,6 +155,23 @@ fn packaged(name: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_source_is_that_of_the_highest_version() {
+        let place = tempfile::tempdir().unwrap();
+        assert_eq!(newest_source_in([place.path().to_owned()].into_iter()), None);
+        let newest = "linux-source-6.12_6.12.117-1_all.deb";
+        packages(
+            place.path(),
+            &[
+                "linux-source-6.1_6.1.9-1_all.deb",
+                newest,
+                "linux-source-6.12_6.12.94-1_all.deb",
+                "linux-image-7.deb",
+            ],
+        );
+        assert_eq!(newest_source_in([place.path().to_owned()].into_iter()), Some(place.path().join(newest)));
+    }
 
     /// An image that says this release, as its header does.
     fn image(path: &Path, release: &str) {

@@ -1,0 +1,123 @@
+//! Modules of a kernel built from source with a patch, and booted: the whole road from the patch to the verdict. A kernel that is built
+//! whole takes minutes of a machine for itself; its tests are in `whole_kernel`.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assay::record::Status;
+
+use crate::guests::{assay, fact, kernels, nothing_left, value};
+use crate::sandbox::{Sandbox, errors, failure};
+use crate::tools;
+
+/// Debian's linux-source package.
+pub(crate) fn source() -> Option<PathBuf> {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/kernels");
+    let mut found = std::fs::read_dir(place).ok()?.flatten().map(|entry| entry.path());
+    let package = found.find(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("linux-source-6.12"))
+    });
+    if package.is_none() {
+        tools::skipped("target/kernels has no linux-source-6.12; `make kernels` fetches it");
+    }
+    package.filter(|_| tools::available("bison") && tools::available("gcc-12"))
+}
+
+/// What a program says that is found where this package is.
+pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
+    assay(sandbox, arguments).output().unwrap()
+}
+
+#[test]
+fn a_module_with_the_patch_of_dio_append_lays_files_in_one_piece() {
+    let (Some((kernels, _alone)), Some(source)) = (kernels(), source()) else { return };
+    let sandbox = Sandbox::new();
+    let (source, kernel) = (format!("source={}", source.display()), format!("kernel={}", kernels[1]));
+    let words = [
+        "run",
+        "dio-append",
+        "--vary",
+        "design=never,when needed",
+        "--vary",
+        "write=append 128k",
+        "--rounds",
+        "2",
+        "-t",
+        &kernel,
+        "-t",
+        &source,
+    ];
+    let output = run(&sandbox, &words);
+    assert!(output.status.success(), "{}", failure(&words, &output));
+    nothing_left(&sandbox);
+    let stored = sandbox.export("1");
+    assert_eq!(stored.trials.len(), 4);
+    let factor = stored.design.factors.iter().position(|factor| factor.name == "design").unwrap();
+    let per_file = |level: u32| -> Vec<f64> {
+        let of_level = |at: &usize| stored.cells[stored.trials[*at].cell as usize].levels[factor] == level;
+        let one = |at: usize| {
+            assert_eq!(stored.trials[at].status, Status::Done, "{:?}", stored.trials[at]);
+            assert_eq!(fact(&stored, at, "kernel.patch_digest").len(), 16);
+            assert!(fact(&stored, at, "kernel.compiler").contains("gcc"));
+            value(&stored, at, "extents.per_file").unwrap()
+        };
+        (0..stored.trials.len()).filter(of_level).map(one).collect()
+    };
+    // A write of 128 KiB in one piece is 16 pieces a file of 2 MiB at most; block by block there are many more.
+    let (never, needed) = (per_file(0), per_file(1));
+    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    assert!(most(&needed) <= 17.0, "{needed:?}");
+    assert!(never.iter().all(|pieces| *pieces > 2.0 * most(&needed)), "{never:?} {needed:?}");
+    // What was built is taken from the cache, which the plan knows.
+    let plan = run(&sandbox, &[&words[..], &["--plan"]].concat());
+    let said = String::from_utf8_lossy(&plan.stdout).into_owned();
+    assert!(said.contains("with dio-append.patch: in the cache"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_before_anything_is_booted() {
+    let (Some((kernels, _alone)), Some(source)) = (kernels(), source()) else { return };
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=1m\n");
+    let hunk = |file: &str, before: &str, added: &str| {
+        format!(
+            "--- a/{file}\n+++ b/{file}\n@@ -1,2 +1,3 @@\n // SPDX-License-Identifier: GPL-2.0\n {before}\n+{added}\n"
+        )
+    };
+    sandbox.write("other-version.patch", &hunk("fs/f2fs/file.c", "/* never was there */", "int x;"));
+    sandbox.write("no-file.patch", &hunk("fs/f2fs/nowhere.c", "/*", "int x;"));
+    sandbox.write("built-in.patch", &hunk("fs/dax.c", "/*", "int x;"));
+    sandbox.write(
+        "broken.patch",
+        &hunk("fs/f2fs/hash.c", "/*", "*/ int broken(void) { return no_such_name; } /*"),
+    );
+    sandbox.write("text.patch", "not a patch\n");
+    sandbox.write("both.config", "CONFIG_XFS_FS=y\n");
+    let (source, kernel) = (format!("source={}", source.display()), format!("kernel={}", kernels[1]));
+    let old = format!("kernel={}", kernels[0]);
+    let module: &[&str] = &["-t", &kernel, "-t", &source];
+    for (more, code, words) in [
+        (&["--vary", "patch=none,other-version.patch"][..], 2, "does not apply to linux-source-6.12"),
+        (&["--vary", "patch=none,no-file.patch"], 2, "there is no a/fs/f2fs/nowhere.c"),
+        (&["--vary", "patch=none,text.patch"], 2, "is no unified diff"),
+        (&["--vary", "patch=none,absent.patch"], 2, "there is no file absent.patch"),
+        (&["--vary", "patch=none,assay:absent"], 2, "the program has no patch of that name"),
+        (&["--vary", "patch=none,built-in.patch"], 2, "without kernel= a whole kernel is built"),
+        (&["--vary", "patch=none,broken.patch"], 1, "no_such_name"),
+        (&["--vary", "patch=none,assay:dio-append", "-t", &old], 2, "is not that of kernel 6.1."),
+        (
+            &["--vary", "patch=none,assay:dio-append", "--config", "both.config"],
+            2,
+            "config is of a whole kernel",
+        ),
+        (&["--vary", "rev=v6.11,v6.12"], 2, "rev"),
+    ] {
+        let arguments =
+            [&["run", "job.fio", "-q", "--rounds", "1", "-t", "ram:64m", "-t", "fs=f2fs"], module, more]
+                .concat();
+        let output = run(&sandbox, &arguments);
+        assert_eq!(output.status.code(), Some(code), "{}", failure(&arguments, &output));
+        assert!(errors(&output).contains(words), "{arguments:?}: {}", errors(&output));
+        nothing_left(&sandbox);
+    }
+}
