@@ -39,7 +39,7 @@ fn a_module_with_the_patch_of_dio_append_lays_files_in_one_piece() {
         "--vary",
         "design=never,when needed",
         "--vary",
-        "write=append 128k",
+        "write=append 2m",
         "--rounds",
         "2",
         "-t",
@@ -63,11 +63,11 @@ fn a_module_with_the_patch_of_dio_append_lays_files_in_one_piece() {
         };
         (0..stored.trials.len()).filter(of_level).map(one).collect()
     };
-    // A write of 128 KiB in one piece is 16 pieces a file of 2 MiB at most; block by block there are many more.
+    // A file of 8 MiB is four writes, each in one piece; block by block it is hundreds of pieces, fewer the less runs at a time.
     let (never, needed) = (per_file(0), per_file(1));
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    assert!(most(&needed) <= 17.0, "{needed:?}");
-    assert!(never.iter().all(|pieces| *pieces > 2.0 * most(&needed)), "{never:?} {needed:?}");
+    assert!(most(&needed) <= 8.0, "{needed:?}");
+    assert!(never.iter().all(|pieces| *pieces > most(&needed)), "{never:?} {needed:?}");
     // What was built is taken from the cache, which the plan knows.
     let plan = run(&sandbox, &[&words[..], &["--plan"]].concat());
     let said = String::from_utf8_lossy(&plan.stdout).into_owned();
@@ -84,7 +84,8 @@ fn what_cannot_be_built_is_refused_before_anything_is_booted() {
             "--- a/{file}\n+++ b/{file}\n@@ -1,2 +1,3 @@\n // SPDX-License-Identifier: GPL-2.0\n {before}\n+{added}\n"
         )
     };
-    sandbox.write("other-version.patch", &hunk("fs/f2fs/file.c", "/* never was there */", "int x;"));
+    let other = "--- a/fs/f2fs/file.c\n+++ b/fs/f2fs/file.c\n@@ -9,3 +9,3 @@\n never\n-was\n+is\n there\n";
+    sandbox.write("other-version.patch", other);
     sandbox.write("no-file.patch", &hunk("fs/f2fs/nowhere.c", "/*", "int x;"));
     sandbox.write("built-in.patch", &hunk("fs/dax.c", "/*", "int x;"));
     sandbox.write(
