@@ -9,7 +9,7 @@ declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs
     [dbench]=dbench [fsmark]=fs_mark [qemu]=qemu-system-x86_64 [f2fs-tools]=mkfs.f2fs [valgrind]=valgrind [zstd]=zstd [blktrace]=btt [kernel-build]=bison)
 declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]="chromium fonts-dejavu-core" [e2fsprogs]=e2fsprogs [xfsprogs]=xfsprogs [btrfs-progs]=btrfs-progs [procps]=procps
     [dbench]=dbench [fsmark]=fsmark [qemu]="qemu-system-x86 xz-utils" [f2fs-tools]=f2fs-tools [valgrind]=valgrind [zstd]=zstd [blktrace]=blktrace
-    [kernel-build]="gcc-12 make patch xz-utils flex bison bc libelf-dev libssl-dev")
+    [kernel-build]="ccache gcc-12 make patch xz-utils flex bison bc libelf-dev libssl-dev")
 missing=()
 for tool in "$@"; do
     command -v "${command[$tool]}" >/dev/null 2>&1 || missing+=("${package[$tool]}")

@@ -117,6 +117,8 @@ impl Building<'_> {
             let module_directory = work.path().join(directory);
             command.arg(format!("M={}", module_directory.display()));
             command.args(tools::compiler_words(&compiler)).arg("modules");
+            // Another level is built elsewhere: names below this directory are no part of what is compiled.
+            command.env("CCACHE_BASEDIR", work.path()).env("CCACHE_NOHASHDIR", "1");
             make::run(command, watch)?;
         }
         self.modules.iter().try_for_each(|module| self.replace(module, work.path(), into))
