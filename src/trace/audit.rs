@@ -90,8 +90,12 @@ impl Audit {
         self.seen_flush |= event.flags.preflush() || event.flags.fua();
         self.commits.queue(event, self.filesystem, self.journal, self.all_ns);
         let Some(call) = self.running.get_mut(&event.pid) else { return 0 };
-        call.writes += u64::from(event.sectors > 0);
-        call.open += 1;
+        if event.sectors > 0 {
+            call.writes += 1;
+            call.open += 1;
+        } else {
+            call.awaits_flush = true;
+        }
         call.id
     }
 
@@ -165,7 +169,9 @@ impl Audit {
                     }
                 }
             }
-            if bio.call != 0
+            if bio.sectors == 0 {
+                self.running.values_mut().for_each(|call| call.awaits_flush = false);
+            } else if bio.call != 0
                 && let Some(call) = self.running.get_mut(&bio.pid)
                 && call.id == bio.call
             {
@@ -228,6 +234,7 @@ impl Audit {
             elsewhere: false,
             writes: 0,
             open: 0,
+            awaits_flush: false,
             data_ns: 0,
             failed_write: false,
             journal_ended: false,

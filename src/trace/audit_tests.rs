@@ -245,6 +245,34 @@ fn a_call_that_returns_before_its_own_write_is_a_violation() {
 }
 
 #[test]
+fn flushes_of_several_callers_end_in_any_order() {
+    // Two queues of a device: what task 6 asked for later is done sooner.
+    let asked = [
+        (10, 5, "enter", "", 3, 0),
+        (11, 5, "Q", "FWS", 0, 0),
+        (12, 6, "enter", "", 4, 0),
+        (13, 6, "Q", "FWS", 0, 0),
+        (14, 7, "D", "FF", 0, 0),
+        (15, 0, "C", "FF", 0, 0),
+        (16, 0, "C", "WS", 0, 0),
+        (17, 6, "exit", "", 0, 0),
+    ];
+    let rest = [
+        (18, 7, "D", "FF", 0, 0),
+        (19, 0, "C", "FF", 0, 0),
+        (20, 0, "C", "WS", 0, 0),
+        (21, 5, "exit", "", 0, 0),
+    ];
+    assert_eq!(verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &asked, &rest])), (Verdict::Pass, None));
+    // Nobody's has ended.
+    let early = lines(&[&BEFORE, &asked[..4], &[(14, 6, "exit", "", 0, 0)]]);
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &early),
+        (Verdict::Violation, Some(Reason::ReturnedBeforeWrite))
+    );
+}
+
+#[test]
 fn writes_of_others_leave_a_doubt_and_a_flush_after_the_call_began_none() {
     let other = [(4, 8, "Q", "W", 64, 8), (5, 8, "D", "W", 64, 8), (6, 0, "C", "W", 64, 8)];
     let call = [(10, 5, "enter", "", 3, 0), (11, 5, "exit", "", 0, 0)];

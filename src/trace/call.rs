@@ -24,8 +24,11 @@ pub(super) struct RunningCall {
     pub(super) elsewhere: bool,
     /// Writes with data that the calling task queued within it.
     pub(super) writes: u64,
-    /// Of these, and of its flush bios, those that have not ended.
+    /// Of these, those that have not ended.
     pub(super) open: u64,
+    /// It queued a bio that only asks for a flush, and no such bio of anybody has ended since: they carry no number, and a device with
+    /// several queues ends them in any order.
+    pub(super) awaits_flush: bool,
     /// When the last of its writes was complete that the device did not write through its cache.
     pub(super) data_ns: u64,
     pub(super) failed_write: bool,
@@ -68,7 +71,7 @@ impl RunningCall {
     pub(super) fn judge_write_through(&self) -> Judgement {
         if self.failed_write {
             Violated(Reason::WriteFailed, None)
-        } else if self.open > 0 {
+        } else if self.open > 0 || self.awaits_flush {
             Violated(Reason::ReturnedBeforeWrite, None)
         } else {
             Pass
