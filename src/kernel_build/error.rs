@@ -220,7 +220,7 @@ impl BuildError {
                 "--vary patch=none,FILE builds what the patch changes; without kernel= a whole kernel is built".to_owned()
             }
             BuildError::NoHeaders { .. } => {
-                "scripts/kernels.sh source fetches them, or apt-get download them beside the kernel's package; nothing needs to be installed"
+                "make kernels fetches those of Debian's 6.12, or apt-get download them beside the kernel's package; nothing needs to be installed"
                     .to_owned()
             }
             BuildError::OtherVersion { .. } => {

@@ -34,7 +34,6 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
     let (Some((_, _alone)), Some(source)) = (kernels(), source()) else { return };
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\n");
-    sandbox.write("race.sh", RACE);
     let source = format!("source={}", source.display());
     let args = "kernel_args=bdev_guard=none,bdev_guard=rwsem,bdev_guard=percpu,bdev_guard=srcu";
     let words = [
@@ -47,11 +46,11 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
         "-t",
         "patch=assay:bdev-mix",
         "-t",
-        "ram:16m",
+        "virtio_blk:16m",
         "--vary",
         args,
         "--before",
-        "sh race.sh",
+        RACE,
         "--rounds",
         "1",
         "--no-lead-in",
