@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd kernel-build
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress torture rooms fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress stress-patches bisect-kernels torture rooms fuzz man clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -108,6 +108,20 @@ promised-time: build
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh
 	scripts/promised-time.sh $(ASSAY)
+
+## The patches of the recipes in kernels that watch themselves (lockdep, KASAN), with data verified, and one that is known to be wrong; an hour
+stress-patches: build
+	@scripts/packages.sh $(TESTED)
+	@scripts/kernels.sh
+	@scripts/kernel-source.sh
+	scripts/stress-patches.sh
+
+## A search over eight commits of a kernel, in guests, of which one makes writes slower; a quarter of an hour
+bisect-kernels: build
+	@scripts/packages.sh $(TESTED)
+	@scripts/kernels.sh
+	@scripts/kernel-source.sh
+	scripts/bisect-kernels.sh
 
 ## 200 runs (ASSAY_TORTURE) of which any process is killed at any moment; ASSAY_TORTURE_SEED repeats one; needs root
 torture:

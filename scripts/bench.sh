@@ -4,7 +4,8 @@
 # ROUNDS=4 makes it short; ONLY="uring-warm instructions" runs these parts alone. Neither writes the page.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-assay=$PWD/target/release/assay
+# As an agent's command line has it, also where target/ is a link.
+assay=$(realpath target/release/assay)
 [ "$(id -u)" = 0 ] || { echo "make bench needs root: it makes zram and loop devices, and a tmpfs" >&2; exit 1; }
 work=$(mktemp -d "$PWD/target/bench-XXXXXX")
 # What was measured stays when a later part fails, or a promise is not kept.

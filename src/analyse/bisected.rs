@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use super::layout::deciding_metric;
 use crate::record::{Better, Bisects, Metric, Run, Status, Trial};
 use crate::stats::anytime;
 use crate::stats::bisection::{Bisection, Round, Rules};
@@ -121,7 +122,11 @@ impl<'r> Reading<'r> {
             Some((job, name)) => metric.job == job && metric.name == name,
             None => metric.job.is_empty() && metric.name == wanted,
         };
-        let metric = run.metrics.iter().zip(0..).find(|(metric, _)| named(metric)).map(|(_, index)| index);
+        let metric = match bisects.kernels {
+            // What decides a job is a metric of one of its sections.
+            true => deciding_metric(run),
+            false => run.metrics.iter().zip(0..).find(|(metric, _)| named(metric)).map(|(_, index)| index),
+        };
         let search = Bisection::new(rules);
         Reading { run, metric, steps, search, skipped: Vec::new(), rounds: Vec::new(), not_positive: 0 }
     }

@@ -86,6 +86,13 @@ impl Layout {
     }
 }
 
+/// The metric that decides a run's first row that has one, among those that its trials have reported.
+pub(super) fn deciding_metric(run: &Run) -> Option<u32> {
+    let table = Table::new(run);
+    let layout = Layout::new(run, &Options::default(), &table);
+    layout.rows.iter().find_map(Row::primary).filter(|metric| (*metric as usize) < run.metrics.len())
+}
+
 /// Jobs in the order of their first metric.
 fn jobs(run: &Run) -> Vec<String> {
     let mut jobs: Vec<String> = Vec::new();

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::Failure;
-use super::run::{self, Search};
+use super::run::{self, Arms, Search};
 use crate::analyse::Bisected;
 use crate::record::{Bisects, Run};
 use crate::report::{bisected_json, bisected_text, step_name, wrapped};
@@ -40,8 +40,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let mut store = args.database.open_existing()?;
         let id = args.database.number(&store, name)?;
         let mut search = Search::again(&options, &store, id)?;
-        let arms = of_stored(&mut search)?;
-        let run = search.execute(&options, &mut store, Box::new(arms))?;
+        let arms = of_stored(&mut search, args.quiet)?;
+        let run = search.execute(&options, &mut store, arms)?;
         return show(args, &run);
     }
     let asked = Asked::of(args)?;
@@ -51,10 +51,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         titles: asked.titles,
         per_round: args.ask,
         ends_rounds: args.max_rounds / ENDS_PART,
+        kernels: args.is_of_kernels(),
     };
     let mut search = Search::new(&options, &asked.names, args.max_rounds, bisects)?;
     if args.plan {
-        return plan(args, search.run());
+        return plan(args, &search);
     }
     // What is built is not there yet.
     if args.build.is_none()
@@ -63,22 +64,25 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     {
         search.tools_are_here()?;
     }
-    let arms = of_stored(&mut search)?;
+    let arms = of_stored(&mut search, args.quiet)?;
     let mut store = args.database.open()?;
-    let run = search.execute(&options, &mut store, Box::new(arms))?;
+    let run = search.execute(&options, &mut store, arms)?;
     show(args, &run)
 }
 
 /// The arms of a search, new or stored.
-fn of_stored(search: &mut Search) -> Result<Steps, Failure> {
+fn of_stored(search: &mut Search, quiet: bool) -> Result<Box<dyn Arms>, Failure> {
     let Some(bisects) = search.run().design.bisects.clone() else {
         return Err(Failure::request("the run is no search"));
     };
+    if bisects.kernels {
+        return Ok(search.kernel_steps(quiet));
+    }
     let commits = match &bisects.source {
         Some(source) => Some(Commits { git_dir: revisions::git_dir(source)?, place: search.place() }),
         None => None,
     };
-    Ok(Steps { names: search.run().arms().to_vec(), build: bisects.build, commits })
+    Ok(Box::new(Steps { names: search.run().arms().to_vec(), build: bisects.build, commits }))
 }
 
 /// Prints what a search has found.
@@ -115,7 +119,8 @@ fn show(args: &Args, run: &Run) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what would be run.
-fn plan(args: &Args, run: &Run) -> anyhow::Result<ExitCode> {
+fn plan(args: &Args, search: &Search) -> anyhow::Result<ExitCode> {
+    let run = search.run();
     let steps = run.arms().len() - 1;
     let led = u64::from(run.design.lead_in);
     let a_round = u64::from(args.ask) + 2 + led;
@@ -133,7 +138,13 @@ fn plan(args: &Args, run: &Run) -> anyhow::Result<ExitCode> {
     if let Some(build) = &args.build {
         writeln!(out, "  built before the first trial: {build}")?;
     }
-    writeln!(out, "  each trial: {}", args.command.join(" "))?;
+    if args.is_of_kernels() {
+        writeln!(out, "  each trial: {}, in a guest with the step's kernel", run.name)?;
+        writeln!(out, "\nbuilt when a step is first asked for; the ends:")?;
+        search.planned_kernels()?.iter().try_for_each(|line| writeln!(out, "{}", wrapped(line, "  ")))?;
+    } else {
+        writeln!(out, "  each trial: {}", args.command.join(" "))?;
+    }
     writeln!(out, "\ntrials, those that lead into rounds with them")?;
     writeln!(out, "  about {least} without noise")?;
     writeln!(out, "  about 300 where a trial scatters by as much as the change makes (64 steps)")?;

@@ -2,6 +2,7 @@
 //!
 //! Enters: [`Wanted`] kernels. Leaves: for each an image with its modules in the cache, and the facts that tell it from others.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -54,6 +55,8 @@ enum Kind {
 /// All kernels of a run, in the order they were asked for.
 pub struct Builds {
     all: Vec<Build>,
+    /// Looked for once: that may mean reading many revisions.
+    modules: OnceCell<Vec<(Base, BTreeSet<Module>)>>,
 }
 
 impl Builds {
@@ -93,22 +96,71 @@ impl Builds {
             };
             all.push(Build { wanted: wanted.clone(), source, patches, compiler, kind });
         }
-        let builds = Builds { all };
+        let builds = Builds { all, modules: OnceCell::new() };
         builds.no_idle_modules()?;
         Ok(builds)
     }
 
-    /// Modules are chosen by the patches, of which there must be one.
+    /// Modules are chosen by patches, and by what revisions differ in: there must be one, or two of the other.
     fn no_idle_modules(&self) -> Result<(), BuildError> {
-        let of_modules: Vec<&Build> =
-            self.all.iter().filter(|build| matches!(build.kind, Kind::Modules(..))).collect();
-        let idle = |build: &&Build| {
-            of_modules
-                .iter()
-                .filter(|other| other.wanted.base == build.wanted.base)
-                .all(|other| other.patches.is_empty())
+        let is_idle = |build: &&Build| {
+            let Kind::Modules(base, _) = &build.kind else { return false };
+            let alike =
+                |other: &&Build| other.patches.is_empty() && other.source.digest == build.source.digest;
+            self.of_base(base).all(|other| alike(&other))
         };
-        if of_modules.iter().any(idle) { Err(BuildError::NothingToBuild) } else { Ok(()) }
+        if self.all.iter().any(|build| is_idle(&build)) { Err(BuildError::NothingToBuild) } else { Ok(()) }
+    }
+
+    /// The kernels that are one with other modules.
+    fn of_base<'b>(&'b self, base: &'b Base) -> impl Iterator<Item = &'b Build> {
+        self.all.iter().filter(move |build| build.wanted.base.as_ref() == Some(base))
+    }
+
+    /// The modules that are built for each of the kernels that have modules replaced: the same ones in all levels of one kernel.
+    fn modules(&self) -> Result<&[(Base, BTreeSet<Module>)], BuildError> {
+        if let Some(known) = self.modules.get() {
+            return Ok(known);
+        }
+        let mut all: Vec<(Base, BTreeSet<Module>)> = Vec::new();
+        for build in &self.all {
+            if let Kind::Modules(base, _) = &build.kind
+                && !all.iter().any(|(known, _)| known == base)
+            {
+                all.push((base.clone(), self.modules_of(base)?));
+            }
+        }
+        Ok(self.modules.get_or_init(|| all))
+    }
+
+    fn modules_of(&self, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
+        let mut modules = BTreeSet::new();
+        for build in self.of_base(base) {
+            for patch in &build.patches {
+                modules.extend(modules::changed(patch, &build.source, base)?);
+            }
+        }
+        let revisions: Vec<&Source> = self.of_base(base).map(|build| &build.source).collect();
+        let (Some(first), Some(last)) = (revisions.first(), revisions.last()) else { return Ok(modules) };
+        let mut touched = BTreeSet::new();
+        for revision in &revisions {
+            touched.extend(first.differs(revision)?);
+        }
+        let by = PathBuf::from(format!("what differs between {} and {}", first.name(), last.name()));
+        modules.extend(modules::of_files(touched.iter().map(String::as_str), &[first, last], base, &by)?);
+        if modules.is_empty() { Err(BuildError::NothingToBuild) } else { Ok(modules) }
+    }
+
+    /// One kernel as it will be built; its source can be read.
+    fn resolved_one(&self, build: &Build) -> Result<Resolved, BuildError> {
+        let modules = match &build.kind {
+            Kind::Whole(_) => BTreeSet::new(),
+            Kind::Modules(base, _) => {
+                let of_base = self.modules()?.iter().find(|(known, _)| known == base);
+                of_base.map(|(_, modules)| modules.clone()).unwrap_or_default()
+            }
+        };
+        Ok((build.key(&modules)?, modules))
     }
 
     /// Kernels as they will be built: the key of each, with the modules that its arms need; `None`: its source has to be unpacked
@@ -117,20 +169,7 @@ impl Builds {
         if !self.all.iter().all(|build| build.source.is_readable()) {
             return Ok(None);
         }
-        let changed = |build: &Build| match &build.kind {
-            Kind::Modules(base, _) => build.patches.iter().try_fold(BTreeSet::new(), |mut all, patch| {
-                all.extend(modules::changed(patch, &build.source, base)?);
-                Ok::<_, BuildError>(all)
-            }),
-            Kind::Whole(_) => Ok(BTreeSet::new()),
-        };
-        let own = self.all.iter().map(changed).collect::<Result<Vec<_>, _>>()?;
-        let keyed = self.all.iter().map(|build| {
-            let same = self.all.iter().zip(&own).filter(|(other, _)| other.wanted.base == build.wanted.base);
-            let modules: BTreeSet<Module> = same.flat_map(|(_, modules)| modules.iter().cloned()).collect();
-            Ok((build.key(&modules)?, modules))
-        });
-        keyed.collect::<Result<Vec<_>, _>>().map(Some)
+        self.all.iter().map(|build| self.resolved_one(build)).collect::<Result<Vec<_>, _>>().map(Some)
     }
 
     /// What would be done, in lines for people, and what cannot be: nothing is unpacked or built.
@@ -211,12 +250,40 @@ impl Builds {
             return Err(BuildError::NoSource { path, found });
         };
         self.check(true)?;
-        let built = self.all.iter().zip(&resolved).map(|(build, (key, modules))| {
-            let entry = build.made(key, modules, say, cancelled)?;
-            let image = image_in(&entry.path)?;
-            Ok(BuiltKernel { image, facts: build.facts(), _held: entry })
-        });
-        built.collect()
+        let built = self.all.iter().zip(&resolved);
+        built.map(|(build, resolved)| build.built(resolved, say, cancelled)).collect()
+    }
+
+    /// Builds one of them, the others being built some other time or never. It is of a source that needs no unpacking.
+    ///
+    /// # Errors
+    /// What went wrong; nothing half built is left.
+    pub fn carry_out_one(
+        &self,
+        at: usize,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<BuiltKernel, BuildError> {
+        let build = &self.all[at];
+        self.room_for_all()?;
+        let patches: Vec<&Patch> = build.patches.iter().collect();
+        Overlay::of(&build.source, &patches)?;
+        build.built(&self.resolved_one(build)?, say, cancelled)
+    }
+
+    /// The same of one kernel as [`Builds::plan`] says of all.
+    ///
+    /// # Errors
+    /// A patch that does not apply; not enough space.
+    pub fn plan_one(&self, at: usize) -> Result<String, BuildError> {
+        let build = &self.all[at];
+        self.room_for_all()?;
+        let (key, modules) = self.resolved_one(build)?;
+        let what = build.described(Some(&modules));
+        if entries::is_there(entries::BUILT, &key) {
+            return Ok(format!("{what}: is in the cache"));
+        }
+        Ok(format!("{what}: {}", progress::about(progress::expected_s(build.room_key().as_deref()))))
     }
 
     /// What can be wrong without a compiler.
@@ -302,6 +369,17 @@ impl Build {
             ("kernel.compiler", self.compiler.version.clone()),
         ];
         pairs.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    fn built(
+        &self,
+        (key, modules): &Resolved,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<BuiltKernel, BuildError> {
+        let entry = self.made(key, modules, say, cancelled)?;
+        let image = image_in(&entry.path)?;
+        Ok(BuiltKernel { image, facts: self.facts(), _held: entry })
     }
 
     fn made(

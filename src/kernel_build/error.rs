@@ -67,7 +67,7 @@ pub enum BuildError {
     /// A kernel whose modules are to be replaced, and a patch of something else.
     #[error("{} changes {touched}, which is in no module of {release}", patch.display())]
     NotAModule {
-        /// The patch.
+        /// The patch, or which revisions, in words.
         patch: PathBuf,
         /// The first such file.
         touched: String,
@@ -75,7 +75,7 @@ pub enum BuildError {
         release: String,
     },
     /// There is nothing to build in modules.
-    #[error("kernel and source are given, and no patch says which modules are to be built")]
+    #[error("kernel and source are given, and no patch or revision says which modules are to be built")]
     NothingToBuild,
     /// The headers are missing.
     #[error("there are no headers of {release}: {missing} was not found in {places}")]
@@ -186,6 +186,20 @@ impl BuildError {
         }
     }
 
+    /// Whether another revision of the same source may be built all the same.
+    #[must_use]
+    pub fn is_of_the_revision(&self) -> bool {
+        matches!(
+            self,
+            BuildError::DoesNotCompile { .. }
+                | BuildError::DoesNotApply { .. }
+                | BuildError::Symbols { .. }
+                | BuildError::Configuration { .. }
+                | BuildError::Failed { .. }
+                | BuildError::OtherVersion { .. }
+        )
+    }
+
     /// Whether the request is wrong, so that nothing was begun; otherwise the build itself failed.
     #[must_use]
     pub fn is_of_the_request(&self) -> bool {
@@ -214,10 +228,11 @@ impl BuildError {
                 "the patch is for another version of the source, or a patch in front of it changed the same lines".to_owned()
             }
             BuildError::NotAModule { .. } => {
-                "without kernel= a whole kernel is built from the source, with this patch".to_owned()
+                "without kernel= a whole kernel is built from the source, with this change".to_owned()
             }
             BuildError::NothingToBuild => {
-                "--vary patch=none,FILE builds what the patch changes; without kernel= a whole kernel is built".to_owned()
+                "--vary patch=none,FILE builds what the patch changes, --vary rev=A,B what differs; without kernel= a whole kernel is built"
+                    .to_owned()
             }
             BuildError::NoHeaders { .. } => {
                 "make kernels fetches those of Debian's 6.12, or apt-get download them beside the kernel's package; nothing needs to be installed"

@@ -92,6 +92,16 @@ impl Commit {
         Ok(Some(SourceFile { bytes: output(show)?.map_err(failed)?, executable: mode == "100755" }))
     }
 
+    /// The files in which another commit of the same repository differs from it.
+    pub(super) fn differs(&self, repository: &Path, other: &Commit) -> Result<Vec<String>, BuildError> {
+        let mut diff = git(repository);
+        diff.args(["diff-tree", "-r", "-z", "--name-only", "--no-renames", &self.tree, &other.tree]);
+        let failed = |said| BuildError::Failed { command: "git diff-tree".to_owned(), said };
+        let names = output(diff)?.map_err(failed)?;
+        let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     /// One directory of it, put below `into`.
     pub(super) fn directory(
         &self,
@@ -193,6 +203,23 @@ mod tests {
             let error = Commit::of(root.path(), revision).unwrap_err();
             assert!(matches!(error, BuildError::NoRevision { .. }), "{error}");
         }
+    }
+
+    #[test]
+    fn files_in_which_two_commits_differ_are_named() {
+        let root = repository();
+        std::fs::write(root.path().join("a.c"), "two\n").unwrap();
+        std::fs::write(root.path().join("b c.h"), "new\n").unwrap();
+        for arguments in
+            [&["add", "."][..], &["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "-m", "two"]]
+        {
+            let mut command = git(root.path());
+            command.args(arguments);
+            output(command).unwrap().unwrap();
+        }
+        let (one, two) = (Commit::of(root.path(), "v1").unwrap(), Commit::of(root.path(), "HEAD").unwrap());
+        assert_eq!(one.differs(root.path(), &two).unwrap(), ["a.c", "b c.h"]);
+        assert!(two.differs(root.path(), &two).unwrap().is_empty());
     }
 
     #[test]

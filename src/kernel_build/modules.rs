@@ -35,16 +35,29 @@ const NO_CODE: [&str; 6] = ["Documentation/", "MAINTAINERS", "CREDITS", "tools/"
 /// # Errors
 /// [`BuildError::NotAModule`]: it changes something else.
 pub(super) fn changed(patch: &Patch, source: &Source, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
+    of_files(patch.touched.iter().map(String::as_str), &[source], base, &patch.path)
+}
+
+/// The modules in which files are that `by` changes, in any of these revisions.
+///
+/// # Errors
+/// [`BuildError::NotAModule`]: one of them is somewhere else.
+pub(super) fn of_files<'f>(
+    touched: impl IntoIterator<Item = &'f str>,
+    sources: &[&Source],
+    base: &Base,
+    by: &Path,
+) -> Result<BTreeSet<Module>, BuildError> {
     let mut modules = BTreeSet::new();
-    for touched in &patch.touched {
-        if NO_CODE.iter().any(|start| touched.starts_with(start)) {
-            continue;
+    for touched in touched.into_iter().filter(|name| !NO_CODE.iter().any(|start| name.starts_with(start))) {
+        let mut found = BTreeSet::new();
+        for source in sources {
+            found.extend(of_file(touched, source, base)?);
         }
-        let found = of_file(touched, source, base)?;
         if found.is_empty() {
             return Err(BuildError::NotAModule {
-                patch: patch.path.clone(),
-                touched: touched.clone(),
+                patch: by.to_owned(),
+                touched: touched.to_owned(),
                 release: base.release.clone(),
             });
         }

@@ -154,6 +154,16 @@ impl Source {
         Err(BuildError::NoSource { path: self.path.clone(), found })
     }
 
+    /// The files in which another revision of the same repository differs from it; of other sources that is not asked.
+    pub(super) fn differs(&self, other: &Source) -> Result<Vec<String>, BuildError> {
+        match (&self.kind, &other.kind) {
+            (Kind::Git(commit), Kind::Git(other_commit)) if self.path == other.path => {
+                commit.differs(&self.path, other_commit)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// One file of it; `None`: there is none of this name.
     pub(super) fn file(&self, name: &str) -> Result<Option<SourceFile>, BuildError> {
         use std::os::unix::fs::PermissionsExt;

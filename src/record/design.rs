@@ -84,6 +84,9 @@ pub struct Bisects {
     pub per_round: u32,
     /// Most rounds of the ends alone.
     pub ends_rounds: u32,
+    /// The steps are kernels, and what runs is the same in each.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kernels: bool,
 }
 
 /// Which run a watched run explains: its number alone would mean another run in another store.

@@ -33,7 +33,7 @@ pub fn step_name(run: &Run, step: usize) -> &str {
 pub fn bisected_text(run: &Run, found: &Bisected) -> String {
     let words = Words { run, found };
     let mut text = String::new();
-    let metric = found.metric.as_ref().map_or("?", |metric| metric.name.as_str());
+    let metric = words.metric();
     let better = match found.metric.as_ref().map(|metric| metric.better) {
         Some(Better::Higher) => "higher",
         _ => "lower",
@@ -102,6 +102,15 @@ struct Words<'w> {
 impl Words<'_> {
     fn arm(&self, step: usize) -> &str {
         self.run.arms().get(step).map_or("", String::as_str)
+    }
+
+    /// What decides, with its section where it is of one.
+    fn metric(&self) -> String {
+        match &self.found.metric {
+            Some(metric) if metric.job.is_empty() => metric.name.clone(),
+            Some(metric) => format!("{}:{}", metric.job, metric.name),
+            None => "the metric".to_owned(),
+        }
     }
 
     fn title(&self, step: usize) -> &str {
@@ -216,7 +225,7 @@ impl Words<'_> {
 
     /// How much the metric differs over all rounds.
     fn effect(&self, who: &str) -> String {
-        let metric = self.found.metric.as_ref().map_or("the metric", |metric| metric.name.as_str());
+        let metric = self.metric();
         match &self.found.effect {
             Some(Estimate { estimate, low, high }) => format!(
                 "{metric} is {} on {who} ({} to {} at {:.0} % confidence, {} rounds)",

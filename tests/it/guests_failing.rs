@@ -13,7 +13,7 @@ use crate::sandbox::{Sandbox, errors};
 use crate::tools::is_root;
 
 /// The console of the first guest, once this is on it; the run takes place below `place`.
-fn wait_for_console(place: &Path, child: &mut Child, words: &str) {
+pub(crate) fn wait_for_console(place: &Path, child: &mut Child, words: &str) {
     let begun = Instant::now();
     let there = || {
         let works = std::fs::read_dir(place).unwrap().flatten().map(|entry| entry.path());

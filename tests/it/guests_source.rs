@@ -122,3 +122,44 @@ fn what_cannot_be_built_is_refused_before_anything_is_booted() {
         nothing_left(&sandbox);
     }
 }
+
+/// A kernel that dies in the middle of a trial: of a file with this name, and no other.
+const OOPS: &str = r#"--- a/fs/f2fs/hash.c
++++ b/fs/f2fs/hash.c
+@@ -97,5 +97,6 @@ void f2fs_hash_filename(const struct inode *dir, struct f2fs_filename *fname)
+ 
+ 	WARN_ON_ONCE(!name);
++	BUG_ON(len == 9 && !memcmp(name, "oops-here", 9));
+ 
+ 	if (is_dot_dotdot(name, len)) {
+ 		fname->hash = 0;
+"#;
+
+#[test]
+fn an_oops_in_a_trial_is_told_with_the_function_it_was_in() {
+    let (Some((kernels, _alone)), Some(source)) = (kernels(), source()) else { return };
+    let sandbox = Sandbox::new();
+    sandbox.write("oops.patch", OOPS);
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nsize=1m\nfilename=oops-here\n");
+    let (source, kernel) = (format!("source={}", source.display()), format!("kernel={}", kernels[1]));
+    let words =
+        ["run", "job.fio", "-q", "-t", &kernel, "-t", &source, "-t", "virtio_blk:96m", "-t", "fs=f2fs"];
+    let words = [&words[..], &["--vary", "patch=none,oops.patch", "--rounds", "1", "--no-lead-in"]].concat();
+    let output = run(&sandbox, &words);
+    assert_eq!(output.status.code(), Some(0), "{}", failure(&words, &output));
+    nothing_left(&sandbox);
+    let stored = sandbox.export("1");
+    let mut failed = 0;
+    for trial in &stored.trials {
+        match &trial.status {
+            Status::Failed { reason, output, .. } => {
+                assert_eq!(stored.cells[trial.cell as usize].levels[0], 1, "{trial:?}");
+                assert!(reason.contains("the guest ended") && reason.contains("Kernel panic"), "{reason}");
+                assert!(output.contains("f2fs_hash_filename"), "{output}");
+                failed += 1;
+            }
+            _ => assert_eq!(trial.status, Status::Done, "{trial:?}"),
+        }
+    }
+    assert_eq!(failed, 2, "each failed trial is tried once more");
+}

@@ -52,6 +52,7 @@ mod import;
 mod instructions;
 mod iolog;
 mod jobs;
+mod kernel_requests;
 mod layers;
 mod lead_in;
 mod limits;

@@ -1,10 +1,17 @@
 //! A kernel that is built whole with a patch: some minutes of a machine for itself, once, and kept in target/ afterwards.
 
-use assay::record::Status;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::process::Stdio;
 
-use crate::guests::{fact, kernels, nothing_left, value};
+use assay::record::Status;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::failing_case::Mounted;
+use crate::guests::{assay, fact, kernels, nothing_left, value};
+use crate::guests_failing::wait_for_console;
 use crate::guests_source::{run, source};
-use crate::sandbox::{Sandbox, failure};
+use crate::sandbox::{Sandbox, errors, failure};
+use crate::tools::is_root;
 
 /// Writes and reads back with direct I/O while another process changes the block size; what was read is compared.
 const RACE: &str = r#"
@@ -67,4 +74,92 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
         assert!(fact(&stored, at, "kernel.release").starts_with("6.12"), "{trial:?}");
         assert!(fact(&stored, at, "kernel.cmdline").contains("bdev_guard="), "{trial:?}");
     }
+}
+
+/// MiB of the persistent memory, which is the last of the guest's.
+const PMEM_MIB: u64 = 384;
+
+/// Files written through the patch of dax-write and fsynced, and one that is not; then the machine may die.
+const SYNCED: &str = r#"
+set -e
+cd "$ASSAY_DIRECTORY"
+seq 1 200000 > whole
+sync whole
+head -c 4194304 /dev/zero > patched
+sync patched
+seq 1 60000 | dd of=patched bs=3000 seek=100 conv=notrunc,fsync 2>/dev/null
+seq 1 200000 > never-synced
+echo all is synced > /dev/console
+sleep 300
+"#;
+
+/// It cannot show a flush that is missing: the emulator has no caches of a processor that a crash would empty. It shows that what is written
+/// in another way is where the filesystem and its log say.
+#[test]
+fn what_was_synced_through_the_patch_of_dax_write_survives_the_machine() {
+    let (Some((_, _alone)), Some(source)) = (kernels(), source()) else { return };
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    // The guest's memory is a file, which outlives the emulator.
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let real = assay::sys::find_system_program("qemu-system-x86_64").unwrap();
+    let script = format!(
+        "#!/bin/bash\ncase $* in *id=console*) ;; *) exec {real} \"$@\" ;; esac\n\
+         for word; do [ \"$last\" = -m ] && size=$word; last=$word; done\n\
+         exec {real} \"$@\" -object memory-backend-file,id=kept,size=$size,mem-path={place}/memory.$$,share=on \
+         -machine memory-backend=kept\n",
+        real = real.display(),
+        place = memory.path().display(),
+    );
+    std::fs::create_dir(sandbox.path().join("bin")).unwrap();
+    let wrapper = sandbox.write("bin/qemu-system-x86_64", &script);
+    std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", wrapper.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let (source, pmem) = (format!("source={}", source.display()), format!("pmem:{PMEM_MIB}m"));
+    let settings = ["kernel=host", &source, "patch=assay:dax-write", &pmem, "fs=xfs", "mount=dax=always"];
+    let mut words = vec!["run", "-q", "--vary", "n=1,2", "--rounds", "1", "--no-lead-in"];
+    words.extend(settings.iter().flat_map(|setting| ["-t", setting]));
+    words.extend(["--", "sh", "-c", SYNCED, "${n}"]);
+    let mut command = assay(&sandbox, &words);
+    let command = command.env("PATH", path).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    wait_for_console(sandbox.path(), &mut child, "all is synced");
+    let (emulator, _) =
+        sandbox.processes().into_iter().find(|(_, line)| line.contains("memory-backend-file")).unwrap();
+    let kept = std::fs::File::open(memory.path().join(format!("memory.{emulator}"))).unwrap();
+    kill_process(Pid::from_raw(emulator as i32).unwrap(), Signal::KILL).unwrap();
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", errors(&output));
+    nothing_left(&sandbox);
+
+    let start = kept.metadata().unwrap().len() - (PMEM_MIB << 20);
+    let mut image = vec![0; (PMEM_MIB << 20) as usize];
+    kept.read_exact_at(&mut image, start).unwrap();
+    std::fs::write(sandbox.path().join("image"), image).unwrap();
+    let image = sandbox.path().join("image");
+    let Some(mounted) = Mounted::new(&sandbox, "mounted", &["-o", "loop", &image.to_string_lossy()]) else {
+        return;
+    };
+    let found = |name: &str| {
+        let mut places = vec![mounted.0.clone()];
+        while let Some(place) = places.pop() {
+            for entry in std::fs::read_dir(&place).unwrap().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => places.push(entry.path()),
+                    false if entry.file_name() == *name => return std::fs::read(entry.path()).unwrap(),
+                    false => {}
+                }
+            }
+        }
+        panic!("{name} is not there")
+    };
+    let numbers = |last: u32| (1..=last).map(|n| format!("{n}\n")).collect::<String>().into_bytes();
+    assert!(found("whole") == numbers(200_000), "what was synced is another one");
+    let mut patched = vec![0; 4 << 20];
+    let middle = numbers(60_000);
+    patched[300_000..300_000 + middle.len()].copy_from_slice(&middle);
+    assert!(found("patched") == patched, "what was overwritten and synced is another one");
 }

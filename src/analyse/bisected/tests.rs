@@ -7,8 +7,14 @@ fn stored(steps: usize) -> Run {
     run.design.factors = vec![Factor::new("step", (0..=steps).map(|step| format!("s{step}")).collect())];
     run.design.primary = Some("took".to_owned());
     run.design.stop.max_rounds = 400;
-    run.design.bisects =
-        Some(Bisects { source: None, build: None, titles: Vec::new(), per_round: 1, ends_rounds: 60 });
+    run.design.bisects = Some(Bisects {
+        source: None,
+        build: None,
+        titles: Vec::new(),
+        per_round: 1,
+        ends_rounds: 60,
+        kernels: false,
+    });
     run.cells = (0..=steps as u32).map(|step| Cell { levels: vec![step] }).collect();
     run.metrics = vec![Metric {
         job: String::new(),
@@ -125,4 +131,21 @@ fn values_without_a_ratio_are_counted() {
     assert_eq!((read.not_positive, read.pairs), (2, 0));
     run.design.bisects = None;
     assert_eq!(Bisected::of(&run), None, "it is no search");
+}
+
+#[test]
+fn over_kernels_the_bandwidth_of_a_section_decides() {
+    let mut run = stored(8);
+    run.design.primary = None;
+    run.design.bisects.as_mut().unwrap().kernels = true;
+    (run.metrics[0].job, run.metrics[0].name) = ("w".to_owned(), "write.bw".to_owned());
+    run.metrics[0].better = Better::Higher;
+    let mut shake = 0.0;
+    go_on(&mut run, 200, |step| {
+        shake = (shake + 0.37) % 1.0;
+        Some(if step >= 5 { 50.0 + shake } else { 100.0 + shake })
+    });
+    assert_eq!(found(&run), (5, 5));
+    let effect = Bisected::of(&run).unwrap().effect.unwrap();
+    assert!(effect.low < -0.45 && effect.high > -0.55 && effect.high < 0.0, "{effect:?}");
 }

@@ -13,6 +13,7 @@ const EXAMPLES: &str = "Examples:
   assay bisect --steps '1.0 1.1 1.2 1.3 2.0' -- ./prog-{step} --bench
   assay bisect --steps 'a b c d' --build 'make -C {step}' --metric 'tps=tps: ([0-9.]+):/s:higher' -- {step}/prog
   assay bisect --source . --good v1.0 --bad HEAD --build make -- {tree}/prog input.dat
+  assay bisect --source linux --good v6.11 --bad v6.12 job.fio -t virtio_blk:1g -t fs=xfs     kernels, in guests
   assay bisect --resume 7                       go on with a search that was stopped or killed
   assay bisect --show 7 --format json           every question and every value of a stored search
 
@@ -32,6 +33,19 @@ pub(super) enum Written {
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
+    /// With --source of a kernel: the fio job, or experiment file, that is run on each
+    #[arg(value_name = "JOB", requires = "source", conflicts_with = "command")]
+    pub(super) file: Option<PathBuf>,
+    /// Where each kernel is booted and what it works on: virtio_blk:1g, fs=xfs, kernel=IMAGE (then only its modules are built) …; the steps
+    /// are kernels then
+    #[arg(long, short = 't', value_name = "DEVICE|KEY=VALUE", requires = "source")]
+    pub(super) target: Vec<String>,
+    /// What does the I/O on kernels, e.g. dbench
+    #[arg(long, value_name = "ENGINE", requires = "source")]
+    pub(super) engine: Option<String>,
+    /// Configuration of the kernels: a fragment over assay's small one, or a whole .config
+    #[arg(long, value_name = "FILE", requires = "source")]
+    pub(super) config: Option<PathBuf>,
     /// The steps in their order, with blanks between: the good one first, the bad one last
     #[arg(long, value_name = "'STEP STEP …'", conflicts_with_all = ["source", "good", "bad"])]
     pub(super) steps: Option<String>,
@@ -54,7 +68,7 @@ pub struct Args {
     /// Read a metric from the output of the command: name=REGEX[:unit][:higher|lower]; the first one decides (default: the wall time)
     #[arg(long = "metric", value_name = "SPEC")]
     pub(super) metrics: Vec<String>,
-    /// The metric that decides
+    /// The metric that decides, e.g. write.bw; SECTION:METRIC of one section of a job
     #[arg(long, value_name = "METRIC")]
     pub(super) primary: Option<String>,
     /// Shell command before each trial; $step is the step
@@ -104,10 +118,11 @@ pub struct Args {
     pub(super) plan: bool,
     /// Go on with a search that was stopped or killed: its number, its name, or latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "build", "command", "metrics", "primary", "before", "after",
-        "directory", "delta", "alpha", "max_rounds", "ask", "time_budget", "timeout", "settle", "no_lead_in", "seed", "plan", "show"])]
+        "directory", "delta", "alpha", "max_rounds", "ask", "time_budget", "timeout", "settle", "no_lead_in", "seed", "plan", "show", "file", "target",
+        "engine", "config"])]
     pub(super) resume: Option<String>,
     /// Print the answer of a stored search; nothing is run
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "build", "command", "plan"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "build", "command", "plan", "file", "target", "engine", "config"])]
     pub(super) show: Option<String>,
     /// Go on with a search that somebody else may have written (prints first what it would do), and work in a directory that others can
     /// change
@@ -124,12 +139,23 @@ pub struct Args {
 }
 
 impl Args {
+    /// Whether the steps are kernels that are built and booted; a command, a job or an engine is run on each.
+    pub(super) fn is_of_kernels(&self) -> bool {
+        let of_kernels = self.file.is_some() || self.engine.is_some() || self.config.is_some();
+        self.source.is_some() && (of_kernels || !self.target.is_empty())
+    }
+
     /// The same as options of a run.
     pub(in crate::cli) fn as_run(&self) -> run::Args {
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         let asked = CommandLine {
             // The levels are put in its place.
             vary: vec![format!("{}=good,bad", run::FACTOR)],
             directory: self.directory.clone(),
+            target: self.target.clone(),
+            engine: self.engine.clone(),
+            source: self.source.as_ref().filter(|_| self.is_of_kernels()).map(text),
+            config: self.config.as_ref().map(text),
             delta: self.delta.clone(),
             alpha: self.alpha.clone(),
             no_lead_in: self.no_lead_in,
@@ -148,6 +174,7 @@ impl Args {
             wait_idle: self.wait_idle.clone(),
             keep_disturbed: self.keep_disturbed,
             quiet: self.quiet,
+            file: self.file.clone(),
             ..run::Args::of(asked, self.command.clone(), self.database.clone())
         }
     }

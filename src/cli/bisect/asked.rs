@@ -79,6 +79,16 @@ impl Asked {
                 }
             }
         }
+        if args.is_of_kernels() {
+            let runs = args.file.is_some() || args.engine.is_some() || !args.command.is_empty();
+            return match &args.build {
+                None if !runs => Err(Failure::request("nothing says what is run on each kernel")
+                    .hint("name a fio job, --engine dbench, or a command behind `--`")),
+                Some(_) => Err(Failure::request("--build is of programs, and the steps are kernels")
+                    .hint("leave it out: assay builds kernels itself; -t and --engine are of kernels only")),
+                None => Ok(()),
+            };
+        }
         if args.command.is_empty() {
             return Err(Failure::request("no command is given")
                 .hint("write it behind `--`: assay bisect --steps 'a b c' -- prog {step}"));

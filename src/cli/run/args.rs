@@ -188,10 +188,10 @@ impl Args {
         })
     }
 
-    /// Whether the engine is one that runs by settings alone.
+    /// Whether the engine is one that runs by settings alone, or one that is unknown, which is told later.
     fn needs_no_file(&self) -> bool {
-        let engine = self.asked.engine.as_deref().and_then(EngineKind::named);
-        engine.is_some_and(|engine| engine.descriptor().runs == Runs::Settings)
+        let engine = self.asked.engine.as_deref().map(EngineKind::named);
+        engine.is_some_and(|known| known.is_none_or(|engine| engine.descriptor().runs == Runs::Settings))
     }
 
     /// The options for one part of a recipe: its own file for the report.

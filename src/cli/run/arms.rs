@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use crate::cli::Failure;
 use crate::launch::{LaunchError, Launcher, Request};
 
 /// The factor whose levels are the steps.
@@ -31,4 +32,6 @@ pub(in crate::cli) enum Made {
     Ready,
     /// They cannot, for this reason: the search goes on without the step.
     Cannot(String),
+    /// Nor can those of any other: the search ends.
+    Ends(Failure),
 }

@@ -1,8 +1,10 @@
 //! Kernels that a run needs built: what its cells ask for is looked at early, built before the first trial, and put into the cells'
 //! settings as the image that is booted.
 //!
-//! Enters: a prepared run. Leaves: the same one, whose guests boot what was built. How kernels are built is not known here.
+//! Enters: a prepared run. Leaves: the same one, whose guests boot what was built, or the steps of a search that are kernels, each of which
+//! is built when it is first asked for. How kernels are built is not known here.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -10,12 +12,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::arms::{Arms, Made};
 use super::prepare::Prepared;
 use crate::catalog::{OWN_PATCH, own_patch};
 use crate::cli::Failure;
 use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, Step, Wanted};
-use crate::launch::{Unready, kernel_options, opened_kernel};
+use crate::launch::{LaunchError, Launcher, Request, Unready, kernel_options, opened_kernel};
 use crate::plan::CellSpec;
+use crate::record::{HostFacts, Status, Trial};
 use crate::sys::cache::directory;
 use crate::sys::terminal::{err, visible};
 use crate::units::pretty_duration;
@@ -72,6 +76,22 @@ impl Kernels {
         self.builds.is_some() && self.built.is_empty()
     }
 
+    /// Whether each cell boots a kernel that is built.
+    pub(super) fn are_of_all_cells(&self) -> bool {
+        self.builds.is_some() && self.cells.iter().all(Option::is_some)
+    }
+
+    /// What would be built for a cell.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: a patch that does not apply, no space.
+    pub(super) fn planned_for(&self, cell: usize) -> Result<String, Failure> {
+        match (&self.builds, self.cells.get(cell).copied().flatten()) {
+            (Some(builds), Some(kernel)) => builds.plan_one(kernel).map_err(|error| failure(&error)),
+            _ => Ok(String::new()),
+        }
+    }
+
     /// What would be built, a line each.
     ///
     /// # Errors
@@ -112,6 +132,101 @@ pub(super) fn build(prepared: &mut Prepared, quiet: bool, cancelled: &AtomicBool
     as_before(prepared)
 }
 
+/// Steps that are kernels: each is built when it is first asked for.
+pub(super) struct KernelSteps {
+    kernels: Kernels,
+    /// What the kernels of a search that goes on were, by step.
+    earlier: BTreeMap<usize, HostFacts>,
+    /// Those that are built by now.
+    built: BTreeMap<usize, BuiltKernel>,
+    /// Where guests have their files.
+    place: PathBuf,
+    quiet: bool,
+}
+
+impl KernelSteps {
+    /// The kernels of a search; the run has none to build any more.
+    pub(super) fn of(prepared: &mut Prepared, quiet: bool) -> KernelSteps {
+        let run = &prepared.run;
+        let facts =
+            |trial: &Trial| Some((trial.cell as usize, run.facts.get(trial.facts? as usize)?.clone()));
+        let earlier = run.trials.iter().filter(|trial| trial.status == Status::Done).filter_map(facts);
+        let place = prepared.work.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
+        KernelSteps {
+            earlier: earlier.collect(),
+            built: BTreeMap::new(),
+            place: place.to_owned(),
+            quiet,
+            kernels: std::mem::take(&mut prepared.kernels),
+        }
+    }
+
+    fn build(&self, step: usize, cancelled: &AtomicBool) -> Result<BuiltKernel, BuildError> {
+        let (Some(builds), Some(kernel)) = (&self.kernels.builds, self.kernels.cells[step]) else {
+            return Err(BuildError::NothingToBuild);
+        };
+        let mut teller = Teller::new(self.quiet);
+        let built = builds.carry_out_one(kernel, &mut |told| teller.tell(told), cancelled);
+        teller.end();
+        built
+    }
+}
+
+impl Arms for KernelSteps {
+    fn make(
+        &mut self,
+        step: usize,
+        trial: &Request,
+        launcher: &mut dyn Launcher,
+        cancelled: &AtomicBool,
+    ) -> Result<Made, LaunchError> {
+        let kernel = match self.build(step, cancelled) {
+            Ok(kernel) => kernel,
+            Err(BuildError::Interrupted { .. }) => return Err(LaunchError::Cancelled { left: Vec::new() }),
+            Err(error) if error.is_of_the_revision() => {
+                return Ok(Made::Cannot(format!("it cannot be built: {error}")));
+            }
+            Err(error) => return Ok(Made::Ends(failure(&error))),
+        };
+        if let Some(earlier) = self.earlier.get(&step)
+            && let Some((name, _)) = differing(&kernel, earlier)
+        {
+            return Ok(Made::Ends(another_one(&kernel_name(trial), name)));
+        }
+        self.built.insert(step, kernel);
+        let wanted = self.trial(step, trial.clone());
+        let ready = launcher.expect(&wanted).and_then(|()| launcher.check(&self.place));
+        Ok(ready.map_or_else(|reason| Made::Ends(unready(reason)), |()| Made::Ready))
+    }
+
+    fn trial(&self, step: usize, mut request: Request) -> Request {
+        if let (Some(kernel), Some(setup)) = (self.built.get(&step), &mut request.target.setup) {
+            setup.settings.guest.kernel = Some(kernel.image.clone());
+            setup.settings.guest.facts = kernel.facts.clone();
+        }
+        request
+    }
+}
+
+/// What a kernel to be built is called where it is another one.
+fn kernel_name(trial: &Request) -> String {
+    let build = trial.target.setup.as_ref().map(|setup| &setup.settings.guest.build);
+    build.and_then(|build| build.revision.clone()).unwrap_or_default()
+}
+
+/// The first fact in which a kernel differs from what was booted earlier.
+fn differing<'k>(kernel: &'k BuiltKernel, earlier: &HostFacts) -> Option<&'k (String, String)> {
+    let differs = |(name, value): &&(String, String)| earlier.get(name).is_some_and(|before| before != value);
+    kernel.facts.iter().find(differs)
+}
+
+fn another_one(kernel: &str, fact: &str) -> Failure {
+    Failure::request(format!(
+        "the kernel of {kernel} is another one now: its {fact} differs from that of the earlier rounds"
+    ))
+    .hint("bring source, patch and compiler of that time back, or run it anew")
+}
+
 /// Later rounds must be of the kernels of the earlier ones.
 fn as_before(prepared: &Prepared) -> Result<(), Failure> {
     let run = &prepared.run;
@@ -125,12 +240,7 @@ fn as_before(prepared: &Prepared) -> Result<(), Failure> {
             now.iter().find(|(name, value)| facts.get(name).is_some_and(|before| before != value))
         });
         if let Some((name, _)) = other {
-            let what = format!(
-                "the kernel of {} is another one now: its {name} differs from that of the earlier rounds",
-                prepared.plan.cells[cell].label
-            );
-            return Err(Failure::request(what)
-                .hint("bring source, patch and compiler of that time back, or run it anew"));
+            return Err(another_one(&prepared.plan.cells[cell].label, name));
         }
     }
     Ok(())

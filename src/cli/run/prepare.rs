@@ -86,6 +86,10 @@ impl Prepared {
             let failure = Failure::request(reason);
             if hint.is_empty() { failure } else { failure.hint(hint) }
         };
+        // Each is looked at when it is built.
+        if self.run.design.bisects.as_ref().is_some_and(|bisects| bisects.kernels) {
+            return Ok(launcher);
+        }
         for cell in 0..self.plan.cells.len() {
             let asked = crate::run::request(&self.plan, &self.surroundings, cell, 0);
             launcher.expect(&asked).map_err(failed)?;

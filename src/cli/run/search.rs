@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::arms::{Arms, FACTOR};
 use super::conduct::database_flag;
+use super::kernels::KernelSteps;
 use super::prepare::Prepared;
 use super::search_trials::lost_end;
 use super::source::Source;
-use super::{Args, early, overwrite, session, trust};
+use super::{Args, early, foreseen, overwrite, session, trust};
 use crate::cli::Failure;
+use crate::experiment::{Assignment, Namespace};
 use crate::record::{Bisects, Run};
 use crate::report::step_name;
 use crate::run::Ending;
@@ -23,7 +25,7 @@ pub(in crate::cli) struct Search {
 }
 
 impl Search {
-    /// A new one. The experiment's factor gets one level a step.
+    /// A new one. The experiment's factor gets one level a step; a step that is a kernel sets which one.
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2; nothing was touched.
@@ -33,16 +35,40 @@ impl Search {
         max_rounds: u32,
         bisects: Bisects,
     ) -> Result<Search, Failure> {
-        let mut experiment = args.experiment(&Source::CommandLine, &[])?;
-        // What a step sets is its arm's to say.
-        let level = |step: &String| crate::experiment::Level { label: step.clone(), set: Vec::new() };
+        let source = match Source::all(args.file.as_deref(), args.quiet)?.as_slice() {
+            [source @ (Source::CommandLine | Source::File(_))] => source.clone(),
+            _ => {
+                return Err(Failure::request(
+                    "a recipe is a comparison of its own, and no search is made of it",
+                )
+                .hint("name a fio job file: assay bisect --source GIT --good REV --bad REV JOB.fio"));
+            }
+        };
+        let mut experiment = args.experiment(&source, &[])?;
+        if let Some(varied) = experiment.factors.iter().find(|factor| factor.name != FACTOR) {
+            return Err(Failure::request(format!("{} varies {} itself", experiment.name, varied.name))
+                .hint("a search varies the step alone: take the factor out of the experiment file"));
+        }
+        // What else a step is, is its arm's to say.
+        let revision = |step: &String| Assignment {
+            namespace: Namespace::Target,
+            key: "rev".to_owned(),
+            value: step.clone(),
+        };
+        let level = |step: &String| crate::experiment::Level {
+            label: step.clone(),
+            set: if bisects.kernels { vec![revision(step)] } else { Vec::new() },
+        };
         experiment.factors = vec![crate::experiment::Factor {
             name: FACTOR.to_owned(),
             levels: steps.iter().map(level).collect(),
         }];
         experiment.compare = 0;
         experiment.stop.max_rounds = max_rounds;
-        let mut prepared = Prepared::new(args, &Source::CommandLine, experiment)?;
+        let mut prepared = Prepared::new(args, &source, experiment)?;
+        if bisects.kernels {
+            of_kernels(&prepared)?;
+        }
         prepared.run.design.bisects = Some(bisects);
         overwrite::check(&prepared)?;
         early::machine(&prepared)?;
@@ -70,6 +96,20 @@ impl Search {
         prepared.look_again();
         overwrite::check(&prepared)?;
         Ok(Search { prepared })
+    }
+
+    /// Its steps as kernels.
+    pub(in crate::cli) fn kernel_steps(&mut self, quiet: bool) -> Box<dyn Arms> {
+        Box::new(KernelSteps::of(&mut self.prepared, quiet))
+    }
+
+    /// What would be built for the ends.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2: a patch that does not apply, no space.
+    pub(in crate::cli) fn planned_kernels(&self) -> Result<Vec<String>, Failure> {
+        let last = self.prepared.plan.cells.len() - 1;
+        [0, last].into_iter().map(|step| self.prepared.kernels.planned_for(step)).collect()
     }
 
     /// The run as it is.
@@ -130,4 +170,15 @@ impl Search {
             },
         }
     }
+}
+
+/// Refuses a search over kernels in which one is not built and booted, or whose trials lack something.
+fn of_kernels(prepared: &Prepared) -> Result<(), Failure> {
+    if !prepared.kernels.are_of_all_cells() {
+        return Err(Failure::request("the trials would boot none of these kernels").hint(
+            "kernels are booted in a guest, with devices of its own: -t virtio_blk:1g (assay help targets)",
+        ));
+    }
+    prepared.tools_are_here()?;
+    foreseen::check(prepared)
 }

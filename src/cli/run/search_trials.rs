@@ -46,7 +46,9 @@ pub(super) fn trials(
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Ending> {
     let (current, state) = (Cell::new(0), RefCell::new(Bisected::of(&prepared.run)));
-    let mut launcher = Making { inner: prepared.launcher()?, arms, current: &current, made: BTreeMap::new() };
+    let ended = RefCell::new(None);
+    let mut launcher =
+        Making { inner: prepared.launcher()?, arms, current: &current, made: BTreeMap::new(), ended: &ended };
     let plan = &prepared.plan;
     let limits = Limits {
         rounds: plan.rounds_at_most(),
@@ -85,7 +87,10 @@ pub(super) fn trials(
         limits,
     }
     .execute();
-    ending.map_err(|error| Failure::tool(error).into())
+    match ended.take() {
+        Some(failure) => Err(anyhow::Error::from(failure)),
+        None => ending.map_err(|error| Failure::tool(error).into()),
+    }
 }
 
 /// Makes each step ready before its first trial.
@@ -96,6 +101,8 @@ struct Making<'m> {
     current: &'m Cell<usize>,
     /// Steps that were made, each with why it cannot be run, if so.
     made: BTreeMap<usize, Option<String>>,
+    /// Why no step can be made any more.
+    ended: &'m RefCell<Option<Failure>>,
 }
 
 impl Launcher for Making<'_> {
@@ -105,6 +112,10 @@ impl Launcher for Making<'_> {
             let why = match self.arms.make(step, request, self.inner.as_mut(), cancelled)? {
                 Made::Ready => None,
                 Made::Cannot(reason) => Some(reason),
+                Made::Ends(failure) => {
+                    self.ended.replace(Some(failure));
+                    return Err(LaunchError::Cancelled { left: Vec::new() });
+                }
             };
             self.made.insert(step, why);
         }

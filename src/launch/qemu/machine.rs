@@ -178,6 +178,9 @@ impl Machine<'_> {
             let start = HIGH_START + memory(self.settings, self.needs) - low(self.settings, self.needs);
             words.push(format!("memmap={}M!{}M", self.needs.pmem_bytes >> 20, start >> 20));
         }
+        if self.needs.ram_bytes > 0 {
+            words.push(format!("brd.rd_nr=1 brd.rd_size={}", self.needs.ram_bytes >> 10));
+        }
         words.extend(self.settings.arguments.iter().cloned());
         words.join(" ")
     }
@@ -235,6 +238,14 @@ mod tests {
         ] {
             assert!(line.contains(part), "{part}: {line}");
         }
+    }
+
+    #[test]
+    fn a_ramdisk_that_is_built_in_has_the_size_that_is_asked_for() {
+        let needs = Needs { ram_bytes: 64 << 20, ..Needs::default() };
+        let settings = GuestSettings::default();
+        assert!(line(&settings, &needs).contains(" brd.rd_nr=1 brd.rd_size=65536"));
+        assert!(!line(&settings, &Needs::default()).contains("brd"));
     }
 
     #[test]

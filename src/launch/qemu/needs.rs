@@ -42,6 +42,8 @@ pub(super) struct Needs {
     pub(super) disks: Vec<Disk>,
     /// Bytes of persistent memory.
     pub(super) pmem_bytes: u64,
+    /// Bytes of the kernel's ramdisk, whose size a kernel that has it built in is told when it is booted.
+    pub(super) ram_bytes: u64,
     /// Bytes that devices in memory may take.
     pub(super) memory_bytes: u64,
     /// Programs, by their path on the host, which is theirs in the guest as well.
@@ -159,7 +161,10 @@ impl Needs {
                 self.driver("zram", Need::Must);
                 ["lzo_rle", "lzo", "lz4", "zstd"].iter().for_each(|name| self.driver(name, Need::May));
             }
-            DeviceKind::Ram => self.driver("brd", Need::Must),
+            DeviceKind::Ram => {
+                self.driver("brd", Need::Must);
+                self.ram_bytes = self.ram_bytes.max(bytes);
+            }
             DeviceKind::Pmem => {
                 self.at_start(&["nd_e820", "nd_pmem"]);
                 self.pmem_bytes = self.pmem_bytes.max(set_aside(bytes));

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# A search over kernels, in guests: a repository is made of Debian's linux-source package, with eight commits on fs/f2fs of which the fifth makes
+# each write slower and the third does not compile. Exit 1 unless assay bisect names the fifth and skips the third, and says of the
+# last three commits that there is nothing to find. 15 minutes on 2 processors, emulated.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+assay=$PWD/target/release/assay
+packages=$PWD/target/kernels
+work=$(mktemp -d "$PWD/target/bisect-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+echo "bisect-kernels: making the repository" >&2
+linux=$work/linux
+mkdir "$linux"
+dpkg-deb --fsys-tarfile "$packages"/linux-source-6.12_*.deb | tar -xOf - --wildcards './usr/src/linux-source-6.12.tar.xz' |
+    xz -dc | tar -xf - --strip-components=1 -C "$linux"
+git=(git -C "$linux" -c user.name=bisect -c user.email=bisect@localhost -c core.compression=0 -c gc.auto=0)
+"${git[@]}" init -q -b main
+"${git[@]}" add -A
+"${git[@]}" commit -q -m "linux-source of Debian"
+"${git[@]}" tag step-0
+
+# commit N SUBJECT: what was changed below fs/f2fs is a commit.
+commit() {
+    "${git[@]}" commit -q -a -m "$2"
+    "${git[@]}" tag "step-$1"
+}
+cd "$linux/fs/f2fs"
+echo '/* Names are hashed as in ext3. */' >> hash.c
+commit 1 "f2fs: say where the hash is from"
+printf '\nstatic inline unsigned int f2fs_half(unsigned int n)\n{\n\treturn n / 2;\n}\n' >> hash.c
+commit 2 "f2fs: a helper for halves"
+echo 'static int f2fs_broken(void) { return no_such_name; }' >> inline.c
+commit 3 "f2fs: does not compile"
+sed -i '$d' inline.c
+commit 4 "f2fs: compiles again"
+# A loop in each write: the kind of check that nobody meant to leave in.
+sed -i 's|^static ssize_t f2fs_file_write_iter(struct kiocb \*iocb, struct iov_iter \*from)$|static noinline void f2fs_check_write(size_t bytes)\n{\n\tvolatile size_t checked = 0;\n\n\twhile (checked < bytes)\n\t\tchecked++;\n}\n\n&|' file.c
+sed -i '/^static ssize_t f2fs_file_write_iter/,/^}/ s|^\tssize_t ret;$|&\n\n\tf2fs_check_write(count);|' file.c
+grep -q 'f2fs_check_write(count);' file.c || { echo "file.c is another one: the change was not planted" >&2; exit 1; }
+commit 5 "f2fs: check each write"
+echo '/* Allocation of segments. */' >> segment.c
+commit 6 "f2fs: say what segment.c is"
+printf '\nstatic inline unsigned int f2fs_double(unsigned int n)\n{\n\treturn n * 2;\n}\n' >> hash.c
+commit 7 "f2fs: a helper for doubles"
+echo '/* The end. */' >> super.c
+commit 8 "f2fs: end of the series"
+cd "$work"
+
+printf '[w]\nrw=write\nbs=4k\nsize=24m\nloops=2\n' > write.fio
+search() {
+    "$assay" bisect --db "$work/bisect.db" --source "$linux" "$@" write.fio -d "$work" -t kernel=newest -t ram:256m -t fs=f2fs --settle 0 | tee "$work/said.txt"
+}
+# says WORDS: whether the answer has them.
+says() { tr -s ' \n' ' ' < "$work/said.txt" | grep -qF -- "$1" || { echo "bisect-kernels: not said: $1" >&2; exit 1; }; }
+
+search --good step-0 --bad step-8
+says "the change came with $("${git[@]}" rev-parse --short=12 step-5) \"f2fs: check each write\""
+search --good step-5 --bad step-8 --delta 10%
+says "nothing to find"
