@@ -146,7 +146,7 @@ fn an_oops_in_a_trial_is_told_with_the_function_it_was_in() {
         ["run", "job.fio", "-q", "-t", &kernel, "-t", &source, "-t", "virtio_blk:96m", "-t", "fs=f2fs"];
     let words = [&words[..], &["--vary", "patch=none,oops.patch", "--rounds", "1", "--no-lead-in"]].concat();
     let output = run(&sandbox, &words);
-    assert_eq!(output.status.code(), Some(0), "{}", failure(&words, &output));
+    assert_eq!(output.status.code(), Some(1), "{}", failure(&words, &output));
     nothing_left(&sandbox);
     let stored = sandbox.export("1");
     let mut failed = 0;
@@ -154,8 +154,13 @@ fn an_oops_in_a_trial_is_told_with_the_function_it_was_in() {
         match &trial.status {
             Status::Failed { reason, output, .. } => {
                 assert_eq!(stored.cells[trial.cell as usize].levels[0], 1, "{trial:?}");
-                assert!(reason.contains("the guest ended") && reason.contains("Kernel panic"), "{reason}");
-                assert!(output.contains("f2fs_hash_filename"), "{output}");
+                assert!(reason.starts_with("the guest died during the trial: Kernel panic"), "{reason}");
+                assert!(reason.contains("kernel BUG at fs/f2fs/hash.c:"), "{reason}");
+                assert!(reason.ends_with(" in f2fs_hash_filename"), "{reason}");
+                assert!(
+                    output.contains("RIP: 0010:f2fs_hash_filename") && !output.contains("RAX:"),
+                    "{output}"
+                );
                 failed += 1;
             }
             _ => assert_eq!(trial.status, Status::Done, "{trial:?}"),

@@ -159,8 +159,9 @@ impl Guest {
             words.push_str(if words.is_empty() { "" } else { "\n" });
             words.push_str(&full);
         }
-        let panic = panic_of(&console).map(|panic| format!(": {panic}")).unwrap_or_default();
-        let what = format!("{what}{panic}");
+        let died_of = [panic_of(&console).map(str::to_owned), fault_of(&console)];
+        let what =
+            died_of.into_iter().flatten().fold(what.to_owned(), |what, cause| format!("{what}: {cause}"));
         GuestError::Dead { what, came_up: self.boot_s > 0.0, mute, late: false, console: words }
     }
 
@@ -197,9 +198,11 @@ impl Drop for Guest {
 }
 
 /// Words of lines in which a kernel says what is wrong; registers and stack follow.
-const TELLING: [&str; 9] = [
+const TELLING: [&str; 11] = [
     "Kernel panic",
+    "kernel BUG at",
     "BUG:",
+    "RIP: 0010:",
     "Oops",
     "int3:",
     "Out of memory",
@@ -208,6 +211,27 @@ const TELLING: [&str; 9] = [
     "hung task",
     "blocked for more",
 ];
+/// What lines begin with that have registers of the processor and bytes of its program, which say nothing without the kernel's own files.
+const REGISTERS: [&str; 14] = [
+    "RSP:",
+    "RAX:",
+    "RDX:",
+    "RBP:",
+    "R10:",
+    "R13:",
+    "FS:",
+    "CS:",
+    "CR2:",
+    "DR0:",
+    "DR3:",
+    "PKRU:",
+    "Code:",
+    "RIP: 0033",
+];
+/// Behind this the functions follow that called each other, the innermost first.
+const TRACE: &str = "Call Trace:";
+/// So many of them are told.
+const MOST_CALLS: usize = 6;
 /// So many telling lines that are not among the last are told before those, and the panic however many there are.
 const MOST_TELLING: usize = 5;
 /// What a kernel says when it gives up. Another one, `---[ end Kernel panic`, only closes it.
@@ -220,11 +244,40 @@ fn last_words(console: &Path, from: usize) -> String {
     let plain = |line: &str| -> String {
         line.chars().filter(|c| !c.is_control()).collect::<String>().trim_end().to_owned()
     };
-    let lines: Vec<String> = text.lines().map(plain).filter(|line| !line.is_empty()).collect();
+    let is_of_registers = |line: &String| REGISTERS.iter().any(|start| timeless(line).starts_with(start));
+    let lines: Vec<String> =
+        text.lines().map(plain).filter(|line| !line.is_empty() && !is_of_registers(line)).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST_LINES));
-    let telling = before.iter().filter(|line| TELLING.iter().any(|word| line.contains(word)));
-    let first = telling.enumerate().filter(|(at, line)| *at < MOST_TELLING || line.contains(PANIC));
+    let is_telling = |line: &String| TELLING.iter().any(|word| line.contains(word));
+    let trace = lines.iter().position(|line| line.contains(TRACE)).unwrap_or(lines.len());
+    let mut told = 0;
+    let first = before.iter().enumerate().filter(|(at, line)| {
+        told += usize::from(is_telling(line));
+        let tells = is_telling(line) && told <= MOST_TELLING;
+        tells || line.contains(PANIC) || (trace..=trace + MOST_CALLS).contains(at)
+    });
     first.map(|(_, line)| line).chain(last).map(String::as_str).collect::<Vec<_>>().join("\n")
+}
+
+/// A line of the console without the time before it.
+fn timeless(line: &str) -> &str {
+    line.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(line, |(_, rest)| rest).trim_start()
+}
+
+/// What a kernel found wrong before it gave up, and in which function: `kernel BUG at fs/f2fs/hash.c:100! in f2fs_hash_filename`.
+fn fault_of(words: &str) -> Option<String> {
+    let is_fault = |line: &&str| {
+        ["kernel BUG at", "BUG:", "Oops: general protection", "Oops:"]
+            .iter()
+            .any(|word| line.starts_with(word))
+    };
+    let fault = words.lines().map(timeless).find(is_fault)?;
+    // Modules that assay builds know their files by where they were built.
+    let built = fault.split_once("/build-").and_then(|(_, rest)| rest.split_once('/'));
+    let fault = built.map_or_else(|| fault.to_owned(), |(_, file)| format!("kernel BUG at {file}"));
+    let place = words.lines().find_map(|line| line.split_once("RIP: 0010:")).map(|(_, rest)| rest);
+    let function = place.and_then(|place| place.split(['+', ' ']).next()).filter(|name| !name.is_empty());
+    Some(function.map_or_else(|| fault.clone(), |function| format!("{fault} in {function}")))
 }
 
 /// The first panic among the last words, without its time: `Kernel panic - not syncing: VFS: Unable to mount root fs`.
@@ -256,6 +309,34 @@ mod tests {
         assert!(words.starts_with("[ 0.1] BUG: kernel NULL pointer\n"), "{words:?}");
         assert_eq!(last_words(&path, 1 << 20), "");
         assert_eq!(last_words(Path::new("/nowhere"), 0), "");
+    }
+
+    #[test]
+    fn of_an_oops_its_place_and_callers_are_told_and_no_registers() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("console");
+        let mut text = "[    3.1] ------------[ cut here ]------------\n[    3.1] kernel BUG at fs/f2fs/hash.c:100!\n\
+                        [    3.2] Oops: invalid opcode: 0000 [#1] PREEMPT SMP NOPTI\n\
+                        [    3.2] RIP: 0010:f2fs_hash_filename+0x10/0x40 [f2fs]\n\
+                        [    3.2] Code: 0f 0b\n[    3.2] RSP: 0018:ffffc900 EFLAGS: 00000246\n[    3.3] Call Trace:\n[    3.3]  <TASK>\n"
+            .to_owned();
+        text.extend((0..40).map(|n| format!("[    3.3]  caller_{n}+0x1/0x2\n")));
+        text.push_str("[    3.4] RIP: 0033:0x7f021\n[    3.4] RAX: ffff8880 RBX: 0\n");
+        text.push_str("[    3.5] Kernel panic - not syncing: Fatal exception\n");
+        std::fs::write(&path, text).unwrap();
+        let words = last_words(&path, 0);
+        for there in ["kernel BUG at", "RIP: 0010:f2fs_hash_filename", "caller_0+", "caller_4+", "caller_39+"]
+        {
+            assert!(words.contains(there), "{there}: {words}");
+        }
+        for noise in ["RSP:", "RAX:", "Code:", "0033", "caller_9+"] {
+            assert!(!words.contains(noise), "{noise}: {words}");
+        }
+        let fault = "kernel BUG at fs/f2fs/hash.c:100! in f2fs_hash_filename";
+        assert_eq!(fault_of(&words).as_deref(), Some(fault));
+        let built = "[    3.1] kernel BUG at ../../built/.partial-EJ2/build-lUA/fs/f2fs/hash.c:7!\n";
+        assert_eq!(fault_of(built).as_deref(), Some("kernel BUG at fs/f2fs/hash.c:7!"));
+        assert_eq!(fault_of("[    3.5] Kernel panic - not syncing: VFS: Unable to mount root fs"), None);
     }
 
     #[test]
