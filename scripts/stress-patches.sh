@@ -57,7 +57,7 @@ cat > "$work/wrong.patch" << 'P'
 P
 
 echo "stress: the first time a kernel is compiled whole" >&2
-disk=(-t virtio_blk:96m:cache=unsafe)
+disk=(-t virtio_blk:320m:cache=unsafe)
 syncs=$(four $'rw=randwrite\nbs=4k\nfsync=8')
 if stress wrong "$syncs" "${disk[@]}" -t fs=xfs --vary "patch=none,$work/wrong.patch" > "$work/wrong.txt" 2>&1; then
     echo "wrong: a lock that is taken twice was not found" >&2
@@ -75,20 +75,33 @@ if is_asked journal-flush; then
 fi
 if is_asked dax-write; then
     stress dax-write "$(four $'rw=randwrite\nbs=2k\nfsync=16')"$'\n[mapped]\nioengine=mmap\nrw=randwrite\nbs=4k\noffset=32m' \
-        -t pmem:128m -t fs=xfs -t mount=dax=always --vary patch=none,assay:dax-write || failed=1
+        -t pmem:384m -t fs=xfs -t mount=dax=always --vary patch=none,assay:dax-write || failed=1
 fi
 if is_asked dio-append; then
     knobs=/sys/fs/f2fs/DEVICE/dio_serialize
+    # Files that grow at the same time and are cut off again.
+    cut_and_grown='cd "$ASSAY_DIRECTORY"
+        for worker in 1 2 3; do
+            (for n in 1 2 3 4; do dd if=/dev/zero of=cut$worker bs=64k count=16 oflag=direct,append conv=notrunc; : > cut$worker; done) 2> /dev/null &
+        done
+        wait'
     for new in 0 1; do
-        # Files that grow at the same time, and one that is cut off and grows again beside them.
         stress "dio-append-$new" $'[global]\ndirect=1\nrw=write\nbs=64k\nsize=8m\nverify=crc32c\nnumjobs=2\n[large]\n[small]\nbs=4k\nsize=2m' \
             "${disk[@]}" -t fs=f2fs -t patch=assay:dio-append -t "sysfs:${knobs}_new=$new" --vary "sysfs:${knobs}_blocks=0,1,8" \
-            --before 'dir=$ASSAY_DIRECTORY; (for n in 1 2 3 4 5 6 7 8; do head -c 1048576 /dev/urandom > $dir/cut; : > $dir/cut; done) &' || failed=1
+            --before "$cut_and_grown" || failed=1
     done
 fi
 if is_asked bdev-mix; then
-    stress bdev-mix $'[r]\nfilename=/dev/vda\nrw=randrw\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\nverify=crc32c' \
+    # The block size changes while what was written is read back.
+    resized='(for n in $(seq 60); do blockdev --setbsz 512 "$ASSAY_DEVICE"; blockdev --setbsz 4096 "$ASSAY_DEVICE"; done) &
+        for n in 1 2 3; do
+            head -c 1048576 /dev/urandom > /tmp/pattern
+            dd if=/tmp/pattern of="$ASSAY_DEVICE" bs=4k oflag=direct conv=notrunc 2> /dev/null
+            dd if="$ASSAY_DEVICE" bs=4k count=256 iflag=direct 2> /dev/null | cmp - /tmp/pattern || exit 1
+        done
+        wait'
+    stress bdev-mix $'[r]\nrw=randrw\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\nverify=crc32c' \
         "${disk[@]}" -t patch=assay:bdev-mix --vary kernel_args=bdev_guard=none,bdev_guard=rwsem,bdev_guard=percpu,bdev_guard=srcu \
-        --before 'dev=$ASSAY_DEVICE; (for n in $(seq 200); do blockdev --setbsz 512 $dev; blockdev --setbsz 4096 $dev; done > /dev/null 2>&1) &' || failed=1
+        --before "$resized" || failed=1
 fi
 exit "$failed"

@@ -42,16 +42,32 @@ pub(super) fn load(name: &str, parameters: &str) -> Result<(), String> {
         return if built_in { Ok(()) } else { Err(format!("module {name} is not in the guest")) };
     }
     let last = files.len() - 1;
+    let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
     for (at, file) in files.iter().enumerate() {
         let path = root.join(file);
         let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let set = CString::new(if at == last { parameters } else { "" }).unwrap_or_default();
+        let own = if at == last { parameters } else { "" };
+        let set = CString::new(format!("{} {own}", of_command_line(&name_of(file), &line)).trim()).unwrap_or_default();
         match rustix::system::init_module(&bytes, &set) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(format!("{file} cannot be loaded: {error}")),
         }
     }
     Ok(())
+}
+
+/// The parameters that the kernel's command line has for a module, as modprobe(8) reads them there: `nvme.poll_queues=2`.
+fn of_command_line(module: &str, line: &str) -> String {
+    let mut quoted = false;
+    let words = line.trim().split(|c: char| {
+        quoted ^= c == '"';
+        c.is_whitespace() && !quoted
+    });
+    let of_module = words.filter_map(|word| {
+        let (name, parameter) = word.split_once('.')?;
+        (name.replace('-', "_") == module).then_some(parameter)
+    });
+    of_module.collect::<Vec<_>>().join(" ")
 }
 
 fn remove(name: &str) -> Result<(), String> {
@@ -79,6 +95,14 @@ fn in_order(name: &str, dependencies: &str, aliases: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_taken_from_the_command_line() {
+        let line = "quiet nvme.poll_queues=2 nvme-core.x=1 brd.rd_size=4 nvme.dyndbg=\"file a +p\" xnvme.y=1\n";
+        assert_eq!(of_command_line("nvme", line), "poll_queues=2 dyndbg=\"file a +p\"");
+        assert_eq!(of_command_line("nvme_core", line), "x=1");
+        assert_eq!(of_command_line("xfs", line), "");
+    }
 
     #[test]
     fn what_is_used_comes_first() {
