@@ -221,7 +221,8 @@ impl Written {
         if let Some(design) = self.design.take().filter(|_| designs) {
             self.replace(*design);
             // One level that sets nothing takes a factor of the file out: only its name would be left, in every row.
-            self.factors.retain(|factor| !matches!(factor.value.levels.as_slice(), [one] if one.set.is_empty()));
+            self.factors
+                .retain(|factor| !matches!(factor.value.levels.as_slice(), [one] if one.set.is_empty()));
         }
         over(&mut self.compare, line.compare.as_ref(), "--compare");
         over(&mut self.engine, line.engine.as_ref(), "--engine");

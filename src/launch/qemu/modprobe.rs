@@ -47,7 +47,8 @@ pub(super) fn load(name: &str, parameters: &str) -> Result<(), String> {
         let path = root.join(file);
         let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let own = if at == last { parameters } else { "" };
-        let set = CString::new(format!("{} {own}", of_command_line(&name_of(file), &line)).trim()).unwrap_or_default();
+        let set = CString::new(format!("{} {own}", of_command_line(&name_of(file), &line)).trim())
+            .unwrap_or_default();
         match rustix::system::init_module(&bytes, &set) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(format!("{file} cannot be loaded: {error}")),
@@ -98,7 +99,8 @@ mod tests {
 
     #[test]
     fn parameters_are_taken_from_the_command_line() {
-        let line = "quiet nvme.poll_queues=2 nvme-core.x=1 brd.rd_size=4 nvme.dyndbg=\"file a +p\" xnvme.y=1\n";
+        let line =
+            "quiet nvme.poll_queues=2 nvme-core.x=1 brd.rd_size=4 nvme.dyndbg=\"file a +p\" xnvme.y=1\n";
         assert_eq!(of_command_line("nvme", line), "poll_queues=2 dyndbg=\"file a +p\"");
         assert_eq!(of_command_line("nvme_core", line), "x=1");
         assert_eq!(of_command_line("xfs", line), "");
