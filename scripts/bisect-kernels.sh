@@ -4,6 +4,7 @@
 # last three commits that there is nothing to find. 15 minutes on 2 processors, emulated.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+root=$PWD
 assay=$PWD/target/release/assay
 packages=$PWD/target/kernels
 work=$(mktemp -d "$PWD/target/bisect-XXXXXX")
@@ -16,7 +17,8 @@ dpkg-deb --fsys-tarfile "$packages"/linux-source-6.12_*.deb | tar -xOf - --wildc
     xz -dc | tar -xf - --strip-components=1 -C "$linux"
 git=(git -C "$linux" -c user.name=bisect -c user.email=bisect@localhost -c core.compression=0 -c gc.auto=0)
 "${git[@]}" init -q -b main
-"${git[@]}" add -A
+# Whatever its .gitignore says.
+"${git[@]}" add -A -f
 "${git[@]}" commit -q -m "linux-source of Debian"
 "${git[@]}" tag step-0
 
@@ -45,11 +47,12 @@ printf '\nstatic inline unsigned int f2fs_double(unsigned int n)\n{\n\treturn n 
 commit 7 "f2fs: a helper for doubles"
 echo '/* The end. */' >> super.c
 commit 8 "f2fs: end of the series"
-cd "$work"
+# Where kernels are looked for.
+cd "$root"
 
-printf '[w]\nrw=write\nbs=4k\nsize=24m\nloops=2\n' > write.fio
+printf '[w]\nrw=write\nbs=4k\nsize=24m\nloops=2\n' > "$work/write.fio"
 search() {
-    "$assay" bisect --db "$work/bisect.db" --source "$linux" "$@" write.fio -d "$work" -t kernel=newest -t ram:256m -t fs=f2fs --settle 0 | tee "$work/said.txt"
+    "$assay" bisect --db "$work/bisect.db" --source "$linux" "$@" "$work/write.fio" -d "$work" -t kernel=newest -t ram:256m -t fs=f2fs --settle 0 | tee "$work/said.txt"
 }
 # says WORDS: whether the answer has them.
 says() { tr -s ' \n' ' ' < "$work/said.txt" | grep -qF -- "$1" || { echo "bisect-kernels: not said: $1" >&2; exit 1; }; }
