@@ -18,7 +18,7 @@ const MOST_LINES: usize = 12;
 /// Steps that could not be run and are named one by one.
 const MOST_SKIPPED: usize = 4;
 /// Reasons are cut after so many characters.
-const REASON: usize = 200;
+const REASON: usize = 240;
 
 /// What a step is called: a commit by its first characters, any other as it was named.
 #[must_use]
@@ -279,7 +279,7 @@ impl Words<'_> {
 
     fn skipped(&self, text: &mut String) {
         for (step, why) in self.found.skipped.iter().take(MOST_SKIPPED) {
-            let why: String = why.lines().next().unwrap_or("").chars().take(REASON).collect();
+            let why: String = in_one_line(why).chars().take(REASON).collect();
             let _ = writeln!(
                 text,
                 "{}",
@@ -335,6 +335,13 @@ impl Words<'_> {
     }
 }
 
+/// The first line of a reason, with the compiler's first mistake where there is one.
+fn in_one_line(why: &str) -> String {
+    let first = why.lines().next().unwrap_or("");
+    let mistake = why.lines().skip(1).find_map(|line| Some(&line[line.find("error: ")?..]));
+    mistake.map_or_else(|| first.to_owned(), |mistake| format!("{first} {mistake}"))
+}
+
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
@@ -351,4 +358,19 @@ fn percent(ratio: f64) -> String {
 
 fn signed(ratio: f64) -> String {
     format!("{:+.1} %", 100.0 * ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_one_line;
+
+    #[test]
+    fn a_step_that_does_not_compile_is_told_with_the_first_mistake() {
+        let why = "it cannot be built: f2fs does not compile:\n  fs/a.c:7:39: error: 'x' undeclared\n  fs/a.c:8: error: more";
+        assert_eq!(in_one_line(why), "it cannot be built: f2fs does not compile: error: 'x' undeclared");
+        assert_eq!(
+            in_one_line("it cannot be built: exit status 2\nno rule"),
+            "it cannot be built: exit status 2"
+        );
+    }
 }
