@@ -23,7 +23,8 @@ pub struct Interference {
     steal_ticks: u64,
     pressure_us: [Option<u64>; 3],
     device_read_bytes: Option<u64>,
-    own_read_bytes: u64,
+    /// `None`: this kernel does not count what a process reads.
+    own_read_bytes: Option<u64>,
     device: Option<BlockDevice>,
 }
 
@@ -42,7 +43,8 @@ pub struct Disturbance {
     pub psi_io: Option<f64>,
     /// Share of the time in which some task waited for memory.
     pub psi_memory: Option<f64>,
-    /// Bytes read from the device by processes that are not this one's ended children; `None` without a device.
+    /// Bytes read from the device by processes that are not this one's ended children; `None` without a device, and where the kernel does
+    /// not count what a process reads (`CONFIG_TASK_IO_ACCOUNTING`).
     /// Writes cannot be told apart: the kernel writes for everyone.
     pub foreign_read_bytes: Option<u64>,
 }
@@ -120,7 +122,7 @@ impl Interference {
             steal_ticks,
             pressure_us,
             device_read_bytes,
-            own_read_bytes: own_read_bytes(),
+            own_read_bytes: roots.proc("self/io").map(|_| own_read_bytes()),
             device,
         }
     }
@@ -139,8 +141,9 @@ impl Interference {
             let waited_us = later.pressure_us[at]?.saturating_sub(self.pressure_us[at]?);
             Some(waited_us as f64 / 1e6 / elapsed_s.max(1e-6))
         };
-        let own = later.own_read_bytes.saturating_sub(self.own_read_bytes);
-        let foreign = later.device_read_bytes.zip(self.device_read_bytes);
+        let difference = |after: Option<u64>, before: Option<u64>| Some(after?.saturating_sub(before?));
+        let own = difference(later.own_read_bytes, self.own_read_bytes);
+        let all = difference(later.device_read_bytes, self.device_read_bytes);
         Disturbance {
             elapsed_s,
             steal_s: steal / TICKS_PER_S,
@@ -148,8 +151,7 @@ impl Interference {
             psi_cpu: share(0),
             psi_io: share(1),
             psi_memory: share(2),
-            foreign_read_bytes: foreign
-                .map(|(after, before)| after.saturating_sub(before).saturating_sub(own)),
+            foreign_read_bytes: all.zip(own).map(|(all, own)| all.saturating_sub(own)),
         }
     }
 }
@@ -244,7 +246,9 @@ mod tests {
         let mut second = Interference::look_in(&Roots::under(after.path()), None);
         second.at = first.at + std::time::Duration::from_secs(1);
         (first.device_read_bytes, second.device_read_bytes) = (Some(1000), Some(9000));
-        (first.own_read_bytes, second.own_read_bytes) = (0, 5000);
+        assert_eq!(first.own_read_bytes, None, "a kernel without this accounting");
+        assert_eq!(first.until(&second).foreign_read_bytes, None, "what is one's own is not known there");
+        (first.own_read_bytes, second.own_read_bytes) = (Some(0), Some(5000));
         let seen = first.until(&second);
         assert_eq!((seen.elapsed_s, seen.steal_s, seen.steal_share), (1.0, 0.2, 0.2));
         assert_eq!((seen.psi_io, seen.psi_cpu), (Some(0.25), None));
@@ -270,6 +274,7 @@ mod tests {
     #[test]
     fn a_real_look_counts_time() {
         let look = Interference::look(Path::new("/"));
+        assert!(look.own_read_bytes.is_some(), "/proc/self/io is there on this machine");
         std::thread::sleep(std::time::Duration::from_millis(20));
         let seen = look.since();
         assert!(seen.elapsed_s >= 0.02 && seen.steal_share <= 1.0, "{seen:?}");
