@@ -28,7 +28,7 @@ pub(crate) fn memory(lines: &str) -> Result<Option<Row>, String> {
         level: ("native", format!("{native:.1} MiB")),
         over: ("fio", format!("{fio:.1} MiB")),
         promised: Promise::AtMost(1.0).words(),
-        verdict: Promise::AtMost(1.0).judge(&ratio),
+        verdict: Promise::AtMost(1.0).judge(&ratio, None),
         ratio,
     }))
 }

@@ -6,6 +6,8 @@ use assay::stats::Estimate;
 
 /// The least ratio of two rates that count as equal: within 2 %.
 const EQUAL: f64 = 0.98;
+/// How near to bare system calls the engine must come where those leave no room for what is promised.
+const OF_BARE: f64 = 0.9;
 /// More rounds than anybody would measure.
 const TOO_MANY_ROUNDS: f64 = 100_000.0;
 
@@ -14,6 +16,8 @@ const TOO_MANY_ROUNDS: f64 = 100_000.0;
 pub(crate) enum Promise {
     /// The ratio is at least this.
     AtLeast(f64),
+    /// The ratio is at least this; where bare system calls in a loop do not reach it either, the engine is near to them.
+    AtLeastOrBare(f64),
     /// The ratio is at most this.
     AtMost(f64),
     /// Within 2 % or faster, as a test of equivalence: the whole interval must lie above 0.98.
@@ -27,6 +31,8 @@ pub(crate) enum Promise {
 pub(crate) enum Verdict {
     NotPromised,
     Kept,
+    /// Bare system calls do not keep it either, and the engine is near to them.
+    AsBare,
     Missed,
     /// The interval holds both; about so many rounds would tell, where that can be said.
     Undecided(Option<usize>),
@@ -46,16 +52,22 @@ impl Promise {
     pub(crate) fn words(self) -> String {
         match self {
             Promise::AtLeast(least) => format!("≥ {least}"),
+            Promise::AtLeastOrBare(least) => format!("≥ {least}, or {OF_BARE} of bare"),
             Promise::AtMost(most) => format!("≤ {most}"),
             Promise::NotSlower => format!("interval ≥ {EQUAL}"),
             Promise::None => String::new(),
         }
     }
 
-    /// Whether it was kept.
-    pub(crate) fn judge(self, ratio: &Ratio) -> Verdict {
+    /// Whether it was kept; `bare` is the ratio of bare system calls to the same figure, where they were measured.
+    pub(crate) fn judge(self, ratio: &Ratio, bare: Option<&Ratio>) -> Verdict {
         match self {
             Promise::AtLeast(least) => Verdict::of(ratio.value >= least),
+            Promise::AtLeastOrBare(least) => match bare {
+                _ if ratio.value >= least => Verdict::Kept,
+                Some(bare) if ratio.value >= OF_BARE * bare.value => Verdict::AsBare,
+                _ => Verdict::Missed,
+            },
             Promise::AtMost(most) => Verdict::of(ratio.value <= most),
             Promise::NotSlower => not_slower(ratio),
             Promise::None => Verdict::NotPromised,
@@ -74,6 +86,7 @@ impl Verdict {
         match self {
             Verdict::NotPromised => "",
             Verdict::Kept => "kept",
+            Verdict::AsBare => "as bare",
             Verdict::Missed => "MISSED",
             Verdict::Undecided(_) => "undecided",
         }
@@ -100,7 +113,7 @@ mod tests {
 
     fn judged(low: f64, value: f64, high: f64) -> Verdict {
         let interval = Some(Estimate { estimate: value, low, high });
-        Promise::NotSlower.judge(&Ratio { value, interval, rounds: 20 })
+        Promise::NotSlower.judge(&Ratio { value, interval, rounds: 20 }, None)
     }
 
     #[test]
@@ -112,9 +125,19 @@ mod tests {
         assert_eq!(judged(0.96, 1.0, 1.04), Verdict::Undecided(Some(80)));
         assert_eq!(judged(0.9, 0.97, 1.04), Verdict::Undecided(None));
         let few = Ratio { value: 1.0, interval: None, rounds: 4 };
-        assert_eq!(Promise::NotSlower.judge(&few), Verdict::Undecided(None));
-        assert_eq!(Promise::AtLeast(1.3).judge(&few), Verdict::Missed);
-        assert_eq!(Promise::AtMost(1.0).judge(&few), Verdict::Kept);
-        assert_eq!(Promise::None.judge(&few), Verdict::NotPromised);
+        assert_eq!(Promise::NotSlower.judge(&few, None), Verdict::Undecided(None));
+        assert_eq!(Promise::AtLeast(1.3).judge(&few, None), Verdict::Missed);
+        assert_eq!(Promise::AtMost(1.0).judge(&few, None), Verdict::Kept);
+        assert_eq!(Promise::None.judge(&few, None), Verdict::NotPromised);
+    }
+
+    #[test]
+    fn where_bare_calls_leave_no_room_the_engine_must_be_near_to_them() {
+        let ratio = |value| Ratio { value, interval: None, rounds: 20 };
+        let judged = |value, bare| Promise::AtLeastOrBare(1.3).judge(&ratio(value), Some(&ratio(bare)));
+        assert_eq!(judged(1.31, 1.5), Verdict::Kept);
+        assert_eq!(judged(1.2, 1.26), Verdict::AsBare, "0.95 of bare");
+        assert_eq!(judged(1.2, 1.4), Verdict::Missed, "0.86 of bare");
+        assert_eq!(Promise::AtLeastOrBare(1.3).judge(&ratio(1.2), None), Verdict::Missed);
     }
 }

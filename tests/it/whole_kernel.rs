@@ -16,6 +16,8 @@ use crate::tools::is_root;
 /// Writes and reads back with direct I/O while another process changes the block size; what was read is compared.
 const RACE: &str = r#"
 set -e
+# By this a trial's own reads are told from others'.
+grep -q read_bytes: /proc/self/io
 head -c 1048576 /dev/urandom > /tmp/pattern
 ( n=0
   while [ ! -e /tmp/end ]; do

@@ -19,15 +19,15 @@ impl Running<'_> {
     pub(super) fn complete(
         &mut self,
         slot: usize,
-        next: Next,
-        moments: Moments,
+        next: &Next,
+        moments: &Moments,
         result: Result<u32, Errno>,
     ) -> Result<(), Failure> {
         let Some(direction) = next.operation.direction() else {
             return self.complete_sync(next, moments, result);
         };
         if result != Ok(next.length) {
-            return Err(self.wrong(direction, next, result));
+            return Err(self.wrong(direction, *next, result));
         }
         // Within the ramp it counts for nothing: the meter begins anew when that is over.
         self.meter.transfer(direction, next.length, moments);
@@ -39,20 +39,20 @@ impl Running<'_> {
 
     /// What besides counting follows a transfer that ended well.
     #[cold]
-    fn look_at(&mut self, slot: usize, next: Next, moments: Moments) -> Result<(), Failure> {
+    fn look_at(&mut self, slot: usize, next: &Next, moments: &Moments) -> Result<(), Failure> {
         if let Some(tempo) = &mut self.tempo {
             tempo.completed(moments.complete_ns.saturating_sub(moments.start_ns));
         }
         match &mut self.verifier {
-            Some(verifier) => verifier.completed(self.buffers.slice(slot, next.length as usize), &next),
+            Some(verifier) => verifier.completed(self.buffers.slice(slot, next.length as usize), next),
             None => Ok(()),
         }
     }
 
     fn complete_sync(
         &mut self,
-        next: Next,
-        moments: Moments,
+        next: &Next,
+        moments: &Moments,
         result: Result<u32, Errno>,
     ) -> Result<(), Failure> {
         let path = &self.instance.files[next.file].path;

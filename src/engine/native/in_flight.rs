@@ -146,7 +146,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.free.push(slot);
             let start_ns = issue_ns.min(running.intended_ns);
             let moments = Moments { start_ns, issue_ns, complete_ns: self.now };
-            running.complete(slot, next, moments, result)?;
+            running.complete(slot, &next, &moments, result)?;
             return Ok(true);
         }
         // What was meant to start earlier counts from then; without a rate nothing was.
@@ -198,7 +198,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             let flight = &mut self.flights[completion.slot];
             flight.moments.complete_ns = self.now;
             self.free.push(completion.slot);
-            let counted = running.complete(completion.slot, flight.next, flight.moments, completion.result);
+            let counted = running.complete(completion.slot, &flight.next, &flight.moments, completion.result);
             if let Err(failure) = counted {
                 failed.get_or_insert(failure);
             }

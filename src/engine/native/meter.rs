@@ -122,7 +122,7 @@ impl Meter {
 
     /// Counts one transfer.
     #[inline]
-    pub(super) fn transfer(&mut self, direction: Direction, length: u32, moments: Moments) {
+    pub(super) fn transfer(&mut self, direction: Direction, length: u32, moments: &Moments) {
         let (asynchronous, total) = (self.asynchronous, self.total);
         let Some(meter) = self.of(direction) else { return };
         if total {
@@ -136,7 +136,7 @@ impl Meter {
     }
 
     /// Counts one fsync or fdatasync.
-    pub(super) fn sync(&mut self, moments: Moments) {
+    pub(super) fn sync(&mut self, moments: &Moments) {
         self.sync.record(moments.complete_ns.saturating_sub(moments.start_ns));
     }
 

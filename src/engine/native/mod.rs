@@ -6,6 +6,7 @@
 
 mod affinity;
 mod ahead;
+mod aio_abi;
 mod bare;
 mod beforehand;
 mod buffer_memory;

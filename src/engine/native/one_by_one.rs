@@ -118,7 +118,7 @@ fn transfer_one<M: Synchronous>(
     now = running.clock.now_ns();
     // What was meant to start earlier counts from then; without a rate nothing was.
     let start_ns = issue_ns.min(running.intended_ns);
-    running.complete(0, next, Moments { start_ns, issue_ns, complete_ns: now }, result)?;
+    running.complete(0, &next, &Moments { start_ns, issue_ns, complete_ns: now }, result)?;
     if running.judges() {
         now = running.clock.now_ns();
     }

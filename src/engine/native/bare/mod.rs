@@ -1,8 +1,9 @@
-//! The limit: the bare system call (pread, pwrite or io_uring_enter) in a loop, with nothing counted but how often it was made.
+//! The limit: the bare system call (pread, pwrite, io_uring_enter or io_submit) in a loop, with nothing counted but how often it was made.
 //!
 //! Enters: a task whose job a plain loop can stand for. Leaves: I/Os and processor time a second, no latencies.
 //! What an engine costs is the distance to it; it shares no code with the loops it is the limit of.
 
+mod context;
 mod ring;
 
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::{pread, pwrite};
 
+use self::context::Context;
 use self::ring::Ring;
 use super::failure::Failure;
 use super::usage::{Usage, WaitCounts, Waits};
@@ -58,8 +60,8 @@ fn plain(workload: &Workload) -> Result<(&Job, Duration), EngineError> {
     let obstacles = [
         (job.numjobs > 1 || job.nrfiles > 1, "clones or several files"),
         (
-            !matches!(job.method, IoMethod::Psync | IoMethod::IoUring),
-            "other methods than ioengine=psync and io_uring",
+            !matches!(job.method, IoMethod::Psync | IoMethod::IoUring | IoMethod::Libaio),
+            "other methods than ioengine=psync, io_uring and libaio",
         ),
         (!matches!(job.pattern.mix, Mix::Read | Mix::Write), "other mixes than read and write"),
         (job.max_block() != job.min_block(), "block sizes that differ"),
@@ -96,7 +98,7 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
         / block;
     let reads = matches!(job.pattern.mix, Mix::Read);
     let mut calls = Calls::new(job, &file, reads)
-        .map_err(|e| Failure::file("cannot set up a ring for", &region.path, &e))?;
+        .map_err(|e| Failure::file("cannot set up transfers of", &region.path, &e))?;
     let order = order(blocks, job.pattern.access == Access::Random);
     let counts = WaitCounts::of_this_thread();
     let (waits, usage, begun) = (counts.now(), Usage::now(), Instant::now());
@@ -123,12 +125,16 @@ enum Calls {
     OneByOne { memory: Vec<u8>, skew: usize, reads: bool },
     /// io_uring_enter(2).
     Ring(Box<Ring>),
+    /// io_submit(2) and io_getevents(2).
+    Context(Context),
 }
 
 impl Calls {
     fn new(job: &Job, file: &File, reads: bool) -> std::io::Result<Calls> {
-        if job.method == IoMethod::IoUring {
-            return Ring::new(job, file, reads).map(|ring| Calls::Ring(Box::new(ring)));
+        match job.method {
+            IoMethod::IoUring => return Ring::new(job, file, reads).map(|ring| Calls::Ring(Box::new(ring))),
+            IoMethod::Libaio => return Context::new(job, file, reads).map(Calls::Context),
+            _ => {}
         }
         let memory = vec![0x5a_u8; job.max_block() as usize + 4096];
         let skew = memory.as_ptr().align_offset(4096);
@@ -153,16 +159,26 @@ impl Calls {
                 Ok(shortest as u32)
             }
             Calls::Ring(ring) => {
-                let (mut shortest, mut left) = (u32::MAX, BETWEEN_LOOKS);
-                while left > 0 {
-                    let batch = ring.batch().min(left);
-                    shortest = shortest.min(ring.transfer(offsets.by_ref().take(batch))?);
-                    left -= batch;
-                }
-                Ok(shortest)
+                let batch = ring.batch();
+                in_batches(batch, |size| ring.transfer(offsets.by_ref().take(size)))
+            }
+            Calls::Context(context) => {
+                let batch = context.batch();
+                in_batches(batch, |size| context.transfer(offsets.by_ref().take(size)))
             }
         }
     }
+}
+
+/// `BETWEEN_LOOKS` blocks by calls of at most `batch`, and how many bytes the shortest one moved.
+fn in_batches(batch: usize, mut transfer: impl FnMut(usize) -> std::io::Result<u32>) -> std::io::Result<u32> {
+    let (mut shortest, mut left) = (u32::MAX, BETWEEN_LOOKS);
+    while left > 0 {
+        let size = batch.min(left);
+        shortest = shortest.min(transfer(size)?);
+        left -= size;
+    }
+    Ok(shortest)
 }
 
 /// All blocks once, shuffled beforehand (Fisher–Yates) where the job is random: the loop has nothing to work out.
@@ -258,7 +274,9 @@ mod tests {
     #[test]
     fn every_call_moves_whole_blocks_to_their_offsets() {
         let tuned = "fixedbufs=1\nregisterfiles=1\niodepth_batch=8";
-        for options in ["", "ioengine=io_uring\niodepth=8", &format!("ioengine=io_uring\niodepth=8\n{tuned}")]
+        let (ring, context) = ("ioengine=io_uring\niodepth=8", "ioengine=libaio\niodepth=8");
+        for options in
+            ["", ring, &format!("{ring}\n{tuned}"), context, &format!("{context}\niodepth_batch=8")]
         {
             let (_directory, bytes, transferred) = moved(options, 0);
             assert!(bytes[4096] == 1 && transferred.unwrap() == 0, "{options}");

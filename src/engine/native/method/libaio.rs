@@ -9,40 +9,9 @@ use rustix::time::{
 };
 
 use super::{ALARM, Asynchronous, Completion, Operation, Transfer, last_errno};
+use crate::engine::native::aio_abi::{IOCB_CMD_POLL, IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb};
 use crate::engine::native::buffers::Buffers;
 use crate::workload::MethodOptions;
-
-/// `struct iocb` of linux/aio_abi.h, little endian.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Iocb {
-    data: u64,
-    key: u32,
-    rw_flags: i32,
-    opcode: u16,
-    priority: i16,
-    file: u32,
-    buffer: u64,
-    length: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    event_file: u32,
-}
-
-/// `struct io_event` of linux/aio_abi.h.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct IoEvent {
-    data: u64,
-    object: u64,
-    result: i64,
-    result2: i64,
-}
-
-const IOCB_CMD_PREAD: u16 = 0;
-const IOCB_CMD_PWRITE: u16 = 1;
-const IOCB_CMD_POLL: u16 = 5;
 
 /// How often, and with what pause, a submission is tried again that the kernel refused with nothing in flight.
 const MOST_REFUSALS: u32 = 100;
@@ -56,6 +25,7 @@ pub(in super::super) struct Libaio {
     blocks: Box<[Iocb]>,
     queued: Vec<*mut Iocb>,
     events: Vec<IoEvent>,
+    /// What ended while a submission waited for room.
     done: Vec<Completion>,
     /// Transfers that the kernel has.
     outstanding: usize,
@@ -125,7 +95,11 @@ impl Asynchronous for Libaio {
         let mut from = 0;
         let result = self.submit_from(&mut from);
         // What is left is what the kernel has refused.
-        self.queued.drain(..from);
+        if from == self.queued.len() {
+            self.queued.clear();
+        } else {
+            self.queued.drain(..from);
+        }
         result
     }
 
@@ -135,10 +109,12 @@ impl Asynchronous for Libaio {
     }
 
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        // Those of a submission that had to wait come first.
         let have = self.done.len();
-        self.collect(min.saturating_sub(have), max.saturating_sub(have))?;
-        done.append(&mut self.done);
-        Ok(())
+        if have > 0 {
+            done.append(&mut self.done);
+        }
+        self.collect(min.saturating_sub(have), max.saturating_sub(have), done)
     }
 
     fn set_alarm(&mut self, after: Duration) -> Result<(), Errno> {
@@ -174,13 +150,14 @@ impl Asynchronous for Libaio {
     }
 
     fn reap_or_alarm(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
-        while self.done.is_empty() && self.alarm {
-            match self.get_events(1, self.events.len(), None) {
+        let before = done.len();
+        done.append(&mut self.done);
+        while done.len() == before && self.alarm {
+            match self.get_events(1, self.events.len(), None, done) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
             }
         }
-        done.append(&mut self.done);
         Ok(())
     }
 }
@@ -198,15 +175,24 @@ impl Libaio {
             let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, blocks) };
             match taken {
                 n if n > 0 => {
-                    let alarm = std::ptr::from_ref(&*self.alarm_block);
                     let taken = &self.queued[*from..*from + n as usize];
-                    self.outstanding += taken.iter().filter(|block| !std::ptr::eq(**block, alarm)).count();
+                    self.outstanding += taken.len();
+                    // An alarm is queued only while it is set.
+                    if self.alarm {
+                        let alarm = std::ptr::from_ref(&*self.alarm_block);
+                        self.outstanding -= taken.iter().filter(|block| std::ptr::eq(**block, alarm)).count();
+                    }
                     *from += n as usize;
                 }
                 _ => match last_errno() {
                     Errno::INTR => {}
                     // The device's queue is full: wait for one to end, as fio does.
-                    Errno::AGAIN if self.outstanding > 0 => self.collect(1, 1)?,
+                    Errno::AGAIN if self.outstanding > 0 => {
+                        let mut done = std::mem::take(&mut self.done);
+                        let collected = self.collect(1, 1, &mut done);
+                        self.done = done;
+                        collected?;
+                    }
                     // Nothing of this job is in the way: others may make room, but are not waited for any longer.
                     Errno::AGAIN if refused < MOST_REFUSALS => {
                         refused += 1;
@@ -219,10 +205,10 @@ impl Libaio {
         Ok(())
     }
 
-    fn collect(&mut self, min: usize, max: usize) -> Result<(), Errno> {
+    fn collect(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
         let (mut min, mut max) = (min, max.min(self.events.len()));
         while max > 0 {
-            let got = match self.get_events(min, max, (min == 0).then_some(Duration::ZERO)) {
+            let got = match self.get_events(min, max, (min == 0).then_some(Duration::ZERO), done) {
                 Ok(got) => got,
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(errno),
@@ -236,7 +222,13 @@ impl Libaio {
     }
 
     /// One call of io_getevents, which waits until `min` are there or the time is up: how many were.
-    fn get_events(&mut self, min: usize, max: usize, most: Option<Duration>) -> Result<usize, Errno> {
+    fn get_events(
+        &mut self,
+        min: usize,
+        max: usize,
+        most: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<usize, Errno> {
         let time = most.map(|most| libc::timespec {
             tv_sec: most.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(most.subsec_nanos()),
@@ -249,19 +241,19 @@ impl Libaio {
         let got =
             unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, room, events, timeout) };
         let got = usize::try_from(got).map_err(|_| last_errno())?;
-        let before = self.done.len();
+        let before = done.len();
         for event in &self.events[..got] {
             if event.data == ALARM {
                 self.alarm = false;
                 continue;
             }
             let moved = u32::try_from(event.result);
-            self.done.push(Completion {
+            done.push(Completion {
                 slot: event.data as usize,
                 result: moved.map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
             });
         }
-        let transfers = self.done.len() - before;
+        let transfers = done.len() - before;
         self.outstanding -= transfers;
         Ok(transfers)
     }

@@ -1,0 +1,117 @@
+//! io_submit(2) and io_getevents(2) in a loop: a batch is handed over by one call and waited for by another.
+//!
+//! Enters: offsets. Leaves: nothing but how it went.
+
+use std::fs::File;
+use std::io::Error;
+use std::os::fd::AsRawFd;
+
+use crate::engine::native::aio_abi::{IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb};
+use crate::workload::Job;
+
+/// A context with a buffer a slot, as the job asks.
+pub(super) struct Context {
+    context: libc::c_ulong,
+    blocks: Vec<Iocb>,
+    addresses: Vec<*mut Iocb>,
+    events: Vec<IoEvent>,
+    /// What the buffers are in.
+    _memory: Vec<u8>,
+    batch: usize,
+    length: u32,
+    slot: usize,
+}
+
+impl Context {
+    pub(super) fn new(job: &Job, file: &File, reads: bool) -> Result<Context, Error> {
+        let (depth, length) = (job.depth.iodepth.max(1) as usize, job.max_block() as usize);
+        let mut memory = vec![0x5a_u8; (depth + 1) * length + 4096];
+        let skew = memory.as_ptr().align_offset(4096);
+        let of_slot = |slot: &mut [u8]| Iocb {
+            opcode: if reads { IOCB_CMD_PREAD } else { IOCB_CMD_PWRITE },
+            file: file.as_raw_fd() as u32,
+            buffer: slot.as_mut_ptr() as u64,
+            length: length as u64,
+            ..Iocb::default()
+        };
+        let blocks: Vec<_> = memory[skew..].chunks_exact_mut(length).take(depth).map(of_slot).collect();
+        let batch = (job.depth.submit as usize).clamp(1, depth);
+        let mut context: libc::c_ulong = 0;
+        #[expect(unsafe_code, reason = "libc has no wrapper for io_setup")]
+        // SAFETY: the kernel writes one word to `context`, which is zero as it demands.
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) };
+        if made < 0 {
+            return Err(Error::last_os_error());
+        }
+        Ok(Context {
+            context,
+            blocks,
+            addresses: Vec::with_capacity(batch),
+            events: vec![IoEvent::default(); batch],
+            _memory: memory,
+            batch,
+            length: length as u32,
+            slot: 0,
+        })
+    }
+
+    /// Transfers handed over by one call.
+    pub(super) fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// Transfers a block at each of at most `batch` offsets, and says how many bytes the shortest one moved.
+    pub(super) fn transfer(&mut self, offsets: impl Iterator<Item = u64>) -> Result<u32, Error> {
+        self.addresses.clear();
+        for offset in offsets {
+            self.slot = (self.slot + 1) % self.blocks.len();
+            let block = &mut self.blocks[self.slot];
+            block.offset = offset as i64;
+            self.addresses.push(std::ptr::from_mut(block));
+        }
+        let mut submitted = 0;
+        while submitted < self.addresses.len() {
+            let left = &mut self.addresses[submitted..];
+            #[expect(unsafe_code, reason = "libc has no wrapper for io_submit")]
+            // SAFETY: so many pointers to control blocks that live as long as this does, with the buffers they name.
+            let taken = unsafe {
+                libc::syscall(
+                    libc::SYS_io_submit,
+                    self.context,
+                    left.len() as libc::c_long,
+                    left.as_mut_ptr(),
+                )
+            };
+            submitted += usize::try_from(taken).map_err(|_| Error::last_os_error())?;
+        }
+        let (mut ended, mut shortest) = (0, self.length);
+        while ended < submitted {
+            let missing = (submitted - ended) as libc::c_long;
+            let none = std::ptr::null::<libc::timespec>();
+            let events = self.events.as_mut_ptr();
+            #[expect(unsafe_code, reason = "libc has no wrapper for io_getevents")]
+            // SAFETY: the kernel writes at most `missing` events, and there is room for a whole batch.
+            let got = unsafe {
+                libc::syscall(libc::SYS_io_getevents, self.context, missing, missing, events, none)
+            };
+            let got = usize::try_from(got).map_err(|_| Error::last_os_error())?;
+            for event in &self.events[..got] {
+                let moved = u32::try_from(event.result)
+                    .map_err(|_| Error::from_raw_os_error(event.result.unsigned_abs() as i32))?;
+                shortest = shortest.min(moved);
+            }
+            ended += got;
+        }
+        Ok(shortest)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        #[expect(unsafe_code, reason = "libc has no wrapper for io_destroy")]
+        // SAFETY: a context made by io_setup and not used afterwards; io_destroy waits for what is in flight.
+        unsafe {
+            libc::syscall(libc::SYS_io_destroy, self.context);
+        }
+    }
+}
