@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn exact_never_judges_by_students_t() {
-        let rounds = Crossover::of_unknown_order(&[0.101, 0.1, 0.102, 0.099, 0.1]);
+        let rounds = Crossover::of_unknown_order(&[0.101, 0.1, 0.102, 0.099, 0.103]);
         let usual = Once { level: 0.05, comparisons: 1, outside: 0.05, exact: false };
         let by_t = one_look(&rounds, usual).unwrap();
         assert!(by_t.method == Method::FixedT && by_t.p.is_some_and(|p| p < 0.001));
