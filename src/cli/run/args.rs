@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn examples_of_the_help_are_whole() {
-        let mut command = crate::cli::CommandLine::command();
+        let mut command = crate::cli::CommandLine::command().term_width(200);
         command.build();
         let run = command.find_subcommand_mut("run").unwrap();
         let help = run.render_long_help().to_string();
