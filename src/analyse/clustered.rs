@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::clusters::Clusters;
 use super::comparison::{Caveat, Interval, Method, Role, Verdict};
 use super::draft::{Case, Draft, EXPLORATORY_Q, Setting};
-use super::paired::look_once;
+use super::paired::{Once, look_once};
 use super::scale::Scale;
 use super::summary::{mean_change_paired, mean_change_unpaired};
 use super::table::Point;
@@ -112,7 +112,8 @@ fn mean_change(arms: &Arms, paired: bool) -> Interval {
 fn judge_pairs(draft: &mut Draft, logs: &Arms, level: f64, comparisons: usize, outside: f64) {
     let differences: Vec<f64> = logs.both().into_iter().map(|(base, cand)| mean(cand) - mean(base)).collect();
     draft.spread = stddev(&differences);
-    look_once(draft, &Crossover::of_unknown_order(&differences), level, comparisons, outside);
+    let once = Once { level, comparisons, outside, exact: false };
+    look_once(draft, &Crossover::of_unknown_order(&differences), once);
     draft.comparison.method = match draft.comparison.method {
         Method::FixedSignedRank => Method::ClusterSignedRank,
         Method::FixedT => Method::ClusterT,

@@ -50,8 +50,8 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
         return draft.too_few(differences.len());
     }
     draft.spread = descriptive::stddev(&worked);
-    let sequential = case.role == Role::Primary && setting.stop.rounds.is_none();
     let decides = case.role == Role::Primary;
+    let sequential = decides && setting.stop.rounds.is_none();
     let adjusted =
         decides.then(|| carry_over::adjusted(setting, case, &pairs, &worked, draft.share)).flatten();
     if let Some(line) = adjusted {
@@ -70,7 +70,9 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
             Role::Primary => (setting.stop.alpha, setting.family),
             Role::Exploratory => (EXPLORATORY_Q, setting.exploratory),
         };
-        look_once(&mut draft, &rounds, level, comparisons, setting.outside(case.role));
+        let exact = decides && setting.stop.exact;
+        let once = Once { level, comparisons, outside: setting.outside(case.role), exact };
+        look_once(&mut draft, &rounds, once);
     }
     match (case.role, scale) {
         (Role::Primary, Scale::Log) => draft.comparison.caveats.extend(drift::caveats(&pairs, &worked)),
@@ -167,13 +169,26 @@ pub(super) struct OneLook {
     pub(super) interval: Option<Estimate>,
 }
 
+/// How one look judges.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Once {
+    /// What `comparisons` share.
+    pub(super) level: f64,
+    pub(super) comparisons: usize,
+    /// What the interval leaves out.
+    pub(super) outside: f64,
+    /// By ranks in any case, whether they can claim anything or not.
+    pub(super) exact: bool,
+}
+
 /// One look: signed rank, or Student's t where ranks cannot resolve the level. t has no value for a failed trial: with one among
-/// the differences ranks decide, whether they can claim anything or not. The interval leaves `outside` out.
-pub(super) fn one_look(rounds: &Crossover, level: f64, comparisons: usize, outside: f64) -> Option<OneLook> {
+/// the differences ranks decide, whether they can claim anything or not.
+pub(super) fn one_look(rounds: &Crossover, once: Once) -> Option<OneLook> {
+    let Once { level, comparisons, outside, exact } = once;
     let differences = rounds.differences();
     let n = differences.len();
     let walsh = Walsh::new(differences)?;
-    if by_rank(n, level, comparisons) || differences.iter().copied().any(is_beyond) {
+    if exact || by_rank(n, level, comparisons) || differences.iter().copied().any(is_beyond) {
         let tied = signed_rank_ties::test(differences);
         let p = tied.map_or_else(|| rounds.p(), |test| Some(test.p));
         let found = signed_rank::critical(n, outside).and_then(|k| rounds.interval(k));
@@ -192,8 +207,8 @@ pub(super) fn one_look(rounds: &Crossover, level: f64, comparisons: usize, outsi
 }
 
 /// The same as a draft's figures.
-pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, comparisons: usize, outside: f64) {
-    let Some(found) = one_look(rounds, level, comparisons, outside) else { return };
+pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, once: Once) {
+    let Some(found) = one_look(rounds, once) else { return };
     let n = rounds.differences().len();
     if found.method == Method::FixedSignedRank && signed_rank::precision(n) == Precision::Normal {
         draft.comparison.caveats.push(Caveat::LargeSampleApproximation);
@@ -209,6 +224,17 @@ pub(super) fn look_once(draft: &mut Draft, rounds: &Crossover, level: f64, compa
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exact_never_judges_by_students_t() {
+        let rounds = Crossover::of_unknown_order(&[0.101, 0.1, 0.102, 0.099, 0.103]);
+        let usual = Once { level: 0.05, comparisons: 1, outside: 0.05, exact: false };
+        let by_t = one_look(&rounds, usual).unwrap();
+        assert!(by_t.method == Method::FixedT && by_t.p.is_some_and(|p| p < 0.001));
+        let exact = one_look(&rounds, Once { exact: true, ..usual }).unwrap();
+        // Five signs out of 2^5, in either direction; no interval at 95 %.
+        assert_eq!((exact.method, exact.p, exact.interval), (Method::FixedSignedRank, Some(0.0625), None));
+    }
 
     #[test]
     fn ranks_decide_where_they_resolve_the_level() {

@@ -4,7 +4,7 @@
 //! out why; claims are made elsewhere. It must not know what the values are.
 
 use super::comparison::Interval;
-use super::paired::one_look;
+use super::paired::{Once, one_look};
 use crate::stats::crossover::Crossover;
 
 /// What an interval leaves out; each holds by itself.
@@ -24,7 +24,11 @@ pub(super) struct Both {
 pub(super) fn difference(rounds: &[Both], unit: f64) -> Option<Interval> {
     let shares: Vec<f64> = rounds.iter().map(|both| (both.candidate - both.baseline) / unit).collect();
     let second: Vec<bool> = rounds.iter().map(|both| both.second).collect();
-    let found = one_look(&Crossover::new(&shares, &second), OUTSIDE, 1, OUTSIDE)?.interval?;
+    let found = one_look(
+        &Crossover::new(&shares, &second),
+        Once { level: OUTSIDE, comparisons: 1, outside: OUTSIDE, exact: false },
+    )?
+    .interval?;
     let [estimate, low, high] = [found.estimate, found.low, found.high].map(|share| share * unit);
     Some(Interval { estimate, low, high })
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::comparison::{Interval, RowKey};
 use super::layout::{Layout, Row};
 use super::options::Options;
-use super::paired::one_look;
+use super::paired::{Once, one_look};
 use super::scale::Scale;
 use super::table::{Table, pairs};
 use crate::record::{Explains, Metric, Run};
@@ -81,7 +81,10 @@ fn price(table: &Table, row: &Row, metric: u32) -> Option<WatchingPrice> {
     }
     let second: Vec<bool> = pairs.iter().map(|(base, cand)| cand.position > base.position).collect();
     let rounds = Crossover::new(&scale.differences(&pairs), &second);
-    let change = scale.share(one_look(&rounds, OUTSIDE, 1, OUTSIDE)?.interval?)?;
+    let change = scale.share(
+        one_look(&rounds, Once { level: OUTSIDE, comparisons: 1, outside: OUTSIDE, exact: false })?
+            .interval?,
+    )?;
     let metric = table.metrics()[metric as usize].clone();
     let interval = match metric.better {
         Better::Lower => change,

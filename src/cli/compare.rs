@@ -1,6 +1,5 @@
 //! `assay compare`: results that already exist, judged as two unpaired samples.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use super::Failure;
@@ -117,8 +116,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let loaded = import::load(inputs, &options).map_err(|error| failure(&error))?;
     for skipped in &loaded.skipped {
-        // Nobody to tell is no reason to fail.
-        let _ = writeln!(crate::sys::terminal::err(), "assay: left out: {skipped}");
+        crate::sys::terminal::tell(&format!("assay: left out: {skipped}"));
     }
     let run = loaded.run;
     let wishes = analyse::Options {

@@ -128,7 +128,7 @@ fn text(
         lines.extend(
             fact.chain(wrapped(finding.effect, WIDTH - INDENT.len())).map(|line| format!("{INDENT}{line}")),
         );
-        for (word, command) in [("mend", &finding.mend), ("undo", &finding.undo)] {
+        for (word, command) in [("mend", &finding.mend), ("look", &finding.look), ("undo", &finding.undo)] {
             let Some(command) = command else { continue };
             // Broken lines end in a backslash, so that they can be copied together.
             let pieces = wrapped(command, WIDTH - INDENT.len() - 8);

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
+use super::recipes::hanging;
 use super::{CommandLine, Failure};
 use crate::sys::terminal::{self, Form};
 use crate::workload::nearest;
@@ -68,12 +69,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut command = CommandLine::command();
     let Some(wanted) = &args.topic else {
         styled(&command.render_help())?;
-        let wide = TOPICS.iter().map(|topic| topic.name.len()).max().unwrap_or(0);
         let mut out = terminal::out();
         writeln!(out, "\nTopics, for `assay help TOPIC`:")?;
-        for topic in &TOPICS {
-            writeln!(out, "  {:<wide$}  {}", topic.name, topic.about)?;
-        }
+        topic_lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
         return Ok(ExitCode::SUCCESS);
     };
     command.build();
@@ -94,6 +92,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// All topics with what they are about, in lines of 80 columns.
+fn topic_lines() -> Vec<String> {
+    let wide = TOPICS.iter().map(|topic| topic.name.len()).max().unwrap_or(0);
+    TOPICS.iter().flat_map(|topic| hanging(&format!("  {:<wide$}  ", topic.name), topic.about)).collect()
+}
+
 fn styled(text: &clap::builder::StyledStr) -> std::io::Result<()> {
     let text = if terminal::colours() { text.ansi().to_string() } else { text.to_string() };
     terminal::out_as(Form::Styled).write_all(text.as_bytes())
@@ -102,6 +106,14 @@ fn styled(text: &clap::builder::StyledStr) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_list_of_topics_fits_eighty_columns() {
+        let lines = topic_lines();
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
+        let listed = lines.join(" ");
+        assert!(TOPICS.iter().all(|topic| listed.contains(topic.name)), "{lines:?}");
+    }
 
     #[test]
     fn every_topic_folds_at_eighty_columns() {

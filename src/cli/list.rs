@@ -7,6 +7,7 @@ use super::database::{Database, wrong};
 use crate::record::RunState;
 use crate::store::RunSummary;
 use crate::sys::terminal::{self, Form};
+use crate::target::session_lives;
 
 /// Options of `assay list`.
 #[derive(clap::Args, Debug)]
@@ -23,7 +24,8 @@ pub struct Args {
 /// # Errors
 /// A store that cannot be read.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let runs = args.database.read()?.list().map_err(|error| wrong(&error))?;
+    let store = args.database.read()?;
+    let runs = store.list().map_err(|error| wrong(&error))?;
     if args.json {
         let mut out = terminal::out_as(Form::Json);
         for run in &runs {
@@ -45,7 +47,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "{:>4}  {:<16} {:<11} {:>6} {:>6}  {}",
             run.id,
             started(run),
-            state(run.state),
+            state(run.state, || store.owner(run.id).is_ok_and(|owner| session_lives(&owner).is_some())),
             run.rounds,
             run.trials,
             what(run, &runs)
@@ -60,8 +62,10 @@ fn started(run: &RunSummary) -> String {
         .unwrap_or_default()
 }
 
-fn state(state: RunState) -> &'static str {
+/// In words; `lives`: whether the process that runs it does.
+fn state(state: RunState, lives: impl FnOnce() -> bool) -> &'static str {
     match state {
+        RunState::Running if lives() => "running",
         RunState::Running => "unfinished",
         RunState::Finished => "finished",
         RunState::Interrupted => "interrupted",
@@ -95,5 +99,17 @@ fn what(run: &RunSummary, all: &[RunSummary]) -> String {
         text.into_owned()
     } else {
         format!("{}…", text.chars().take(ROOM - 1).collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_whose_process_lives_is_running() {
+        assert_eq!(state(RunState::Running, || true), "running");
+        assert_eq!(state(RunState::Running, || false), "unfinished");
+        assert_eq!(state(RunState::Finished, || false), "finished");
     }
 }

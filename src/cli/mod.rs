@@ -32,7 +32,6 @@ mod simulate;
 pub mod trace;
 mod usage;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -151,10 +150,9 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    let mut errors = crate::sys::terminal::err();
-    let _ = writeln!(errors, "assay: {error:#}");
+    crate::sys::terminal::tell(&format!("assay: {error:#}"));
     if let Some(hint) = failure.and_then(Failure::hinted) {
-        let _ = writeln!(errors, "hint: {hint}");
+        crate::sys::terminal::tell(&format!("hint: {hint}"));
     }
     ExitCode::from(failure.map_or(1, Failure::code))
 }

@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::run::TimeLeft;
 use crate::record::{FailureKind, Run, Status, Trial};
-use crate::report::wrapped;
+use crate::report::{shortened, wrapped};
 use crate::run::{Event, Sink, SinkError};
-use crate::sys::terminal::{err, visible, visible_line};
+use crate::sys::terminal::{err, error_columns, visible, visible_line};
 use crate::units::{format_number, pretty_duration};
 
 /// Plain lines come at most this often.
@@ -18,6 +18,17 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Shorter runs do not say beforehand how long they take.
 const WORTH_TELLING_S: f64 = 10.0;
+
+/// Columns of the bar; fewer where the terminal has few.
+const BAR: [usize; 2] = [24, 8];
+/// Terminals narrower than this have few.
+const FEW_COLUMNS: usize = 100;
+/// Where the terminal does not say how wide it is.
+const USUAL_COLUMNS: usize = 80;
+/// Between bar and message.
+const OF_TRIALS: &str = " trials at most  ";
+/// With less room than this the names of levels say nothing.
+const LEAST_LABEL: usize = 6;
 
 /// Shows how far a run is, on standard error.
 pub(super) struct Progress {
@@ -64,7 +75,9 @@ impl Progress {
         }
         if let Some(bar) = &self.bar {
             bar.set_length(trials_left.max(1));
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials at most  {msg}");
+            // What does not fit is cut once more there, should the terminal have become narrower.
+            let template = format!("{{bar:{}}} {{pos}}/{{len}}{OF_TRIALS}{{wide_msg}}", bar_columns());
+            let style = ProgressStyle::with_template(&template);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.enable_steady_tick(Duration::from_millis(250));
         }
@@ -73,7 +86,17 @@ impl Progress {
     /// Longest time still to come, from the trials so far.
     fn eta(&self, run: &Run) -> String {
         let left_s = self.time_left.left_s(run, self.trials_left);
-        left_s.map_or_else(String::new, |left_s| format!("at most {} more", pretty_duration(left_s)))
+        left_s.filter(|_| self.trials_left > 0).map_or_else(String::new, more)
+    }
+
+    /// What is being done now, in the columns that are left of the line.
+    fn doing(&self, run: &Run, what: &str, round: u32, cell: u32) -> String {
+        let counted = self.done.max(1).to_string().len() + self.trials_left.to_string().len() + 1;
+        let length = (self.done + self.trials_left).max(1).to_string().len();
+        let taken = bar_columns() + 1 + counted.max(2 * length + 1) + OF_TRIALS.len();
+        let columns = error_columns().unwrap_or(USUAL_COLUMNS);
+        let label = parts_of(run, cell);
+        fitted(&self.eta(run), &format!("{what}{}", round + 1), &label, columns.saturating_sub(taken))
     }
 
     /// Whether nothing ended for that reason before; what was told already is only counted.
@@ -155,7 +178,9 @@ impl Progress {
             // What else came of it has been said.
             None if trial.status == Status::Done && self.last_line.elapsed() >= PLAIN_INTERVAL => {
                 self.last_line = Instant::now();
-                self.say(&format!("{place}: {} ({})", headline(run, trial), self.eta(run)));
+                let eta = Some(self.eta(run)).filter(|eta| !eta.is_empty());
+                let eta = eta.map(|eta| format!(" ({eta})")).unwrap_or_default();
+                self.say(&format!("{place}: {}{eta}", headline(run, trial)));
             }
             None => {}
         }
@@ -168,9 +193,7 @@ impl Sink for Progress {
             Event::RunBegins { run, trials_left } => self.begin(run, *trials_left),
             Event::LeadInBegins { run, cell, round } => {
                 if let Some(bar) = &self.bar {
-                    let at =
-                        format!("{}  into round {}, {}", self.eta(run), round + 1, cell_label(run, *cell));
-                    bar.set_message(visible_line(&at).into_owned());
+                    bar.set_message(self.doing(run, "into round ", *round, *cell));
                 }
             }
             // A failure that matters is told with a trial that counts.
@@ -180,8 +203,7 @@ impl Sink for Progress {
             }
             Event::TrialBegins { run, cell, round, .. } => {
                 if let Some(bar) = &self.bar {
-                    let at = format!("{}  round {}, {}", self.eta(run), round + 1, cell_label(run, *cell));
-                    bar.set_message(visible_line(&at).into_owned());
+                    bar.set_message(self.doing(run, "round ", *round, *cell));
                 }
             }
             Event::TrialEnds { run, index, trials_left } => {
@@ -218,15 +240,44 @@ impl Sink for Progress {
 
 /// `direct=1 bs=4k` for a cell.
 pub(super) fn cell_label(run: &Run, cell: u32) -> String {
+    parts_of(run, cell).join(" ")
+}
+
+/// `direct=1` and `bs=4k`.
+fn parts_of(run: &Run, cell: u32) -> Vec<String> {
     let levels = &run.cells[cell as usize].levels;
-    let parts: Vec<String> = run
-        .design
-        .factors
-        .iter()
-        .zip(levels)
-        .map(|(factor, level)| format!("{}={}", factor.name, factor.levels[*level as usize]))
-        .collect();
-    parts.join(" ")
+    let factors = run.design.factors.iter().zip(levels);
+    factors.map(|(factor, level)| format!("{}={}", factor.name, factor.levels[*level as usize])).collect()
+}
+
+/// `at most 3 min 20 s more`.
+fn more(left_s: f64) -> String {
+    if left_s < 1.0 {
+        return "less than 1 s more".to_owned();
+    }
+    format!("at most {} more", pretty_duration(left_s))
+}
+
+fn bar_columns() -> usize {
+    let wide = error_columns().unwrap_or(USUAL_COLUMNS) >= FEW_COLUMNS;
+    BAR[usize::from(!wide)]
+}
+
+/// The time left, the round and the cell in `room` columns: names of levels give way in their middle, the longest first.
+fn fitted(eta: &str, round: &str, parts: &[String], room: usize) -> String {
+    let gap = if eta.is_empty() { "" } else { "  " };
+    let head = format!("{eta}{gap}{round}");
+    let parts: Vec<String> = parts.iter().map(|part| visible_line(part).into_owned()).collect();
+    let wide = |text: &str| text.chars().count();
+    let left = room.saturating_sub(wide(&head) + 2 + parts.len().saturating_sub(1));
+    let with_at_most = |most: usize| parts.iter().map(|part| wide(part).min(most)).sum::<usize>();
+    let widest = parts.iter().map(|part| wide(part)).max().unwrap_or(0);
+    let most = (0..=widest).rev().find(|most| with_at_most(*most) <= left).unwrap_or(0);
+    if most < LEAST_LABEL.min(widest) {
+        return shortened(&head, room);
+    }
+    let short: Vec<String> = parts.iter().map(|part| shortened(part, most)).collect();
+    format!("{head}, {}", short.join(" "))
 }
 
 /// The first value of a trial, as a sign that something was measured.
@@ -237,5 +288,30 @@ fn headline(run: &Run, trial: &Trial) -> String {
             format!("{} {}", metric.name, format_number(&metric.unit, *value))
         }
         None => "no values".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_fits_its_room_and_keeps_what_differs() {
+        let parts = ["kernel=/boot/vmlinuz-6.12.0-rc5-amd64".to_owned(), "bs=4k".to_owned()];
+        let of = |room| fitted("at most 4 min 10 s more", "round 12", &parts, room);
+        assert_eq!(of(120), format!("at most 4 min 10 s more  round 12, {} bs=4k", parts[0]));
+        for room in [20, 35, 48, 60, 79] {
+            assert!(of(room).chars().count() <= room, "{room}: {}", of(room));
+        }
+        assert!(of(60).starts_with("at most 4 min 10 s more  round 12, kernel") && of(60).contains('…'));
+        assert!(of(60).ends_with("amd64 bs=4k"), "{}", of(60));
+        assert_eq!(of(35), "at most 4 min 10 s more  round 12");
+        assert_eq!(fitted("", "into round 1", &["n=1".to_owned()], 30), "into round 1, n=1");
+    }
+
+    #[test]
+    fn less_than_a_second_has_no_figures() {
+        assert_eq!([0.0, 0.052, 0.99].map(more), ["less than 1 s more"; 3]);
+        assert_eq!(more(64.0), "at most 1 min 04 s more");
     }
 }

@@ -82,11 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn refused(error: &TraceError) -> Failure {
-    let failure = Failure::request(error);
-    match error.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::request(error).hint(error.hint())
 }
 
 fn filesystem(text: &str) -> Result<Filesystem, String> {

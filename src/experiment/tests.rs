@@ -215,6 +215,14 @@ fn mistakes_of_factors() {
 }
 
 #[test]
+fn plain_values_under_level_are_one_mistake() {
+    let factor = "[[factor]]\nname = \"a\"\nlevel = [\"0\", \"1\", 2]\n";
+    let message = toml(&format!("job_text = \"[a]\\nsize=1m\"\n{factor}")).unwrap_err().to_string();
+    assert!(message.starts_with("e.toml:4: level is for [[factor.level]] with label and set"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+}
+
+#[test]
 fn mistakes_of_the_command_line() {
     for (vary, expected) in [
         (&["direct=0,0"][..], "--vary direct=0,0: level 0 of direct is given twice"),

@@ -292,6 +292,13 @@ impl File<'_> {
                         levels.extend(reader.scalar(key, item).map(|text| WrittenLevel::Plain(text.value)));
                     }
                 }
+                "level" if is_of_values(item) => {
+                    reader.mistake(
+                        &item.span(),
+                        "level is for [[factor.level]] with label and set; write levels = [...] for plain values",
+                    );
+                    return None;
+                }
                 "level" => {
                     for item in reader.list(key, item).unwrap_or_default() {
                         levels.extend(self.level(item).map(WrittenLevel::Full));
@@ -422,6 +429,12 @@ impl File<'_> {
         let place = reader.place(item.span().start);
         self.written.simulated = Some(Placed { value: simulated, place });
     }
+}
+
+/// Whether it is a list of texts, numbers and the like, which `levels` takes.
+fn is_of_values(item: &Item<'_>) -> bool {
+    let is_value = |item: &Item<'_>| item.get_ref().as_table().is_none();
+    item.get_ref().as_array().is_some_and(|list| list.iter().any(is_value))
 }
 
 enum WrittenLevel {

@@ -205,14 +205,19 @@ impl MetricNames {
     }
 
     fn deciding(&self, here: &[&str], name: &str) -> Option<String> {
-        let has = |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked));
+        let there = self.has(here, name).then(|| name.to_owned());
+        there.or_else(|| other_direction(name).filter(|other| self.has(here, other)))
+    }
+
+    /// Whether trials report `name` itself. Which latencies fio was asked for is not known, but none is of a direction without I/O.
+    fn has(&self, here: &[&str], name: &str) -> bool {
+        let moves = |asked: &str| {
+            asked.split('.').next().is_some_and(|direction| here.contains(&&*format!("{direction}.bw")))
+        };
+        let has =
+            |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked) && moves(asked));
         let derived = FORMS.iter().find_map(|form| name.strip_suffix(form)).filter(|stem| counts_work(stem));
-        if has(name) || derived.is_some_and(has) {
-            return Some(name.to_owned());
-        }
-        let other = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
-        let other = other.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")));
-        other.filter(|other| has(other))
+        has(name) || derived.is_some_and(has)
     }
 
     fn one(&self, section: Option<&str>, name: &str) -> Result<(), String> {
@@ -238,11 +243,13 @@ impl MetricNames {
             .filter(|(of, _)| section.is_none_or(|section| section == *of))
             .map(|(_, name)| name)
             .collect();
-        if self.deciding(&here, name).is_some() {
+        if self.has(&here, name) {
             return Ok(());
         }
         let of = section.map(|section| format!(" of section {section}")).unwrap_or_default();
-        Err(format!("no metric '{name}'{of}{}", advice(name, &here)))
+        let other = other_direction(name).filter(|other| self.has(&here, other));
+        let advice = other.map_or_else(|| advice(name, &here), |other| format!("; did you mean {other}?"));
+        Err(format!("no metric '{name}'{of}{advice}"))
     }
 
     fn add_cell(&mut self, cell: &CellSpec) -> Option<()> {
@@ -330,6 +337,12 @@ impl MetricNames {
     }
 }
 
+/// The same metric of reads in the place of writes, or the other way round.
+fn other_direction(name: &str) -> Option<String> {
+    let read = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
+    read.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
+}
+
 fn is_latency(name: &str) -> bool {
     let mut parts = name.splitn(3, '.');
     let direction = parts.next().is_some_and(|part| ["read", "write", "trim"].contains(&part));
@@ -411,7 +424,6 @@ mod tests {
             "wal:sync.lat_ns.p99.9",
             "scan:read.slat_ns.mean",
             "wal:write.bw,scan:read.clat_ns.p50",
-            "scan:write.bw",
             "dev.flushes_per_op",
             "dev.write_bytes_per_byte",
             "usr_cpu",
@@ -431,10 +443,30 @@ mod tests {
             ("disk:write.bw", "no section reports as 'disk'; there are scan, wal"),
             ("scan:sync.lat_ns.mean", "no metric 'sync.lat_ns.mean' of section scan"),
             ("throughput", "there are write.bw, write.iops"),
+            ("scan:write.bw", "no metric 'write.bw' of section scan; did you mean read.bw?"),
         ] {
             let said = native.check(wrong).unwrap_err();
             assert!(said.contains(words), "{wrong}: {said}");
         }
+    }
+
+    #[test]
+    fn a_direction_that_no_job_has_decides_nothing() {
+        let of = |options: &str, engine: &str| names(&format!("[w]\nsize=1m\n{options}\n"), engine).unwrap();
+        for engine in ["native", "fio"] {
+            let writes = of("rw=randwrite", engine);
+            let refused = writes.check("read.bw").unwrap_err();
+            assert_eq!(refused, "no metric 'read.bw'; did you mean write.bw?", "{engine}");
+            assert!(writes.check("write.bw,read.clat_ns.p99").is_err());
+            assert!(of("rw=read", engine).check("write.iops").is_err());
+            // What reads back what it wrote, and what does both, has both.
+            for both in ["rw=write\nverify=crc32c", "rw=randrw", "rw=rw\nrwmixread=10"] {
+                assert_eq!(of(both, engine).check("read.bw,write.bw"), Ok(()), "{engine} {both}");
+            }
+        }
+        // Which percentiles fio has is its own affair, but not which direction.
+        let asked = of("rw=write\nlat_percentiles=1", "fio");
+        assert!(asked.check("write.lat_ns.p99.5").is_ok() && asked.check("read.lat_ns.p99.5").is_err());
     }
 
     #[test]

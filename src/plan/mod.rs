@@ -22,7 +22,7 @@ pub use duration::Expected;
 pub use error::PlanError;
 pub use metric_names::MetricNames;
 pub use outlook::{PlannedFile, Writes};
-pub use same_levels::SameLevels;
+pub use same_levels::{SameLevels, ignored_depths};
 
 use std::path::Path;
 

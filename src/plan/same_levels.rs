@@ -59,6 +59,28 @@ impl SameLevels {
     }
 }
 
+/// Sentences about jobs whose `iodepth` their method ignores, each once: in the words in which the engine says it of each trial.
+#[must_use]
+pub fn ignored_depths(plan: &Plan) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    let cells = plan.cells.iter().filter(|cell| cell.engine.descriptor().reaches == Reaches::JobFiles);
+    for job in cells.filter_map(|cell| cell.workload.as_ref()).flat_map(|workload| &workload.jobs) {
+        let (method, depth) = (job.method, job.depth.asked);
+        if method.is_asynchronous() || method == IoMethod::Null || depth <= 1 {
+            continue;
+        }
+        let sentence = format!(
+            "job {}: iodepth={depth} has no effect with ioengine={}, which has one I/O in flight",
+            job.name,
+            method.name()
+        );
+        if !said.contains(&sentence) {
+            said.push(sentence);
+        }
+    }
+    said
+}
+
 /// The method of two cells whose jobs differ only in depths that it ignores.
 fn ignored_depth(one: &CellSpec, other: &CellSpec) -> Option<IoMethod> {
     let runs_job = one.engine.descriptor().reaches == Reaches::JobFiles;
@@ -90,11 +112,15 @@ mod tests {
     use crate::experiment::{CommandLine, Experiment};
     use std::path::Path;
 
-    fn found(job: &str, vary: &[&str]) -> SameLevels {
+    fn planned(job: &str, vary: &[&str]) -> Plan {
         let vary = vary.iter().map(|text| (*text).to_owned()).collect();
         let line = CommandLine { vary, ..CommandLine::default() };
         let experiment = Experiment::from_job(job, "j.fio", Path::new("/"), &line).unwrap();
-        SameLevels::of(&Plan::new(&experiment, 1, Path::new("/"), "own").unwrap(), false)
+        Plan::new(&experiment, 1, Path::new("/"), "own").unwrap()
+    }
+
+    fn found(job: &str, vary: &[&str]) -> SameLevels {
+        SameLevels::of(&planned(job, vary), false)
     }
 
     const JOB: &str = "[a]\nsize=1m\nrw=write\n";
@@ -112,6 +138,15 @@ mod tests {
         assert_eq!(found(JOB, &["bs=4k,8k"]), SameLevels::default());
         let mixed = format!("{JOB}[b]\nsize=1m\nioengine=libaio\n");
         assert_eq!(found(&mixed, &["iodepth=1,8"]), SameLevels::default(), "one section heeds it");
+    }
+
+    #[test]
+    fn a_constant_depth_without_effect_is_said_once() {
+        let deep = format!("{JOB}iodepth=32\n");
+        let said = "job a: iodepth=32 has no effect with ioengine=psync, which has one I/O in flight";
+        assert_eq!(ignored_depths(&planned(&deep, &["bs=4k,8k"])), [said]);
+        assert!(ignored_depths(&planned(&format!("{deep}ioengine=libaio\n"), &["bs=4k,8k"])).is_empty());
+        assert!(ignored_depths(&planned(JOB, &["bs=4k,8k"])).is_empty());
     }
 
     #[test]

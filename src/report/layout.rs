@@ -228,6 +228,18 @@ pub(super) fn ascii(text: &str) -> String {
             '≥' => out.push_str(">="),
             '≤' => out.push_str("<="),
             '·' => out.push('-'),
+            '→' => out.push_str("->"),
+            '←' => out.push_str("<-"),
+            '▲' => out.push('^'),
+            '▼' => out.push('v'),
+            '∞' => out.push_str("infinite"),
+            '½' => out.push_str("1/2"),
+            '⁻' => out.push('-'),
+            '¹' => out.push('1'),
+            '²' => out.push('2'),
+            '³' => out.push('3'),
+            '⁰' => out.push('0'),
+            c @ '⁴'..='⁹' => out.push(char::from(b'4' + (c as u32 - '⁴' as u32) as u8)),
             '’' => out.push('\''),
             '“' | '”' => out.push('"'),
             _ => out.push('?'),
@@ -307,5 +319,24 @@ mod tests {
     #[test]
     fn ascii_spells_what_assay_writes() {
         assert_eq!(ascii("−31.2 % ± 1 µs × 2, δ é"), "-31.2 % +/- 1 us x 2, delta ?");
+        assert_eq!(ascii("1.8 → 2.0 ms, ≤ 3 ≥ 2 ∞"), "1.8 -> 2.0 ms, <= 3 >= 2 infinite");
+        assert_eq!(ascii("⁰¹²³⁴⁵⁶⁷⁸⁹"), "0123456789");
+    }
+
+    #[test]
+    fn no_sign_that_reports_use_becomes_a_question_mark() {
+        // Not those of the run with names in other alphabets.
+        let goldens = [
+            include_str!("../../tests/it/golden/measured.txt"),
+            include_str!("../../tests/it/golden/measured-all.txt"),
+            include_str!("../../tests/it/golden/measured.md"),
+            include_str!("../../tests/it/golden/measured.html"),
+            include_str!("../../tests/it/golden/dbench.txt"),
+        ];
+        let used: std::collections::BTreeSet<char> =
+            goldens.concat().chars().filter(|c| !c.is_ascii()).collect();
+        assert!(used.contains(&'→') && used.contains(&'δ'), "{used:?}");
+        let lost: Vec<char> = used.into_iter().filter(|c| ascii(&c.to_string()).contains('?')).collect();
+        assert!(lost.is_empty(), "{lost:?}");
     }
 }

@@ -54,6 +54,12 @@ const LKML_COLUMNS: usize = 72;
 /// Columns fewer than these are not honoured.
 const LEAST_COLUMNS: usize = 60;
 
+/// The text in at most so many columns: what is too much goes from its middle.
+#[must_use]
+pub fn shortened(text: &str, columns: usize) -> String {
+    layout::shorten(text, columns)
+}
+
 /// A message for people, wrapped to the columns of the text format; lines after the first begin with `rest`.
 #[must_use]
 pub fn wrapped(message: &str, rest: &str) -> String {

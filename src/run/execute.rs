@@ -123,7 +123,7 @@ impl Execution<'_> {
             let remaining = self.remaining(session);
             if remaining.nothing_to_compare() {
                 let hopeless = remaining.any_given_up();
-                self.ended("ended early: no row has left its baseline and a candidate that can be run here");
+                self.ended("ended early: nothing is left to compare, as the baseline or its candidates cannot be run here");
                 return Ok(if hopeless { Ending::Hopeless } else { Ending::Finished });
             }
             if begins && self.missing(round, session) > 0 && self.time_is_over(begun, session) {

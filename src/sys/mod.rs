@@ -17,6 +17,7 @@ pub mod regular_file;
 pub mod task;
 pub mod terminal;
 pub mod user_state;
+mod word_wrap;
 
 pub use laid_link::laid_link;
 pub use parent_death::dies_with_its_parent;

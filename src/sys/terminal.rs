@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
+use super::word_wrap;
+
 /// What a text is, and so how characters that act are spelled in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -133,6 +135,20 @@ pub fn columns() -> usize {
         Ok(columns) if columns > 0 => columns.clamp(40, 100),
         _ => 80,
     }
+}
+
+/// Columns of the terminal on standard error; `None`: there is none, and lines are nobody's to wrap.
+#[must_use]
+pub fn error_columns() -> Option<usize> {
+    let stream = std::io::stderr();
+    let size = if stream.is_terminal() { rustix::termios::tcgetwinsize(&stream).ok() } else { None };
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Writes words to standard error, wrapped to the width of a terminal; nobody to tell is no reason to fail.
+pub fn tell(text: &str) {
+    let wrapped = error_columns().map(|columns| word_wrap::wrapped(text, columns));
+    let _ = writeln!(err(), "{}", wrapped.as_deref().unwrap_or(text));
 }
 
 /// Whether colours reach a reader on standard output: a terminal or a wish (NO_COLOR, CLICOLOR_FORCE).

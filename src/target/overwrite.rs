@@ -143,12 +143,13 @@ pub fn may_overwrite(path: &Path, named: &[PathBuf]) -> Result<(), Refusal> {
         let kind = if kind.is_dir() { "a directory" } else { "a special file" };
         return Err(Refusal::Kind { path: path.to_owned(), kind });
     }
-    if !is_named {
-        return Err(Refusal::DeviceNotNamed(path.to_owned()));
-    }
+    // First of all: what is in use is refused whether it is named or not.
     let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
     if let Some(by) = user_of(&real, major, minor) {
         return Err(Refusal::InUse { path: path.to_owned(), by });
+    }
+    if !is_named {
+        return Err(Refusal::DeviceNotNamed(path.to_owned()));
     }
     let mut device = File::open(&real).map_err(io)?;
     match signature(&mut device).map_err(io)? {
@@ -307,6 +308,10 @@ mod tests {
             assert!(
                 user_of(Path::new("/nonexistent"), major, minor).is_some_and(|by| by.contains("mounted at"))
             );
+            // That it is used comes before that it was not named.
+            let node = PathBuf::from(format!("/dev/block/{major}:{minor}"));
+            let refused = may_overwrite(&node, &[]);
+            assert!(!node.exists() || matches!(refused, Err(Refusal::InUse { .. })), "{refused:?}");
         }
     }
 }

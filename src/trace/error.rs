@@ -93,6 +93,14 @@ pub enum TraceError {
         /// What was looked for.
         reason: String,
     },
+    /// A directory that shall have layouts and has none.
+    #[error("{name} has no event layouts: {reason}")]
+    NoLayouts {
+        /// The directory.
+        name: String,
+        /// What was looked for.
+        reason: String,
+    },
     /// A layout that cannot be read.
     #[error("the event layout {name} cannot be used: {what}")]
     BadFormat {
@@ -135,9 +143,11 @@ pub enum TraceError {
 impl TraceError {
     /// What helps.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            TraceError::Unreadable { .. } => return None,
+    pub fn hint(&self) -> String {
+        match self {
+            TraceError::Unreadable { .. } => {
+                "name a trace's files, or NAME of NAME.blktrace.0 …; `assay help traces` says how they are recorded".to_owned()
+            }
             TraceError::Foreign { .. } => {
                 "known are .blktrace.N, raw ring-buffer pages, and the text of blkparse, perf script and tracefs".to_owned()
             }
@@ -153,7 +163,7 @@ impl TraceError {
             TraceError::CpuTwice { .. } | TraceError::MixedForms { .. } => {
                 "name the files of one trace only, each once".to_owned()
             }
-            TraceError::NoFormats { .. } => {
+            TraceError::NoFormats { .. } | TraceError::NoLayouts { .. } => {
                 "copy header_page and events/*/*/format of the traced kernel beside it, or name their directory with --formats"
                     .to_owned()
             }
@@ -162,6 +172,6 @@ impl TraceError {
             TraceError::Empty => "trace while the device is in use".to_owned(),
             TraceError::OtherDevice { .. } => "name one of these with --device".to_owned(),
             TraceError::Incomplete { .. } => "give the files of all CPUs, or record again with larger buffers".to_owned(),
-        })
+        }
     }
 }

@@ -65,6 +65,11 @@ impl Formats {
     pub fn read(directory: &Path) -> Result<Formats, TraceError> {
         let mut files = Vec::new();
         collect(directory, 0, &mut files)?;
+        if files.is_empty() {
+            let reason =
+                "no file called format, or with that ending, is in it or two levels below".to_owned();
+            return Err(no_layouts(directory, reason));
+        }
         let texts = files.iter().map(|file| Ok((file.clone(), text_of(file)?)));
         let texts: Vec<(PathBuf, String)> = texts.collect::<Result<_, TraceError>>()?;
         let header = |name: &str| -> Result<String, TraceError> {
@@ -75,7 +80,7 @@ impl Formats {
                 .flat_map(|place| [place.join(name), place.join(format!("{name}.txt"))]);
             match places.into_iter().find(|place| place.is_file()) {
                 Some(place) => text_of(&place),
-                None => Err(no_formats(directory, format!("{name} is neither in nor beside it"))),
+                None => Err(no_layouts(directory, format!("{name} is neither in nor beside it"))),
             }
         };
         let described = texts.iter().map(|(file, text)| (file.display().to_string(), text.as_str()));
@@ -100,10 +105,7 @@ impl Formats {
             }
         }
         if events.is_empty() {
-            return Err(TraceError::BadFormat {
-                name: "formats".to_owned(),
-                what: "there is none".to_owned(),
-            });
+            return Err(no_layouts(Path::new("formats"), "nothing is there".to_owned()));
         }
         Ok(Formats { page: page_layout(header_page, header_event)?, events })
     }
@@ -117,6 +119,10 @@ pub(super) fn no_formats(name: &Path, reason: String) -> TraceError {
     TraceError::NoFormats { name: name.display().to_string(), reason }
 }
 
+fn no_layouts(directory: &Path, reason: String) -> TraceError {
+    TraceError::NoLayouts { name: directory.display().to_string(), reason }
+}
+
 fn text_of(file: &Path) -> Result<String, TraceError> {
     let unreadable = |reason: String| TraceError::Unreadable { name: file.display().to_string(), reason };
     let bytes = regular_file::read(file, LONGEST).map_err(|error| unreadable(error.to_string()))?;
@@ -128,8 +134,7 @@ fn text_of(file: &Path) -> Result<String, TraceError> {
 
 /// The layouts' files below a directory.
 fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), TraceError> {
-    let entries = std::fs::read_dir(directory)
-        .map_err(|error| no_formats(directory, format!("{}: {error}", directory.display())))?;
+    let entries = std::fs::read_dir(directory).map_err(|error| no_layouts(directory, error.to_string()))?;
     for entry in entries.flatten() {
         let path = entry.path();
         let is_layout = path.extension().is_some_and(|ending| ending == "format")
@@ -140,7 +145,7 @@ fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(
             collect(&path, depth + 1, files)?;
         }
         if files.len() > MOST_FILES {
-            return Err(no_formats(directory, format!("more than {MOST_FILES} files")));
+            return Err(no_layouts(directory, format!("more than {MOST_FILES} files are in it")));
         }
     }
     files.sort();
@@ -228,9 +233,13 @@ mod tests {
             let named = layouts.iter().enumerate().map(|(i, text)| (format!("file {i}"), *text));
             Formats::from_texts(page, event, named).unwrap_err().to_string()
         };
-        assert!(said(PAGE, EVENT, &[]).contains("there is none"));
+        assert!(said(PAGE, EVENT, &[]).contains("formats has no event layouts"));
         assert!(said(PAGE, EVENT, &["name: x\n"]).contains("file 0"));
         assert!(said(PAGE, EVENT, &[ONE, ONE]).contains("same ID 2092"));
+        let empty = tempfile::tempdir().unwrap();
+        let said_of_empty = Formats::read(empty.path()).unwrap_err().to_string();
+        let expected = format!("{} has no event layouts: no file called format", empty.path().display());
+        assert!(said_of_empty.starts_with(&expected), "{said_of_empty}");
         assert!(said("", EVENT, &[ONE]).contains("no timestamp"));
         assert!(said(&PAGE.replace("size:4080", "size:9999999"), EVENT, &[ONE]).contains("header_page"));
         assert!(said(PAGE, &EVENT.replace("27 bits", "26 bits"), &[ONE]).contains("time_delta : 27 bits"));

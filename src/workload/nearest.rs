@@ -13,6 +13,9 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, count: 
         .collect();
     scored.sort();
     scored.dedup();
+    // Beside a slip of the finger nobody meant what takes three.
+    let best = scored.first().map_or(0, |(distance, _)| *distance);
+    scored.retain(|(distance, _)| *distance <= best + 1);
     scored.truncate(count);
     scored.into_iter().map(|(_, candidate)| candidate).collect()
 }
@@ -26,6 +29,7 @@ mod tests {
     fn nearest_names_are_offered() {
         assert_eq!(nearest("iodpeth", fio_option_names(), 1), ["iodepth"]);
         assert_eq!(nearest("norandomap", fio_option_names(), 1), ["norandommap"]);
+        assert_eq!(nearest("dirct", fio_option_names(), 3), ["direct"]);
         assert!(nearest("zzzzzzzzzzzz", fio_option_names(), 3).is_empty());
     }
 }

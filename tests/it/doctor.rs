@@ -32,6 +32,7 @@ fn findings_here_are_whole_and_their_files_exist() {
         for finding in findings(&real_facts(path)) {
             assert!(!finding.fact.is_empty() && finding.effect.ends_with('.'), "{finding:?}");
             assert!(finding.undo.is_none() || finding.mend.is_some(), "{finding:?}");
+            assert!(finding.mend.is_none() || finding.look.is_none(), "{finding:?}");
             for file in
                 [&finding.mend, &finding.undo].into_iter().flatten().filter_map(|command| written(command))
             {

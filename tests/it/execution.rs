@@ -382,7 +382,8 @@ fn without_a_baseline_and_a_candidate_in_one_row_it_ends_with_the_round() {
         let session = Session { rounds: 9, ..Session::default() };
         let (ending, _, asked) = session.execute(&mut run, &lasting(lost));
         assert_eq!((ending.unwrap(), asked.len()), (Ending::Hopeless, 4), "without {lost:?}");
-        let said = "ended early: no row has left its baseline and a candidate that can be run here";
+        let said =
+            "ended early: nothing is left to compare, as the baseline or its candidates cannot be run here";
         assert_eq!(run.notes, [Note::ending(said)]);
     }
     // One row is whole: it goes on.

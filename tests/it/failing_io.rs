@@ -107,10 +107,12 @@ fn filesystems_that_are_full_read_only_or_without_a_feature() {
     let small = ["-t", "tmpfs", "-o", "size=2m,nr_inodes=16", "none"];
     let Some(tmpfs) = Mounted::new(&sandbox, "small", &small) else { return };
     let here = ["-d", "small"];
-    // Without a runtime all of it would be written in any case, and it would be refused before the first trial.
+    // Room for the whole file is reserved in any case: it is refused before the first trial, also with a runtime.
     let size = "[w]\nrw=write\nbs=4k\nsize=${X}\nfallocate=none\nruntime=60\n";
+    let words = ["X=8m: the job's files take 8", "has room for"];
+    Case { job: size, good: "64k", bad: "8m", options: &here, words: &words, refused: true, ..PLAIN }
+        .fails(&sandbox);
     let words = ["no space for", "small/assay-", "w.0.0", "bytes are missing"];
-    Case { job: size, good: "64k", bad: "8m", options: &here, words: &words, ..PLAIN }.fails(&sandbox);
     // Another fills it while the job runs.
     let filler = tmpfs.0.join("filler");
     let fill = format!("[ $X = 64k ] || (sleep 0.3; cat /dev/zero >{}) >/dev/null 2>&1 &", filler.display());

@@ -87,8 +87,13 @@ fn draft(setting: &Setting, response: &Response, changes: &[At], held: &[At]) ->
     if setting.stop.rounds.is_none() {
         paired::look(&mut draft, setting, &rounds);
     } else {
-        let outside = setting.outside(Role::Primary);
-        paired::look_once(&mut draft, &rounds, setting.stop.alpha, setting.family, outside);
+        let once = paired::Once {
+            level: setting.stop.alpha,
+            comparisons: setting.family,
+            outside: setting.outside(Role::Primary),
+            exact: setting.stop.exact,
+        };
+        paired::look_once(&mut draft, &rounds, once);
     }
     draft
 }

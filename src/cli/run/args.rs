@@ -12,12 +12,13 @@ use crate::cli::failures::Failures;
 use crate::experiment::{CommandLine, Experiment, target_key};
 use crate::report::Format;
 
+/// clap takes `{n}` for the end of a line: no variable is called n here.
 const EXAMPLES: &str = "Examples:
   assay run randwrite.fio --vary direct=0,1                     one thing varied: a verdict
   assay run job.fio -t loop:1g --vary fs=xfs,ext4               two filesystems, made anew for each trial
   assay run job.fio --vary kernel=a.deb,b.deb -t virtio_blk:1g  two kernels, booted in a virtual machine
   assay run job.fio --source linux --vary patch=none,my.patch   a kernel with and without a patch (assay help patches)
-  assay run --vary n=1,8 --metric 'tps=tps = ([0-9.]+):/s' -- pgbench -c '${n}' -T 10
+  assay run --vary c=1,8 --metric 'tps=tps = ([0-9.]+):/s' -- pgbench -c '${c}' -T 10
 
 Keys of --vary, looked up in this order (job.KEY and target.KEY force one or the other):
   a ${KEY} in the job, the command or a hook
@@ -222,5 +223,27 @@ impl Args {
         self.asked.source.is_some()
             || self.asked.target.iter().any(places)
             || self.asked.vary.iter().any(varies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn examples_of_the_help_are_whole() {
+        let mut command = crate::cli::CommandLine::command().term_width(200);
+        command.build();
+        let run = command.find_subcommand_mut("run").unwrap();
+        let help = run.render_long_help().to_string();
+        let example = "-- pgbench -c '${c}' -T 10\n";
+        assert!(help.contains(example), "{help}");
+        for part in command.get_subcommands_mut() {
+            let help = part.render_long_help().to_string();
+            let examples = help.lines().filter(|line| line.starts_with("  assay "));
+            for line in examples.filter(|line| line.contains('\'')) {
+                assert_eq!(line.matches('\'').count() % 2, 0, "{line}");
+            }
+        }
     }
 }

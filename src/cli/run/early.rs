@@ -4,7 +4,7 @@
 //! Nothing is made and nothing is written. A guest is another machine, and is not looked at.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,11 @@ use crate::catalog::Reaches;
 use crate::cli::Failure;
 use crate::experiment::{Device, DeviceKind, FileState};
 use crate::host::{Driver, device_under, driver};
-use crate::plan::{CellSpec, SameLevels};
+use crate::plan::{CellSpec, SameLevels, ignored_depths};
+use crate::sys::terminal::tell;
 use crate::target::{TargetSpec, mkfs_release};
 use crate::units::{Unit, format_number};
-use crate::workload::{Job, deciding_metrics};
+use crate::workload::{IoMethod, Job, deciding_metrics};
 
 /// Kept back for what a filesystem needs besides the files: at most this, and not more than a share of the filesystem.
 const KEPT_BACK_BYTES: u64 = 16 << 20;
@@ -35,12 +36,12 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
             .hint("give the job ioengine=io_uring or ioengine=libaio, or vary something else; --aa compares a level with itself"));
     }
     same_kernels(prepared)?;
-    for warning in same.warned {
-        if !quiet {
-            let _ = writeln!(crate::sys::terminal::err(), "warning: {warning}");
-        }
-        prepared.run.notes.push(warning.into());
+    // What is the same in all rows is said of each trial, too, and so in no note of the run.
+    let ignored = if same.warned.is_empty() { ignored_depths(&prepared.plan) } else { Vec::new() };
+    for warning in same.warned.iter().chain(&ignored).filter(|_| !quiet) {
+        tell(&format!("warning: {warning}"));
     }
+    prepared.run.notes.extend(same.warned.into_iter().map(Into::into));
     Ok(())
 }
 
@@ -194,13 +195,13 @@ fn schedulers(sys: &Path) -> Option<Vec<String>> {
     Some(names.collect::<Vec<_>>()).filter(|names| !names.is_empty())
 }
 
-/// Files that are laid out or written in full, and do not fit.
+/// Files of one cell that do not fit: those that are laid out or written in full, and those whose size assay's own engines reserve.
 fn room(cell: &CellSpec) -> Option<Failure> {
     if cell.engine.descriptor().reaches != Reaches::JobFiles {
         return None;
     }
-    let files = filled(cell)?;
-    let all: u64 = files.values().sum();
+    let files = files_of(cell)?;
+    let all: u64 = files.values().map(|file| file.bytes).sum();
     let (needed, kept_back, free, place) = match &cell.target.device {
         Some(device @ Device::Made { bytes, .. }) if cell.target.fs.is_some() => {
             (all, 0, *bytes, device.to_string())
@@ -209,16 +210,16 @@ fn room(cell: &CellSpec) -> Option<Failure> {
         _ if cell.target.fs.is_some() => return None,
         _ => {
             let place = existing(&cell.directory);
-            let below = files.iter().filter(|(path, _)| on_same_filesystem(path, place));
-            let missing = |(path, bytes): (&PathBuf, &u64)| {
-                bytes.saturating_sub(path.metadata().map_or(0, |found| found.blocks() * 512))
-            };
-            let needed: u64 = below.map(missing).sum();
+            let below = || files.iter().filter(|(path, _)| on_same_filesystem(path, place));
+            let needed: u64 = below().map(|(path, file)| file.missing(path)).sum();
+            let filled: u64 =
+                below().filter(|(_, file)| file.filled).map(|(path, file)| file.missing(path)).sum();
             // ramfs and the like know no limit.
             let found = rustix::fs::statvfs(place).ok().filter(|found| found.f_blocks > 0)?;
             let free = found.f_bavail * found.f_frsize;
             let own = KEPT_BACK_BYTES.min(found.f_blocks * found.f_frsize / KEPT_BACK_SHARE);
-            (needed, needed / KEPT_BACK_SHARE + own, free, place.display().to_string())
+            let kept_back = if filled > 0 { filled / KEPT_BACK_SHARE + own } else { 0 };
+            (needed, kept_back, free, place.display().to_string())
         }
     };
     if needed == 0 || needed.saturating_add(kept_back) <= free {
@@ -234,21 +235,42 @@ fn room(cell: &CellSpec) -> Option<Failure> {
     )
 }
 
-/// Files that hold all their bytes in the end, each with how many.
-fn filled(cell: &CellSpec) -> Option<BTreeMap<PathBuf, u64>> {
+/// What a file takes.
+#[derive(Clone, Copy, Default)]
+struct Takes {
+    bytes: u64,
+    /// Whether it holds all of them in the end. Of the others the native family reserves the whole size beforehand.
+    filled: bool,
+}
+
+impl Takes {
+    /// What is not there of it yet.
+    fn missing(self, path: &Path) -> u64 {
+        let there = |found: std::fs::Metadata| if self.filled { found.blocks() * 512 } else { found.len() };
+        self.bytes.saturating_sub(path.metadata().map_or(0, there))
+    }
+}
+
+/// Files that need room, each with how much.
+fn files_of(cell: &CellSpec) -> Option<BTreeMap<PathBuf, Takes>> {
     let workload = cell.workload.as_ref()?;
     let written_before = matches!(cell.target.state, Some(FileState::Overwrite | FileState::Allocate));
-    let all = |job: &Job| {
+    let fills = |job: &Job| {
         let endless = job.runtime.is_some() || job.time_based || job.io_size.is_some();
         written_before || job.needs_layout() || (job.pattern.mix.writes() && !endless)
     };
-    let mut files = BTreeMap::new();
+    let reserves = |job: &Job| {
+        cell.engine.descriptor().in_process && job.method != IoMethod::Null && !job.create_on_open
+    };
+    let mut files: BTreeMap<PathBuf, Takes> = BTreeMap::new();
     for instance in workload.instances(&cell.directory) {
-        if all(&workload.jobs[instance.job]) {
+        let job = &workload.jobs[instance.job];
+        let filled = fills(job);
+        if filled || reserves(job) {
             for region in instance.files {
                 let bytes = region.file_size().unwrap_or(0);
-                let known = files.entry(region.path).or_insert(0);
-                *known = bytes.max(*known);
+                let known = files.entry(region.path).or_default();
+                *known = Takes { bytes: bytes.max(known.bytes), filled: filled || known.filled };
             }
         }
     }
@@ -267,4 +289,42 @@ fn on_same_filesystem(path: &Path, place: &Path) -> bool {
 /// The path, or the nearest directory above it that is there.
 fn existing(path: &Path) -> &Path {
     path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{CommandLine, Experiment};
+    use crate::plan::Plan;
+
+    /// Which cells are refused for their files.
+    fn too_large(job: &str, vary: &str, target: &[&str], engine: &str) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let line = CommandLine {
+            vary: vec![vary.to_owned()],
+            target: target.iter().map(|text| (*text).to_owned()).collect(),
+            engine: Some(engine.to_owned()),
+            ..CommandLine::default()
+        };
+        let experiment = Experiment::from_job(job, "j.fio", directory.path(), &line).unwrap();
+        let plan = Plan::new(&experiment, 1, directory.path(), "own").unwrap();
+        plan.cells.iter().filter_map(room).map(|refused| refused.to_string()).collect()
+    }
+
+    #[test]
+    fn each_cell_is_refused_by_its_own_size() {
+        let write = "[w]\nrw=write\nsize=1m\n";
+        let timed = "[w]\nrw=randwrite\nsize=1m\nruntime=1\ntime_based\n";
+        for job in [write, timed] {
+            let refused = too_large(job, "size=1m,4096t", &[], "native");
+            assert_eq!(refused.len(), 1, "{job}: {refused:?}");
+            assert!(refused[0].starts_with("size=4096t: the job's files take "), "{refused:?}");
+            let refused = too_large(job, "size=10m,400m", &["loop:300m", "fs=ext4"], "native");
+            assert_eq!(refused.len(), 1, "{job}: {refused:?}");
+            assert!(refused[0].starts_with("size=400m: ") && refused[0].contains("loop:300m has room for"));
+        }
+        // fio goes on where it cannot reserve what its job does not reach, and nothing is ever in a file of the null method.
+        assert!(too_large(timed, "size=1m,4096t", &[], "fio").is_empty());
+        assert!(too_large(timed, "size=1m,4096t", &[], "null").is_empty());
+    }
 }

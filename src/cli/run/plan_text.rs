@@ -66,10 +66,8 @@ pub(super) fn print(
 fn explaining(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> std::io::Result<()> {
     writeln!(out, "\nafter the verdict, to explain it")?;
     let Some((trials, seconds)) = watching::foretold(prepared, expected) else {
-        return writeln!(
-            out,
-            "  nothing: a level of this run says itself what is watched, or there are too many cells"
-        );
+        let why = "nothing: a level of this run says itself what is watched, or there are too many cells";
+        return hanging("  ", why).iter().try_for_each(|line| writeln!(out, "{line}"));
     };
     let more = seconds.map_or_else(
         || "as long as they take".to_owned(),
@@ -158,7 +156,7 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
     };
     let led =
         if plan.lead_in { format!(" and {} that lead in", plan.rounds_at_most()) } else { String::new() };
-    writeln!(out, "\nends\n  {rounds} ({} trials at most{led})", plan.trials_at_most())?;
+    writeln!(out, "\nends\n  {rounds}\n  ({} trials at most{led})", plan.trials_at_most())?;
     writeln!(
         out,
         "  smallest difference that matters: {:.3} %, false claims: {:.3} %",
@@ -169,10 +167,8 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
         hanging("  ", shows).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
     if plan.stop.anytime {
-        writeln!(
-            out,
-            "  the interval holds at any number of looks: `assay run --more N RUN` adds rounds later"
-        )?;
+        let said = "the interval holds at any number of looks: `assay run --more N RUN` adds rounds later";
+        hanging("  ", said).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
     if let Some(budget) = plan.stop.time_budget_s {
         writeln!(out, "  with the trial that passes {}", pretty_duration(budget))?;

@@ -9,8 +9,8 @@ use crate::cli::Failure;
 use crate::experiment::{Experiment, MAX_ROUNDS};
 use crate::plan::{MetricNames, Plan};
 use crate::record::StopRule;
-use crate::stats::rounds_needed;
 use crate::stats::sequential::{Boundary, FEWEST_ROUNDS};
+use crate::stats::{rounds_needed, signed_rank};
 use crate::units::counted;
 use crate::workload::deciding_metrics;
 
@@ -54,24 +54,29 @@ impl Reach {
     /// # Errors
     /// `--exact` with too few rounds for so many comparisons.
     pub(super) fn check(self, stop: &StopRule) -> Result<(), Failure> {
-        if !stop.exact || stop.rounds.is_some() || self.looks(stop.max_rounds, stop.alpha) {
+        let rounds = stop.rounds.unwrap_or(stop.max_rounds);
+        if !stop.exact || self.claims(stop, rounds) {
             return Ok(());
         }
-        let enough = (stop.max_rounds..=MAX_ROUNDS as u32)
-            .find(|rounds| self.looks(*rounds, stop.alpha))
-            .map_or_else(String::new, |rounds| format!("--max-rounds {rounds}, "));
+        let option = if stop.rounds.is_some() { "--rounds" } else { "--max-rounds" };
+        let enough = (rounds..=MAX_ROUNDS as u32)
+            .find(|rounds| self.claims(stop, *rounds))
+            .map_or_else(String::new, |rounds| format!("{option} {rounds}, "));
         Err(Failure::request(format!(
-            "{} can show nothing by ranks in {} rounds, however large a difference is",
+            "{} can show nothing by ranks in {}, however large a difference is",
             counted(self.comparisons.into(), "comparison"),
-            stop.max_rounds
+            counted(rounds.into(), "round")
         ))
         .hint(format!("{enough}fewer levels, or no --exact: Student's t then judges what ranks cannot")))
     }
 
-    /// Whether a look at ranks can claim anything.
-    fn looks(self, rounds: u32, alpha: f64) -> bool {
-        let share = alpha / f64::from(self.comparisons.max(1));
-        !Boundary::new(rounds as usize, share, true).rank_looks().is_empty()
+    /// Whether ranks can claim anything in so many rounds, looked at once at the end where their number is fixed.
+    fn claims(self, stop: &StopRule, rounds: u32) -> bool {
+        let (rounds, share) = (rounds as usize, stop.alpha / f64::from(self.comparisons.max(1)));
+        match stop.rounds {
+            Some(_) => rounds >= FEWEST_ROUNDS && signed_rank::critical(rounds, share).is_some(),
+            None => !Boundary::new(rounds, share, true).rank_looks().is_empty(),
+        }
     }
 
     /// What the last round will probably show, for `--plan`.
@@ -180,5 +185,23 @@ mod tests {
         assert_eq!((first("bs=4k,8k", &usual), first("bs=4k,8k,16k", &usual)), (Some(4), Some(5)));
         assert_eq!(first("bs=4k,8k", &StopRule { exact: true, ..usual }), Some(8));
         assert_eq!(first("bs=4k,8k", &StopRule { rounds: Some(6), ..usual }), None);
+    }
+
+    #[test]
+    fn exact_is_refused_where_ranks_can_show_nothing() {
+        let one = reach(ONE, None, "bs=4k,8k");
+        let fixed = |rounds| StopRule { rounds: Some(rounds), exact: true, ..StopRule::default() };
+        // 2^(1−n) ≤ α/m: p of five rounds is 0.0625 at least.
+        let refused = one.check(&fixed(5)).unwrap_err();
+        assert_eq!(refused.code(), 2);
+        assert!(
+            refused.to_string().starts_with("1 comparison can show nothing by ranks in 5 rounds"),
+            "{refused}"
+        );
+        assert!(refused.hinted().is_some_and(|hint| hint.to_string().starts_with("--rounds 6, ")));
+        assert!(one.check(&fixed(6)).is_ok());
+        assert!(reach(ONE, None, "bs=4k,8k,16k").check(&fixed(6)).is_err());
+        assert!(one.check(&StopRule { exact: false, ..fixed(5) }).is_ok());
+        assert!(one.check(&StopRule { rounds: None, max_rounds: 5, ..fixed(5) }).is_err());
     }
 }

@@ -43,6 +43,7 @@ pub(super) fn rehearsed(
             Err(LaunchError::Cancelled { .. }) => return Ok(None),
             other => other.map_err(Failure::tool)?,
         };
+        let failed = not_made(&reply.answer);
         let (reason, output) = match reply.answer {
             Answer::Done(_) => {
                 let o_direct = reply.facts.get("o_direct").unwrap_or_default().to_owned();
@@ -65,7 +66,7 @@ pub(super) fn rehearsed(
         {
             message.push_str(&format!("\n  | {line}"));
         }
-        let failure = Failure::tool(message);
+        let failure = failed(message);
         let hint = reply.why.hint;
         return Err(if hint.is_empty() { failure } else { failure.hint(hint) }.into());
     }
@@ -73,9 +74,31 @@ pub(super) fn rehearsed(
     if let Some(note) = &note
         && !quiet
     {
-        use std::io::Write;
-        let _ = writeln!(crate::sys::terminal::err(), "warning: {note}");
+        crate::sys::terminal::tell(&format!("warning: {note}"));
     }
     prepared.run.notes.extend(note);
     Ok(Some(took_s))
+}
+
+/// What this machine does not have is no failure of a tool: the request is wrong.
+fn not_made(answer: &Answer) -> fn(String) -> Failure {
+    match answer {
+        Answer::Unsupported { .. } => |message| Failure::request(message),
+        _ => |message| Failure::tool(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_here_is_a_wrong_request() {
+        let answer = Answer::Unsupported { reason: "there is no /sys/block/loop0/queue/nope".to_owned() };
+        assert_eq!(not_made(&answer)("x".to_owned()).code(), 2);
+        let (reason, output) = ("the kernel refuses it".to_owned(), String::new());
+        let kind = crate::record::FailureKind::Lasting;
+        let answer = Answer::Failed { kind, reason, command: String::new(), output, so_far: Vec::new() };
+        assert_eq!(not_made(&answer)("x".to_owned()).code(), 1);
+    }
 }

@@ -307,9 +307,8 @@ fn forget(store: &Store, id: i64, prepared: &Prepared, all_is_gone: bool) -> any
 
 /// What stays because others use it.
 fn tell(notes: &[String]) {
-    use std::io::Write;
     for note in notes {
-        let _ = writeln!(crate::sys::terminal::err(), "assay: {note}");
+        crate::sys::terminal::tell(&format!("assay: {note}"));
     }
 }
 

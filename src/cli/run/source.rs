@@ -2,7 +2,6 @@
 //!
 //! Enters: the options. Leaves: one [`Source`] a run, one run after the other.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
@@ -36,10 +35,9 @@ impl Source {
         let parts = recipes::parts(&name);
         if file.exists() {
             if !parts.is_empty() && !quiet {
-                let _ = writeln!(
-                    crate::sys::terminal::err(),
+                crate::sys::terminal::tell(&format!(
                     "{name} is a file here; the recipe of that name is not used"
-                );
+                ));
             }
             return Ok(vec![Source::File(file.to_owned())]);
         }

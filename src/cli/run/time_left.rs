@@ -17,17 +17,25 @@ pub(in crate::cli) struct Planned {
     pub(in crate::cli) rounds_for_one: f64,
 }
 
+/// So many rounds, or trials of a cell, speak for themselves: one that was slow by chance is not taken for what all will be.
+const ENOUGH: usize = 3;
+
 /// What is known of the time of a run's trials.
 pub(in crate::cli) struct TimeLeft {
     planned: Planned,
-    /// By cell: seconds of its trials and lead-ins, and how many there were.
-    seen: Vec<(f64, u32)>,
+    /// By cell: seconds of its trials and lead-ins.
+    seen: Vec<Vec<f64>>,
+    /// How much longer than planned those took of which that is known.
+    beyond: Vec<f64>,
+    /// Seconds between them, as for a device that is waited for.
+    gaps: Vec<f64>,
+    last_end: Instant,
     begun: Instant,
     round_begun: Instant,
     /// Trials of the round that is being run.
     in_round: u32,
-    /// Whole rounds: their time, with boots and all that lies between trials, and their trials.
-    whole: (Duration, u32),
+    /// Whole rounds: seconds for each of their trials, with boots and all that lies between trials.
+    whole: Vec<f64>,
     /// Trials of this session that ended, and those of them that were thrown out.
     ended: u32,
     thrown_out: u32,
@@ -36,14 +44,17 @@ pub(in crate::cli) struct TimeLeft {
 impl TimeLeft {
     /// From what is planned.
     pub(in crate::cli) fn new(planned: Planned) -> TimeLeft {
-        let (seen, now) = (vec![(0.0, 0); planned.trials_s.len()], Instant::now());
+        let (seen, now) = (vec![Vec::new(); planned.trials_s.len()], Instant::now());
         TimeLeft {
             planned,
             seen,
+            beyond: Vec::new(),
+            gaps: Vec::new(),
+            last_end: now,
             begun: now,
             round_begun: now,
             in_round: 0,
-            whole: (Duration::ZERO, 0),
+            whole: Vec::new(),
             ended: 0,
             thrown_out: 0,
         }
@@ -53,14 +64,19 @@ impl TimeLeft {
     pub(in crate::cli) fn begin(&mut self) {
         self.begun = Instant::now();
         self.round_begun = self.begun;
+        self.last_end = self.begun;
     }
 
     /// A trial or lead-in of a cell ended after so many seconds.
     pub(in crate::cli) fn ended(&mut self, cell: u32, elapsed_s: f64) {
-        if let Some((seconds, count)) = self.seen.get_mut(cell as usize) {
-            *seconds += elapsed_s;
-            *count += 1;
+        let Some(seen) = self.seen.get_mut(cell as usize) else { return };
+        seen.push(elapsed_s);
+        self.beyond.extend(self.planned.trials_s[cell as usize].map(|planned| elapsed_s - planned));
+        // Guests are booted in front of a round's first trial.
+        if self.planned.boots_s == 0.0 || self.in_round > 0 {
+            self.gaps.push((self.last_end.elapsed().as_secs_f64() - elapsed_s).max(0.0));
         }
+        self.last_end = Instant::now();
     }
 
     /// How many trials ended, and how many of those that ended count for nothing: about as many of the others will have to be made
@@ -80,17 +96,19 @@ impl TimeLeft {
     fn round_took(&mut self, elapsed: Duration) {
         let trials = std::mem::take(&mut self.in_round);
         // The guests of the first round were booted before it.
-        if self.planned.boots_s == 0.0 || self.ended > trials {
-            self.whole = (self.whole.0 + elapsed, self.whole.1 + trials);
+        if trials > 0 && (self.planned.boots_s == 0.0 || self.ended > trials) {
+            self.whole.push(elapsed.as_secs_f64() / f64::from(trials));
         }
     }
 
     /// Longest time still to come, with so many trials left at most; `None`: nothing is known yet.
     pub(in crate::cli) fn left_s(&self, run: &Run, trials_left: u64) -> Option<f64> {
         let cells = self.seen.len().max(1) as f64;
-        let trial_s = match self.whole {
-            (elapsed, trials @ 1..) => elapsed.as_secs_f64() / f64::from(trials),
-            _ => self.round_s(run)? / cells,
+        // What boots take, only rounds know.
+        let enough = if self.planned.boots_s > 0.0 { 1 } else { ENOUGH };
+        let trial_s = match median(&self.whole).filter(|_| self.whole.len() >= enough) {
+            Some(trial_s) => trial_s,
+            None => self.round_s(run)? / cells,
         };
         // In the first round its guests run already.
         let booted_s = if self.ended == self.in_round { self.planned.boots_s } else { 0.0 };
@@ -103,29 +121,26 @@ impl TimeLeft {
 
     /// What a round takes, by single trials.
     fn round_s(&self, run: &Run) -> Option<f64> {
-        let seen = || self.seen.iter().filter(|(_, count)| *count > 0);
-        let mean = |(seconds, count): &(f64, u32)| seconds / f64::from(*count);
+        let beyond = median(&self.beyond).unwrap_or(0.0);
+        let known: Vec<f64> = self.seen.iter().filter_map(|seen| median(seen)).collect();
+        let usual = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
         // What trials took beyond what was planned, they will go on to take.
-        let beyond: Vec<f64> = self
-            .seen
-            .iter()
-            .zip(&self.planned.trials_s)
-            .filter(|((_, count), _)| *count > 0)
-            .filter_map(|(seen, planned)| Some(mean(seen) - (*planned)?))
-            .collect();
-        let beyond = if beyond.is_empty() { 0.0 } else { beyond.iter().sum::<f64>() / beyond.len() as f64 };
-        let usual = match seen().count() {
-            0 => None,
-            cells => Some(seen().map(mean).sum::<f64>() / cells as f64),
-        };
-        let of_cell = |(seen, planned): (&(f64, u32), &Option<f64>)| match (seen.1, planned) {
-            (1.., _) => Some(mean(seen)),
-            (0, Some(planned)) => Some((planned + beyond).max(0.0)),
-            (0, None) => usual,
+        let of_cell = |(seen, planned): (&Vec<f64>, &Option<f64>)| match planned {
+            Some(planned) if seen.len() < ENOUGH => Some((planned + beyond).max(0.0)),
+            _ => median(seen).or(usual),
         };
         let trials_s = self.seen.iter().zip(&self.planned.trials_s).map(of_cell).sum::<Option<f64>>()?;
-        let led = if run.design.lead_in { 1.0 + 1.0 / self.seen.len().max(1) as f64 } else { 1.0 };
-        Some(trials_s * led + self.planned.boots_s)
+        let cells = self.seen.len().max(1) as f64;
+        let led = if run.design.lead_in { 1.0 + 1.0 / cells } else { 1.0 };
+        Some((trials_s + self.gap_s() * cells) * led + self.planned.boots_s)
+    }
+
+    /// What lies between two trials: none, until two have shown otherwise.
+    fn gap_s(&self) -> f64 {
+        let mut gaps = self.gaps.clone();
+        gaps.push(0.0);
+        gaps.sort_by(f64::total_cmp);
+        gaps[(gaps.len() - 1) / 2]
     }
 
     /// Trials that are run for each one that counts. What was expected weighs as much as one round.
@@ -134,6 +149,17 @@ impl TimeLeft {
         let expected = self.planned.rounds_for_one.max(1.0);
         // After twice as many rounds as wanted a run ends.
         ((f64::from(self.ended) + cells) / (counting + cells / expected)).min(2.0)
+    }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(sorted[middle]),
+        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
     }
 }
 
@@ -192,9 +218,33 @@ mod tests {
     fn whole_rounds_take_the_place_of_trials() {
         // With what lies between the trials, and the lead-in.
         let mut left = planned([Some(1.0), Some(1.0)]);
+        for seconds in [5, 5, 60] {
+            left.counted(2, 0);
+            left.round_took(Duration::from_secs(seconds));
+        }
+        assert!(is_about(left.left_s(&run(true), 8), 20.0), "one of three was slow");
+    }
+
+    #[test]
+    fn one_slow_wait_is_not_taken_for_what_all_will_be() {
+        // Sixty trials of a second; something was waited for by the second one.
+        let mut left = planned([Some(1.0), Some(1.0)]);
+        left.ended(0, 1.0);
+        left.ended(1, 15.0);
+        left.ended(0, 1.0);
         left.counted(2, 0);
-        left.round_took(Duration::from_secs(5));
-        assert!(is_about(left.left_s(&run(true), 8), 20.0));
+        left.round_took(Duration::from_secs(17));
+        assert!(is_about(left.left_s(&run(false), 60), 60.0), "{:?}", left.left_s(&run(false), 60));
+        // Between trials, too.
+        left.gaps = vec![0.1, 14.0, 0.1];
+        assert!(is_about(left.left_s(&run(false), 60), 66.0), "{:?}", left.left_s(&run(false), 60));
+        // All of them slow: so it will go on.
+        for _ in 0..4 {
+            left.ended(0, 15.0);
+            left.ended(1, 15.0);
+        }
+        left.gaps.clear();
+        assert!(is_about(left.left_s(&run(false), 60), 900.0), "{:?}", left.left_s(&run(false), 60));
     }
 
     #[test]

@@ -23,8 +23,10 @@ pub(super) fn seal(run: &Run, devices: &[String]) -> String {
     match authenticator(run, devices) {
         Ok(mac) => mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect(),
         Err(why) => {
-            let said = "assay: no secret can be kept, so that --resume of this run will need --trust";
-            let _ = writeln!(crate::sys::terminal::err(), "{said}:\n  {why}");
+            // The run itself goes on.
+            crate::sys::terminal::tell(&format!(
+                "note: assay cannot keep the key that would show who began this run, so --resume of it will ask for --trust: {why}"
+            ));
             String::new()
         }
     }

@@ -21,7 +21,7 @@ fn clock(facts: &HostFacts) -> Option<Finding> {
     let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     Some(match fast {
         Some(fast) => finding.mend(write_command(fast, file)).undo(write_command(seen, file)),
-        None => finding.mend("journalctl -k | grep -i -e tsc -e clocksource"),
+        None => finding.look("journalctl -k | grep -i -e tsc -e clocksource"),
     })
 }
 
@@ -35,7 +35,7 @@ fn mitigations(facts: &HostFacts) -> Option<Finding> {
                   `mitigations=` on the kernel's command line is a factor, not a detail.";
     Some(
         Finding::new("mitigations", Severity::Note, fact, effect)
-            .mend("grep -r . /sys/devices/system/cpu/vulnerabilities/"),
+            .look("grep -r . /sys/devices/system/cpu/vulnerabilities/"),
     )
 }
 

@@ -46,7 +46,7 @@ fn pressure(facts: &HostFacts) -> Option<Finding> {
     let fact = format!("tasks waited for memory {percent} % of the last ten seconds");
     Some(
         Finding::new("memory-pressure", Severity::Warning, fact, effect)
-            .mend("ps -eo rss,comm --sort=-rss | head"),
+            .look("ps -eo rss,comm --sort=-rss | head"),
     )
 }
 

@@ -53,19 +53,26 @@ pub struct Finding {
     pub fact: String,
     /// What that does to results, a sentence.
     pub effect: &'static str,
-    /// The command that mends it (or, where none can, that shows more).
+    /// The command that mends it.
     pub mend: Option<String>,
+    /// Where no command does: the one that shows more.
+    pub look: Option<String>,
     /// The command that undoes the mending.
     pub undo: Option<String>,
 }
 
 impl Finding {
     fn new(id: &'static str, severity: Severity, fact: impl Into<String>, effect: &'static str) -> Finding {
-        Finding { id, severity, fact: fact.into(), effect, mend: None, undo: None }
+        Finding { id, severity, fact: fact.into(), effect, mend: None, look: None, undo: None }
     }
 
     fn mend(mut self, command: impl Into<String>) -> Finding {
         self.mend = Some(command.into());
+        self
+    }
+
+    fn look(mut self, command: impl Into<String>) -> Finding {
+        self.look = Some(command.into());
         self
     }
 
@@ -341,6 +348,8 @@ mod tests {
             boost.mend.as_deref(),
             Some("echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo")
         );
+        let load = find(&[("now.load1", "30"), ("cpu.count", "8")], "load");
+        assert!(load.mend.is_none() && load.look.is_some_and(|command| command.starts_with("ps ")));
         let governor = find(&[("cpu.governor", "performance, schedutil")], "governor");
         assert_eq!(governor.undo.as_deref(), Some("sudo cpupower frequency-set -g schedutil"));
     }

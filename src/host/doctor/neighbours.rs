@@ -19,7 +19,7 @@ fn device_in_use(facts: &HostFacts) -> Option<Finding> {
     let effect =
         "Others use the device: their I/O is queued among the trial's, in one arm more than in the other.";
     let fact = format!("{device} did {rate} I/Os a second while assay did none");
-    Some(Finding::new("device-in-use", Severity::Warning, fact, effect).mend("pidstat -d 1"))
+    Some(Finding::new("device-in-use", Severity::Warning, fact, effect).look("pidstat -d 1"))
 }
 
 fn load(facts: &HostFacts) -> Option<Finding> {
@@ -29,7 +29,7 @@ fn load(facts: &HostFacts) -> Option<Finding> {
     }
     let effect = "Other programs take processors, caches and frequency from the trials.";
     let fact = format!("the load is {load} on {count} processors");
-    Some(Finding::new("load", Severity::Warning, fact, effect).mend("ps -eo pcpu,comm --sort=-pcpu | head"))
+    Some(Finding::new("load", Severity::Warning, fact, effect).look("ps -eo pcpu,comm --sort=-pcpu | head"))
 }
 
 fn cpu_pressure(facts: &HostFacts) -> Option<Finding> {
@@ -38,7 +38,7 @@ fn cpu_pressure(facts: &HostFacts) -> Option<Finding> {
     let fact = format!("tasks waited for a processor {percent} % of the last ten seconds");
     Some(
         Finding::new("cpu-pressure", Severity::Warning, fact, effect)
-            .mend("ps -eo pcpu,comm --sort=-pcpu | head"),
+            .look("ps -eo pcpu,comm --sort=-pcpu | head"),
     )
 }
 
@@ -47,5 +47,5 @@ fn io_pressure(facts: &HostFacts) -> Option<Finding> {
     let effect =
         "Others wait for I/O already; when it is this device, they and the trials slow each other down.";
     let fact = format!("tasks waited for I/O {percent} % of the last ten seconds");
-    Some(Finding::new("io-pressure", Severity::Warning, fact, effect).mend("pidstat -d 1"))
+    Some(Finding::new("io-pressure", Severity::Warning, fact, effect).look("pidstat -d 1"))
 }

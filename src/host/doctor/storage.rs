@@ -27,11 +27,11 @@ fn no_device(facts: &HostFacts) -> Option<Finding> {
     Some(if matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs") {
         let effect =
             "Files live in memory: no device, no flush, no queue is measured. Give a path on a disk.";
-        Finding::new("no-device", Severity::Bad, fact, effect).mend("findmnt --real")
+        Finding::new("no-device", Severity::Bad, fact, effect).look("findmnt --real")
     } else {
         let effect = "The device's counters cannot be watched, and part of the path (a lower filesystem, a network, \
                       a server) cannot be observed by assay.";
-        Finding::new("no-device", Severity::Warning, fact, effect).mend("findmnt --real")
+        Finding::new("no-device", Severity::Warning, fact, effect).look("findmnt --real")
     })
 }
 
@@ -73,7 +73,7 @@ fn direct_io(facts: &HostFacts) -> Option<Finding> {
     };
     Some(
         Finding::new("direct-io", Severity::Warning, fact, effect)
-            .mend("findmnt --real -t ext4,xfs,btrfs,f2fs"),
+            .look("findmnt --real -t ext4,xfs,btrfs,f2fs"),
     )
 }
 
@@ -115,7 +115,7 @@ fn stacked(facts: &HostFacts) -> Option<Finding> {
                   do not tell what happens.";
     Some(
         Finding::new("stacked", Severity::Note, format!("{device} is built on {below}"), effect)
-            .mend(format!("lsblk -s /dev/{device}")),
+            .look(format!("lsblk -s /dev/{device}")),
     )
 }
 

@@ -47,7 +47,10 @@ fn other_ones(others: &[&Comparison]) -> Option<String> {
         // Beside others it is not worth a line.
         (
             unlisted.len() * usize::from(own.is_empty()),
-            ["says nothing of its own", "say nothing of their own"],
+            [
+                "only repeats what is listed, or counts too little",
+                "only repeat what is listed, or count too little",
+            ],
         ),
     ];
     let mut parts: Vec<String> = Vec::new();

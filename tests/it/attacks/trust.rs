@@ -125,7 +125,11 @@ fn a_secret_that_others_could_change_is_not_used_and_said() {
     };
     let (code, said) = state(&TWO);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("no secret can be kept") && said.contains("can be written by everyone"), "{said}");
+    assert!(
+        said.contains("cannot keep the key that would show who began this run")
+            && said.contains("can be written by everyone"),
+        "{said}"
+    );
     assert_eq!(std::fs::read_dir(&shared).unwrap().count(), 0);
     sql(&sandbox.path().join("assay.db"), "UPDATE run SET state = '\"interrupted\"'");
     let (code, said) = state(&["run", "--resume", "1"]);
