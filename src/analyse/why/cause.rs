@@ -52,10 +52,10 @@ pub struct Watching {
     pub rounds: usize,
     /// Number of the run that watched; `None`: the run itself did, or that one has no number.
     pub run: Option<i64>,
-    /// What watching cost, as the [`super::super::WatchingPrice`] of the pair's cells that is furthest from 0; `None`: there is nothing to
-    /// compare it with.
+    /// What watching cost, as the [`super::super::WatchingPrice`] of the pair's cells that distorts, else that is furthest from 0; `None`: there
+    /// is nothing to compare it with.
     pub price: Option<f64>,
-    /// It cost so much that times are those of another load. Counts stay.
+    /// It surely cost so much that times are those of another load. Counts stay.
     pub distorted: bool,
 }
 

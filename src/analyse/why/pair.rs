@@ -214,7 +214,7 @@ impl<'a> WatchedRun<'a> {
         WatchedRun { run, table: Table::new(run), prices: watching_prices(run) }
     }
 
-    /// What watching cost in one of the two cells with these levels: the price that is furthest from 0.
+    /// What watching cost in one of the two cells with these levels: a price that distorts, else the one that is furthest from 0.
     fn price(&self, levels: &[Vec<(&str, &str)>; 2]) -> Option<&WatchingPrice> {
         let is_arm = |price: &WatchingPrice, levels: &[(&str, &str)]| {
             let has =
@@ -222,7 +222,8 @@ impl<'a> WatchedRun<'a> {
             price.row.levels.len() == levels.len() && price.row.levels.iter().all(has)
         };
         let of_pair = self.prices.iter().filter(|price| levels.iter().any(|levels| is_arm(price, levels)));
-        of_pair.max_by(|a, b| a.estimate.abs().total_cmp(&b.estimate.abs()))
+        let size = |price: &WatchingPrice| price.estimate.abs();
+        of_pair.max_by(|a, b| a.is_distorted.cmp(&b.is_distorted).then(size(a).total_cmp(&size(b))))
     }
 }
 
@@ -244,7 +245,7 @@ impl<'a> Watched<'a> {
             rounds,
             run: by.run.id,
             price: price.map(|price| price.estimate),
-            distorted: price.is_none_or(|price| price.is_distorted),
+            distorted: price.is_some_and(|price| price.is_distorted),
         };
         (rounds > 0).then_some(Watched { source, watching, whole: source.job.is_empty() })
     }
