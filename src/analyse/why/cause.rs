@@ -167,6 +167,11 @@ pub enum What {
         /// Parts of it have causes of their own.
         rest: bool,
     },
+    /// Processor time in and outside the kernel, where nobody can tell them apart; `rest` as above.
+    ProcessorTime {
+        /// Parts of it have causes of their own.
+        rest: bool,
+    },
     /// Ready to run without a processor.
     WaitingToRun,
     /// Waiting for storage.

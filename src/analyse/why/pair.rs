@@ -10,7 +10,7 @@ use super::super::watching::{WatchingPrice, watching_prices};
 use super::cause::{Cause, Evidence, Grade, Watching, What};
 use super::names::WATCHED;
 use super::source::Source;
-use crate::record::{Factor, Run, Unit};
+use crate::record::{Direction, Factor, Run, Unit};
 
 /// Counts whose arms differ by less than this share of the larger one explain nothing.
 const LEAST_CHANGE: f64 = 0.05;
@@ -137,7 +137,7 @@ impl<'a> Pair<'a> {
         let distorted = self.watched.as_ref().is_some_and(|watched| watched.watching.distorted);
         let whole = self.watched.as_ref().is_some_and(|watched| watched.whole);
         let counted = |part: &BudgetPart| self.part(*part).is_some();
-        let part = part.filter(counted).filter(|_| whole && !distorted);
+        let part = part.map(|part| self.counted_in(part)).filter(counted).filter(|_| whole && !distorted);
         let seconds = |ns: f64| ns / 1e9;
         let of = time.difference_ns;
         let evidence = Evidence {
@@ -154,6 +154,26 @@ impl<'a> Pair<'a> {
         let grade = if part.is_some() { Grade::AccountsFor } else { Grade::GoesWith };
         let share = part.and_then(|_| self.share(of.estimate));
         Cause { part, time: Some(time), share, distorted, ..Cause::new(rule, grade, what, vec![evidence]) }
+    }
+
+    /// Whether the job does I/O in a direction: the device's counters also count others, and what a filesystem reads to write. Of
+    /// commands nobody knows.
+    pub(super) fn does(&self, direction: Direction) -> bool {
+        let counts = |direction: &Direction| {
+            ["io_bytes", "total_ios", "bw"]
+                .iter()
+                .any(|what| self.own.has(&format!("{}.{what}", direction.name())))
+        };
+        counts(&direction) || ![Direction::Read, Direction::Write, Direction::Trim].iter().any(counts)
+    }
+
+    /// The part that a piece of this one is counted in: the kernel's time is in all processor time where that is not told apart.
+    fn counted_in(&self, part: BudgetPart) -> BudgetPart {
+        let is_known = |part: BudgetPart| self.part(part).is_some();
+        match part {
+            BudgetPart::Kernel if !is_known(part) && is_known(BudgetPart::Processor) => BudgetPart::Processor,
+            part => part,
+        }
     }
 
     /// A part of the budget.
