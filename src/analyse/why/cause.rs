@@ -19,6 +19,9 @@ pub struct Why {
     pub candidate: String,
     /// Whether there is anything to explain.
     pub standing: Standing,
+    /// The candidate is the better arm in that metric; the comparison says so, too.
+    #[serde(skip)]
+    pub is_better: bool,
     /// The place of the pair's sum among `analysis.budgets`; `None`: its workers were not counted.
     pub budget: Option<usize>,
     /// What the trials were watched for; `None`: for what every trial counts only.
@@ -27,8 +30,22 @@ pub struct Why {
     pub causes: Vec<Cause>,
     /// What the parts make together that are too small for a cause of their own, or not told from 0, in ns an operation.
     pub unnamed_ns: f64,
+    /// Parts of that which are large all the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsure: Vec<Unsure>,
     /// What no part accounts for, in ns an operation; `None`: there is no sum.
     pub unexplained_ns: Option<Interval>,
+}
+
+/// A large part of the difference that no cause names: it is not told from 0, or less than matters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Unsure {
+    /// The part of the budget.
+    pub part: BudgetPart,
+    /// Causes name pieces of the part; this is what they leave.
+    pub rest: bool,
+    /// Candidate − baseline in ns an operation.
+    pub difference_ns: Interval,
 }
 
 /// Whether there is anything to explain. Where several metrics decide a pair, the first of these holds.

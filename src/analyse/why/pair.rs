@@ -14,6 +14,8 @@ use crate::record::{Direction, Factor, Run, Unit};
 
 /// Counts whose arms differ by less than this share of the larger one explain nothing.
 const LEAST_CHANGE: f64 = 0.05;
+/// Times below this share of the whole difference explain nothing of it.
+const TRIFLE: f64 = 0.02;
 
 /// One compared pair.
 pub(super) struct Pair<'a> {
@@ -182,9 +184,11 @@ impl<'a> Pair<'a> {
         found.map(|(_, line)| *line)
     }
 
-    /// Whether a difference of time is proven and large enough for a cause of its own.
+    /// Whether a difference of time is proven and large enough for a cause of its own: δ of an operation, and no trifle of the difference.
     pub(super) fn matters(&self, time: &BudgetLine) -> bool {
-        let least = self.budget.map_or(0.0, |budget| budget.least_ns);
+        let least_of =
+            |budget: &Budget| budget.least_ns.max(TRIFLE * budget.total.difference_ns.estimate.abs());
+        let least = self.budget.map_or(0.0, least_of);
         shows(&time.difference_ns) && time.difference_ns.estimate.abs() >= least
     }
 

@@ -15,7 +15,7 @@ pub(in super::super) struct Rule {
 
 /// What the causes that name parts of a part of the budget leave of it, and whether there are any. The interval holds wherever those
 /// of the part and of the causes hold: ends are added up as if all were off at once.
-pub(super) fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Cause]) -> (BudgetLine, bool) {
+pub(in super::super) fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Cause]) -> (BudgetLine, bool) {
     let named: Vec<BudgetLine> = causes
         .iter()
         .filter(|cause| cause.grade == Grade::AccountsFor && cause.part == Some(part))
