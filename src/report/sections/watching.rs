@@ -54,7 +54,8 @@ fn lines(prices: &[WatchingPrice]) -> Vec<String> {
     let mut lines: Vec<String> = prices.iter().take(most).map(line).collect();
     let others = prices.get(most..).unwrap_or_default();
     if !others.is_empty() {
-        let known = others.iter().find(|price| price.is_known()).map(|price| format!("at most {}", cost(price)));
+        let known =
+            others.iter().find(|price| price.is_known()).map(|price| format!("at most {}", cost(price)));
         let unknown = others.iter().any(|price| !price.is_known()).then(|| "not known".to_owned());
         let said: Vec<String> = known.into_iter().chain(unknown).collect();
         lines.push(format!("{}: {}", count(others.len() as u64, "more cell"), said.join(", or ")));
@@ -68,7 +69,11 @@ fn line(price: &WatchingPrice) -> String {
     let metric = &price.metric.name;
     if !price.is_known() {
         let Interval { low, high, .. } = price.interval;
-        return format!("{row}watching cost is not known: between {} and {} of {metric}", end(low), end(high));
+        return format!(
+            "{row}watching cost is not known: between {} and {} of {metric}",
+            end(low),
+            end(high)
+        );
     }
     let distorted =
         if price.is_distorted { "; distorted: times are those of a slower run, counts hold" } else { "" };

@@ -5,9 +5,7 @@
 use super::budget::{name, scale, signed, with_unit};
 use super::cause_words::{figure, reads_the_same, what};
 use super::why_choice::{chosen, moves_against};
-use crate::analyse::{
-    Budget, Cause, Evidence, Grade, Interval, Operation, Standing, Unsure, Watching, Why,
-};
+use crate::analyse::{Budget, Cause, Evidence, Grade, Interval, Operation, Standing, Unsure, Watching, Why};
 use crate::report::layout::{one_line, width};
 use crate::report::words::{NBSP, Names, count, row_label};
 use crate::units::{Scale, Unit};

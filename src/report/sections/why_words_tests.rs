@@ -121,7 +121,10 @@ fn parts_of_the_sum_come_first_and_what_is_hidden_of_it_has_its_sum() {
     let (lines, hidden) = causes(&why, Some(&budget), &names(), room(2));
     let lines: Vec<String> = lines.into_iter().map(|line| line.replace(NBSP, " ")).collect();
     assert!(lines[0].starts_with("+27.0 µs") && lines[1].starts_with("+21.4 µs"), "{lines:?}");
-    assert_eq!(lines[2..], ["2 more causes: +10.8 µs (--verbose); unexplained: −0.6 µs", "goes with: more flushes"]);
+    assert_eq!(
+        lines[2..],
+        ["2 more causes: +10.8 µs (--verbose); unexplained: −0.6 µs", "goes with: more flushes"]
+    );
     assert_eq!(hidden, 3);
 }
 
@@ -147,10 +150,8 @@ fn a_cause_whose_figures_read_the_same_is_not_told() {
         candidate: 0.00002,
         difference: None,
     };
-    let why = explained(vec![Cause {
-        evidence: vec![shown],
-        ..cause(Grade::GoesWith, What::MoreFlushes, None)
-    }]);
+    let why =
+        explained(vec![Cause { evidence: vec![shown], ..cause(Grade::GoesWith, What::MoreFlushes, None) }]);
     assert_eq!(told(&why, 3), ["no part of it differs so that it could be named"]);
 }
 
@@ -171,9 +172,7 @@ fn no_cause_is_claimed_of_a_time_that_moves_against_the_verdict() {
     let waiting = cause(Grade::AccountsFor, What::WaitingToRun, Some(9300.0));
     let known = Interval { estimate: 900.0, low: 800.0, high: 1000.0 };
     let why = Why { unexplained_ns: Some(known), ..explained(vec![waiting]) };
-    let said = |why: &Why, ns: f64| {
-        brief(why, Some(&budget(2000.0, ns)), &names()).replace(NBSP, " ")
-    };
+    let said = |why: &Why, ns: f64| brief(why, Some(&budget(2000.0, ns)), &names()).replace(NBSP, " ");
     assert_eq!(
         said(&why, 10_000.0),
         "direct=1: time an operation +10.00 µs: 93 % waiting to run (processors were busy); unexplained +0.90 µs"

@@ -47,7 +47,10 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
             Cause::new(RULE.name, Grade::GoesWith, What::SlowerDevice { direction }, evidence)
         })
     };
-    let done = [Direction::Read, Direction::Write].into_iter().zip(DEVICE_TIMES).filter(|(direction, _)| pair.does(*direction));
+    let done = [Direction::Read, Direction::Write]
+        .into_iter()
+        .zip(DEVICE_TIMES)
+        .filter(|(direction, _)| pair.does(*direction));
     done.filter_map(of).collect()
 }
 

@@ -33,7 +33,10 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
             Cause::new(RULE.name, Grade::GoesWith, What::SmallerRequests { direction }, evidence)
         })
     };
-    let done = [Direction::Read, Direction::Write].into_iter().zip(REQUEST_SIZES).filter(|(direction, _)| pair.does(*direction));
+    let done = [Direction::Read, Direction::Write]
+        .into_iter()
+        .zip(REQUEST_SIZES)
+        .filter(|(direction, _)| pair.does(*direction));
     done.filter_map(of).collect()
 }
 
