@@ -23,6 +23,8 @@ use crate::stats::sequential::FEWEST_ROUNDS;
 
 /// More than so many operations of a worker in flight are no noise of the clocks.
 const ONE_AT_A_TIME: f64 = 1.05;
+/// User and kernel time are told apart by ticks of up to 10 ms: of less processor time than ten of them a trial only the sum is known.
+const TOLD_APART_S: f64 = 0.1;
 /// What is counted as operations, the first that is there: as in `observe/per_operation.rs`.
 pub(super) const OPERATIONS: [&[&str]; 3] =
     [&["operations"], &["files"], &["read.total_ios", "write.total_ios", "trim.total_ios"]];
@@ -41,6 +43,8 @@ pub enum BudgetPart {
     User,
     /// On a processor, in the kernel.
     Kernel,
+    /// Both together, where trials have too little of them to tell one from the other.
+    Processor,
     /// Ready to run, without a processor.
     WaitingToRun,
     /// Waiting for block I/O.
@@ -140,12 +144,14 @@ fn budget(layout: &Layout, table: &Table, row: &Row, arm: usize, delta: f64) -> 
     let rounds = Rounds { both, unit_ns };
     let is_counted =
         |of: fn(&Spent) -> Option<f64>| rounds.both.iter().all(|(a, b)| of(a).and(of(b)).is_some());
+    let told_apart = rounds.least_cpu_s() >= TOLD_APART_S;
     let to_run = is_counted(|spent| spent.run_wait_ns);
     let for_storage = is_counted(|spent| spent.storage_ns);
     let part = |part: BudgetPart| move |spent: &Spent| spent.part(part, to_run, for_storage);
     let all = [
-        (BudgetPart::User, true),
-        (BudgetPart::Kernel, true),
+        (BudgetPart::User, told_apart),
+        (BudgetPart::Kernel, told_apart),
+        (BudgetPart::Processor, !told_apart),
         (BudgetPart::WaitingToRun, to_run),
         (BudgetPart::WaitingForStorage, for_storage),
         (BudgetPart::Asleep, true),
@@ -186,6 +192,8 @@ struct Spent {
     wall_ns: f64,
     user_ns: f64,
     kernel_ns: f64,
+    /// Processor time of the whole trial.
+    cpu_s: f64,
     run_wait_ns: Option<f64>,
     storage_ns: Option<f64>,
     /// Mean from its submission to its completion.
@@ -203,6 +211,7 @@ impl Spent {
         match part {
             BudgetPart::User => self.user_ns,
             BudgetPart::Kernel => self.kernel_ns,
+            BudgetPart::Processor => self.user_ns + self.kernel_ns,
             BudgetPart::WaitingToRun => self.run_wait_ns.unwrap_or(0.0),
             BudgetPart::WaitingForStorage => self.storage_ns.unwrap_or(0.0),
             BudgetPart::Asleep => (self.wall_ns - self.counted(to_run, for_storage)).max(0.0),
@@ -242,6 +251,7 @@ impl Counts<'_> {
                 wall_ns: each(point.value),
                 user_ns: of(&user)?,
                 kernel_ns: of(&kernel)?,
+                cpu_s: user.get(round)?.value + kernel.get(round)?.value,
                 run_wait_ns: of(&run_wait),
                 storage_ns: of(&storage),
                 latency_ns: latencies.get(round).map(|sum| sum / done),
@@ -311,6 +321,12 @@ impl Rounds<'_> {
             candidate_ns: middle(|both| both.candidate),
             difference_ns: difference(&rounds, self.unit_ns)?,
         })
+    }
+
+    /// The processor time of a typical trial, of the arm that has less.
+    fn least_cpu_s(&self) -> f64 {
+        let (base, cand): (Vec<f64>, Vec<f64>) = self.both.iter().map(|(a, b)| (a.cpu_s, b.cpu_s)).unzip();
+        median(&base).min(median(&cand))
     }
 
     fn in_flight(&self) -> Option<InFlight> {

@@ -117,6 +117,16 @@ fn more_processor_time_than_the_workers_lived_is_unexplained() {
 }
 
 #[test]
+fn of_a_few_ticks_user_and_kernel_time_are_not_told_apart() {
+    let short = Second { user: 0.02, kernel: 0.04, ..BASE };
+    let budget = only(&run_with(short, Second { user: 0.05, kernel: 0.2, ..BASE }, 1.0));
+    let parts = [BudgetPart::User, BudgetPart::Kernel].map(|kind| part(&budget, kind));
+    assert_eq!(parts, [None, None]);
+    assert!((part(&budget, BudgetPart::Processor).unwrap().2 - 1900.0).abs() < 20.0, "{budget:?}");
+    assert!(part(&only(&run_with(BASE, BASE, 1.0)), BudgetPart::Processor).is_none());
+}
+
+#[test]
 fn with_more_in_flight_the_latency_stands_beside_it() {
     let mut run = run_with(BASE, BASE, 1.0);
     run.metrics[3].name = "write.clat_ns.mean".to_owned();

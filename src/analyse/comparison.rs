@@ -148,7 +148,7 @@ pub struct ArmSummary {
     pub max: f64,
     /// Standard deviation, n − 1 (NaN for n = 1).
     pub stddev: f64,
-    /// Share of trials that stalled: more than 1.5 × the better arm's median in the bad direction.
+    /// Share of trials that stalled: beyond 1.5 × the arm's own median in the bad direction.
     pub stall_rate: f64,
     /// The values in trial order with (round, position within the round, started_unix_ns).
     pub values: Vec<(u32, u32, u64, f64)>,

@@ -161,12 +161,15 @@ impl Setting<'_> {
         let (baseline, candidate) = self.columns(case);
         let metric = self.table.metrics()[case.metric as usize].clone();
         let arms = &self.layout.arms;
-        let threshold = stall_threshold(&baseline, &candidate, metric.better);
+        let summary = |arm: usize, points: &[Point]| {
+            summarise(&arms[arm], points, stall_threshold(points, metric.better))
+        };
+        let (base, cand) = (summary(case.base, &baseline), summary(case.arm, &candidate));
         let comparison = Comparison {
             row: RowKey { levels: case.row.key.levels.clone(), job: case.row.key.job.clone() },
             role: case.role,
-            baseline: summarise(&arms[case.base], &baseline, threshold),
-            candidate: summarise(&arms[case.arm], &candidate, threshold),
+            baseline: base,
+            candidate: cand,
             metric,
             method: Method::ChangeOnly,
             n: 0,

@@ -79,7 +79,7 @@ pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
 pub use watching::{WatchingPrice, watching_prices};
-pub use why::{Cause, Evidence, Flame, Grade, Stack, Standing, Watching, What, Why, flames, why};
+pub use why::{Cause, Evidence, Flame, Grade, Stack, Standing, Unsure, Watching, What, Why, flames, why};
 
 use std::collections::BTreeMap;
 

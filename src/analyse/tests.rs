@@ -317,6 +317,14 @@ fn the_mean_may_tell_another_story() {
 }
 
 #[test]
+fn an_arm_that_is_twice_as_slow_in_every_trial_is_one_story() {
+    let run = run_of(&Made { effect: -0.5, cv: 0.02, stop: fixed(20), ..Made::default() }, 20);
+    let found = primary(&run);
+    assert_eq!((found.baseline.stall_rate, found.candidate.stall_rate), (0.0, 0.0));
+    assert!(!found.caveats.iter().any(|c| matches!(c, Caveat::MeanDisagrees { .. })), "{:?}", found.caveats);
+}
+
+#[test]
 fn fifty_thousand_rounds_are_judged_quickly() {
     let rounds = if cfg!(debug_assertions) { 3_000 } else { 50_000 };
     let stop = StopRule { max_rounds: rounds, ..StopRule::default() };

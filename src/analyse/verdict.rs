@@ -17,6 +17,8 @@ use crate::units::Better;
 const MOST_ROUNDS_NAMED: f64 = 100_000.0;
 /// Difference of the arms' stall rates beyond which a mean that differs is told, however wide its interval.
 const STALLS_DIFFER: f64 = 0.1;
+/// A mean that differs from the typical trial by less than this share of it tells the same story.
+const SAME_STORY: f64 = 0.1;
 
 /// Judges all drafts of an analysis together.
 pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> {
@@ -194,17 +196,18 @@ fn undecided(theta: f64, spread: f64, delta: f64, share: f64, n: usize) -> Verdi
     }
 }
 
-/// The mean tells another story than the typical trial: one lies outside the other's interval, or the arms stall
-/// differently often, and not by a trifle.
+/// The mean tells another story than the typical trial: it has the other sign, one lies outside the other's interval, or the arms
+/// stall differently often, each against its own median; and not by a trifle.
 fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     // A share of the baseline's size and a ratio of means are not the same thing.
     let effect = comparison.effect.filter(|_| comparison.difference.is_none())?;
     let change = comparison.mean_change;
     let (typical, mean) = (effect.estimate, change.estimate);
     let outside = mean < effect.low || mean > effect.high || typical < change.low || typical > change.high;
-    let notable = (mean - typical).abs() > delta / 2.0;
+    let turned = mean * typical < 0.0;
+    let notable = (mean - typical).abs() > (delta / 2.0).max(SAME_STORY * typical.abs());
     let stalls = (comparison.candidate.stall_rate - comparison.baseline.stall_rate).abs() > STALLS_DIFFER;
-    ((outside || stalls) && notable && comparison.role == Role::Primary)
+    ((outside || turned || stalls) && notable && comparison.role == Role::Primary)
         .then_some(Caveat::MeanDisagrees { typical, mean })
 }
 

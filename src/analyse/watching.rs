@@ -22,7 +22,7 @@ use crate::units::Better;
 
 /// What an interval leaves out; each holds by itself.
 const OUTSIDE: f64 = 0.05;
-/// Times of a run that watching changed by more are those of another run.
+/// Times of a run that watching surely made slower by more are those of another run; a price less sure than this is not known.
 const DISTORTS: f64 = 0.05;
 
 /// What watching cost in one cell of the explained run.
@@ -39,8 +39,17 @@ pub struct WatchingPrice {
     pub estimate: f64,
     /// Its interval.
     pub interval: Interval,
-    /// The estimate is beyond 5 %: times are those of a slower run, counts hold.
+    /// All of the interval is above 5 %: times are those of a slower run, counts hold.
     pub is_distorted: bool,
+}
+
+impl WatchingPrice {
+    /// Whether it says anything: an interval that holds 0 and is wider than 5 % does not.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        let Interval { low, high, .. } = self.interval;
+        low > 0.0 || high < 0.0 || high - low <= DISTORTS
+    }
 }
 
 /// The prices of a watched run, the highest first; a cell with fewer than 4 pairs, or whose values have no ratio, has none.
@@ -96,7 +105,8 @@ fn price(table: &Table, row: &Row, metric: u32) -> Option<WatchingPrice> {
         rounds: pairs.len(),
         estimate: interval.estimate,
         interval,
-        is_distorted: interval.estimate.abs() > DISTORTS,
+        // Watching makes no run faster.
+        is_distorted: interval.low > DISTORTS,
     })
 }
 
@@ -140,6 +150,27 @@ mod tests {
         // Of a tenth less throughput each operation takes a ninth more time.
         assert!((throughput.estimate - 0.10).abs() < 0.01 && throughput.is_distorted, "{throughput:?}");
         assert!((time.estimate - 1.0 / 9.0).abs() < 0.012 && time.is_distorted, "{time:?}");
+    }
+
+    #[test]
+    fn a_price_that_is_noise_is_not_known_and_distorts_nothing() {
+        let price = |low: f64, high: f64| {
+            let mut price = watching_prices(&watched(-0.02, 8)).remove(0);
+            price.interval = Interval { estimate: f64::midpoint(low, high), low, high };
+            price
+        };
+        assert!(!price(-8.0, 0.8).is_known() && !price(-0.03, 0.04).is_known());
+        assert!(price(-0.01, 0.02).is_known() && price(0.01, 0.5).is_known());
+        let mut noisy = watched(-0.3, 6);
+        for trial in
+            noisy.trials.iter_mut().filter(|trial| trial.cell == 1 && [0, 1, 4].contains(&trial.round))
+        {
+            trial.values[0].1 *= 9.0;
+        }
+        let noisy = watching_prices(&noisy).remove(0);
+        assert!(!noisy.is_known() && !noisy.is_distorted, "{noisy:?}");
+        let faster = watching_prices(&watched(0.5, 8)).remove(0);
+        assert!(faster.interval.high < -0.05 && !faster.is_distorted, "{faster:?}");
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! Enters: the options. Leaves: the report of the explained run with what watching showed. The trials of those rounds are a run of their
 //! own: they enter no verdict.
 
+mod beforehand;
+
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,6 +18,7 @@ use crate::analyse;
 use crate::record::Run;
 use crate::report::{self, Document, Format};
 use crate::store::Store;
+use crate::sys::terminal::{err, visible_line};
 
 /// More rounds than this are taken for a mistake.
 const MOST_ROUNDS: i64 = 120;
@@ -34,7 +38,7 @@ pub struct Args {
     /// Rounds of each cell, unwatched and watched
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=MOST_ROUNDS))]
     rounds: u32,
-    /// Watch with these observers only [default: all that can watch here]
+    /// Watch with these observers only, also where nothing differs [default: all that can watch here, if an arm differs]
     #[arg(long, value_name = "OBSERVER,…", value_delimiter = ',')]
     only: Vec<String>,
     /// Run nothing: say what is stored
@@ -108,6 +112,9 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
         not_here("an exported file is not a run of this machine")?;
         return Ok(None);
     }
+    if args.only.is_empty() && says_that_nothing_differs(args, run)? {
+        return Ok(None);
+    }
     let mut store = match args.database.open_existing() {
         Ok(store) => store,
         Err(failure) => {
@@ -124,6 +131,15 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
             Ok(None)
         }
     }
+}
+
+/// Whether the stored run has no difference to explain, which was said.
+fn says_that_nothing_differs(args: &Args, run: &Run) -> anyhow::Result<bool> {
+    let analysis = judge(run, &analyse::Options::default(), None);
+    let Some(nothing) = beforehand::nothing(run, &analysis, &args.database.db) else { return Ok(false) };
+    say_not_here(run, &nothing.reason)?;
+    writeln!(err(), "hint: {}", visible_line(&nothing.hint))?;
+    Ok(true)
 }
 
 /// Prints the report of the explained run, with what its newest watched run has shown, and writes its flame graphs where they are asked for.

@@ -243,7 +243,7 @@ fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, name
             text.push_str(&format!("{NBSP}{of_mean}"));
         }
         text.push_str(&format!(
-            "; trials beyond 1.5 × the better median: {} {}, {} {}",
+            "; trials beyond 1.5 × their own median: {} {}, {} {}",
             names.arm(&c.baseline.arm),
             plain_percent(c.baseline.stall_rate),
             names.arm(&c.candidate.arm),

@@ -227,6 +227,22 @@ fn what_is_gone_is_said_and_the_rest_is_reported() {
 }
 
 #[test]
+fn a_run_in_which_nothing_differs_is_not_watched() {
+    let sandbox = Sandbox::new();
+    sandbox.succeed(&["run", "-q", "--aa", "--rounds", "4", "--", "true"]);
+    let output = sandbox.run(&["explain", "1"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let told = errors(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains(
+            "run 1 is not watched: nothing differs, so there is nothing to explain hint: assay explain 1"
+        ),
+        "{told}"
+    );
+    assert_eq!(runs(&sandbox), 1);
+}
+
+#[test]
 fn a_wrong_request_is_refused() {
     let sandbox = explained(&[]);
     for (words, why) in [
@@ -269,7 +285,7 @@ fn what_a_level_observes_is_watched_in_its_trials_alone() {
     };
     assert!(run.trials.iter().all(|trial| seen(trial) == (run.arm_of(trial.cell) == 1)), "{:?}", run.trials);
     // Such a run cannot be watched besides.
-    let output = sandbox.run(&["explain", "1"]);
+    let output = sandbox.run(&["explain", "1", "--only", "cpu"]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("its factor observe varies itself what is watched"), "{}", said(&output));
     let wrong = sandbox.run(&["run", "job.fio", "--vary", "observe=none,lock"]);

@@ -112,6 +112,7 @@ fn one_pair_has_three_causes_on_a_screen_and_at_most_twelve_lines_in_full() {
         "{why}"
     );
     assert!(why.contains("goes with: ") && causes <= 5, "{why}");
+    assert!(why.contains("1 more cause: −") && why.contains("(--verbose); unexplained: "), "{why}");
     assert!(screen.find("is faster than").unwrap() < screen.find("\nwhy: ").unwrap(), "{screen}");
     let full = of(&text(&fixture, Format::Text, Detail::All));
     assert!(full.lines().count() <= 12 && full.lines().count() > why.lines().count(), "{full}");
@@ -122,8 +123,10 @@ fn several_pairs_have_a_line_each_on_a_screen() {
     let screen = text(&with_slow(&[0, 1]), Format::Text, Detail::Screen);
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     for row in ["bs=4k", "bs=1m"] {
-        let line = format!("{row}: files=four: 80 % waits for rwsem:W at ext4_buffered_write_iter; ");
-        assert!(words.contains(&line), "{screen}");
+        let (_, line) = words.split_once(&format!("{row}: files=four: time an operation −")).unwrap();
+        let cause = " µs: 80 % waits for rwsem:W at ext4_buffered_write_iter; ";
+        assert!(line.split_once(" µs: ").is_some_and(|(time, _)| time.len() < 6), "{screen}");
+        assert!(line.contains(cause), "{screen}");
     }
     assert!(screen.contains("--verbose adds: ") && words.contains("all causes"), "{screen}");
 }

@@ -19,6 +19,9 @@ pub struct Why {
     pub candidate: String,
     /// Whether there is anything to explain.
     pub standing: Standing,
+    /// The candidate is the better arm in that metric; the comparison says so, too.
+    #[serde(skip)]
+    pub is_better: bool,
     /// The place of the pair's sum among `analysis.budgets`; `None`: its workers were not counted.
     pub budget: Option<usize>,
     /// What the trials were watched for; `None`: for what every trial counts only.
@@ -27,8 +30,22 @@ pub struct Why {
     pub causes: Vec<Cause>,
     /// What the parts make together that are too small for a cause of their own, or not told from 0, in ns an operation.
     pub unnamed_ns: f64,
+    /// Parts of that which are large all the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsure: Vec<Unsure>,
     /// What no part accounts for, in ns an operation; `None`: there is no sum.
     pub unexplained_ns: Option<Interval>,
+}
+
+/// A large part of the difference that no cause names: it is not told from 0, or less than matters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Unsure {
+    /// The part of the budget.
+    pub part: BudgetPart,
+    /// Causes name pieces of the part; this is what they leave.
+    pub rest: bool,
+    /// Candidate − baseline in ns an operation.
+    pub difference_ns: Interval,
 }
 
 /// Whether there is anything to explain. Where several metrics decide a pair, the first of these holds.
@@ -52,10 +69,10 @@ pub struct Watching {
     pub rounds: usize,
     /// Number of the run that watched; `None`: the run itself did, or that one has no number.
     pub run: Option<i64>,
-    /// What watching cost, as the [`super::super::WatchingPrice`] of the pair's cells that is furthest from 0; `None`: there is nothing to
-    /// compare it with.
+    /// What watching cost, as the [`super::super::WatchingPrice`] of the pair's cells that distorts, else that is furthest from 0; `None`: there
+    /// is nothing to compare it with.
     pub price: Option<f64>,
-    /// It cost so much that times are those of another load. Counts stay.
+    /// It surely cost so much that times are those of another load. Counts stay.
     pub distorted: bool,
 }
 
@@ -164,6 +181,11 @@ pub enum What {
     UserTime,
     /// Processor time in the kernel; `rest`: what is left of it behind causes that name parts of it.
     KernelTime {
+        /// Parts of it have causes of their own.
+        rest: bool,
+    },
+    /// Processor time in and outside the kernel, where nobody can tell them apart; `rest` as above.
+    ProcessorTime {
         /// Parts of it have causes of their own.
         rest: bool,
     },

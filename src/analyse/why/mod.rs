@@ -20,7 +20,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
-pub use cause::{Cause, Evidence, Grade, Standing, Watching, What, Why};
+pub use cause::{Cause, Evidence, Grade, Standing, Unsure, Watching, What, Why};
 pub use flames::{Flame, Stack, flames};
 
 use std::cell::OnceCell;
@@ -28,9 +28,13 @@ use std::cell::OnceCell;
 use pair::{Pair, WatchedRun};
 use standing::{pairs, standing as standing_of};
 
+use super::budget::Budget;
 use super::comparison::{Analysis, Comparison, RowKey};
 use super::table::Table;
 use crate::record::Run;
+
+/// A part of the difference that no cause names is named itself from this share on.
+const LARGE: f64 = 0.1;
 
 /// Why each candidate differs from the baseline, one for each row that decides.
 ///
@@ -67,12 +71,14 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         baseline: of.baseline.arm.clone(),
         candidate: of.candidate.arm.clone(),
         standing,
+        is_better: of.is_better() == Some(true),
         budget: analysis.budgets.iter().position(|budget| {
             budget.row == of.row && budget.baseline == of.baseline.arm && budget.candidate == of.candidate.arm
         }),
         watching: None,
         causes: Vec::new(),
         unnamed_ns: 0.0,
+        unsure: Vec::new(),
         unexplained_ns: None,
     }
 }
@@ -92,10 +98,23 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
     });
     Why {
         metric: pair.metric.clone(),
+        is_better: pair.worse == 0,
+        unsure: pair.budget.map_or_else(Vec::new, |budget| unsure(budget, &causes)),
         watching: pair.watching(),
         causes,
         unnamed_ns: sum.map_or(0.0, |(unnamed, _)| unnamed),
         unexplained_ns: sum.map(|(_, unexplained)| unexplained),
         ..nothing
     }
+}
+
+/// The large parts of the difference that no cause names, or what causes leave of them.
+fn unsure(budget: &Budget, causes: &[Cause]) -> Vec<Unsure> {
+    let least = LARGE * budget.total.difference_ns.estimate.abs();
+    let of = |(part, line): &(_, _)| {
+        let (left, rest) = rules::rest(*part, *line, causes);
+        let difference_ns = left.difference_ns;
+        (difference_ns.estimate.abs() > least).then_some(Unsure { part: *part, rest, difference_ns })
+    };
+    budget.parts.iter().filter_map(of).collect()
 }

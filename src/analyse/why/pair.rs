@@ -10,10 +10,12 @@ use super::super::watching::{WatchingPrice, watching_prices};
 use super::cause::{Cause, Evidence, Grade, Watching, What};
 use super::names::WATCHED;
 use super::source::Source;
-use crate::record::{Factor, Run, Unit};
+use crate::record::{Direction, Factor, Run, Unit};
 
 /// Counts whose arms differ by less than this share of the larger one explain nothing.
 const LEAST_CHANGE: f64 = 0.05;
+/// Times below this share of the whole difference explain nothing of it.
+const TRIFLE: f64 = 0.02;
 
 /// One compared pair.
 pub(super) struct Pair<'a> {
@@ -137,7 +139,7 @@ impl<'a> Pair<'a> {
         let distorted = self.watched.as_ref().is_some_and(|watched| watched.watching.distorted);
         let whole = self.watched.as_ref().is_some_and(|watched| watched.whole);
         let counted = |part: &BudgetPart| self.part(*part).is_some();
-        let part = part.filter(counted).filter(|_| whole && !distorted);
+        let part = part.map(|part| self.counted_in(part)).filter(counted).filter(|_| whole && !distorted);
         let seconds = |ns: f64| ns / 1e9;
         let of = time.difference_ns;
         let evidence = Evidence {
@@ -156,15 +158,37 @@ impl<'a> Pair<'a> {
         Cause { part, time: Some(time), share, distorted, ..Cause::new(rule, grade, what, vec![evidence]) }
     }
 
+    /// Whether the job does I/O in a direction: the device's counters also count others, and what a filesystem reads to write. Of
+    /// commands nobody knows.
+    pub(super) fn does(&self, direction: Direction) -> bool {
+        let counts = |direction: &Direction| {
+            ["io_bytes", "total_ios", "bw"]
+                .iter()
+                .any(|what| self.own.has(&format!("{}.{what}", direction.name())))
+        };
+        counts(&direction) || ![Direction::Read, Direction::Write, Direction::Trim].iter().any(counts)
+    }
+
+    /// The part that a piece of this one is counted in: the kernel's time is in all processor time where that is not told apart.
+    fn counted_in(&self, part: BudgetPart) -> BudgetPart {
+        let is_known = |part: BudgetPart| self.part(part).is_some();
+        match part {
+            BudgetPart::Kernel if !is_known(part) && is_known(BudgetPart::Processor) => BudgetPart::Processor,
+            part => part,
+        }
+    }
+
     /// A part of the budget.
     pub(super) fn part(&self, part: BudgetPart) -> Option<BudgetLine> {
         let found = self.budget?.parts.iter().find(|(known, _)| *known == part);
         found.map(|(_, line)| *line)
     }
 
-    /// Whether a difference of time is proven and large enough for a cause of its own.
+    /// Whether a difference of time is proven and large enough for a cause of its own: δ of an operation, and no trifle of the difference.
     pub(super) fn matters(&self, time: &BudgetLine) -> bool {
-        let least = self.budget.map_or(0.0, |budget| budget.least_ns);
+        let least_of =
+            |budget: &Budget| budget.least_ns.max(TRIFLE * budget.total.difference_ns.estimate.abs());
+        let least = self.budget.map_or(0.0, least_of);
         shows(&time.difference_ns) && time.difference_ns.estimate.abs() >= least
     }
 
@@ -214,7 +238,7 @@ impl<'a> WatchedRun<'a> {
         WatchedRun { run, table: Table::new(run), prices: watching_prices(run) }
     }
 
-    /// What watching cost in one of the two cells with these levels: the price that is furthest from 0.
+    /// What watching cost in one of the two cells with these levels: a price that distorts, else the one that is furthest from 0.
     fn price(&self, levels: &[Vec<(&str, &str)>; 2]) -> Option<&WatchingPrice> {
         let is_arm = |price: &WatchingPrice, levels: &[(&str, &str)]| {
             let has =
@@ -222,7 +246,8 @@ impl<'a> WatchedRun<'a> {
             price.row.levels.len() == levels.len() && price.row.levels.iter().all(has)
         };
         let of_pair = self.prices.iter().filter(|price| levels.iter().any(|levels| is_arm(price, levels)));
-        of_pair.max_by(|a, b| a.estimate.abs().total_cmp(&b.estimate.abs()))
+        let size = |price: &WatchingPrice| price.estimate.abs();
+        of_pair.max_by(|a, b| a.is_distorted.cmp(&b.is_distorted).then(size(a).total_cmp(&size(b))))
     }
 }
 
@@ -244,7 +269,7 @@ impl<'a> Watched<'a> {
             rounds,
             run: by.run.id,
             price: price.map(|price| price.estimate),
-            distorted: price.is_none_or(|price| price.is_distorted),
+            distorted: price.is_some_and(|price| price.is_distorted),
         };
         (rounds > 0).then_some(Watched { source, watching, whole: source.job.is_empty() })
     }

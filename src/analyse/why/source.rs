@@ -46,6 +46,16 @@ impl Source<'_> {
         }
     }
 
+    /// Whether the job itself, not others beside it, counts this in any trial, and more than nothing of it.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let own = self.table.metrics().iter().position(|m| m.job == self.job && m.name == name);
+        let some = |at: usize| {
+            let of = |cell: &u32| self.table.column(*cell, at as u32).iter().any(|point| point.value > 0.0);
+            self.cells.iter().any(of)
+        };
+        own.is_some_and(some)
+    }
+
     /// A time for each operation.
     pub(super) fn time(&self, name: &str) -> Option<BudgetLine> {
         let found = self.divided(&[name], None, name, Unit::Seconds)?;

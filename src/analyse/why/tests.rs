@@ -1,5 +1,6 @@
 //! Tests of what is explained, whatever the rules.
 
+use super::super::budget::BudgetPart;
 use super::super::{Options, Verdict, analyse};
 use super::made_pair::{add, explained, ns, run_with};
 use super::*;
@@ -57,6 +58,31 @@ fn causes_smaller_changes_and_the_unexplained_add_up_to_the_whole() {
     assert_eq!(rules[..5], ["storage_wait", "lock_wait", "processor_time", "waiting_to_run", "copying"]);
     assert_eq!((rules.len(), rules[5]), (6, "more_flushes"), "what has no time stands last");
     assert!(accounts.clone().zip(accounts.skip(1)).all(|(a, b)| a.size_ns() >= b.size_ns()));
+}
+
+#[test]
+fn a_trifle_of_the_difference_is_no_cause() {
+    // 20 s more of sleep; 0.3 s of processor time are above δ of the baseline, and 1.5 % of the difference.
+    let why = explained(&run_with(&[("workers.wall", 1.0, 21.5), ("sys_cpu", 0.3, 0.6)]));
+    let rules: Vec<&str> = why.causes.iter().map(|cause| cause.rule).collect();
+    assert_eq!(rules, ["storage_wait"], "{why:?}");
+    assert!((why.unnamed_ns - 3000.0).abs() < 60.0 && why.unsure.is_empty(), "{why:?}");
+}
+
+#[test]
+fn a_large_part_that_is_not_sure_is_named_with_its_interval() {
+    let mut run = run_with(&[("workers.run_wait", 0.05, 0.05)]);
+    let metric = run.metrics.iter().position(|metric| metric.name == "workers.run_wait").unwrap() as u32;
+    // In half of the rounds the candidate does not wait, in the others much.
+    for trial in run.trials.iter_mut().filter(|trial| trial.cell == 1) {
+        let value = [0.0, 0.0, 0.9, 0.9, 0.0, 0.0, 0.9, 0.9][trial.round as usize];
+        trial.values.iter_mut().filter(|(known, _)| *known == metric).for_each(|(_, v)| *v = value);
+    }
+    let why = explained(&run);
+    assert!(why.causes.iter().all(|cause| cause.rule != "waiting_to_run"), "{why:?}");
+    let unsure = why.unsure.iter().find(|unsure| unsure.part == BudgetPart::WaitingToRun).unwrap();
+    let of = unsure.difference_ns;
+    assert!(of.low < 0.0 && of.high > 0.0 && of.estimate.abs() > 1000.0 && !unsure.rest, "{why:?}");
 }
 
 #[test]

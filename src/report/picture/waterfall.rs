@@ -67,7 +67,7 @@ pub(in crate::report) fn waterfall(
     });
     let caption = format!(
         "From the baseline's time to the candidate's, in {}: what each cause adds or takes, then what is too small or unclear to name, \
-         and what is unexplained. The last bar is all of that together; medians are above.",
+         and what is unexplained. The last bar is the baseline's time and the difference.",
         frame.scale.symbol
     );
     Some(Picture { title: title.to_owned(), caption, arms: Vec::new(), svg, narrow: None })

@@ -78,10 +78,11 @@ fn lines(budget: &Budget) -> Vec<String> {
 }
 
 /// What a part is called.
-fn name(part: BudgetPart, budget: &Budget) -> &'static str {
+pub(super) fn name(part: BudgetPart, budget: &Budget) -> &'static str {
     match part {
         BudgetPart::User => "user CPU",
         BudgetPart::Kernel => "kernel CPU",
+        BudgetPart::Processor => "CPU",
         BudgetPart::WaitingToRun => "waiting to run",
         BudgetPart::WaitingForStorage => "waiting for storage",
         BudgetPart::Asleep => called(budget.asleep),

@@ -9,6 +9,11 @@ use crate::report::layout::one_line;
 use crate::report::words::{NBSP, Names};
 use crate::units::{Unit, format_number};
 
+/// Counts below this are small beside others.
+const SMALL: f64 = 0.01;
+/// And no figures at all below this.
+const SMALLEST: f64 = 0.0001;
+
 /// A cause in words, in one line: functions, locks and facts are called what somebody's store calls them. A rule says what the worse arm
 /// has; the words say what the candidate has, as all figures beside them do.
 pub(super) fn what(cause: &Cause, names: &Names<'_>) -> String {
@@ -30,6 +35,7 @@ fn named(what: &What, fell: bool, names: &Names<'_>) -> String {
         What::Sleep { at } => format!("sleeps at {at}"),
         What::UserTime => "user CPU".to_owned(),
         What::KernelTime { rest } => format!("{}kernel CPU", other(rest)),
+        What::ProcessorTime { rest } => format!("{}CPU", other(rest)),
         What::WaitingToRun => "waiting to run (processors were busy)".to_owned(),
         What::Storage { rest } => format!("{}waiting for storage", other(rest)),
         What::Asleep { rest: false, with } => called(*with).to_owned(),
@@ -81,14 +87,28 @@ fn verb(direction: Direction) -> &'static str {
     }
 }
 
-/// Both values of a metric have a scale of their own: one may be a thousand times the other.
+/// Both values of a metric have a scale of their own: one may be a thousand times the other. Of two small counts both are told.
 pub(super) fn figure(shown: &Evidence, value: f64) -> String {
+    let larger = shown.baseline.abs().max(shown.candidate.abs());
     let text = match (&shown.unit, value) {
         (_, 0.0) => "0".to_owned(),
-        (Unit::Count, value) if value.abs() < 0.01 => "<0.01".to_owned(),
+        (Unit::Count, value) if larger < SMALL && value.abs() >= SMALLEST => format!("{value:.5}"),
+        (Unit::Count, value) if value.abs() < SMALL => {
+            format!("<{}", if larger < SMALL { SMALLEST } else { SMALL })
+        }
         (unit, value) => format_number(unit, value),
     };
     text.replace(' ', &NBSP.to_string())
+}
+
+/// Whether both figures read the same: such evidence shows nothing.
+pub(super) fn reads_the_same(shown: &Evidence) -> bool {
+    figure(shown, shown.baseline) == figure(shown, shown.candidate)
+}
+
+/// Whether there is anything to see of a cause: one without a time whose figures read the same has nothing.
+pub(super) fn is_seen(cause: &Cause) -> bool {
+    cause.time.is_some() || cause.evidence.is_empty() || !cause.evidence.iter().all(reads_the_same)
 }
 
 #[cfg(test)]
@@ -121,6 +141,21 @@ mod tests {
         };
         let expected = "cpu.governor is a b with direct=0, c with direct=1, which no factor declares";
         assert_eq!(said(setting, None), expected);
+    }
+
+    #[test]
+    fn figures_that_read_the_same_show_nothing() {
+        let shown = |unit: Unit, baseline: f64, candidate: f64| {
+            let difference = None;
+            let shown = Evidence { metric: "a".to_owned(), unit, baseline, candidate, difference };
+            (figure(&shown, baseline), figure(&shown, candidate), reads_the_same(&shown))
+        };
+        let said = |a: &str, b: &str, same: bool| (a.to_owned(), b.to_owned(), same);
+        assert_eq!(shown(Unit::Count, 0.001, 1.0), said("<0.01", "1.00", false));
+        assert_eq!(shown(Unit::Count, 0.0031, 0.0062), said("0.00310", "0.00620", false));
+        assert_eq!(shown(Unit::Count, 0.00002, 0.00003), said("<0.0001", "<0.0001", true));
+        assert_eq!(shown(Unit::Count, 1.0001, 1.0002), said("1.00", "1.00", true));
+        assert_eq!(shown(Unit::Seconds, 0.0, 0.0), said("0", "0", true));
     }
 
     #[test]

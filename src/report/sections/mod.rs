@@ -31,8 +31,11 @@ mod trial_notes;
 mod verdict;
 mod watching;
 mod why;
+mod why_choice;
 mod why_figures;
 mod why_words;
+#[cfg(test)]
+mod why_words_tests;
 mod within_trial;
 
 use super::section::Section;

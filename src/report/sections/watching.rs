@@ -3,12 +3,12 @@
 //! Enters: the run that watched them. Leaves: a line a cell, the highest price first. It must not compute: prices are analyse's.
 
 use super::Material;
-use crate::analyse::{WatchingPrice, watching_prices};
+use crate::analyse::{Interval, WatchingPrice, watching_prices};
 use crate::record::Run;
 use crate::report::document::Document;
 use crate::report::json::written;
 use crate::report::section::{Block, Heading, Line, List, Section};
-use crate::report::words::{count, effect_decimals, interval, percent, row_label};
+use crate::report::words::{NBSP, count, effect_decimals, interval, percent, row_label};
 
 /// Cells with a line of their own.
 const MOST_LINES: usize = 3;
@@ -52,9 +52,13 @@ fn lines(prices: &[WatchingPrice]) -> Vec<String> {
     // One cell more than there is room for has the line that would say so.
     let most = if prices.len() == MOST_LINES + 1 { MOST_LINES + 1 } else { MOST_LINES };
     let mut lines: Vec<String> = prices.iter().take(most).map(line).collect();
-    if let Some(next) = prices.get(most) {
-        let others = count((prices.len() - most) as u64, "more cell");
-        lines.push(format!("{others}: at most {}", cost(next)));
+    let others = prices.get(most..).unwrap_or_default();
+    if !others.is_empty() {
+        let known =
+            others.iter().find(|price| price.is_known()).map(|price| format!("at most {}", cost(price)));
+        let unknown = others.iter().any(|price| !price.is_known()).then(|| "not known".to_owned());
+        let said: Vec<String> = known.into_iter().chain(unknown).collect();
+        lines.push(format!("{}: {}", count(others.len() as u64, "more cell"), said.join(", or ")));
     }
     lines
 }
@@ -62,12 +66,28 @@ fn lines(prices: &[WatchingPrice]) -> Vec<String> {
 fn line(price: &WatchingPrice) -> String {
     let row = row_label(&price.row);
     let row = if row.is_empty() { row } else { format!("{row}: ") };
-    let mut said = format!("{row}watching cost {} of {}", cost(price), price.metric.name);
-    if price.is_distorted {
-        let run = if price.estimate > 0.0 { "slower" } else { "faster" };
-        said.push_str(&format!("; distorted: times are those of a {run} run, counts hold"));
+    let metric = &price.metric.name;
+    if !price.is_known() {
+        let Interval { low, high, .. } = price.interval;
+        return format!(
+            "{row}watching cost is not known: between {} and {} of {metric}",
+            end(low),
+            end(high)
+        );
     }
-    said
+    let distorted =
+        if price.is_distorted { "; distorted: times are those of a slower run, counts hold" } else { "" };
+    format!("{row}watching cost {} of {metric}{distorted}", cost(price))
+}
+
+/// An end of an interval that says little. Beyond ±100 % it is chance how far.
+fn end(share: f64) -> String {
+    let beyond = match share {
+        _ if share < -1.0 => "less than ",
+        _ if share > 1.0 => "more than ",
+        _ => "",
+    };
+    format!("{beyond}{}{NBSP}%", percent(share.clamp(-1.0, 1.0), 1))
 }
 
 /// `1.8 % [+0.4, +3.2]`.
@@ -80,7 +100,7 @@ fn cost(price: &WatchingPrice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::{Interval, RowKey};
+    use crate::analyse::RowKey;
     use crate::record::Metric;
     use crate::units::{Better, Unit};
 
@@ -92,7 +112,7 @@ mod tests {
             rounds: 4,
             estimate,
             interval: Interval { estimate, low: estimate - 0.014, high: estimate + 0.014 },
-            is_distorted: estimate.abs() > 0.05,
+            is_distorted: estimate - 0.014 > 0.05,
         }
     }
 
@@ -115,11 +135,24 @@ mod tests {
     }
 
     #[test]
+    fn a_price_that_is_noise_is_said_not_to_be_known() {
+        let mut noise = price("0", -0.67);
+        (noise.interval.low, noise.interval.high) = (-8.004, 0.792);
+        assert_eq!(
+            words(&[noise]),
+            ["direct=0: watching cost is not known: between less than −100.0 % and +79.2 % of write.bw"]
+        );
+    }
+
+    #[test]
     fn of_many_cells_the_others_are_counted() {
         let prices: Vec<WatchingPrice> =
             (0..6).map(|n| price(&n.to_string(), 0.04 - 0.005 * f64::from(n))).collect();
         assert_eq!(words(&prices[..4]).len(), 4);
         let said = words(&prices);
         assert_eq!((said.len(), said[3].as_str()), (4, "3 more cells: at most 2.5 % [+1.1, +3.9]"));
+        let mut prices = prices;
+        (prices[3].interval.low, prices[3].interval.high) = (-0.3, 0.3);
+        assert_eq!(words(&prices)[3], "3 more cells: at most 2.0 % [+0.6, +3.4], or not known");
     }
 }

@@ -6,9 +6,10 @@
 use super::Material;
 use super::cause_words::what;
 use super::watching::watching;
+use super::why_choice::{chosen, is_told, moves_against};
 use super::why_figures::{bars, ends, locks};
 use super::why_words::{Room, brief, caption, causes, lines_of, nothing_words, pair};
-use crate::analyse::{Budget, Cause, Comparison, Role, Standing, Why};
+use crate::analyse::{Budget, Comparison, Role, Why};
 use crate::report::document::Document;
 use crate::report::flames;
 use crate::report::format::Detail;
@@ -17,7 +18,7 @@ use crate::report::picture::{self, Form, Picture};
 use crate::report::pictures::{MOST_ROWS, index_of};
 use crate::report::section::{Block, Drawings, GivesWay, Heading, List, Section};
 
-/// Causes that fit one screen beside what is unexplained.
+/// Parts of the sum that fit one screen beside what is unexplained.
 const FEW: usize = 3;
 /// Lines of one pair, with its caption.
 const MOST_LINES: usize = 12;
@@ -51,6 +52,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
                     causes: if in_full { usize::MAX } else { FEW },
                     lines: MOST_LINES.saturating_sub(lines_of(&head)),
                     watching: !is_priced,
+                    hint: !in_full,
                 };
                 let (lines, hidden) = causes(why, budget_of(why), names, room);
                 blocks.push(Block::List(List { caption: Some(head), ..List::of(lines) }));
@@ -58,7 +60,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
             }
         }
         all => {
-            let lines = all.iter().map(|why| brief(why, names));
+            let lines = all.iter().map(|why| brief(why, budget_of(why), names));
             blocks.push(Block::List(List { caption: Some("why".to_owned()), ..List::of(lines) }));
             blocks.push(Block::Withheld("all causes"));
         }
@@ -82,11 +84,6 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     if in_full { section } else { section.gives_way(WAY) }
 }
 
-/// Whether there is anything to say of it: a pair whose workers nobody counted, and of which nothing was found, has its verdict.
-fn is_told(why: &Why) -> bool {
-    why.standing == Standing::Differs && !(why.causes.is_empty() && why.unexplained_ns.is_none())
-}
-
 /// The sums of the pairs that differ, drawn.
 fn drawn(document: &Document<'_>) -> Option<Drawings> {
     let names = document.names();
@@ -106,7 +103,7 @@ fn drawn(document: &Document<'_>) -> Option<Drawings> {
     Drawings::of(pictures, true, all.len().saturating_sub(MOST_ROWS))
 }
 
-/// The largest cause of a deciding comparison, in words.
+/// The first cause of a deciding comparison, in words; none where the time of an operation moved against the verdict.
 fn cell(document: &Document<'_>, comparison: &Comparison) -> String {
     let is_its = |why: &&Why| {
         why.row == comparison.row
@@ -114,6 +111,8 @@ fn cell(document: &Document<'_>, comparison: &Comparison) -> String {
             && why.candidate == comparison.candidate.arm
     };
     let own = document.why().iter().find(is_its).filter(|_| comparison.role == Role::Primary);
-    let words = |cause: &Cause| what(cause, &document.names());
-    own.and_then(|why| why.causes.first()).map(words).unwrap_or_default()
+    let budget_of = |why: &Why| why.budget.and_then(|at| document.analysis.budgets.get(at));
+    let fits = own.filter(|why| !moves_against(why, budget_of(why)));
+    let first = fits.and_then(|why| chosen(why, 1).first());
+    first.map(|cause| what(cause, &document.names())).unwrap_or_default()
 }

@@ -2,33 +2,44 @@
 //!
 //! Enters: a [`Why`] and the budget it belongs to. Leaves: lines. Nothing is ranked or added up here.
 
-use super::budget::{scale, signed, with_unit};
-use super::cause_words::{figure, what};
-use crate::analyse::{Budget, Cause, Evidence, Grade, Operation, Standing, Watching, Why};
+use super::budget::{name, scale, signed, with_unit};
+use super::cause_words::{figure, reads_the_same, what};
+use super::why_choice::{chosen, moves_against};
+use crate::analyse::{Budget, Cause, Evidence, Grade, Interval, Operation, Standing, Unsure, Watching, Why};
 use crate::report::layout::{one_line, width};
 use crate::report::words::{NBSP, Names, count, row_label};
 use crate::units::{Scale, Unit};
 
 /// Columns that a line of text has for words.
 const COLUMNS: usize = 74;
-/// Causes named in one line about a pair.
+/// Parts of the sum named in one line about a pair.
 const NAMED: usize = 2;
 /// Beyond this share parts work against each other, and a share of what they leave says nothing.
 const CANCELS: f64 = 1.5;
 
-/// What stands above the causes of a pair.
+/// What stands above the causes of a pair. The difference is estimated over rounds, and is not that of two medians.
 pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
     let Some(budget) = budget else { return format!("why: {}", pair(why, names)) };
     let total = budget.total;
     let scale = scale(&total);
     format!(
-        "why: {}: workers' time {} {} → {}, {}",
+        "why: {}: workers' time {} {}, {} with {}{}",
         pair(why, names),
         one(Some(budget)),
         with_unit(total.baseline_ns, &scale),
-        with_unit(total.candidate_ns, &scale),
-        signed(total.difference_ns.estimate, &scale)
+        signed(total.difference_ns.estimate, &scale),
+        names.arm(&why.candidate),
+        although(why, Some(budget))
     )
+}
+
+/// That the time of an operation moved against the verdict, where it did.
+fn although(why: &Why, budget: Option<&Budget>) -> String {
+    match (moves_against(why, budget), why.is_better) {
+        (false, _) => String::new(),
+        (true, true) => " although it is faster".to_owned(),
+        (true, false) => " although it is slower".to_owned(),
+    }
 }
 
 /// What the times are for.
@@ -53,49 +64,53 @@ fn place(why: &Why) -> String {
 /// How much of a pair there is room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// Causes.
+    /// Parts of the sum, and with them causes of other kinds.
     pub(super) causes: usize,
     /// Lines of text.
     pub(super) lines: usize,
     /// Whether the line about watched trials is among them; a price of watching elsewhere in the report says more.
     pub(super) watching: bool,
+    /// Whether --verbose tells more.
+    pub(super) hint: bool,
 }
 
-/// The causes that there is room for, then what is unexplained and what was watched; and how many causes are left out.
+/// The causes that there is room for: what answers by itself, parts of the sum with what is left of it, then what goes with it and what was
+/// watched; and how many causes are left out.
 pub(super) fn causes(
     why: &Why,
     budget: Option<&Budget>,
     names: &Names<'_>,
     room: Room,
 ) -> (Vec<String>, usize) {
+    let chosen = chosen(why, room.causes);
     let watching = why.watching.as_ref().filter(|_| room.watching).map(watched);
-    let last: Vec<String> = unexplained(why, budget).into_iter().chain(watching).collect();
-    let mut left = room.lines.saturating_sub(last.iter().map(|line| lines_of(line)).sum());
-    let mut lines = Vec::new();
-    for cause in chosen(why, room.causes) {
-        let line = line(cause, share(why, cause), budget, names);
-        let needs = lines_of(&line);
-        if needs > left {
-            break;
-        }
-        left -= needs;
-        lines.push(line);
-    }
-    let hidden = why.causes.len() - lines.len();
-    if why.causes.is_empty() {
+    let after = |told: usize| -> Vec<String> {
+        let unsure = why.unsure.iter().filter_map(|part| Some(unsure(part, budget?)));
+        unsure.chain(left(why, budget, told, room.hint)).collect()
+    };
+    // What is left takes the most lines where nothing is told.
+    let needed = after(0).iter().chain(&watching).map(|line| lines_of(line)).sum();
+    let mut free = room.lines.saturating_sub(needed);
+    let mut fitting = |of: &[&Cause]| -> Vec<String> {
+        let fits = |line: &String| {
+            let needs = lines_of(line);
+            let is_room = needs <= free;
+            free = if is_room { free - needs } else { 0 };
+            is_room
+        };
+        of.iter().map(|cause| line(cause, share(why, cause), budget, names)).take_while(fits).collect()
+    };
+    let mut lines = fitting(&chosen.answers);
+    let of_sum = fitting(&chosen.of_sum);
+    let beside = fitting(&chosen.beside);
+    let all = super::why_choice::chosen(why, usize::MAX).count();
+    let hidden = all - lines.len() - of_sum.len() - beside.len();
+    if all == 0 && why.unsure.is_empty() {
         lines.push("no part of it differs so that it could be named".to_owned());
     }
-    lines.extend(last);
+    let after = after(of_sum.len());
+    lines.extend(of_sum.into_iter().chain(after).chain(beside).chain(watching));
     (lines, hidden)
-}
-
-/// The causes that are told where only so many fit: one place is for what goes with the difference, where anything does.
-fn chosen(why: &Why, most: usize) -> Vec<&Cause> {
-    let timed = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor).count();
-    let others = why.causes.len() - timed;
-    let first = timed.min(most.saturating_sub(others.min(1)));
-    let (of_sum, beside) = why.causes.split_at(timed);
-    of_sum.iter().take(first).chain(beside.iter().take(most - first)).collect()
 }
 
 /// Lines of text that words take.
@@ -135,32 +150,70 @@ fn line(cause: &Cause, share: Option<String>, budget: Option<&Budget>, names: &N
 }
 
 /// One line about a pair.
-pub(super) fn brief(why: &Why, names: &Names<'_>) -> String {
-    let told = chosen(why, NAMED + 1).into_iter().map(|cause| {
-        let share = share(why, cause).map_or_else(String::new, |share| format!("{share} "));
-        let word = match cause.grade {
-            Grade::AccountsFor => "",
-            Grade::GoesWith => "goes with ",
-            Grade::May => "may be ",
-        };
-        format!("{word}{share}{}", what(cause, names))
+pub(super) fn brief(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> String {
+    let time = budget.map(|budget| {
+        let time = signed(budget.total.difference_ns.estimate, &scale(&budget.total));
+        format!(": time {} {time}", one(Some(budget)))
     });
-    let told: Vec<String> = told.collect();
-    let told = if told.is_empty() { "no part of it could be named".to_owned() } else { told.join("; ") };
-    format!("{}{}: {told}", place(why), names.arm(&why.candidate))
+    let head = format!("{}{}{}", place(why), names.arm(&why.candidate), time.unwrap_or_default());
+    if moves_against(why, budget) {
+        // What made the time longer does not say why the arm is better.
+        return head + &although(why, budget);
+    }
+    let chosen = chosen(why, NAMED);
+    let all = chosen.answers.iter().chain(&chosen.of_sum).chain(&chosen.beside);
+    let mut told: Vec<String> = all
+        .map(|cause| {
+            let share = share(why, cause).map_or_else(String::new, |share| format!("{share} "));
+            let word = match cause.grade {
+                Grade::AccountsFor => "",
+                Grade::GoesWith => "goes with ",
+                Grade::May => "may be ",
+            };
+            format!("{word}{share}{}", what(cause, names))
+        })
+        .collect();
+    if told.is_empty() {
+        told.push("no part of it could be named".to_owned());
+    }
+    let left = why.unexplained_ns.zip(budget).filter(|(left, of)| left.estimate.abs() > of.least_ns);
+    told.extend(left.map(|(left, of)| format!("unexplained {}", signed(left.estimate, &scale(&of.total)))));
+    format!("{head}: {}", told.join("; "))
 }
 
-/// What is left of the difference.
-fn unexplained(why: &Why, budget: Option<&Budget>) -> Option<String> {
-    let (left, budget) = (why.unexplained_ns?, budget?);
+/// What is left of the difference behind so many parts of the sum: all of it, so that the lines add up.
+fn left(why: &Why, budget: Option<&Budget>, told: usize, hint: bool) -> Option<String> {
+    let of_sum = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
+    let others: Vec<f64> =
+        of_sum.skip(told).filter_map(|cause| Some(cause.time?.difference_ns.estimate)).collect();
+    let sum = others.iter().sum::<f64>();
+    let scale = budget.map_or_else(|| Scale::for_column(&Unit::Nanoseconds, [sum]), |of| scale(&of.total));
+    let more = (!others.is_empty()).then(|| {
+        let hint = if hint { " (--verbose)" } else { "" };
+        format!("{}: {}{hint}", count(others.len() as u64, "more cause"), signed(sum, &scale))
+    });
+    let unexplained = why.unexplained_ns.zip(budget).map(|(left, budget)| {
+        let unsure: f64 = why.unsure.iter().map(|part| part.difference_ns.estimate).sum();
+        let beside = match why.unnamed_ns - unsure {
+            small if small.abs() < budget.least_ns / 10.0 => String::new(),
+            unnamed => {
+                format!("; too small or unclear to name, or within the noise: {}", signed(unnamed, &scale))
+            }
+        };
+        format!("unexplained: {}{beside}", signed(left.estimate, &scale))
+    });
+    let said: Vec<String> = more.into_iter().chain(unexplained).collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// A large part of the sum that no cause names.
+fn unsure(of: &Unsure, budget: &Budget) -> String {
+    let Interval { estimate, low, high } = of.difference_ns;
     let scale = scale(&budget.total);
-    let beside = match why.unnamed_ns {
-        small if small.abs() < budget.least_ns / 10.0 => String::new(),
-        unnamed => {
-            format!("; too small or unclear to name, or within the noise: {}", signed(unnamed, &scale))
-        }
-    };
-    Some(format!("unexplained: {}{beside}", signed(left.estimate, &scale)))
+    let rest = if of.rest { "the rest of " } else { "" };
+    let sure = if low > 0.0 || high < 0.0 { "" } else { ", not sure" };
+    let [low, high] = [low, high].map(|end| signed(end, &scale));
+    format!("{}: {rest}{}{sure}: [{low}, {high}]", signed(estimate, &scale), name(of.part, budget))
 }
 
 /// That the trials themselves were watched, so that nothing is there to tell what that cost.
@@ -183,7 +236,7 @@ pub(super) fn nothing_words(all: &[Why]) -> Option<String> {
 /// The first of what shows a cause, but for the cause's own time.
 fn evidence(cause: &Cause) -> String {
     let is_own = |shown: &&Evidence| !(shown.metric.contains(".at.") || shown.metric.contains("_at."));
-    let first = cause.evidence.iter().find(is_own);
+    let first = cause.evidence.iter().find(|shown| is_own(shown) && !reads_the_same(shown));
     first.map_or_else(String::new, |shown| {
         let metric = one_line(&shown.metric);
         format!("{metric} {} → {}", figure(shown, shown.baseline), figure(shown, shown.candidate))
@@ -194,118 +247,4 @@ fn evidence(cause: &Cause) -> String {
 fn whole_percent(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "" };
     format!("{sign}{:.0}{NBSP}%", (share * 100.0).abs())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::analyse::{Asleep, BudgetLine, Interval, RowKey, What};
-    use crate::record::Direction;
-
-    fn names() -> Names<'static> {
-        Names::of_factor("direct")
-    }
-
-    fn cause(grade: Grade, what: What, ns: Option<f64>) -> Cause {
-        let known = |estimate: f64| Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 };
-        let time = ns.map(|ns| BudgetLine { baseline_ns: 0.0, candidate_ns: ns, difference_ns: known(ns) });
-        let share = ns.map(|ns| ns / 10_000.0).filter(|_| grade == Grade::AccountsFor);
-        Cause { rule: "rule", grade, what, part: None, time, share, distorted: false, evidence: Vec::new() }
-    }
-
-    fn explained(causes: Vec<Cause>) -> Why {
-        Why {
-            row: RowKey { levels: Vec::new(), job: String::new() },
-            metric: "write.bw".to_owned(),
-            baseline: "0".to_owned(),
-            candidate: "1".to_owned(),
-            standing: Standing::Differs,
-            budget: None,
-            watching: None,
-            causes,
-            unnamed_ns: 0.0,
-            unexplained_ns: None,
-        }
-    }
-
-    fn room(causes: usize) -> Room {
-        Room { causes, lines: 11, watching: true }
-    }
-
-    fn told(why: &Why, most: usize) -> Vec<String> {
-        let (lines, _) = causes(why, None, &names(), room(most));
-        lines.into_iter().map(|line| line.replace(NBSP, " ")).collect()
-    }
-
-    fn asleep() -> What {
-        let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: true };
-        What::Asleep { rest: false, with }
-    }
-
-    #[test]
-    fn a_cause_has_its_time_its_share_and_the_word_of_its_grade() {
-        let served = What::PageCache { arm: "0".to_owned(), direction: Direction::Write };
-        let shown = Evidence {
-            metric: "dev.write_bytes for each byte asked".to_owned(),
-            unit: Unit::Count,
-            baseline: 0.0,
-            candidate: 1.0,
-            difference: None,
-        };
-        let lock = What::Lock { kind: "rwsem_W".to_owned(), caller: "f".to_owned(), spins: false };
-        let why = explained(vec![
-            cause(Grade::AccountsFor, asleep(), Some(9600.0)),
-            cause(Grade::AccountsFor, What::KernelTime { rest: false }, Some(-300.0)),
-            Cause { distorted: true, ..cause(Grade::GoesWith, lock, Some(5000.0)) },
-            Cause { evidence: vec![shown], ..cause(Grade::GoesWith, served, None) },
-            cause(Grade::May, What::SlowerProcessor, None),
-        ]);
-        assert_eq!(
-            told(&why, usize::MAX),
-            [
-                "+9.60 µs (96 %): asleep (storage, locks, others)",
-                "−300 ns (−3 %): kernel CPU",
-                "goes with: waits for rwsem:W at f, +5.00 µs an operation, distorted",
-                "goes with: the page cache serves the writes of direct=0 (dev.write_bytes for each byte asked 0 → 1.00)",
-                "may be: a slower processor, by its clock or stolen time: user and kernel CPU grew alike",
-            ]
-        );
-    }
-
-    #[test]
-    fn parts_that_cancel_each_other_have_no_shares() {
-        let why = explained(vec![
-            cause(Grade::AccountsFor, asleep(), Some(-24_000.0)),
-            cause(Grade::AccountsFor, What::UserTime, Some(22_000.0)),
-        ]);
-        assert_eq!(told(&why, 2)[1], "+22.0 µs: user CPU");
-        assert!(!brief(&why, &names()).contains('%'));
-    }
-
-    #[test]
-    fn where_room_is_short_one_place_is_for_what_goes_with_it() {
-        let time = |ns: f64| cause(Grade::AccountsFor, What::UserTime, Some(ns));
-        let mut causes = vec![time(5000.0), time(3000.0), time(2000.0)];
-        assert_eq!(told(&explained(causes.clone()), 3).len(), 3);
-        causes.push(cause(Grade::GoesWith, What::MoreFlushes, None));
-        let lines = told(&explained(causes), 3);
-        assert_eq!((lines.len(), lines[2].as_str()), (3, "goes with: more flushes"));
-    }
-
-    #[test]
-    fn a_pair_never_takes_more_lines_than_it_has() {
-        let long = || What::Sleep { at: "a_function_whose_name_goes_on_and_on_".repeat(3) };
-        let why = explained((0..30).map(|_| cause(Grade::AccountsFor, long(), Some(500.0))).collect());
-        let (lines, hidden) = causes(&why, None, &names(), room(usize::MAX));
-        assert!(lines.iter().map(|line| lines_of(line)).sum::<usize>() <= 11 && hidden == 30 - lines.len());
-    }
-
-    #[test]
-    fn watched_trials_are_told_of_where_no_price_is() {
-        let watching = Watching { rounds: 4, run: None, price: None, distorted: false };
-        let why = Why { watching: Some(watching), ..explained(Vec::new()) };
-        assert_eq!(told(&why, 3)[1], "watched in 4 rounds; what that cost is not known");
-        let (lines, _) = causes(&why, None, &names(), Room { watching: false, ..room(3) });
-        assert_eq!(lines, ["no part of it differs so that it could be named"]);
-    }
 }

@@ -7,7 +7,7 @@
 use super::super::cause::{Cause, What};
 use super::super::names::{COMMIT_TIME, Place, WAITS_AT, place};
 use super::super::pair::Pair;
-use super::rule::Rule;
+use super::rule::{Rule, agrees};
 use super::storage_wait::part_here;
 use crate::record::Unit;
 
@@ -19,7 +19,10 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         (place(function) == Place::Commit).then(|| (what, Some(part_here(pair, function))))
     });
     let seen = pair.watched.as_ref().and_then(|watched| watched.source.each(COMMIT_TIME, Unit::Seconds));
-    causes.iter_mut().for_each(|cause| cause.evidence.extend(seen.clone()));
+    for cause in &mut causes {
+        let same_way = seen.clone().filter(|seen| agrees(cause, seen));
+        cause.evidence.extend(same_way);
+    }
     causes
 }
 

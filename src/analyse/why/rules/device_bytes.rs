@@ -28,7 +28,8 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         (both_reach && pair.costs(&found))
             .then(|| Cause::new(RULE.name, Grade::GoesWith, What::DeviceBytes { direction }, evidence))
     };
-    [Direction::Read, Direction::Write].into_iter().filter_map(of).collect()
+    let done = [Direction::Read, Direction::Write].into_iter().filter(|direction| pair.does(*direction));
+    done.filter_map(of).collect()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod waiting_to_run;
 mod worker_threads;
 
 use rule::Rule;
+pub(super) use rule::rest;
 
 /// All rules in the order in which they are asked.
 pub(super) const ALL: &[Rule] = &[

@@ -29,7 +29,8 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         is_cached
             .then(|| Cause::new(RULE.name, Grade::GoesWith, What::PageCache { arm, direction }, vec![found]))
     };
-    [Direction::Read, Direction::Write].into_iter().filter_map(of).collect()
+    let done = [Direction::Read, Direction::Write].into_iter().filter(|direction| pair.does(*direction));
+    done.filter_map(of).collect()
 }
 
 #[cfg(test)]

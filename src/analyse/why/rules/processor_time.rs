@@ -1,7 +1,7 @@
 //! Processor time of the workers, outside the kernel and in it.
 //!
-//! Needs: the budget. Concludes: the difference of user time, and of the kernel's time what causes that name parts of it leave. Silent
-//! where that is less than what matters.
+//! Needs: the budget. Concludes: the difference of user time, and of the kernel's time what causes that name parts of it leave; of both
+//! together where trials have too few ticks to tell them apart. Silent where that is less than what matters.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
@@ -17,7 +17,9 @@ fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
         (is_time && pair.matters(&left)).then(|| pair.part_cause(RULE.name, what(is_rest), part, left))
     };
     let user = of(BudgetPart::User, |_| What::UserTime);
-    user.into_iter().chain(of(BudgetPart::Kernel, |rest| What::KernelTime { rest })).collect()
+    let kernel = of(BudgetPart::Kernel, |rest| What::KernelTime { rest });
+    let both = of(BudgetPart::Processor, |rest| What::ProcessorTime { rest });
+    [user, kernel, both].into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -31,6 +33,17 @@ mod tests {
         let named: Vec<(&What, i64)> =
             causes.iter().map(|cause| (&cause.what, (ns(cause) + 50) / 100)).collect();
         assert_eq!(named, [(&What::UserTime, 30), (&What::KernelTime { rest: false }, 20)]);
+    }
+
+    #[test]
+    fn of_a_few_ticks_only_the_sum_is_named() {
+        let short = [("usr_cpu", 0.01, 0.02), ("sys_cpu", 0.03, 0.2)];
+        let causes = found(&short, "processor_time");
+        assert_eq!((causes.len(), &causes[0].what), (1, &What::ProcessorTime { rest: false }), "{causes:?}");
+        let copied = [short[0], short[1], ("cpu.samples", 400.0, 600.0), ("cpu.at.copy", 0.0, 0.12)];
+        let causes = found(&copied, "processor_time");
+        assert_eq!((causes.len(), &causes[0].what), (1, &What::ProcessorTime { rest: true }), "{causes:?}");
+        assert!((ns(&causes[0]) - 600).abs() < 20, "{causes:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::super::super::budget::{BudgetLine, BudgetPart};
 use super::super::super::comparison::Interval;
-use super::super::cause::{Cause, Grade};
+use super::super::cause::{Cause, Evidence, Grade};
 use super::super::pair::Pair;
 
 /// One rule.
@@ -15,7 +15,7 @@ pub(in super::super) struct Rule {
 
 /// What the causes that name parts of a part of the budget leave of it, and whether there are any. The interval holds wherever those
 /// of the part and of the causes hold: ends are added up as if all were off at once.
-pub(super) fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Cause]) -> (BudgetLine, bool) {
+pub(in super::super) fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Cause]) -> (BudgetLine, bool) {
     let named: Vec<BudgetLine> = causes
         .iter()
         .filter(|cause| cause.grade == Grade::AccountsFor && cause.part == Some(part))
@@ -34,6 +34,12 @@ pub(super) fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Cause]) -> (Bu
         difference_ns,
     };
     (left, !named.is_empty())
+}
+
+/// Whether what shows a cause moves as its time does, in figures that differ: what moves the other way shows nothing.
+pub(super) fn agrees(cause: &Cause, shown: &Evidence) -> bool {
+    let moved = shown.candidate - shown.baseline;
+    cause.estimate_ns().is_some_and(|ns| moved * ns > 0.0)
 }
 
 /// Whether what is left of a part is no time: in one arm the causes have more than the part, by half of the difference or more. The part was

@@ -47,7 +47,11 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
             Cause::new(RULE.name, Grade::GoesWith, What::SlowerDevice { direction }, evidence)
         })
     };
-    [Direction::Read, Direction::Write].into_iter().zip(DEVICE_TIMES).filter_map(of).collect()
+    let done = [Direction::Read, Direction::Write]
+        .into_iter()
+        .zip(DEVICE_TIMES)
+        .filter(|(direction, _)| pair.does(*direction));
+    done.filter_map(of).collect()
 }
 
 /// As many flushes for each operation, or hardly any.
@@ -65,6 +69,7 @@ mod tests {
     fn device(more: f64, smaller: f64, longer: f64, depth: f64) -> Vec<super::Cause> {
         let time = more * longer;
         let counters = [
+            ("read.io_bytes", 4e8, 4e8),
             ("dev.read_ios", 1e5, 1e5 * more),
             ("dev.read_bytes", 4e8, 4e8 * more / smaller),
             ("dev.read_time", 1.0, time),

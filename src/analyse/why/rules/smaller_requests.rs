@@ -1,7 +1,7 @@
 //! Smaller requests at the device: merging was lost, or files lie in pieces.
 //!
 //! Needs: the device's counters, or `--observe blocks`. Concludes: the mean request of the worse arm is smaller. Merges stand beside it.
-//! Silent where requests are as large, or hardly any reach the device. The kernel counts a bio that only asks for a flush as a write of no
+//! Silent where requests are as large, or hardly any reach the device, and about a direction in which the job does nothing. The kernel counts a bio that only asks for a flush as a write of no
 //! bytes: where there are many of those, the counters say nothing of the size of writes, and only `--observe blocks` does.
 
 use super::super::cause::{Cause, Grade, What};
@@ -33,7 +33,11 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
             Cause::new(RULE.name, Grade::GoesWith, What::SmallerRequests { direction }, evidence)
         })
     };
-    [Direction::Read, Direction::Write].into_iter().zip(REQUEST_SIZES).filter_map(of).collect()
+    let done = [Direction::Read, Direction::Write]
+        .into_iter()
+        .zip(REQUEST_SIZES)
+        .filter(|(direction, _)| pair.does(*direction));
+    done.filter_map(of).collect()
 }
 
 /// Whether many of the writes may have been flushes.
@@ -69,6 +73,14 @@ mod tests {
         assert_eq!(of(4e8, (1e5, 1e4)), []);
         assert_eq!(of(4e8, (1e5, 1e5)), []);
         assert_eq!(of(4e5, (10.0, 100.0)), [], "not the load's own");
+    }
+
+    #[test]
+    fn reads_of_others_are_no_cause_for_a_job_that_writes() {
+        let counters = [("dev.read_bytes", 4e8, 4e8), ("dev.read_ios", 1e4, 1e5)];
+        assert_eq!(found(&counters, "smaller_requests"), [], "the made-up job only writes");
+        let reads = [("read.io_bytes", 4e8, 4e8), counters[0], counters[1]];
+        assert_eq!(found(&reads, "smaller_requests").len(), 1);
     }
 
     #[test]

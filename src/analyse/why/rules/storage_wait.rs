@@ -7,7 +7,7 @@ use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, What};
 use super::super::names::part_of_sleep;
 use super::super::pair::Pair;
-use super::rule::{Rule, is_noise, rest};
+use super::rule::{Rule, agrees, is_noise, rest};
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "storage_wait", find };
@@ -25,9 +25,8 @@ fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
     let mut found: Vec<Cause> = storage.into_iter().chain(asleep).collect();
     for cause in &mut found {
         let may_be = cause.part == Some(BudgetPart::WaitingForStorage) || with.with_waiting_for_storage;
-        let longer = cause.time.is_some_and(|time| time.difference_ns.estimate > 0.0);
-        let agrees = |device: &&Evidence| (device.candidate > device.baseline) == longer;
-        cause.evidence.extend(device.as_ref().filter(agrees).filter(|_| may_be).cloned());
+        let same_way = device.clone().filter(|device| may_be && agrees(cause, device));
+        cause.evidence.extend(same_way);
     }
     found
 }

@@ -1,0 +1,215 @@
+//! Tests of the lines that say why two arms differ.
+
+use super::why_words::{Room, brief, caption, causes, lines_of};
+use crate::analyse::{
+    Asleep, Budget, BudgetLine, BudgetPart, Cause, Evidence, Grade, Interval, Operation, RowKey, Standing,
+    Unsure, Watching, What, Why,
+};
+use crate::record::Direction;
+use crate::report::words::{NBSP, Names};
+use crate::units::Unit;
+
+fn names() -> Names<'static> {
+    Names::of_factor("direct")
+}
+
+fn cause(grade: Grade, what: What, ns: Option<f64>) -> Cause {
+    let known = |estimate: f64| Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 };
+    let time = ns.map(|ns| BudgetLine { baseline_ns: 0.0, candidate_ns: ns, difference_ns: known(ns) });
+    let share = ns.map(|ns| ns / 10_000.0).filter(|_| grade == Grade::AccountsFor);
+    Cause { rule: "rule", grade, what, part: None, time, share, distorted: false, evidence: Vec::new() }
+}
+
+fn explained(causes: Vec<Cause>) -> Why {
+    Why {
+        row: RowKey { levels: Vec::new(), job: String::new() },
+        metric: "write.bw".to_owned(),
+        baseline: "0".to_owned(),
+        candidate: "1".to_owned(),
+        standing: Standing::Differs,
+        is_better: false,
+        budget: None,
+        watching: None,
+        causes,
+        unnamed_ns: 0.0,
+        unsure: Vec::new(),
+        unexplained_ns: None,
+    }
+}
+
+/// Where the time of an operation is as long with the baseline, and so much more with the candidate.
+fn budget(baseline_ns: f64, ns: f64) -> Budget {
+    let difference_ns = Interval { estimate: ns, low: ns - 1.0, high: ns + 1.0 };
+    Budget {
+        row: RowKey { levels: Vec::new(), job: String::new() },
+        baseline: "0".to_owned(),
+        candidate: "1".to_owned(),
+        operation: Operation::Counted,
+        rounds: 8,
+        total: BudgetLine { baseline_ns, candidate_ns: baseline_ns + ns, difference_ns },
+        parts: Vec::new(),
+        unexplained_ns: Interval { estimate: 0.0, low: 0.0, high: 0.0 },
+        asleep: Asleep { with_waiting_to_run: false, with_waiting_for_storage: true },
+        least_ns: 0.02 * baseline_ns,
+        in_flight: None,
+    }
+}
+
+fn room(causes: usize) -> Room {
+    Room { causes, lines: 11, watching: true, hint: true }
+}
+
+fn told(why: &Why, most: usize) -> Vec<String> {
+    let (lines, _) = causes(why, None, &names(), room(most));
+    lines.into_iter().map(|line| line.replace(NBSP, " ")).collect()
+}
+
+fn asleep() -> What {
+    let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: true };
+    What::Asleep { rest: false, with }
+}
+
+#[test]
+fn a_cause_has_its_time_its_share_and_the_word_of_its_grade() {
+    let served = What::PageCache { arm: "0".to_owned(), direction: Direction::Write };
+    let shown = Evidence {
+        metric: "dev.write_bytes for each byte asked".to_owned(),
+        unit: Unit::Count,
+        baseline: 0.0,
+        candidate: 1.0,
+        difference: None,
+    };
+    let lock = What::Lock { kind: "rwsem_W".to_owned(), caller: "f".to_owned(), spins: false };
+    let why = explained(vec![
+        cause(Grade::AccountsFor, asleep(), Some(9600.0)),
+        cause(Grade::AccountsFor, What::KernelTime { rest: false }, Some(-300.0)),
+        Cause { distorted: true, ..cause(Grade::GoesWith, lock, Some(5000.0)) },
+        Cause { evidence: vec![shown], ..cause(Grade::GoesWith, served, None) },
+        cause(Grade::May, What::SlowerProcessor, None),
+    ]);
+    assert_eq!(
+        told(&why, usize::MAX),
+        [
+            "+9.60 µs (96 %): asleep (storage, locks, others)",
+            "−300 ns (−3 %): kernel CPU",
+            "goes with: waits for rwsem:W at f, +5.00 µs an operation, distorted",
+            "goes with: the page cache serves the writes of direct=0 (dev.write_bytes for each byte asked 0 → 1.00)",
+            "may be: a slower processor, by its clock or stolen time: user and kernel CPU grew alike",
+        ]
+    );
+}
+
+#[test]
+fn parts_that_cancel_each_other_have_no_shares() {
+    let why = explained(vec![
+        cause(Grade::AccountsFor, asleep(), Some(-24_000.0)),
+        cause(Grade::AccountsFor, What::UserTime, Some(22_000.0)),
+    ]);
+    assert_eq!(told(&why, 2)[1], "+22.0 µs: user CPU");
+    assert!(!brief(&why, None, &names()).contains('%'));
+}
+
+#[test]
+fn parts_of_the_sum_come_first_and_what_is_hidden_of_it_has_its_sum() {
+    let time = |ns: f64| cause(Grade::AccountsFor, What::UserTime, Some(ns));
+    let mut all: Vec<Cause> = [26_990.0, 21_410.0, 13_330.0, -2510.0].map(time).to_vec();
+    all.push(cause(Grade::GoesWith, What::MoreFlushes, None));
+    all.push(cause(Grade::GoesWith, What::QueueDepth, None));
+    let known = |estimate: f64| Interval { estimate, low: estimate, high: estimate };
+    let why = Why { unexplained_ns: Some(known(-640.0)), ..explained(all) };
+    let budget = budget(40_000.0, 58_580.0);
+    let (lines, hidden) = causes(&why, Some(&budget), &names(), room(2));
+    let lines: Vec<String> = lines.into_iter().map(|line| line.replace(NBSP, " ")).collect();
+    assert!(lines[0].starts_with("+27.0 µs") && lines[1].starts_with("+21.4 µs"), "{lines:?}");
+    assert_eq!(
+        lines[2..],
+        ["2 more causes: +10.8 µs (--verbose); unexplained: −0.6 µs", "goes with: more flushes"]
+    );
+    assert_eq!(hidden, 3);
+}
+
+#[test]
+fn what_answers_the_question_comes_first() {
+    let device = What::SlowerDevice { direction: Direction::Read };
+    let why = explained(vec![
+        cause(Grade::AccountsFor, asleep(), Some(9600.0)),
+        cause(Grade::GoesWith, What::MoreFlushes, None),
+        cause(Grade::GoesWith, device, None),
+    ]);
+    let first = "goes with: the same read requests take longer: it is the device, not the software";
+    assert_eq!(told(&why, 3)[0], first);
+    assert_eq!(told(&why, 3).len(), 3);
+}
+
+#[test]
+fn a_cause_whose_figures_read_the_same_is_not_told() {
+    let shown = Evidence {
+        metric: "dev.flushes an operation".to_owned(),
+        unit: Unit::Count,
+        baseline: 0.00001,
+        candidate: 0.00002,
+        difference: None,
+    };
+    let why =
+        explained(vec![Cause { evidence: vec![shown], ..cause(Grade::GoesWith, What::MoreFlushes, None) }]);
+    assert_eq!(told(&why, 3), ["no part of it differs so that it could be named"]);
+}
+
+#[test]
+fn the_head_line_has_the_baseline_and_the_difference() {
+    let why = explained(Vec::new());
+    let mut budget = budget(843_000.0, -92_000.0);
+    budget.total.candidate_ns = 625_000.0;
+    let said = caption(&why, Some(&budget), &names()).replace(NBSP, " ");
+    let expected = "why: direct=0 → direct=1: workers' time an operation 843 µs, −92 µs with direct=1";
+    assert_eq!(said, format!("{expected} although it is slower"));
+    let why = Why { is_better: true, ..why };
+    assert_eq!(caption(&why, Some(&budget), &names()).replace(NBSP, " "), expected);
+}
+
+#[test]
+fn no_cause_is_claimed_of_a_time_that_moves_against_the_verdict() {
+    let waiting = cause(Grade::AccountsFor, What::WaitingToRun, Some(9300.0));
+    let known = Interval { estimate: 900.0, low: 800.0, high: 1000.0 };
+    let why = Why { unexplained_ns: Some(known), ..explained(vec![waiting]) };
+    let said = |why: &Why, ns: f64| brief(why, Some(&budget(2000.0, ns)), &names()).replace(NBSP, " ");
+    assert_eq!(
+        said(&why, 10_000.0),
+        "direct=1: time an operation +10.00 µs: 93 % waiting to run (processors were busy); unexplained +0.90 µs"
+    );
+    let faster = Why { is_better: true, ..why };
+    assert_eq!(said(&faster, 10_000.0), "direct=1: time an operation +10.00 µs although it is faster");
+}
+
+#[test]
+fn a_large_part_that_is_not_sure_has_its_interval() {
+    let difference_ns = Interval { estimate: 148_900.0, low: -3000.0, high: 300_000.0 };
+    let unsure = Unsure { part: BudgetPart::WaitingToRun, rest: false, difference_ns };
+    let known = Interval { estimate: 0.0, low: 0.0, high: 0.0 };
+    let why = Why {
+        unnamed_ns: 149_000.0,
+        unsure: vec![unsure],
+        unexplained_ns: Some(known),
+        ..explained(Vec::new())
+    };
+    let (lines, _) = causes(&why, Some(&budget(500_000.0, 254_000.0)), &names(), room(3));
+    let lines: Vec<String> = lines.into_iter().map(|line| line.replace(NBSP, " ")).collect();
+    assert_eq!(lines, ["+149 µs: waiting to run, not sure: [−3 µs, +300 µs]", "unexplained: 0 µs"]);
+}
+
+#[test]
+fn a_pair_never_takes_more_lines_than_it_has() {
+    let long = || What::Sleep { at: "a_function_whose_name_goes_on_and_on_".repeat(3) };
+    let why = explained((0..30).map(|_| cause(Grade::AccountsFor, long(), Some(500.0))).collect());
+    let (lines, hidden) = causes(&why, None, &names(), room(usize::MAX));
+    assert!(lines.iter().map(|line| lines_of(line)).sum::<usize>() <= 11 && hidden == 31 - lines.len());
+}
+
+#[test]
+fn watched_trials_are_told_of_where_no_price_is() {
+    let watching = Watching { rounds: 4, run: None, price: None, distorted: false };
+    let why = Why { watching: Some(watching), ..explained(Vec::new()) };
+    assert_eq!(told(&why, 3)[1], "watched in 4 rounds; what that cost is not known");
+    let (lines, _) = causes(&why, None, &names(), Room { watching: false, ..room(3) });
+    assert_eq!(lines, ["no part of it differs so that it could be named"]);
+}
