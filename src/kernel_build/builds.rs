@@ -242,7 +242,9 @@ impl Builds {
             let what = format!("unpacking {}", build.source.name());
             say(&Step { what: &what, objects: 0, of: 0, left_s: None });
             let log = entries::log(&format!("unpack-{}", build.source.digest))?;
-            build.source.unpacked(&mut Watch { log: &log, what: &what, cancelled, objects: &mut |_| () })?;
+            let objects: &mut dyn FnMut(u64) = &mut |_| ();
+            let mut watch = Watch { log: &log, what: &what, cancelled, objects, locks: Vec::new() };
+            build.source.unpacked(&mut watch)?;
         }
         let Some(resolved) = self.resolved()? else {
             let found = "cannot be read after it was unpacked".to_owned();
@@ -398,14 +400,15 @@ impl Build {
         let room_key = self.room_key();
         let meter = progress::Meter::new(&what, room_key.as_deref());
         let mut objects = |count| say(&meter.step(count));
-        let mut watch = Watch { log: &log, what: &what, cancelled, objects: &mut objects };
+        let mut watch = Watch { log: &log, what: &what, cancelled, objects: &mut objects, locks: Vec::new() };
         let patches: Vec<&Patch> = self.patches.iter().collect();
-        let entry = entries::made(entries::BUILT, key, &mut |into| {
+        let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
+            let watch = &mut watch.holding(lock);
             match &self.kind {
                 Kind::Modules(base, headers) => {
                     let building =
                         Building { source: &self.source, patches: &patches, base, headers, modules };
-                    building.build(into, &mut watch)?;
+                    building.build(into, watch)?;
                 }
                 Kind::Whole(configuration) => {
                     let building = whole::Building {
@@ -414,7 +417,7 @@ impl Build {
                         configuration,
                         compiler: &self.compiler,
                     };
-                    building.build(into, &mut watch)?;
+                    building.build(into, watch)?;
                 }
             }
             // With what it was built of, for whoever looks into the cache.

@@ -1,10 +1,12 @@
 //! What builds leave in the cache: finished kernels, unpacked sources and headers, rooms in which kernels are built.
 //!
 //! Enters: a kind and a key. Leaves: directories that are whole or not there. An entry is filled under a name that begins with a dot and
-//! renamed at the end; who uses one holds it, so that nobody removes it meanwhile. All kinds together have a limit.
+//! renamed at the end; who uses one holds it, so that nobody removes it meanwhile, and so do the programs that fill it, which may outlive
+//! assay. All kinds together have a limit.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
@@ -36,7 +38,8 @@ const MARK: &str = ".assay-entry";
 pub(super) struct Entry {
     /// Its directory.
     pub(super) path: PathBuf,
-    _held: Option<File>,
+    /// Its lock, which the programs of a build keep, too.
+    pub(super) lock: Arc<File>,
 }
 
 /// A finished entry; `None`: there is none.
@@ -46,7 +49,7 @@ pub(super) fn found(kind: &str, key: &str) -> Option<Entry> {
     let size = std::fs::read_to_string(&mark).ok()?;
     // Written anew for its time; an entry that cannot be written to is as good.
     let _ = std::fs::write(&mark, size);
-    Some(Entry { _held: shared(&path), path })
+    Some(Entry { lock: Arc::new(shared(&path)?), path })
 }
 
 /// Whether a finished entry is there; it is not taken for used.
@@ -66,7 +69,7 @@ fn shared(path: &Path) -> Option<File> {
 pub(super) fn made(
     kind: &str,
     key: &str,
-    fill: &mut dyn FnMut(&Path) -> Result<(), BuildError>,
+    fill: &mut dyn FnMut(&Path, &Arc<File>) -> Result<(), BuildError>,
 ) -> Result<Entry, BuildError> {
     if let Some(entry) = found(kind, key) {
         return Ok(entry);
@@ -75,22 +78,24 @@ pub(super) fn made(
     cache::remove_abandoned(&place, ABANDONED);
     let partial = tempfile::Builder::new().prefix(".partial-").tempdir_in(&place);
     let partial = partial.map_err(BuildError::io("cannot make a directory in", &place))?;
-    let held = cache::hold(partial.path()).map_err(BuildError::io("cannot lock", partial.path()))?;
-    fill(partial.path())?;
+    let lock = cache::hold(partial.path()).map_err(BuildError::io("cannot lock", partial.path()))?;
+    let lock = Arc::new(lock);
+    fill(partial.path(), &lock)?;
     let mark = partial.path().join(MARK);
     std::fs::write(&mark, bytes_below(partial.path()).to_string())
         .map_err(BuildError::io("cannot write", &mark))?;
+    // From here on others may use it, and nobody may remove it.
+    flock(&*lock, FlockOperation::LockShared)
+        .map_err(|error| BuildError::io("cannot lock", partial.path())(error.into()))?;
     let (partial, path) = (partial.keep(), place.join(key));
     let renamed = std::fs::rename(&partial, &path);
-    drop(held);
     if let Err(error) = renamed {
         // Another assay may have been faster; its work is as good.
         let _ = std::fs::remove_dir_all(&partial);
         return found(kind, key).ok_or_else(|| BuildError::io("cannot make", &path)(error));
     }
-    let entry = Entry { _held: shared(&path), path };
     prune(MOST_BYTES);
-    Ok(entry)
+    Ok(Entry { path, lock })
 }
 
 /// The room of this key, which only one assay has at a time: whoever comes second waits for `wait` to say that it has enough.
@@ -108,7 +113,7 @@ pub(super) fn room(
         if flock(&held, FlockOperation::NonBlockingLockExclusive).is_ok() {
             // It may have been removed between the two calls.
             if path.is_dir() {
-                return Ok(Entry { path, _held: Some(held) });
+                return Ok(Entry { path, lock: Arc::new(held) });
             }
         } else {
             waited()?;
@@ -216,4 +221,54 @@ pub fn empty_the_cache() -> Left {
     }
     cache::place(LOGS).iter().for_each(|place| cache::prune(place, 0));
     Left { entries: gone.len(), bytes: gone.iter().map(|entry| entry.bytes).sum() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::sync::atomic::AtomicBool;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::super::{fake, make};
+    use super::*;
+
+    fn busy() -> Result<(), BuildError> {
+        Err(BuildError::Interrupted { what: "a wait".to_owned() })
+    }
+
+    #[test]
+    fn a_room_is_taken_for_as_long_as_a_program_of_a_killed_build_lives() {
+        fake::alone(
+            module_path!(),
+            "a_room_is_taken_for_as_long_as_a_program_of_a_killed_build_lives",
+            |place| {
+                let number = place.join("number");
+                if fake::is_victim() {
+                    let room = room("room", &mut busy).unwrap();
+                    let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
+                    let mut watch = fake::watch(&log, &flag, &mut objects);
+                    let mut command = Command::new("sh");
+                    // What ignores the signal that make gets when assay dies.
+                    command.args(["-c", "trap '' TERM; echo $$ > \"$1\"; exec sleep 100", "sh"]).arg(&number);
+                    make::run(command, &mut watch.holding(&room.lock)).unwrap();
+                }
+                let module = module_path!();
+                let name = "a_room_is_taken_for_as_long_as_a_program_of_a_killed_build_lives";
+                let mut victim = fake::victim(module, name, place);
+                let left = Pid::from_raw(fake::awaited(&number).parse().unwrap()).unwrap();
+                victim.kill().unwrap();
+                victim.wait().unwrap();
+                let taken = room("room", &mut busy);
+                kill_process(left, Signal::KILL).unwrap();
+                assert!(taken.is_err(), "something still writes into it");
+                let mut waits = 0;
+                let free = room("room", &mut || {
+                    waits += 1;
+                    if waits < 20 { Ok(()) } else { busy() }
+                });
+                free.unwrap();
+            },
+        );
+    }
 }

@@ -169,6 +169,7 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake;
     use super::*;
 
     fn repository() -> tempfile::TempDir {
@@ -239,8 +240,8 @@ mod tests {
         std::fs::create_dir(&tree).unwrap();
         let flag = std::sync::atomic::AtomicBool::new(false);
         let mut objects = |_| ();
-        let mut watch =
-            Watch { log: &room.path().join("log"), what: "x", cancelled: &flag, objects: &mut objects };
+        let log = room.path().join("log");
+        let mut watch = fake::watch(&log, &flag, &mut objects);
         let commit = Commit::of(root.path(), "v1").unwrap();
         let index = room.path().join("index");
         commit.check_out(root.path(), &tree, &index, &mut watch).unwrap();

@@ -64,7 +64,8 @@ impl Headers {
         let key = format!("headers-{digest}");
         let below = format!("usr/src/linux-headers-{release}");
         let final_place = cache::directory(entries::SOURCES)?.join(&key);
-        let entry = entries::made(entries::SOURCES, &key, &mut |place| {
+        let entry = entries::made(entries::SOURCES, &key, &mut |place, lock| {
+            let watch = &mut watch.holding(lock);
             packages.iter().try_for_each(|package| unpack_package(package, place, watch))?;
             let headers = place.join(&below);
             let makefile = headers.join("Makefile");

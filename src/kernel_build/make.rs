@@ -1,20 +1,22 @@
 //! A program of a build, with its words in a log, its progress, and an end when assay is to end.
 //!
 //! Enters: a command, a log, a flag. Leaves: success, or what the log says of why not. The program and all it starts are a process
-//! group of their own: a signal to assay ends all of it, and when assay is killed the kernel ends the program.
+//! group of their own: a signal to assay ends all of it, and when assay is killed the kernel ends the program. What it has started may
+//! outlive that, so all of them keep the locks of the directories they write into.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::error::BuildError;
-use crate::sys::{dies_with_its_parent, regular_file};
+use crate::sys::{dies_with_its_parent, keeps_open, regular_file};
 
 /// How often the log is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -55,6 +57,22 @@ pub(super) struct Watch<'w> {
     pub(super) cancelled: &'w AtomicBool,
     /// Called with the number of objects made so far.
     pub(super) objects: &'w mut dyn FnMut(u64),
+    /// Locks of the directories that are written into, which last as long as any program of the build.
+    pub(super) locks: Vec<Arc<File>>,
+}
+
+impl Watch<'_> {
+    /// The same, of programs that write into what this is the lock of.
+    pub(super) fn holding(&mut self, lock: &Arc<File>) -> Watch<'_> {
+        let locks = self.locks.iter().chain([lock]).map(Arc::clone).collect();
+        Watch {
+            log: self.log,
+            what: self.what,
+            cancelled: self.cancelled,
+            objects: &mut *self.objects,
+            locks,
+        }
+    }
 }
 
 /// make(1) with as many jobs as processors, and the same words in every kernel of what it was built by and when: what levels differ
@@ -106,6 +124,7 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
     let twice = |file: &File| file.try_clone().map_err(BuildError::io("cannot write", watch.log));
     command.stdout(twice(&log)?).stderr(twice(&log)?).process_group(0);
     dies_with_its_parent(&mut command, Signal::TERM);
+    watch.locks.iter().for_each(|lock| keeps_open(&mut command, lock));
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .spawn()
@@ -114,7 +133,7 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
     let _ = reader.seek(SeekFrom::Start(begins));
     let mut counter = Counter::default();
     loop {
-        let ended = child.try_wait().map_err(BuildError::io("cannot wait for", &name))?;
+        let ended = ended(&mut child).map_err(BuildError::io("cannot wait for", &name))?;
         counter.count(&mut reader);
         (watch.objects)(counter.objects);
         if let Some(status) = ended {
@@ -134,14 +153,30 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
     }
 }
 
+/// How a program ended; `None`: it has not. What it has started and left alone ends with it.
+fn ended(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+    let Some(group) = group(child) else { return child.try_wait() };
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if waitid(WaitId::Pid(group), how)?.is_none() {
+        return Ok(None);
+    }
+    // The group has this number for as long as the program was not waited for.
+    let _ = kill_process_group(group, Signal::KILL);
+    child.wait().map(Some)
+}
+
+fn group(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
 /// make(1) removes what it is making when a signal ends it.
 fn end(child: &mut Child) {
-    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+    let Some(group) = group(child) else { return };
     let _ = kill_process_group(group, Signal::TERM);
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
-            break;
+        if matches!(ended(child), Ok(Some(_)) | Err(_)) {
+            return;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -213,6 +248,7 @@ fn told(text: &str, what: &str, log: &Path, command: &str) -> BuildError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake;
     use super::*;
 
     fn ran(script: &str, cancelled: bool) -> (Result<(), BuildError>, Vec<u64>, String) {
@@ -223,8 +259,8 @@ mod tests {
         command.args(["-c", script]);
         let flag = AtomicBool::new(cancelled);
         let mut objects = |count| seen.push(count);
-        let result =
-            run(command, &mut Watch { log: &log, what: "mine", cancelled: &flag, objects: &mut objects });
+        let mut watch = fake::watch(&log, &flag, &mut objects);
+        let result = run(command, &mut watch);
         let text = std::fs::read_to_string(&log).unwrap();
         (result, seen, text)
     }

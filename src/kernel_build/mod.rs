@@ -9,6 +9,8 @@ mod config;
 mod digests;
 mod entries;
 mod error;
+#[cfg(test)]
+mod fake;
 mod git;
 mod headers;
 mod kbuild;

@@ -127,8 +127,9 @@ impl Source {
             Kind::Git(_) => Ok(None),
             Kind::Tree => Ok(Some(self.path.clone())),
             Kind::Tarball | Kind::Package => {
-                let entry =
-                    entries::made(entries::SOURCES, &self.digest, &mut |place| self.unpack(place, watch))?;
+                let entry = entries::made(entries::SOURCES, &self.digest, &mut |place, lock| {
+                    self.unpack(place, &mut watch.holding(lock))
+                })?;
                 Ok(Some(entry.path.join("tree")))
             }
         }

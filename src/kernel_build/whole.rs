@@ -54,7 +54,8 @@ impl Building<'_> {
                 Ok(())
             }
         })?;
-        let state = State::of(&room);
+        let watch = &mut watch.holding(&room.lock);
+        let state = State::of(&room)?;
         state.begin()?;
         let overlay = Overlay::of(self.source, self.patches)?;
         self.make_tree(&room, &state, &overlay, watch)?;
@@ -155,20 +156,21 @@ struct State {
 
 impl State {
     /// A room that somebody was in when assay was killed is emptied: what is in it may be half written.
-    fn of(room: &Entry) -> State {
+    ///
+    /// # Errors
+    /// Something of it cannot be removed.
+    fn of(room: &Entry) -> Result<State, BuildError> {
         let file = room.path.join("state");
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let mut lines = text.lines();
         if lines.next() != Some("whole") {
             for name in ["tree", "objects", "index"] {
-                let path = room.path.join(name);
-                let _ =
-                    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+                removed(&room.path.join(name))?;
             }
-            return State { file, source: String::new(), patched: BTreeSet::new() };
+            return Ok(State { file, source: String::new(), patched: BTreeSet::new() });
         }
         let source = lines.next().unwrap_or_default().to_owned();
-        State { file, source, patched: lines.map(str::to_owned).collect() }
+        Ok(State { file, source, patched: lines.map(str::to_owned).collect() })
     }
 
     fn begin(&self) -> Result<(), BuildError> {
@@ -179,5 +181,16 @@ impl State {
         let names: String = overlay.touched().iter().map(|name| format!("{name}\n")).collect();
         let text = format!("whole\n{}\n{names}", source.digest);
         std::fs::write(&self.file, text).map_err(BuildError::io("cannot write", &self.file))
+    }
+}
+
+/// Removes a file or directory that may be there; what is left of it would go into the next kernel.
+fn removed(path: &Path) -> Result<(), BuildError> {
+    let done = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match done {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(BuildError::io("cannot remove", path)(error))
+        }
+        _ => Ok(()),
     }
 }

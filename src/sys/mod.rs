@@ -7,6 +7,7 @@
 pub mod block_stat;
 pub mod cache;
 pub mod csv_cell;
+pub mod kept_open;
 pub mod laid_link;
 pub mod mountinfo;
 pub mod parent_death;
@@ -18,6 +19,7 @@ pub mod task;
 pub mod terminal;
 pub mod user_state;
 
+pub use kept_open::keeps_open;
 pub use laid_link::laid_link;
 pub use parent_death::dies_with_its_parent;
 pub use private_directory::{Untrusted, private_directory, trusted_directory};

@@ -1,0 +1,65 @@
+//! What tests of builds need: a cache of their own.
+//!
+//! Enters: the name of a test. Leaves: the same test in a process of its own, for which the cache is an empty directory.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+
+use super::make::Watch;
+
+/// Says in the environment that this is that process, and where its directory is.
+const PLACE: &str = "ASSAY_TEST_PLACE";
+/// The same of a process that the test is to kill.
+const VICTIM: &str = "ASSAY_TEST_VICTIM";
+
+fn again(module: &str, name: &str, place: &Path) -> Command {
+    let module = module.split_once("::").unwrap().1;
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "--nocapture", "--include-ignored", &format!("{module}::{name}")]);
+    command.env(PLACE, place).env("XDG_CACHE_HOME", place.join("cache")).stdin(Stdio::null());
+    command
+}
+
+/// Runs a test, `module_path!()` and its name, with a cache of its own. It gets an empty directory.
+pub(super) fn alone(module: &str, name: &str, test: impl FnOnce(&Path)) {
+    if let Some(place) = std::env::var_os(PLACE) {
+        return test(&PathBuf::from(place));
+    }
+    let place = tempfile::tempdir().unwrap();
+    let output = again(module, name, place.path()).output().unwrap();
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}\n{}", said(&output.stdout), said(&output.stderr));
+    assert!(said(&output.stdout).contains("1 passed"), "{}", said(&output.stdout));
+}
+
+/// Starts the same test once more, as the process that it kills.
+pub(super) fn victim(module: &str, name: &str, place: &Path) -> Child {
+    let mut command = again(module, name, place);
+    command.env(VICTIM, "1").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Whether this is the process that is killed.
+pub(super) fn is_victim() -> bool {
+    std::env::var_os(VICTIM).is_some()
+}
+
+/// Waits for a file of a test's and reads it.
+pub(super) fn awaited(path: &Path) -> String {
+    for _ in 0..3000 {
+        match std::fs::read_to_string(path) {
+            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+            _ => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    }
+    panic!("{} is not written", path.display())
+}
+
+/// Watches what nobody ends.
+pub(super) fn watch<'w>(
+    log: &'w Path,
+    cancelled: &'w AtomicBool,
+    objects: &'w mut dyn FnMut(u64),
+) -> Watch<'w> {
+    Watch { log, what: "mine", cancelled, objects, locks: Vec::new() }
+}
