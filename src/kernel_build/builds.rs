@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::config::Configuration;
-use super::entries::{self, Entry};
+use super::entries::{self, Entry, Kept};
 use super::error::BuildError;
 use super::headers::Headers;
 use super::make::Watch;
@@ -17,7 +17,7 @@ use super::modules::{self, Building, Module};
 use super::overlay::Overlay;
 use super::patch::Patch;
 use super::progress::{self, Step};
-use super::source::Source;
+use super::source::{self, Source};
 use super::tools::{self, Compiler};
 use super::wanted::{Base, Wanted};
 use super::{digests, whole};
@@ -237,15 +237,9 @@ impl Builds {
         cancelled: &AtomicBool,
     ) -> Result<Vec<BuiltKernel>, BuildError> {
         self.room_for_all()?;
-        for build in self.all.iter().filter(|build| !build.source.is_readable()) {
-            // The same source is found unpacked the second time.
-            let what = format!("unpacking {}", build.source.name());
-            say(&Step { what: &what, objects: 0, of: 0, left_s: None });
-            let log = entries::log(&format!("unpack-{}", build.source.digest))?;
-            let objects: &mut dyn FnMut(u64) = &mut |_| ();
-            let mut watch = Watch { log: &log, what: &what, cancelled, objects, locks: Vec::new() };
-            build.source.unpacked(&mut watch)?;
-        }
+        // None of them is removed while another one is unpacked or built.
+        let unpacked = self.all.iter().map(|build| build.unpacked(say, cancelled));
+        let _kept = unpacked.collect::<Result<Vec<_>, _>>()?;
         let Some(resolved) = self.resolved()? else {
             let found = "cannot be read after it was unpacked".to_owned();
             let path = self.all.first().map(|build| build.source.path.clone()).unwrap_or_default();
@@ -384,6 +378,26 @@ impl Build {
         Ok(BuiltKernel { image, facts: self.facts(), _held: entry })
     }
 
+    /// Its source where files can be read, which stays while this is held.
+    fn unpacked(
+        &self,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Kept>, BuildError> {
+        if let source::Kind::Git(_) = self.source.kind {
+            return Ok(None);
+        }
+        if let Some(kept) = self.source.kept() {
+            return Ok(Some(kept));
+        }
+        let what = format!("unpacking {}", self.source.name());
+        say(&Step { what: &what, objects: 0, of: 0, left_s: None });
+        let log = entries::log(&format!("unpack-{}", self.source.digest))?;
+        let objects: &mut dyn FnMut(u64) = &mut |_| ();
+        let mut watch = Watch { log: &log.path, what: &what, cancelled, objects, locks: Vec::new() };
+        self.source.unpacked(&mut watch)
+    }
+
     fn made(
         &self,
         key: &str,
@@ -400,7 +414,8 @@ impl Build {
         let room_key = self.room_key();
         let meter = progress::Meter::new(&what, room_key.as_deref());
         let mut objects = |count| say(&meter.step(count));
-        let mut watch = Watch { log: &log, what: &what, cancelled, objects: &mut objects, locks: Vec::new() };
+        let mut watch =
+            Watch { log: &log.path, what: &what, cancelled, objects: &mut objects, locks: Vec::new() };
         let patches: Vec<&Patch> = self.patches.iter().collect();
         let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
             let watch = &mut watch.holding(lock);
@@ -421,7 +436,7 @@ impl Build {
                 }
             }
             // With what it was built of, for whoever looks into the cache.
-            let _ = std::fs::copy(&log, into.join("build.log"));
+            let _ = std::fs::copy(&log.path, into.join("build.log"));
             Ok(())
         })?;
         progress::remember(room_key.as_deref(), meter.objects(), begun.elapsed());

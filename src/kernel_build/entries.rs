@@ -42,14 +42,36 @@ pub(super) struct Entry {
     pub(super) lock: Arc<File>,
 }
 
-/// A finished entry; `None`: there is none.
+/// A directory with files that are read for as long as this is held.
+pub(super) struct Kept {
+    /// The directory.
+    pub(super) root: PathBuf,
+    /// The entry that it is in; a directory of the user's is in none.
+    _entry: Option<Entry>,
+}
+
+impl Kept {
+    /// A directory that is no part of the cache.
+    pub(super) fn elsewhere(root: &Path) -> Kept {
+        Kept { root: root.to_owned(), _entry: None }
+    }
+
+    /// A directory of an entry.
+    pub(super) fn of(entry: Entry, below: &str) -> Kept {
+        Kept { root: entry.path.join(below), _entry: Some(entry) }
+    }
+}
+
+/// A finished entry; `None`: there is none, or it is being removed.
 pub(super) fn found(kind: &str, key: &str) -> Option<Entry> {
     let path = cache::place(kind)?.join(key);
+    // First the lock: what was read without it may be gone a moment later.
+    let lock = locked(&path, FlockOperation::NonBlockingLockShared).ok()??;
     let mark = path.join(MARK);
     let size = std::fs::read_to_string(&mark).ok()?;
     // Written anew for its time; an entry that cannot be written to is as good.
     let _ = std::fs::write(&mark, size);
-    Some(Entry { lock: Arc::new(shared(&path)?), path })
+    Some(Entry { lock: Arc::new(lock), path })
 }
 
 /// Whether a finished entry is there; it is not taken for used.
@@ -57,9 +79,19 @@ pub(super) fn is_there(kind: &str, key: &str) -> bool {
     cache::place(kind).is_some_and(|place| place.join(key).join(MARK).is_file())
 }
 
-fn shared(path: &Path) -> Option<File> {
-    let held = File::open(path).ok()?;
-    flock(&held, FlockOperation::NonBlockingLockShared).ok().map(|()| held)
+/// The lock of a directory; `None`: somebody else has it, or another directory has got this name meanwhile.
+///
+/// # Errors
+/// It cannot be opened.
+fn locked(path: &Path, how: FlockOperation) -> std::io::Result<Option<File>> {
+    use std::os::unix::fs::MetadataExt;
+    let lock = File::open(path)?;
+    if flock(&lock, how).is_err() {
+        return Ok(None);
+    }
+    let mine = lock.metadata()?;
+    let is_same = path.metadata().is_ok_and(|found| (found.dev(), found.ino()) == (mine.dev(), mine.ino()));
+    Ok(is_same.then_some(lock))
 }
 
 /// The entry of this key, filled by `fill` if it is not there.
@@ -109,16 +141,16 @@ pub(super) fn room(
     let path = cache::directory(ROOMS)?.join(key);
     loop {
         std::fs::create_dir_all(&path).map_err(BuildError::io("cannot make", &path))?;
-        let held = File::open(&path).map_err(BuildError::io("cannot open", &path))?;
-        if flock(&held, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        match locked(&path, FlockOperation::NonBlockingLockExclusive) {
+            Ok(Some(lock)) => return Ok(Entry { path, lock: Arc::new(lock) }),
             // It may have been removed between the two calls.
-            if path.is_dir() {
-                return Ok(Entry { path, lock: Arc::new(held) });
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(BuildError::io("cannot open", &path)(error));
             }
-        } else {
-            waited()?;
-            std::thread::sleep(Duration::from_millis(500));
+            _ => {}
         }
+        waited()?;
+        std::thread::sleep(Duration::from_millis(500));
     }
 }
 
@@ -128,16 +160,49 @@ pub(super) fn room_was_used(room: &Entry) {
     prune(MOST_BYTES);
 }
 
+/// A file for the words of a build; it stays while this is held.
+#[derive(Debug)]
+pub(super) struct Log {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    _lock: File,
+}
+
 /// A file for the words of a build.
 ///
 /// # Errors
 /// The cache cannot be used.
-pub(super) fn log(key: &str) -> Result<PathBuf, BuildError> {
+pub(super) fn log(key: &str) -> Result<Log, BuildError> {
     let place = cache::directory(LOGS)?;
-    cache::prune(&place, MOST_LOGS);
-    let path = place.join(format!("{key}.log"));
-    std::fs::write(&path, "").map_err(BuildError::io("cannot write", &path))?;
-    Ok(path)
+    prune_logs(&place, MOST_LOGS);
+    // Another assay may be building the same, and has the first name.
+    let names = [format!("{key}.log"), format!("{key}-{}.log", std::process::id())];
+    for path in names.map(|name| place.join(name)) {
+        let failed = BuildError::io("cannot write", &path);
+        let log = File::options().create(true).append(true).open(&path).map_err(failed)?;
+        if flock(&log, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            log.set_len(0).map_err(BuildError::io("cannot write", &path))?;
+            return Ok(Log { path, _lock: log });
+        }
+    }
+    let busy = std::io::Error::from(std::io::ErrorKind::ResourceBusy);
+    Err(BuildError::io("cannot write the log of a build in", &place)(busy))
+}
+
+/// Removes the oldest logs until `kept` are left; those of builds that run stay.
+fn prune_logs(place: &Path, kept: usize) {
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let mut logs: Vec<_> =
+        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    logs.sort();
+    let surplus = logs.len().saturating_sub(kept);
+    for (_, path) in logs.into_iter().take(surplus) {
+        let free =
+            File::open(&path).is_ok_and(|log| flock(&log, FlockOperation::NonBlockingLockExclusive).is_ok());
+        if free {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// Bytes on the disk of all files below a directory that no other directory has, too (hard links).
@@ -219,7 +284,7 @@ pub fn empty_the_cache() -> Left {
     for kind in KINDS {
         cache::place(kind).iter().for_each(|place| cache::remove_abandoned(place, ABANDONED));
     }
-    cache::place(LOGS).iter().for_each(|place| cache::prune(place, 0));
+    cache::place(LOGS).iter().for_each(|place| prune_logs(place, 0));
     Left { entries: gone.len(), bytes: gone.iter().map(|entry| entry.bytes).sum() }
 }
 
@@ -235,6 +300,36 @@ mod tests {
 
     fn busy() -> Result<(), BuildError> {
         Err(BuildError::Interrupted { what: "a wait".to_owned() })
+    }
+
+    /// Makes an entry with a file in it.
+    fn make_one(key: &str) -> Entry {
+        made(SOURCES, key, &mut |into, _| {
+            std::fs::write(into.join("file"), "x").map_err(BuildError::io("cannot write", into))
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_held_is_not_removed_and_what_is_being_removed_is_not_found() {
+        let name = "what_is_held_is_not_removed_and_what_is_being_removed_is_not_found";
+        fake::alone(module_path!(), name, |_| {
+            let kept = Kept::of(make_one("a"), "file");
+            let log = log("a").unwrap();
+            empty_the_cache();
+            assert!(kept.root.is_file() && log.path.is_file());
+            drop(kept);
+            let entry = found(SOURCES, "a").unwrap();
+            let path = entry.path.clone();
+            drop(entry);
+            let removing = cache::hold(&path).unwrap();
+            assert!(found(SOURCES, "a").is_none(), "it may be gone in a moment");
+            drop(removing);
+            drop(log);
+            empty_the_cache();
+            assert!(!path.exists());
+            assert_eq!(std::fs::read_dir(cache::place(LOGS).unwrap()).unwrap().count(), 0);
+        });
     }
 
     #[test]

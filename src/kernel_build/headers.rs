@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::entries::Kept;
 use super::error::BuildError;
 use super::make::Watch;
 use super::source::{unpack_package, version_in};
@@ -52,13 +53,13 @@ impl Headers {
         }
     }
 
-    /// The directory for make, unpacked if need be.
+    /// The directory for make, unpacked if need be, for as long as that is held.
     ///
     /// # Errors
     /// A package cannot be unpacked, or is another one than its name says.
-    pub(super) fn unpacked(&self, release: &str, watch: &mut Watch<'_>) -> Result<PathBuf, BuildError> {
+    pub(super) fn unpacked(&self, release: &str, watch: &mut Watch<'_>) -> Result<Kept, BuildError> {
         let (packages, digest) = match self {
-            Headers::Installed(path) => return Ok(path.clone()),
+            Headers::Installed(path) => return Ok(Kept::elsewhere(path)),
             Headers::Packages(packages, digest) => (packages, digest),
         };
         let key = format!("headers-{digest}");
@@ -78,7 +79,7 @@ impl Headers {
             let _ = std::fs::remove_file(headers.join("vmlinux"));
             Ok(())
         })?;
-        Ok(entry.path.join(below))
+        Ok(Kept::of(entry, &below))
     }
 }
 

@@ -111,9 +111,10 @@ impl Building<'_> {
     /// # Errors
     /// What make said; source and headers of other versions.
     pub(super) fn build(&self, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let headers = self.headers.unpacked(&self.base.release, watch)?;
-        self.same_version(&headers)?;
-        let compiler = tools::compiler(false, headers::compiler_of(&headers).as_deref())?;
+        let kept = self.headers.unpacked(&self.base.release, watch)?;
+        let headers = &kept.root;
+        self.same_version(headers)?;
+        let compiler = tools::compiler(false, headers::compiler_of(headers).as_deref())?;
         self.copy_kernel(into)?;
         let work = tempfile::Builder::new().prefix("build-").tempdir_in(into);
         let work = work.map_err(BuildError::io("cannot make a directory in", into))?;
@@ -126,7 +127,7 @@ impl Building<'_> {
         let directories: BTreeSet<&str> =
             self.modules.iter().map(|module| module.directory.as_str()).collect();
         for directory in directories {
-            let mut command = make::make(&headers);
+            let mut command = make::make(headers);
             let module_directory = work.path().join(directory);
             command.arg(format!("M={}", module_directory.display()));
             command.args(tools::compiler_words(&compiler)).arg("modules");
@@ -162,7 +163,7 @@ impl Building<'_> {
         let to = work.join(directory);
         std::fs::create_dir_all(&to).map_err(BuildError::io("cannot make", &to))?;
         match self.source.unpacked(watch)? {
-            Some(root) => tree::copy(&root.join(directory), &to, false),
+            Some(kept) => tree::copy(&kept.root.join(directory), &to, false),
             None => self.source.directory(directory, work, watch),
         }
     }

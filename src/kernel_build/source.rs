@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::digests;
+use super::entries::Kept;
 use super::error::BuildError;
 use super::make::{self, Watch};
 use super::patch::Patch;
@@ -121,16 +122,27 @@ impl Source {
         self.needed_mib() == 0
     }
 
-    /// The directory that has its files, unpacked if need be; `None` of a repository.
-    pub(super) fn unpacked(&self, watch: &mut Watch<'_>) -> Result<Option<PathBuf>, BuildError> {
+    /// The directory that has its files, unpacked if need be, for as long as that is held; `None` of a repository.
+    pub(super) fn unpacked(&self, watch: &mut Watch<'_>) -> Result<Option<Kept>, BuildError> {
         match &self.kind {
             Kind::Git(_) => Ok(None),
-            Kind::Tree => Ok(Some(self.path.clone())),
+            Kind::Tree => Ok(Some(Kept::elsewhere(&self.path))),
             Kind::Tarball | Kind::Package => {
                 let entry = entries::made(entries::SOURCES, &self.digest, &mut |place, lock| {
                     self.unpack(place, &mut watch.holding(lock))
                 })?;
-                Ok(Some(entry.path.join("tree")))
+                Ok(Some(Kept::of(entry, "tree")))
+            }
+        }
+    }
+
+    /// The same where nothing has to be unpacked; `None`: it has to be, or it is a repository.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        match &self.kind {
+            Kind::Git(_) => None,
+            Kind::Tree => Some(Kept::elsewhere(&self.path)),
+            Kind::Tarball | Kind::Package => {
+                entries::found(entries::SOURCES, &self.digest).map(|entry| Kept::of(entry, "tree"))
             }
         }
     }
@@ -168,15 +180,11 @@ impl Source {
     /// One file of it; `None`: there is none of this name.
     pub(super) fn file(&self, name: &str) -> Result<Option<SourceFile>, BuildError> {
         use std::os::unix::fs::PermissionsExt;
-        let root = match &self.kind {
-            Kind::Git(commit) => return commit.file(&self.path, name),
-            Kind::Tree => self.path.clone(),
-            Kind::Tarball | Kind::Package => {
-                let Some(entry) = entries::found(entries::SOURCES, &self.digest) else { return Ok(None) };
-                entry.path.join("tree")
-            }
-        };
-        let path = root.join(name);
+        if let Kind::Git(commit) = &self.kind {
+            return commit.file(&self.path, name);
+        }
+        let Some(kept) = self.kept() else { return Ok(None) };
+        let path = kept.root.join(name);
         // A link in the tree may lead anywhere.
         let Ok(found) = path.symlink_metadata() else { return Ok(None) };
         if !found.is_file() {

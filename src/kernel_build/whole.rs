@@ -86,7 +86,7 @@ impl Building<'_> {
             }
             Kind::Tarball | Kind::Package if is_new => {
                 let Some(unpacked) = self.source.unpacked(watch)? else { return Ok(()) };
-                tree::copy(&unpacked, &tree, true)?;
+                tree::copy(&unpacked.root, &tree, true)?;
             }
             _ => {}
         }
