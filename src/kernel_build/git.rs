@@ -10,6 +10,7 @@ use super::error::BuildError;
 use super::make::{self, Watch};
 use super::patch::Patch;
 use super::source::SourceFile;
+use crate::sys::clean_command;
 
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,18 +28,8 @@ pub(super) fn is_repository(path: &Path) -> bool {
 
 /// git, told nothing by variables of a repository around it; it asks nobody and starts no editor.
 fn git(repository: &Path) -> Command {
-    let mut command = Command::new("git");
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_DIFF_OPTS",
-    ] {
-        command.env_remove(name);
-    }
-    command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    let mut command = clean_command("git");
+    command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
     command.arg("-C").arg(repository).stdin(Stdio::null());
     command
 }
@@ -114,8 +105,8 @@ impl Commit {
         let mut pack = git(repository);
         pack.args(["archive", "--format=tar", "--output"]).arg(&archive).arg(&self.tree).arg("--").arg(name);
         make::run(pack, watch)?;
-        let mut tar = Command::new("tar");
-        tar.args(["--extract", "--no-same-owner", "--file"]).arg(&archive).arg("--directory").arg(into);
+        let mut tar = make::tar(into);
+        tar.arg("--file").arg(&archive);
         make::run(tar, watch)?;
         std::fs::remove_file(&archive).map_err(BuildError::io("cannot remove", &archive))
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::error::BuildError;
-use crate::sys::{dies_with_its_parent, keeps_open, regular_file};
+use crate::sys::{clean_command, dies_with_its_parent, keeps_open, regular_file};
 
 /// How often the log is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -26,27 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_LOG: u64 = 64 << 20;
 /// Most lines of a message.
 const MOST_LINES: usize = 6;
-/// What is set for somebody's own builds and would change these without showing in their digest.
-const OTHERS: [&str; 17] = [
-    "MAKEFLAGS",
-    "MAKELEVEL",
-    "MFLAGS",
-    "MAKEFILES",
-    "ARCH",
-    "CROSS_COMPILE",
-    "LLVM",
-    "KCFLAGS",
-    "KAFLAGS",
-    "KCPPFLAGS",
-    "KBUILD_OUTPUT",
-    "KBUILD_EXTMOD",
-    "KBUILD_EXTRA_SYMBOLS",
-    "KCONFIG_CONFIG",
-    "INSTALL_MOD_STRIP",
-    "W",
-    "V",
-];
-
 /// What watches a build.
 pub(super) struct Watch<'w> {
     /// All words go here.
@@ -78,18 +57,22 @@ impl Watch<'_> {
 /// make(1) with as many jobs as processors, and the same words in every kernel of what it was built by and when: what levels differ
 /// in is the patch alone.
 pub(super) fn make(directory: &Path) -> Command {
-    let mut command = Command::new("make");
+    let mut command = clean_command("make");
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     command.arg("-C").arg(directory).arg(format!("-j{jobs}"));
-    for name in OTHERS {
-        command.env_remove(name);
-    }
-    command.env("LC_ALL", "C").env("LOCALVERSION", "");
+    command.env("LOCALVERSION", "");
     command.env("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970");
     command
         .env("KBUILD_BUILD_USER", "assay")
         .env("KBUILD_BUILD_HOST", "assay")
         .env("KBUILD_BUILD_VERSION", "1");
+    command
+}
+
+/// tar(1) that unpacks into a directory; a name with a colon is no other machine's.
+pub(super) fn tar(into: &Path) -> Command {
+    let mut command = clean_command("tar");
+    command.args(["--extract", "--no-same-owner", "--force-local", "--directory"]).arg(into);
     command
 }
 
@@ -272,6 +255,16 @@ mod tests {
         result.unwrap();
         assert_eq!(seen.last(), Some(&2));
         assert!(log.starts_with("$ ") && log.ends_with("x\n"), "{log}");
+    }
+
+    #[test]
+    fn make_is_told_nothing_by_the_surroundings() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("Makefile"), "all:\n\t@env | sort\n").unwrap();
+        let text = String::from_utf8(make(place.path()).output().unwrap().stdout).unwrap();
+        // cargo sets many of its own.
+        assert!(!text.contains("CARGO_"), "{text}");
+        assert!(text.contains("KBUILD_BUILD_USER=assay\n") && text.contains("LOCALVERSION=\n"), "{text}");
     }
 
     #[test]

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::digests;
 use super::error::BuildError;
-use crate::sys::regular_file;
+use crate::sys::{clean_command, regular_file};
 
 /// A larger patch is a new kernel.
 const MOST_BYTES: u64 = 64 << 20;
@@ -56,14 +56,24 @@ impl Patch {
     /// # Errors
     /// [`BuildError::DoesNotApply`] with the hunk.
     pub(super) fn apply(&self, tree: &Path, source_name: &str, try_only: bool) -> Result<(), BuildError> {
-        let mut command = Command::new("patch");
+        let mut command = clean_command("patch");
+        // -u: what looks like a script of ed is none.
         command
-            .args(["-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--fuzz=2", "-r", "-", "-d"])
+            .args([
+                "-u",
+                "-p1",
+                "--batch",
+                "--forward",
+                "--no-backup-if-mismatch",
+                "--fuzz=2",
+                "-r",
+                "-",
+                "-d",
+            ])
             .arg(tree);
         if try_only {
             command.arg("--dry-run");
         }
-        command.env("LC_ALL", "C").env_remove("POSIXLY_CORRECT").env_remove("PATCH_GET");
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(
                 |_| BuildError::NoTools { what: vec!["patch"], packages: vec!["patch".to_owned()] },

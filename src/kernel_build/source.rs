@@ -5,7 +5,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::digests;
 use super::entries::Kept;
@@ -14,7 +14,7 @@ use super::make::{self, Watch};
 use super::patch::Patch;
 use super::tree;
 use super::{entries, git};
-use crate::sys::regular_file;
+use crate::sys::{clean_command, regular_file};
 
 /// Ends of names that tar(1) knows what to do with.
 const TARBALLS: [&str; 7] = [".tar", ".tar.xz", ".txz", ".tar.gz", ".tgz", ".tar.bz2", ".tar.zst"];
@@ -156,9 +156,9 @@ impl Source {
             unpack_package(&self.path, &archive, watch)?;
             archive = archive_in(&archive, &self.path)?;
         }
-        let mut tar = Command::new("tar");
-        tar.args(["--extract", "--no-same-owner", "--strip-components=1", "--file"]).arg(&archive);
-        make::run(tar_into(tar, &tree), watch)?;
+        let mut tar = make::tar(&tree);
+        tar.args(["--strip-components=1", "--file"]).arg(&archive);
+        make::run(tar, watch)?;
         let _ = std::fs::remove_dir_all(place.join("package"));
         if tree::is_kernel(&tree) {
             return Ok(());
@@ -224,7 +224,7 @@ pub(super) fn version_in(makefile: &str) -> String {
 /// All files of a package, devices and the like left out as tar(1) does for who is not root.
 pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
     std::fs::create_dir_all(into).map_err(BuildError::io("cannot make", into))?;
-    let mut dpkg = Command::new("dpkg-deb")
+    let mut dpkg = clean_command("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(package)
         .stdin(Stdio::null())
@@ -239,9 +239,9 @@ pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>)
             said: "it has no output".to_owned(),
         });
     };
-    let mut tar = Command::new("tar");
-    tar.args(["--extract", "--no-same-owner", "--file", "-"]);
-    let unpacked = make::run_reading(tar_into(tar, into), archive, watch);
+    let mut tar = make::tar(into);
+    tar.args(["--file", "-"]);
+    let unpacked = make::run_reading(tar, archive, watch);
     let status = dpkg.wait().map_err(BuildError::io("cannot read", package))?;
     unpacked?;
     if status.success() {
@@ -249,11 +249,6 @@ pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>)
     }
     let found = "is no Debian package that can be unpacked".to_owned();
     Err(BuildError::NoSource { path: package.to_owned(), found })
-}
-
-fn tar_into(mut tar: Command, directory: &Path) -> Command {
-    tar.arg("--directory").arg(directory);
-    tar
 }
 
 /// `usr/src/linux-source-6.12.tar.xz` in an unpacked package.
@@ -282,6 +277,21 @@ mod tests {
         assert_eq!(version_in(text), "6.12.117");
         assert_eq!(version_in("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL =\n"), "6.12");
         assert_eq!(version_in(""), "");
+    }
+
+    #[test]
+    fn a_tarball_with_a_colon_in_its_name_is_no_other_machine() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path();
+        std::fs::create_dir(path.join("top")).unwrap();
+        std::fs::write(path.join("top/file"), "x").unwrap();
+        let mut tar = std::process::Command::new("tar");
+        tar.current_dir(path).args(["--force-local", "-cf", "a:b.tar", "top"]);
+        assert!(tar.status().unwrap().success());
+        let mut unpack = make::tar(path);
+        unpack.arg("--file").arg("a:b.tar").current_dir(path).arg("--strip-components=1");
+        assert!(unpack.status().unwrap().success());
+        assert_eq!(std::fs::read_to_string(path.join("file")).unwrap(), "x");
     }
 
     #[test]

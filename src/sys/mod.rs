@@ -6,6 +6,7 @@
 
 pub mod block_stat;
 pub mod cache;
+pub mod clean_command;
 pub mod csv_cell;
 pub mod kept_open;
 pub mod laid_link;
@@ -19,6 +20,7 @@ pub mod task;
 pub mod terminal;
 pub mod user_state;
 
+pub use clean_command::clean_command;
 pub use kept_open::keeps_open;
 pub use laid_link::laid_link;
 pub use parent_death::dies_with_its_parent;

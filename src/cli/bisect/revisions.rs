@@ -3,9 +3,10 @@
 //! Enters: the repository and two revisions. Leaves: commits with their subjects. The repository is only read.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::cli::Failure;
+use crate::sys::clean_command;
 
 /// Commits, the good end first.
 pub(super) struct Revisions {
@@ -78,16 +79,10 @@ fn commit(source: &Path, option: &str, revision: &str) -> Result<String, Failure
 
 /// What git prints, or the last line of its complaint.
 fn git(source: &Path, words: &[&str]) -> Result<Result<String, String>, Failure> {
-    let ended = Command::new("git")
-        .arg("-C")
-        .arg(source)
-        .args(words)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| {
-            Failure::request(format!("git cannot be started: {error}")).hint("sudo apt install git")
-        })?;
+    let ended =
+        clean_command("git").arg("-C").arg(source).args(words).stdin(Stdio::null()).output().map_err(
+            |error| Failure::request(format!("git cannot be started: {error}")).hint("sudo apt install git"),
+        )?;
     if ended.status.success() {
         return Ok(Ok(String::from_utf8_lossy(&ended.stdout).into_owned()));
     }
