@@ -32,6 +32,8 @@ const MOST_LOGS: usize = 20;
 const ABANDONED: Duration = Duration::from_secs(60);
 /// Says when an entry was last used, by its time, and its size.
 const MARK: &str = ".assay-entry";
+/// How the name of an entry begins that is being filled.
+const PARTIAL: &str = ".partial-";
 
 /// An entry of the cache, which nobody removes while this is held.
 #[derive(Debug)]
@@ -108,7 +110,7 @@ pub(super) fn made(
     }
     let place = cache::directory(kind)?;
     cache::remove_abandoned(&place, ABANDONED);
-    let partial = tempfile::Builder::new().prefix(".partial-").tempdir_in(&place);
+    let partial = tempfile::Builder::new().prefix(PARTIAL).tempdir_in(&place);
     let partial = partial.map_err(BuildError::io("cannot make a directory in", &place))?;
     let lock = cache::hold(partial.path()).map_err(BuildError::io("cannot lock", partial.path()))?;
     let lock = Arc::new(lock);
@@ -142,7 +144,14 @@ pub(super) fn room(
     loop {
         std::fs::create_dir_all(&path).map_err(BuildError::io("cannot make", &path))?;
         match locked(&path, FlockOperation::NonBlockingLockExclusive) {
-            Ok(Some(lock)) => return Ok(Entry { path, lock: Arc::new(lock) }),
+            Ok(Some(lock)) => {
+                let mark = path.join(MARK);
+                if !mark.is_file() {
+                    // At once: somebody may kill this build, and what it left is to be found.
+                    std::fs::write(&mark, "0").map_err(BuildError::io("cannot write", &mark))?;
+                }
+                return Ok(Entry { path, lock: Arc::new(lock) });
+            }
             // It may have been removed between the two calls.
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(BuildError::io("cannot open", &path)(error));
@@ -228,13 +237,21 @@ struct Lying {
     path: PathBuf,
 }
 
+/// All of them, also those that a kill has kept from getting a mark, or half of whose removal it has left.
 fn all() -> Vec<Lying> {
     let places = KINDS.iter().filter_map(|kind| cache::place(kind));
     let entries = places.flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten());
     let lying = entries.filter_map(|entry| {
-        let mark = entry.path().join(MARK);
-        let bytes = std::fs::read_to_string(&mark).ok()?.trim().parse().unwrap_or(0);
-        Some(Lying { used: mark.metadata().ok()?.modified().ok()?, bytes, path: entry.path() })
+        let path = entry.path();
+        let found = entry.metadata().ok().filter(std::fs::Metadata::is_dir)?;
+        if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
+            return None;
+        }
+        let mark = path.join(MARK);
+        let said = std::fs::read_to_string(&mark).ok().and_then(|text| text.trim().parse().ok());
+        let bytes = said.filter(|bytes| *bytes > 0).unwrap_or_else(|| bytes_below(&path));
+        let used = mark.metadata().unwrap_or(found).modified().ok()?;
+        Some(Lying { used, bytes, path })
     });
     lying.collect()
 }
@@ -329,6 +346,24 @@ mod tests {
             empty_the_cache();
             assert!(!path.exists());
             assert_eq!(std::fs::read_dir(cache::place(LOGS).unwrap()).unwrap().count(), 0);
+        });
+    }
+
+    #[test]
+    fn what_a_killed_build_left_is_counted_and_removed() {
+        fake::alone(module_path!(), "what_a_killed_build_left_is_counted_and_removed", |_| {
+            let room = room("room", &mut busy).unwrap();
+            std::fs::write(room.path.join("objects"), vec![1; 1 << 20]).unwrap();
+            assert!(room.path.join(MARK).is_file());
+            let path = room.path.clone();
+            drop(room);
+            // What another assay of an earlier version was killed in.
+            let unmarked = cache::directory(BUILT).unwrap().join("key");
+            std::fs::create_dir(&unmarked).unwrap();
+            let left = in_the_cache();
+            assert!(left.entries == 2 && left.bytes >= 1 << 20, "{left:?}");
+            assert_eq!(empty_the_cache().entries, 2);
+            assert!(!path.exists() && !unmarked.exists());
         });
     }
 

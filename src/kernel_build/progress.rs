@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::entries;
+use super::whole;
 use crate::sys::{cache, regular_file};
 
 /// Seconds of a whole small kernel on one processor, where nothing is known.
@@ -62,7 +62,7 @@ impl<'m> Meter<'m> {
 
 /// Whether a room has the objects of an earlier build.
 fn is_filled(room: &str) -> bool {
-    entries::is_there(entries::ROOMS, room)
+    whole::is_filled(room)
 }
 
 /// Seconds that a build will take.

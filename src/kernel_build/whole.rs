@@ -16,9 +16,20 @@ use super::patch::Patch;
 use super::source::{Kind, Source};
 use super::tools::{self, Compiler};
 use super::{digests, tree};
+use crate::sys::cache;
 
 /// MiB of a room with a small kernel.
 pub(super) const NEEDED_MIB: u64 = 1_500;
+
+/// The file of a room that says what it was left as, and its first line when all in it can be used.
+const STATE: &str = "state";
+const WHOLE: &str = "whole";
+
+/// Whether a room has the objects of an earlier build.
+pub(super) fn is_filled(room_key: &str) -> bool {
+    let state = cache::place(entries::ROOMS).map(|place| place.join(room_key).join(STATE));
+    state.and_then(|path| std::fs::read_to_string(path).ok()).is_some_and(|text| text.starts_with(WHOLE))
+}
 
 /// The room of a kernel: the same for all patches of a source, and for all revisions of a repository.
 pub(super) fn room_key(source: &Source, configuration: &Configuration, compiler: &Compiler) -> String {
@@ -160,10 +171,10 @@ impl State {
     /// # Errors
     /// Something of it cannot be removed.
     fn of(room: &Entry) -> Result<State, BuildError> {
-        let file = room.path.join("state");
+        let file = room.path.join(STATE);
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let mut lines = text.lines();
-        if lines.next() != Some("whole") {
+        if lines.next() != Some(WHOLE) {
             for name in ["tree", "objects", "index"] {
                 removed(&room.path.join(name))?;
             }
@@ -179,7 +190,7 @@ impl State {
 
     fn end(&self, source: &Source, overlay: &Overlay) -> Result<(), BuildError> {
         let names: String = overlay.touched().iter().map(|name| format!("{name}\n")).collect();
-        let text = format!("whole\n{}\n{names}", source.digest);
+        let text = format!("{WHOLE}\n{}\n{names}", source.digest);
         std::fs::write(&self.file, text).map_err(BuildError::io("cannot write", &self.file))
     }
 }
