@@ -34,6 +34,10 @@ const ABANDONED: Duration = Duration::from_secs(60);
 const MARK: &str = ".assay-entry";
 /// How the name of an entry begins that is being filled.
 const PARTIAL: &str = ".partial-";
+/// The same of one that is being removed.
+const GONE: &str = ".gone-";
+/// How often something that has the name of a new entry is removed, before that is given up.
+const TRIES: u32 = 5;
 
 /// An entry of the cache, which nobody removes while this is held.
 #[derive(Debug)]
@@ -121,15 +125,34 @@ pub(super) fn made(
     // From here on others may use it, and nobody may remove it.
     flock(&*lock, FlockOperation::LockShared)
         .map_err(|error| BuildError::io("cannot lock", partial.path())(error.into()))?;
-    let (partial, path) = (partial.keep(), place.join(key));
-    let renamed = std::fs::rename(&partial, &path);
-    if let Err(error) = renamed {
-        // Another assay may have been faster; its work is as good.
-        let _ = std::fs::remove_dir_all(&partial);
-        return found(kind, key).ok_or_else(|| BuildError::io("cannot make", &path)(error));
-    }
+    let entry = put(&partial.keep(), &place.join(key), lock, &mut || found(kind, key))?;
     prune(MOST_BYTES);
-    Ok(Entry { path, lock })
+    Ok(entry)
+}
+
+/// Gives a filled directory its name. Another assay may have been faster, whose work `theirs` finds and is as good; anything else of this
+/// name is no entry: what a kill has left of one, or one that is being removed.
+fn put(
+    partial: &Path,
+    path: &Path,
+    lock: Arc<File>,
+    theirs: &mut dyn FnMut() -> Option<Entry>,
+) -> Result<Entry, BuildError> {
+    let mut tries = 0;
+    loop {
+        let Err(error) = std::fs::rename(partial, path) else {
+            return Ok(Entry { path: path.to_owned(), lock });
+        };
+        tries += 1;
+        let entry = theirs();
+        if entry.is_some() || tries == TRIES {
+            let _ = std::fs::remove_dir_all(partial);
+            return entry.ok_or_else(|| BuildError::io("cannot make", path)(error));
+        }
+        if !removed(path) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
 }
 
 /// The room of this key, which only one assay has at a time: whoever comes second waits for `wait` to say that it has enough.
@@ -271,12 +294,14 @@ fn prune(limit: u64) {
     }
 }
 
-/// Removes an entry that nobody holds.
+/// Removes an entry that nobody holds. It loses its name first: what a kill leaves of it is in nobody's way.
 fn removed(path: &Path) -> bool {
-    let Ok(_held) = cache::hold(path) else { return false };
-    // Not whole any more from here on.
-    let _ = std::fs::remove_file(path.join(MARK));
-    std::fs::remove_dir_all(path).is_ok()
+    let Ok(Some(_lock)) = locked(path, FlockOperation::NonBlockingLockExclusive) else { return false };
+    let name =
+        format!("{GONE}{}", crate::sys::random_digits().unwrap_or_else(|_| std::process::id().to_string()));
+    let gone = path.with_file_name(name);
+    let gone = if std::fs::rename(path, &gone).is_ok() { gone.as_path() } else { path };
+    std::fs::remove_dir_all(gone).is_ok()
 }
 
 /// What builds have left in the cache.
@@ -364,6 +389,31 @@ mod tests {
             assert!(left.entries == 2 && left.bytes >= 1 << 20, "{left:?}");
             assert_eq!(empty_the_cache().entries, 2);
             assert!(!path.exists() && !unmarked.exists());
+        });
+    }
+
+    #[test]
+    fn what_is_left_of_an_entry_is_in_nobodys_way() {
+        fake::alone(module_path!(), "what_is_left_of_an_entry_is_in_nobodys_way", |_| {
+            let place = cache::directory(SOURCES).unwrap();
+            std::fs::create_dir_all(place.join("a/tree")).unwrap();
+            assert!(found(SOURCES, "a").is_none());
+            let entry = make_one("a");
+            assert!(entry.path.join("file").is_file() && !entry.path.join("tree").exists());
+            // What is held is not removed for another one, and what is as good is taken.
+            let second = put(
+                &tempfile::tempdir_in(&place).unwrap().keep(),
+                &entry.path,
+                entry.lock.clone(),
+                &mut || None,
+            );
+            assert!(second.is_err());
+            assert!(found(SOURCES, "a").is_some());
+            // A kill in the middle of a removal.
+            std::fs::create_dir_all(place.join(".gone-1/tree")).unwrap();
+            drop(entry);
+            assert_eq!(empty_the_cache().entries, 2);
+            assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
         });
     }
 
