@@ -7,6 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::sys::cache::CacheError;
 use crate::sys::regular_file::Unfit;
 
+/// The system's words for a lack of space (strerror(3)), as programs put them behind a name.
+const SPACE: [&str; 2] = [": No space left on device", ": Disk quota exceeded"];
+/// The same for memory: of gcc, whose compiler the kernel has ended, and of whatever could not get any.
+const MEMORY: [&str; 3] =
+    [": Killed signal terminated program", ": Cannot allocate memory", ": out of memory allocating "];
+
 /// What kept a kernel from being built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -153,6 +159,16 @@ pub enum BuildError {
         /// Its last words.
         said: String,
     },
+    /// The machine ran out of something; the same would have been built a moment earlier.
+    #[error("{what} was not built: {said}")]
+    Machine {
+        /// What was built, or what failed.
+        what: String,
+        /// What a program of the build said.
+        said: String,
+        /// Whether space is missing, so that what is half built is not kept.
+        is_space: bool,
+    },
     /// Ended by a signal to assay.
     #[error("interrupted while {what} was built; nothing half built is kept")]
     Interrupted {
@@ -200,6 +216,34 @@ impl BuildError {
         )
     }
 
+    /// A program's complaint, if it is one of the machine: of a lack of space or memory, whatever was built.
+    pub(super) fn of_the_machine(text: &str, what: &str) -> Option<BuildError> {
+        let of_space = |line: &&str| SPACE.iter().any(|words| line.contains(words));
+        let of_memory = |line: &&str| {
+            MEMORY.iter().any(|words| line.contains(words))
+                || (line.starts_with("make") && line.ends_with("] Killed"))
+        };
+        let first = |is: &dyn Fn(&&str) -> bool| text.lines().map(str::trim).find(is);
+        let found = |said: &str, is_space| BuildError::Machine {
+            what: what.to_owned(),
+            said: said.to_owned(),
+            is_space,
+        };
+        first(&of_space)
+            .map(|said| found(said, true))
+            .or_else(|| first(&of_memory).map(|said| found(said, false)))
+    }
+
+    /// Whether space is missing.
+    pub(super) fn is_of_space(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            BuildError::Machine { is_space, .. } => *is_space,
+            BuildError::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            _ => false,
+        }
+    }
+
     /// Whether the request is wrong, so that nothing was begun; otherwise the build itself failed.
     #[must_use]
     pub fn is_of_the_request(&self) -> bool {
@@ -208,6 +252,7 @@ impl BuildError {
             BuildError::DoesNotCompile { .. }
                 | BuildError::Symbols { .. }
                 | BuildError::Failed { .. }
+                | BuildError::Machine { .. }
                 | BuildError::Interrupted { .. }
         )
     }
@@ -245,6 +290,13 @@ impl BuildError {
             BuildError::Configuration { hint, .. } => hint.clone(),
             BuildError::NoSpace { .. } => {
                 "assay cleanup --cache empties the cache; XDG_CACHE_HOME names another place".to_owned()
+            }
+            BuildError::Machine { is_space: true, .. } => {
+                "make space, then run it again or go on with --resume; assay cleanup --cache empties the cache".to_owned()
+            }
+            BuildError::Machine { .. } => {
+                "the kernel ends programs when memory is short: run it again, or go on with --resume, when there is more"
+                    .to_owned()
             }
             BuildError::DoesNotCompile { log, .. } | BuildError::Symbols { log, .. } => {
                 format!("{} has all that the build said", log.display())

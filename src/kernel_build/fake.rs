@@ -1,17 +1,39 @@
-//! What tests of builds need: a cache of their own.
+//! What tests of builds need: a cache of their own, and a kernel that is built in no time.
 //!
-//! Enters: the name of a test. Leaves: the same test in a process of its own, for which the cache is an empty directory.
+//! Enters: the name of a test. Leaves: the same test in a process of its own, for which the cache is an empty directory; trees whose
+//! Makefile has the targets of a kernel's, and whose image is one file of theirs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use super::make::Watch;
+use super::tree;
 
 /// Says in the environment that this is that process, and where its directory is.
 const PLACE: &str = "ASSAY_TEST_PLACE";
 /// The same of a process that the test is to kill.
 const VICTIM: &str = "ASSAY_TEST_VICTIM";
+
+/// Makes what a kernel's own makes: `bzImage` is `fs/one.c`, after `fs/hook.sh` was run with the directory of the objects.
+const MAKEFILE: &str = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\nO ?= .\n\
+    allnoconfig:\n\t@cp $(KCONFIG_ALLCONFIG) $(O)/.config\n\
+    bzImage:\n\t@mkdir -p $(O)/arch/x86/boot $(O)/include/config; echo 6.12.117 > $(O)/include/config/kernel.release\n\
+    \t@sh fs/hook.sh $(O)\n\
+    \t@cp fs/one.c $(O)/arch/x86/boot/bzImage; cp fs/one.c $(O)/System.map\n";
+
+/// Puts a kernel into a directory.
+pub(super) fn kernel(root: &Path, hook: &str) {
+    for (name, text) in [
+        ("Makefile", MAKEFILE),
+        ("Kconfig", "\n"),
+        ("init/main.c", "main\n"),
+        ("fs/one.c", "one\n"),
+        ("fs/hook.sh", hook),
+    ] {
+        tree::put(root, name, Some((text.as_bytes(), false))).unwrap();
+    }
+}
 
 fn again(module: &str, name: &str, place: &Path) -> Command {
     let module = module.split_once("::").unwrap().1;

@@ -44,6 +44,12 @@ fn output(mut command: Command) -> Result<Result<Vec<u8>, String>, BuildError> {
     Ok(if output.status.success() { Ok(output.stdout) } else { Err(said()) })
 }
 
+/// What it means that git failed, which complained like this.
+fn failed(command: &str, said: String) -> BuildError {
+    BuildError::of_the_machine(&said, command)
+        .unwrap_or(BuildError::Failed { command: command.to_owned(), said })
+}
+
 impl Commit {
     /// Looks a revision up.
     ///
@@ -79,7 +85,7 @@ impl Commit {
         }
         let mut show = git(repository);
         show.args(["cat-file", "blob", blob]);
-        let failed = |said| BuildError::Failed { command: "git cat-file".to_owned(), said };
+        let failed = |said| failed("git cat-file", said);
         Ok(Some(SourceFile { bytes: output(show)?.map_err(failed)?, executable: mode == "100755" }))
     }
 
@@ -87,7 +93,7 @@ impl Commit {
     pub(super) fn differs(&self, repository: &Path, other: &Commit) -> Result<Vec<String>, BuildError> {
         let mut diff = git(repository);
         diff.args(["diff-tree", "-r", "-z", "--name-only", "--no-renames", &self.tree, &other.tree]);
-        let failed = |said| BuildError::Failed { command: "git diff-tree".to_owned(), said };
+        let failed = |said| failed("git diff-tree", said);
         let names = output(diff)?.map_err(failed)?;
         let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
@@ -122,7 +128,7 @@ impl Commit {
     ) -> Result<(), BuildError> {
         let mut directory = git(repository);
         directory.args(["rev-parse", "--absolute-git-dir"]);
-        let failed = |said| BuildError::Failed { command: "git rev-parse".to_owned(), said };
+        let failed = |said| failed("git rev-parse", said);
         let found = output(directory)?.map_err(failed)?;
         let own = PathBuf::from(String::from_utf8_lossy(&found).trim());
         let mut read = git(tree);
@@ -152,7 +158,7 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
         "--dst-prefix=b/",
         "HEAD",
     ]);
-    let failed = |said| BuildError::Failed { command: "git diff".to_owned(), said };
+    let failed = |said| failed("git diff", said);
     let text = output(diff)?.map_err(failed)?;
     let name = repository.join("uncommitted changes");
     (!text.is_empty()).then(|| Patch::of(&name, text)).transpose()

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
             if watch.cancelled.load(Ordering::SeqCst) {
                 return Err(BuildError::Interrupted { what: watch.what.to_owned() });
             }
-            return Err(failure(watch, &name, begins));
+            return Err(failure(watch, &name, begins, status));
         }
         if watch.cancelled.load(Ordering::SeqCst) {
             end(&mut child);
@@ -191,13 +191,21 @@ fn is_object(line: &[u8]) -> bool {
 }
 
 /// What a log says of a failure: mistakes of the compiler, symbols that are missing, or the last words.
-fn failure(watch: &Watch<'_>, command: &str, begins: u64) -> BuildError {
+fn failure(watch: &Watch<'_>, command: &str, begins: u64, status: ExitStatus) -> BuildError {
     let text = regular_file::read(watch.log, MOST_LOG).unwrap_or_default();
     let text = String::from_utf8_lossy(&text[(begins as usize).min(text.len())..]).into_owned();
+    if status.signal() == Some(Signal::KILL.as_raw()) && BuildError::of_the_machine(&text, "").is_none() {
+        // Nobody but the kernel, and whoever has the right, ends one like this.
+        let said = format!("{command} was killed");
+        return BuildError::Machine { what: watch.what.to_owned(), said, is_space: false };
+    }
     told(&text, watch.what, watch.log, command)
 }
 
 fn told(text: &str, what: &str, log: &Path, command: &str) -> BuildError {
+    if let Some(error) = BuildError::of_the_machine(text, what) {
+        return error;
+    }
     let some = |picked: &mut dyn Iterator<Item = &str>| -> Vec<String> {
         picked.take(MOST_LINES).map(|line| line.trim().to_owned()).collect()
     };
@@ -279,6 +287,31 @@ mod tests {
         let rule = said("make[1]: *** No rule to make target 'x'.  Stop.\n");
         assert!(matches!(rule, BuildError::DoesNotCompile { .. }), "{rule}");
         assert_eq!(said("$ git\nfatal: no\n").to_string(), "make failed: fatal: no");
+    }
+
+    #[test]
+    fn a_lack_of_space_or_memory_is_not_of_what_was_built() {
+        let make = "make[2]: *** [scripts/Makefile.build:244: fs/one.o] Error 1\n";
+        for (line, is_space) in [
+            ("fs/one.c:1: fatal error: error writing to /tmp/cc1.s: No space left on device", true),
+            ("tar: linux/README: Cannot write: No space left on device", true),
+            ("fatal: unable to write new index file: Disk quota exceeded", true),
+            ("gcc: fatal error: Killed signal terminated program cc1", false),
+            ("/bin/sh: fork: Cannot allocate memory", false),
+            ("cc1: out of memory allocating 65536 bytes after a total of 1 byte", false),
+            ("make[2]: *** [scripts/Makefile.build:244: fs/one.o] Killed", false),
+        ] {
+            let error = told(&format!("$ make\n  CC  a.o\n{line}\n{make}"), "mine", Path::new("/l"), "make");
+            assert_eq!(error.to_string(), format!("mine was not built: {line}"));
+            assert!(!error.is_of_the_revision() && !error.is_of_the_request(), "{line}");
+            assert_eq!(error.is_of_space(), is_space, "{line}");
+        }
+        // A line of the source that the compiler shows.
+        let shown = format!("a.c:3:1: error: x\n    3 | \"No space left on device\";\n{make}");
+        let error = told(&shown, "mine", Path::new("/l"), "make");
+        assert!(matches!(error, BuildError::DoesNotCompile { .. }), "{error}");
+        let (result, ..) = ran("kill -KILL $$", false);
+        assert!(matches!(result, Err(BuildError::Machine { is_space: false, .. })), "{result:?}");
     }
 
     #[test]

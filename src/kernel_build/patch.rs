@@ -92,6 +92,9 @@ impl Patch {
         }
         let said =
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if let Some(error) = BuildError::of_the_machine(&said, &self.path.to_string_lossy()) {
+            return Err(error);
+        }
         Err(BuildError::DoesNotApply {
             patch: self.path.clone(),
             source_name: source_name.to_owned(),

@@ -69,10 +69,16 @@ impl Building<'_> {
         let state = State::of(&room)?;
         state.begin()?;
         let overlay = Overlay::of(self.source, self.patches)?;
-        self.make_tree(&room, &state, &overlay, watch)?;
-        let built = self.make_kernel(&room, into, watch);
-        // make takes back what it was making when it fails or is ended.
-        state.end(self.source, &overlay)?;
+        let laid = self.make_tree(&room, &state, &overlay, watch);
+        let is_laid = laid.is_ok();
+        let built = laid.and_then(|()| self.make_kernel(&room, into, watch));
+        match &built {
+            // Nobody knows which of its files are whole, and others need the space.
+            Err(error) if error.is_of_space() => empty(&room)?,
+            // make takes back what it was making when it fails or is ended.
+            _ if is_laid => state.end(self.source, &overlay)?,
+            _ => {}
+        }
         entries::room_was_used(&room);
         built
     }
@@ -175,9 +181,7 @@ impl State {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let mut lines = text.lines();
         if lines.next() != Some(WHOLE) {
-            for name in ["tree", "objects", "index"] {
-                removed(&room.path.join(name))?;
-            }
+            empty(room)?;
             return Ok(State { file, source: String::new(), patched: BTreeSet::new() });
         }
         let source = lines.next().unwrap_or_default().to_owned();
@@ -195,6 +199,11 @@ impl State {
     }
 }
 
+/// Removes all that a build has left in a room.
+fn empty(room: &Entry) -> Result<(), BuildError> {
+    ["tree", "objects", "index", "index.lock"].iter().try_for_each(|name| removed(&room.path.join(name)))
+}
+
 /// Removes a file or directory that may be there; what is left of it would go into the next kernel.
 fn removed(path: &Path) -> Result<(), BuildError> {
     let done = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
@@ -203,5 +212,52 @@ fn removed(path: &Path) -> Result<(), BuildError> {
             Err(BuildError::io("cannot remove", path)(error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::fake;
+    use super::*;
+
+    /// Builds the kernel in `place/source` into `place/NAME`.
+    fn built(place: &Path, name: &str) -> Result<String, BuildError> {
+        let source = Source::open(&place.join("source"), None).unwrap();
+        let configuration = Configuration::read(None, &BTreeSet::new()).unwrap();
+        let compiler = Compiler { program: "gcc".to_owned(), version: "fake".to_owned() };
+        let building =
+            Building { source: &source, patches: &[], configuration: &configuration, compiler: &compiler };
+        let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
+        building.build(&place.join(name), &mut fake::watch(&log, &flag, &mut objects))?;
+        Ok(std::fs::read_to_string(place.join(name).join("boot/vmlinuz-6.12.117")).unwrap())
+    }
+
+    /// What is in the only room.
+    fn in_the_room() -> Vec<String> {
+        let room = std::fs::read_dir(cache::place(entries::ROOMS).unwrap()).unwrap().next().unwrap().unwrap();
+        let entries = std::fs::read_dir(room.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_room_is_kept_after_a_mistake_and_thrown_away_when_space_was_missing() {
+        let name = "a_room_is_kept_after_a_mistake_and_thrown_away_when_space_was_missing";
+        fake::alone(module_path!(), name, |place| {
+            let source = place.join("source");
+            fake::kernel(&source, "echo 'one.c:1: error: x'; exit 1\n");
+            assert!(matches!(built(place, "a"), Err(BuildError::DoesNotCompile { .. })));
+            assert_eq!(in_the_room(), [".assay-entry", "objects", "state", "tree"]);
+            fake::kernel(&source, "echo \"cp: error writing '$1/x': No space left on device\"; exit 1\n");
+            let error = built(place, "b").unwrap_err();
+            assert!(error.is_of_space() && !error.is_of_the_revision(), "{error}");
+            assert_eq!(in_the_room(), [".assay-entry", "state"]);
+            fake::kernel(&source, "exit 0\n");
+            assert_eq!(built(place, "c").unwrap(), "one\n");
+        });
     }
 }
