@@ -159,6 +159,12 @@ pub enum BuildError {
         /// Its last words.
         said: String,
     },
+    /// What was built is not what the key of the cache is of.
+    #[error("the source {} changed while it was built", path.display())]
+    SourceChanged {
+        /// The source.
+        path: PathBuf,
+    },
     /// The machine ran out of something; the same would have been built a moment earlier.
     #[error("{what} was not built: {said}")]
     Machine {
@@ -253,6 +259,7 @@ impl BuildError {
                 | BuildError::Symbols { .. }
                 | BuildError::Failed { .. }
                 | BuildError::Machine { .. }
+                | BuildError::SourceChanged { .. }
                 | BuildError::Interrupted { .. }
         )
     }
@@ -290,6 +297,9 @@ impl BuildError {
             BuildError::Configuration { hint, .. } => hint.clone(),
             BuildError::NoSpace { .. } => {
                 "assay cleanup --cache empties the cache; XDG_CACHE_HOME names another place".to_owned()
+            }
+            BuildError::SourceChanged { .. } => {
+                "run it again when nobody writes there; REPOSITORY@REV is a source that does not change".to_owned()
             }
             BuildError::Machine { is_space: true, .. } => {
                 "make space, then run it again or go on with --resume; assay cleanup --cache empties the cache".to_owned()

@@ -12,7 +12,7 @@ use super::headers::{self, Headers};
 use super::kbuild::Lists;
 use super::make::{self, Watch};
 use super::patch::Patch;
-use super::source::Source;
+use super::source::{Kind, Source};
 use super::wanted::Base;
 use super::{overlay, tools, tree};
 
@@ -124,6 +124,9 @@ impl Building<'_> {
             self.copy_directory(directory, work.path(), watch)?;
         }
         overlay::apply(self.source, self.patches, work.path())?;
+        if self.source.kind == Kind::Tree {
+            self.source.is_unchanged()?;
+        }
         let directories: BTreeSet<&str> =
             self.modules.iter().map(|module| module.directory.as_str()).collect();
         for directory in directories {

@@ -41,15 +41,13 @@ impl Overlay {
     /// # Errors
     /// A file cannot be written.
     pub(super) fn put(&self, into: &Path) -> Result<(), BuildError> {
-        use std::os::unix::fs::PermissionsExt;
         for name in &self.touched {
             let path = self.place.path().join(name);
-            let found = path.metadata().ok();
-            let bytes = found.as_ref().map(|_| std::fs::read(&path)).transpose();
+            let bytes = path.is_file().then(|| std::fs::read(&path)).transpose();
             let bytes = bytes.map_err(BuildError::io("cannot read", &path))?;
-            let executable = found.is_some_and(|found| found.permissions().mode() & 0o111 != 0);
+            let executable = tree::is_executable(&path);
             match bytes {
-                Some(bytes) if tree::same(&into.join(name), &bytes) => {}
+                Some(bytes) if tree::same(&into.join(name), &bytes, executable) => {}
                 Some(bytes) => tree::put(into, name, Some((&bytes, executable)))?,
                 None => tree::put(into, name, None)?,
             }

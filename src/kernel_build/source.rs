@@ -161,10 +161,23 @@ impl Source {
         make::run(tar, watch)?;
         let _ = std::fs::remove_dir_all(place.join("package"));
         if tree::is_kernel(&tree) {
-            return Ok(());
+            return self.is_unchanged();
         }
         let found = "has no kernel in its top directory (Makefile, Kconfig, init)".to_owned();
         Err(BuildError::NoSource { path: self.path.clone(), found })
+    }
+
+    /// Looks whether it still is what its digest, and so the key of what is built, is of; asked after all of it was read.
+    ///
+    /// # Errors
+    /// [`BuildError::SourceChanged`].
+    pub(super) fn is_unchanged(&self) -> Result<(), BuildError> {
+        let now = match self.kind {
+            Kind::Git(_) => return Ok(()),
+            Kind::Tree => tree::digest(&self.path)?,
+            Kind::Tarball | Kind::Package => digests::of_file(&self.path)?,
+        };
+        if now == self.digest { Ok(()) } else { Err(BuildError::SourceChanged { path: self.path.clone() }) }
     }
 
     /// The files in which another revision of the same repository differs from it; of other sources that is not asked.

@@ -75,8 +75,10 @@ impl Building<'_> {
         match &built {
             // Nobody knows which of its files are whole, and others need the space.
             Err(error) if error.is_of_space() => empty(&room)?,
+            // All files are looked at again by the next build.
+            Err(BuildError::SourceChanged { .. }) => state.end("", &overlay)?,
             // make takes back what it was making when it fails or is ended.
-            _ if is_laid => state.end(self.source, &overlay)?,
+            _ if is_laid => state.end(&self.source.digest, &overlay)?,
             _ => {}
         }
         entries::room_was_used(&room);
@@ -109,12 +111,13 @@ impl Building<'_> {
         }
         for name in state.patched.difference(overlay.touched()) {
             match self.source.file(name)? {
-                Some(file) if tree::same(&tree.join(name), &file.bytes) => {}
+                Some(file) if tree::same(&tree.join(name), &file.bytes, file.executable) => {}
                 Some(file) => tree::put(&tree, name, Some((&file.bytes, file.executable)))?,
                 None => tree::put(&tree, name, None)?,
             }
         }
-        overlay.put(&tree)
+        overlay.put(&tree)?;
+        if self.source.kind == Kind::Tree { self.source.is_unchanged() } else { Ok(()) }
     }
 
     fn make_kernel(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
@@ -192,9 +195,9 @@ impl State {
         std::fs::write(&self.file, "in use\n").map_err(BuildError::io("cannot write", &self.file))
     }
 
-    fn end(&self, source: &Source, overlay: &Overlay) -> Result<(), BuildError> {
+    fn end(&self, source: &str, overlay: &Overlay) -> Result<(), BuildError> {
         let names: String = overlay.touched().iter().map(|name| format!("{name}\n")).collect();
-        let text = format!("{WHOLE}\n{}\n{names}", source.digest);
+        let text = format!("{WHOLE}\n{}\n{names}", source);
         std::fs::write(&self.file, text).map_err(BuildError::io("cannot write", &self.file))
     }
 }
@@ -224,11 +227,13 @@ mod tests {
 
     /// Builds the kernel in `place/source` into `place/NAME`.
     fn built(place: &Path, name: &str) -> Result<String, BuildError> {
-        let source = Source::open(&place.join("source"), None).unwrap();
+        built_of(&Source::open(&place.join("source"), None).unwrap(), place, name)
+    }
+
+    fn built_of(source: &Source, place: &Path, name: &str) -> Result<String, BuildError> {
         let configuration = Configuration::read(None, &BTreeSet::new()).unwrap();
         let compiler = Compiler { program: "gcc".to_owned(), version: "fake".to_owned() };
-        let building =
-            Building { source: &source, patches: &[], configuration: &configuration, compiler: &compiler };
+        let building = Building { source, patches: &[], configuration: &configuration, compiler: &compiler };
         let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
         building.build(&place.join(name), &mut fake::watch(&log, &flag, &mut objects))?;
         Ok(std::fs::read_to_string(place.join(name).join("boot/vmlinuz-6.12.117")).unwrap())
@@ -242,6 +247,23 @@ mod tests {
             entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_tree_that_changes_while_it_is_built_is_refused() {
+        fake::alone(module_path!(), "a_tree_that_changes_while_it_is_built_is_refused", |place| {
+            let root = place.join("source");
+            fake::kernel(&root, "exit 0\n");
+            let source = Source::open(&root, None).unwrap();
+            std::fs::write(root.join("fs/one.c"), "edited\n").unwrap();
+            let error = built_of(&source, place, "a").unwrap_err();
+            assert!(error.to_string().ends_with("changed while it was built"), "{error}");
+            assert_eq!(built(place, "b").unwrap(), "edited\n");
+            let source = Source::open(&root, None).unwrap();
+            std::fs::write(root.join("fs/one.c"), "again\n").unwrap();
+            assert!(built_of(&source, place, "c").is_err(), "the room has the files of before");
+            assert_eq!(built(place, "d").unwrap(), "again\n");
+        });
     }
 
     #[test]
