@@ -23,7 +23,7 @@ use super::wanted::{Base, Wanted};
 use super::{digests, whole};
 
 /// Changes whenever kernels are built in another way.
-const VERSION: &str = "assay kernel 1";
+const VERSION: &str = "assay kernel 2";
 
 /// A kernel that was built.
 #[derive(Debug)]
@@ -81,7 +81,8 @@ impl Builds {
             let (kind, compiler) = match &wanted.base {
                 Some(base) => {
                     let headers = Headers::find(&base.release, &base.places)?;
-                    (Kind::Modules(base.clone(), headers), tools::compiler(false, None)?)
+                    let asked = headers.compiler(&base.release)?;
+                    (Kind::Modules(base.clone(), headers), tools::compiler(false, asked.as_deref())?)
                 }
                 None => {
                     // All arms with this configuration have the same one.
@@ -419,8 +420,14 @@ impl Build {
             let watch = &mut watch.holding(lock);
             match &self.kind {
                 Kind::Modules(base, headers) => {
-                    let building =
-                        Building { source: &self.source, patches: &patches, base, headers, modules };
+                    let building = Building {
+                        source: &self.source,
+                        patches: &patches,
+                        base,
+                        headers,
+                        compiler: &self.compiler,
+                        modules,
+                    };
                     building.build(into, watch)?;
                 }
                 Kind::Whole(configuration) => {

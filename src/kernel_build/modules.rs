@@ -13,8 +13,9 @@ use super::kbuild::Lists;
 use super::make::{self, Watch};
 use super::patch::Patch;
 use super::source::{Kind, Source};
+use super::tools::{self, Compiler};
 use super::wanted::Base;
-use super::{overlay, tools, tree};
+use super::{overlay, tree};
 
 /// A module of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +103,7 @@ pub(super) struct Building<'b> {
     pub(super) patches: &'b [&'b Patch],
     pub(super) base: &'b Base,
     pub(super) headers: &'b Headers,
+    pub(super) compiler: &'b Compiler,
     pub(super) modules: &'b BTreeSet<Module>,
 }
 
@@ -114,7 +116,6 @@ impl Building<'_> {
         let kept = self.headers.unpacked(&self.base.release, watch)?;
         let headers = &kept.root;
         self.same_version(headers)?;
-        let compiler = tools::compiler(false, headers::compiler_of(headers).as_deref())?;
         self.copy_kernel(into)?;
         let work = tempfile::Builder::new().prefix("build-").tempdir_in(into);
         let work = work.map_err(BuildError::io("cannot make a directory in", into))?;
@@ -133,7 +134,7 @@ impl Building<'_> {
             let mut command = make::make(headers);
             let module_directory = work.path().join(directory);
             command.arg(format!("M={}", module_directory.display()));
-            command.args(tools::compiler_words(&compiler)).arg("modules");
+            command.args(tools::compiler_words(self.compiler)).arg("modules");
             // Another level is built elsewhere: names below this directory are no part of what is compiled.
             command.env("CCACHE_BASEDIR", work.path()).env("CCACHE_NOHASHDIR", "1");
             make::run(command, watch)?;
