@@ -4,53 +4,18 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use super::config::Configuration;
-use super::entries::{self, Entry, Kept};
+use super::build::{Build, BuiltKernel, Kind, Resolved};
 use super::error::BuildError;
-use super::headers::Headers;
-use super::make::Watch;
-use super::modules::{self, Building, Module};
+use super::modules::{self, Module};
 use super::overlay::Overlay;
 use super::patch::Patch;
 use super::progress::{self, Step};
-use super::source::{self, Source};
-use super::tools::{self, Compiler};
+use super::source::Source;
 use super::wanted::{Base, Wanted};
-use super::{digests, whole};
-
-/// Changes whenever kernels are built in another way.
-const VERSION: &str = "assay kernel 2";
-
-/// A kernel that was built.
-#[derive(Debug)]
-pub struct BuiltKernel {
-    /// What is booted; its modules lie in `../lib/modules/RELEASE`.
-    pub image: PathBuf,
-    /// What tells it from others: source, patch, compiler.
-    pub facts: Vec<(String, String)>,
-    _held: Entry,
-}
-
-/// One kernel, looked at.
-struct Build {
-    wanted: Wanted,
-    source: Source,
-    patches: Vec<Patch>,
-    compiler: Compiler,
-    kind: Kind,
-}
-
-/// The key of a kernel in the cache, and the modules that are built for it.
-type Resolved = (String, BTreeSet<Module>);
-
-enum Kind {
-    Modules(Base, Headers),
-    Whole(Configuration),
-}
+use super::{entries, whole};
 
 /// All kernels of a run, in the order they were asked for.
 pub struct Builds {
@@ -78,23 +43,7 @@ impl Builds {
             };
             let patches =
                 wanted.patches.iter().map(|path| Patch::read(path)).collect::<Result<Vec<_>, _>>()?;
-            let (kind, compiler) = match &wanted.base {
-                Some(base) => {
-                    let headers = Headers::find(&base.release, &base.places)?;
-                    let asked = headers.compiler(&base.release)?;
-                    (Kind::Modules(base.clone(), headers), tools::compiler(false, asked.as_deref())?)
-                }
-                None => {
-                    // All arms with this configuration have the same one.
-                    let same = all_wanted
-                        .iter()
-                        .filter(|other| other.base.is_none() && other.config == wanted.config);
-                    let options: BTreeSet<String> =
-                        same.flat_map(|other| other.options.iter().cloned()).collect();
-                    let configuration = Configuration::read(wanted.config.as_deref(), &options)?;
-                    (Kind::Whole(configuration), tools::compiler(true, None)?)
-                }
-            };
+            let (kind, compiler) = Kind::of(wanted, all_wanted)?;
             all.push(Build { wanted: wanted.clone(), source, patches, compiler, kind });
         }
         let builds = Builds { all, modules: OnceCell::new() };
@@ -306,155 +255,4 @@ impl Builds {
         let free_mib = (found.f_bavail * found.f_frsize) >> 20;
         if free_mib < needed_mib { Err(BuildError::NoSpace { place, needed_mib, free_mib }) } else { Ok(()) }
     }
-}
-
-impl Build {
-    /// Everything that makes another kernel of it.
-    fn key(&self, modules: &BTreeSet<Module>) -> Result<String, BuildError> {
-        let mut pieces = vec![VERSION.to_owned(), self.source.all_digest(), self.compiler.version.clone()];
-        pieces.extend(self.patches.iter().map(|patch| patch.digest.clone()));
-        match &self.kind {
-            Kind::Modules(base, headers) => {
-                pieces.extend([
-                    "modules".to_owned(),
-                    base.release.clone(),
-                    digests::of_file(&base.image)?,
-                    headers.digest()?,
-                ]);
-                pieces.extend(modules.iter().map(|module| format!("{}/{}", module.directory, module.name)));
-            }
-            Kind::Whole(configuration) => pieces.extend(["whole".to_owned(), configuration.digest.clone()]),
-        }
-        Ok(digests::of_texts(pieces.iter().map(String::as_str)))
-    }
-
-    /// The room a whole kernel is built in: kernels of the same source and configuration share their objects, and so do revisions of
-    /// the same repository.
-    fn room_key(&self) -> Option<String> {
-        match &self.kind {
-            Kind::Whole(configuration) => Some(whole::room_key(&self.source, configuration, &self.compiler)),
-            Kind::Modules(..) => None,
-        }
-    }
-
-    fn described(&self, modules: Option<&BTreeSet<Module>>) -> String {
-        let patches: Vec<String> = self.patches.iter().map(Patch::name).collect();
-        let with =
-            if patches.is_empty() { String::new() } else { format!(" with {}", patches.join(" and ")) };
-        let what = match (&self.kind, modules) {
-            (Kind::Modules(base, _), Some(modules)) => {
-                let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
-                format!("{} of {}", names.join(", "), base.release)
-            }
-            (Kind::Modules(base, _), None) => format!("modules of {}", base.release),
-            (Kind::Whole(configuration), _) => format!("a kernel ({})", configuration.name),
-        };
-        format!("{what} from {}{with}", self.source.name())
-    }
-
-    fn facts(&self) -> Vec<(String, String)> {
-        let patch = match self.patches.as_slice() {
-            [] => "none".to_owned(),
-            [one] => one.digest.clone(),
-            several => digests::of_texts(several.iter().map(|patch| patch.digest.as_str())),
-        };
-        let pairs = [
-            ("kernel.source_digest", self.source.all_digest()),
-            ("kernel.patch_digest", patch),
-            ("kernel.compiler", self.compiler.version.clone()),
-        ];
-        pairs.map(|(name, value)| (name.to_owned(), value)).into()
-    }
-
-    fn built(
-        &self,
-        (key, modules): &Resolved,
-        say: &mut dyn FnMut(&Step<'_>),
-        cancelled: &AtomicBool,
-    ) -> Result<BuiltKernel, BuildError> {
-        let entry = self.made(key, modules, say, cancelled)?;
-        let image = image_in(&entry.path)?;
-        Ok(BuiltKernel { image, facts: self.facts(), _held: entry })
-    }
-
-    /// Its source where files can be read, which stays while this is held.
-    fn unpacked(
-        &self,
-        say: &mut dyn FnMut(&Step<'_>),
-        cancelled: &AtomicBool,
-    ) -> Result<Option<Kept>, BuildError> {
-        if let source::Kind::Git(_) = self.source.kind {
-            return Ok(None);
-        }
-        if let Some(kept) = self.source.kept() {
-            return Ok(Some(kept));
-        }
-        let what = format!("unpacking {}", self.source.name());
-        say(&Step { what: &what, objects: 0, of: 0, left_s: None });
-        let log = entries::log(&format!("unpack-{}", self.source.digest))?;
-        let objects: &mut dyn FnMut(u64) = &mut |_| ();
-        let mut watch = Watch { log: &log.path, what: &what, cancelled, objects, locks: Vec::new() };
-        self.source.unpacked(&mut watch)
-    }
-
-    fn made(
-        &self,
-        key: &str,
-        modules: &BTreeSet<Module>,
-        say: &mut dyn FnMut(&Step<'_>),
-        cancelled: &AtomicBool,
-    ) -> Result<Entry, BuildError> {
-        if let Some(entry) = entries::found(entries::BUILT, key) {
-            return Ok(entry);
-        }
-        let what = format!("building {}", self.described(Some(modules)));
-        let log = entries::log(key)?;
-        let begun = Instant::now();
-        let room_key = self.room_key();
-        let meter = progress::Meter::new(&what, room_key.as_deref());
-        let mut objects = |count| say(&meter.step(count));
-        let mut watch =
-            Watch { log: &log.path, what: &what, cancelled, objects: &mut objects, locks: Vec::new() };
-        let patches: Vec<&Patch> = self.patches.iter().collect();
-        let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
-            let watch = &mut watch.holding(lock);
-            match &self.kind {
-                Kind::Modules(base, headers) => {
-                    let building = Building {
-                        source: &self.source,
-                        patches: &patches,
-                        base,
-                        headers,
-                        compiler: &self.compiler,
-                        modules,
-                    };
-                    building.build(into, watch)?;
-                }
-                Kind::Whole(configuration) => {
-                    let building = whole::Building {
-                        source: &self.source,
-                        patches: &patches,
-                        configuration,
-                        compiler: &self.compiler,
-                    };
-                    building.build(into, watch)?;
-                }
-            }
-            // With what it was built of, for whoever looks into the cache.
-            let _ = std::fs::copy(&log.path, into.join("build.log"));
-            Ok(())
-        })?;
-        progress::remember(room_key.as_deref(), meter.objects(), begun.elapsed());
-        Ok(entry)
-    }
-}
-
-/// The image of an entry.
-fn image_in(entry: &Path) -> Result<PathBuf, BuildError> {
-    let boot = entry.join("boot");
-    let entries = std::fs::read_dir(&boot).map_err(BuildError::io("cannot read", &boot))?.flatten();
-    let image = entries
-        .map(|entry| entry.path())
-        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")));
-    image.ok_or_else(|| BuildError::NoSource { path: boot, found: "has no kernel".to_owned() })
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::BuildError;
+use super::logs;
 use crate::sys::cache;
 
 /// Finished kernels.
@@ -20,14 +21,10 @@ pub(super) const BUILT: &str = "built";
 pub(super) const SOURCES: &str = "sources";
 /// Trees with their objects.
 pub(super) const ROOMS: &str = "rooms";
-/// What failed builds said.
-pub(super) const LOGS: &str = "build-logs";
 const KINDS: [&str; 3] = [BUILT, SOURCES, ROOMS];
 
 /// All of it together; a room and a source are 2 to 3 GiB.
 const MOST_BYTES: u64 = 20 << 30;
-/// Logs of failed builds that are kept.
-const MOST_LOGS: usize = 20;
 /// How long a directory that nobody holds may have been made by somebody who is about to.
 const ABANDONED: Duration = Duration::from_secs(60);
 /// Says when an entry was last used, by its time, and its size.
@@ -192,51 +189,6 @@ pub(super) fn room_was_used(room: &Entry) {
     prune(MOST_BYTES);
 }
 
-/// A file for the words of a build; it stays while this is held.
-#[derive(Debug)]
-pub(super) struct Log {
-    /// Where it is.
-    pub(super) path: PathBuf,
-    _lock: File,
-}
-
-/// A file for the words of a build.
-///
-/// # Errors
-/// The cache cannot be used.
-pub(super) fn log(key: &str) -> Result<Log, BuildError> {
-    let place = cache::directory(LOGS)?;
-    prune_logs(&place, MOST_LOGS);
-    // Another assay may be building the same, and has the first name.
-    let names = [format!("{key}.log"), format!("{key}-{}.log", std::process::id())];
-    for path in names.map(|name| place.join(name)) {
-        let failed = BuildError::io("cannot write", &path);
-        let log = File::options().create(true).append(true).open(&path).map_err(failed)?;
-        if flock(&log, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            log.set_len(0).map_err(BuildError::io("cannot write", &path))?;
-            return Ok(Log { path, _lock: log });
-        }
-    }
-    let busy = std::io::Error::from(std::io::ErrorKind::ResourceBusy);
-    Err(BuildError::io("cannot write the log of a build in", &place)(busy))
-}
-
-/// Removes the oldest logs until `kept` are left; those of builds that run stay.
-fn prune_logs(place: &Path, kept: usize) {
-    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
-    let mut logs: Vec<_> =
-        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
-    logs.sort();
-    let surplus = logs.len().saturating_sub(kept);
-    for (_, path) in logs.into_iter().take(surplus) {
-        let free =
-            File::open(&path).is_ok_and(|log| flock(&log, FlockOperation::NonBlockingLockExclusive).is_ok());
-        if free {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
 /// Bytes on the disk of all files below a directory that no other directory has, too (hard links).
 fn bytes_below(root: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
@@ -326,7 +278,7 @@ pub fn empty_the_cache() -> Left {
     for kind in KINDS {
         cache::place(kind).iter().for_each(|place| cache::remove_abandoned(place, ABANDONED));
     }
-    cache::place(LOGS).iter().for_each(|place| prune_logs(place, 0));
+    logs::remove_all();
     Left { entries: gone.len(), bytes: gone.iter().map(|entry| entry.bytes).sum() }
 }
 
@@ -357,7 +309,7 @@ mod tests {
         let name = "what_is_held_is_not_removed_and_what_is_being_removed_is_not_found";
         fake::alone(module_path!(), name, |_| {
             let kept = Kept::of(make_one("a"), "file");
-            let log = log("a").unwrap();
+            let log = logs::log("a").unwrap();
             empty_the_cache();
             assert!(kept.root.is_file() && log.path.is_file());
             drop(kept);
@@ -367,10 +319,11 @@ mod tests {
             let removing = cache::hold(&path).unwrap();
             assert!(found(SOURCES, "a").is_none(), "it may be gone in a moment");
             drop(removing);
+            let words = log.path.clone();
             drop(log);
             empty_the_cache();
             assert!(!path.exists());
-            assert_eq!(std::fs::read_dir(cache::place(LOGS).unwrap()).unwrap().count(), 0);
+            assert!(!words.exists());
         });
     }
 

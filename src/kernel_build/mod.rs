@@ -4,6 +4,7 @@
 //! the facts that tell them from each other. Whoever boots them needs to know nothing of patches. It must not know experiments, targets
 //! or guests. The user's trees and repositories are only read; make and the scripts of a source run, as whoever names a source asks.
 
+mod build;
 mod builds;
 mod config;
 mod digests;
@@ -14,6 +15,7 @@ mod fake;
 mod git;
 mod headers;
 mod kbuild;
+mod logs;
 mod make;
 mod modules;
 mod overlay;
@@ -25,7 +27,8 @@ mod tree;
 mod wanted;
 mod whole;
 
-pub use builds::{Builds, BuiltKernel};
+pub use build::BuiltKernel;
+pub use builds::Builds;
 pub use entries::{Left, empty_the_cache, in_the_cache};
 pub use error::BuildError;
 pub use progress::Step;
