@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::BuildError;
-use super::logs;
+use super::{logs, mark};
 use crate::sys::cache;
 
 /// Finished kernels.
@@ -27,8 +27,6 @@ const KINDS: [&str; 3] = [BUILT, SOURCES, ROOMS];
 const MOST_BYTES: u64 = 20 << 30;
 /// How long a directory that nobody holds may have been made by somebody who is about to.
 const ABANDONED: Duration = Duration::from_secs(60);
-/// Says when an entry was last used, by its time, and its size.
-const MARK: &str = ".assay-entry";
 /// How the name of an entry begins that is being filled.
 const PARTIAL: &str = ".partial-";
 /// The same of one that is being removed.
@@ -65,21 +63,22 @@ impl Kept {
     }
 }
 
-/// A finished entry; `None`: there is none, or it is being removed.
+/// A finished entry; `None`: there is none, it is being removed, or a kernel is not as it was.
 pub(super) fn found(kind: &str, key: &str) -> Option<Entry> {
     let path = cache::place(kind)?.join(key);
     // First the lock: what was read without it may be gone a moment later.
     let lock = locked(&path, FlockOperation::NonBlockingLockShared).ok()??;
-    let mark = path.join(MARK);
-    let size = std::fs::read_to_string(&mark).ok()?;
-    // Written anew for its time; an entry that cannot be written to is as good.
-    let _ = std::fs::write(&mark, size);
+    let fits = if kind == BUILT { mark::fits(&path) } else { mark::is_there(&path) };
+    if !fits {
+        return None;
+    }
+    mark::touch(&path);
     Some(Entry { lock: Arc::new(lock), path })
 }
 
 /// Whether a finished entry is there; it is not taken for used.
 pub(super) fn is_there(kind: &str, key: &str) -> bool {
-    cache::place(kind).is_some_and(|place| place.join(key).join(MARK).is_file())
+    cache::place(kind).is_some_and(|place| mark::is_there(&place.join(key)))
 }
 
 /// The lock of a directory; `None`: somebody else has it, or another directory has got this name meanwhile.
@@ -116,9 +115,7 @@ pub(super) fn made(
     let lock = cache::hold(partial.path()).map_err(BuildError::io("cannot lock", partial.path()))?;
     let lock = Arc::new(lock);
     fill(partial.path(), &lock)?;
-    let mark = partial.path().join(MARK);
-    std::fs::write(&mark, bytes_below(partial.path()).to_string())
-        .map_err(BuildError::io("cannot write", &mark))?;
+    mark::write(partial.path(), kind == BUILT)?;
     // From here on others may use it, and nobody may remove it.
     flock(&*lock, FlockOperation::LockShared)
         .map_err(|error| BuildError::io("cannot lock", partial.path())(error.into()))?;
@@ -165,11 +162,8 @@ pub(super) fn room(
         std::fs::create_dir_all(&path).map_err(BuildError::io("cannot make", &path))?;
         match locked(&path, FlockOperation::NonBlockingLockExclusive) {
             Ok(Some(lock)) => {
-                let mark = path.join(MARK);
-                if !mark.is_file() {
-                    // At once: somebody may kill this build, and what it left is to be found.
-                    std::fs::write(&mark, "0").map_err(BuildError::io("cannot write", &mark))?;
-                }
+                // At once: somebody may kill this build, and what it left is to be found.
+                mark::begin(&path)?;
                 return Ok(Entry { path, lock: Arc::new(lock) });
             }
             // It may have been removed between the two calls.
@@ -185,24 +179,8 @@ pub(super) fn room(
 
 /// Says how large a room has become, and makes place for it.
 pub(super) fn room_was_used(room: &Entry) {
-    let _ = std::fs::write(room.path.join(MARK), bytes_below(&room.path).to_string());
+    let _ = mark::write(&room.path, false);
     prune(MOST_BYTES);
-}
-
-/// Bytes on the disk of all files below a directory that no other directory has, too (hard links).
-fn bytes_below(root: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    let (mut bytes, mut open) = (0, vec![root.to_owned()]);
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-            match entry.metadata() {
-                Ok(found) if found.is_dir() => open.push(entry.path()),
-                Ok(found) if found.nlink() < 2 => bytes += found.blocks() * 512,
-                _ => {}
-            }
-        }
-    }
-    bytes
 }
 
 /// An entry as it lies there.
@@ -218,14 +196,8 @@ fn all() -> Vec<Lying> {
     let entries = places.flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten());
     let lying = entries.filter_map(|entry| {
         let path = entry.path();
-        let found = entry.metadata().ok().filter(std::fs::Metadata::is_dir)?;
-        if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
-            return None;
-        }
-        let mark = path.join(MARK);
-        let said = std::fs::read_to_string(&mark).ok().and_then(|text| text.trim().parse().ok());
-        let bytes = said.filter(|bytes| *bytes > 0).unwrap_or_else(|| bytes_below(&path));
-        let used = mark.metadata().unwrap_or(found).modified().ok()?;
+        let is_one = path.is_dir() && !entry.file_name().to_string_lossy().starts_with(PARTIAL);
+        let (bytes, used) = is_one.then(|| mark::read(&path))??;
         Some(Lying { used, bytes, path })
     });
     lying.collect()
@@ -332,7 +304,7 @@ mod tests {
         fake::alone(module_path!(), "what_a_killed_build_left_is_counted_and_removed", |_| {
             let room = room("room", &mut busy).unwrap();
             std::fs::write(room.path.join("objects"), vec![1; 1 << 20]).unwrap();
-            assert!(room.path.join(MARK).is_file());
+            assert!(mark::is_there(&room.path));
             let path = room.path.clone();
             drop(room);
             // What another assay of an earlier version was killed in.
@@ -367,6 +339,27 @@ mod tests {
             drop(entry);
             assert_eq!(empty_the_cache().entries, 2);
             assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
+        });
+    }
+
+    #[test]
+    fn a_kernel_that_was_damaged_is_built_again() {
+        fake::alone(module_path!(), "a_kernel_that_was_damaged_is_built_again", |_| {
+            let mut builds = 0;
+            let mut make = || {
+                made(BUILT, "key", &mut |into, _| {
+                    builds += 1;
+                    super::super::tree::put(into, "boot/vmlinuz-6.12", Some((b"image", false)))
+                })
+                .unwrap()
+                .path
+            };
+            let image = make().join("boot/vmlinuz-6.12");
+            make();
+            std::fs::write(&image, "").unwrap();
+            make();
+            assert_eq!(std::fs::read_to_string(&image).unwrap(), "image");
+            assert_eq!(builds, 2);
         });
     }
 

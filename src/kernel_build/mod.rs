@@ -17,6 +17,7 @@ mod headers;
 mod kbuild;
 mod logs;
 mod make;
+mod mark;
 mod modules;
 mod overlay;
 mod patch;
