@@ -167,36 +167,21 @@ impl Build {
         }
         let what = format!("building {}", self.described(Some(modules)));
         let log = logs::log(key)?;
-        let begun = Instant::now();
         let room_key = self.room_key();
         let meter = progress::Meter::new(&what, room_key.as_deref());
         let mut objects = |count| say(&meter.step(count));
         let mut watch =
             Watch { log: &log.path, what: &what, cancelled, objects: &mut objects, locks: Vec::new() };
         let patches: Vec<&Patch> = self.patches.iter().collect();
+        let whole = self.whole(&patches);
+        // What another assay builds in this room meanwhile is found afterwards, and not built again.
+        let room = whole.as_ref().map(|building| building.room(&watch)).transpose()?;
+        let begun = Instant::now();
         let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
             let watch = &mut watch.holding(lock);
-            match &self.kind {
-                Kind::Modules(base, headers) => {
-                    let building = modules::Building {
-                        source: &self.source,
-                        patches: &patches,
-                        base,
-                        headers,
-                        compiler: &self.compiler,
-                        modules,
-                    };
-                    building.build(into, watch)?;
-                }
-                Kind::Whole(configuration) => {
-                    let building = whole::Building {
-                        source: &self.source,
-                        patches: &patches,
-                        configuration,
-                        compiler: &self.compiler,
-                    };
-                    building.build(into, watch)?;
-                }
+            match (&whole, &room) {
+                (Some(building), Some(room)) => building.build(room, into, watch)?,
+                _ => self.build_modules(&patches, modules, into, watch)?,
             }
             // With what it was built of, for whoever looks into the cache.
             let _ = std::fs::copy(&log.path, into.join("build.log"));
@@ -204,6 +189,24 @@ impl Build {
         })?;
         progress::remember(room_key.as_deref(), meter.objects(), begun.elapsed());
         Ok(entry)
+    }
+
+    /// What a whole kernel is built of; `None`: modules are built.
+    fn whole<'b>(&'b self, patches: &'b [&'b Patch]) -> Option<whole::Building<'b>> {
+        let Kind::Whole(configuration) = &self.kind else { return None };
+        Some(whole::Building { source: &self.source, patches, configuration, compiler: &self.compiler })
+    }
+
+    fn build_modules(
+        &self,
+        patches: &[&Patch],
+        modules: &BTreeSet<Module>,
+        into: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), BuildError> {
+        let Kind::Modules(base, headers) = &self.kind else { return Ok(()) };
+        let (source, compiler) = (&self.source, &self.compiler);
+        modules::Building { source, patches, base, headers, compiler, modules }.build(into, watch)
     }
 }
 
@@ -215,4 +218,36 @@ fn image_in(entry: &Path) -> Result<PathBuf, BuildError> {
         .map(|entry| entry.path())
         .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")));
     image.ok_or_else(|| BuildError::NoSource { path: boot, found: "has no kernel".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+
+    #[test]
+    fn what_another_assay_has_just_built_is_not_built_again() {
+        let name = "what_another_assay_has_just_built_is_not_built_again";
+        fake::alone(module_path!(), name, |place| {
+            let (root, count) = (place.join("source"), place.join("count"));
+            fake::kernel(&root, &format!("echo x >> '{}'; sleep 1\n", count.display()));
+            let build = || Build {
+                wanted: Wanted::default(),
+                source: Source::open(&root, None).unwrap(),
+                patches: Vec::new(),
+                compiler: Compiler { program: "gcc".to_owned(), version: "fake".to_owned() },
+                kind: Kind::Whole(Configuration::read(None, &BTreeSet::new()).unwrap()),
+            };
+            let one = || {
+                let build = build();
+                let resolved = (build.key(&BTreeSet::new()).unwrap(), BTreeSet::new());
+                build.built(&resolved, &mut |_| (), &AtomicBool::new(false)).unwrap().image
+            };
+            let images = std::thread::scope(|scope| {
+                [scope.spawn(one), scope.spawn(one)].map(|one| one.join().unwrap())
+            });
+            assert_eq!(images[0], images[1]);
+            assert_eq!(std::fs::read_to_string(&count).unwrap(), "x\n");
+        });
+    }
 }

@@ -41,6 +41,11 @@ pub(super) struct Watch<'w> {
 }
 
 impl Watch<'_> {
+    /// What it means that a signal ended it.
+    pub(super) fn interrupted(&self) -> BuildError {
+        BuildError::Interrupted { what: self.what.to_owned() }
+    }
+
     /// The same, of programs that write into what this is the lock of.
     pub(super) fn holding(&mut self, lock: &Arc<File>) -> Watch<'_> {
         let locks = self.locks.iter().chain([lock]).map(Arc::clone).collect();
@@ -124,13 +129,13 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
                 return Ok(());
             }
             if watch.cancelled.load(Ordering::SeqCst) {
-                return Err(BuildError::Interrupted { what: watch.what.to_owned() });
+                return Err(watch.interrupted());
             }
             return Err(failure(watch, &name, begins, status));
         }
         if watch.cancelled.load(Ordering::SeqCst) {
             end(&mut child);
-            return Err(BuildError::Interrupted { what: watch.what.to_owned() });
+            return Err(watch.interrupted());
         }
         std::thread::sleep(LOOK);
     }

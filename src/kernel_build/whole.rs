@@ -51,37 +51,38 @@ pub(super) struct Building<'b> {
 }
 
 impl Building<'_> {
+    /// The room that it is built in, once no other assay builds there.
+    ///
+    /// # Errors
+    /// It cannot be made; interrupted.
+    pub(super) fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
+        entries::room(&room_key(self.source, self.configuration, self.compiler), &mut || {
+            if watch.cancelled.load(Ordering::SeqCst) { Err(watch.interrupted()) } else { Ok(()) }
+        })
+    }
+
     /// Builds into an empty directory: `boot`, and `lib/modules/RELEASE` where the configuration has modules.
     ///
     /// # Errors
     /// What make said; a configuration that is missing something.
-    pub(super) fn build(&self, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let (cancelled, what) = (watch.cancelled, watch.what.to_owned());
-        let room = entries::room(&room_key(self.source, self.configuration, self.compiler), &mut || {
-            // Another assay builds in it.
-            if cancelled.load(Ordering::SeqCst) {
-                Err(BuildError::Interrupted { what: what.clone() })
-            } else {
-                Ok(())
-            }
-        })?;
+    pub(super) fn build(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
         let watch = &mut watch.holding(&room.lock);
-        let state = State::of(&room)?;
+        let state = State::of(room)?;
         state.begin()?;
         let overlay = Overlay::of(self.source, self.patches)?;
-        let laid = self.make_tree(&room, &state, &overlay, watch);
+        let laid = self.make_tree(room, &state, &overlay, watch);
         let is_laid = laid.is_ok();
-        let built = laid.and_then(|()| self.make_kernel(&room, into, watch));
+        let built = laid.and_then(|()| self.make_kernel(room, into, watch));
         match &built {
             // Nobody knows which of its files are whole, and others need the space.
-            Err(error) if error.is_of_space() => empty(&room)?,
+            Err(error) if error.is_of_space() => empty(room)?,
             // All files are looked at again by the next build.
             Err(BuildError::SourceChanged { .. }) => state.end("", &overlay)?,
             // make takes back what it was making when it fails or is ended.
             _ if is_laid => state.end(&self.source.digest, &overlay)?,
             _ => {}
         }
-        entries::room_was_used(&room);
+        entries::room_was_used(room);
         built
     }
 
@@ -235,7 +236,9 @@ mod tests {
         let compiler = Compiler { program: "gcc".to_owned(), version: "fake".to_owned() };
         let building = Building { source, patches: &[], configuration: &configuration, compiler: &compiler };
         let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
-        building.build(&place.join(name), &mut fake::watch(&log, &flag, &mut objects))?;
+        let mut watch = fake::watch(&log, &flag, &mut objects);
+        let room = building.room(&watch)?;
+        building.build(&room, &place.join(name), &mut watch)?;
         Ok(std::fs::read_to_string(place.join(name).join("boot/vmlinuz-6.12.117")).unwrap())
     }
 
