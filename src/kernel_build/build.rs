@@ -67,6 +67,19 @@ impl Kind {
 }
 
 impl Build {
+    /// Whether two are one kernel under different names.
+    pub(super) fn is_the_same_as(&self, other: &Build) -> bool {
+        let digests = |build: &Build| -> Vec<String> {
+            build.patches.iter().map(|patch| patch.digest.clone()).collect()
+        };
+        let alike = match (&self.kind, &other.kind) {
+            (Kind::Whole(one), Kind::Whole(other)) => one.digest == other.digest,
+            (Kind::Modules(one, _), Kind::Modules(other, _)) => one == other,
+            _ => false,
+        };
+        alike && self.source.all_digest() == other.source.all_digest() && digests(self) == digests(other)
+    }
+
     /// Everything that makes another kernel of it.
     pub(super) fn key(&self, modules: &BTreeSet<Module>) -> Result<String, BuildError> {
         let mut pieces = vec![VERSION.to_owned(), self.source.all_digest(), self.compiler.version.clone()];
@@ -147,11 +160,12 @@ impl Build {
         if let Some(kept) = self.source.kept() {
             return Ok(Some(kept));
         }
-        let what = format!("unpacking {}", self.source.name());
-        say(&Step { what: &what, objects: 0, of: 0, left_s: None });
+        let what = self.source.name();
+        say(&Step { what: &format!("unpacking {what}"), objects: 0, of: 0, left_s: None });
         let log = logs::log(&format!("unpack-{}", self.source.digest))?;
         let objects: &mut dyn FnMut(u64) = &mut |_| ();
-        let mut watch = Watch { log: &log.path, what: &what, cancelled, objects, locks: Vec::new() };
+        let mut watch =
+            Watch { log: &log.path, doing: "unpacking", what: &what, cancelled, objects, locks: Vec::new() };
         self.source.unpacked(&mut watch)
     }
 
@@ -165,13 +179,19 @@ impl Build {
         if let Some(entry) = entries::found(entries::BUILT, key) {
             return Ok(entry);
         }
-        let what = format!("building {}", self.described(Some(modules)));
+        let what = self.described(Some(modules));
         let log = logs::log(key)?;
         let room_key = self.room_key();
-        let meter = progress::Meter::new(&what, room_key.as_deref());
+        let meter = progress::Meter::new(format!("building {what}"), room_key.as_deref());
         let mut objects = |count| say(&meter.step(count));
-        let mut watch =
-            Watch { log: &log.path, what: &what, cancelled, objects: &mut objects, locks: Vec::new() };
+        let mut watch = Watch {
+            log: &log.path,
+            doing: "building",
+            what: &what,
+            cancelled,
+            objects: &mut objects,
+            locks: Vec::new(),
+        };
         let patches: Vec<&Patch> = self.patches.iter().collect();
         let whole = self.whole(&patches);
         // What another assay builds in this room meanwhile is found afterwards, and not built again.
@@ -231,15 +251,8 @@ mod tests {
         fake::alone(module_path!(), name, |place| {
             let (root, count) = (place.join("source"), place.join("count"));
             fake::kernel(&root, &format!("echo x >> '{}'; sleep 1\n", count.display()));
-            let build = || Build {
-                wanted: Wanted::default(),
-                source: Source::open(&root, None).unwrap(),
-                patches: Vec::new(),
-                compiler: Compiler { program: "gcc".to_owned(), version: "fake".to_owned() },
-                kind: Kind::Whole(Configuration::read(None, &BTreeSet::new()).unwrap()),
-            };
             let one = || {
-                let build = build();
+                let build = fake::build(&root, Vec::new());
                 let resolved = (build.key(&BTreeSet::new()).unwrap(), BTreeSet::new());
                 build.built(&resolved, &mut |_| (), &AtomicBool::new(false)).unwrap().image
             };

@@ -131,7 +131,7 @@ impl Builds {
         self.check(resolved.is_some())?;
         let mut lines: Vec<String> = Vec::new();
         let mut seconds = 0.0;
-        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let (mut seen, mut rooms): (BTreeSet<String>, BTreeSet<String>) = Default::default();
         if resolved.is_none() {
             lines.push("unpacks the source first: about half a minute, 1.6 GB in the cache".to_owned());
             seconds += 30.0;
@@ -146,7 +146,9 @@ impl Builds {
                 lines.push(format!("{what}: is in the cache"));
                 continue;
             }
-            let time = progress::expected_s(build.room_key().as_deref());
+            let room = build.room_key();
+            let shared = room.as_ref().is_some_and(|room| !rooms.insert(room.clone()));
+            let time = progress::expected_s(room.as_deref(), shared);
             seconds += time;
             lines.push(format!("{what}: {}", progress::about(time)));
         }
@@ -161,18 +163,20 @@ impl Builds {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
-        for build in &self.all {
-            if let Some(patch) = &build.source.uncommitted {
-                let note = format!(
+        for (at, build) in self.all.iter().enumerate() {
+            let uncommitted = build.source.uncommitted.as_ref().map(|patch| {
+                format!(
                     "{} has uncommitted changes in {} files (digest {}), which are built, too",
                     build.source.path.display(),
                     patch.touched.len(),
                     patch.digest
-                );
-                if !notes.contains(&note) {
-                    notes.push(note);
-                }
-            }
+                )
+            });
+            let twin = self.all[..at].iter().find(|other| other.is_the_same_as(build)).map(|other| {
+                let [one, other] = [other, build].map(|build| build.described(None));
+                format!("{one} and {other} have the same content: a kernel is compared with itself")
+            });
+            notes.extend(uncommitted.filter(|note| !notes.contains(note)).into_iter().chain(twin));
         }
         notes
     }
@@ -229,7 +233,7 @@ impl Builds {
         if entries::is_there(entries::BUILT, &key) {
             return Ok(format!("{what}: is in the cache"));
         }
-        Ok(format!("{what}: {}", progress::about(progress::expected_s(build.room_key().as_deref()))))
+        Ok(format!("{what}: {}", progress::about(progress::expected_s(build.room_key().as_deref(), false))))
     }
 
     /// What can be wrong without a compiler.
@@ -254,5 +258,73 @@ impl Builds {
             .map_err(|error| BuildError::io("cannot look at", &place)(error.into()))?;
         let free_mib = (found.f_bavail * found.f_frsize) >> 20;
         if free_mib < needed_mib { Err(BuildError::NoSpace { place, needed_mib, free_mib }) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::fake;
+    use super::*;
+
+    /// The kernel of a tree with each of these patches.
+    fn builds(place: &Path, patches: &[(&str, &str)]) -> Builds {
+        let root = place.join("source");
+        fake::kernel(&root, "exit 0\n");
+        let patch =
+            |(name, text): &(&str, &str)| Patch::of(Path::new(name), text.as_bytes().to_vec()).unwrap();
+        let all = patches.iter().map(|one| fake::build(&root, vec![patch(one)])).collect();
+        Builds { all, modules: OnceCell::new() }
+    }
+
+    #[test]
+    fn two_levels_of_the_same_content_are_said_to_be_one_kernel() {
+        fake::alone(module_path!(), "two_levels_of_the_same_content_are_said_to_be_one_kernel", |place| {
+            let other = fake::PATCH.replace("+two", "+three");
+            let all = [("a.patch", fake::PATCH), ("b.patch", other.as_str()), ("c.patch", fake::PATCH)];
+            let notes = builds(place, &all).notes();
+            assert_eq!(notes.len(), 1, "{notes:?}");
+            assert!(
+                notes[0].contains("with a.patch and ") && notes[0].contains("with c.patch have the same")
+            );
+        });
+    }
+
+    #[test]
+    fn the_second_kernel_of_a_room_is_planned_as_one_that_shares_its_objects() {
+        let name = "the_second_kernel_of_a_room_is_planned_as_one_that_shares_its_objects";
+        fake::alone(module_path!(), name, |place| {
+            let other = fake::PATCH.replace("+two", "+three");
+            let builds = builds(place, &[("a.patch", fake::PATCH), ("b.patch", &other)]);
+            let took = std::time::Duration::from_secs(600);
+            progress::remember(builds.all[0].room_key().as_deref(), 1500, took);
+            let plan = builds.plan();
+            let plan = plan.unwrap_or_else(|error| vec![error.to_string()]);
+            if plan[0].contains("building needs") {
+                return;
+            }
+            assert!(plan[0].ends_with("about 10 min") && plan[1].ends_with("about 30 s"), "{plan:?}");
+        });
+    }
+
+    #[test]
+    fn kernels_of_patches_are_built_in_one_room_and_found_again() {
+        fake::alone(module_path!(), "kernels_of_patches_are_built_in_one_room_and_found_again", |place| {
+            let other = fake::PATCH.replace("+two", "+three");
+            let builds = builds(place, &[("a.patch", fake::PATCH), ("b.patch", &other)]);
+            let flag = AtomicBool::new(false);
+            let built = match builds.carry_out(&mut |_| (), &flag) {
+                Err(BuildError::NoSpace { .. }) => return,
+                other => other.unwrap(),
+            };
+            let text = |kernel: &BuiltKernel| std::fs::read_to_string(&kernel.image).unwrap();
+            assert_eq!([text(&built[0]), text(&built[1])], ["two\n", "three\n"]);
+            assert_eq!(
+                std::fs::read_dir(crate::sys::cache::place(entries::ROOMS).unwrap()).unwrap().count(),
+                1
+            );
+            assert!(builds.plan().unwrap().iter().all(|line| line.ends_with("is in the cache")));
+        });
     }
 }

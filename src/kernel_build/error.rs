@@ -166,9 +166,9 @@ pub enum BuildError {
         path: PathBuf,
     },
     /// The machine ran out of something; the same would have been built a moment earlier.
-    #[error("{what} was not built: {said}")]
+    #[error("{what} failed: {said}")]
     Machine {
-        /// What was built, or what failed.
+        /// `building a kernel`, or the program that failed.
         what: String,
         /// What a program of the build said.
         said: String,
@@ -176,9 +176,9 @@ pub enum BuildError {
         is_space: bool,
     },
     /// Ended by a signal to assay.
-    #[error("interrupted while {what} was built; nothing half built is kept")]
+    #[error("interrupted while {what}; nothing half built is kept")]
     Interrupted {
-        /// What was built.
+        /// `building a kernel`.
         what: String,
     },
 }
@@ -301,18 +301,20 @@ impl BuildError {
             BuildError::SourceChanged { .. } => {
                 "run it again when nobody writes there; REPOSITORY@REV is a source that does not change".to_owned()
             }
-            BuildError::Machine { is_space: true, .. } => {
-                "make space, then run it again or go on with --resume; assay cleanup --cache empties the cache".to_owned()
-            }
-            BuildError::Machine { .. } => {
-                "the kernel ends programs when memory is short: run it again, or go on with --resume, when there is more"
-                    .to_owned()
-            }
+            BuildError::Machine { is_space, .. } => of_machine(*is_space).to_owned(),
             BuildError::DoesNotCompile { log, .. } | BuildError::Symbols { log, .. } => {
                 format!("{} has all that the build said", log.display())
             }
             BuildError::Io { .. } | BuildError::Failed { .. } | BuildError::Interrupted { .. } => String::new(),
         }
+    }
+}
+
+fn of_machine(is_space: bool) -> &'static str {
+    if is_space {
+        "make space, then run it again or go on with --resume; assay cleanup --cache empties the cache"
+    } else {
+        "the kernel ends programs when memory is short: run it again, or go on with --resume, when there is more"
     }
 }
 

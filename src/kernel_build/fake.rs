@@ -3,12 +3,19 @@
 //! Enters: the name of a test. Leaves: the same test in a process of its own, for which the cache is an empty directory; trees whose
 //! Makefile has the targets of a kernel's, and whose image is one file of theirs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
+use super::build::{Build, Kind};
+use super::config::Configuration;
 use super::make::Watch;
+use super::patch::Patch;
+use super::source::Source;
+use super::tools::Compiler;
 use super::tree;
+use super::wanted::Wanted;
 
 /// Says in the environment that this is that process, and where its directory is.
 const PLACE: &str = "ASSAY_TEST_PLACE";
@@ -32,6 +39,20 @@ pub(super) fn kernel(root: &Path, hook: &str) {
         ("fs/hook.sh", hook),
     ] {
         tree::put(root, name, Some((text.as_bytes(), false))).unwrap();
+    }
+}
+
+/// What a test changes of `fs/one.c`.
+pub(super) const PATCH: &str = "--- a/fs/one.c\n+++ b/fs/one.c\n@@ -1 +1 @@\n-one\n+two\n";
+
+/// A whole kernel of such a directory, whatever compilers there are.
+pub(super) fn build(root: &Path, patches: Vec<Patch>) -> Build {
+    Build {
+        wanted: Wanted::default(),
+        source: Source::open(root, None).unwrap(),
+        patches,
+        compiler: Compiler { program: "gcc".to_owned(), version: "fake".to_owned() },
+        kind: Kind::Whole(Configuration::read(None, &BTreeSet::new()).unwrap()),
     }
 }
 
@@ -83,5 +104,5 @@ pub(super) fn watch<'w>(
     cancelled: &'w AtomicBool,
     objects: &'w mut dyn FnMut(u64),
 ) -> Watch<'w> {
-    Watch { log, what: "mine", cancelled, objects, locks: Vec::new() }
+    Watch { log, doing: "building", what: "mine", cancelled, objects, locks: Vec::new() }
 }

@@ -30,7 +30,9 @@ const MOST_LINES: usize = 6;
 pub(super) struct Watch<'w> {
     /// All words go here.
     pub(super) log: &'w Path,
-    /// What is built, for messages.
+    /// What is done with it, for messages: `building`.
+    pub(super) doing: &'w str,
+    /// What is built.
     pub(super) what: &'w str,
     /// Set by a signal.
     pub(super) cancelled: &'w AtomicBool,
@@ -41,9 +43,14 @@ pub(super) struct Watch<'w> {
 }
 
 impl Watch<'_> {
+    /// What is done.
+    fn all(&self) -> String {
+        format!("{} {}", self.doing, self.what)
+    }
+
     /// What it means that a signal ended it.
     pub(super) fn interrupted(&self) -> BuildError {
-        BuildError::Interrupted { what: self.what.to_owned() }
+        BuildError::Interrupted { what: self.all() }
     }
 
     /// The same, of programs that write into what this is the lock of.
@@ -51,6 +58,7 @@ impl Watch<'_> {
         let locks = self.locks.iter().chain([lock]).map(Arc::clone).collect();
         Watch {
             log: self.log,
+            doing: self.doing,
             what: self.what,
             cancelled: self.cancelled,
             objects: &mut *self.objects,
@@ -199,18 +207,23 @@ fn is_object(line: &[u8]) -> bool {
 fn failure(watch: &Watch<'_>, command: &str, begins: u64, status: ExitStatus) -> BuildError {
     let text = regular_file::read(watch.log, MOST_LOG).unwrap_or_default();
     let text = String::from_utf8_lossy(&text[(begins as usize).min(text.len())..]).into_owned();
-    if status.signal() == Some(Signal::KILL.as_raw()) && BuildError::of_the_machine(&text, "").is_none() {
+    // Behind the line with the command itself.
+    let words = text.split_once('\n').map_or("", |(_, words)| words);
+    if let Some(error) = BuildError::of_the_machine(words, &watch.all()) {
+        return error;
+    }
+    if status.signal() == Some(Signal::KILL.as_raw()) {
         // Nobody but the kernel, and whoever has the right, ends one like this.
-        let said = format!("{command} was killed");
-        return BuildError::Machine { what: watch.what.to_owned(), said, is_space: false };
+        return BuildError::Machine {
+            what: watch.all(),
+            said: format!("{command} was killed"),
+            is_space: false,
+        };
     }
     told(&text, watch.what, watch.log, command)
 }
 
 fn told(text: &str, what: &str, log: &Path, command: &str) -> BuildError {
-    if let Some(error) = BuildError::of_the_machine(text, what) {
-        return error;
-    }
     let some = |picked: &mut dyn Iterator<Item = &str>| -> Vec<String> {
         picked.take(MOST_LINES).map(|line| line.trim().to_owned()).collect()
     };
@@ -232,13 +245,9 @@ fn told(text: &str, what: &str, log: &Path, command: &str) -> BuildError {
     if !first.is_empty() {
         return BuildError::DoesNotCompile { what, first, log };
     }
-    let said = text
-        .lines()
-        .skip(1)
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .last()
-        .unwrap_or("it says nothing");
+    let mut said = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
+    // tar goes on and ends with words that say nothing.
+    let said = if command == "tar" { said.next() } else { said.last() }.unwrap_or("it says nothing");
     BuildError::Failed { command: command.to_owned(), said: said.to_owned() }
 }
 
@@ -306,14 +315,15 @@ mod tests {
             ("cc1: out of memory allocating 65536 bytes after a total of 1 byte", false),
             ("make[2]: *** [scripts/Makefile.build:244: fs/one.o] Killed", false),
         ] {
-            let error = told(&format!("$ make\n  CC  a.o\n{line}\n{make}"), "mine", Path::new("/l"), "make");
-            assert_eq!(error.to_string(), format!("mine was not built: {line}"));
+            let script = format!("echo '  CC  a.o'; echo '{line}'; printf '{make}'; exit 2");
+            let error = ran(&script, false).0.unwrap_err();
+            assert_eq!(error.to_string(), format!("building mine failed: {line}"));
             assert!(!error.is_of_the_revision() && !error.is_of_the_request(), "{line}");
             assert_eq!(error.is_of_space(), is_space, "{line}");
         }
         // A line of the source that the compiler shows.
-        let shown = format!("a.c:3:1: error: x\n    3 | \"No space left on device\";\n{make}");
-        let error = told(&shown, "mine", Path::new("/l"), "make");
+        let shown = "printf 'a.c:3:1: error: x\\n    3 | \"No space left on device\";\\n'; exit 2";
+        let error = ran(shown, false).0.unwrap_err();
         assert!(matches!(error, BuildError::DoesNotCompile { .. }), "{error}");
         let (result, ..) = ran("kill -KILL $$", false);
         assert!(matches!(result, Err(BuildError::Machine { is_space: false, .. })), "{result:?}");

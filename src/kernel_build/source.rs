@@ -158,7 +158,13 @@ impl Source {
         }
         let mut tar = make::tar(&tree);
         tar.args(["--strip-components=1", "--file"]).arg(&archive);
-        make::run(tar, watch)?;
+        make::run(tar, watch).map_err(|error| match error {
+            BuildError::Failed { said, .. } => {
+                let found = format!("cannot be unpacked: {said}");
+                BuildError::NoSource { path: self.path.clone(), found }
+            }
+            other => other,
+        })?;
         let _ = std::fs::remove_dir_all(place.join("package"));
         if tree::is_kernel(&tree) {
             return self.is_unchanged();
@@ -242,6 +248,7 @@ pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>)
         .arg(package)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn();
     let dpkg = dpkg
         .as_mut()
@@ -256,9 +263,12 @@ pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>)
     tar.args(["--file", "-"]);
     let unpacked = make::run_reading(tar, archive, watch);
     let status = dpkg.wait().map_err(BuildError::io("cannot read", package))?;
-    unpacked?;
-    if status.success() {
-        return Ok(());
+    match unpacked {
+        Ok(()) if status.success() => return Ok(()),
+        // What tar has not read of it says nothing of the package.
+        Err(error @ (BuildError::Machine { .. } | BuildError::Interrupted { .. })) => return Err(error),
+        Err(error) if status.success() => return Err(error),
+        _ => {}
     }
     let found = "is no Debian package that can be unpacked".to_owned();
     Err(BuildError::NoSource { path: package.to_owned(), found })
@@ -282,6 +292,9 @@ fn archive_in(unpacked: &Path, package: &Path) -> Result<PathBuf, BuildError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::fake;
     use super::*;
 
     #[test]
@@ -290,6 +303,21 @@ mod tests {
         assert_eq!(version_in(text), "6.12.117");
         assert_eq!(version_in("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL =\n"), "6.12");
         assert_eq!(version_in(""), "");
+    }
+
+    #[test]
+    fn a_tarball_that_is_none_is_named_with_the_first_words_of_tar() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("junk.tar");
+        std::fs::write(&path, "x".repeat(1000)).unwrap();
+        let (log, flag, mut objects) = (place.path().join("log"), AtomicBool::new(false), |_| ());
+        let source = Source::open(&path, None).unwrap();
+        let error = source.unpack(place.path(), &mut fake::watch(&log, &flag, &mut objects)).unwrap_err();
+        let said = format!(
+            "source {} cannot be unpacked: tar: This does not look like a tar archive",
+            path.display()
+        );
+        assert_eq!(error.to_string(), said);
     }
 
     #[test]
