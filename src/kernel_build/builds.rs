@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::build::{Build, BuiltKernel, Kind, Resolved};
 use super::error::BuildError;
-use super::modules::{self, Module};
+use super::modules::{self, Files, Module};
 use super::overlay::Overlay;
 use super::patch::Patch;
 use super::progress::{self, Step};
@@ -86,9 +86,8 @@ impl Builds {
     fn modules_of(&self, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
         let mut modules = BTreeSet::new();
         for build in self.of_base(base) {
-            for patch in &build.patches {
-                modules.extend(modules::changed(patch, &build.source, base)?);
-            }
+            let patches: Vec<&Patch> = build.patches.iter().collect();
+            modules.extend(modules::changed(&patches, &build.source, base)?);
         }
         let revisions: Vec<&Source> = self.of_base(base).map(|build| &build.source).collect();
         let (Some(first), Some(last)) = (revisions.first(), revisions.last()) else { return Ok(modules) };
@@ -97,7 +96,8 @@ impl Builds {
             touched.extend(first.differs(revision)?);
         }
         let by = PathBuf::from(format!("what differs between {} and {}", first.name(), last.name()));
-        modules.extend(modules::of_files(touched.iter().map(String::as_str), &[first, last], base, &by)?);
+        let (before, after): (Files<'_>, Files<'_>) = (&|name| first.file(name), &|name| last.file(name));
+        modules.extend(modules::of_files(touched.iter().map(String::as_str), &[before, after], base, &by)?);
         if modules.is_empty() { Err(BuildError::NothingToBuild) } else { Ok(modules) }
     }
 

@@ -134,8 +134,9 @@ impl Commit {
         let mut read = git(tree);
         read.env("GIT_DIR", own).env("GIT_WORK_TREE", tree).env("GIT_INDEX_FILE", index);
         // Hooks of the repository are for its own work tree.
-        read.args(["-c", "core.hooksPath=/dev/null", "-c", "core.bare=false", "read-tree", "--reset", "-u"])
-            .arg(&self.tree);
+        read.args(["-c", "core.hooksPath=/dev/null", "-c", "core.bare=false"]);
+        // A daemon that outlives git would keep the lock of the room.
+        read.args(["-c", "core.fsmonitor=false", "read-tree", "--reset", "-u"]).arg(&self.tree);
         make::run(read, watch)
     }
 }
@@ -227,6 +228,11 @@ mod tests {
         std::fs::write(root.path().join("a.c"), "two\n").unwrap();
         let patch = uncommitted(root.path()).unwrap().unwrap();
         assert_eq!(patch.touched.into_iter().collect::<Vec<_>>(), ["a.c"]);
+        std::fs::write(root.path().join("a.c"), "one\n").unwrap();
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(root.path().join("a.c"), executable).unwrap();
+        let patch = uncommitted(root.path()).unwrap().unwrap();
+        assert_eq!(patch.touched.into_iter().collect::<Vec<_>>(), ["a.c"], "its rights");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::error::BuildError;
 use super::patch::Patch;
-use super::source::Source;
+use super::source::{Source, SourceFile};
 use super::tree;
 
 /// The touched files as they are with the patches.
@@ -53,6 +53,22 @@ impl Overlay {
             }
         }
         Ok(())
+    }
+
+    /// One file of the source as it is with the patches.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn file(&self, source: &Source, name: &str) -> Result<Option<SourceFile>, BuildError> {
+        let path = self.place.path().join(name);
+        match (self.touched.contains(name), path.is_file()) {
+            (false, _) => source.file(name),
+            (true, false) => Ok(None),
+            (true, true) => {
+                let bytes = std::fs::read(&path).map_err(BuildError::io("cannot read", &path))?;
+                Ok(Some(SourceFile { bytes, executable: tree::is_executable(&path) }))
+            }
+        }
     }
 
     /// The names of the files.
