@@ -4,53 +4,18 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use super::config::Configuration;
-use super::entries::{self, Entry};
+use super::build::{Build, BuiltKernel, Kind, Resolved};
 use super::error::BuildError;
-use super::headers::Headers;
-use super::make::Watch;
-use super::modules::{self, Building, Module};
+use super::modules::{self, Files, Module};
 use super::overlay::Overlay;
 use super::patch::Patch;
 use super::progress::{self, Step};
 use super::source::Source;
-use super::tools::{self, Compiler};
 use super::wanted::{Base, Wanted};
-use super::{digests, whole};
-
-/// Changes whenever kernels are built in another way.
-const VERSION: &str = "assay kernel 1";
-
-/// A kernel that was built.
-#[derive(Debug)]
-pub struct BuiltKernel {
-    /// What is booted; its modules lie in `../lib/modules/RELEASE`.
-    pub image: PathBuf,
-    /// What tells it from others: source, patch, compiler.
-    pub facts: Vec<(String, String)>,
-    _held: Entry,
-}
-
-/// One kernel, looked at.
-struct Build {
-    wanted: Wanted,
-    source: Source,
-    patches: Vec<Patch>,
-    compiler: Compiler,
-    kind: Kind,
-}
-
-/// The key of a kernel in the cache, and the modules that are built for it.
-type Resolved = (String, BTreeSet<Module>);
-
-enum Kind {
-    Modules(Base, Headers),
-    Whole(Configuration),
-}
+use super::{entries, whole};
 
 /// All kernels of a run, in the order they were asked for.
 pub struct Builds {
@@ -78,22 +43,7 @@ impl Builds {
             };
             let patches =
                 wanted.patches.iter().map(|path| Patch::read(path)).collect::<Result<Vec<_>, _>>()?;
-            let (kind, compiler) = match &wanted.base {
-                Some(base) => {
-                    let headers = Headers::find(&base.release, &base.places)?;
-                    (Kind::Modules(base.clone(), headers), tools::compiler(false, None)?)
-                }
-                None => {
-                    // All arms with this configuration have the same one.
-                    let same = all_wanted
-                        .iter()
-                        .filter(|other| other.base.is_none() && other.config == wanted.config);
-                    let options: BTreeSet<String> =
-                        same.flat_map(|other| other.options.iter().cloned()).collect();
-                    let configuration = Configuration::read(wanted.config.as_deref(), &options)?;
-                    (Kind::Whole(configuration), tools::compiler(true, None)?)
-                }
-            };
+            let (kind, compiler) = Kind::of(wanted, all_wanted)?;
             all.push(Build { wanted: wanted.clone(), source, patches, compiler, kind });
         }
         let builds = Builds { all, modules: OnceCell::new() };
@@ -136,9 +86,8 @@ impl Builds {
     fn modules_of(&self, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
         let mut modules = BTreeSet::new();
         for build in self.of_base(base) {
-            for patch in &build.patches {
-                modules.extend(modules::changed(patch, &build.source, base)?);
-            }
+            let patches: Vec<&Patch> = build.patches.iter().collect();
+            modules.extend(modules::changed(&patches, &build.source, base)?);
         }
         let revisions: Vec<&Source> = self.of_base(base).map(|build| &build.source).collect();
         let (Some(first), Some(last)) = (revisions.first(), revisions.last()) else { return Ok(modules) };
@@ -147,7 +96,8 @@ impl Builds {
             touched.extend(first.differs(revision)?);
         }
         let by = PathBuf::from(format!("what differs between {} and {}", first.name(), last.name()));
-        modules.extend(modules::of_files(touched.iter().map(String::as_str), &[first, last], base, &by)?);
+        let (before, after): (Files<'_>, Files<'_>) = (&|name| first.file(name), &|name| last.file(name));
+        modules.extend(modules::of_files(touched.iter().map(String::as_str), &[before, after], base, &by)?);
         if modules.is_empty() { Err(BuildError::NothingToBuild) } else { Ok(modules) }
     }
 
@@ -181,7 +131,7 @@ impl Builds {
         self.check(resolved.is_some())?;
         let mut lines: Vec<String> = Vec::new();
         let mut seconds = 0.0;
-        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let (mut seen, mut rooms): (BTreeSet<String>, BTreeSet<String>) = Default::default();
         if resolved.is_none() {
             lines.push("unpacks the source first: about half a minute, 1.6 GB in the cache".to_owned());
             seconds += 30.0;
@@ -196,7 +146,9 @@ impl Builds {
                 lines.push(format!("{what}: is in the cache"));
                 continue;
             }
-            let time = progress::expected_s(build.room_key().as_deref());
+            let room = build.room_key();
+            let shared = room.as_ref().is_some_and(|room| !rooms.insert(room.clone()));
+            let time = progress::expected_s(room.as_deref(), shared);
             seconds += time;
             lines.push(format!("{what}: {}", progress::about(time)));
         }
@@ -211,18 +163,20 @@ impl Builds {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
-        for build in &self.all {
-            if let Some(patch) = &build.source.uncommitted {
-                let note = format!(
+        for (at, build) in self.all.iter().enumerate() {
+            let uncommitted = build.source.uncommitted.as_ref().map(|patch| {
+                format!(
                     "{} has uncommitted changes in {} files (digest {}), which are built, too",
                     build.source.path.display(),
                     patch.touched.len(),
                     patch.digest
-                );
-                if !notes.contains(&note) {
-                    notes.push(note);
-                }
-            }
+                )
+            });
+            let twin = self.all[..at].iter().find(|other| other.is_the_same_as(build)).map(|other| {
+                let [one, other] = [other, build].map(|build| build.described(None));
+                format!("{one} and {other} have the same content: a kernel is compared with itself")
+            });
+            notes.extend(uncommitted.filter(|note| !notes.contains(note)).into_iter().chain(twin));
         }
         notes
     }
@@ -237,13 +191,9 @@ impl Builds {
         cancelled: &AtomicBool,
     ) -> Result<Vec<BuiltKernel>, BuildError> {
         self.room_for_all()?;
-        for build in self.all.iter().filter(|build| !build.source.is_readable()) {
-            // The same source is found unpacked the second time.
-            let what = format!("unpacking {}", build.source.name());
-            say(&Step { what: &what, objects: 0, of: 0, left_s: None });
-            let log = entries::log(&format!("unpack-{}", build.source.digest))?;
-            build.source.unpacked(&mut Watch { log: &log, what: &what, cancelled, objects: &mut |_| () })?;
-        }
+        // None of them is removed while another one is unpacked or built.
+        let unpacked = self.all.iter().map(|build| build.unpacked(say, cancelled));
+        let _kept = unpacked.collect::<Result<Vec<_>, _>>()?;
         let Some(resolved) = self.resolved()? else {
             let found = "cannot be read after it was unpacked".to_owned();
             let path = self.all.first().map(|build| build.source.path.clone()).unwrap_or_default();
@@ -283,7 +233,7 @@ impl Builds {
         if entries::is_there(entries::BUILT, &key) {
             return Ok(format!("{what}: is in the cache"));
         }
-        Ok(format!("{what}: {}", progress::about(progress::expected_s(build.room_key().as_deref()))))
+        Ok(format!("{what}: {}", progress::about(progress::expected_s(build.room_key().as_deref(), false))))
     }
 
     /// What can be wrong without a compiler.
@@ -301,9 +251,7 @@ impl Builds {
             sources.insert(&build.source.digest, build.source.needed_mib());
         }
         let rooms: BTreeSet<String> = self.all.iter().filter_map(Build::room_key).collect();
-        let rooms_mib = rooms
-            .iter()
-            .map(|key| if entries::is_there(entries::ROOMS, key) { 200 } else { whole::NEEDED_MIB });
+        let rooms_mib = rooms.iter().map(|key| if whole::is_filled(key) { 200 } else { whole::NEEDED_MIB });
         let needed_mib = sources.values().sum::<u64>() + rooms_mib.sum::<u64>() + 100;
         let place = crate::sys::cache::directory(entries::BUILT)?;
         let found = rustix::fs::statvfs(&place)
@@ -313,125 +261,70 @@ impl Builds {
     }
 }
 
-impl Build {
-    /// Everything that makes another kernel of it.
-    fn key(&self, modules: &BTreeSet<Module>) -> Result<String, BuildError> {
-        let mut pieces = vec![VERSION.to_owned(), self.source.all_digest(), self.compiler.version.clone()];
-        pieces.extend(self.patches.iter().map(|patch| patch.digest.clone()));
-        match &self.kind {
-            Kind::Modules(base, headers) => {
-                pieces.extend([
-                    "modules".to_owned(),
-                    base.release.clone(),
-                    digests::of_file(&base.image)?,
-                    headers.digest()?,
-                ]);
-                pieces.extend(modules.iter().map(|module| format!("{}/{}", module.directory, module.name)));
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::fake;
+    use super::*;
+
+    /// The kernel of a tree with each of these patches.
+    fn builds(place: &Path, patches: &[(&str, &str)]) -> Builds {
+        let root = place.join("source");
+        fake::kernel(&root, "exit 0\n");
+        let patch =
+            |(name, text): &(&str, &str)| Patch::of(Path::new(name), text.as_bytes().to_vec()).unwrap();
+        let all = patches.iter().map(|one| fake::build(&root, vec![patch(one)])).collect();
+        Builds { all, modules: OnceCell::new() }
+    }
+
+    #[test]
+    fn two_levels_of_the_same_content_are_said_to_be_one_kernel() {
+        fake::alone(module_path!(), "two_levels_of_the_same_content_are_said_to_be_one_kernel", |place| {
+            let other = fake::PATCH.replace("+two", "+three");
+            let all = [("a.patch", fake::PATCH), ("b.patch", other.as_str()), ("c.patch", fake::PATCH)];
+            let notes = builds(place, &all).notes();
+            assert_eq!(notes.len(), 1, "{notes:?}");
+            assert!(
+                notes[0].contains("with a.patch and ") && notes[0].contains("with c.patch have the same")
+            );
+        });
+    }
+
+    #[test]
+    fn the_second_kernel_of_a_room_is_planned_as_one_that_shares_its_objects() {
+        let name = "the_second_kernel_of_a_room_is_planned_as_one_that_shares_its_objects";
+        fake::alone(module_path!(), name, |place| {
+            let other = fake::PATCH.replace("+two", "+three");
+            let builds = builds(place, &[("a.patch", fake::PATCH), ("b.patch", &other)]);
+            let took = std::time::Duration::from_secs(600);
+            progress::remember(builds.all[0].room_key().as_deref(), 1500, took);
+            let plan = builds.plan();
+            let plan = plan.unwrap_or_else(|error| vec![error.to_string()]);
+            if plan[0].contains("building needs") {
+                return;
             }
-            Kind::Whole(configuration) => pieces.extend(["whole".to_owned(), configuration.digest.clone()]),
-        }
-        Ok(digests::of_texts(pieces.iter().map(String::as_str)))
+            assert!(plan[0].ends_with("about 10 min") && plan[1].ends_with("about 30 s"), "{plan:?}");
+        });
     }
 
-    /// The room a whole kernel is built in: kernels of the same source and configuration share their objects, and so do revisions of
-    /// the same repository.
-    fn room_key(&self) -> Option<String> {
-        match &self.kind {
-            Kind::Whole(configuration) => Some(whole::room_key(&self.source, configuration, &self.compiler)),
-            Kind::Modules(..) => None,
-        }
+    #[test]
+    fn kernels_of_patches_are_built_in_one_room_and_found_again() {
+        fake::alone(module_path!(), "kernels_of_patches_are_built_in_one_room_and_found_again", |place| {
+            let other = fake::PATCH.replace("+two", "+three");
+            let builds = builds(place, &[("a.patch", fake::PATCH), ("b.patch", &other)]);
+            let flag = AtomicBool::new(false);
+            let built = match builds.carry_out(&mut |_| (), &flag) {
+                Err(BuildError::NoSpace { .. }) => return,
+                other => other.unwrap(),
+            };
+            let text = |kernel: &BuiltKernel| std::fs::read_to_string(&kernel.image).unwrap();
+            assert_eq!([text(&built[0]), text(&built[1])], ["two\n", "three\n"]);
+            assert_eq!(
+                std::fs::read_dir(crate::sys::cache::place(entries::ROOMS).unwrap()).unwrap().count(),
+                1
+            );
+            assert!(builds.plan().unwrap().iter().all(|line| line.ends_with("is in the cache")));
+        });
     }
-
-    fn described(&self, modules: Option<&BTreeSet<Module>>) -> String {
-        let patches: Vec<String> = self.patches.iter().map(Patch::name).collect();
-        let with =
-            if patches.is_empty() { String::new() } else { format!(" with {}", patches.join(" and ")) };
-        let what = match (&self.kind, modules) {
-            (Kind::Modules(base, _), Some(modules)) => {
-                let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
-                format!("{} of {}", names.join(", "), base.release)
-            }
-            (Kind::Modules(base, _), None) => format!("modules of {}", base.release),
-            (Kind::Whole(configuration), _) => format!("a kernel ({})", configuration.name),
-        };
-        format!("{what} from {}{with}", self.source.name())
-    }
-
-    fn facts(&self) -> Vec<(String, String)> {
-        let patch = match self.patches.as_slice() {
-            [] => "none".to_owned(),
-            [one] => one.digest.clone(),
-            several => digests::of_texts(several.iter().map(|patch| patch.digest.as_str())),
-        };
-        let pairs = [
-            ("kernel.source_digest", self.source.all_digest()),
-            ("kernel.patch_digest", patch),
-            ("kernel.compiler", self.compiler.version.clone()),
-        ];
-        pairs.map(|(name, value)| (name.to_owned(), value)).into()
-    }
-
-    fn built(
-        &self,
-        (key, modules): &Resolved,
-        say: &mut dyn FnMut(&Step<'_>),
-        cancelled: &AtomicBool,
-    ) -> Result<BuiltKernel, BuildError> {
-        let entry = self.made(key, modules, say, cancelled)?;
-        let image = image_in(&entry.path)?;
-        Ok(BuiltKernel { image, facts: self.facts(), _held: entry })
-    }
-
-    fn made(
-        &self,
-        key: &str,
-        modules: &BTreeSet<Module>,
-        say: &mut dyn FnMut(&Step<'_>),
-        cancelled: &AtomicBool,
-    ) -> Result<Entry, BuildError> {
-        if let Some(entry) = entries::found(entries::BUILT, key) {
-            return Ok(entry);
-        }
-        let what = format!("building {}", self.described(Some(modules)));
-        let log = entries::log(key)?;
-        let begun = Instant::now();
-        let room_key = self.room_key();
-        let meter = progress::Meter::new(&what, room_key.as_deref());
-        let mut objects = |count| say(&meter.step(count));
-        let mut watch = Watch { log: &log, what: &what, cancelled, objects: &mut objects };
-        let patches: Vec<&Patch> = self.patches.iter().collect();
-        let entry = entries::made(entries::BUILT, key, &mut |into| {
-            match &self.kind {
-                Kind::Modules(base, headers) => {
-                    let building =
-                        Building { source: &self.source, patches: &patches, base, headers, modules };
-                    building.build(into, &mut watch)?;
-                }
-                Kind::Whole(configuration) => {
-                    let building = whole::Building {
-                        source: &self.source,
-                        patches: &patches,
-                        configuration,
-                        compiler: &self.compiler,
-                    };
-                    building.build(into, &mut watch)?;
-                }
-            }
-            // With what it was built of, for whoever looks into the cache.
-            let _ = std::fs::copy(&log, into.join("build.log"));
-            Ok(())
-        })?;
-        progress::remember(room_key.as_deref(), meter.objects(), begun.elapsed());
-        Ok(entry)
-    }
-}
-
-/// The image of an entry.
-fn image_in(entry: &Path) -> Result<PathBuf, BuildError> {
-    let boot = entry.join("boot");
-    let entries = std::fs::read_dir(&boot).map_err(BuildError::io("cannot read", &boot))?.flatten();
-    let image = entries
-        .map(|entry| entry.path())
-        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")));
-    image.ok_or_else(|| BuildError::NoSource { path: boot, found: "has no kernel".to_owned() })
 }

@@ -7,6 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::sys::cache::CacheError;
 use crate::sys::regular_file::Unfit;
 
+/// The system's words for a lack of space (strerror(3)), as programs put them behind a name.
+const SPACE: [&str; 2] = [": No space left on device", ": Disk quota exceeded"];
+/// The same for memory: of gcc, whose compiler the kernel has ended, and of whatever could not get any.
+const MEMORY: [&str; 3] =
+    [": Killed signal terminated program", ": Cannot allocate memory", ": out of memory allocating "];
+
 /// What kept a kernel from being built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -153,10 +159,26 @@ pub enum BuildError {
         /// Its last words.
         said: String,
     },
+    /// What was built is not what the key of the cache is of.
+    #[error("the source {} changed while it was built", path.display())]
+    SourceChanged {
+        /// The source.
+        path: PathBuf,
+    },
+    /// The machine ran out of something; the same would have been built a moment earlier.
+    #[error("{what} failed: {said}")]
+    Machine {
+        /// `building a kernel`, or the program that failed.
+        what: String,
+        /// What a program of the build said.
+        said: String,
+        /// Whether space is missing, so that what is half built is not kept.
+        is_space: bool,
+    },
     /// Ended by a signal to assay.
-    #[error("interrupted while {what} was built; nothing half built is kept")]
+    #[error("interrupted while {what}; nothing half built is kept")]
     Interrupted {
-        /// What was built.
+        /// `building a kernel`.
         what: String,
     },
 }
@@ -200,6 +222,34 @@ impl BuildError {
         )
     }
 
+    /// A program's complaint, if it is one of the machine: of a lack of space or memory, whatever was built.
+    pub(super) fn of_the_machine(text: &str, what: &str) -> Option<BuildError> {
+        let of_space = |line: &&str| SPACE.iter().any(|words| line.contains(words));
+        let of_memory = |line: &&str| {
+            MEMORY.iter().any(|words| line.contains(words))
+                || (line.starts_with("make") && line.ends_with("] Killed"))
+        };
+        let first = |is: &dyn Fn(&&str) -> bool| text.lines().map(str::trim).find(is);
+        let found = |said: &str, is_space| BuildError::Machine {
+            what: what.to_owned(),
+            said: said.to_owned(),
+            is_space,
+        };
+        first(&of_space)
+            .map(|said| found(said, true))
+            .or_else(|| first(&of_memory).map(|said| found(said, false)))
+    }
+
+    /// Whether space is missing.
+    pub(super) fn is_of_space(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            BuildError::Machine { is_space, .. } => *is_space,
+            BuildError::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            _ => false,
+        }
+    }
+
     /// Whether the request is wrong, so that nothing was begun; otherwise the build itself failed.
     #[must_use]
     pub fn is_of_the_request(&self) -> bool {
@@ -208,6 +258,8 @@ impl BuildError {
             BuildError::DoesNotCompile { .. }
                 | BuildError::Symbols { .. }
                 | BuildError::Failed { .. }
+                | BuildError::Machine { .. }
+                | BuildError::SourceChanged { .. }
                 | BuildError::Interrupted { .. }
         )
     }
@@ -246,11 +298,23 @@ impl BuildError {
             BuildError::NoSpace { .. } => {
                 "assay cleanup --cache empties the cache; XDG_CACHE_HOME names another place".to_owned()
             }
+            BuildError::SourceChanged { .. } => {
+                "run it again when nobody writes there; REPOSITORY@REV is a source that does not change".to_owned()
+            }
+            BuildError::Machine { is_space, .. } => of_machine(*is_space).to_owned(),
             BuildError::DoesNotCompile { log, .. } | BuildError::Symbols { log, .. } => {
                 format!("{} has all that the build said", log.display())
             }
             BuildError::Io { .. } | BuildError::Failed { .. } | BuildError::Interrupted { .. } => String::new(),
         }
+    }
+}
+
+fn of_machine(is_space: bool) -> &'static str {
+    if is_space {
+        "make space, then run it again or go on with --resume; assay cleanup --cache empties the cache"
+    } else {
+        "the kernel ends programs when memory is short: run it again, or go on with --resume, when there is more"
     }
 }
 

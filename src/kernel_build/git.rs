@@ -10,6 +10,7 @@ use super::error::BuildError;
 use super::make::{self, Watch};
 use super::patch::Patch;
 use super::source::SourceFile;
+use crate::sys::clean_command;
 
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,18 +28,8 @@ pub(super) fn is_repository(path: &Path) -> bool {
 
 /// git, told nothing by variables of a repository around it; it asks nobody and starts no editor.
 fn git(repository: &Path) -> Command {
-    let mut command = Command::new("git");
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_DIFF_OPTS",
-    ] {
-        command.env_remove(name);
-    }
-    command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    let mut command = clean_command("git");
+    command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
     command.arg("-C").arg(repository).stdin(Stdio::null());
     command
 }
@@ -51,6 +42,12 @@ fn output(mut command: Command) -> Result<Result<Vec<u8>, String>, BuildError> {
         String::from_utf8_lossy(&output.stderr).trim().lines().next().unwrap_or("git says nothing").to_owned()
     };
     Ok(if output.status.success() { Ok(output.stdout) } else { Err(said()) })
+}
+
+/// What it means that git failed, which complained like this.
+fn failed(command: &str, said: String) -> BuildError {
+    BuildError::of_the_machine(&said, command)
+        .unwrap_or(BuildError::Failed { command: command.to_owned(), said })
 }
 
 impl Commit {
@@ -88,7 +85,7 @@ impl Commit {
         }
         let mut show = git(repository);
         show.args(["cat-file", "blob", blob]);
-        let failed = |said| BuildError::Failed { command: "git cat-file".to_owned(), said };
+        let failed = |said| failed("git cat-file", said);
         Ok(Some(SourceFile { bytes: output(show)?.map_err(failed)?, executable: mode == "100755" }))
     }
 
@@ -96,7 +93,7 @@ impl Commit {
     pub(super) fn differs(&self, repository: &Path, other: &Commit) -> Result<Vec<String>, BuildError> {
         let mut diff = git(repository);
         diff.args(["diff-tree", "-r", "-z", "--name-only", "--no-renames", &self.tree, &other.tree]);
-        let failed = |said| BuildError::Failed { command: "git diff-tree".to_owned(), said };
+        let failed = |said| failed("git diff-tree", said);
         let names = output(diff)?.map_err(failed)?;
         let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
@@ -114,8 +111,8 @@ impl Commit {
         let mut pack = git(repository);
         pack.args(["archive", "--format=tar", "--output"]).arg(&archive).arg(&self.tree).arg("--").arg(name);
         make::run(pack, watch)?;
-        let mut tar = Command::new("tar");
-        tar.args(["--extract", "--no-same-owner", "--file"]).arg(&archive).arg("--directory").arg(into);
+        let mut tar = make::tar(into);
+        tar.arg("--file").arg(&archive);
         make::run(tar, watch)?;
         std::fs::remove_file(&archive).map_err(BuildError::io("cannot remove", &archive))
     }
@@ -131,14 +128,15 @@ impl Commit {
     ) -> Result<(), BuildError> {
         let mut directory = git(repository);
         directory.args(["rev-parse", "--absolute-git-dir"]);
-        let failed = |said| BuildError::Failed { command: "git rev-parse".to_owned(), said };
+        let failed = |said| failed("git rev-parse", said);
         let found = output(directory)?.map_err(failed)?;
         let own = PathBuf::from(String::from_utf8_lossy(&found).trim());
         let mut read = git(tree);
         read.env("GIT_DIR", own).env("GIT_WORK_TREE", tree).env("GIT_INDEX_FILE", index);
         // Hooks of the repository are for its own work tree.
-        read.args(["-c", "core.hooksPath=/dev/null", "-c", "core.bare=false", "read-tree", "--reset", "-u"])
-            .arg(&self.tree);
+        read.args(["-c", "core.hooksPath=/dev/null", "-c", "core.bare=false"]);
+        // A daemon that outlives git would keep the lock of the room.
+        read.args(["-c", "core.fsmonitor=false", "read-tree", "--reset", "-u"]).arg(&self.tree);
         make::run(read, watch)
     }
 }
@@ -161,7 +159,7 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
         "--dst-prefix=b/",
         "HEAD",
     ]);
-    let failed = |said| BuildError::Failed { command: "git diff".to_owned(), said };
+    let failed = |said| failed("git diff", said);
     let text = output(diff)?.map_err(failed)?;
     let name = repository.join("uncommitted changes");
     (!text.is_empty()).then(|| Patch::of(&name, text)).transpose()
@@ -169,6 +167,7 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake;
     use super::*;
 
     fn repository() -> tempfile::TempDir {
@@ -229,6 +228,11 @@ mod tests {
         std::fs::write(root.path().join("a.c"), "two\n").unwrap();
         let patch = uncommitted(root.path()).unwrap().unwrap();
         assert_eq!(patch.touched.into_iter().collect::<Vec<_>>(), ["a.c"]);
+        std::fs::write(root.path().join("a.c"), "one\n").unwrap();
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(root.path().join("a.c"), executable).unwrap();
+        let patch = uncommitted(root.path()).unwrap().unwrap();
+        assert_eq!(patch.touched.into_iter().collect::<Vec<_>>(), ["a.c"], "its rights");
     }
 
     #[test]
@@ -239,8 +243,8 @@ mod tests {
         std::fs::create_dir(&tree).unwrap();
         let flag = std::sync::atomic::AtomicBool::new(false);
         let mut objects = |_| ();
-        let mut watch =
-            Watch { log: &room.path().join("log"), what: "x", cancelled: &flag, objects: &mut objects };
+        let log = room.path().join("log");
+        let mut watch = fake::watch(&log, &flag, &mut objects);
         let commit = Commit::of(root.path(), "v1").unwrap();
         let index = room.path().join("index");
         commit.check_out(root.path(), &tree, &index, &mut watch).unwrap();

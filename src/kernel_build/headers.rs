@@ -3,12 +3,14 @@
 //! Enters: a release, directories to look in. Leaves: a directory for `make -C`, with the compiler it asks for.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
+use super::entries::Kept;
 use super::error::BuildError;
 use super::make::Watch;
 use super::source::{unpack_package, version_in};
 use super::{digests, entries};
-use crate::sys::cache;
+use crate::sys::{cache, clean_command};
 
 /// Headers that were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,19 +54,35 @@ impl Headers {
         }
     }
 
-    /// The directory for make, unpacked if need be.
+    /// `gcc-12`, which Debian's headers ask for, without unpacking them; `None`: they ask for none.
+    ///
+    /// # Errors
+    /// Programs that are missing.
+    pub(super) fn compiler(&self, release: &str) -> Result<Option<String>, BuildError> {
+        const NAME: &str = ".kernelvariables";
+        let text = match self {
+            Headers::Installed(path) => std::fs::read_to_string(path.join(NAME)).ok(),
+            Headers::Packages([own, ..], _) => {
+                file_in(own, &format!("usr/src/linux-headers-{release}/{NAME}"))?
+            }
+        };
+        Ok(text.as_deref().and_then(compiler_in))
+    }
+
+    /// The directory for make, unpacked if need be, for as long as that is held.
     ///
     /// # Errors
     /// A package cannot be unpacked, or is another one than its name says.
-    pub(super) fn unpacked(&self, release: &str, watch: &mut Watch<'_>) -> Result<PathBuf, BuildError> {
+    pub(super) fn unpacked(&self, release: &str, watch: &mut Watch<'_>) -> Result<Kept, BuildError> {
         let (packages, digest) = match self {
-            Headers::Installed(path) => return Ok(path.clone()),
+            Headers::Installed(path) => return Ok(Kept::elsewhere(path)),
             Headers::Packages(packages, digest) => (packages, digest),
         };
         let key = format!("headers-{digest}");
         let below = format!("usr/src/linux-headers-{release}");
         let final_place = cache::directory(entries::SOURCES)?.join(&key);
-        let entry = entries::made(entries::SOURCES, &key, &mut |place| {
+        let entry = entries::made(entries::SOURCES, &key, &mut |place, lock| {
+            let watch = &mut watch.holding(lock);
             packages.iter().try_for_each(|package| unpack_package(package, place, watch))?;
             let headers = place.join(&below);
             let makefile = headers.join("Makefile");
@@ -77,17 +95,39 @@ impl Headers {
             let _ = std::fs::remove_file(headers.join("vmlinux"));
             Ok(())
         })?;
-        Ok(entry.path.join(below))
+        Ok(Kept::of(entry, &below))
     }
 }
 
-/// `gcc-12`, which Debian's headers ask for; `None`: they ask for none.
-pub(super) fn compiler_of(headers: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(headers.join(".kernelvariables")).ok()?;
+/// The compiler of a file `.kernelvariables`.
+fn compiler_in(text: &str) -> Option<String> {
     let word = text.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c))).find(|word| {
         word.strip_prefix("gcc-").is_some_and(|version| version.chars().all(|c| c.is_ascii_digit()))
     })?;
     Some(word.to_owned())
+}
+
+/// A small file of a package that is not unpacked; `None`: it has none of this name.
+fn file_in(package: &Path, name: &str) -> Result<Option<String>, BuildError> {
+    let dpkg = clean_command("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(package)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut dpkg =
+        dpkg.map_err(|_| BuildError::NoTools { what: vec!["dpkg-deb"], packages: vec!["dpkg".to_owned()] })?;
+    let archive = dpkg.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let mut tar = clean_command("tar");
+    tar.args(["--extract", "--to-stdout", "--occurrence", "--file", "-"]).arg(format!("./{name}"));
+    let found = tar.stdin(archive).stderr(Stdio::null()).output();
+    // It need not read on when it has what it wants.
+    let _ = dpkg.kill();
+    let _ = dpkg.wait();
+    let found =
+        found.map_err(|_| BuildError::NoTools { what: vec!["tar"], packages: vec!["tar".to_owned()] })?;
+    Ok(found.status.success().then(|| String::from_utf8_lossy(&found.stdout).into_owned()))
 }
 
 /// The version of the source that headers were made from.
@@ -160,9 +200,33 @@ mod tests {
     #[test]
     fn the_compiler_is_that_of_the_headers() {
         let place = tempfile::tempdir().unwrap();
-        assert_eq!(compiler_of(place.path()), None);
+        let installed = Headers::Installed(place.path().to_owned());
+        assert_eq!(installed.compiler("6.12").unwrap(), None);
         let text = "CC = $(if $(X),$(CCACHE)) $(CROSS_COMPILE)gcc-12\n";
         std::fs::write(place.path().join(".kernelvariables"), text).unwrap();
-        assert_eq!(compiler_of(place.path()).as_deref(), Some("gcc-12"));
+        assert_eq!(installed.compiler("6.12").unwrap().as_deref(), Some("gcc-12"));
+    }
+
+    #[test]
+    fn the_compiler_is_read_from_a_package_that_is_not_unpacked() {
+        if crate::sys::find_program("dpkg-deb").is_none() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let (root, package) = (place.path().join("root"), place.path().join("headers.deb"));
+        let put = |name: &str, text: &str| {
+            super::super::tree::put(&root, name, Some((text.as_bytes(), false))).unwrap();
+        };
+        put(
+            "DEBIAN/control",
+            "Package: headers\nVersion: 1\nArchitecture: all\nMaintainer: x <x@y>\nDescription: x\n",
+        );
+        put("usr/src/linux-headers-6.12-amd64/.kernelvariables", "CC = $(CROSS_COMPILE)gcc-12\n");
+        let built = clean_command("dpkg-deb").arg("--build").arg(&root).arg(&package).output().unwrap();
+        assert!(built.status.success(), "{built:?}");
+        let none = PathBuf::new();
+        let headers = Headers::Packages([package, none.clone(), none], String::new());
+        assert_eq!(headers.compiler("6.12-amd64").unwrap().as_deref(), Some("gcc-12"));
+        assert_eq!(headers.compiler("6.1-amd64").unwrap(), None);
     }
 }

@@ -1,20 +1,22 @@
 //! A program of a build, with its words in a log, its progress, and an end when assay is to end.
 //!
 //! Enters: a command, a log, a flag. Leaves: success, or what the log says of why not. The program and all it starts are a process
-//! group of their own: a signal to assay ends all of it, and when assay is killed the kernel ends the program.
+//! group of their own: a signal to assay ends all of it, and when assay is killed the kernel ends the program. What it has started may
+//! outlive that, so all of them keep the locks of the directories they write into.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::error::BuildError;
-use crate::sys::{dies_with_its_parent, regular_file};
+use crate::sys::{clean_command, dies_with_its_parent, keeps_open, regular_file};
 
 /// How often the log is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -24,54 +26,66 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_LOG: u64 = 64 << 20;
 /// Most lines of a message.
 const MOST_LINES: usize = 6;
-/// What is set for somebody's own builds and would change these without showing in their digest.
-const OTHERS: [&str; 17] = [
-    "MAKEFLAGS",
-    "MAKELEVEL",
-    "MFLAGS",
-    "MAKEFILES",
-    "ARCH",
-    "CROSS_COMPILE",
-    "LLVM",
-    "KCFLAGS",
-    "KAFLAGS",
-    "KCPPFLAGS",
-    "KBUILD_OUTPUT",
-    "KBUILD_EXTMOD",
-    "KBUILD_EXTRA_SYMBOLS",
-    "KCONFIG_CONFIG",
-    "INSTALL_MOD_STRIP",
-    "W",
-    "V",
-];
-
 /// What watches a build.
 pub(super) struct Watch<'w> {
     /// All words go here.
     pub(super) log: &'w Path,
-    /// What is built, for messages.
+    /// What is done with it, for messages: `building`.
+    pub(super) doing: &'w str,
+    /// What is built.
     pub(super) what: &'w str,
     /// Set by a signal.
     pub(super) cancelled: &'w AtomicBool,
     /// Called with the number of objects made so far.
     pub(super) objects: &'w mut dyn FnMut(u64),
+    /// Locks of the directories that are written into, which last as long as any program of the build.
+    pub(super) locks: Vec<Arc<File>>,
+}
+
+impl Watch<'_> {
+    /// What is done.
+    fn all(&self) -> String {
+        format!("{} {}", self.doing, self.what)
+    }
+
+    /// What it means that a signal ended it.
+    pub(super) fn interrupted(&self) -> BuildError {
+        BuildError::Interrupted { what: self.all() }
+    }
+
+    /// The same, of programs that write into what this is the lock of.
+    pub(super) fn holding(&mut self, lock: &Arc<File>) -> Watch<'_> {
+        let locks = self.locks.iter().chain([lock]).map(Arc::clone).collect();
+        Watch {
+            log: self.log,
+            doing: self.doing,
+            what: self.what,
+            cancelled: self.cancelled,
+            objects: &mut *self.objects,
+            locks,
+        }
+    }
 }
 
 /// make(1) with as many jobs as processors, and the same words in every kernel of what it was built by and when: what levels differ
 /// in is the patch alone.
 pub(super) fn make(directory: &Path) -> Command {
-    let mut command = Command::new("make");
+    let mut command = clean_command("make");
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     command.arg("-C").arg(directory).arg(format!("-j{jobs}"));
-    for name in OTHERS {
-        command.env_remove(name);
-    }
-    command.env("LC_ALL", "C").env("LOCALVERSION", "");
+    command.env("LOCALVERSION", "");
     command.env("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970");
     command
         .env("KBUILD_BUILD_USER", "assay")
         .env("KBUILD_BUILD_HOST", "assay")
         .env("KBUILD_BUILD_VERSION", "1");
+    command
+}
+
+/// tar(1) that unpacks into a directory; a name with a colon is no other machine's.
+pub(super) fn tar(into: &Path) -> Command {
+    let mut command = clean_command("tar");
+    command.args(["--extract", "--no-same-owner", "--force-local", "--directory"]).arg(into);
     command
 }
 
@@ -106,6 +120,7 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
     let twice = |file: &File| file.try_clone().map_err(BuildError::io("cannot write", watch.log));
     command.stdout(twice(&log)?).stderr(twice(&log)?).process_group(0);
     dies_with_its_parent(&mut command, Signal::TERM);
+    watch.locks.iter().for_each(|lock| keeps_open(&mut command, lock));
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .spawn()
@@ -114,7 +129,7 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
     let _ = reader.seek(SeekFrom::Start(begins));
     let mut counter = Counter::default();
     loop {
-        let ended = child.try_wait().map_err(BuildError::io("cannot wait for", &name))?;
+        let ended = ended(&mut child).map_err(BuildError::io("cannot wait for", &name))?;
         counter.count(&mut reader);
         (watch.objects)(counter.objects);
         if let Some(status) = ended {
@@ -122,26 +137,42 @@ fn ran(mut command: Command, watch: &mut Watch<'_>) -> Result<(), BuildError> {
                 return Ok(());
             }
             if watch.cancelled.load(Ordering::SeqCst) {
-                return Err(BuildError::Interrupted { what: watch.what.to_owned() });
+                return Err(watch.interrupted());
             }
-            return Err(failure(watch, &name, begins));
+            return Err(failure(watch, &name, begins, status));
         }
         if watch.cancelled.load(Ordering::SeqCst) {
             end(&mut child);
-            return Err(BuildError::Interrupted { what: watch.what.to_owned() });
+            return Err(watch.interrupted());
         }
         std::thread::sleep(LOOK);
     }
 }
 
+/// How a program ended; `None`: it has not. What it has started and left alone ends with it.
+fn ended(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+    let Some(group) = group(child) else { return child.try_wait() };
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if waitid(WaitId::Pid(group), how)?.is_none() {
+        return Ok(None);
+    }
+    // The group has this number for as long as the program was not waited for.
+    let _ = kill_process_group(group, Signal::KILL);
+    child.wait().map(Some)
+}
+
+fn group(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
 /// make(1) removes what it is making when a signal ends it.
 fn end(child: &mut Child) {
-    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+    let Some(group) = group(child) else { return };
     let _ = kill_process_group(group, Signal::TERM);
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
-            break;
+        if matches!(ended(child), Ok(Some(_)) | Err(_)) {
+            return;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -173,9 +204,22 @@ fn is_object(line: &[u8]) -> bool {
 }
 
 /// What a log says of a failure: mistakes of the compiler, symbols that are missing, or the last words.
-fn failure(watch: &Watch<'_>, command: &str, begins: u64) -> BuildError {
+fn failure(watch: &Watch<'_>, command: &str, begins: u64, status: ExitStatus) -> BuildError {
     let text = regular_file::read(watch.log, MOST_LOG).unwrap_or_default();
     let text = String::from_utf8_lossy(&text[(begins as usize).min(text.len())..]).into_owned();
+    // Behind the line with the command itself.
+    let words = text.split_once('\n').map_or("", |(_, words)| words);
+    if let Some(error) = BuildError::of_the_machine(words, &watch.all()) {
+        return error;
+    }
+    if status.signal() == Some(Signal::KILL.as_raw()) {
+        // Nobody but the kernel, and whoever has the right, ends one like this.
+        return BuildError::Machine {
+            what: watch.all(),
+            said: format!("{command} was killed"),
+            is_space: false,
+        };
+    }
     told(&text, watch.what, watch.log, command)
 }
 
@@ -201,18 +245,15 @@ fn told(text: &str, what: &str, log: &Path, command: &str) -> BuildError {
     if !first.is_empty() {
         return BuildError::DoesNotCompile { what, first, log };
     }
-    let said = text
-        .lines()
-        .skip(1)
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .last()
-        .unwrap_or("it says nothing");
+    let mut said = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
+    // tar goes on and ends with words that say nothing.
+    let said = if command == "tar" { said.next() } else { said.last() }.unwrap_or("it says nothing");
     BuildError::Failed { command: command.to_owned(), said: said.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake;
     use super::*;
 
     fn ran(script: &str, cancelled: bool) -> (Result<(), BuildError>, Vec<u64>, String) {
@@ -223,8 +264,8 @@ mod tests {
         command.args(["-c", script]);
         let flag = AtomicBool::new(cancelled);
         let mut objects = |count| seen.push(count);
-        let result =
-            run(command, &mut Watch { log: &log, what: "mine", cancelled: &flag, objects: &mut objects });
+        let mut watch = fake::watch(&log, &flag, &mut objects);
+        let result = run(command, &mut watch);
         let text = std::fs::read_to_string(&log).unwrap();
         (result, seen, text)
     }
@@ -239,6 +280,16 @@ mod tests {
     }
 
     #[test]
+    fn make_is_told_nothing_by_the_surroundings() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("Makefile"), "all:\n\t@env | sort\n").unwrap();
+        let text = String::from_utf8(make(place.path()).output().unwrap().stdout).unwrap();
+        // cargo sets many of its own.
+        assert!(!text.contains("CARGO_"), "{text}");
+        assert!(text.contains("KBUILD_BUILD_USER=assay\n") && text.contains("LOCALVERSION=\n"), "{text}");
+    }
+
+    #[test]
     fn a_failure_is_told_by_its_first_lines() {
         let said = |text: &str| told(text, "mine", Path::new("/l"), "make");
         let compile =
@@ -250,6 +301,32 @@ mod tests {
         let rule = said("make[1]: *** No rule to make target 'x'.  Stop.\n");
         assert!(matches!(rule, BuildError::DoesNotCompile { .. }), "{rule}");
         assert_eq!(said("$ git\nfatal: no\n").to_string(), "make failed: fatal: no");
+    }
+
+    #[test]
+    fn a_lack_of_space_or_memory_is_not_of_what_was_built() {
+        let make = "make[2]: *** [scripts/Makefile.build:244: fs/one.o] Error 1\n";
+        for (line, is_space) in [
+            ("fs/one.c:1: fatal error: error writing to /tmp/cc1.s: No space left on device", true),
+            ("tar: linux/README: Cannot write: No space left on device", true),
+            ("fatal: unable to write new index file: Disk quota exceeded", true),
+            ("gcc: fatal error: Killed signal terminated program cc1", false),
+            ("/bin/sh: fork: Cannot allocate memory", false),
+            ("cc1: out of memory allocating 65536 bytes after a total of 1 byte", false),
+            ("make[2]: *** [scripts/Makefile.build:244: fs/one.o] Killed", false),
+        ] {
+            let script = format!("echo '  CC  a.o'; echo '{line}'; printf '{make}'; exit 2");
+            let error = ran(&script, false).0.unwrap_err();
+            assert_eq!(error.to_string(), format!("building mine failed: {line}"));
+            assert!(!error.is_of_the_revision() && !error.is_of_the_request(), "{line}");
+            assert_eq!(error.is_of_space(), is_space, "{line}");
+        }
+        // A line of the source that the compiler shows.
+        let shown = "printf 'a.c:3:1: error: x\\n    3 | \"No space left on device\";\\n'; exit 2";
+        let error = ran(shown, false).0.unwrap_err();
+        assert!(matches!(error, BuildError::DoesNotCompile { .. }), "{error}");
+        let (result, ..) = ran("kill -KILL $$", false);
+        assert!(matches!(result, Err(BuildError::Machine { is_space: false, .. })), "{result:?}");
     }
 
     #[test]

@@ -4,15 +4,20 @@
 //! the facts that tell them from each other. Whoever boots them needs to know nothing of patches. It must not know experiments, targets
 //! or guests. The user's trees and repositories are only read; make and the scripts of a source run, as whoever names a source asks.
 
+mod build;
 mod builds;
 mod config;
 mod digests;
 mod entries;
 mod error;
+#[cfg(test)]
+mod fake;
 mod git;
 mod headers;
 mod kbuild;
+mod logs;
 mod make;
+mod mark;
 mod modules;
 mod overlay;
 mod patch;
@@ -23,7 +28,8 @@ mod tree;
 mod wanted;
 mod whole;
 
-pub use builds::{Builds, BuiltKernel};
+pub use build::BuiltKernel;
+pub use builds::Builds;
 pub use entries::{Left, empty_the_cache, in_the_cache};
 pub use error::BuildError;
 pub use progress::Step;

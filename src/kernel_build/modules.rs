@@ -11,10 +11,12 @@ use super::error::BuildError;
 use super::headers::{self, Headers};
 use super::kbuild::Lists;
 use super::make::{self, Watch};
+use super::overlay::Overlay;
 use super::patch::Patch;
-use super::source::Source;
+use super::source::{Kind, Source, SourceFile};
+use super::tools::{self, Compiler};
 use super::wanted::Base;
-use super::{overlay, tools, tree};
+use super::{overlay, tree};
 
 /// A module of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,29 +32,45 @@ pub(super) struct Module {
 /// What a patch may touch that is in no module and in no kernel.
 const NO_CODE: [&str; 6] = ["Documentation/", "MAINTAINERS", "CREDITS", "tools/", "samples/", ".mailmap"];
 
-/// The modules that a patch changes.
+/// How single files are read: of a source, or as patches have changed it.
+pub(super) type Files<'f> = &'f dyn Fn(&str) -> Result<Option<SourceFile>, BuildError>;
+
+/// The modules that patches of one kernel change: with the Makefiles of the source, and those that the patches make of them.
 ///
 /// # Errors
-/// [`BuildError::NotAModule`]: it changes something else.
-pub(super) fn changed(patch: &Patch, source: &Source, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
-    of_files(patch.touched.iter().map(String::as_str), &[source], base, &patch.path)
+/// [`BuildError::NotAModule`]: one changes something else.
+pub(super) fn changed(
+    patches: &[&Patch],
+    source: &Source,
+    base: &Base,
+) -> Result<BTreeSet<Module>, BuildError> {
+    // Whether they apply is asked later; what does not is told by the source's own Makefiles.
+    let overlay = Overlay::of(source, patches).ok();
+    let before: Files<'_> = &|name| source.file(name);
+    let after: Files<'_> = &|name| overlay.as_ref().map_or(Ok(None), |overlay| overlay.file(source, name));
+    let mut modules = BTreeSet::new();
+    for patch in patches {
+        let touched = patch.touched.iter().map(String::as_str);
+        modules.extend(of_files(touched, &[before, after], base, &patch.path)?);
+    }
+    Ok(modules)
 }
 
-/// The modules in which files are that `by` changes, in any of these revisions.
+/// The modules in which files are that `by` changes, in any of these states of a source.
 ///
 /// # Errors
 /// [`BuildError::NotAModule`]: one of them is somewhere else.
 pub(super) fn of_files<'f>(
     touched: impl IntoIterator<Item = &'f str>,
-    sources: &[&Source],
+    states: &[Files<'_>],
     base: &Base,
     by: &Path,
 ) -> Result<BTreeSet<Module>, BuildError> {
     let mut modules = BTreeSet::new();
     for touched in touched.into_iter().filter(|name| !NO_CODE.iter().any(|start| name.starts_with(start))) {
         let mut found = BTreeSet::new();
-        for source in sources {
-            found.extend(of_file(touched, source, base)?);
+        for files in states {
+            found.extend(of_file(touched, files, base)?);
         }
         if found.is_empty() {
             return Err(BuildError::NotAModule {
@@ -66,12 +84,12 @@ pub(super) fn of_files<'f>(
     Ok(modules)
 }
 
-fn of_file(touched: &str, source: &Source, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
+fn of_file(touched: &str, files: Files<'_>, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
     let mut directory = Path::new(touched).parent();
     while let Some(here) = directory.filter(|here| !here.as_os_str().is_empty()) {
         let below = here.to_string_lossy().into_owned();
         for name in ["Makefile", "Kbuild"] {
-            let Some(makefile) = source.file(&format!("{below}/{name}"))? else { continue };
+            let Some(makefile) = files(&format!("{below}/{name}"))? else { continue };
             let lists = Lists::of(&String::from_utf8_lossy(&makefile.bytes));
             let inside = touched.strip_prefix(&format!("{below}/")).unwrap_or(touched);
             let object = inside.strip_suffix(".c").or_else(|| inside.strip_suffix(".S"));
@@ -102,6 +120,7 @@ pub(super) struct Building<'b> {
     pub(super) patches: &'b [&'b Patch],
     pub(super) base: &'b Base,
     pub(super) headers: &'b Headers,
+    pub(super) compiler: &'b Compiler,
     pub(super) modules: &'b BTreeSet<Module>,
 }
 
@@ -111,9 +130,9 @@ impl Building<'_> {
     /// # Errors
     /// What make said; source and headers of other versions.
     pub(super) fn build(&self, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let headers = self.headers.unpacked(&self.base.release, watch)?;
-        self.same_version(&headers)?;
-        let compiler = tools::compiler(false, headers::compiler_of(&headers).as_deref())?;
+        let kept = self.headers.unpacked(&self.base.release, watch)?;
+        let headers = &kept.root;
+        self.same_version(headers)?;
         self.copy_kernel(into)?;
         let work = tempfile::Builder::new().prefix("build-").tempdir_in(into);
         let work = work.map_err(BuildError::io("cannot make a directory in", into))?;
@@ -123,13 +142,16 @@ impl Building<'_> {
             self.copy_directory(directory, work.path(), watch)?;
         }
         overlay::apply(self.source, self.patches, work.path())?;
+        if self.source.kind == Kind::Tree {
+            self.source.is_unchanged()?;
+        }
         let directories: BTreeSet<&str> =
             self.modules.iter().map(|module| module.directory.as_str()).collect();
         for directory in directories {
-            let mut command = make::make(&headers);
+            let mut command = make::make(headers);
             let module_directory = work.path().join(directory);
             command.arg(format!("M={}", module_directory.display()));
-            command.args(tools::compiler_words(&compiler)).arg("modules");
+            command.args(tools::compiler_words(self.compiler)).arg("modules");
             // Another level is built elsewhere: names below this directory are no part of what is compiled.
             command.env("CCACHE_BASEDIR", work.path()).env("CCACHE_NOHASHDIR", "1");
             make::run(command, watch)?;
@@ -162,7 +184,7 @@ impl Building<'_> {
         let to = work.join(directory);
         std::fs::create_dir_all(&to).map_err(BuildError::io("cannot make", &to))?;
         match self.source.unpacked(watch)? {
-            Some(root) => tree::copy(&root.join(directory), &to, false),
+            Some(kept) => tree::copy(&kept.root.join(directory), &to, false),
             None => self.source.directory(directory, work, watch),
         }
     }
@@ -174,5 +196,41 @@ impl Building<'_> {
         // A link of the kernel's own file: the file there stays.
         std::fs::remove_file(&old).map_err(BuildError::io("cannot replace", &old))?;
         std::fs::rename(&built, &new).map_err(BuildError::io("make has not made", &built))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+
+    #[test]
+    fn a_file_that_a_patch_adds_to_a_module_is_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, kernel) = (place.path().join("source"), place.path().join("kernel"));
+        fake::kernel(&root, "exit 0\n");
+        let makefile = "obj-m += one.o\none-y := a.o\n";
+        tree::put(&root, "fs/one/Makefile", Some((makefile.as_bytes(), false))).unwrap();
+        tree::put(&root, "fs/one/a.c", Some((b"a\n", false))).unwrap();
+        tree::put(&kernel, "kernel/fs/one/one.ko", Some((b"module", false))).unwrap();
+        let base = Base {
+            release: "6.12".to_owned(),
+            image: PathBuf::new(),
+            modules: kernel,
+            config: None,
+            places: Vec::new(),
+        };
+        let source = Source::open(&root, None).unwrap();
+        let modules = |text: &str| {
+            let patch = Patch::of(Path::new("x.patch"), text.as_bytes().to_vec()).unwrap();
+            let modules = changed(&[&patch], &source, &base);
+            modules.map(|all| all.into_iter().map(|one| one.name).collect::<Vec<_>>())
+        };
+        let added = "--- /dev/null\n+++ b/fs/one/b.c\n@@ -0,0 +1 @@\n+b\n";
+        let named = "--- a/fs/one/Makefile\n+++ b/fs/one/Makefile\n@@ -1,2 +1,2 @@\n obj-m += one.o\n-one-y := a.o\n+one-y := a.o b.o\n";
+        let removed = "--- a/fs/one/a.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
+        assert_eq!(modules(&format!("{added}{named}")).unwrap(), ["one"]);
+        assert_eq!(modules(removed).unwrap(), ["one"]);
+        assert!(matches!(modules(added), Err(BuildError::NotAModule { .. })));
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::error::BuildError;
 use super::patch::Patch;
-use super::source::Source;
+use super::source::{Source, SourceFile};
 use super::tree;
 
 /// The touched files as they are with the patches.
@@ -41,20 +41,34 @@ impl Overlay {
     /// # Errors
     /// A file cannot be written.
     pub(super) fn put(&self, into: &Path) -> Result<(), BuildError> {
-        use std::os::unix::fs::PermissionsExt;
         for name in &self.touched {
             let path = self.place.path().join(name);
-            let found = path.metadata().ok();
-            let bytes = found.as_ref().map(|_| std::fs::read(&path)).transpose();
+            let bytes = path.is_file().then(|| std::fs::read(&path)).transpose();
             let bytes = bytes.map_err(BuildError::io("cannot read", &path))?;
-            let executable = found.is_some_and(|found| found.permissions().mode() & 0o111 != 0);
+            let executable = tree::is_executable(&path);
             match bytes {
-                Some(bytes) if tree::same(&into.join(name), &bytes) => {}
+                Some(bytes) if tree::same(&into.join(name), &bytes, executable) => {}
                 Some(bytes) => tree::put(into, name, Some((&bytes, executable)))?,
                 None => tree::put(into, name, None)?,
             }
         }
         Ok(())
+    }
+
+    /// One file of the source as it is with the patches.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn file(&self, source: &Source, name: &str) -> Result<Option<SourceFile>, BuildError> {
+        let path = self.place.path().join(name);
+        match (self.touched.contains(name), path.is_file()) {
+            (false, _) => source.file(name),
+            (true, false) => Ok(None),
+            (true, true) => {
+                let bytes = std::fs::read(&path).map_err(BuildError::io("cannot read", &path))?;
+                Ok(Some(SourceFile { bytes, executable: tree::is_executable(&path) }))
+            }
+        }
     }
 
     /// The names of the files.

@@ -6,14 +6,19 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::digests;
 use super::error::BuildError;
-use crate::sys::regular_file;
+use crate::sys::{clean_command, regular_file};
 
 /// A larger patch is a new kernel.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// How git names files without --- and +++.
+const RENAMED: [&str; 4] = ["rename from ", "rename to ", "copy from ", "copy to "];
+/// What git says of a file before its hunks; one whose rights alone change has none, nor has an empty one.
+const WITHOUT_HUNKS: [&str; 4] = ["old mode ", "new mode ", "new file mode ", "deleted file mode "];
 
 /// A patch that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +61,24 @@ impl Patch {
     /// # Errors
     /// [`BuildError::DoesNotApply`] with the hunk.
     pub(super) fn apply(&self, tree: &Path, source_name: &str, try_only: bool) -> Result<(), BuildError> {
-        let mut command = Command::new("patch");
+        let mut command = clean_command("patch");
+        // -u: what looks like a script of ed is none.
         command
-            .args(["-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--fuzz=2", "-r", "-", "-d"])
+            .args([
+                "-u",
+                "-p1",
+                "--batch",
+                "--forward",
+                "--no-backup-if-mismatch",
+                "--fuzz=2",
+                "-r",
+                "-",
+                "-d",
+            ])
             .arg(tree);
         if try_only {
             command.arg("--dry-run");
         }
-        command.env("LC_ALL", "C").env_remove("POSIXLY_CORRECT").env_remove("PATCH_GET");
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(
                 |_| BuildError::NoTools { what: vec!["patch"], packages: vec!["patch".to_owned()] },
@@ -82,6 +97,9 @@ impl Patch {
         }
         let said =
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if let Some(error) = BuildError::of_the_machine(&said, &self.path.to_string_lossy()) {
+            return Err(error);
+        }
         Err(BuildError::DoesNotApply {
             patch: self.path.clone(),
             source_name: source_name.to_owned(),
@@ -126,7 +144,7 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
     let text = String::from_utf8_lossy(text);
     let mut touched = BTreeSet::new();
     let (mut hunks, mut left) = (0_usize, (0_u64, 0_u64));
-    let mut before = "";
+    let (mut before, mut of_git, mut without_hunks) = ("", None, false);
     for line in text.lines() {
         if left.0 > 0 || left.1 > 0 {
             // Within a hunk nothing is a header, whatever it looks like.
@@ -145,9 +163,14 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
             hunks += 1;
             left = hunk_lengths(lengths).ok_or_else(|| format!("has a hunk that cannot be read: {line}"))?;
         }
-        let renamed = ["rename from ", "rename to ", "copy from ", "copy to "];
-        if let Some(name) = renamed.iter().find_map(|start| line.strip_prefix(start)) {
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            of_git = same_name(names);
+        }
+        let whole = of_git.filter(|_| WITHOUT_HUNKS.iter().any(|start| line.starts_with(start)));
+        let renamed = RENAMED.iter().find_map(|start| line.strip_prefix(start));
+        if let Some(name) = whole.or(renamed) {
             touched.insert(inside(name)?);
+            without_hunks = true;
         }
         let is_pair = before.starts_with("--- ") && line.starts_with("+++ ");
         for header in [before, line].into_iter().filter(|_| is_pair) {
@@ -161,10 +184,17 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
         }
         before = line;
     }
-    if touched.is_empty() || (hunks == 0 && !text.contains("\nrename to ")) {
+    if touched.is_empty() || (hunks == 0 && !without_hunks) {
         return Err("is no unified diff: it names no file with --- and +++ and a hunk".to_owned());
     }
     Ok(touched)
+}
+
+/// `NAME` of `a/NAME b/NAME`; `None`: there are two.
+fn same_name(names: &str) -> Option<&str> {
+    let (one, other) = (names.get(..names.len() / 2)?, names.get(names.len() / 2 + 1..)?);
+    let name = one.split_once('/')?.1;
+    (other.split_once('/')?.1 == name).then_some(name)
 }
 
 /// `12,7 +12,9 @@…` as (7, 9).
@@ -213,6 +243,24 @@ mod tests {
         let renamed =
             "diff --git a/a/b.c b/a/c.c\nsimilarity index 100%\nrename from a/b.c\nrename to a/c.c\n";
         assert_eq!(files(renamed), ["a/b.c", "a/c.c"]);
+    }
+
+    #[test]
+    fn rights_and_empty_files_need_no_hunk() {
+        let rights = "diff --git a/xy.sh b/xy.sh\nold mode 100644\nnew mode 100755\n";
+        let empty = "diff --git a/new.c b/new.c\nnew file mode 100644\nindex 0000000..e69de29\n";
+        let gone = "diff --git a/gone.c b/gone.c\ndeleted file mode 100644\nindex e69de29..0000000\n";
+        assert_eq!(files(rights), ["xy.sh"]);
+        let all = format!("{ONE}{rights}{empty}{gone}");
+        assert_eq!(files(&all), ["fs/f2fs/file.c", "gone.c", "new.c", "xy.sh"]);
+        assert!(of("diff --git a/../x b/../x\nold mode 100644\nnew mode 100755\n").is_err());
+        let tree = tempfile::tempdir().unwrap();
+        for (name, text) in [("fs/f2fs/file.c", "one\ntwo\nthree\n"), ("xy.sh", "x\n"), ("gone.c", "")] {
+            super::super::tree::put(tree.path(), name, Some((text.as_bytes(), false))).unwrap();
+        }
+        of(&all).unwrap().apply(tree.path(), "linux", false).unwrap();
+        assert!(super::super::tree::is_executable(&tree.path().join("xy.sh")));
+        assert!(tree.path().join("new.c").is_file() && !tree.path().join("gone.c").exists());
     }
 
     #[test]

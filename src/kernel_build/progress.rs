@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::entries;
+use super::whole;
 use crate::sys::{cache, regular_file};
 
 /// Seconds of a whole small kernel on one processor, where nothing is known.
@@ -29,15 +29,15 @@ pub struct Step<'s> {
 }
 
 /// Follows one build.
-pub(super) struct Meter<'m> {
-    what: &'m str,
+pub(super) struct Meter {
+    what: String,
     begun: Instant,
     objects: std::cell::Cell<u64>,
     expected: u64,
 }
 
-impl<'m> Meter<'m> {
-    pub(super) fn new(what: &'m str, room: Option<&str>) -> Meter<'m> {
+impl Meter {
+    pub(super) fn new(what: String, room: Option<&str>) -> Meter {
         let expected = match room {
             Some(room) if is_filled(room) => 0,
             Some(room) => known(room).map_or(OBJECTS, |(objects, _)| objects),
@@ -47,12 +47,12 @@ impl<'m> Meter<'m> {
     }
 
     /// Objects made so far.
-    pub(super) fn step(&self, objects: u64) -> Step<'m> {
+    pub(super) fn step(&self, objects: u64) -> Step<'_> {
         self.objects.set(objects);
         let known = self.expected > objects && objects > self.expected / 50;
         let left_s = known
             .then(|| self.begun.elapsed().as_secs_f64() * (self.expected - objects) as f64 / objects as f64);
-        Step { what: self.what, objects, of: self.expected, left_s }
+        Step { what: &self.what, objects, of: self.expected, left_s }
     }
 
     pub(super) fn objects(&self) -> u64 {
@@ -62,15 +62,15 @@ impl<'m> Meter<'m> {
 
 /// Whether a room has the objects of an earlier build.
 fn is_filled(room: &str) -> bool {
-    entries::is_there(entries::ROOMS, room)
+    whole::is_filled(room)
 }
 
-/// Seconds that a build will take.
-pub(super) fn expected_s(room: Option<&str>) -> f64 {
+/// Seconds that a build will take; `shared`: after another one in the same room.
+pub(super) fn expected_s(room: Option<&str>, shared: bool) -> f64 {
     let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
     match room {
         None => MODULES_CPU_S / processors,
-        Some(room) if is_filled(room) => SHARED_S,
+        Some(room) if shared || is_filled(room) => SHARED_S,
         Some(room) => known(room).map_or(WHOLE_CPU_S / processors, |(_, seconds)| seconds),
     }
 }

@@ -5,15 +5,16 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::digests;
+use super::entries::Kept;
 use super::error::BuildError;
 use super::make::{self, Watch};
 use super::patch::Patch;
 use super::tree;
 use super::{entries, git};
-use crate::sys::regular_file;
+use crate::sys::{clean_command, regular_file};
 
 /// Ends of names that tar(1) knows what to do with.
 const TARBALLS: [&str; 7] = [".tar", ".tar.xz", ".txz", ".tar.gz", ".tgz", ".tar.bz2", ".tar.zst"];
@@ -121,15 +122,27 @@ impl Source {
         self.needed_mib() == 0
     }
 
-    /// The directory that has its files, unpacked if need be; `None` of a repository.
-    pub(super) fn unpacked(&self, watch: &mut Watch<'_>) -> Result<Option<PathBuf>, BuildError> {
+    /// The directory that has its files, unpacked if need be, for as long as that is held; `None` of a repository.
+    pub(super) fn unpacked(&self, watch: &mut Watch<'_>) -> Result<Option<Kept>, BuildError> {
         match &self.kind {
             Kind::Git(_) => Ok(None),
-            Kind::Tree => Ok(Some(self.path.clone())),
+            Kind::Tree => Ok(Some(Kept::elsewhere(&self.path))),
             Kind::Tarball | Kind::Package => {
-                let entry =
-                    entries::made(entries::SOURCES, &self.digest, &mut |place| self.unpack(place, watch))?;
-                Ok(Some(entry.path.join("tree")))
+                let entry = entries::made(entries::SOURCES, &self.digest, &mut |place, lock| {
+                    self.unpack(place, &mut watch.holding(lock))
+                })?;
+                Ok(Some(Kept::of(entry, "tree")))
+            }
+        }
+    }
+
+    /// The same where nothing has to be unpacked; `None`: it has to be, or it is a repository.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        match &self.kind {
+            Kind::Git(_) => None,
+            Kind::Tree => Some(Kept::elsewhere(&self.path)),
+            Kind::Tarball | Kind::Package => {
+                entries::found(entries::SOURCES, &self.digest).map(|entry| Kept::of(entry, "tree"))
             }
         }
     }
@@ -143,15 +156,34 @@ impl Source {
             unpack_package(&self.path, &archive, watch)?;
             archive = archive_in(&archive, &self.path)?;
         }
-        let mut tar = Command::new("tar");
-        tar.args(["--extract", "--no-same-owner", "--strip-components=1", "--file"]).arg(&archive);
-        make::run(tar_into(tar, &tree), watch)?;
+        let mut tar = make::tar(&tree);
+        tar.args(["--strip-components=1", "--file"]).arg(&archive);
+        make::run(tar, watch).map_err(|error| match error {
+            BuildError::Failed { said, .. } => {
+                let found = format!("cannot be unpacked: {said}");
+                BuildError::NoSource { path: self.path.clone(), found }
+            }
+            other => other,
+        })?;
         let _ = std::fs::remove_dir_all(place.join("package"));
         if tree::is_kernel(&tree) {
-            return Ok(());
+            return self.is_unchanged();
         }
         let found = "has no kernel in its top directory (Makefile, Kconfig, init)".to_owned();
         Err(BuildError::NoSource { path: self.path.clone(), found })
+    }
+
+    /// Looks whether it still is what its digest, and so the key of what is built, is of; asked after all of it was read.
+    ///
+    /// # Errors
+    /// [`BuildError::SourceChanged`].
+    pub(super) fn is_unchanged(&self) -> Result<(), BuildError> {
+        let now = match self.kind {
+            Kind::Git(_) => return Ok(()),
+            Kind::Tree => tree::digest(&self.path)?,
+            Kind::Tarball | Kind::Package => digests::of_file(&self.path)?,
+        };
+        if now == self.digest { Ok(()) } else { Err(BuildError::SourceChanged { path: self.path.clone() }) }
     }
 
     /// The files in which another revision of the same repository differs from it; of other sources that is not asked.
@@ -167,15 +199,11 @@ impl Source {
     /// One file of it; `None`: there is none of this name.
     pub(super) fn file(&self, name: &str) -> Result<Option<SourceFile>, BuildError> {
         use std::os::unix::fs::PermissionsExt;
-        let root = match &self.kind {
-            Kind::Git(commit) => return commit.file(&self.path, name),
-            Kind::Tree => self.path.clone(),
-            Kind::Tarball | Kind::Package => {
-                let Some(entry) = entries::found(entries::SOURCES, &self.digest) else { return Ok(None) };
-                entry.path.join("tree")
-            }
-        };
-        let path = root.join(name);
+        if let Kind::Git(commit) = &self.kind {
+            return commit.file(&self.path, name);
+        }
+        let Some(kept) = self.kept() else { return Ok(None) };
+        let path = kept.root.join(name);
         // A link in the tree may lead anywhere.
         let Ok(found) = path.symlink_metadata() else { return Ok(None) };
         if !found.is_file() {
@@ -215,11 +243,12 @@ pub(super) fn version_in(makefile: &str) -> String {
 /// All files of a package, devices and the like left out as tar(1) does for who is not root.
 pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
     std::fs::create_dir_all(into).map_err(BuildError::io("cannot make", into))?;
-    let mut dpkg = Command::new("dpkg-deb")
+    let mut dpkg = clean_command("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(package)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn();
     let dpkg = dpkg
         .as_mut()
@@ -230,21 +259,19 @@ pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>)
             said: "it has no output".to_owned(),
         });
     };
-    let mut tar = Command::new("tar");
-    tar.args(["--extract", "--no-same-owner", "--file", "-"]);
-    let unpacked = make::run_reading(tar_into(tar, into), archive, watch);
+    let mut tar = make::tar(into);
+    tar.args(["--file", "-"]);
+    let unpacked = make::run_reading(tar, archive, watch);
     let status = dpkg.wait().map_err(BuildError::io("cannot read", package))?;
-    unpacked?;
-    if status.success() {
-        return Ok(());
+    match unpacked {
+        Ok(()) if status.success() => return Ok(()),
+        // What tar has not read of it says nothing of the package.
+        Err(error @ (BuildError::Machine { .. } | BuildError::Interrupted { .. })) => return Err(error),
+        Err(error) if status.success() => return Err(error),
+        _ => {}
     }
     let found = "is no Debian package that can be unpacked".to_owned();
     Err(BuildError::NoSource { path: package.to_owned(), found })
-}
-
-fn tar_into(mut tar: Command, directory: &Path) -> Command {
-    tar.arg("--directory").arg(directory);
-    tar
 }
 
 /// `usr/src/linux-source-6.12.tar.xz` in an unpacked package.
@@ -265,6 +292,9 @@ fn archive_in(unpacked: &Path, package: &Path) -> Result<PathBuf, BuildError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::fake;
     use super::*;
 
     #[test]
@@ -273,6 +303,36 @@ mod tests {
         assert_eq!(version_in(text), "6.12.117");
         assert_eq!(version_in("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL =\n"), "6.12");
         assert_eq!(version_in(""), "");
+    }
+
+    #[test]
+    fn a_tarball_that_is_none_is_named_with_the_first_words_of_tar() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("junk.tar");
+        std::fs::write(&path, "x".repeat(1000)).unwrap();
+        let (log, flag, mut objects) = (place.path().join("log"), AtomicBool::new(false), |_| ());
+        let source = Source::open(&path, None).unwrap();
+        let error = source.unpack(place.path(), &mut fake::watch(&log, &flag, &mut objects)).unwrap_err();
+        let said = format!(
+            "source {} cannot be unpacked: tar: This does not look like a tar archive",
+            path.display()
+        );
+        assert_eq!(error.to_string(), said);
+    }
+
+    #[test]
+    fn a_tarball_with_a_colon_in_its_name_is_no_other_machine() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path();
+        std::fs::create_dir(path.join("top")).unwrap();
+        std::fs::write(path.join("top/file"), "x").unwrap();
+        let mut tar = std::process::Command::new("tar");
+        tar.current_dir(path).args(["--force-local", "-cf", "a:b.tar", "top"]);
+        assert!(tar.status().unwrap().success());
+        let mut unpack = make::tar(path);
+        unpack.arg("--file").arg("a:b.tar").current_dir(path).arg("--strip-components=1");
+        assert!(unpack.status().unwrap().success());
+        assert_eq!(std::fs::read_to_string(path.join("file")).unwrap(), "x");
     }
 
     #[test]

@@ -3,10 +3,10 @@
 //! Enters: what is to be built. Leaves: the compiler's own name, or all that is missing at once with Debian's packages of it.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::error::BuildError;
-use crate::sys::find_program;
+use crate::sys::{clean_command, find_program};
 
 /// What any build needs: the program, and the package that has it.
 const ALWAYS: [(&str, &str); 3] = [("make", "make"), ("gcc", "gcc"), ("patch", "patch")];
@@ -53,7 +53,7 @@ pub(super) fn compiler(whole: bool, asked: Option<&str>) -> Result<Compiler, Bui
 }
 
 fn version(program: &str) -> String {
-    let output = Command::new(program).arg("--version").env("LC_ALL", "C").stdin(Stdio::null()).output();
+    let output = clean_command(program).arg("--version").stdin(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().next().unwrap_or(program).trim().to_owned()
 }

@@ -77,7 +77,8 @@ pub(super) fn digest(root: &Path) -> Result<String, BuildError> {
             let to = std::fs::read_link(&path).map_err(BuildError::io("cannot read", &path))?;
             format!("-> {}", to.display())
         } else {
-            digests::of_file(&path)?
+            let rights = if is_executable(&path) { " x" } else { "" };
+            format!("{}{rights}", digests::of_file(&path)?)
         };
         pieces.push(format!("{} {content}", name.display()));
     }
@@ -103,7 +104,6 @@ pub(super) fn copy(from: &Path, to: &Path, share: bool) -> Result<(), BuildError
 
 /// Makes a copy follow its original: what differs is put anew, with the time of now, and what the original is without is removed.
 pub(super) fn follow(from: &Path, to: &Path) -> Result<(), BuildError> {
-    use std::os::unix::fs::PermissionsExt;
     let wanted = files(from)?;
     let names: std::collections::BTreeSet<&PathBuf> = wanted.iter().map(|found| &found.name).collect();
     for surplus in files(to)?.into_iter().filter(|found| !names.contains(&found.name)) {
@@ -123,9 +123,9 @@ pub(super) fn follow(from: &Path, to: &Path) -> Result<(), BuildError> {
             continue;
         }
         let bytes = std::fs::read(&source).map_err(BuildError::io("cannot read", &source))?;
-        if !same(&copy, &bytes) {
-            let mode = source.metadata().map(|found| found.permissions().mode()).unwrap_or(0o644);
-            put(to, &name.to_string_lossy(), Some((&bytes, mode & 0o111 != 0)))?;
+        let executable = is_executable(&source);
+        if !same(&copy, &bytes, executable) {
+            put(to, &name.to_string_lossy(), Some((&bytes, executable)))?;
         }
     }
     Ok(())
@@ -184,12 +184,18 @@ pub(super) fn put(root: &Path, name: &str, content: Option<(&[u8], bool)>) -> Re
     std::fs::set_permissions(&path, mode).map_err(BuildError::io("cannot write", &path))
 }
 
-/// Whether two files have the same bytes.
-pub(super) fn same(path: &Path, bytes: &[u8]) -> bool {
+/// Whether a file can be executed.
+pub(super) fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether a file has these bytes and rights.
+pub(super) fn same(path: &Path, bytes: &[u8], executable: bool) -> bool {
     let mut there = Vec::new();
     let read =
         std::fs::File::open(path).and_then(|file| file.take(bytes.len() as u64 + 1).read_to_end(&mut there));
-    read.is_ok() && there == bytes
+    read.is_ok() && there == bytes && is_executable(path) == executable
 }
 
 #[cfg(test)]

@@ -16,9 +16,20 @@ use super::patch::Patch;
 use super::source::{Kind, Source};
 use super::tools::{self, Compiler};
 use super::{digests, tree};
+use crate::sys::cache;
 
 /// MiB of a room with a small kernel.
 pub(super) const NEEDED_MIB: u64 = 1_500;
+
+/// The file of a room that says what it was left as, and its first line when all in it can be used.
+const STATE: &str = "state";
+const WHOLE: &str = "whole";
+
+/// Whether a room has the objects of an earlier build.
+pub(super) fn is_filled(room_key: &str) -> bool {
+    let state = cache::place(entries::ROOMS).map(|place| place.join(room_key).join(STATE));
+    state.and_then(|path| std::fs::read_to_string(path).ok()).is_some_and(|text| text.starts_with(WHOLE))
+}
 
 /// The room of a kernel: the same for all patches of a source, and for all revisions of a repository.
 pub(super) fn room_key(source: &Source, configuration: &Configuration, compiler: &Compiler) -> String {
@@ -40,28 +51,38 @@ pub(super) struct Building<'b> {
 }
 
 impl Building<'_> {
+    /// The room that it is built in, once no other assay builds there.
+    ///
+    /// # Errors
+    /// It cannot be made; interrupted.
+    pub(super) fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
+        entries::room(&room_key(self.source, self.configuration, self.compiler), &mut || {
+            if watch.cancelled.load(Ordering::SeqCst) { Err(watch.interrupted()) } else { Ok(()) }
+        })
+    }
+
     /// Builds into an empty directory: `boot`, and `lib/modules/RELEASE` where the configuration has modules.
     ///
     /// # Errors
     /// What make said; a configuration that is missing something.
-    pub(super) fn build(&self, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let (cancelled, what) = (watch.cancelled, watch.what.to_owned());
-        let room = entries::room(&room_key(self.source, self.configuration, self.compiler), &mut || {
-            // Another assay builds in it.
-            if cancelled.load(Ordering::SeqCst) {
-                Err(BuildError::Interrupted { what: what.clone() })
-            } else {
-                Ok(())
-            }
-        })?;
-        let state = State::of(&room);
+    pub(super) fn build(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let watch = &mut watch.holding(&room.lock);
+        let state = State::of(room)?;
         state.begin()?;
         let overlay = Overlay::of(self.source, self.patches)?;
-        self.make_tree(&room, &state, &overlay, watch)?;
-        let built = self.make_kernel(&room, into, watch);
-        // make takes back what it was making when it fails or is ended.
-        state.end(self.source, &overlay)?;
-        entries::room_was_used(&room);
+        let laid = self.make_tree(room, &state, &overlay, watch);
+        let is_laid = laid.is_ok();
+        let built = laid.and_then(|()| self.make_kernel(room, into, watch));
+        match &built {
+            // Nobody knows which of its files are whole, and others need the space.
+            Err(error) if error.is_of_space() => empty(room)?,
+            // All files are looked at again by the next build.
+            Err(BuildError::SourceChanged { .. }) => state.end("", &overlay)?,
+            // make takes back what it was making when it fails or is ended.
+            _ if is_laid => state.end(&self.source.digest, &overlay)?,
+            _ => {}
+        }
+        entries::room_was_used(room);
         built
     }
 
@@ -85,18 +106,19 @@ impl Building<'_> {
             }
             Kind::Tarball | Kind::Package if is_new => {
                 let Some(unpacked) = self.source.unpacked(watch)? else { return Ok(()) };
-                tree::copy(&unpacked, &tree, true)?;
+                tree::copy(&unpacked.root, &tree, true)?;
             }
             _ => {}
         }
         for name in state.patched.difference(overlay.touched()) {
             match self.source.file(name)? {
-                Some(file) if tree::same(&tree.join(name), &file.bytes) => {}
+                Some(file) if tree::same(&tree.join(name), &file.bytes, file.executable) => {}
                 Some(file) => tree::put(&tree, name, Some((&file.bytes, file.executable)))?,
                 None => tree::put(&tree, name, None)?,
             }
         }
-        overlay.put(&tree)
+        overlay.put(&tree)?;
+        if self.source.kind == Kind::Tree { self.source.is_unchanged() } else { Ok(()) }
     }
 
     fn make_kernel(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
@@ -155,29 +177,112 @@ struct State {
 
 impl State {
     /// A room that somebody was in when assay was killed is emptied: what is in it may be half written.
-    fn of(room: &Entry) -> State {
-        let file = room.path.join("state");
+    ///
+    /// # Errors
+    /// Something of it cannot be removed.
+    fn of(room: &Entry) -> Result<State, BuildError> {
+        let file = room.path.join(STATE);
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let mut lines = text.lines();
-        if lines.next() != Some("whole") {
-            for name in ["tree", "objects", "index"] {
-                let path = room.path.join(name);
-                let _ =
-                    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-            }
-            return State { file, source: String::new(), patched: BTreeSet::new() };
+        if lines.next() != Some(WHOLE) {
+            empty(room)?;
+            return Ok(State { file, source: String::new(), patched: BTreeSet::new() });
         }
         let source = lines.next().unwrap_or_default().to_owned();
-        State { file, source, patched: lines.map(str::to_owned).collect() }
+        Ok(State { file, source, patched: lines.map(str::to_owned).collect() })
     }
 
     fn begin(&self) -> Result<(), BuildError> {
         std::fs::write(&self.file, "in use\n").map_err(BuildError::io("cannot write", &self.file))
     }
 
-    fn end(&self, source: &Source, overlay: &Overlay) -> Result<(), BuildError> {
+    fn end(&self, source: &str, overlay: &Overlay) -> Result<(), BuildError> {
         let names: String = overlay.touched().iter().map(|name| format!("{name}\n")).collect();
-        let text = format!("whole\n{}\n{names}", source.digest);
+        let text = format!("{WHOLE}\n{}\n{names}", source);
         std::fs::write(&self.file, text).map_err(BuildError::io("cannot write", &self.file))
+    }
+}
+
+/// Removes all that a build has left in a room.
+fn empty(room: &Entry) -> Result<(), BuildError> {
+    ["tree", "objects", "index", "index.lock"].iter().try_for_each(|name| removed(&room.path.join(name)))
+}
+
+/// Removes a file or directory that may be there; what is left of it would go into the next kernel.
+fn removed(path: &Path) -> Result<(), BuildError> {
+    let done = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match done {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(BuildError::io("cannot remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::fake;
+    use super::*;
+
+    /// Builds the kernel in `place/source` into `place/NAME`.
+    fn built(place: &Path, name: &str) -> Result<String, BuildError> {
+        built_of(&Source::open(&place.join("source"), None).unwrap(), place, name)
+    }
+
+    fn built_of(source: &Source, place: &Path, name: &str) -> Result<String, BuildError> {
+        let configuration = Configuration::read(None, &BTreeSet::new()).unwrap();
+        let compiler = Compiler { program: "gcc".to_owned(), version: "fake".to_owned() };
+        let building = Building { source, patches: &[], configuration: &configuration, compiler: &compiler };
+        let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
+        let mut watch = fake::watch(&log, &flag, &mut objects);
+        let room = building.room(&watch)?;
+        building.build(&room, &place.join(name), &mut watch)?;
+        Ok(std::fs::read_to_string(place.join(name).join("boot/vmlinuz-6.12.117")).unwrap())
+    }
+
+    /// What is in the only room.
+    fn in_the_room() -> Vec<String> {
+        let room = std::fs::read_dir(cache::place(entries::ROOMS).unwrap()).unwrap().next().unwrap().unwrap();
+        let entries = std::fs::read_dir(room.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_tree_that_changes_while_it_is_built_is_refused() {
+        fake::alone(module_path!(), "a_tree_that_changes_while_it_is_built_is_refused", |place| {
+            let root = place.join("source");
+            fake::kernel(&root, "exit 0\n");
+            let source = Source::open(&root, None).unwrap();
+            std::fs::write(root.join("fs/one.c"), "edited\n").unwrap();
+            let error = built_of(&source, place, "a").unwrap_err();
+            assert!(error.to_string().ends_with("changed while it was built"), "{error}");
+            assert_eq!(built(place, "b").unwrap(), "edited\n");
+            let source = Source::open(&root, None).unwrap();
+            std::fs::write(root.join("fs/one.c"), "again\n").unwrap();
+            assert!(built_of(&source, place, "c").is_err(), "the room has the files of before");
+            assert_eq!(built(place, "d").unwrap(), "again\n");
+        });
+    }
+
+    #[test]
+    fn a_room_is_kept_after_a_mistake_and_thrown_away_when_space_was_missing() {
+        let name = "a_room_is_kept_after_a_mistake_and_thrown_away_when_space_was_missing";
+        fake::alone(module_path!(), name, |place| {
+            let source = place.join("source");
+            fake::kernel(&source, "echo 'one.c:1: error: x'; exit 1\n");
+            assert!(matches!(built(place, "a"), Err(BuildError::DoesNotCompile { .. })));
+            assert_eq!(in_the_room(), [".assay-entry", "objects", "state", "tree"]);
+            fake::kernel(&source, "echo \"cp: error writing '$1/x': No space left on device\"; exit 1\n");
+            let error = built(place, "b").unwrap_err();
+            assert!(error.is_of_space() && !error.is_of_the_revision(), "{error}");
+            assert_eq!(in_the_room(), [".assay-entry", "state"]);
+            fake::kernel(&source, "exit 0\n");
+            assert_eq!(built(place, "c").unwrap(), "one\n");
+        });
     }
 }

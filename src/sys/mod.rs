@@ -6,7 +6,9 @@
 
 pub mod block_stat;
 pub mod cache;
+pub mod clean_command;
 pub mod csv_cell;
+pub mod kept_open;
 pub mod laid_link;
 pub mod mountinfo;
 pub mod parent_death;
@@ -19,6 +21,8 @@ pub mod terminal;
 pub mod user_state;
 mod word_wrap;
 
+pub use clean_command::clean_command;
+pub use kept_open::keeps_open;
 pub use laid_link::laid_link;
 pub use parent_death::dies_with_its_parent;
 pub use private_directory::{Untrusted, private_directory, trusted_directory};

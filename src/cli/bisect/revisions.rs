@@ -3,9 +3,10 @@
 //! Enters: the repository and two revisions. Leaves: commits with their subjects. The repository is only read.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::cli::Failure;
+use crate::sys::clean_command;
 
 /// Commits, the good end first.
 pub(super) struct Revisions {
@@ -53,18 +54,45 @@ pub(super) fn between(source: &Path, good: &str, bad: &str) -> Result<Revisions,
             },
         ));
     }
-    let range = format!("{first}..{last}");
-    let listed = git(source, &["log", "--first-parent", "--reverse", "--format=%H %s", &range])?;
-    let listed = listed.map_err(|why| Failure::request(format!("--source {}: {why}", source.display())))?;
-    let subject = git(source, &["log", "-1", "--format=%s", &first])?.unwrap_or_default();
-    let mut revisions =
-        Revisions { git_dir, commits: vec![first], subjects: vec![subject.trim().to_owned()] };
-    for line in listed.lines() {
-        let (commit, subject) = line.split_once(' ').unwrap_or((line, ""));
-        revisions.commits.push(commit.to_owned());
-        revisions.subjects.push(subject.to_owned());
+    let listed = commits(source, &["--first-parent", "--reverse", &format!("{first}..{last}")])?;
+    // The good end must be on that line itself: one on a branch that was merged is an ancestor, and not the state before the first step.
+    if let Some(left) =
+        listed.first().and_then(|oldest| oldest.parent.as_deref()).filter(|left| *left != first)
+    {
+        return Err(Failure::request(format!(
+            "--good {good} is on a branch that was merged, not on the first-parent line of --bad {bad}"
+        ))
+        .hint(format!(
+            "--good {} is the last commit of that line that {good} contains",
+            left.get(..12).unwrap_or(left)
+        )));
     }
-    Ok(revisions)
+    let all = commits(source, &["--max-count=1", &first])?.into_iter().chain(listed);
+    let (commits, subjects) = all.map(|one| (one.name, one.subject)).unzip();
+    Ok(Revisions { git_dir, commits, subjects })
+}
+
+/// A commit of a line.
+struct Listed {
+    name: String,
+    /// The first one; a root has none.
+    parent: Option<String>,
+    subject: String,
+}
+
+/// What `git rev-list` lists, whatever is set for `git log`.
+fn commits(source: &Path, which: &[&str]) -> Result<Vec<Listed>, Failure> {
+    let words = [&["rev-list", "--format=%H%x09%P%x09%s"], which].concat();
+    let listed = git(source, &words)?;
+    let listed = listed.map_err(|why| Failure::request(format!("--source {}: {why}", source.display())))?;
+    let of = |line: &str| {
+        let mut words = line.splitn(3, '\t');
+        let (name, parents) = (words.next()?.to_owned(), words.next()?);
+        let parent = parents.split(' ').next().filter(|parent| !parent.is_empty()).map(str::to_owned);
+        Some(Listed { name, parent, subject: words.next().unwrap_or_default().to_owned() })
+    };
+    // Each has a line `commit NAME` before it, without tabs.
+    Ok(listed.lines().filter_map(of).collect())
 }
 
 fn commit(source: &Path, option: &str, revision: &str) -> Result<String, Failure> {
@@ -78,19 +106,58 @@ fn commit(source: &Path, option: &str, revision: &str) -> Result<String, Failure
 
 /// What git prints, or the last line of its complaint.
 fn git(source: &Path, words: &[&str]) -> Result<Result<String, String>, Failure> {
-    let ended = Command::new("git")
-        .arg("-C")
-        .arg(source)
-        .args(words)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| {
-            Failure::request(format!("git cannot be started: {error}")).hint("sudo apt install git")
-        })?;
+    let ended =
+        clean_command("git").arg("-C").arg(source).args(words).stdin(Stdio::null()).output().map_err(
+            |error| Failure::request(format!("git cannot be started: {error}")).hint("sudo apt install git"),
+        )?;
     if ended.status.success() {
         return Ok(Ok(String::from_utf8_lossy(&ended.stdout).into_owned()));
     }
     let said = String::from_utf8_lossy(&ended.stderr);
     Ok(Err(said.lines().last().unwrap_or("git failed").trim_start_matches("fatal: ").to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line of four commits, `0` to `3`, into whose `2` a branch of one commit, `side`, was merged, which left it at `0`.
+    fn repository() -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        let run = |words: &[&str]| {
+            let who = ["-c", "user.name=x", "-c", "user.email=x@y", "-c", "init.defaultBranch=main"];
+            let words = [&who[..], words].concat();
+            git(place.path(), &words).unwrap().unwrap();
+        };
+        let commit = |name: &str| {
+            run(&["commit", "-q", "--allow-empty", "-m", &format!("subject\u{e4} {name}")]);
+            run(&["tag", name]);
+        };
+        run(&["init", "-q"]);
+        commit("0");
+        run(&["checkout", "-q", "-b", "branch"]);
+        commit("side");
+        run(&["checkout", "-q", "main"]);
+        commit("1");
+        run(&["merge", "-q", "--no-ff", "-m", "merged", "branch"]);
+        run(&["tag", "2"]);
+        commit("3");
+        place
+    }
+
+    #[test]
+    fn commits_are_those_of_the_first_parent_line_and_both_ends_are_on_it() {
+        if crate::sys::find_program("git").is_none() {
+            return;
+        }
+        let place = repository();
+        let found = between(place.path(), "0", "3").unwrap();
+        assert_eq!(found.subjects, ["subject\u{e4} 0", "subject\u{e4} 1", "merged", "subject\u{e4} 3"]);
+        assert_eq!(found.commits.len(), 4);
+        let error = between(place.path(), "side", "3").map(drop).unwrap_err();
+        let said = format!("{error:?}");
+        assert!(said.contains("on a branch that was merged"), "{said}");
+        assert!(said.contains(&format!("--good {}", &found.commits[0][..12])), "{said}");
+        assert!(between(place.path(), "3", "0").is_err());
+    }
 }

@@ -1,0 +1,266 @@
+//! One kernel of a run: its key in the cache, what it is called, and how it gets there.
+//!
+//! Enters: a [`Wanted`] kernel with its source, patches and compiler. Leaves: an image with its modules in the cache, with its facts.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use super::config::Configuration;
+use super::entries::{self, Entry, Kept};
+use super::error::BuildError;
+use super::headers::Headers;
+use super::make::Watch;
+use super::modules::{self, Module};
+use super::patch::Patch;
+use super::progress::{self, Step};
+use super::source::{self, Source};
+use super::tools::{self, Compiler};
+use super::wanted::{Base, Wanted};
+use super::{digests, logs, whole};
+
+/// Changes whenever kernels are built in another way.
+const VERSION: &str = "assay kernel 2";
+
+/// A kernel that was built.
+#[derive(Debug)]
+pub struct BuiltKernel {
+    /// What is booted; its modules lie in `../lib/modules/RELEASE`.
+    pub image: PathBuf,
+    /// What tells it from others: source, patch, compiler.
+    pub facts: Vec<(String, String)>,
+    _held: Entry,
+}
+
+/// One kernel, looked at.
+pub(super) struct Build {
+    pub(super) wanted: Wanted,
+    pub(super) source: Source,
+    pub(super) patches: Vec<Patch>,
+    pub(super) compiler: Compiler,
+    pub(super) kind: Kind,
+}
+
+/// The key of a kernel in the cache, and the modules that are built for it.
+pub(super) type Resolved = (String, BTreeSet<Module>);
+
+pub(super) enum Kind {
+    Modules(Base, Headers),
+    Whole(Configuration),
+}
+
+impl Kind {
+    /// What is built, and with what.
+    pub(super) fn of(wanted: &Wanted, all_wanted: &[Wanted]) -> Result<(Kind, Compiler), BuildError> {
+        if let Some(base) = &wanted.base {
+            let headers = Headers::find(&base.release, &base.places)?;
+            let asked = headers.compiler(&base.release)?;
+            return Ok((Kind::Modules(base.clone(), headers), tools::compiler(false, asked.as_deref())?));
+        }
+        // All arms with this configuration have the same one.
+        let same = all_wanted.iter().filter(|other| other.base.is_none() && other.config == wanted.config);
+        let options: BTreeSet<String> = same.flat_map(|other| other.options.iter().cloned()).collect();
+        let configuration = Configuration::read(wanted.config.as_deref(), &options)?;
+        Ok((Kind::Whole(configuration), tools::compiler(true, None)?))
+    }
+}
+
+impl Build {
+    /// Whether two are one kernel under different names.
+    pub(super) fn is_the_same_as(&self, other: &Build) -> bool {
+        let digests = |build: &Build| -> Vec<String> {
+            build.patches.iter().map(|patch| patch.digest.clone()).collect()
+        };
+        let alike = match (&self.kind, &other.kind) {
+            (Kind::Whole(one), Kind::Whole(other)) => one.digest == other.digest,
+            (Kind::Modules(one, _), Kind::Modules(other, _)) => one == other,
+            _ => false,
+        };
+        alike && self.source.all_digest() == other.source.all_digest() && digests(self) == digests(other)
+    }
+
+    /// Everything that makes another kernel of it.
+    pub(super) fn key(&self, modules: &BTreeSet<Module>) -> Result<String, BuildError> {
+        let mut pieces = vec![VERSION.to_owned(), self.source.all_digest(), self.compiler.version.clone()];
+        pieces.extend(self.patches.iter().map(|patch| patch.digest.clone()));
+        match &self.kind {
+            Kind::Modules(base, headers) => {
+                pieces.extend([
+                    "modules".to_owned(),
+                    base.release.clone(),
+                    digests::of_file(&base.image)?,
+                    headers.digest()?,
+                ]);
+                pieces.extend(modules.iter().map(|module| format!("{}/{}", module.directory, module.name)));
+            }
+            Kind::Whole(configuration) => pieces.extend(["whole".to_owned(), configuration.digest.clone()]),
+        }
+        Ok(digests::of_texts(pieces.iter().map(String::as_str)))
+    }
+
+    /// The room a whole kernel is built in: kernels of the same source and configuration share their objects, and so do revisions of
+    /// the same repository.
+    pub(super) fn room_key(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Whole(configuration) => Some(whole::room_key(&self.source, configuration, &self.compiler)),
+            Kind::Modules(..) => None,
+        }
+    }
+
+    pub(super) fn described(&self, modules: Option<&BTreeSet<Module>>) -> String {
+        let patches: Vec<String> = self.patches.iter().map(Patch::name).collect();
+        let with =
+            if patches.is_empty() { String::new() } else { format!(" with {}", patches.join(" and ")) };
+        let what = match (&self.kind, modules) {
+            (Kind::Modules(base, _), Some(modules)) => {
+                let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+                format!("{} of {}", names.join(", "), base.release)
+            }
+            (Kind::Modules(base, _), None) => format!("modules of {}", base.release),
+            (Kind::Whole(configuration), _) => format!("a kernel ({})", configuration.name),
+        };
+        format!("{what} from {}{with}", self.source.name())
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        let patch = match self.patches.as_slice() {
+            [] => "none".to_owned(),
+            [one] => one.digest.clone(),
+            several => digests::of_texts(several.iter().map(|patch| patch.digest.as_str())),
+        };
+        let pairs = [
+            ("kernel.source_digest", self.source.all_digest()),
+            ("kernel.patch_digest", patch),
+            ("kernel.compiler", self.compiler.version.clone()),
+        ];
+        pairs.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    pub(super) fn built(
+        &self,
+        (key, modules): &Resolved,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<BuiltKernel, BuildError> {
+        let entry = self.made(key, modules, say, cancelled)?;
+        let image = image_in(&entry.path)?;
+        Ok(BuiltKernel { image, facts: self.facts(), _held: entry })
+    }
+
+    /// Its source where files can be read, which stays while this is held.
+    pub(super) fn unpacked(
+        &self,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Kept>, BuildError> {
+        if let source::Kind::Git(_) = self.source.kind {
+            return Ok(None);
+        }
+        if let Some(kept) = self.source.kept() {
+            return Ok(Some(kept));
+        }
+        let what = self.source.name();
+        say(&Step { what: &format!("unpacking {what}"), objects: 0, of: 0, left_s: None });
+        let log = logs::log(&format!("unpack-{}", self.source.digest))?;
+        let objects: &mut dyn FnMut(u64) = &mut |_| ();
+        let mut watch =
+            Watch { log: &log.path, doing: "unpacking", what: &what, cancelled, objects, locks: Vec::new() };
+        self.source.unpacked(&mut watch)
+    }
+
+    fn made(
+        &self,
+        key: &str,
+        modules: &BTreeSet<Module>,
+        say: &mut dyn FnMut(&Step<'_>),
+        cancelled: &AtomicBool,
+    ) -> Result<Entry, BuildError> {
+        if let Some(entry) = entries::found(entries::BUILT, key) {
+            return Ok(entry);
+        }
+        let what = self.described(Some(modules));
+        let log = logs::log(key)?;
+        let room_key = self.room_key();
+        let meter = progress::Meter::new(format!("building {what}"), room_key.as_deref());
+        let mut objects = |count| say(&meter.step(count));
+        let mut watch = Watch {
+            log: &log.path,
+            doing: "building",
+            what: &what,
+            cancelled,
+            objects: &mut objects,
+            locks: Vec::new(),
+        };
+        let patches: Vec<&Patch> = self.patches.iter().collect();
+        let whole = self.whole(&patches);
+        // What another assay builds in this room meanwhile is found afterwards, and not built again.
+        let room = whole.as_ref().map(|building| building.room(&watch)).transpose()?;
+        let begun = Instant::now();
+        let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
+            let watch = &mut watch.holding(lock);
+            match (&whole, &room) {
+                (Some(building), Some(room)) => building.build(room, into, watch)?,
+                _ => self.build_modules(&patches, modules, into, watch)?,
+            }
+            // With what it was built of, for whoever looks into the cache.
+            let _ = std::fs::copy(&log.path, into.join("build.log"));
+            Ok(())
+        })?;
+        progress::remember(room_key.as_deref(), meter.objects(), begun.elapsed());
+        Ok(entry)
+    }
+
+    /// What a whole kernel is built of; `None`: modules are built.
+    fn whole<'b>(&'b self, patches: &'b [&'b Patch]) -> Option<whole::Building<'b>> {
+        let Kind::Whole(configuration) = &self.kind else { return None };
+        Some(whole::Building { source: &self.source, patches, configuration, compiler: &self.compiler })
+    }
+
+    fn build_modules(
+        &self,
+        patches: &[&Patch],
+        modules: &BTreeSet<Module>,
+        into: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), BuildError> {
+        let Kind::Modules(base, headers) = &self.kind else { return Ok(()) };
+        let (source, compiler) = (&self.source, &self.compiler);
+        modules::Building { source, patches, base, headers, compiler, modules }.build(into, watch)
+    }
+}
+
+/// The image of an entry.
+fn image_in(entry: &Path) -> Result<PathBuf, BuildError> {
+    let boot = entry.join("boot");
+    let entries = std::fs::read_dir(&boot).map_err(BuildError::io("cannot read", &boot))?.flatten();
+    let image = entries
+        .map(|entry| entry.path())
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")));
+    image.ok_or_else(|| BuildError::NoSource { path: boot, found: "has no kernel".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+
+    #[test]
+    fn what_another_assay_has_just_built_is_not_built_again() {
+        let name = "what_another_assay_has_just_built_is_not_built_again";
+        fake::alone(module_path!(), name, |place| {
+            let (root, count) = (place.join("source"), place.join("count"));
+            fake::kernel(&root, &format!("echo x >> '{}'; sleep 1\n", count.display()));
+            let one = || {
+                let build = fake::build(&root, Vec::new());
+                let resolved = (build.key(&BTreeSet::new()).unwrap(), BTreeSet::new());
+                build.built(&resolved, &mut |_| (), &AtomicBool::new(false)).unwrap().image
+            };
+            let images = std::thread::scope(|scope| {
+                [scope.spawn(one), scope.spawn(one)].map(|one| one.join().unwrap())
+            });
+            assert_eq!(images[0], images[1]);
+            assert_eq!(std::fs::read_to_string(&count).unwrap(), "x\n");
+        });
+    }
+}
