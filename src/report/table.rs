@@ -7,8 +7,8 @@ use super::footnotes::Footnotes;
 use super::layout::one_line;
 use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
-    Names, cell_number, direction, effect_decimals, heads_of, interval, p_value, percent, row_label,
-    shown_change, unit_words,
+    Names, cell_number, direction, effect_decimals, heads_of, interval, is_nothing, p_value, percent,
+    row_label, shown_change, unit_words,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
 use crate::units::{Scale, Unit};
@@ -97,9 +97,13 @@ fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
     labels
 }
 
+fn medians(comparisons: &[&Comparison]) -> Vec<f64> {
+    comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]).collect()
+}
+
 /// One scale for the medians of both arms.
 fn scale_of_medians(comparisons: &[&Comparison], unit: &Unit) -> Scale {
-    Scale::for_column(unit, comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]))
+    Scale::for_column(unit, medians(comparisons))
 }
 
 /// The primary table of one metric and one candidate.
@@ -178,12 +182,24 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
     Some(Table { caption, labels, columns: Head::values(["interval", "alone"]).collect(), rows })
 }
 
-/// A table of one metric that accompanies: values and their change, no verdict.
-pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Table> {
+/// The change in percent, of a comparison that accompanies.
+fn change_beside(c: &Comparison) -> String {
+    if is_nothing(c) { "-".to_owned() } else { percent(shown_change(c), effect_decimals(c.effect)) }
+}
+
+/// A table of one metric that accompanies: values and their change, no verdict. Times of an operation share one unit, `of_times`.
+pub(super) fn beside(
+    comparisons: &[&Comparison],
+    names: &Names<'_>,
+    of_times: Option<&Scale>,
+) -> Option<Table> {
     let first = comparisons.first()?;
     let metric = &first.metric;
     let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
-    let scale = scale_of_medians(comparisons, &metric.unit);
+    let scale = of_times.map_or_else(
+        || scale_of_medians(comparisons, &metric.unit),
+        |scale| scale.clone().with_digits_of(medians(comparisons)),
+    );
     let labels = label_heads(comparisons);
     let columns = Head::arms(names, first).chain(Head::values(["change %", "n"])).collect();
     let rows = comparisons
@@ -193,7 +209,7 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
             cells: vec![
                 cell_number(&scale, c.baseline.median),
                 cell_number(&scale, c.candidate.median),
-                percent(shown_change(c), effect_decimals(c.effect)),
+                change_beside(c),
                 repeats(c),
             ],
             tone: None,
@@ -204,6 +220,43 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
     let so_far = so_far(comparisons.iter().copied());
     let caption = format!("beside: {}{unit}, medians of {cand} against {base}{so_far}", metric.name);
     Some(Table { caption, labels, columns, rows })
+}
+
+/// One unit for times of an operation, whatever tables they stand in.
+pub(super) fn scale_of_times(comparisons: &[&Comparison]) -> Option<Scale> {
+    Some(Scale::by_largest(&comparisons.first()?.metric.unit, medians(comparisons)))
+}
+
+/// A table of times of an operation in the one row of a run, in the order in which they come.
+pub(super) fn times(comparisons: &[&Comparison], names: &Names<'_>, of_times: &Scale) -> Option<Table> {
+    let first = comparisons.first()?;
+    let row = row_label(&first.row);
+    let place = if row.is_empty() { row } else { format!("{row}: ") };
+    let rows = comparisons.iter().map(|c| {
+        let scale = of_times.clone().with_digits_of(medians(&[*c]));
+        TableRow {
+            labels: vec![c.metric.name.clone()],
+            cells: vec![
+                cell_number(&scale, c.baseline.median),
+                cell_number(&scale, c.candidate.median),
+                change_beside(c),
+                repeats(c),
+            ],
+            tone: None,
+            notes: Vec::new(),
+        }
+    });
+    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let unit = unit_words(of_times, &first.metric.unit);
+    let so_far = so_far(comparisons.iter().copied());
+    Some(Table {
+        caption: format!(
+            "beside: {place}times of an operation{unit}, medians of {cand} against {base}{so_far}"
+        ),
+        labels: vec![Head::new("metric", Of::Names)],
+        columns: Head::arms(names, first).chain(Head::values(["change %", "n"])).collect(),
+        rows: rows.collect(),
+    })
 }
 
 /// Rounds, or repeats of both arms where they differ, or clusters.
@@ -244,8 +297,8 @@ pub(super) fn exploratory(
             let cells = vec![
                 value(c.baseline.median),
                 value(c.candidate.median),
-                percent(shown_change(c), effect_decimals(c.effect)),
-                interval(c.effect),
+                change_beside(c),
+                if is_nothing(c) { String::new() } else { interval(c.effect) },
                 verdict_word(c).to_owned(),
             ];
             TableRow {

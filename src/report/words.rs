@@ -169,6 +169,18 @@ pub(super) fn cell_number(scale: &Scale, value: f64) -> String {
     if plain.len() > 10 && value.is_finite() { format!("{:.3e}", value / scale.divisor) } else { plain }
 }
 
+/// Whether the medians of both arms are printed as one number; what has no median is not.
+pub(super) fn printed_alike(c: &Comparison) -> bool {
+    let (a, b) = (c.baseline.median, c.candidate.median);
+    let scale = Scale::for_column(&c.metric.unit, [a, b]);
+    a.is_finite() && b.is_finite() && cell_number(&scale, a) == cell_number(&scale, b)
+}
+
+/// Whether neither arm has any of it, so that there is no change of it either.
+pub(super) fn is_nothing(c: &Comparison) -> bool {
+    c.baseline.median == 0.0 && c.candidate.median == 0.0
+}
+
 /// The change shown for a comparison: the estimate where there is an interval, else the change of the mean.
 pub(super) fn shown_change(comparison: &Comparison) -> f64 {
     comparison.effect.map_or(comparison.mean_change.estimate, |effect| effect.estimate)
