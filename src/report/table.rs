@@ -101,9 +101,22 @@ fn medians(comparisons: &[&Comparison]) -> Vec<f64> {
     comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]).collect()
 }
 
-/// One scale for the medians of both arms.
-fn scale_of_medians(comparisons: &[&Comparison], unit: &Unit) -> Scale {
-    Scale::for_column(unit, medians(comparisons))
+/// One scale for the medians of these comparisons, which have one metric. What an operation has less than a hundredth of is counted
+/// for a thousand of them, or for a million.
+pub(super) fn scale_of(comparisons: &[&Comparison]) -> Scale {
+    const FEW: [(f64, &str); 2] = [(1e-3, "per 1000 ops"), (1e-6, "per million ops")];
+    let metric = comparisons.first().map(|c| &c.metric);
+    let unit = metric.map_or(&Unit::Count, |metric| &metric.unit);
+    let plain = Scale::for_column(unit, medians(comparisons));
+    let largest = medians(comparisons).into_iter().map(f64::abs).fold(0.0, f64::max);
+    let is_few = metric.is_some_and(|metric| metric.unit == Unit::Count && metric.name.contains("_per_op"));
+    let fits = |(divisor, _): &&(f64, &str)| largest >= 10.0 * divisor * 1e-3 && largest < 10.0 * divisor;
+    match FEW.iter().find(fits).filter(|_| is_few) {
+        Some((divisor, symbol)) => {
+            Scale { divisor: *divisor, symbol: (*symbol).to_owned(), decimals: 0 }.with_digits_of([largest])
+        }
+        None => plain,
+    }
 }
 
 /// The primary table of one metric and one candidate.
@@ -115,7 +128,7 @@ pub(super) fn primary(
     let first = comparisons.first()?;
     let metric = &first.metric;
     let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
-    let scale = scale_of_medians(comparisons, &metric.unit);
+    let scale = scale_of(comparisons);
     let labels = label_heads(comparisons);
     let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
     let adjusted = comparisons.iter().any(|c| c.p_adjusted.is_some_and(|p| Some(p) != c.p));
@@ -196,10 +209,8 @@ pub(super) fn beside(
     let first = comparisons.first()?;
     let metric = &first.metric;
     let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
-    let scale = of_times.map_or_else(
-        || scale_of_medians(comparisons, &metric.unit),
-        |scale| scale.clone().with_digits_of(medians(comparisons)),
-    );
+    let scale = of_times
+        .map_or_else(|| scale_of(comparisons), |scale| scale.clone().with_digits_of(medians(comparisons)));
     let labels = label_heads(comparisons);
     let columns = Head::arms(names, first).chain(Head::values(["change %", "n"])).collect();
     let rows = comparisons
@@ -284,15 +295,16 @@ pub(super) fn exploratory(
     let rows = comparisons
         .iter()
         .map(|c| {
-            let scale = Scale::for_column(&c.metric.unit, [c.baseline.median, c.candidate.median]);
+            let scale = scale_of(&[*c]);
+            // What stands for many operations stands once, behind the name.
+            let (of_name, of_value) = match scale.symbol.starts_with("per ") {
+                true => (format!(" {}", scale.symbol), ""),
+                false => (String::new(), scale.symbol.as_str()),
+            };
             let value = |v: f64| {
                 let number = cell_number(&scale, v);
                 // What has no value has no unit either.
-                if scale.symbol.is_empty() || !v.is_finite() {
-                    number
-                } else {
-                    format!("{number} {}", scale.symbol)
-                }
+                if of_value.is_empty() || !v.is_finite() { number } else { format!("{number} {of_value}") }
             };
             let cells = vec![
                 value(c.baseline.median),
@@ -302,7 +314,7 @@ pub(super) fn exploratory(
                 verdict_word(c).to_owned(),
             ];
             TableRow {
-                labels: vec![c.metric.name.clone()],
+                labels: vec![c.metric.name.clone() + &of_name],
                 cells,
                 tone: Some(tone(&c.verdict)),
                 notes: notes.of(c, names),

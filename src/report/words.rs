@@ -203,6 +203,7 @@ pub(super) fn direction(better: Better) -> &'static str {
 pub(super) fn unit_words(scale: &Scale, unit: &Unit) -> String {
     match (unit, scale.symbol.as_str()) {
         (_, "") => String::new(),
+        (_, symbol) if symbol.starts_with("per ") => format!(" {symbol}"),
         (Unit::Count, "k") => " in thousands".to_owned(),
         (Unit::Count, "M") => " in millions".to_owned(),
         (Unit::Count, prefix) => format!(" in {prefix}"),
@@ -221,6 +222,12 @@ mod tests {
         assert_eq!(percent(12.9879, 1), "+1299");
         assert_eq!(percent(f64::NAN, 1), "-");
         assert_eq!(percent(5000.0, 1), "+5.0e5");
+    }
+
+    #[test]
+    fn few_of_something_are_counted_for_many_operations() {
+        let few = Scale { divisor: 1e-3, symbol: "per 1000 ops".to_owned(), decimals: 3 };
+        assert_eq!(unit_words(&few, &Unit::Count), " per 1000 ops");
     }
 
     #[test]
