@@ -8,7 +8,7 @@ use super::layout::one_line;
 use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
     Names, cell_number, direction, effect_decimals, heads_of, interval, is_nothing, p_value, percent,
-    row_label, shown_change, unit_words,
+    row_label, short_key, shown_change, unit_words,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
 use crate::units::{Scale, Unit};
@@ -85,7 +85,7 @@ fn label_heads(comparisons: &[&Comparison]) -> Vec<Head> {
     let factors = comparisons.first().map(|c| c.row.levels.as_slice()).unwrap_or_default();
     let job = comparisons.iter().any(|c| !c.row.job.is_empty()).then_some("job");
     let names = factors.iter().map(|(factor, _)| factor.as_str()).chain(job);
-    names.map(|name| Head::new(name, Of::Levels)).collect()
+    names.map(|name| Head::new(short_key(name), Of::Levels)).collect()
 }
 
 fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
@@ -127,7 +127,7 @@ pub(super) fn primary(
 ) -> Option<Table> {
     let first = comparisons.first()?;
     let metric = &first.metric;
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
     let scale = scale_of(comparisons);
     let labels = label_heads(comparisons);
     let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
@@ -163,7 +163,7 @@ pub(super) fn primary(
         })
         .collect();
     let caption = format!(
-        "{}{}: medians of {cand} against {base}{}; {}",
+        "{}{}: medians of {both}{}; {}",
         metric.name,
         unit_words(&scale, &metric.unit),
         so_far(comparisons.iter().copied()),
@@ -186,9 +186,9 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
             notes: Vec::new(),
         })
         .collect();
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
     let caption = format!(
-        "{}: intervals in percent of {cand} against {base}: with the other rows, as judged, and of each row alone, which do not \
+        "{}: intervals in percent of {both}: with the other rows, as judged, and of each row alone, which do not \
          hold together",
         first.metric.name
     );
@@ -208,7 +208,7 @@ pub(super) fn beside(
 ) -> Option<Table> {
     let first = comparisons.first()?;
     let metric = &first.metric;
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
     let scale = of_times
         .map_or_else(|| scale_of(comparisons), |scale| scale.clone().with_digits_of(medians(comparisons)));
     let labels = label_heads(comparisons);
@@ -229,7 +229,7 @@ pub(super) fn beside(
         .collect();
     let unit = unit_words(&scale, &metric.unit);
     let so_far = so_far(comparisons.iter().copied());
-    let caption = format!("beside: {}{unit}, medians of {cand} against {base}{so_far}", metric.name);
+    let caption = format!("beside: {}{unit}, medians of {both}{so_far}", metric.name);
     Some(Table { caption, labels, columns, rows })
 }
 
@@ -257,13 +257,11 @@ pub(super) fn times(comparisons: &[&Comparison], names: &Names<'_>, of_times: &S
             notes: Vec::new(),
         }
     });
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
     let unit = unit_words(of_times, &first.metric.unit);
     let so_far = so_far(comparisons.iter().copied());
     Some(Table {
-        caption: format!(
-            "beside: {place}times of an operation{unit}, medians of {cand} against {base}{so_far}"
-        ),
+        caption: format!("beside: {place}times of an operation{unit}, medians of {both}{so_far}"),
         labels: vec![Head::new("metric", Of::Names)],
         columns: Head::arms(names, first).chain(Head::values(["change %", "n"])).collect(),
         rows: rows.collect(),
@@ -289,7 +287,7 @@ pub(super) fn exploratory(
     notes: &mut Footnotes,
 ) -> Option<Table> {
     let first = comparisons.first()?;
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
     let row = row_label(&first.row);
     let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
     let rows = comparisons
@@ -323,7 +321,7 @@ pub(super) fn exploratory(
         .collect();
     Some(Table {
         caption: format!(
-            "{place}other metrics of {cand} against {base}{} (medians; exploratory)",
+            "{place}other metrics of {both}{} (medians; exploratory)",
             so_far(comparisons.iter().copied())
         ),
         labels: vec![Head::new("metric", Of::Names)],
