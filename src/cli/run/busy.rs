@@ -101,7 +101,8 @@ pub(super) fn look(
         }
     }
     if let Some(why) = busy {
-        if !conduct.quiet {
+        // Who watches a run was told before that run, and reads it in the head of the report.
+        if !conduct.quiet && prepared.run.design.explains.is_none() {
             let said = format!(
                 "busy machine: {why}; differences will need more rounds, or will not show. --wait-idle 10m waits for a quiet one"
             );

@@ -7,12 +7,20 @@ use crate::analyse::Comparison;
 use crate::report::comparisons::{Beside, beside, group};
 use crate::report::format::Detail;
 use crate::report::operation_times::ranked;
-use crate::report::section::{Block, Heading, Section, Weight};
+use crate::report::section::{Block, GivesWay, Heading, Section, Weight};
 use crate::report::table;
 use crate::report::words::{is_nothing, printed_alike};
 
 /// Tables that are there before anything is unfolded.
 const MOST_UNFOLDED: usize = 2;
+
+/// Where a report is to fit one screen.
+const WAY: GivesWay = GivesWay {
+    turn: Some(3),
+    called: "other metrics",
+    most: [2, 2],
+    items: ["other metric", "other metrics"],
+};
 
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
@@ -53,7 +61,9 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         blocks.push(Block::Folded { summary: "Metrics shown".to_owned(), open, blocks: tables });
     }
     blocks.push(Block::Remarks(left_out));
-    Section::new("other-metrics", heading, blocks).of_weight(Weight::Figures)
+    let section = Section::new("other-metrics", heading, blocks).of_weight(Weight::Figures);
+    // Tables that were asked for stay.
+    if listed { section } else { section.gives_way(WAY) }
 }
 
 /// Whether a metric that nobody named has a line: where all are asked for, what is not printed as the same number in both arms.
