@@ -257,20 +257,20 @@ mod tests {
 
     #[test]
     fn a_file_below_sys_is_called_by_its_last_name_or_by_its_levels() {
-        let run = |levels: [&str; 2]| {
+        let run = |factor: &str, levels: [&str; 2]| {
             let mut run = super::super::section_tests::made_up().0;
             let levels = levels.map(str::to_owned).to_vec();
-            run.design.factors = vec![crate::record::Factor::new("sysfs:queue/write_cache", levels)];
+            run.design.factors = vec![crate::record::Factor::new(factor, levels)];
             run
         };
-        let words = run(["write through", "write back"]);
+        let words = run("sysfs:queue/write_cache", ["write through", "write back"]);
         let names = Names::new(&words, "sysfs:queue/write_cache");
         assert_eq!(names.arm("write back"), "write back");
         assert_eq!(
             names.against("write back", "write through"),
             "write back against write through (write_cache)"
         );
-        let numbers = run(["1", "2"]);
+        let numbers = run("sysfs:queue/rq_affinity", ["1", "2"]);
         let names = Names::new(&numbers, "sysfs:queue/rq_affinity");
         assert_eq!(names.arm("2"), "rq_affinity=2");
         assert_eq!(names.against("2", "1"), "rq_affinity=2 against rq_affinity=1");
