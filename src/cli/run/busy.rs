@@ -101,8 +101,7 @@ pub(super) fn look(
         }
     }
     if let Some(why) = busy {
-        // Who watches a run was told before that run, and reads it in the head of the report.
-        if !conduct.quiet && prepared.run.design.explains.is_none() {
+        if !conduct.quiet && !conduct.busy_told {
             let said = format!(
                 "busy machine: {why}; differences will need more rounds, or will not show. --wait-idle 10m waits for a quiet one"
             );
