@@ -122,7 +122,12 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
             return Ok(None);
         }
     };
-    let conduct = Conduct { quiet: args.quiet, patience: std::time::Duration::ZERO, db: &args.database.db };
+    let conduct = Conduct {
+        quiet: args.quiet,
+        busy_told: false,
+        patience: std::time::Duration::ZERO,
+        db: &args.database.db,
+    };
     let wish = Wish { rounds: args.rounds, only: &args.only, trust: args.trust, ours: false, destroy: &[] };
     match watch(&conduct, &mut store, run, &wish, None)? {
         Watched::By(id) => Ok(Some(store.load_for_report(id).map_err(|error| wrong(&error))?)),

@@ -3,6 +3,7 @@
 //! Enters: a run's analysis. Leaves: comparisons in the order in which they are read. It must not know what is said of them.
 
 use super::format::Options;
+use super::operation_times::matters;
 use super::table;
 use crate::analyse::{Analysis, Comparison, Role};
 use crate::record::Run;
@@ -19,7 +20,7 @@ pub(super) fn arms_of(comparison: &Comparison) -> [&str; 2] {
 
 /// The comparisons that tables show: those that decide, and of the others those asked for.
 pub(super) fn shown<'a>(run: &Run, analysis: &'a Analysis, options: &Options) -> Vec<&'a Comparison> {
-    let (beside, _) = beside(run, analysis);
+    let Beside { shown: beside, .. } = beside(run, analysis, options);
     let is_beside = |c: &Comparison| beside.iter().any(|other| std::ptr::eq(*other, c));
     let is_shown = |c: &&Comparison| {
         c.role == Role::Primary || options.all_metrics || table::stands_out(c) || is_beside(c)
@@ -27,16 +28,36 @@ pub(super) fn shown<'a>(run: &Run, analysis: &'a Analysis, options: &Options) ->
     analysis.comparisons.iter().filter(is_shown).collect()
 }
 
+/// What does not decide.
+pub(super) struct Beside<'c> {
+    /// What the experiment wants shown.
+    pub(super) shown: Vec<&'c Comparison>,
+    /// The same, of which no row matters.
+    pub(super) small: usize,
+    /// All others.
+    pub(super) others: Vec<&'c Comparison>,
+}
+
 /// Of what does not decide, the comparisons that the experiment wants shown, and the others. Of a metric that jobs have, those of
 /// the jobs are shown, as they are the ones that decide.
-pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis) -> (Vec<&'c Comparison>, Vec<&'c Comparison>) {
+pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis, options: &Options) -> Beside<'c> {
     // What an arm has no value of is told where it decides; a value of 0, of which there is no ratio, is a value.
     let wanted = |c: &&Comparison| run.design.shows(&c.metric.name) && c.baseline.n > 0 && c.candidate.n > 0;
     let of_jobs = |name: &str| {
         of_role(analysis, Role::Exploratory).any(|c| !c.row.job.is_empty() && c.metric.name == name)
     };
-    of_role(analysis, Role::Exploratory)
-        .partition(|c| wanted(c) && !(c.row.job.is_empty() && of_jobs(&c.metric.name)))
+    let (wanted, others): (Vec<&Comparison>, Vec<&Comparison>) = of_role(analysis, Role::Exploratory)
+        .partition(|c| wanted(c) && !(c.row.job.is_empty() && of_jobs(&c.metric.name)));
+    let all = wanted.len();
+    let of_one_table = |c: &Comparison, other: &Comparison| {
+        c.metric.name == other.metric.name && c.candidate.arm == other.candidate.arm
+    };
+    let matters = |c: &&Comparison| {
+        let mut table = wanted.iter().filter(|other| of_one_table(c, other));
+        options.all_metrics || options.named_metrics || table.any(|c| matters(c, analysis))
+    };
+    let shown: Vec<&Comparison> = wanted.iter().copied().filter(matters).collect();
+    Beside { small: all - shown.len(), shown, others }
 }
 
 /// Comparisons with the same key together, keys in the order of their first use.

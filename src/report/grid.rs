@@ -9,6 +9,9 @@ use super::table::{Of, Table, TableRow};
 
 /// Widest head of a value column.
 const MOST_HEAD: usize = 12;
+/// The same of an arm, and whether other heads are short, in the order in which it is tried whether a table fits: a table is easier
+/// to read than a list of the same values.
+const TRIED: [(usize, bool); 6] = [(16, false), (16, true), (12, false), (12, true), (9, true), (7, true)];
 /// Labels are not shortened below this many columns in all.
 const LEAST_LABELS: usize = 24;
 
@@ -19,6 +22,8 @@ struct Grid {
     gap: &'static str,
     stacked: bool,
     listed: bool,
+    /// No label is shortened.
+    whole: bool,
 }
 
 impl Grid {
@@ -37,14 +42,15 @@ impl Grid {
             .collect();
         let marks = widest(&mut table.rows.iter().map(|row| width(&page.mark(&row.notes))), 0);
         let bare = values.iter().sum::<usize>() + marks;
-        let gaps = values.len() - 1;
+        let gaps = values.len().saturating_sub(1);
         let all: usize = wanted.iter().map(|w| w + 2).sum();
         let room = page.columns.saturating_sub(bare + 2 * gaps);
         let stacked = all > room && room < LEAST_LABELS.min(all);
         let gap = if bare + 2 * gaps + 2 * usize::from(stacked) > page.columns { " " } else { "  " };
         let labels = if stacked { Vec::new() } else { share(&wanted, room) };
         let least = bare + gaps * gap.len() + if stacked { 2 } else { labels.iter().map(|w| w + 2).sum() };
-        Grid { labels, values, gap, stacked, listed: least > page.columns }
+        let whole = !stacked && labels == wanted;
+        Grid { labels, values, gap, stacked, listed: least > page.columns, whole }
     }
 
     /// A line without its verdict: labels and all values but the last.
@@ -62,12 +68,39 @@ impl Grid {
     }
 }
 
+/// The heads of the value columns, those of arms in at most so many columns.
+fn heads_of(table: &Table, most: usize, short: bool) -> Vec<String> {
+    let full: Vec<&str> = table.columns.iter().map(|head| head.text.as_str()).collect();
+    let mut heads = told_apart(&full, MOST_HEAD);
+    let arms: Vec<usize> = (0..full.len()).filter(|at| table.columns[*at].of == Of::Arm).collect();
+    if most != MOST_HEAD {
+        let of_arms = told_apart(&arms.iter().map(|at| full[*at]).collect::<Vec<_>>(), most);
+        arms.iter().zip(of_arms).for_each(|(at, head)| heads[*at] = head);
+    }
+    if short {
+        heads.iter_mut().filter(|head| *head == "change %").for_each(|head| *head = "chg %".to_owned());
+    }
+    heads
+}
+
+/// The first way of writing heads with which the table fits; where there is more room for arms labels must not be shortened for it.
+fn measured(table: &Table, page: &Page) -> (Vec<String>, Grid) {
+    let tried = |(most, short): (usize, bool)| {
+        let heads = heads_of(table, most, short);
+        let grid = Grid::measure(table, &heads, page);
+        (most, heads, grid)
+    };
+    let fits =
+        |(most, _, grid): &(usize, Vec<String>, Grid)| !grid.listed && (*most <= MOST_HEAD || grid.whole);
+    let found = TRIED.into_iter().map(tried).find(fits);
+    let (_, heads, grid) = found.unwrap_or_else(|| tried((MOST_HEAD, false)));
+    (heads, grid)
+}
+
 /// The table's lines.
 pub(super) fn table(table: &Table, page: &Page) -> String {
-    let heads: Vec<&str> = table.columns.iter().map(|head| head.text.as_str()).collect();
-    let heads = told_apart(&heads, MOST_HEAD);
+    let (heads, grid) = measured(table, page);
     let Some(last) = heads.last() else { return String::new() };
-    let grid = Grid::measure(table, &heads, page);
     if grid.listed {
         return list(table, &heads, page);
     }
@@ -132,7 +165,46 @@ fn share(wanted: &[usize], room: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::Head;
     use super::*;
+
+    /// A table of flushes of two arms, a row a job, as wide as that of journal-flush.
+    fn flushes(arms: [&str; 2]) -> Table {
+        let cells =
+            ["3.00", "0.00", "−100.00", "[−100.00, −100.00]", "−100.0", "<0.001", "4", "fewer by > δ"];
+        let values = Head::values(["change %", "interval", "mean %", "adj. p", "n"]);
+        let columns = arms.into_iter().map(|arm| Head::new(arm, Of::Arm)).chain(values);
+        Table {
+            caption: "dev.flushes".to_owned(),
+            labels: ["fs", "job"].map(|head| Head::new(head, Of::Levels)).to_vec(),
+            columns: columns.chain([Head::new("verdict", Of::Verdicts)]).collect(),
+            rows: vec![TableRow {
+                labels: ["xfs", "create"].map(str::to_owned).to_vec(),
+                cells: cells.map(str::to_owned).to_vec(),
+                tone: None,
+                notes: vec![2],
+            }],
+        }
+    }
+
+    const PAGE: Page = Page { columns: 80, colour: false, plain: false };
+
+    #[test]
+    fn heads_give_way_before_a_table_becomes_a_list() {
+        let text = table(&flushes(["writeback", "writethrough"]), &PAGE);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "a head, a label and a row:\n{text}");
+        assert!(lines.iter().all(|line| width(line) <= 80) && lines[0].contains("chg %"), "{text}");
+    }
+
+    #[test]
+    fn arms_have_more_room_where_there_is_some() {
+        let mut wide = flushes(["write back", "write through"]);
+        (wide.labels, wide.rows[0].labels) = (Vec::new(), Vec::new());
+        wide.rows[0].cells[3] = "[−66.7, −22.4]".to_owned();
+        let text = table(&wide, &PAGE);
+        assert!(text.contains("write through"), "{text}");
+    }
 
     #[test]
     fn the_widest_label_gives_way() {

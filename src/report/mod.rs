@@ -22,6 +22,7 @@ mod lkml;
 mod manner;
 mod markdown;
 mod mmtests;
+mod operation_times;
 mod page;
 mod page_blocks;
 mod picture;

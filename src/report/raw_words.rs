@@ -1,15 +1,35 @@
 //! The words of a change that is a difference, not a ratio: values of 0 or below.
 //!
-//! Enters: a comparison. Leaves: its difference in the metric's unit, with the share of the baseline's magnitude.
+//! Enters: a comparison. Leaves: its share of the baseline's size with its interval, as tables have them, and both medians; the
+//! difference in the metric's unit where the baseline has no size.
 
-use super::words::{NBSP, percent};
+use super::table::scale_of;
+use super::words::{NBSP, effect_decimals, interval, percent};
 use crate::analyse::Comparison;
 use crate::units::Scale;
 
-/// `dev.flushes +3.10 [+1.00, +5.20], +12.4 % of the baseline's size`; `None` for ratios.
+/// `dev.flushes +12.4 % [+4.0, +20.8] of the baseline's size, medians 25.0 → 28.1`; `None` for ratios.
 pub(super) fn raw_change(comparison: &Comparison) -> Option<String> {
-    let difference = comparison.difference?;
+    comparison.difference?;
+    let name = &comparison.metric.name;
+    let Some(share) = comparison.effect else { return Some(in_unit(comparison)) };
+    let scale = scale_of(&[comparison]);
+    let medians = [comparison.baseline.median, comparison.candidate.median];
+    let [base, cand] = medians.map(|median| scale.number(median));
+    let symbol = if scale.symbol.is_empty() { String::new() } else { format!("{NBSP}{}", scale.symbol) };
+    // Where there is room words are whole.
+    let symbol = symbol.replace("ops", "operations");
+    Some(format!(
+        "{name} {}{NBSP}% {} of the baseline's size, medians {base}{NBSP}→{NBSP}{cand}{symbol}",
+        percent(share.estimate, effect_decimals(comparison.effect)),
+        interval(comparison.effect),
+    ))
+}
+
+/// `dev.flushes +3.10 [+1.00, +5.20]`.
+fn in_unit(comparison: &Comparison) -> String {
     let metric = &comparison.metric;
+    let Some(difference) = comparison.difference else { return metric.name.clone() };
     let scale = Scale::for_column(&metric.unit, [difference.low, difference.high, difference.estimate]);
     let signed = |value: f64| {
         let size = scale.number(value.abs());
@@ -23,15 +43,44 @@ pub(super) fn raw_change(comparison: &Comparison) -> Option<String> {
         format!("{sign}{size}")
     };
     let symbol = if scale.symbol.is_empty() { String::new() } else { format!("{NBSP}{}", scale.symbol) };
-    let mut text = format!(
+    format!(
         "{} {}{symbol} [{},{NBSP}{}]",
         metric.name,
         signed(difference.estimate),
         signed(difference.low),
         signed(difference.high)
-    );
-    if let Some(share) = comparison.effect {
-        text.push_str(&format!(", {}{NBSP}% of the baseline's size", percent(share.estimate, 1)));
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::section_tests::made_up;
+    use super::*;
+    use crate::analyse::Interval;
+    use crate::record::Metric;
+    use crate::units::Unit;
+
+    /// Flushes that went to nothing: a difference, and its share of the baseline's size.
+    fn flushes(name: &str, median: f64) -> Comparison {
+        let mut c = made_up().1.comparisons.remove(0);
+        c.metric = Metric { name: name.to_owned(), unit: Unit::Count, ..c.metric };
+        [c.baseline.median, c.candidate.median] = [median, 0.0];
+        c.difference = Some(Interval { estimate: -3.0, low: -9.7, high: 2.2 });
+        c.effect = Some(Interval { estimate: -1.0, low: -1.0, high: 0.735 });
+        c
     }
-    Some(text)
+
+    #[test]
+    fn the_interval_is_the_one_of_the_table() {
+        let words = |c: &Comparison| raw_change(c).unwrap().replace(NBSP, " ");
+        let c = flushes("dev.flushes", 3.0);
+        assert_eq!(
+            words(&c),
+            "dev.flushes −100.0 % [−100.0, +73.5] of the baseline's size, medians 3.00 → 0.00"
+        );
+        let few = flushes("dev.flushes_per_op", 0.000_188);
+        assert!(words(&few).ends_with(", medians 0.188 → 0.000 per 1000 operations"), "{}", words(&few));
+        let without = Comparison { effect: None, ..c };
+        assert_eq!(words(&without), "dev.flushes −3.00 [−9.70, +2.20]");
+    }
 }

@@ -7,8 +7,8 @@ use super::document::Document;
 use super::layout::{one_line, width};
 use super::page::Page;
 use super::page_blocks::line_text;
-use super::section::{Block, GivesWay, List, Section};
-use super::words::NBSP;
+use super::section::{Block, GivesWay, List, Section, unfolded};
+use super::words::{NBSP, count};
 
 /// Lines of the whole report where one pair is compared.
 const SCREEN: usize = 40;
@@ -35,6 +35,19 @@ struct More {
     first: Vec<String>,
     /// What was withheld from the start.
     last: Vec<String>,
+    /// Tables for which there was no room.
+    tables: usize,
+}
+
+/// How much of what gives way is laid out.
+#[derive(Clone, Copy)]
+struct Room {
+    /// 0 for as much as is read willingly, 1 where room is short.
+    short: usize,
+    /// Tables of sections that give way.
+    tables: usize,
+    /// Sections of this turn and of earlier ones are left out.
+    turn: u8,
 }
 
 /// All sections.
@@ -46,27 +59,14 @@ pub(super) fn sections(page: &Page, out: &mut String, document: &Document<'_>) {
         .flat_map(|section| &section.blocks)
         .any(|block| matches!(block, Block::Verdicts(verdicts) if verdicts.sentences.len() > 1));
     let above = out.lines().count();
-    let fits = |parts: &[Part]| {
+    let fits = |(parts, _): &(Vec<Part>, More)| {
         let lines: usize =
             parts.iter().map(|part| part.stays.lines().count() + part.text.lines().count()).sum();
         several || above + LAST_LINES + lines <= SCREEN
     };
-    let (mut parts, mut more) = laid_out(page, document, 0);
-    if !fits(&parts) {
-        (parts, more) = laid_out(page, document, 1);
-    }
-    let mut turns: Vec<u8> = parts.iter().filter_map(|part| part.way?.turn).collect();
-    turns.sort_unstable();
-    for turn in turns {
-        if fits(&parts) {
-            break;
-        }
-        let of_turn = |part: &&mut Part| part.way.is_some_and(|way| way.turn == Some(turn));
-        for part in parts.iter_mut().filter(of_turn).filter(|part| !part.text.is_empty()) {
-            part.text.clear();
-            more.last.extend(part.way.map(|way| way.called.to_owned()));
-        }
-    }
+    let of = |room: Room| laid_out(page, document, room);
+    let (parts, mut more) =
+        rooms(document).map(of).find(fits).unwrap_or_else(|| of(Room { short: 1, tables: 0, turn: u8::MAX }));
     parts.iter().for_each(|part| out.extend([part.stays.as_str(), part.text.as_str()]));
     more.first.append(&mut more.last);
     if !more.first.is_empty() {
@@ -75,19 +75,61 @@ pub(super) fn sections(page: &Page, out: &mut String, document: &Document<'_>) {
     }
 }
 
-/// The sections in reading order, and what they leave out. `room` is 0 for as much as is read willingly, 1 where room is short.
-fn laid_out(page: &Page, document: &Document<'_>, room: usize) -> (Vec<Part>, More) {
+/// What is tried, the most first: all of it, short lists, fewer tables but for one, fewer sections in their turns, no table.
+fn rooms(document: &Document<'_>) -> impl Iterator<Item = Room> {
+    let of_way = |section: &&Section| section.gives_way.is_some();
+    let blocks = document.sections.iter().filter(of_way).flat_map(|section| unfolded(&section.blocks));
+    let tables = blocks.filter(|block| matches!(block, Block::Table(_))).count();
+    let mut turns: Vec<u8> =
+        document.sections.iter().filter_map(|section| section.gives_way?.turn).chain([0]).collect();
+    turns.sort_unstable();
+    turns.dedup();
+    let last = turns.last().copied().unwrap_or(0);
+    let fewer = turns
+        .into_iter()
+        .flat_map(move |turn| (1..=tables.max(1)).rev().map(move |tables| Room { short: 1, tables, turn }));
+    [Room { short: 0, tables, turn: 0 }].into_iter().chain(fewer).chain([Room {
+        short: 1,
+        tables: 0,
+        turn: last,
+    }])
+}
+
+/// The sections in reading order, and what they leave out.
+fn laid_out(page: &Page, document: &Document<'_>, room: Room) -> (Vec<Part>, More) {
     let mut more = More::default();
-    let parts =
-        document.sections.iter().map(|section| part(page, document, section, room, &mut more)).collect();
+    let mut tables = room.tables;
+    let mut parts = Vec::new();
+    let mut hidden = 0;
+    for section in &document.sections {
+        let mut own = More::default();
+        let mut part = part(page, document, section, (room.short, &mut tables), &mut own);
+        hidden += std::mem::take(&mut own.tables);
+        let leaves = part.way.and_then(|way| way.turn).is_some_and(|turn| turn <= room.turn);
+        if leaves && !part.text.is_empty() {
+            part.text.clear();
+            more.last.extend(part.way.map(|way| way.called.to_owned()));
+        } else {
+            more.first.append(&mut own.first);
+        }
+        more.last.append(&mut own.last);
+        parts.push(part);
+    }
+    more.first.extend((hidden > 0).then(|| count(hidden as u64, "more table")));
     (parts, more)
 }
 
-fn part(page: &Page, document: &Document<'_>, section: &Section, room: usize, more: &mut More) -> Part {
+fn part(
+    page: &Page,
+    document: &Document<'_>,
+    section: &Section,
+    room: (usize, &mut usize),
+    more: &mut More,
+) -> Part {
     let mut part = Part { way: section.gives_way, ..Part::default() };
     page.footnotes_of(&mut part.stays, document, section);
     let mut body = String::new();
-    blocks(page, &section.blocks, (section.gives_way, room), &mut body, more);
+    blocks(page, &section.blocks, (section.gives_way, room.0), room.1, (&mut body, more));
     if !body.is_empty() {
         page.section_heading(&mut part.text, &section.heading);
         part.text.push_str(&body);
@@ -99,13 +141,18 @@ fn blocks(
     page: &Page,
     all: &[Block],
     (way, room): (Option<GivesWay>, usize),
-    out: &mut String,
-    more: &mut More,
+    tables: &mut usize,
+    (out, more): (&mut String, &mut More),
 ) {
     for block in all {
         match (block, way) {
             (Block::Folded { blocks: inner, .. }, _) => {
-                blocks(page, inner, (way, room), out, more);
+                blocks(page, inner, (way, room), tables, (&mut *out, &mut *more));
+            }
+            (Block::Table(_), Some(_)) if *tables == 0 => more.tables += 1,
+            (Block::Table(_), Some(_)) => {
+                *tables -= 1;
+                page.block(out, block);
             }
             (Block::List(list), Some(way)) => page.list(out, &short(list, way, room, more)),
             (Block::Transcripts(transcripts), _) => {
@@ -160,7 +207,44 @@ fn shortened(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::format::{Detail, Options};
+    use super::super::section::Heading;
+    use super::super::section_tests::made_up;
+    use super::super::table::{Head, Of, Table, TableRow};
+    use super::super::text;
     use super::*;
+
+    #[test]
+    fn one_pair_with_many_tables_fits_a_screen_and_says_how_many_more_there_are() {
+        let (run, analysis) = made_up();
+        let options = Options { detail: Detail::Screen, ..Options::default() };
+        let mut document = Document::build(&run, &analysis, &options);
+        let head = Head::new("metric", Of::Names);
+        let row = TableRow {
+            labels: vec!["m".to_owned()],
+            cells: vec!["1".to_owned()],
+            tone: None,
+            notes: Vec::new(),
+        };
+        let table = |n: usize| Table {
+            caption: format!("beside: table {n}"),
+            labels: vec![head.clone()],
+            columns: Head::values(["n"]).collect(),
+            rows: vec![row.clone()],
+        };
+        let tables = |n: usize| {
+            let way = GivesWay { turn: None, called: "other tables", most: [8, 4], items: ["a", "b"] };
+            let blocks = (1..=n).map(|n| Block::Table(table(n))).collect();
+            Section::new("beside", Heading::None, blocks).gives_way(way)
+        };
+        document.sections.push(tables(20));
+        let text = text::render(&document, 80, false);
+        let lines = text.lines().count();
+        assert!(lines <= SCREEN && lines > SCREEN - 8, "{lines} lines:\n{text}");
+        assert!(text.contains("beside: table 1\n") && !text.contains("beside: table 20\n"), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("more tables"), "{text}");
+    }
 
     #[test]
     fn a_long_note_ends_with_a_clause_or_a_word() {

@@ -144,6 +144,13 @@ pub(super) enum Block {
     },
 }
 
+impl Block {
+    /// Pictures that are there when unfolded.
+    pub(super) fn folded_pictures(summary: &str, drawn: fn(&Document<'_>) -> Option<Drawings>) -> Block {
+        Block::Folded { summary: summary.to_owned(), open: false, blocks: vec![Block::Pictures(drawn)] }
+    }
+}
+
 /// Judgements in words.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdicts {

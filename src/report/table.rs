@@ -7,8 +7,8 @@ use super::footnotes::Footnotes;
 use super::layout::one_line;
 use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
-    Names, cell_number, direction, effect_decimals, heads_of, interval, p_value, percent, row_label,
-    shown_change, unit_words,
+    Names, cell_number, direction, effect_decimals, heads_of, interval, is_nothing, p_value, percent,
+    row_label, short_key, shown_change, unit_words,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
 use crate::units::{Scale, Unit};
@@ -85,7 +85,7 @@ fn label_heads(comparisons: &[&Comparison]) -> Vec<Head> {
     let factors = comparisons.first().map(|c| c.row.levels.as_slice()).unwrap_or_default();
     let job = comparisons.iter().any(|c| !c.row.job.is_empty()).then_some("job");
     let names = factors.iter().map(|(factor, _)| factor.as_str()).chain(job);
-    names.map(|name| Head::new(name, Of::Levels)).collect()
+    names.map(|name| Head::new(short_key(name), Of::Levels)).collect()
 }
 
 fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
@@ -97,9 +97,26 @@ fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
     labels
 }
 
-/// One scale for the medians of both arms.
-fn scale_of_medians(comparisons: &[&Comparison], unit: &Unit) -> Scale {
-    Scale::for_column(unit, comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]))
+fn medians(comparisons: &[&Comparison]) -> Vec<f64> {
+    comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]).collect()
+}
+
+/// One scale for the medians of these comparisons, which have one metric. What an operation has less than a hundredth of is counted
+/// for a thousand of them, or for a million.
+pub(super) fn scale_of(comparisons: &[&Comparison]) -> Scale {
+    const FEW: [(f64, &str); 2] = [(1e-3, "per 1000 ops"), (1e-6, "per million ops")];
+    let metric = comparisons.first().map(|c| &c.metric);
+    let unit = metric.map_or(&Unit::Count, |metric| &metric.unit);
+    let plain = Scale::for_column(unit, medians(comparisons));
+    let largest = medians(comparisons).into_iter().map(f64::abs).fold(0.0, f64::max);
+    let is_few = metric.is_some_and(|metric| metric.unit == Unit::Count && metric.name.contains("_per_op"));
+    let fits = |(divisor, _): &&(f64, &str)| largest >= 10.0 * divisor * 1e-3 && largest < 10.0 * divisor;
+    match FEW.iter().find(fits).filter(|_| is_few) {
+        Some((divisor, symbol)) => {
+            Scale { divisor: *divisor, symbol: (*symbol).to_owned(), decimals: 0 }.with_digits_of([largest])
+        }
+        None => plain,
+    }
 }
 
 /// The primary table of one metric and one candidate.
@@ -110,8 +127,8 @@ pub(super) fn primary(
 ) -> Option<Table> {
     let first = comparisons.first()?;
     let metric = &first.metric;
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
-    let scale = scale_of_medians(comparisons, &metric.unit);
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
+    let scale = scale_of(comparisons);
     let labels = label_heads(comparisons);
     let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
     let adjusted = comparisons.iter().any(|c| c.p_adjusted.is_some_and(|p| Some(p) != c.p));
@@ -146,7 +163,7 @@ pub(super) fn primary(
         })
         .collect();
     let caption = format!(
-        "{}{}: medians of {cand} against {base}{}; {}",
+        "{}{}: medians of {both}{}; {}",
         metric.name,
         unit_words(&scale, &metric.unit),
         so_far(comparisons.iter().copied()),
@@ -169,21 +186,31 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
             notes: Vec::new(),
         })
         .collect();
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
     let caption = format!(
-        "{}: intervals in percent of {cand} against {base}: with the other rows, as judged, and of each row alone, which do not \
+        "{}: intervals in percent of {both}: with the other rows, as judged, and of each row alone, which do not \
          hold together",
         first.metric.name
     );
     Some(Table { caption, labels, columns: Head::values(["interval", "alone"]).collect(), rows })
 }
 
-/// A table of one metric that accompanies: values and their change, no verdict.
-pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Table> {
+/// The change in percent, of a comparison that accompanies.
+fn change_beside(c: &Comparison) -> String {
+    if is_nothing(c) { "-".to_owned() } else { percent(shown_change(c), effect_decimals(c.effect)) }
+}
+
+/// A table of one metric that accompanies: values and their change, no verdict. Times of an operation share one unit, `of_times`.
+pub(super) fn beside(
+    comparisons: &[&Comparison],
+    names: &Names<'_>,
+    of_times: Option<&Scale>,
+) -> Option<Table> {
     let first = comparisons.first()?;
     let metric = &first.metric;
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
-    let scale = scale_of_medians(comparisons, &metric.unit);
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
+    let scale = of_times
+        .map_or_else(|| scale_of(comparisons), |scale| scale.clone().with_digits_of(medians(comparisons)));
     let labels = label_heads(comparisons);
     let columns = Head::arms(names, first).chain(Head::values(["change %", "n"])).collect();
     let rows = comparisons
@@ -193,7 +220,7 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
             cells: vec![
                 cell_number(&scale, c.baseline.median),
                 cell_number(&scale, c.candidate.median),
-                percent(shown_change(c), effect_decimals(c.effect)),
+                change_beside(c),
                 repeats(c),
             ],
             tone: None,
@@ -202,8 +229,43 @@ pub(super) fn beside(comparisons: &[&Comparison], names: &Names<'_>) -> Option<T
         .collect();
     let unit = unit_words(&scale, &metric.unit);
     let so_far = so_far(comparisons.iter().copied());
-    let caption = format!("beside: {}{unit}, medians of {cand} against {base}{so_far}", metric.name);
+    let caption = format!("beside: {}{unit}, medians of {both}{so_far}", metric.name);
     Some(Table { caption, labels, columns, rows })
+}
+
+/// One unit for times of an operation, whatever tables they stand in.
+pub(super) fn scale_of_times(comparisons: &[&Comparison]) -> Option<Scale> {
+    Some(Scale::by_largest(&comparisons.first()?.metric.unit, medians(comparisons)))
+}
+
+/// A table of times of an operation in the one row of a run, in the order in which they come.
+pub(super) fn times(comparisons: &[&Comparison], names: &Names<'_>, of_times: &Scale) -> Option<Table> {
+    let first = comparisons.first()?;
+    let row = row_label(&first.row);
+    let place = if row.is_empty() { row } else { format!("{row}: ") };
+    let rows = comparisons.iter().map(|c| {
+        let scale = of_times.clone().with_digits_of(medians(&[*c]));
+        TableRow {
+            labels: vec![c.metric.name.clone()],
+            cells: vec![
+                cell_number(&scale, c.baseline.median),
+                cell_number(&scale, c.candidate.median),
+                change_beside(c),
+                repeats(c),
+            ],
+            tone: None,
+            notes: Vec::new(),
+        }
+    });
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
+    let unit = unit_words(of_times, &first.metric.unit);
+    let so_far = so_far(comparisons.iter().copied());
+    Some(Table {
+        caption: format!("beside: {place}times of an operation{unit}, medians of {both}{so_far}"),
+        labels: vec![Head::new("metric", Of::Names)],
+        columns: Head::arms(names, first).chain(Head::values(["change %", "n"])).collect(),
+        rows: rows.collect(),
+    })
 }
 
 /// Rounds, or repeats of both arms where they differ, or clusters.
@@ -225,31 +287,32 @@ pub(super) fn exploratory(
     notes: &mut Footnotes,
 ) -> Option<Table> {
     let first = comparisons.first()?;
-    let (base, cand) = (names.arm(&first.baseline.arm), names.arm(&first.candidate.arm));
+    let both = names.against(&first.candidate.arm, &first.baseline.arm);
     let row = row_label(&first.row);
     let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
     let rows = comparisons
         .iter()
         .map(|c| {
-            let scale = Scale::for_column(&c.metric.unit, [c.baseline.median, c.candidate.median]);
+            let scale = scale_of(&[*c]);
+            // What stands for many operations stands once, behind the name.
+            let (of_name, of_value) = match scale.symbol.starts_with("per ") {
+                true => (format!(" {}", scale.symbol), ""),
+                false => (String::new(), scale.symbol.as_str()),
+            };
             let value = |v: f64| {
                 let number = cell_number(&scale, v);
                 // What has no value has no unit either.
-                if scale.symbol.is_empty() || !v.is_finite() {
-                    number
-                } else {
-                    format!("{number} {}", scale.symbol)
-                }
+                if of_value.is_empty() || !v.is_finite() { number } else { format!("{number} {of_value}") }
             };
             let cells = vec![
                 value(c.baseline.median),
                 value(c.candidate.median),
-                percent(shown_change(c), effect_decimals(c.effect)),
-                interval(c.effect),
+                change_beside(c),
+                if is_nothing(c) { String::new() } else { interval(c.effect) },
                 verdict_word(c).to_owned(),
             ];
             TableRow {
-                labels: vec![c.metric.name.clone()],
+                labels: vec![c.metric.name.clone() + &of_name],
                 cells,
                 tone: Some(tone(&c.verdict)),
                 notes: notes.of(c, names),
@@ -258,7 +321,7 @@ pub(super) fn exploratory(
         .collect();
     Some(Table {
         caption: format!(
-            "{place}other metrics of {cand} against {base}{} (medians; exploratory)",
+            "{place}other metrics of {both}{} (medians; exploratory)",
             so_far(comparisons.iter().copied())
         ),
         labels: vec![Head::new("metric", Of::Names)],

@@ -20,6 +20,8 @@ pub(super) fn count(n: u64, what: &str) -> String {
 pub(super) struct Names<'a> {
     factor: &'a str,
     bare: bool,
+    /// The levels of a file's path say by themselves what they are.
+    alone: bool,
     /// Whether an arm is compared with itself.
     pub(super) aa: bool,
 }
@@ -30,13 +32,16 @@ impl<'a> Names<'a> {
         let imported = run.source != Source::Measured;
         let bare =
             factor.is_empty() || imported && matches!(factor, "arm" | "arms" | "file" | "files" | "label");
-        Names { factor, bare: bare || run.aa, aa: run.aa }
+        let mut levels =
+            run.design.factors.iter().filter(|known| known.name == factor).flat_map(|f| &f.levels);
+        let alone = is_path(factor) && levels.all(|level| says_what_it_is(level));
+        Names { factor, bare: bare || run.aa, alone, aa: run.aa }
     }
 
     /// Names of the levels of a factor, for tests of sections.
     #[cfg(test)]
     pub(super) fn of_factor(factor: &'a str) -> Self {
-        Names { factor, bare: false, aa: false }
+        Names { factor, bare: false, alone: false, aa: false }
     }
 
     /// What varies, where arms are called after it.
@@ -47,8 +52,33 @@ impl<'a> Names<'a> {
     /// `direct=1`, or the label alone.
     pub(super) fn arm(&self, label: &str) -> String {
         let label = one_line(label);
-        if self.bare { label } else { format!("{}={label}", self.factor) }
+        if self.bare || self.alone { label } else { format!("{}={label}", one_line(short_key(self.factor))) }
     }
+
+    /// `direct=1 against direct=0`, or `write back against write through (write_cache)`.
+    pub(super) fn against(&self, candidate: &str, baseline: &str) -> String {
+        let both = format!("{} against {}", self.arm(candidate), self.arm(baseline));
+        if self.alone && !self.bare { format!("{both} ({})", one_line(short_key(self.factor))) } else { both }
+    }
+}
+
+/// Whether a factor is a file below /sys or /proc/sys.
+fn is_path(factor: &str) -> bool {
+    factor.starts_with("sysfs:")
+}
+
+/// The key of a factor without the way to it: `write_cache` of `sysfs:queue/write_cache`.
+pub(super) fn short_key(factor: &str) -> &str {
+    if is_path(factor) { factor.rsplit(['/', ':']).next().unwrap_or(factor) } else { factor }
+}
+
+/// Whether a level needs no key to be understood: `write back`, not `0` or `none`.
+fn says_what_it_is(level: &str) -> bool {
+    const NOTHING: [&str; 12] = [
+        "on", "off", "yes", "no", "true", "false", "none", "default", "always", "never", "enabled",
+        "disabled",
+    ];
+    level.contains(char::is_alphabetic) && level.len() > 2 && !NOTHING.contains(&level)
 }
 
 /// What heads two columns: the arms, both without their factor when either would be long.
@@ -59,20 +89,15 @@ pub(super) fn heads_of(names: &Names<'_>, comparison: &Comparison) -> [String; 2
     if full.iter().any(|head| width(head) > MOST) { labels.map(|label| one_line(label)) } else { full }
 }
 
-/// The row for pictures, where room is short: with several factors their levels alone.
+/// The row for pictures, where room is short: `bs=4k fsync=0`.
 pub(super) fn short_row_label(row: &RowKey) -> String {
-    let job = (!row.job.is_empty()).then_some(row.job.as_str());
-    if row.levels.len() + usize::from(job.is_some()) < 2 {
-        return row_label(row);
-    }
-    let parts: Vec<&str> = row.levels.iter().map(|(_, level)| level.as_str()).chain(job).collect();
-    one_line(&parts.join(" "))
+    row_label(row).replace(", ", " ")
 }
 
 /// `bs=4k, rw=read, job randwrite1`; empty when the run has one row only.
 pub(super) fn row_label(row: &RowKey) -> String {
     let mut parts: Vec<String> =
-        row.levels.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
+        row.levels.iter().map(|(factor, level)| format!("{}={level}", short_key(factor))).collect();
     if !row.job.is_empty() {
         parts.push(format!("job {}", row.job));
     }
@@ -169,6 +194,18 @@ pub(super) fn cell_number(scale: &Scale, value: f64) -> String {
     if plain.len() > 10 && value.is_finite() { format!("{:.3e}", value / scale.divisor) } else { plain }
 }
 
+/// Whether the medians of both arms are printed as one number; what has no median is not.
+pub(super) fn printed_alike(c: &Comparison) -> bool {
+    let (a, b) = (c.baseline.median, c.candidate.median);
+    let scale = Scale::for_column(&c.metric.unit, [a, b]);
+    a.is_finite() && b.is_finite() && cell_number(&scale, a) == cell_number(&scale, b)
+}
+
+/// Whether neither arm has any of it, so that there is no change of it either.
+pub(super) fn is_nothing(c: &Comparison) -> bool {
+    c.baseline.median == 0.0 && c.candidate.median == 0.0
+}
+
 /// The change shown for a comparison: the estimate where there is an interval, else the change of the mean.
 pub(super) fn shown_change(comparison: &Comparison) -> f64 {
     comparison.effect.map_or(comparison.mean_change.estimate, |effect| effect.estimate)
@@ -191,6 +228,7 @@ pub(super) fn direction(better: Better) -> &'static str {
 pub(super) fn unit_words(scale: &Scale, unit: &Unit) -> String {
     match (unit, scale.symbol.as_str()) {
         (_, "") => String::new(),
+        (_, symbol) if symbol.starts_with("per ") => format!(" {symbol}"),
         (Unit::Count, "k") => " in thousands".to_owned(),
         (Unit::Count, "M") => " in millions".to_owned(),
         (Unit::Count, prefix) => format!(" in {prefix}"),
@@ -209,6 +247,42 @@ mod tests {
         assert_eq!(percent(12.9879, 1), "+1299");
         assert_eq!(percent(f64::NAN, 1), "-");
         assert_eq!(percent(5000.0, 1), "+5.0e5");
+    }
+
+    #[test]
+    fn few_of_something_are_counted_for_many_operations() {
+        let few = Scale { divisor: 1e-3, symbol: "per 1000 ops".to_owned(), decimals: 3 };
+        assert_eq!(unit_words(&few, &Unit::Count), " per 1000 ops");
+    }
+
+    #[test]
+    fn a_file_below_sys_is_called_by_its_last_name_or_by_its_levels() {
+        let run = |factor: &str, levels: [&str; 2]| {
+            let mut run = super::super::section_tests::made_up().0;
+            let levels = levels.map(str::to_owned).to_vec();
+            run.design.factors = vec![crate::record::Factor::new(factor, levels)];
+            run
+        };
+        let words = run("sysfs:queue/write_cache", ["write through", "write back"]);
+        let names = Names::new(&words, "sysfs:queue/write_cache");
+        assert_eq!(names.arm("write back"), "write back");
+        assert_eq!(
+            names.against("write back", "write through"),
+            "write back against write through (write_cache)"
+        );
+        let numbers = run("sysfs:queue/rq_affinity", ["1", "2"]);
+        let names = Names::new(&numbers, "sysfs:queue/rq_affinity");
+        assert_eq!(names.arm("2"), "rq_affinity=2");
+        assert_eq!(names.against("2", "1"), "rq_affinity=2 against rq_affinity=1");
+    }
+
+    #[test]
+    fn a_row_has_the_names_of_its_factors_also_where_room_is_short() {
+        let levels = [("bs", "4k"), ("sysfs:queue/scheduler", "none")];
+        let levels = levels.map(|(factor, level)| (factor.to_owned(), level.to_owned())).to_vec();
+        let row = RowKey { levels, job: "w".to_owned() };
+        assert_eq!(row_label(&row), "bs=4k, scheduler=none, job w");
+        assert_eq!(short_row_label(&row), "bs=4k scheduler=none job w");
     }
 
     #[test]

@@ -44,6 +44,19 @@ impl Scale {
         Scale { divisor, symbol, decimals: decimals_for(smallest / divisor) }
     }
 
+    /// The scale of values that are compared by size: the unit and three digits of the one furthest from zero, beside which the
+    /// others matter less.
+    #[must_use]
+    pub fn by_largest(unit: &Unit, values: impl IntoIterator<Item = f64>) -> Scale {
+        Scale::for_column(unit, [largest(values)])
+    }
+
+    /// The same unit, with three digits of the value furthest from zero.
+    #[must_use]
+    pub fn with_digits_of(self, values: impl IntoIterator<Item = f64>) -> Scale {
+        Scale { decimals: decimals_for(largest(values) / self.divisor), ..self }
+    }
+
     /// The number alone, in this scale.
     #[must_use]
     pub fn number(&self, value: f64) -> String {
@@ -56,6 +69,11 @@ impl Scale {
         let number = self.number(value);
         if self.symbol.is_empty() { number } else { format!("{number} {}", self.symbol) }
     }
+}
+
+/// The size of the value furthest from zero; 0 where none is a number.
+fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().map(f64::abs).filter(|v| v.is_finite()).fold(0.0, f64::max)
 }
 
 fn prefixed(table: &[(f64, &str)], smallest: f64, base: &str) -> (f64, String) {
@@ -93,6 +111,15 @@ mod tests {
         let scale = Scale::for_column(&Unit::BytesPerSecond, [5.0 * 1_048_576.0, 3e12]);
         assert_eq!((scale.symbol.as_str(), scale.decimals), ("MiB/s", 2));
         assert_eq!(scale.with_unit(5.0 * 1_048_576.0), "5.00 MiB/s");
+    }
+
+    #[test]
+    fn values_compared_by_size_have_the_unit_of_the_largest() {
+        let scale = Scale::by_largest(&Unit::Seconds, [0.562e-9, 1746.105e-9, f64::NAN]);
+        assert_eq!([0.562e-9, 1746.105e-9].map(|v| scale.with_unit(v)), ["0.00 µs", "1.75 µs"]);
+        let small = scale.with_digits_of([233e-9, 251e-9]);
+        assert_eq!([233e-9, 251e-9].map(|v| small.with_unit(v)), ["0.233 µs", "0.251 µs"]);
+        assert_eq!(Scale::by_largest(&Unit::Seconds, [0.0]).with_unit(0.0), "0 s");
     }
 
     #[test]

@@ -7,9 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use assay::analyse::Analysis;
-use assay::record::Run;
+use assay::analyse::{self, Analysis};
+use assay::record::{Run, Source, StopRule};
 use assay::report::{Document, Format, Options, render};
+use assay::units::{Better, Unit};
 
 use crate::fixtures;
 
@@ -45,6 +46,11 @@ fn browse(browser: &Path, page: &Path, size: (u32, u32), dark: bool, more: &[&st
         .unwrap();
     assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     output
+}
+
+/// All that is folded, unfolded.
+fn unfolded(html: &str) -> String {
+    html.replace("<details>", "<details open>")
 }
 
 fn page(fixture: &(Run, Analysis)) -> String {
@@ -89,7 +95,7 @@ fn the_page_is_drawn_in_light_and_dark() {
     let Some(browser) = chromium() else { return };
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("report.html");
-    std::fs::write(&file, page(&fixtures::measured())).unwrap();
+    std::fs::write(&file, unfolded(&page(&fixtures::measured()))).unwrap();
     for (dark, name) in [(false, "light.png"), (true, "dark.png")] {
         let picture = dir.path().join(name);
         browse(&browser, &file, (1000, 2400), dark, &[&format!("--screenshot={}", picture.display())]);
@@ -170,7 +176,7 @@ fn no_label_is_clipped_overlapping_or_tiny() {
         ("bdev", fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.3+")),
         ("why", crate::why::made_up()),
     ] {
-        let html = page(&fixture);
+        let html = unfolded(&page(&fixture));
         assert!(html.contains(policy), "the page has lost its policy");
         std::fs::write(&file, html.replace(policy, "").replace("</body>", INSPECT)).unwrap();
         for width in [1000, 1600, 640] {
@@ -182,6 +188,42 @@ fn no_label_is_clipped_overlapping_or_tiny() {
     }
 }
 
+/// Twelve rows of three crossed factors, of which each changes something, with what explains them: a table of all effects, causes and their
+/// pictures, every trial, latencies and notes.
+fn crossed() -> (Run, Analysis) {
+    let factors: [(&str, &[&str]); 3] =
+        [("direct", &["0", "1"]), ("bs", &["4k", "16k", "64k", "256k"]), ("fsync", &["0", "1", "8"])];
+    let mut run = fixtures::empty_run("12.fio", &factors, Source::Measured);
+    run.design.stop = StopRule { rounds: Some(6), ..StopRule::default() };
+    run.design.primary = Some("write.bw".to_owned());
+    run.job_text = Some("[w]\nrw=randwrite\nsize=2G\ntime_based\nruntime=60s\n".to_owned());
+    let counted = [
+        ("write.bw", Unit::BytesPerSecond, Better::Higher),
+        ("write.total_ios", Unit::Count, Better::Higher),
+        ("workers.wall", Unit::Seconds, Better::Lower),
+        ("usr_cpu", Unit::Seconds, Better::Lower),
+        ("sys_cpu", Unit::Seconds, Better::Lower),
+        ("workers.run_wait", Unit::Seconds, Better::Lower),
+    ];
+    let metrics =
+        counted.map(|(name, unit, better)| run.metric_index(&fixtures::metric("", name, unit, better)));
+    let mut noise = fixtures::Noise::new(11);
+    for round in 0..6 {
+        for cell in 0..run.cells.len() as u32 {
+            let levels = &run.cells[cell as usize].levels;
+            let slow = (1.0 + f64::from(levels[0])) * (1.0 + f64::from(levels[2]))
+                / (1.0 + 0.3 * f64::from(levels[1]));
+            let mut of = |value: f64| value * (0.1 * noise.normal()).exp();
+            let values = [of(8e8 / slow), 1e5, of(slow), of(0.05), of(0.3 + 0.1 * slow), of(0.05)];
+            let values = metrics.into_iter().zip(values).collect();
+            run.trials.push(fixtures::trial(cell, round, cell, values));
+        }
+    }
+    let mut analysis = analyse::analyse(&run, &analyse::Options::default());
+    analysis.curves = fixtures::measured().1.curves;
+    (run, analysis)
+}
+
 /// Looks into the report in frames as wide as a phone and as a desktop.
 const FRAMES: &str = r#"<!DOCTYPE html><body>
 <iframe id="phone" src="report.html" style="width:390px;height:800px;border:0"></iframe>
@@ -189,6 +231,7 @@ const FRAMES: &str = r#"<!DOCTYPE html><body>
 <script>onload = () => {
   const page = name => document.getElementById(name).contentDocument;
   const faults = [], phone = page('phone');
+  phone.querySelectorAll('details').forEach(part => { part.open = true; });
   if (phone.scrollingElement.scrollWidth > 390) faults.push('page wider than the phone');
   let seen = 0;
   for (const part of phone.querySelectorAll('ul.verdicts li > span, table:not(.facts) th, table:not(.facts) td, .narrow svg')) {
@@ -209,9 +252,12 @@ fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
     let dir = tempfile::tempdir().unwrap();
     let frames = dir.path().join("frames.html");
     std::fs::write(&frames, FRAMES).unwrap();
-    for (name, fixture) in
-        [("measured", fixtures::measured()), ("12 rows", fixtures::dbench()), ("why", crate::why::made_up())]
-    {
+    for (name, fixture) in [
+        ("measured", fixtures::measured()),
+        ("12 rows", fixtures::dbench()),
+        ("why", crate::why::made_up()),
+        ("factors", crossed()),
+    ] {
         std::fs::write(dir.path().join("report.html"), page(&fixture)).unwrap();
         let output =
             browse(&browser, &frames, (1800, 1000), false, &["--allow-file-access-from-files", "--dump-dom"]);

@@ -184,6 +184,7 @@ impl Args {
     pub(super) fn conduct(&self) -> Result<Conduct<'_>, Failure> {
         Ok(Conduct {
             quiet: self.quiet,
+            busy_told: false,
             patience: patience(self.wait_idle.as_deref())?,
             db: &self.database.db,
         })

@@ -101,7 +101,7 @@ pub(super) fn look(
         }
     }
     if let Some(why) = busy {
-        if !conduct.quiet {
+        if !conduct.quiet && !conduct.busy_told {
             let said = format!(
                 "busy machine: {why}; differences will need more rounds, or will not show. --wait-idle 10m waits for a quiet one"
             );

@@ -14,6 +14,8 @@ const LONGEST_S: f64 = 86_400.0;
 pub(in crate::cli) struct Conduct<'c> {
     /// Nothing but failures is said.
     pub(in crate::cli) quiet: bool,
+    /// What makes the machine busy was told a moment ago, of the run that is watched now.
+    pub(in crate::cli) busy_told: bool,
     /// How long a quiet machine may be waited for.
     pub(in crate::cli) patience: Duration,
     /// The file of the store.

@@ -128,7 +128,8 @@ pub(super) fn afterwards(
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Option<Run>> {
     let wish = Wish { rounds: ROUNDS, only: &[], trust: args.trust, ours: true, destroy: &args.destroy };
-    match watch(&args.conduct()?, store, run, &wish, Some(cancelled))? {
+    let conduct = Conduct { busy_told: true, ..args.conduct()? };
+    match watch(&conduct, store, run, &wish, Some(cancelled))? {
         Watched::By(id) => {
             let by = store.load_for_report(id).map_err(|error| wrong(&error))?;
             if by.failures().next().is_some() {

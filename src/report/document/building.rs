@@ -79,7 +79,7 @@ fn title(run: &Run, analysis: &Analysis, names: &Names<'_>) -> String {
     let title = match candidates.as_slice() {
         _ if run.aa => format!("{name}A/A, {baseline} against itself"),
         [] => format!("{name}{baseline}"),
-        [one] => format!("{name}{one} against {baseline}"),
+        [_] => format!("{name}{}", names.against(&analysis.arms[1], &analysis.arms[0])),
         many if many.len() <= 3 => format!("{name}{} against {baseline}", many.join(", ")),
         many => format!("{name}{} candidates against {baseline}", many.len()),
     };

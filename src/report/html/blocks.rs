@@ -6,7 +6,11 @@ use super::super::document::Document;
 use super::super::html_text::escape;
 use super::super::section::{Block, List, Transcript, Verdicts, Weight, capital};
 use super::super::verdict_words::Tone;
+use super::super::words::count;
 use super::{figures, tables};
+
+/// Footnotes that are there before anything is unfolded.
+const MOST_FOOTNOTES: usize = 4;
 
 /// Footnote marks as links.
 pub(super) fn marks(notes: &[usize]) -> String {
@@ -38,20 +42,26 @@ pub(super) fn block(out: &mut String, document: &Document<'_>, item: &Block, wei
         Block::Transcripts(item) => item.all.iter().for_each(|one| transcript(out, one)),
         Block::Command(text) => out.push_str(&format!("<pre class=\"wrap\">{}</pre>\n", escape(text))),
         Block::Listing { lead, text, .. } => {
-            let text = escape(text.trim_end());
-            out.push_str(&format!("<p>{}</p>\n<pre>{text}</pre>\n", escape(lead)));
+            folded(out, lead, false, &format!("<pre>{}</pre>\n", escape(text.trim_end())));
         }
         Block::Facts(item) => tables::facts(out, &item.all),
         Block::Pictures(draw) => {
             draw(document).iter().for_each(|drawings| figures::all(out, document, drawings));
         }
         Block::Folded { summary, open, blocks } => {
-            let open = if *open { " open" } else { "" };
-            out.push_str(&format!("<details{open}><summary>{}</summary>\n", escape(summary)));
-            blocks.iter().for_each(|item| block(out, document, item, weight));
-            out.push_str("</details>\n");
+            let mut body = String::new();
+            blocks.iter().for_each(|item| block(&mut body, document, item, weight));
+            folded(out, summary, *open, &body);
         }
         Block::Withheld(_) | Block::Raw { .. } | Block::Column { .. } => {}
+    }
+}
+
+/// What is there when unfolded; nothing where there is nothing in it.
+pub(super) fn folded(out: &mut String, summary: &str, open: bool, body: &str) {
+    if !body.is_empty() {
+        let open = if open { " open" } else { "" };
+        out.push_str(&format!("<details{open}><summary>{}</summary>\n{body}</details>\n", escape(summary)));
     }
 }
 
@@ -105,11 +115,17 @@ fn footnotes(out: &mut String, footnotes: &[String]) {
     if footnotes.is_empty() {
         return;
     }
-    out.push_str("<ol class=\"notes\">\n");
+    let mut list = "<ol class=\"notes\">\n".to_owned();
     for (at, text) in footnotes.iter().enumerate() {
-        out.push_str(&format!("<li id=\"note-{}\">{}</li>\n", at + 1, escape(text)));
+        list.push_str(&format!("<li id=\"note-{}\">{}</li>\n", at + 1, escape(text)));
     }
-    out.push_str("</ol>\n");
+    list.push_str("</ol>\n");
+    if footnotes.len() <= MOST_FOOTNOTES {
+        out.push_str(&list);
+    } else {
+        // A browser unfolds what a link leads to.
+        folded(out, &format!("{} to single rows", count(footnotes.len() as u64, "note")), false, &list);
+    }
 }
 
 fn transcript(out: &mut String, transcript: &Transcript) {

@@ -2,13 +2,32 @@
 
 use super::super::html_text::escape;
 use super::super::section::Fact;
-use super::super::table::{Of, Table};
+use super::super::table::{Of, Table, TableRow};
 use super::super::verdict_words::Tone;
-use super::blocks::marks;
+use super::super::words::count;
+use super::blocks::{folded, marks};
 
-/// A table; on a phone the heads stand before the cells.
+/// Rows of a longer table that are there before it is unfolded: of one whose rows are looked up by their names, and of others.
+const UNFOLDED: [usize; 2] = [5, 12];
+
+/// A table, of a long one the first rows and the others when unfolded; on a phone the heads stand before the cells.
 pub(super) fn table(out: &mut String, table: &Table) {
-    let caption = escape(&table.caption);
+    let by_name = table.labels.first().is_some_and(|head| head.of == Of::Names);
+    let most = UNFOLDED[usize::from(!by_name)];
+    // One more row takes no more room than what would unfold it.
+    if table.rows.len() <= most + 1 {
+        return rows(out, table, &table.caption, &table.rows);
+    }
+    let (first, others) = table.rows.split_at(most);
+    rows(out, table, &table.caption, first);
+    let summary = count(others.len() as u64, "more row");
+    let mut body = String::new();
+    rows(&mut body, table, &format!("{}: {summary}", table.caption), others);
+    folded(out, &summary, false, &body);
+}
+
+fn rows(out: &mut String, table: &Table, caption: &str, rows: &[TableRow]) {
+    let caption = escape(caption);
     out.push_str(&format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\n<table>\n<caption>{caption}\
          </caption>\n<thead><tr>"
@@ -21,24 +40,26 @@ pub(super) fn table(out: &mut String, table: &Table) {
         out.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escape(&head.text)));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
-    for row in &table.rows {
-        out.push_str("<tr>");
-        for (label, head) in row.labels.iter().zip(&table.labels) {
-            let (head, label) = (escape(&head.text), escape(label));
-            out.push_str(&format!("<th scope=\"row\" data-head=\"{head}\">{label}</th>"));
-        }
-        for (cell, head) in row.cells.iter().zip(&table.columns) {
-            let (cell, text) = (escape(cell), escape(&head.text));
-            if head.of == Of::Verdicts {
-                let (tone, marks) = (row.tone.map_or("", Tone::name), marks(&row.notes));
-                out.push_str(&format!("<td class=\"verdict {tone}\">{cell}{marks}</td>"));
-            } else {
-                out.push_str(&format!("<td data-head=\"{text}\">{cell}</td>"));
-            }
-        }
-        out.push_str("</tr>\n");
-    }
+    rows.iter().for_each(|one| row(out, table, one));
     out.push_str("</tbody>\n</table>\n</div>\n");
+}
+
+fn row(out: &mut String, table: &Table, row: &TableRow) {
+    out.push_str("<tr>");
+    for (label, head) in row.labels.iter().zip(&table.labels) {
+        let (head, label) = (escape(&head.text), escape(label));
+        out.push_str(&format!("<th scope=\"row\" data-head=\"{head}\">{label}</th>"));
+    }
+    for (cell, head) in row.cells.iter().zip(&table.columns) {
+        let (cell, text) = (escape(cell), escape(&head.text));
+        if head.of == Of::Verdicts {
+            let (tone, marks) = (row.tone.map_or("", Tone::name), marks(&row.notes));
+            out.push_str(&format!("<td class=\"verdict {tone}\">{cell}{marks}</td>"));
+        } else {
+            out.push_str(&format!("<td data-head=\"{text}\">{cell}</td>"));
+        }
+    }
+    out.push_str("</tr>\n");
 }
 
 /// Names and values; those in which arms differ are marked.
@@ -54,4 +75,34 @@ pub(super) fn facts(out: &mut String, facts: &[Fact]) {
         out.push_str(&format!("<tr{class}><th scope=\"row\">{name}</th><td>{text}</td></tr>\n"));
     }
     out.push_str("</tbody>\n</table></div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::table::Head;
+    use super::*;
+
+    /// A table of this many rows.
+    fn html(rows: usize, of: Of) -> String {
+        let row = |n: usize| TableRow {
+            labels: vec![format!("row {n}")],
+            cells: vec!["1".to_owned()],
+            tone: None,
+            notes: Vec::new(),
+        };
+        let (labels, columns) = (vec![Head::new("effect", of)], Head::values(["change %"]).collect());
+        let table = Table { caption: "c".to_owned(), labels, columns, rows: (1..=rows).map(row).collect() };
+        let mut out = String::new();
+        super::table(&mut out, &table);
+        out
+    }
+
+    #[test]
+    fn of_a_long_table_the_first_rows_are_there_before_it_is_unfolded() {
+        let effects = html(17, Of::Names);
+        let (first, folded) = effects.split_once("<details><summary>12\u{a0}more rows</summary>").unwrap();
+        assert!(first.contains("row 5<") && !first.contains("row 6<"), "{effects}");
+        assert!(folded.contains("row 6<") && folded.contains("row 17<"), "{effects}");
+        assert!(!html(12, Of::Levels).contains("<details>"), "the rows that decide");
+    }
 }

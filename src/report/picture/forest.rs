@@ -18,6 +18,8 @@ use crate::units::Better;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
 const SIZE: f64 = 13.0;
+/// Height of a line of words.
+const LINE: f64 = 18.0;
 /// Rows drawn at most.
 const MOST: usize = 60;
 /// Percents for ticks when effects are too far apart for equal steps.
@@ -78,7 +80,7 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
         .collect();
     let first = drawn.first()?;
     let frame = Frame::around(&drawn, delta, form);
-    let height = TOP + form.row() * drawn.len() as f64 + BOTTOM;
+    let height = TOP + frame.row() * drawn.len() as f64 + BOTTOM;
     let alike = |metric: &Metric| (metric.better, manner(metric, true).word, manner(metric, false).word);
     let same_words = drawn.iter().all(|(c, _)| alike(&c.metric) == alike(&first.0.metric));
     let so_far = so_far(drawn.iter().map(|(c, _)| *c));
@@ -102,7 +104,8 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
             sides.as_ref().map(|(left, right)| (left.as_str(), right.as_str())),
         )?;
         for (at, (comparison, label)) in drawn.iter().enumerate() {
-            let middle = TOP + form.row() * (at as f64 + 0.5) + form.words_above() / 2.0;
+            let middle =
+                TOP + frame.row() * (at as f64 + 0.5) + (form.words_above() + frame.label_above) / 2.0;
             frame.paint_row(area, middle, comparison, label)?;
         }
         Ok(())
@@ -128,6 +131,8 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
 /// Where effects go: the logarithm of the ratio, so that halving is as far as doubling.
 struct Frame {
     form: Form,
+    /// How far above the figures a label stands that has no room beside them.
+    label_above: f64,
     left: f64,
     right: f64,
     low: f64,
@@ -153,7 +158,14 @@ impl Frame {
             .chain([-log(delta) * 1.6, log(delta) * 1.6]);
         let (low, high) = all.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
         let pad = (high - low) * 0.06;
-        Frame { form, left, right, low: low - pad, high: high + pad }
+        let beside = fitting(form.width() - form.values(), SIZE);
+        let label_above = if form == Form::Narrow && longest > beside { LINE } else { 0.0 };
+        Frame { form, label_above, left, right, low: low - pad, high: high + pad }
+    }
+
+    /// Height of a row.
+    fn row(&self) -> f64 {
+        self.form.row() + self.label_above
     }
 
     fn x(&self, ratio: f64) -> i32 {
@@ -208,10 +220,17 @@ impl Frame {
         let (y, words) = (px(y), px(y - self.form.words_above()));
         let room = match self.form {
             Form::Wide => self.left - 16.0,
+            Form::Narrow if self.label_above > 0.0 => self.form.width(),
             Form::Narrow => self.form.width() - self.form.values(),
         };
         let short = shorten(label, fitting(room, SIZE).max(8));
-        area.draw(&Text::new(short, (0, words), anchored(SIZE, INK, HPos::Left)))?;
+        if self.form == Form::Narrow {
+            // No line of the axis runs through words.
+            let (top, bottom) = (words - px(self.label_above + LINE / 2.0), words + px(LINE / 2.0));
+            area.draw(&Rectangle::new([(0, top), (px(self.form.width()), bottom)], PAPER.filled()))?;
+        }
+        let label = (0, words - px(self.label_above));
+        area.draw(&Text::new(short, label, anchored(SIZE, INK, HPos::Left)))?;
         let change = shown_change(comparison);
         let dot = (self.x(change), y);
         let mut value = format!("{} %", percent(change, effect_decimals(comparison.effect)));
@@ -234,4 +253,31 @@ impl Frame {
 
 fn decimals(tick: f64) -> usize {
     usize::from(tick.fract().abs() > 1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::picture::palette::hex;
+    use crate::report::section_tests::made_up;
+
+    #[test]
+    fn on_a_phone_no_line_runs_through_the_words_of_a_row() {
+        let c = made_up().1.comparisons.remove(0);
+        let drawn = |label: &str, form| {
+            let rows = [(&c, label.to_owned())];
+            forest(&rows, 0.02, form).unwrap().svg
+        };
+        let (narrow, wide) = (drawn("bs=4k", Form::Narrow), drawn("bs=4k", Form::Wide));
+        assert!(!wide.contains(&hex(PAPER)), "{wide}");
+        assert!(narrow.contains(&hex(PAPER)), "{narrow}");
+    }
+
+    #[test]
+    fn on_a_phone_a_long_label_has_a_line_of_its_own() {
+        let c = made_up().1.comparisons.remove(0);
+        let label = "bs=4k fsync=0 rw=randwrite numjobs=16";
+        let svg = forest(&[(&c, label.to_owned())], 0.02, Form::Narrow).unwrap().svg;
+        assert!(svg.contains(label), "{svg}");
+    }
 }

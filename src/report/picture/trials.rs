@@ -18,6 +18,8 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
 const SCALE: f64 = 64.0;
 const GAP: f64 = 28.0;
+/// Width for a page as narrow as a phone, where the halves stand one below the other.
+const NARROW: f64 = 350.0;
 
 /// One arm's values under its label.
 pub(in crate::report) struct Arm<'a> {
@@ -62,6 +64,7 @@ pub(in crate::report) fn trials(
     let label = format!("Every trial of {title}. {}", words.join("; "));
     let chart = Chart { low, high, clock: &clock, arms, scale: &scale };
     let svg = draw((WIDTH, HEIGHT), &title, &label, |area| chart.paint(area, &points));
+    let narrow = draw((NARROW, 2.0 * HEIGHT), &title, &label, |area| chart.paint_narrow(area, &points));
     let mut caption = format!("Every trial as a dot, by arm (bar: median) and {}.", clock.words());
     let (drawn, total) = (
         points.iter().map(Vec::len).sum::<usize>(),
@@ -72,7 +75,13 @@ pub(in crate::report) fn trials(
             " {drawn} of {total} trials are drawn, evenly chosen, with each arm's extremes."
         ));
     }
-    Some(Picture { title, caption, arms: arms.iter().map(|arm| arm.index).collect(), svg, narrow: None })
+    Some(Picture {
+        title,
+        caption,
+        arms: arms.iter().map(|arm| arm.index).collect(),
+        svg,
+        narrow: Some(narrow),
+    })
 }
 
 /// A trial in the units of the axes.
@@ -147,7 +156,14 @@ impl Chart<'_> {
         let strip = (110.0 * self.arms.len() as f64).clamp(180.0, 400.0);
         let (left, right) = area.split_horizontally(px(SCALE + strip + GAP / 2.0));
         self.paint_strip(&left, strip, points)?;
-        self.paint_time(&right, points)
+        self.paint_time(&right, points, false)
+    }
+
+    /// The halves one below the other.
+    fn paint_narrow(&self, area: &Area<'_>, points: &[Vec<Point>]) -> Drawn {
+        let (above, below) = area.split_vertically(px(HEIGHT));
+        self.paint_strip(&above, NARROW - SCALE - GAP / 2.0, points)?;
+        self.paint_time(&below, points, true)
     }
 
     fn ticks(&self) -> Vec<f64> {
@@ -208,27 +224,39 @@ impl Chart<'_> {
         Ok(())
     }
 
-    fn paint_time(&self, area: &DrawingArea<SVGBackend<'_>, Shift>, points: &[Vec<Point>]) -> Drawn {
+    /// Over time; with a scale of its own where none stands beside it.
+    fn paint_time(
+        &self,
+        area: &DrawingArea<SVGBackend<'_>, Shift>,
+        points: &[Vec<Point>],
+        scaled: bool,
+    ) -> Drawn {
         let end = self.clock.end.max(1e-9);
         let start = if self.clock.first_ns.is_some() { 0.0 } else { 1.0 };
         let pad = ((end - start) * 0.03).max(if start == end { 0.5 } else { 0.0 });
-        let mut time_ticks = round_ticks(start, end, 6);
+        let mut time_ticks = round_ticks(start, end, if scaled { 3 } else { 6 });
         if self.clock.first_ns.is_none() {
             time_ticks.retain(|tick| tick.fract() == 0.0);
         }
         let decimals = tick_decimals(&time_ticks).min(if self.clock.first_ns.is_none() { 0 } else { 6 });
         let unit = self.clock.unit;
+        let (ticks, scale) = (self.ticks(), if scaled { SCALE } else { 0.0 });
+        let of_scale = tick_decimals(&ticks);
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(TOP))
             .margin_right(px(8.0))
-            .margin_left(px(GAP / 2.0))
+            .margin_left(px(if scaled { 0.0 } else { GAP / 2.0 }))
             .x_label_area_size(px(BOTTOM))
+            .y_label_area_size(px(scale))
             .build_cartesian_2d(
                 Axis::linear(start - pad..end + pad, time_ticks, |x| match unit {
                     "round" => format!("round {x:.0}"),
                     _ => format!("{x:.decimals$} {unit}"),
                 }),
-                Axis::linear(self.low..self.high, self.ticks(), |_| String::new()),
+                Axis::linear(self.low..self.high, ticks, |y| match scaled {
+                    true => tick_text(y, of_scale),
+                    false => String::new(),
+                }),
             )?;
         chart
             .configure_mesh()
@@ -238,6 +266,7 @@ impl Chart<'_> {
             .axis_style(TRANSPARENT)
             .set_all_tick_mark_size(px(3.0))
             .x_label_style(super::canvas::font(12.0, MUTED))
+            .y_label_style(anchored(12.0, MUTED, HPos::Right))
             .draw()?;
         for (at, arm) in self.arms.iter().enumerate() {
             let colour = palette::arm(arm.index);
@@ -258,4 +287,25 @@ impl Chart<'_> {
 
 fn line_of(colour: RGBAColor) -> ShapeStyle {
     ShapeStyle { color: colour, filled: false, stroke_width: px(1.2) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::section_tests::made_up;
+
+    #[test]
+    fn a_phone_has_trials_over_time_below_those_by_arm() {
+        let c = made_up().1.comparisons.remove(0);
+        let arms = [("on", &c.baseline), ("off", &c.candidate)];
+        let arms: Vec<Arm<'_>> = arms
+            .into_iter()
+            .enumerate()
+            .map(|(index, (label, summary))| Arm { index, label: label.to_owned(), summary })
+            .collect();
+        let picture = trials(&c, &arms, "", 100).unwrap();
+        let narrow = picture.narrow.unwrap();
+        assert!(narrow.contains("width=\"350\" height=\"500\""), "{narrow}");
+        assert_eq!(narrow.matches("<circle").count(), picture.svg.matches("<circle").count());
+    }
 }

@@ -9,7 +9,7 @@ use crate::report::words::Names;
 
 /// Where a report is to fit one screen.
 const WAY: GivesWay = GivesWay {
-    turn: Some(4),
+    turn: Some(5),
     called: "undeclared differences between the arms",
     most: [4, 2],
     items: ["undeclared difference", "undeclared differences"],

@@ -14,7 +14,8 @@ const MOST_DOTS: usize = 2000;
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("every trial"));
-    Section::new("trials", heading, vec![Block::Pictures(drawn)]).of_weight(Weight::Figures)
+    Section::new("trials", heading, vec![Block::folded_pictures("Every trial, drawn", drawn)])
+        .of_weight(Weight::Figures)
 }
 
 /// Every trial of every row.

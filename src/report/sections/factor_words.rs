@@ -8,7 +8,7 @@ use crate::analyse::{Analysis, Change, Effect, Effects, Interval, NoEffects, Sha
 use crate::report::format::Detail;
 use crate::report::layout::{one_line, wrap};
 use crate::report::section::{Line, List};
-use crate::report::words::{NBSP, Names, interval, percent, plain_percent};
+use crate::report::words::{NBSP, Names, interval, percent, plain_percent, short_key};
 
 /// Lines of all this, with its heading, where the whole report is to fit one screen.
 const MOST_LINES: usize = 6;
@@ -201,12 +201,15 @@ fn shares(effects: &Effects) -> Option<String> {
     let claimed = effects.effects.iter().any(Effect::is_claimed);
     let Shares { of, whole, parts } = effects.shares.as_ref().filter(|_| claimed)?;
     let corner = |level: fn(&Change) -> &str| {
-        let levels: Vec<String> =
-            of.iter().map(|change| format!("{}={}", change.factor, one_line(level(change)))).collect();
+        let levels: Vec<String> = of
+            .iter()
+            .map(|change| format!("{}={}", short_key(&change.factor), one_line(level(change))))
+            .collect();
         levels.join(", ")
     };
-    let part =
-        |(change, part): (&Change, &Interval)| format!("{} {}", change.factor, change_percent(part.estimate));
+    let part = |(change, part): (&Change, &Interval)| {
+        format!("{} {}", short_key(&change.factor), change_percent(part.estimate))
+    };
     let parts: Vec<String> = of.iter().zip(parts).map(part).collect();
     Some(format!(
         "{} from {} to {}: {}, of which {} (Shapley's shares; as ratios they multiply)",
@@ -251,7 +254,7 @@ fn refusal(effects: &Effects) -> Option<String> {
 
 /// `direct=1 against 0`.
 pub(super) fn change_words(change: &Change) -> String {
-    format!("{}={} against {}", change.factor, one_line(&change.to), one_line(&change.from))
+    format!("{}={} against {}", short_key(&change.factor), one_line(&change.to), one_line(&change.from))
 }
 
 /// The metric, with the job where there is one.

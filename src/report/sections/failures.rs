@@ -14,7 +14,7 @@ use crate::report::words::{Names, count};
 
 /// Where a report is to fit one screen.
 const WAY: GivesWay = GivesWay {
-    turn: Some(3),
+    turn: Some(4),
     called: "trials that do not count",
     most: [4, 2],
     items: ["kind of failure", "kinds of failure"],

@@ -12,7 +12,8 @@ use crate::report::section::{Block, Drawings, Heading, Section, Weight};
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("latency"));
-    Section::new("latency", heading, vec![Block::Pictures(drawn)]).of_weight(Weight::Figures)
+    Section::new("latency", heading, vec![Block::folded_pictures("Latency curves", drawn)])
+        .of_weight(Weight::Figures)
 }
 
 /// Latency curves, all arms of a row together.

@@ -9,9 +9,17 @@ use crate::report::words::{NBSP, count, percent, shown_change};
 /// Metrics named of those that differ clearly.
 const MOST_NAMED: usize = 4;
 
-/// The sentences. `clear` differ clearly and have no room, `others` are not worth a line.
-pub(super) fn sentences(clear: &[&Comparison], others: &[&Comparison]) -> Vec<String> {
-    clear_ones(clear).into_iter().chain(other_ones(others)).collect()
+/// The sentences. `clear` differ clearly and have no room, `others` are not worth a line, and `small` are times that do not matter
+/// beside that of an operation.
+pub(super) fn sentences(clear: &[&Comparison], others: &[&Comparison], small: usize) -> Vec<String> {
+    clear_ones(clear).into_iter().chain(other_ones(others, small)).collect()
+}
+
+/// The sentence where all metrics are asked for and these have no line.
+pub(super) fn alike(others: &[&Comparison]) -> Option<String> {
+    let are = if others.len() == 1 { "is" } else { "are" };
+    let n = count(others.len() as u64, "metric");
+    (!others.is_empty()).then(|| format!("{n} {are} the same in both arms; --metrics NAME lists one"))
 }
 
 fn clear_ones(clear: &[&Comparison]) -> Option<String> {
@@ -29,7 +37,7 @@ fn clear_ones(clear: &[&Comparison]) -> Option<String> {
     Some(format!("{others} {differ} clearly: {}; --verbose lists them", named.join(", ")))
 }
 
-fn other_ones(others: &[&Comparison]) -> Option<String> {
+fn other_ones(others: &[&Comparison], small: usize) -> Option<String> {
     // What was not measured shows nothing, clear or not.
     let measured = others.iter().filter(|c| !matches!(c.verdict, Verdict::NotMeasured(_)));
     let (own, unlisted): (Vec<&Comparison>, Vec<&Comparison>) = measured.partition(|c| c.unlisted.is_none());
@@ -44,6 +52,7 @@ fn other_ones(others: &[&Comparison]) -> Option<String> {
         (below, ["shows a real difference below δ", "show a real difference below δ"]),
         (so_far, ["has no verdict so far", "have no verdict so far"]),
         (unjudged, ["cannot be judged", "cannot be judged"]),
+        (small, ["is too small to matter", "are too small to matter"]),
         // Beside others it is not worth a line.
         (
             unlisted.len() * usize::from(own.is_empty()),

@@ -4,6 +4,7 @@
 //! `section`, and its name in the two lists below.
 
 mod audit;
+mod beside;
 mod budget;
 mod cause_words;
 mod differences;
@@ -49,6 +50,7 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     ranking::section,
     factors::section,
     numbers::section,
+    beside::section,
     effects::section,
     scaling::section,
     every_trial::section,

@@ -4,31 +4,49 @@
 
 use super::{Material, left_out};
 use crate::analyse::Comparison;
-use crate::report::comparisons::{beside, group};
+use crate::report::comparisons::{Beside, beside, group};
 use crate::report::format::Detail;
-use crate::report::section::{Block, Heading, Section, Weight};
+use crate::report::operation_times::ranked;
+use crate::report::section::{Block, GivesWay, Heading, Section, Weight};
 use crate::report::table;
+use crate::report::words::{is_nothing, printed_alike};
 
 /// Tables that are there before anything is unfolded.
 const MOST_UNFOLDED: usize = 2;
 
+/// Where a report is to fit one screen.
+const WAY: GivesWay = GivesWay {
+    turn: Some(3),
+    called: "other metrics",
+    most: [2, 2],
+    items: ["other metric", "other metrics"],
+};
+
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("other metrics"));
-    let Material { run, analysis, options, names, footnotes, .. } = material;
-    let (_, others) = beside(run, analysis);
+    let Material { run, analysis, options, names, primary, footnotes, .. } = material;
+    let Beside { small, others, .. } = beside(run, analysis, options);
     // Who names metrics wants their figures, whatever they show.
-    let asked_for = options.all_metrics || options.named_metrics;
-    let (shown, hidden): (Vec<&Comparison>, Vec<&Comparison>) =
-        others.into_iter().partition(|c| asked_for || table::stands_out(c));
-    let listed = options.detail > Detail::Screen || asked_for;
-    let (shown, clear) = if listed { (shown, Vec::new()) } else { (Vec::new(), shown) };
+    let named = options.named_metrics;
+    let (mut shown, hidden): (Vec<&Comparison>, Vec<&Comparison>) =
+        ranked(others).into_iter().partition(|c| named || is_listed(c, options.all_metrics));
+    let listed = options.detail > Detail::Screen || named || options.all_metrics;
+    let mut clear = Vec::new();
+    if !listed {
+        // What decides has its verdict, also where it decides for jobs and is known of the whole trial, too.
+        shown.retain(|c| primary.iter().all(|decides| decides.metric.name != c.metric.name));
+        clear = std::mem::take(&mut shown);
+    }
     let tables: Vec<Block> = group(&shown, |c| (c.candidate.arm.as_str(), &c.row))
         .iter()
         .filter_map(|rows| table::exploratory(rows, names, footnotes))
         .map(Block::Table)
         .collect();
-    let left_out = left_out::sentences(&clear, &hidden);
+    let left_out = match options.all_metrics {
+        true => left_out::alike(&hidden).into_iter().collect(),
+        false => left_out::sentences(&clear, &hidden, small),
+    };
     if tables.is_empty() && left_out.is_empty() {
         return Section::new("other-metrics", heading, Vec::new()).of_weight(Weight::Figures);
     }
@@ -43,5 +61,72 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         blocks.push(Block::Folded { summary: "Metrics shown".to_owned(), open, blocks: tables });
     }
     blocks.push(Block::Remarks(left_out));
-    Section::new("other-metrics", heading, blocks).of_weight(Weight::Figures)
+    let section = Section::new("other-metrics", heading, blocks).of_weight(Weight::Figures);
+    // Tables that were asked for stay.
+    if listed { section } else { section.gives_way(WAY) }
+}
+
+/// Whether a metric that nobody named has a line: where all are asked for, what is not printed as the same number in both arms.
+fn is_listed(c: &Comparison, all: bool) -> bool {
+    (table::stands_out(c) || all && !printed_alike(c)) && !is_nothing(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::Verdict;
+    use crate::report::format::Options;
+    use crate::report::operation_times::tests::observed;
+    use crate::report::section::unfolded;
+    use crate::report::section_tests::made_up;
+
+    /// Names of the metrics in the tables, and the sentences.
+    fn told(of: &[Comparison], options: &Options) -> (Vec<String>, Vec<String>) {
+        let (run, mut analysis) = made_up();
+        analysis.comparisons.extend(of.iter().cloned());
+        let section = section(&mut Material::new(&run, &analysis, None, options));
+        let (mut names, mut sentences) = (Vec::new(), Vec::new());
+        for block in unfolded(&section.blocks) {
+            match block {
+                Block::Table(table) => {
+                    names.extend(table.rows.iter().map(|row| format!("{} {}", row.labels[0], row.cells[2])))
+                }
+                Block::Remarks(all) => sentences.extend(all.clone()),
+                _ => {}
+            }
+        }
+        (names, sentences)
+    }
+
+    #[test]
+    fn what_is_0_or_the_same_in_both_arms_is_listed_only_by_name() {
+        let mut nothing = observed("dev.read_bytes", [0.0, 0.0]);
+        nothing.effect = None;
+        let alike = observed("dev.in_flight", [4.0, 4.0]);
+        let mut other = observed("usr_cpu", [1.0, 1.5]);
+        for c in [&mut nothing, &mut other] {
+            c.verdict = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
+        }
+        let mut alike = Comparison { verdict: nothing.verdict.clone(), ..alike };
+        let all = Options { all_metrics: true, ..Options::default() };
+        let (names, sentences) = told(&[nothing.clone(), alike.clone(), other], &all);
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert!(names[0].starts_with("usr_cpu "), "{names:?}");
+        let last = sentences.last().unwrap().replace('\u{a0}', " ");
+        assert_eq!(last, "2 metrics are the same in both arms; --metrics NAME lists one");
+        let named = Options { named_metrics: true, ..Options::default() };
+        alike.metric.name = "dev.other".to_owned();
+        assert_eq!(told(&[nothing], &named).0, ["dev.read_bytes -"], "no percentage of nothing");
+    }
+
+    #[test]
+    fn a_metric_that_decides_is_not_among_those_that_differ_besides() {
+        let again = observed("bw", [100.0, 110.0]);
+        let mut other = observed("usr_cpu", [1.0, 1.5]);
+        other.verdict = Verdict::Slower { beyond_delta: true };
+        let again = Comparison { verdict: other.verdict.clone(), ..again };
+        let screen = Options { detail: Detail::Screen, ..Options::default() };
+        let (_, sentences) = told(&[again, other], &screen);
+        assert!(sentences[0].contains("1\u{a0}exploratory metric differs clearly: usr_cpu"), "{sentences:?}");
+    }
 }

@@ -13,7 +13,8 @@ use crate::report::section::{Block, Drawings, Heading, Section, Weight};
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("scaling"));
-    Section::new("scaling", heading, vec![Block::Pictures(drawn)]).of_weight(Weight::Figures)
+    Section::new("scaling", heading, vec![Block::folded_pictures("Throughput by workers, drawn", drawn)])
+        .of_weight(Weight::Figures)
 }
 
 fn drawn(document: &Document<'_>) -> Option<Drawings> {

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::Material;
 use crate::analyse::{Comparison, Role, Verdict};
-use crate::record::Run;
 use crate::report::document::Document;
 use crate::report::footnotes::caveat_text;
 use crate::report::manner::is_speed;
@@ -14,17 +13,16 @@ use crate::report::section::{Block, Heading, Section, Sentence, Verdicts};
 use crate::report::verdict_words::{
     COUNTED, Tone, counted, counted_as, refused, sentence, tone, verdict_word,
 };
-use crate::report::words::Names;
 
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
-    let Material { run, analysis, names, primary, footnotes, .. } = material;
+    let Material { analysis, names, primary, footnotes, .. } = material;
     let sentences: Vec<Sentence> = primary
         .iter()
         .map(|c| Sentence {
             tone: tone(&c.verdict),
             word: verdict_word(c),
-            text: words(run, c, names, analysis.delta),
+            text: sentence(c, names, analysis.delta),
             notes: footnotes.of(c, names),
         })
         .collect();
@@ -36,12 +34,6 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     };
     let blocks = vec![Block::Verdicts(verdicts), Block::Raw { name: "verdicts", json }];
     Section::new("verdict", Heading::None, blocks)
-}
-
-/// The sentence of a comparison; it says when others used the machine.
-fn words(run: &Run, comparison: &Comparison, names: &Names<'_>, delta: f64) -> String {
-    let busy = if run.busy_machine().is_some() { " (busy machine)" } else { "" };
-    sentence(comparison, names, delta) + busy
 }
 
 /// The words that belong to one primary comparison of `analysis.comparisons`.
@@ -58,7 +50,7 @@ fn json(document: &Document<'_>) -> String {
     let comparisons = document.analysis.comparisons.iter().enumerate();
     let part = |(comparison, c): (usize, &Comparison)| VerdictPart {
         comparison,
-        sentence: words(document.run, c, &names, document.analysis.delta),
+        sentence: sentence(c, &names, document.analysis.delta),
         tone: tone(&c.verdict).name(),
         caveats: c.caveats.iter().map(|caveat| caveat_text(caveat, Some(c), &names)).collect(),
     };

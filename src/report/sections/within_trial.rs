@@ -17,7 +17,8 @@ const MOST_SERIES: usize = 20;
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("within a trial"));
-    Section::new("series", heading, vec![Block::Pictures(drawn)]).of_weight(Weight::Figures)
+    Section::new("series", heading, vec![Block::folded_pictures("Within trials, drawn", drawn)])
+        .of_weight(Weight::Figures)
 }
 
 /// Values within trials, where engines recorded them.
