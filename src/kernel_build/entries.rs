@@ -96,15 +96,14 @@ fn locked(path: &Path, how: FlockOperation) -> std::io::Result<Option<File>> {
     Ok(is_same.then_some(lock))
 }
 
+/// Fills an entry's directory, whose lock is held.
+pub(super) type Fill<'f> = dyn FnMut(&Path, &Arc<File>) -> Result<(), BuildError> + 'f;
+
 /// The entry of this key, filled by `fill` if it is not there.
 ///
 /// # Errors
 /// Those of `fill`, after which nothing is left of it.
-pub(super) fn made(
-    kind: &str,
-    key: &str,
-    fill: &mut dyn FnMut(&Path, &Arc<File>) -> Result<(), BuildError>,
-) -> Result<Entry, BuildError> {
+pub(super) fn made(kind: &str, key: &str, fill: &mut Fill<'_>) -> Result<Entry, BuildError> {
     if let Some(entry) = found(kind, key) {
         return Ok(entry);
     }

@@ -74,7 +74,7 @@ fn operation_s(c: &Comparison, analysis: &Analysis) -> f64 {
 
 /// The same comparisons with times of an operation in the order of their differences, the largest first, where the first of them
 /// stood.
-pub(super) fn ranked<'c>(comparisons: Vec<&'c Comparison>) -> Vec<&'c Comparison> {
+pub(super) fn ranked(comparisons: Vec<&Comparison>) -> Vec<&Comparison> {
     let Some(at) = comparisons.iter().position(|c| is_time(&c.metric)) else { return comparisons };
     let (mut times, mut others): (Vec<&Comparison>, Vec<&Comparison>) =
         comparisons.into_iter().partition(|c| is_time(&c.metric));

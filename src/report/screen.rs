@@ -103,7 +103,7 @@ fn laid_out(page: &Page, document: &Document<'_>, room: Room) -> (Vec<Part>, Mor
     let mut hidden = 0;
     for section in &document.sections {
         let mut own = More::default();
-        let mut part = part(page, document, section, (room.short, &mut tables), &mut own);
+        let mut part = part(page, document, section, room.short, (&mut tables, &mut own));
         hidden += std::mem::take(&mut own.tables);
         let leaves = part.way.and_then(|way| way.turn).is_some_and(|turn| turn <= room.turn);
         if leaves && !part.text.is_empty() {
@@ -123,13 +123,13 @@ fn part(
     page: &Page,
     document: &Document<'_>,
     section: &Section,
-    room: (usize, &mut usize),
-    more: &mut More,
+    room: usize,
+    (tables, more): (&mut usize, &mut More),
 ) -> Part {
     let mut part = Part { way: section.gives_way, ..Part::default() };
     page.footnotes_of(&mut part.stays, document, section);
     let mut body = String::new();
-    blocks(page, &section.blocks, (section.gives_way, room.0), room.1, (&mut body, more));
+    blocks(page, &section.blocks, (section.gives_way, room), tables, (&mut body, more));
     if !body.is_empty() {
         page.section_heading(&mut part.text, &section.heading);
         part.text.push_str(&body);

@@ -89,7 +89,7 @@ mod tests {
         for block in unfolded(&section.blocks) {
             match block {
                 Block::Table(table) => {
-                    names.extend(table.rows.iter().map(|row| format!("{} {}", row.labels[0], row.cells[2])))
+                    names.extend(table.rows.iter().map(|row| format!("{} {}", row.labels[0], row.cells[2])));
                 }
                 Block::Remarks(all) => sentences.extend(all.clone()),
                 _ => {}
