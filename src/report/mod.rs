@@ -28,6 +28,7 @@ mod page_blocks;
 mod picture;
 mod pictures;
 mod raw_words;
+mod scale_of_medians;
 mod screen;
 mod section;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Enters: a comparison. Leaves: its share of the baseline's size with its interval, as tables have them, and both medians; the
 //! difference in the metric's unit where the baseline has no size.
 
-use super::table::scale_of;
+use super::scale_of_medians::scale_of;
 use super::words::{NBSP, effect_decimals, interval, percent};
 use crate::analyse::Comparison;
 use crate::units::Scale;

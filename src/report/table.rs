@@ -5,13 +5,14 @@
 use super::clusters;
 use super::footnotes::Footnotes;
 use super::layout::one_line;
+use super::scale_of_medians::{medians, scale_of};
 use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
     Names, cell_number, direction, effect_decimals, heads_of, interval, is_nothing, p_value, percent,
     row_label, short_key, shown_change, unit_words,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
-use crate::units::{Scale, Unit};
+use crate::units::Scale;
 
 /// A table: label columns at the left, value columns, the verdict last.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,28 +96,6 @@ fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
     }
     labels.resize(heads, String::new());
     labels
-}
-
-fn medians(comparisons: &[&Comparison]) -> Vec<f64> {
-    comparisons.iter().flat_map(|c| [c.baseline.median, c.candidate.median]).collect()
-}
-
-/// One scale for the medians of these comparisons, which have one metric. What an operation has less than a hundredth of is counted
-/// for a thousand of them, or for a million.
-pub(super) fn scale_of(comparisons: &[&Comparison]) -> Scale {
-    const FEW: [(f64, &str); 2] = [(1e-3, "per 1000 ops"), (1e-6, "per million ops")];
-    let metric = comparisons.first().map(|c| &c.metric);
-    let unit = metric.map_or(&Unit::Count, |metric| &metric.unit);
-    let plain = Scale::for_column(unit, medians(comparisons));
-    let largest = medians(comparisons).into_iter().map(f64::abs).fold(0.0, f64::max);
-    let is_few = metric.is_some_and(|metric| metric.unit == Unit::Count && metric.name.contains("_per_op"));
-    let fits = |(divisor, _): &&(f64, &str)| largest >= 10.0 * divisor * 1e-3 && largest < 10.0 * divisor;
-    match FEW.iter().find(fits).filter(|_| is_few) {
-        Some((divisor, symbol)) => {
-            Scale { divisor: *divisor, symbol: (*symbol).to_owned(), decimals: 0 }.with_digits_of([largest])
-        }
-        None => plain,
-    }
 }
 
 /// The primary table of one metric and one candidate.
@@ -231,11 +210,6 @@ pub(super) fn beside(
     let so_far = so_far(comparisons.iter().copied());
     let caption = format!("beside: {}{unit}, medians of {both}{so_far}", metric.name);
     Some(Table { caption, labels, columns, rows })
-}
-
-/// One unit for times of an operation, whatever tables they stand in.
-pub(super) fn scale_of_times(comparisons: &[&Comparison]) -> Option<Scale> {
-    Some(Scale::by_largest(&comparisons.first()?.metric.unit, medians(comparisons)))
 }
 
 /// A table of times of an operation in the one row of a run, in the order in which they come.

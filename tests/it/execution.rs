@@ -621,7 +621,7 @@ fn a_cell_that_cannot_be_run_here_is_skipped_with_its_reason_and_never_asked_aga
     let (ending, _, asked) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
     assert_eq!((ending.unwrap(), asked.len()), (Ending::Finished, 2));
     assert!(
-        run.notes.iter().any(|note| note.text.starts_with("ended early: no row has left")),
+        run.notes.iter().any(|note| note.text.starts_with("ended early: nothing is left to compare")),
         "{:?}",
         run.notes
     );

@@ -76,7 +76,8 @@ fn a_run_is_watched_in_a_run_of_its_own() {
     assert_eq!(told, after, "explain ends with the report");
     assert!(!report.contains("price of watching"), "{report}");
     assert!(after.contains("price of watching, run 2 (4 rounds)"), "{after}");
-    assert!(after.contains("BS=4k: watching cost ") && after.contains("of write.bw"), "{after}");
+    let words = after.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("BS=4k: watching cost ") && words.contains("of write.bw"), "{after}");
     assert!(sandbox.succeed(&["report", "2"]).contains("price of watching, run 2"));
 
     is_listed_as_what_explains(&sandbox, &before);

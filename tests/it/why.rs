@@ -111,7 +111,7 @@ fn one_pair_has_three_causes_on_a_screen_and_at_most_twelve_lines_in_full() {
         why.contains("waits for rwsem:W at ext4_buffered_write_iter") && why.contains("unexplained: "),
         "{why}"
     );
-    assert!(why.contains("goes with: ") && causes <= 5, "{why}");
+    assert!(why.contains("goes with: ") && causes <= 6, "{why}");
     assert!(why.contains("1 more cause: −") && why.contains("(--verbose); unexplained: "), "{why}");
     assert!(screen.find("is faster than").unwrap() < screen.find("\nwhy: ").unwrap(), "{screen}");
     let full = of(&text(&fixture, Format::Text, Detail::All));

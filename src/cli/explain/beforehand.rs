@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_command_is_repeated_with_more_rounds() {
         for (line, expected) in [
-            ("assay run j.fio --vary direct=0,1", Some("assay run --rounds 40 j.fio --vary direct=0,1")),
+            ("assay run j.fio --vary direct=0,1", Some("assay run --rounds 40 j.fio --vary 'direct=0,1'")),
             ("/bin/assay run --rounds 4 j.fio --max-rounds=9", Some("assay run --rounds 40 j.fio")),
             ("assay run -- x --rounds 4", Some("assay run --rounds 40 -- x --rounds 4")),
             ("assay compare a b", None),

@@ -8,6 +8,7 @@ use crate::analyse::Comparison;
 use crate::report::comparisons::{beside, group};
 use crate::report::format::Detail;
 use crate::report::operation_times::{difference_s, is_place, is_time, ranked};
+use crate::report::scale_of_medians::scale_of_times;
 use crate::report::section::{Block, GivesWay, Heading, Section, Weight};
 use crate::report::table::{self, Table};
 use crate::report::words::{Names, count};
@@ -49,7 +50,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 
 /// The tables of one candidate's times of an operation, and whether all of them are told.
 fn of_times(times: Vec<&Comparison>, detail: Detail, names: &Names<'_>) -> (Vec<Table>, bool) {
-    let Some(scale) = table::scale_of_times(&times) else { return (Vec::new(), true) };
+    let Some(scale) = scale_of_times(&times) else { return (Vec::new(), true) };
     if times.iter().all(|c| c.row == times[0].row) {
         let times = ranked(times);
         let most = if detail > Detail::Screen { times.len() } else { times.len().min(TIMES) };

@@ -3,7 +3,7 @@
 //! Enters: exploratory comparisons. Leaves: tables, one a row and candidate, and sentences. It must not judge.
 
 use super::{Material, left_out};
-use crate::analyse::Comparison;
+use crate::analyse::{Comparison, Verdict};
 use crate::report::comparisons::{Beside, beside, group};
 use crate::report::format::Detail;
 use crate::report::operation_times::ranked;
@@ -66,15 +66,16 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     if listed { section } else { section.gives_way(WAY) }
 }
 
-/// Whether a metric that nobody named has a line: where all are asked for, what is not printed as the same number in both arms.
+/// Whether a metric that nobody named has a line: where all are asked for, what has a verdict, or is not printed as the same number
+/// in both arms.
 fn is_listed(c: &Comparison, all: bool) -> bool {
-    (table::stands_out(c) || all && !printed_alike(c)) && !is_nothing(c)
+    let tells = || matches!(c.verdict, Verdict::NoDifference { .. }) || !printed_alike(c);
+    (table::stands_out(c) || all && tells()) && !is_nothing(c)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::Verdict;
     use crate::report::format::Options;
     use crate::report::operation_times::tests::observed;
     use crate::report::section::unfolded;
