@@ -259,7 +259,6 @@ fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
         ("factors", crossed()),
     ] {
         std::fs::write(dir.path().join("report.html"), page(&fixture)).unwrap();
-        std::fs::write(format!("/tmp/browser-{}.html", name.replace(' ', "-")), page(&fixture)).unwrap();
         let output =
             browse(&browser, &frames, (1800, 1000), false, &["--allow-file-access-from-files", "--dump-dom"]);
         let dom = String::from_utf8(output.stdout).unwrap();

@@ -17,9 +17,12 @@ use crate::report::json::written;
 use crate::report::picture::{self, Form, Picture};
 use crate::report::pictures::{MOST_ROWS, index_of};
 use crate::report::section::{Block, Drawings, GivesWay, Heading, List, Section};
+use crate::report::words::count;
 
 /// Parts of the sum that fit one screen beside what is unexplained.
 const FEW: usize = 3;
+/// Pairs that are there before anything is unfolded.
+const MOST_UNFOLDED: usize = 3;
 /// Lines of one pair, with its caption.
 const MOST_LINES: usize = 12;
 /// On a screen of many pairs only the first have their line.
@@ -46,7 +49,9 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
             blocks.extend(words.map(|words| Block::Remarks(vec![words])));
         }
         all if in_full || all.len() == 1 => {
-            for why in all {
+            let mut folded = Vec::new();
+            for (number, why) in all.iter().enumerate() {
+                let blocks = if number < MOST_UNFOLDED { &mut blocks } else { &mut folded };
                 let head = caption(why, budget_of(why), names);
                 let room = Room {
                     causes: if in_full { usize::MAX } else { FEW },
@@ -57,6 +62,11 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
                 let (lines, hidden) = causes(why, budget_of(why), names, room);
                 blocks.push(Block::List(List { caption: Some(head), ..List::of(lines) }));
                 blocks.extend((hidden > 0).then_some(Block::Withheld("further causes")));
+            }
+            if !folded.is_empty() {
+                let summary =
+                    format!("Why of {}", count(all.len() as u64 - MOST_UNFOLDED as u64, "more pair"));
+                blocks.push(Block::Folded { summary, open: false, blocks: folded });
             }
         }
         all => {
