@@ -192,24 +192,23 @@ pub(super) fn beside(
         .map_or_else(|| scale_of(comparisons), |scale| scale.clone().with_digits_of(medians(comparisons)));
     let labels = label_heads(comparisons);
     let columns = Head::arms(names, first).chain(Head::values(["change %", "n"])).collect();
-    let rows = comparisons
-        .iter()
-        .map(|c| TableRow {
-            labels: labels_of(&c.row, labels.len()),
-            cells: vec![
-                cell_number(&scale, c.baseline.median),
-                cell_number(&scale, c.candidate.median),
-                change_beside(c),
-                repeats(c),
-            ],
-            tone: None,
-            notes: Vec::new(),
-        })
-        .collect();
+    let rows = comparisons.iter().map(|c| row_beside(labels_of(&c.row, labels.len()), &scale, c)).collect();
     let unit = unit_words(&scale, &metric.unit);
     let so_far = so_far(comparisons.iter().copied());
     let caption = format!("beside: {}{unit}, medians of {both}{so_far}", metric.name);
     Some(Table { caption, labels, columns, rows })
+}
+
+/// Both medians, their change and how often they were measured.
+fn row_beside(labels: Vec<String>, scale: &Scale, c: &Comparison) -> TableRow {
+    let [baseline, candidate] =
+        [c.baseline.median, c.candidate.median].map(|median| cell_number(scale, median));
+    TableRow {
+        labels,
+        cells: vec![baseline, candidate, change_beside(c), repeats(c)],
+        tone: None,
+        notes: Vec::new(),
+    }
 }
 
 /// A table of times of an operation in the one row of a run, in the order in which they come.
@@ -219,17 +218,7 @@ pub(super) fn times(comparisons: &[&Comparison], names: &Names<'_>, of_times: &S
     let place = if row.is_empty() { row } else { format!("{row}: ") };
     let rows = comparisons.iter().map(|c| {
         let scale = of_times.clone().with_digits_of(medians(&[*c]));
-        TableRow {
-            labels: vec![c.metric.name.clone()],
-            cells: vec![
-                cell_number(&scale, c.baseline.median),
-                cell_number(&scale, c.candidate.median),
-                change_beside(c),
-                repeats(c),
-            ],
-            tone: None,
-            notes: Vec::new(),
-        }
+        row_beside(vec![c.metric.name.clone()], &scale, c)
     });
     let both = names.against(&first.candidate.arm, &first.baseline.arm);
     let unit = unit_words(of_times, &first.metric.unit);
