@@ -8,7 +8,7 @@ use std::process::Stdio;
 use super::entries::Kept;
 use super::error::BuildError;
 use super::make::Watch;
-use super::source::{unpack_package, version_in};
+use super::source::{archive_of, unpack_package, version_in};
 use super::{digests, entries};
 use crate::sys::{cache, clean_command};
 
@@ -109,15 +109,7 @@ fn compiler_in(text: &str) -> Option<String> {
 
 /// A small file of a package that is not unpacked; `None`: it has none of this name.
 fn file_in(package: &Path, name: &str) -> Result<Option<String>, BuildError> {
-    let dpkg = clean_command("dpkg-deb")
-        .arg("--fsys-tarfile")
-        .arg(package)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut dpkg =
-        dpkg.map_err(|_| BuildError::NoTools { what: vec!["dpkg-deb"], packages: vec!["dpkg".to_owned()] })?;
+    let mut dpkg = archive_of(package)?;
     let archive = dpkg.stdout.take().map_or_else(Stdio::null, Stdio::from);
     let mut tar = clean_command("tar");
     tar.args(["--extract", "--to-stdout", "--occurrence", "--file", "-"]).arg(format!("./{name}"));

@@ -5,7 +5,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use super::digests;
 use super::entries::Kept;
@@ -240,19 +240,22 @@ pub(super) fn version_in(makefile: &str) -> String {
     parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
 }
 
-/// All files of a package, devices and the like left out as tar(1) does for who is not root.
-pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-    std::fs::create_dir_all(into).map_err(BuildError::io("cannot make", into))?;
-    let mut dpkg = clean_command("dpkg-deb")
+/// dpkg-deb(1), which writes the files of a package as a tar archive to its standard output.
+pub(super) fn archive_of(package: &Path) -> Result<Child, BuildError> {
+    let started = clean_command("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(package)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let dpkg = dpkg
-        .as_mut()
-        .map_err(|_| BuildError::NoTools { what: vec!["dpkg-deb"], packages: vec!["dpkg".to_owned()] })?;
+    started.map_err(|_| BuildError::NoTools { what: vec!["dpkg-deb"], packages: vec!["dpkg".to_owned()] })
+}
+
+/// All files of a package, devices and the like left out as tar(1) does for who is not root.
+pub(super) fn unpack_package(package: &Path, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+    std::fs::create_dir_all(into).map_err(BuildError::io("cannot make", into))?;
+    let mut dpkg = archive_of(package)?;
     let Some(archive) = dpkg.stdout.take() else {
         return Err(BuildError::Failed {
             command: "dpkg-deb".to_owned(),
