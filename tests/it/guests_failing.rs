@@ -12,23 +12,31 @@ use crate::guests::{JOB, PATIENCE, assay, kernels, nothing_left, refused, run};
 use crate::sandbox::{Sandbox, errors};
 use crate::tools::is_root;
 
-/// The console of the first guest, once this is on it; the run takes place below `place`.
+/// Waits until this is on the console of the first guest; the run takes place below `place`. Patience begins when there is a console, as
+/// its kernel may have to be compiled before.
 pub(crate) fn wait_for_console(place: &Path, child: &mut Child, words: &str) {
-    let begun = Instant::now();
-    let there = || {
+    const COMPILED: Duration = Duration::from_secs(30 * 60);
+    let console = || {
         let works = std::fs::read_dir(place).unwrap().flatten().map(|entry| entry.path());
         let mut works = works.filter(|path| path.join(assay::target::MARK).exists());
-        let console = works.next()?.join("guest-0.console");
-        let text = std::fs::read(console).ok()?;
-        String::from_utf8_lossy(&text).contains(words).then_some(())
+        std::fs::read(works.next()?.join("guest-0.console")).ok()
     };
-    while there().is_none() {
+    let (mut begun, mut patience) = (Instant::now(), COMPILED);
+    loop {
+        let said = console();
+        if said.as_ref().is_some_and(|text| String::from_utf8_lossy(text).contains(words)) {
+            return;
+        }
+        if said.is_some() && patience == COMPILED {
+            (begun, patience) = (Instant::now(), 4 * PATIENCE);
+        }
         if child.try_wait().unwrap().is_some() {
             let mut said = String::new();
             let _ = std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said);
             panic!("it has ended: {said}");
         }
-        assert!(begun.elapsed() < 4 * PATIENCE, "{words} is not said");
+        let said = said.unwrap_or_default();
+        assert!(begun.elapsed() < patience, "{words} is not said:\n{}", String::from_utf8_lossy(&said));
         std::thread::sleep(Duration::from_millis(50));
     }
 }
