@@ -44,6 +44,17 @@ impl IoMethod {
     pub fn is_asynchronous(self) -> bool {
         matches!(self, IoMethod::IoUring | IoMethod::Libaio)
     }
+
+    /// The option without which a kernel lacks its system calls, as in `CONFIG_AIO`; `None`: every kernel has them.
+    #[must_use]
+    pub fn kernel_option(self) -> Option<&'static str> {
+        match self {
+            IoMethod::IoUring => Some("IO_URING"),
+            IoMethod::Libaio => Some("AIO"),
+            IoMethod::Psync | IoMethod::Sync | IoMethod::Pvsync | IoMethod::Pvsync2 => None,
+            IoMethod::Mmap | IoMethod::Null => None,
+        }
+    }
 }
 
 /// Queue depth and batching. The counts are I/Os.

@@ -44,6 +44,7 @@ mod golden;
 mod guests;
 mod guests_devices;
 mod guests_failing;
+mod guests_kvm;
 mod guests_source;
 mod hanging_io;
 mod hook_files;

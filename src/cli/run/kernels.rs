@@ -4,7 +4,7 @@
 //! Enters: a prepared run. Leaves: the same one, whose guests boot what was built, or the steps of a search that are kernels, each of which
 //! is built when it is first asked for. How kernels are built is not known here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -273,7 +273,7 @@ fn asked(cell: &CellSpec) -> Result<Option<Wanted>, Failure> {
             })
         }
     };
-    let options = if base.is_some() { Default::default() } else { kernel_options(&cell.target) };
+    let options = if base.is_some() { Default::default() } else { options_for(cell) };
     Ok(Some(Wanted {
         source: source.clone(),
         revision: guest.build.revision.clone(),
@@ -282,6 +282,13 @@ fn asked(cell: &CellSpec) -> Result<Option<Wanted>, Failure> {
         base,
         options,
     }))
+}
+
+/// What a whole kernel must have for a cell's target and job.
+fn options_for(cell: &CellSpec) -> BTreeSet<String> {
+    let jobs = cell.workload.iter().flat_map(|workload| &workload.jobs);
+    let of_jobs = jobs.filter_map(|job| job.method.kernel_option()).map(str::to_owned);
+    kernel_options(&cell.target).into_iter().chain(of_jobs).collect()
 }
 
 /// The file of a patch; one that is part of the program is written into the cache.
