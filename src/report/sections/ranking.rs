@@ -15,7 +15,8 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let mut lists: Vec<List> = Vec::new();
     for ranking in &analysis.rankings {
         let caption = Some(caption(run, analysis, ranking, names));
-        let line = Line::from(line(ranking));
+        let baseline = analysis.arms.first().filter(|_| !ranking.all_pairs);
+        let line = Line::from(line(ranking, baseline.map(String::as_str)));
         match lists.iter_mut().find(|list| list.caption == caption) {
             Some(list) => list.lines.push(line),
             None => lists.push(List { caption, lines: vec![line] }),
@@ -38,11 +39,12 @@ fn caption(run: &Run, analysis: &Analysis, ranking: &Ranking, names: &Names<'_>)
     format!("{head}; each was compared with {baseline} only, {how} compares every pair")
 }
 
-fn line(ranking: &Ranking) -> String {
+/// `only`: the arm that all others were compared with, where no other pair was.
+fn line(ranking: &Ranking, only: Option<&str>) -> String {
     let row = row_label(&ranking.row);
     let prefix = if row.is_empty() { String::new() } else { format!("{row}: ") };
     let mut places: Vec<String> =
-        ranking.places.chunk_by(|a, b| a.place == b.place).map(|tied| place(tied, ranking)).collect();
+        ranking.places.chunk_by(|a, b| a.place == b.place).map(|tied| place(tied, ranking, only)).collect();
     if !ranking.unjudged.is_empty() {
         places.push(format!("not judged: {}", list(&ranking.unjudged)));
     }
@@ -50,8 +52,9 @@ fn line(ranking: &Ranking) -> String {
 }
 
 /// The arms of one place. From whom of an earlier place one is not told apart is said behind it.
-fn place(tied: &[Place], ranking: &Ranking) -> String {
+fn place(tied: &[Place], ranking: &Ranking, only: Option<&str>) -> String {
     let shared = tied.len() > 1;
+    let were_compared = |one: &str, other: &str| only.is_none_or(|arm| arm == one || arm == other);
     let mut arms: Vec<String> = Vec::new();
     let mut open: Vec<String> = Vec::new();
     for one in tied {
@@ -59,7 +62,7 @@ fn place(tied: &[Place], ranking: &Ranking) -> String {
         let before = ranking.places.iter().filter(|other| other.place < one.place);
         let earlier: Vec<String> = before
             .map(|other| other.arm.clone())
-            .filter(|arm| one.not_told_apart_from.contains(arm))
+            .filter(|arm| one.not_told_apart_from.contains(arm) && were_compared(&one.arm, arm))
             .collect();
         if !earlier.is_empty() {
             let who = if shared {
@@ -71,7 +74,8 @@ fn place(tied: &[Place], ranking: &Ranking) -> String {
         }
     }
     if shared {
-        open.insert(0, "not told apart".to_owned());
+        let compared = only.is_none_or(|arm| tied.iter().any(|one| one.arm == arm));
+        open.insert(0, if compared { "not told apart" } else { "not compared with each other" }.to_owned());
     }
     let open = if open.is_empty() { String::new() } else { format!(" ({})", open.join("; ")) };
     format!("{} {}{open}", ordinal(tied.first().map_or(0, |one| one.place)), list(&arms))
@@ -99,18 +103,23 @@ mod tests {
     use crate::analyse::RowKey;
 
     fn sentence(places: &[(u32, &str, &[&str])]) -> String {
+        sentence_of(places, None)
+    }
+
+    fn sentence_of(places: &[(u32, &str, &[&str])], only: Option<&str>) -> String {
         let place = |(place, arm, open): &(u32, &str, &[&str])| Place {
             place: *place,
             arm: (*arm).to_owned(),
             not_told_apart_from: open.iter().map(|arm| (*arm).to_owned()).collect(),
         };
-        line(&Ranking {
+        let ranking = Ranking {
             row: RowKey { levels: Vec::new(), job: String::new() },
             metric: "write.bw".to_owned(),
-            all_pairs: true,
+            all_pairs: only.is_none(),
             places: places.iter().map(place).collect(),
             unjudged: Vec::new(),
-        })
+        };
+        line(&ranking, only)
     }
 
     #[test]
@@ -125,6 +134,16 @@ mod tests {
         assert_eq!(sentence(&one), "1st b, c (not told apart); 2nd a (not told apart from b)");
         let two = [(1, "a", &["c"][..]), (2, "b", &["c"]), (2, "c", &["a", "b"])];
         assert_eq!(sentence(&two), "1st a; 2nd b, c (not told apart; c also not from a)");
+    }
+
+    #[test]
+    fn arms_that_nobody_compared_are_not_called_alike() {
+        let places =
+            [(1, "a", &["b"][..]), (1, "b", &["a", "c", "d"]), (2, "c", &["b", "d"]), (2, "d", &["b", "c"])];
+        assert_eq!(
+            sentence_of(&places, Some("a")),
+            "1st a, b (not told apart); 2nd c, d (not compared with each other)"
+        );
     }
 
     #[test]
