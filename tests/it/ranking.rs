@@ -26,7 +26,10 @@ fn without_all_pairs_the_ranking_names_the_option() {
     let caption = "ranking of scheduler by write.bw, the best first; each was compared with none only, `assay report 1 \
                    --all-pairs` compares every pair";
     assert!(report.contains(&words(caption)), "{report}");
-    assert!(report.contains("1st mq-deadline, kyber (not compared with each other); 3rd none; 4th bfq"), "{report}");
+    assert!(
+        report.contains("1st mq-deadline, kyber (not compared with each other); 3rd none; 4th bfq"),
+        "{report}"
+    );
 }
 
 #[test]

@@ -5,7 +5,9 @@
 use super::budget::{name, scale, signed, with_unit};
 use super::cause_words::{figure, reads_the_same, what};
 use super::why_choice::{chosen, moves_against};
-use crate::analyse::{Budget, Cause, Evidence, Grade, Interval, Operation, Standing, Unsure, Watching, Why};
+use crate::analyse::{
+    Budget, Cause, Evidence, Grade, Interval, Operation, Standing, Unsure, Watching, What, Why,
+};
 use crate::report::layout::{one_line, width};
 use crate::report::words::{NBSP, Names, count, row_label};
 use crate::units::{Scale, Unit};
@@ -233,14 +235,16 @@ pub(super) fn nothing_words(all: &[Why]) -> Option<String> {
     }
 }
 
-/// The first of what shows a cause, but for the cause's own time.
+/// The first of what shows a cause, but for the cause's own time; of flushes their number and their time.
 fn evidence(cause: &Cause) -> String {
     let is_own = |shown: &&Evidence| !(shown.metric.contains(".at.") || shown.metric.contains("_at."));
-    let first = cause.evidence.iter().find(|shown| is_own(shown) && !reads_the_same(shown));
-    first.map_or_else(String::new, |shown| {
+    let most = if cause.what == What::MoreFlushes { 2 } else { 1 };
+    let shown = cause.evidence.iter().filter(|shown| is_own(shown) && !reads_the_same(shown)).take(most);
+    let words = shown.map(|shown| {
         let metric = one_line(&shown.metric);
         format!("{metric} {} → {}", figure(shown, shown.baseline), figure(shown, shown.candidate))
-    })
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// A share without digits behind the point.
