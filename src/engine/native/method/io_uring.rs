@@ -20,6 +20,8 @@ use crate::workload::{Job, MethodOptions};
 pub(in super::super) struct IoUring {
     ring: io_uring::IoUring,
     options: MethodOptions,
+    /// Submitted in batches.
+    batched: bool,
     /// One a slot, for registered buffers and for READV and WRITEV.
     vectors: Vec<libc::iovec>,
     queued: u32,
@@ -29,6 +31,9 @@ pub(in super::super) struct IoUring {
     /// Read by the kernel when it takes the alarm from the queue.
     alarm_time: Box<types::Timespec>,
 }
+
+/// `IORING_ENTER_GETEVENTS` of linux/io_uring.h: the kernel also posts what has ended.
+const POST: u32 = 1;
 
 /// Whether the caller wants to be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +57,8 @@ impl IoUring {
         buffers: &Buffers,
     ) -> Result<IoUring, Errno> {
         let options = job.method_options;
-        let ring = make(options, depth).map_err(|error| errno_of(&error))?;
+        let batched = job.depth.submit > 1;
+        let ring = make(options, depth, batched).map_err(|error| errno_of(&error))?;
         let vectors: Vec<libc::iovec> = (0..depth.max(1) as usize)
             .map(|slot| libc::iovec {
                 iov_base: buffers.address(slot).cast(),
@@ -73,6 +79,7 @@ impl IoUring {
         Ok(IoUring {
             ring,
             options,
+            batched,
             vectors,
             queued: 0,
             outstanding: 0,
@@ -159,16 +166,13 @@ impl IoUring {
         Ok(())
     }
 
-    /// Hands over so many entries and waits for `min` completions: the one call for both, with the flag that fio 3.33 sets in
-    /// all of them. Without it the kernel would not post, while it takes new entries, what has ended meanwhile.
+    /// Hands over so many entries and waits for `min` completions: the one call for both. `flags` is `POST`, or none.
     #[inline]
-    fn enter(&self, entries: usize, min: usize) -> std::io::Result<usize> {
-        /// `IORING_ENTER_GETEVENTS` of linux/io_uring.h.
-        const GET_EVENTS: u32 = 1;
+    fn enter(&self, entries: usize, min: usize, flags: u32) -> std::io::Result<usize> {
         #[expect(unsafe_code, reason = "the library's safe call sets the flag only where it waits")]
         // SAFETY: no argument is passed. What an entry points to is valid until its completion is reaped: see `push`.
         unsafe {
-            self.ring.submitter().enter::<libc::sigset_t>(entries as u32, min as u32, GET_EVENTS, None)
+            self.ring.submitter().enter::<libc::sigset_t>(entries as u32, min as u32, flags, None)
         }
     }
 
@@ -176,7 +180,7 @@ impl IoUring {
     fn wait_for(&self, min: usize) -> Result<(), Errno> {
         unless_interrupted(match self.options.submission_thread {
             true => self.ring.submitter().submit_and_wait(min),
-            false => self.enter(0, min),
+            false => self.enter(0, min, POST),
         })
     }
 }
@@ -196,12 +200,15 @@ impl Asynchronous for IoUring {
         if self.options.submission_thread {
             return unless_interrupted(self.ring.submit());
         }
+        // One by one as in fio, which has the kernel post meanwhile what has ended. Of a batch it would post the first few, for
+        // which another small batch would be made while the device runs dry: measured on a loop device, 5 to 10 % fewer I/Os.
+        let flags = if self.batched { 0 } else { POST };
         loop {
             let queued = self.ring.submission().len();
             if queued == 0 {
                 return Ok(());
             }
-            match self.enter(queued, 0) {
+            match self.enter(queued, 0, flags) {
                 Ok(taken) if taken == queued => return Ok(()),
                 taken => unless_interrupted(taken)?,
             }
@@ -226,8 +233,10 @@ impl Asynchronous for IoUring {
             }
             let taken = done.len() - before;
             let missing = min.saturating_sub(taken);
+            // Where batches end as they are submitted nobody would wait, and what ends later would never be posted.
+            let unposted = self.batched && !entered && taken < max && self.ring.submission().taskrun();
             // A look alone does not show what the kernel posts only when it is entered.
-            if missing == 0 && (taken > 0 || entered) {
+            if missing == 0 && !unposted && (taken > 0 || entered) {
                 self.outstanding -= taken;
                 return Ok(());
             }
@@ -341,6 +350,26 @@ mod tests {
         ring.queue(&read_of(1, &files[1]), &mut buffers).unwrap();
         ring.submit().unwrap();
         assert_eq!(ring.ring.completion().len(), 2);
+    }
+
+    #[test]
+    fn what_ends_late_is_reaped_beside_batches_that_end_as_they_are_submitted() {
+        let (late, mut late_writer) = std::io::pipe().unwrap();
+        let (ready, mut ready_writer) = std::io::pipe().unwrap();
+        let files = [late, ready].map(|reader| File::from(std::os::fd::OwnedFd::from(reader)));
+        let mut buffers = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
+        let mut ring = IoUring::new(&job("iodepth=2\niodepth_batch=2"), 2, &files, &buffers).unwrap();
+        ring.queue(&read_of(0, &files[0]), &mut buffers).unwrap();
+        ring.submit().unwrap();
+        late_writer.write_all(&[7; 4096]).unwrap();
+        ready_writer.write_all(&[7; 4096]).unwrap();
+        ring.queue(&read_of(1, &files[1]), &mut buffers).unwrap();
+        ring.submit().unwrap();
+        let mut done = Vec::new();
+        ring.reap(1, usize::MAX, &mut done).unwrap();
+        let mut slots: Vec<_> = done.iter().map(|completion| completion.slot).collect();
+        slots.sort_unstable();
+        assert_eq!(slots, [0, 1]);
     }
 
     /// Files and buffers that the kernel has registered with the ring.

@@ -10,7 +10,11 @@ use crate::workload::MethodOptions;
 const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
 
 /// A ring with room for `depth` transfers.
-pub(super) fn make(options: MethodOptions, depth: u32) -> std::io::Result<io_uring::IoUring> {
+pub(super) fn make(
+    options: MethodOptions,
+    depth: u32,
+    batched: bool,
+) -> std::io::Result<io_uring::IoUring> {
     let entries = depth.max(1).next_power_of_two();
     let mut builder = io_uring::IoUring::builder();
     if options.polled {
@@ -27,6 +31,9 @@ pub(super) fn make(options: MethodOptions, depth: u32) -> std::io::Result<io_uri
     // 6.1 lack it.
     let mut deferred = builder.clone();
     deferred.setup_coop_taskrun().setup_single_issuer().setup_defer_taskrun();
+    if batched {
+        deferred.setup_taskrun_flag();
+    }
     deferred.build(entries).or_else(|error| match error.raw_os_error() {
         Some(libc::EINVAL) => builder.build(entries),
         _ => Err(error),
