@@ -354,15 +354,23 @@ fn twice_the_processor_time_for_the_same_may_be_a_slower_processor() {
 }
 
 #[test]
-fn an_arm_against_itself_is_watched_and_nothing_is_explained() {
+fn an_arm_against_itself_is_not_watched() {
     if !is_root() {
         return;
     }
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nsize=1m\n");
-    let text = sandbox.succeed(&["run", "-q", "job.fio", "--aa", "--rounds", "4", "--explain"]);
-    assert!(text.contains("nothing differs, so there is nothing to explain"), "{text}");
-    assert!(!text.contains("\nwhy: "), "{text}");
+    for format in ["text", "json"] {
+        let output =
+            sandbox.run(&["run", "-q", "job.fio", "--aa", "--rounds", "4", "--explain", "--format", format]);
+        let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("nothing differs, so there is nothing to explain"), "{said}");
+        assert!(said.contains("--only cpu,locks,waits"), "{said}");
+        assert!(!told.contains("\nwhy: "), "{told}");
+    }
+    let runs = sandbox.succeed(&["list"]);
+    assert_eq!(runs.lines().filter(|line| line.contains("job")).count(), 2, "{runs}");
 }
 
 #[test]

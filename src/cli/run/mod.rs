@@ -15,6 +15,7 @@ mod more;
 mod overwrite;
 mod place;
 mod plan_text;
+mod planned;
 mod prepare;
 mod reach;
 mod rehearsal;

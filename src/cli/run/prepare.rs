@@ -1,13 +1,12 @@
 //! Everything decided before the first trial: the plan, the engines, the run's record.
 
-use std::collections::BTreeSet;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::Args;
 use super::arms::Arms;
 use super::extended::{self, Extended};
 use super::kernels::Kernels;
+use super::planned::{Given, planned, seed_from_clock};
 use super::reach::Reach;
 use super::source::Source;
 use super::typed::first_typed;
@@ -17,13 +16,12 @@ use crate::cli::recipes::{KERNEL_HINT, SOURCE_HINT};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
 use crate::launch::{Launcher, Unready, everywhere, newest_kernel, newest_source};
-use crate::plan::{CellSpec, Expected, MetricNames, Plan, PlanError, Writes};
+use crate::plan::{Expected, MetricNames, Plan, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
 pub(super) use crate::run::now_unix_ns;
 use crate::store::{Store, StoreError};
-use crate::sys::Untrusted;
-use crate::target::{ClaimedDevice, Setup, TargetSpec, WorkDirectory};
+use crate::target::{ClaimedDevice, TargetSpec};
 
 /// A run that is ready to start.
 pub(super) struct Prepared {
@@ -361,106 +359,6 @@ pub(super) fn devices(store: &Store, id: i64) -> Result<Vec<ClaimedDevice>, Fail
     texts.iter().map(read).collect()
 }
 
-/// What a plan depends on besides the experiment.
-pub(super) struct Given<'g> {
-    pub(super) seed: u64,
-    pub(super) drop_caches: bool,
-    pub(super) destroy: &'g [PathBuf],
-    pub(super) claimed: &'g [ClaimedDevice],
-    /// Also where others can change the directory.
-    pub(super) trust: bool,
-}
-
-/// The plan with the directories it works in: one of assay's own below each directory the cells name.
-pub(super) fn planned(
-    experiment: &Experiment,
-    given: &Given<'_>,
-) -> Result<(Plan, Vec<PathBuf>, Vec<TargetSpec>), Failure> {
-    let here = std::env::current_dir().map_err(|e| {
-        Failure::request(format!("the current directory: {e}")).hint("--directory names another")
-    })?;
-    // Not the run's seed: a second run with the same --seed must not share, or remove, the first one's directory.
-    let own = WorkDirectory::path_for(Path::new(""), &format!("{:016x}", seed_from_clock()));
-    let plan = Plan::new(experiment, given.seed, &here, &own.to_string_lossy())
-        .map_err(|error| wrong_plan(&error))?;
-    let target = |cell: &CellSpec| TargetSpec {
-        directory: cell.directory.clone(),
-        drop_caches: given.drop_caches,
-        settle_ms: experiment.settle_s.map(|seconds| (seconds * 1e3).round() as u64),
-        elsewhere: elsewhere(cell),
-        setup: setup(cell, given.destroy),
-        // Another machine has devices of its own.
-        claimed: if cell.target.is_elsewhere() { Vec::new() } else { given.claimed.to_vec() },
-    };
-    let targets: Vec<TargetSpec> = plan.cells.iter().map(target).collect();
-    let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.work.clone()).collect();
-    for below in work.iter().map(|path| path.parent().unwrap_or(Path::new("."))) {
-        writable(below)?;
-        if !given.trust {
-            nobody_elses(below)?;
-        }
-    }
-    Ok((plan, work.into_iter().collect(), targets))
-}
-
-/// What is made and set for a cell, if anything is.
-fn setup(cell: &CellSpec, destroy: &[PathBuf]) -> Option<Setup> {
-    (cell.target.makes() || !cell.target.knobs.is_empty() || cell.target.is_elsewhere()).then(|| Setup {
-        work: cell.work.clone(),
-        stack: cell.stack.clone(),
-        settings: cell.target.clone(),
-        named: destroy.to_vec(),
-        epoch: String::new(),
-    })
-}
-
-/// A place of the files of a cell whose job names them all outside assay's own directory, on one device.
-fn elsewhere(cell: &CellSpec) -> Option<PathBuf> {
-    let instances = cell.workload.as_ref()?.instances(&cell.directory);
-    let mut place = None;
-    for path in instances.iter().flat_map(|instance| &instance.files).map(|region| &region.path) {
-        let there = if path.exists() { path.as_path() } else { path.parent()? };
-        let found = std::fs::metadata(there).ok()?;
-        let device = if found.file_type().is_block_device() { found.rdev() } else { found.dev() };
-        if path.starts_with(&cell.directory) || place.as_ref().is_some_and(|(_, known)| *known != device) {
-            return None;
-        }
-        place.get_or_insert((there.to_owned(), device));
-    }
-    place.map(|(there, _)| there)
-}
-
-/// As root: refuses a directory in which another user can put something else in the place of what assay made.
-fn nobody_elses(directory: &Path) -> Result<(), Failure> {
-    match crate::sys::trusted_directory(directory) {
-        Err(reason @ Untrusted::Others { .. }) if rustix::process::geteuid().is_root() => {
-            let directory = directory.display();
-            Err(Failure::request(format!("as root, assay does not work in {directory}: {reason}")).hint(
-                "--directory names a place where no other user can rename, such as /var/tmp; --trust works here all the same",
-            ))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn writable(directory: &Path) -> Result<(), Failure> {
-    let hint = "--directory names an existing directory that you can write to";
-    match std::fs::metadata(directory) {
-        Err(error) => Err(Failure::request(format!("{}: {error}", directory.display())).hint(hint)),
-        Ok(found) if !found.is_dir() => {
-            Err(Failure::request(format!("{} is not a directory", directory.display())).hint(hint))
-        }
-        Ok(_) => rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
-            .map_err(|error| {
-                Failure::request(format!("cannot write to {}: {error}", directory.display())).hint(hint)
-            }),
-    }
-}
-
-fn wrong_plan(error: &PlanError) -> Failure {
-    Failure::request(error).helped(error.hint.clone())
-}
-
 /// Version and place of every engine the plan needs.
 pub(super) fn probe(plan: &Plan) -> Result<Vec<(EngineKind, Probe)>, Failure> {
     let mut engines: Vec<(EngineKind, Probe)> = Vec::new();
@@ -516,9 +414,4 @@ fn command_line(args: &Args, source: &Source, seed: u64) -> Vec<String> {
         words.splice(2..2, ["--seed".to_owned(), seed.to_string()]);
     }
     words
-}
-
-/// Any seed will do that another run does not have; it is recorded.
-pub(super) fn seed_from_clock() -> u64 {
-    now_unix_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id())
 }

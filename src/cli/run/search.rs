@@ -122,7 +122,7 @@ impl Search {
         let work = self.prepared.work.first();
         let base = work.and_then(|path| path.parent()).unwrap_or(Path::new(".")).to_owned();
         let place =
-            WorkDirectory::path_for(&base, &format!("steps-{:016x}", super::prepare::seed_from_clock()));
+            WorkDirectory::path_for(&base, &format!("steps-{:016x}", super::planned::seed_from_clock()));
         self.prepared.work.push(place.clone());
         place
     }

@@ -11,13 +11,16 @@ use std::sync::atomic::AtomicBool;
 
 use super::conduct::{Conduct, database_flag};
 use super::kernels::Kernels;
-use super::prepare::{Given, Prepared};
+use super::planned::{Given, planned as plan_of, seed_from_clock};
+use super::prepare::Prepared;
 use super::session;
 use super::typed::first_typed;
 use super::watching::{ROUNDS, observers};
 use super::{Args, foreseen, left_out, overwrite, prepare, trust};
+use crate::analyse::{self, Standing};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
+use crate::cli::report::judge;
 use crate::experiment::{Experiment, OBSERVERS};
 use crate::observe;
 use crate::plan::Expected;
@@ -117,7 +120,7 @@ pub(in crate::cli) fn watch(
     }
 }
 
-/// `assay run --explain`: watches the run that has just ended; `None`: it cannot be watched, which was said.
+/// `assay run --explain`: watches the run that has just ended; `None`: nothing differs, or it cannot be watched, which was said.
 ///
 /// # Errors
 /// As [`watch`].
@@ -127,6 +130,12 @@ pub(super) fn afterwards(
     run: &Run,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Option<Run>> {
+    if nothing_differs(run, store) {
+        let (id, db) = (run.id.unwrap_or_default(), database_flag(&args.database.db));
+        say_not_here(run, "nothing differs, so there is nothing to explain")?;
+        writeln!(err(), "hint: assay explain {id}{db} --only cpu,locks,waits watches it all the same")?;
+        return Ok(None);
+    }
     let wish = Wish { rounds: ROUNDS, only: &[], trust: args.trust, ours: true, destroy: &args.destroy };
     let conduct = Conduct { busy_told: true, ..args.conduct()? };
     match watch(&conduct, store, run, &wish, Some(cancelled))? {
@@ -143,6 +152,13 @@ pub(super) fn afterwards(
             Ok(None)
         }
     }
+}
+
+/// Whether every pair that was judged is the same: watching would show what it costs, and nothing else.
+fn nothing_differs(run: &Run, store: &Store) -> bool {
+    let analysis = judge(run, &analyse::Options::default(), Some(store));
+    let standings = analyse::why(run, &analysis, None).into_iter().map(|why| why.standing);
+    standings.min() == Some(Standing::NothingDiffers)
 }
 
 fn failed_while_watched(by: i64, database: &str) -> String {
@@ -239,7 +255,7 @@ fn planned(
     let more = further(&destroy, wish.destroy);
     claimed.extend(ClaimedDevice::of(&more));
     destroy.extend(more);
-    let seed = prepare::seed_from_clock();
+    let seed = seed_from_clock();
     let given = Given {
         seed,
         drop_caches: first.is_some_and(|first| first.drop_caches),
@@ -247,7 +263,7 @@ fn planned(
         claimed: &claimed,
         trust: wish.trust,
     };
-    let (plan, work, targets) = prepare::planned(&explaining, &given)?;
+    let (plan, work, targets) = plan_of(&explaining, &given)?;
     let engines = prepare::probe(&plan)?;
     let explains = Explains { run: id, started_unix_ns: run.started_unix_ns, seed: run.seed, factor };
     let note = format!(
