@@ -8,7 +8,7 @@
 //! three digits, so an average below 0.5 µs is printed, and kept, as 0. `max_latency` is the longest of any operation
 //! after the warm-up; the table counts the warm-up, too.
 
-use super::engine_kind::{EngineDescriptor, Output, Settings, tool};
+use super::engine_descriptor::{EngineDescriptor, Output, Settings, tool};
 use super::program::Program;
 use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};

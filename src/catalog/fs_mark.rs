@@ -6,7 +6,7 @@
 //! Meanings: fs_mark 3.3, README. All times are microseconds; a call that is not made is printed, and left out here, as
 //! three zeros. `Files/sec` counts the time of the calls and of the program itself, unlinking left out.
 
-use super::engine_kind::{EngineDescriptor, Output, Settings, tool};
+use super::engine_descriptor::{EngineDescriptor, Output, Settings, tool};
 use super::program::Program;
 use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, sample};

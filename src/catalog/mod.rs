@@ -6,6 +6,7 @@
 //! settings in base units, results as [`ToolTrial`]. It must not know cells, targets or how an engine runs.
 
 mod dbench;
+mod engine_descriptor;
 mod engine_kind;
 mod filesystem;
 mod fs_mark;
@@ -19,9 +20,8 @@ mod xfs_io;
 mod xfs_io_script;
 
 pub use dbench::outcomes_from_dbench;
-pub use engine_kind::{
-    EngineDescriptor, EngineKind, LimitedBy, Output, Reaches, Runs, Settings, Together, tool_names,
-};
+pub use engine_descriptor::{EngineDescriptor, LimitedBy, Output, Reaches, Runs, Settings, Together};
+pub use engine_kind::{EngineKind, tool_names};
 pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
 pub use launcher_kind::{LauncherDescriptor, LauncherKind};

@@ -7,7 +7,7 @@
 //! rates. The counts are exact; time comes from whichever of time and `ops/sec` is printed with more digits. Commands
 //! without such lines (fsync, sync, falloc …) are part of the whole command's run time only.
 
-use super::engine_kind::{EngineDescriptor, Output, Settings, tool};
+use super::engine_descriptor::{EngineDescriptor, Output, Settings, tool};
 use super::program::Program;
 use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};

@@ -2,7 +2,7 @@
 //!
 //! Enters: the steps and a command, or a stored search. Leaves: the step with its probability on standard output.
 
-mod args;
+pub(in crate::cli) mod args;
 mod asked;
 mod revisions;
 mod steps;

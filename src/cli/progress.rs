@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::run::TimeLeft;
+use super::run::time_left::TimeLeft;
 use crate::record::{FailureKind, Run, Status, Trial};
 use crate::report::{shortened, wrapped};
 use crate::run::{Event, Sink, SinkError};

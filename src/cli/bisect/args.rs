@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::cli::database::Database;
-use crate::cli::run;
+use crate::cli::run::args::Args as RunArgs;
+use crate::cli::run::arms::FACTOR;
 use crate::experiment::CommandLine;
 
 /// Rounds after which a search gives up.
@@ -146,11 +147,11 @@ impl Args {
     }
 
     /// The same as options of a run.
-    pub(in crate::cli) fn as_run(&self) -> run::Args {
+    pub(in crate::cli) fn as_run(&self) -> RunArgs {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         let asked = CommandLine {
             // The levels are put in its place.
-            vary: vec![format!("{}=good,bad", run::FACTOR)],
+            vary: vec![format!("{}=good,bad", FACTOR)],
             directory: self.directory.clone(),
             target: self.target.clone(),
             engine: self.engine.clone(),
@@ -168,14 +169,14 @@ impl Args {
             metrics: self.metrics.clone(),
             ..CommandLine::default()
         };
-        run::Args {
+        RunArgs {
             seed: self.seed,
             trust: self.trust,
             wait_idle: self.wait_idle.clone(),
             keep_disturbed: self.keep_disturbed,
             quiet: self.quiet,
             file: self.file.clone(),
-            ..run::Args::of(asked, self.command.clone(), self.database.clone())
+            ..RunArgs::of(asked, self.command.clone(), self.database.clone())
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use crate::cli::run::{Arms, Made};
+use crate::cli::run::arms::{Arms, Made};
 use crate::engine::EngineKind;
 use crate::launch::{Answer, LaunchError, Launcher, Request};
 

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+use super::args::Args;
 use super::conduct::database_flag;
 use super::prepare::Prepared;
 use super::session::{carry_out, interrupted, stopped};
-use super::{Args, verdict, watched};
+use super::{verdict, watched};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::record::Run;

@@ -1,7 +1,7 @@
 //! `assay run`: experiment → plan → trials → verdict.
 
-mod args;
-mod arms;
+pub(super) mod args;
+pub(super) mod arms;
 mod buffered;
 mod busy;
 mod conduct;
@@ -24,7 +24,7 @@ mod search_trials;
 mod session;
 mod source;
 mod store_sink;
-mod time_left;
+pub(super) mod time_left;
 mod trust;
 mod typed;
 mod verdict;
@@ -35,14 +35,13 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use args::Args;
-pub(super) use arms::{Arms, FACTOR, Made};
+pub(super) use arms::Arms;
 pub(super) use conduct::{Conduct, database_flag};
 use extended::Extended;
 use more::More;
 use prepare::Prepared;
 pub(super) use search::Search;
 use source::Source;
-pub(super) use time_left::TimeLeft;
 pub(super) use watched::{Watched, Wish, say_not_here, watch};
 pub(super) use watching::ROUNDS;
 

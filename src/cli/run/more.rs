@@ -3,7 +3,7 @@
 //! Enters: how many rounds, the stored run. Leaves: a prepared run that ends N rounds later than it did, and the same in
 //! the store, sealed anew where its seal was right. How it goes on is the way of `--resume`.
 
-use super::Args;
+use super::args::Args;
 use super::extended::Extended;
 use super::prepare::Prepared;
 use crate::analyse;

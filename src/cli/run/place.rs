@@ -5,9 +5,10 @@
 
 use std::io::Write;
 
+use super::args::Args;
 use super::prepare::Prepared;
 use super::source::Source;
-use super::{Args, early, overwrite};
+use super::{early, overwrite};
 use crate::cli::Failure;
 use crate::cli::recipes::{hanging, missing};
 use crate::experiment::RecipeTable;

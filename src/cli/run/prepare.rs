@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Args;
+use super::args::Args;
 use super::arms::Arms;
 use super::extended::{self, Extended};
 use super::kernels::Kernels;

@@ -4,13 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
+use super::args::Args;
 use super::arms::{Arms, FACTOR};
 use super::conduct::database_flag;
 use super::kernels::KernelSteps;
 use super::prepare::Prepared;
 use super::search_trials::lost_end;
 use super::source::Source;
-use super::{Args, early, foreseen, overwrite, session, trust};
+use super::{early, foreseen, overwrite, session, trust};
 use crate::cli::Failure;
 use crate::experiment::{Assignment, Namespace};
 use crate::record::{Bisects, Run};

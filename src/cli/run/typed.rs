@@ -2,15 +2,15 @@
 
 use clap::Parser;
 
-use super::Args;
-use crate::cli::bisect;
+use super::args::Args;
+use crate::cli::bisect::args::Args as BisectArgs;
 use crate::record::Run;
 
 /// A whole command line that runs something.
 #[derive(Parser)]
 enum RunLine {
     Run(Box<Args>),
-    Bisect(Box<bisect::Args>),
+    Bisect(Box<BisectArgs>),
 }
 
 /// The options that a stored run was begun with; `None`: another command made it, or another assay.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use super::Args;
+use super::args::Args;
 use crate::analyse::{self, Analysis, Comparison, Role, Verdict};
 use crate::cli::Failure;
 use crate::cli::compare::check_primary;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::args::Args;
 use super::conduct::{Conduct, database_flag};
 use super::kernels::Kernels;
 use super::planned::{Given, planned as plan_of, seed_from_clock};
@@ -16,7 +17,7 @@ use super::prepare::Prepared;
 use super::session;
 use super::typed::first_typed;
 use super::watching::{ROUNDS, observers};
-use super::{Args, foreseen, left_out, overwrite, prepare, trust};
+use super::{foreseen, left_out, overwrite, prepare, trust};
 use crate::analyse::{self, Standing};
 use crate::cli::Failure;
 use crate::cli::database::wrong;

@@ -6,9 +6,9 @@
 use rustix::io::Errno;
 
 use super::failure::{Failure, errno_text};
-use super::job::Running;
 use super::meter::Moments;
 use super::opened;
+use super::running::Running;
 use super::source::Next;
 use crate::record::Direction;
 use crate::workload::IoMethod;

@@ -10,10 +10,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::failure::Failure;
-use super::job::Running;
 use super::meter::Moments;
 use super::method::{Asynchronous, Completion, Operation, Transfer, synchronous_other};
 use super::pace;
+use super::running::Running;
 use super::source::Next;
 use super::start_line::StartLine;
 use super::tempo::Planned;

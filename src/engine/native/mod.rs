@@ -33,6 +33,7 @@ mod passes;
 mod pre_read;
 mod remarks;
 mod results;
+mod running;
 mod source;
 mod start_line;
 mod tempo;

@@ -7,10 +7,10 @@
 use std::os::fd::AsFd;
 
 use super::failure::Failure;
-use super::job::Running;
 use super::meter::Moments;
 use super::method::{Operation, Synchronous, Transfer};
 use super::pace;
+use super::running::Running;
 use super::start_line::StartLine;
 use super::tempo::Planned;
 use crate::record::Direction;

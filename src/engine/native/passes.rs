@@ -4,9 +4,9 @@
 //! what makes a block right.
 
 use super::failure::Failure;
-use super::job::Running;
 use super::method::Operation;
 use super::opened;
+use super::running::Running;
 use super::source::Next;
 use super::start_line::StartLine;
 use crate::workload::{IoMethod, Job};
