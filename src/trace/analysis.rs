@@ -24,6 +24,27 @@ const MOST_CALLS: usize = 1 << 14;
 /// Completions without an issue that are never too many: what was in flight when the trace began.
 const FEW_ORPHANS: u64 = 16;
 
+/// The processors that had events: a bit each for the first 64, whose number is looked up with every event.
+#[derive(Default)]
+struct Processors {
+    first: u64,
+    others: BTreeSet<u32>,
+}
+
+impl Processors {
+    #[inline]
+    fn add(&mut self, cpu: u32) {
+        match 1_u64.checked_shl(cpu) {
+            Some(bit) => self.first |= bit,
+            None => drop(self.others.insert(cpu)),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        u64::from(self.first.count_ones()) + self.others.len() as u64
+    }
+}
+
 /// One device while the trace is read.
 struct OneDevice {
     device: Device,
@@ -49,8 +70,7 @@ pub struct Analysis {
     events: u64,
     first_ns: u64,
     last_ns: u64,
-    cpus: BTreeSet<u32>,
-    last_cpu: Option<u32>,
+    cpus: Processors,
     holes: u64,
     lost_events: u64,
     lost_unknown: bool,
@@ -72,8 +92,7 @@ impl Analysis {
             events: 0,
             first_ns: 0,
             last_ns: 0,
-            cpus: BTreeSet::new(),
-            last_cpu: None,
+            cpus: Processors::default(),
             holes: 0,
             lost_events: 0,
             lost_unknown: false,
@@ -105,10 +124,7 @@ impl Analysis {
         }
         self.events += 1;
         self.last_ns = self.last_ns.max(event.time_ns);
-        if self.last_cpu != Some(event.cpu) {
-            self.last_cpu = Some(event.cpu);
-            self.cpus.insert(event.cpu);
-        }
+        self.cpus.add(event.cpu);
         match (event.action, event.action.index()) {
             (Action::Other(name), _) => {
                 let place = usize::from(name);
@@ -246,7 +262,7 @@ impl Analysis {
         let totals = Totals {
             events: self.events,
             duration_ns: self.last_ns - self.first_ns,
-            cpus: self.cpus.len() as u64,
+            cpus: self.cpus.count(),
             holes: self.holes,
             lost_events: self.lost_events,
             lost_unknown: self.lost_unknown,

@@ -52,82 +52,98 @@ struct Header {
 /// The bytes of the longer header; of the shorter one the rest is something else.
 type Head = [u8; HEADER_8];
 
-/// How the bytes of a record are read.
-#[derive(Clone, Copy)]
-struct Order {
-    big: bool,
-}
-
-impl Order {
-    #[inline]
-    fn number<const SIZE: usize>(self, head: &Head, at: usize) -> u64 {
-        let mut bytes = [0; 8];
-        if self.big {
-            bytes[8 - SIZE..].copy_from_slice(&head[at..at + SIZE]);
-            u64::from_be_bytes(bytes)
-        } else {
-            bytes[..SIZE].copy_from_slice(&head[at..at + SIZE]);
-            u64::from_le_bytes(bytes)
-        }
-    }
-
-    #[inline]
-    fn u16(self, head: &Head, at: usize) -> u16 {
-        (self.number::<2>(head, at) & 0xffff) as u16
-    }
-
-    #[inline]
-    fn u32(self, head: &Head, at: usize) -> u32 {
-        (self.number::<4>(head, at) & 0xffff_ffff) as u32
-    }
-
-    #[inline]
-    fn u64(self, head: &Head, at: usize) -> u64 {
-        self.number::<8>(head, at)
+/// A number of `SIZE` bytes at this place, in the order of bytes that the file has.
+#[inline(always)]
+fn number<const BIG: bool, const SIZE: usize>(head: &Head, at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    if BIG {
+        bytes[8 - SIZE..].copy_from_slice(&head[at..at + SIZE]);
+        u64::from_be_bytes(bytes)
+    } else {
+        bytes[..SIZE].copy_from_slice(&head[at..at + SIZE]);
+        u64::from_le_bytes(bytes)
     }
 }
 
-/// The byte order of a record; nothing where none begins.
-#[inline]
-fn order_of(head: &Head) -> Option<Order> {
-    [Order { big: false }, Order { big: true }].into_iter().find(|order| order.u32(head, 0) & !0xff == MAGIC)
+#[inline(always)]
+fn u16_at<const BIG: bool>(head: &Head, at: usize) -> u16 {
+    (number::<BIG, 2>(head, at) & 0xffff) as u16
+}
+
+#[inline(always)]
+fn u32_at<const BIG: bool>(head: &Head, at: usize) -> u32 {
+    (number::<BIG, 4>(head, at) & 0xffff_ffff) as u32
+}
+
+/// The version of a record in this order of bytes; nothing where none begins.
+#[inline(always)]
+fn version<const BIG: bool>(head: &Head) -> Option<u32> {
+    let magic = u32_at::<BIG>(head, 0);
+    (magic & !0xff == MAGIC).then_some(magic & 0xff)
 }
 
 /// Reads a header; nothing where none of a known version begins.
-#[inline]
+#[inline(always)]
 fn header(head: &Head) -> Option<Header> {
-    let order = order_of(head)?;
-    // Action, task, device, processor, error and what follows, length.
-    let (action, places, length) = match order.u32(head, 0) & 0xff {
-        7 => (u64::from(order.u32(head, 28)), [32, 36, 40, 44], HEADER_7),
-        8 => (order.u64(head, 32), [28, 40, 44, 48], HEADER_8),
-        _ => return None,
-    };
-    Some(Header {
-        sequence: order.u32(head, 4),
-        time_ns: order.u64(head, 8),
-        sector: order.u64(head, 16),
-        bytes: order.u32(head, 24),
+    // Each version in each order has its own code: no place and no order is looked up while a file is read.
+    match version::<false>(head) {
+        Some(7) => Some(header_7::<false>(head)),
+        Some(8) => Some(header_8::<false>(head)),
+        Some(_) => None,
+        None => match version::<true>(head) {
+            Some(7) => Some(header_7::<true>(head)),
+            Some(8) => Some(header_8::<true>(head)),
+            _ => None,
+        },
+    }
+}
+
+#[inline(always)]
+fn header_7<const BIG: bool>(head: &Head) -> Header {
+    // Task, device, processor, error and what follows.
+    header_at::<BIG>(head, u64::from(u32_at::<BIG>(head, 28)), [32, 36, 40, 44], HEADER_7)
+}
+
+#[inline(always)]
+fn header_8<const BIG: bool>(head: &Head) -> Header {
+    header_at::<BIG>(head, number::<BIG, 8>(head, 32), [28, 40, 44, 48], HEADER_8)
+}
+
+#[inline(always)]
+fn header_at<const BIG: bool>(head: &Head, action: u64, places: [usize; 4], length: usize) -> Header {
+    Header {
+        sequence: u32_at::<BIG>(head, 4),
+        time_ns: number::<BIG, 8>(head, 8),
+        sector: number::<BIG, 8>(head, 16),
+        bytes: u32_at::<BIG>(head, 24),
         action,
-        pid: order.u32(head, places[0]),
-        device: order.u32(head, places[1]),
-        cpu: order.u32(head, places[2]),
-        error: order.u16(head, places[3]),
-        payload: usize::from(order.u16(head, places[3] + 2)),
+        pid: u32_at::<BIG>(head, places[0]),
+        device: u32_at::<BIG>(head, places[1]),
+        cpu: u32_at::<BIG>(head, places[2]),
+        error: u16_at::<BIG>(head, places[3]),
+        payload: usize::from(u16_at::<BIG>(head, places[3] + 2)),
         length,
-    })
+    }
 }
 
 /// What is wrong where no header could be read.
 #[cold]
 fn no_header(head: &Head) -> String {
-    match order_of(head) {
-        None => format!("no record begins here (0x{:08x})", Order { big: false }.u32(head, 0)),
-        Some(order) => {
-            let version = order.u32(head, 0) & 0xff;
-            format!("version {version} of blktrace is not known; 7 and 8 are")
-        }
+    match version::<false>(head).or_else(|| version::<true>(head)) {
+        None => format!("no record begins here (0x{:08x})", u32_at::<false>(head, 0)),
+        Some(version) => format!("version {version} of blktrace is not known; 7 and 8 are"),
     }
+}
+
+/// What a record was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Record {
+    /// There was none: the end.
+    None,
+    /// A notice, which is no event.
+    Notice,
+    /// An event or a hole.
+    Item,
 }
 
 /// What one processor's records were so far.
@@ -174,12 +190,11 @@ impl<R: Read> BlktraceFile<R> {
         }
     }
 
-    /// The next record as an event, or a hole in front of it if its number says so. Nothing at the end and for notices; whether
-    /// there was a record at all comes with it.
-    fn record(&mut self) -> Result<(bool, Option<Item>), TraceError> {
+    /// Puts the next record into `item` as an event, or a hole in front of it if its number says so.
+    fn record(&mut self, item: &mut Item) -> Result<Record, TraceError> {
         let shown = self.window.show(HEADER_8)?;
         if shown.is_empty() {
-            return Ok((false, None));
+            return Ok(Record::None);
         }
         if shown.len() < HEADER_7 {
             return Err(self.truncated("a record"));
@@ -205,7 +220,7 @@ impl<R: Read> BlktraceFile<R> {
             return Err(self.truncated("a record"));
         }
         let payload = &record[header.length..];
-        let found = if (header.action >> 16) & NOTIFY_CATEGORY != 0 {
+        let kind = if (header.action >> 16) & NOTIFY_CATEGORY != 0 {
             if header.action & 0xff == 0 && self.comms.len() < MOST_TASKS {
                 let comm = Comm::new(payload);
                 self.comms.insert(header.pid, comm);
@@ -213,8 +228,12 @@ impl<R: Read> BlktraceFile<R> {
             }
             // Notices are not in the order of events.
             let time_ns = header.time_ns.max(self.latest_ns);
-            let is_message = header.action & 0xff == 2;
-            is_message.then(|| Item::Event(Event::at(time_ns, header.cpu, header.pid, Action::Message)))
+            if header.action & 0xff == 2 {
+                *item = Item::Event(Event::at(time_ns, header.cpu, header.pid, Action::Message));
+                Record::Item
+            } else {
+                Record::Notice
+            }
         } else {
             if header.cpu >= PROCESSORS {
                 return Err(self.damaged(format!("there is no CPU {}", header.cpu)));
@@ -226,27 +245,22 @@ impl<R: Read> BlktraceFile<R> {
                     by_ns: self.latest_ns - header.time_ns,
                 });
             }
-            let mut event = event_of(&header, payload);
-            event.comm = self.comm_of(header.pid);
+            let event = Event {
+                comm: comm_of(&mut self.recent, &self.comms, header.pid),
+                ..event_of(&header, payload)
+            };
             self.latest_ns = header.time_ns;
-            match self.hole(&header) {
+            *item = match self.hole(&header) {
                 Some(lost) => {
                     self.waiting = Some(event);
-                    Some(Item::Lost(lost))
+                    Item::Lost(lost)
                 }
-                None => Some(Item::Event(event)),
-            }
+                None => Item::Event(event),
+            };
+            Record::Item
         };
         self.window.consume(whole);
-        Ok((true, found))
-    }
-
-    fn comm_of(&mut self, pid: u32) -> Comm {
-        let slot = &mut self.recent[pid as usize % RECENT];
-        if slot.0 != pid {
-            *slot = (pid, self.comms.get(&pid).copied().unwrap_or_default());
-        }
-        slot.1
+        Ok(kind)
     }
 
     /// Looks whether the numbers of a processor's records go on.
@@ -270,7 +284,18 @@ impl<R: Read> BlktraceFile<R> {
     }
 }
 
+/// A task's name.
+#[inline]
+fn comm_of(recent: &mut [(u32, Comm); RECENT], comms: &HashMap<u32, Comm>, pid: u32) -> Comm {
+    let slot = &mut recent[pid as usize % RECENT];
+    if slot.0 != pid {
+        *slot = (pid, comms.get(&pid).copied().unwrap_or_default());
+    }
+    slot.1
+}
+
 /// The event of a record that is no notice.
+#[inline]
 fn event_of(header: &Header, payload: &[u8]) -> Event {
     let categories = header.action >> 16;
     let action = match header.action & 0xffff & !CGROUP_ACTION {
@@ -314,14 +339,20 @@ fn event_of(header: &Header, payload: &[u8]) -> Event {
 }
 
 impl<R: Read> Source for BlktraceFile<R> {
-    fn next(&mut self, _: &mut Names) -> Result<Option<Item>, TraceError> {
+    fn next(&mut self, names: &mut Names) -> Result<Option<Item>, TraceError> {
+        let mut item = Item::Event(Event::at(0, 0, 0, Action::Message));
+        Ok(self.replace(names, &mut item)?.then_some(item))
+    }
+
+    fn replace(&mut self, _: &mut Names, item: &mut Item) -> Result<bool, TraceError> {
         if let Some(event) = self.waiting.take() {
-            return Ok(Some(Item::Event(event)));
+            *item = Item::Event(event);
+            return Ok(true);
         }
         loop {
-            match self.record()? {
-                (true, None) => {}
-                (_, found) => return Ok(found),
+            match self.record(item)? {
+                Record::Notice => {}
+                kind => return Ok(kind == Record::Item),
             }
         }
     }
