@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use super::analysis::Analysis;
 use super::error::TraceError;
 use super::open::Trace;
+use super::seen::Seen;
 use super::source::Item;
 use super::summary::{Settings, Summary};
 
@@ -28,31 +29,38 @@ pub fn analyse(mut trace: Trace, settings: Settings) -> Result<Summary, TraceErr
         // The sender goes with the thread, so that the channel ends with it.
         let reader = scope.spawn(move || decode(trace, &full, &empty));
         for mut batch in filled {
-            batch.iter().for_each(|item| analysis.feed(item));
+            batch.iter().for_each(|item| analysis.follow(item));
             batch.clear();
             // The reader may have ended already.
             let _ = used.send(batch);
         }
         reader.join()
     });
-    match read {
+    let seen = match read {
         Ok(read) => read?,
         Err(panic) => std::panic::resume_unwind(panic),
-    }
-    analysis.finish(trace.names())
+    };
+    analysis.finish_with(&seen, trace.names())
 }
 
-/// Decodes batch by batch, in vectors that come back.
+/// Decodes batch by batch, in vectors that come back, and counts what there is: that leaves less to the other thread, which has
+/// more to do.
 fn decode(
     trace: &mut Trace,
     full: &SyncSender<Vec<Item>>,
     empty: &Receiver<Vec<Item>>,
-) -> Result<(), TraceError> {
+) -> Result<Seen, TraceError> {
+    let mut seen = Seen::default();
     loop {
         let mut batch = empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
         let more = trace.read(&mut batch, BATCH)?;
+        for item in &batch {
+            if let Item::Event(event) = item {
+                seen.add(event);
+            }
+        }
         if full.send(batch).is_err() || !more {
-            return Ok(());
+            return Ok(seen);
         }
     }
 }

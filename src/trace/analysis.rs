@@ -3,7 +3,7 @@
 //! Enters: items in order, and what is known beside the trace. Leaves: a [`Summary`]. Holes in the trace make latencies that span
 //! them unknown, and a trace of which too much is missing is refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::audit::Audit;
 use super::class::Class;
@@ -12,6 +12,7 @@ use super::error::TraceError;
 use super::event::{Action, Device, Event};
 use super::flags::Operation;
 use super::in_flight::{Completed, InFlight};
+use super::seen::Seen;
 use super::source::{Item, Lost, Names};
 use super::summary::{DeviceSummary, Settings, Summary, Totals};
 use super::times::{AllTimes, Stage};
@@ -23,27 +24,6 @@ const MOST_DEVICES: usize = 64;
 const MOST_CALLS: usize = 1 << 14;
 /// Completions without an issue that are never too many: what was in flight when the trace began.
 const FEW_ORPHANS: u64 = 16;
-
-/// The processors that had events: a bit each for the first 64, whose number is looked up with every event.
-#[derive(Default)]
-struct Processors {
-    first: u64,
-    others: BTreeSet<u32>,
-}
-
-impl Processors {
-    #[inline]
-    fn add(&mut self, cpu: u32) {
-        match 1_u64.checked_shl(cpu) {
-            Some(bit) => self.first |= bit,
-            None => drop(self.others.insert(cpu)),
-        }
-    }
-
-    fn count(&self) -> u64 {
-        u64::from(self.first.count_ones()) + self.others.len() as u64
-    }
-}
 
 /// One device while the trace is read.
 struct OneDevice {
@@ -65,12 +45,7 @@ pub struct Analysis {
     /// The place of the device that had the last event.
     last: usize,
     by_device: BTreeMap<Device, u64>,
-    by_kind: [u64; Action::KINDS],
-    by_name: Vec<u64>,
-    events: u64,
-    first_ns: u64,
-    last_ns: u64,
-    cpus: Processors,
+    seen: Seen,
     holes: u64,
     lost_events: u64,
     lost_unknown: bool,
@@ -87,12 +62,7 @@ impl Analysis {
             devices: Vec::new(),
             last: 0,
             by_device: BTreeMap::new(),
-            by_kind: [0; Action::KINDS],
-            by_name: Vec::new(),
-            events: 0,
-            first_ns: 0,
-            last_ns: 0,
-            cpus: Processors::default(),
+            seen: Seen::default(),
             holes: 0,
             lost_events: 0,
             lost_unknown: false,
@@ -102,6 +72,14 @@ impl Analysis {
 
     /// Takes the next item.
     pub fn feed(&mut self, item: &Item) {
+        if let Item::Event(event) = item {
+            self.seen.add(event);
+        }
+        self.follow(item);
+    }
+
+    /// Takes the next item, which somebody else counts for [`Analysis::finish_with`].
+    pub(super) fn follow(&mut self, item: &Item) {
         match item {
             Item::Event(event) => self.event(event),
             Item::Lost(lost) => self.lost(lost),
@@ -119,23 +97,6 @@ impl Analysis {
     }
 
     fn event(&mut self, event: &Event) {
-        if self.events == 0 {
-            self.first_ns = event.time_ns;
-        }
-        self.events += 1;
-        self.last_ns = self.last_ns.max(event.time_ns);
-        self.cpus.add(event.cpu);
-        match (event.action, event.action.index()) {
-            (Action::Other(name), _) => {
-                let place = usize::from(name);
-                if self.by_name.len() <= place {
-                    self.by_name.resize(place + 1, 0);
-                }
-                self.by_name[place] += 1;
-            }
-            (_, Some(kind)) => self.by_kind[kind] += 1,
-            (_, None) => {}
-        }
         match self.settings.partitions.iter().find(|(part, _)| *part == event.device) {
             Some((_, disk)) => self.of_device(&Event { device: *disk, ..*event }),
             None => self.of_device(event),
@@ -210,7 +171,16 @@ impl Analysis {
     /// # Errors
     /// There is no event; none of the device that was asked for; or too much is missing for any number.
     pub fn finish(mut self, names: &Names) -> Result<Summary, TraceError> {
-        if self.events == 0 {
+        let seen = std::mem::take(&mut self.seen);
+        self.finish_with(&seen, names)
+    }
+
+    /// The same, where somebody else has counted the events.
+    ///
+    /// # Errors
+    /// As [`Analysis::finish`].
+    pub(super) fn finish_with(mut self, seen: &Seen, names: &Names) -> Result<Summary, TraceError> {
+        if seen.events == 0 {
             return Err(TraceError::Empty);
         }
         for one in &self.devices {
@@ -234,7 +204,7 @@ impl Analysis {
         let Some(chosen) = chosen else {
             return Err(match self.settings.device {
                 Some(wanted) => TraceError::OtherDevice { wanted, present: present() },
-                None => TraceError::NoBlockEvents { events: self.events },
+                None => TraceError::NoBlockEvents { events: seen.events },
             });
         };
         let by_device = self.by_device.iter().map(|(device, events)| (device.to_string(), *events)).collect();
@@ -251,25 +221,17 @@ impl Analysis {
                 completions: one.completions,
             });
         }
-        let mut by_kind: BTreeMap<String, u64> = self
-            .by_kind
-            .iter()
-            .enumerate()
-            .filter(|(_, n)| **n > 0)
-            .map(|(kind, n)| (Action::name_at(kind).to_owned(), *n))
-            .collect();
-        by_kind.extend(names.all().iter().zip(&self.by_name).map(|(name, n)| (name.clone(), *n)));
         let totals = Totals {
-            events: self.events,
-            duration_ns: self.last_ns - self.first_ns,
-            cpus: self.cpus.count(),
+            events: seen.events,
+            duration_ns: seen.last_ns - seen.first_ns,
+            cpus: seen.cpus.count(),
             holes: self.holes,
             lost_events: self.lost_events,
             lost_unknown: self.lost_unknown,
-            by_kind,
+            by_kind: seen.by_kind(names),
             by_device,
         };
-        let device = one.finish(&self.settings, self.first_ns);
+        let device = one.finish(&self.settings, seen.first_ns);
         Ok(Summary { totals, device })
     }
 }

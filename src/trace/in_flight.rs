@@ -118,15 +118,10 @@ impl InFlight {
     /// The request goes to the driver. Returns how long it had been inserted.
     pub(super) fn issue(&mut self, event: &Event) -> Option<u64> {
         let operation = event.flags.operation;
-        let mut inserted_ns = None;
         // The request may have grown to both sides, and have taken in others, since it was inserted.
-        while !self.inserted.is_empty() {
-            let mut inside = self.inserted.range((event.sector, 0)..(event.end(), 0));
-            let Some((key, (_, time_ns))) = inside.find(|(_, (of, _))| *of == operation) else { break };
-            let key = *key;
-            inserted_ns = Some(inserted_ns.map_or(*time_ns, |earlier: u64| earlier.min(*time_ns)));
-            self.inserted.remove(&key);
-        }
+        let inside = (event.sector, 0)..(event.end(), 0);
+        let taken = self.inserted.extract_if(inside, |_, (of, _)| *of == operation);
+        let inserted_ns = taken.map(|(_, (_, time_ns))| time_ns).min();
         let served = Served { inserted_ns, issued_ns: event.time_ns };
         self.issued.insert(event.sector, Request { sectors: event.sectors, operation, served });
         if self.issued.len() > MOST {

@@ -26,6 +26,7 @@ mod page_format;
 mod pages;
 mod perf_text;
 mod sector_table;
+mod seen;
 mod source;
 mod stable;
 mod summary;

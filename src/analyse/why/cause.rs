@@ -33,6 +33,9 @@ pub struct Why {
     /// Parts of that which are large all the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<Unsure>,
+    /// Pieces of the kernel's processor time that surely differ, each by less than is named as a cause; the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub smaller: Vec<Cause>,
     /// What no part accounts for, in ns an operation; `None`: there is no sum.
     pub unexplained_ns: Option<Interval>,
 }

@@ -79,6 +79,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         causes: Vec::new(),
         unnamed_ns: 0.0,
         unsure: Vec::new(),
+        smaller: Vec::new(),
         unexplained_ns: None,
     }
 }
@@ -100,6 +101,7 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         metric: pair.metric.clone(),
         is_better: pair.worse == 0,
         unsure: pair.budget.map_or_else(Vec::new, |budget| unsure(budget, &causes)),
+        smaller: rules::smaller(pair),
         watching: pair.watching(),
         causes,
         unnamed_ns: sum.map_or(0.0, |(unnamed, _)| unnamed),

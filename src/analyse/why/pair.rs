@@ -117,12 +117,32 @@ impl<'a> Pair<'a> {
         beginning: &str,
         cause: impl Fn(&str) -> Option<(What, Option<BudgetPart>)>,
     ) -> Vec<Cause> {
+        self.places_where(rule, beginning, cause, |time| self.matters(time))
+    }
+
+    /// The same of places whose times surely differ, but by less than matters.
+    pub(super) fn smaller_places(
+        &self,
+        rule: &'static str,
+        beginning: &str,
+        cause: impl Fn(&str) -> Option<(What, Option<BudgetPart>)>,
+    ) -> Vec<Cause> {
+        self.places_where(rule, beginning, cause, |time| shows(&time.difference_ns) && !self.matters(time))
+    }
+
+    fn places_where(
+        &self,
+        rule: &'static str,
+        beginning: &str,
+        cause: impl Fn(&str) -> Option<(What, Option<BudgetPart>)>,
+        wanted: impl Fn(&BudgetLine) -> bool,
+    ) -> Vec<Cause> {
         let Some(watched) = &self.watched else { return Vec::new() };
         let of_place = |place: String| {
             let (what, part) = cause(&place)?;
             let metric = format!("{beginning}{place}");
             let time = watched.source.time(&metric)?;
-            self.matters(&time).then(|| self.watched_cause(rule, what, part, &metric, time))
+            wanted(&time).then(|| self.watched_cause(rule, what, part, &metric, time))
         };
         watched.source.below(beginning).into_iter().filter_map(of_place).collect()
     }

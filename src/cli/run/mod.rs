@@ -112,7 +112,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.plan {
         for (prepared, _) in &all {
             let kernels = prepared.kernels.planned()?;
-            plan_text::print(prepared, prepared.launcher()?.forecast().as_ref(), args.explain, &kernels)?;
+            let explain = args.explain && !prepared.run.aa;
+            plan_text::print(prepared, prepared.launcher()?.forecast().as_ref(), explain, &kernels)?;
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -88,7 +88,7 @@ pub(super) fn causes(
     let watching = why.watching.as_ref().filter(|_| room.watching).map(watched);
     let after = |told: usize| -> Vec<String> {
         let unsure = why.unsure.iter().filter_map(|part| Some(unsure(part, budget?)));
-        unsure.chain(left(why, budget, told, room.hint)).collect()
+        unsure.chain(left(why, budget, told, room.hint, names)).collect()
     };
     // What is left takes the most lines where nothing is told.
     let needed = after(0).iter().chain(&watching).map(|line| lines_of(line)).sum();
@@ -184,7 +184,7 @@ pub(super) fn brief(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> St
 }
 
 /// What is left of the difference behind so many parts of the sum: all of it, so that the lines add up.
-fn left(why: &Why, budget: Option<&Budget>, told: usize, hint: bool) -> Option<String> {
+fn left(why: &Why, budget: Option<&Budget>, told: usize, hint: bool, names: &Names<'_>) -> Option<String> {
     let of_sum = why.causes.iter().filter(|cause| cause.grade == Grade::AccountsFor);
     let others: Vec<f64> =
         of_sum.skip(told).filter_map(|cause| Some(cause.time?.difference_ns.estimate)).collect();
@@ -202,10 +202,36 @@ fn left(why: &Why, budget: Option<&Budget>, told: usize, hint: bool) -> Option<S
                 format!("; too small or unclear to name, or within the noise: {}", signed(unnamed, &scale))
             }
         };
+        let beside = beside + &smaller(why, &scale, names);
         format!("unexplained: {}{beside}", signed(left.estimate, &scale))
     });
     let said: Vec<String> = more.into_iter().chain(unexplained).collect();
     (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// What surely differs by less than a cause: copying, which everybody asks for, and the largest.
+fn smaller(why: &Why, scale: &Scale, names: &Names<'_>) -> String {
+    let is_copying = |cause: &&Cause| cause.what == What::Copying;
+    let copying = why.smaller.iter().filter(is_copying);
+    let others = why.smaller.iter().filter(|cause| !is_copying(cause));
+    let told: Vec<String> = copying
+        .chain(others)
+        .take(NAMED)
+        .filter_map(|cause| {
+            let estimate = cause.time?.difference_ns.estimate;
+            Some(format!("{} {}", what(cause, names), signed(estimate, scale)))
+        })
+        .collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    // What was watched in a slower run is no piece of the sum.
+    let of = if why.smaller.iter().any(|cause| cause.distorted) {
+        "small, distorted"
+    } else {
+        "of the rest, small"
+    };
+    format!("; {of}: {}", told.join(", "))
 }
 
 /// A large part of the sum that no cause names.
@@ -235,10 +261,11 @@ pub(super) fn nothing_words(all: &[Why]) -> Option<String> {
     }
 }
 
-/// The first of what shows a cause, but for the cause's own time; of flushes their number and their time.
+/// The first of what shows a cause, but for the cause's own time; of flushes their number and their time, of processor time that of the
+/// program and that of the kernel.
 fn evidence(cause: &Cause) -> String {
     let is_own = |shown: &&Evidence| !(shown.metric.contains(".at.") || shown.metric.contains("_at."));
-    let most = if cause.what == What::MoreFlushes { 2 } else { 1 };
+    let most = if matches!(cause.what, What::MoreFlushes | What::ProcessorTime { .. }) { 2 } else { 1 };
     let shown = cause.evidence.iter().filter(|shown| is_own(shown) && !reads_the_same(shown)).take(most);
     let words = shown.map(|shown| {
         let metric = one_line(&shown.metric);

@@ -33,6 +33,7 @@ fn explained(causes: Vec<Cause>) -> Why {
         causes,
         unnamed_ns: 0.0,
         unsure: Vec::new(),
+        smaller: Vec::new(),
         unexplained_ns: None,
     }
 }
@@ -179,6 +180,16 @@ fn no_cause_is_claimed_of_a_time_that_moves_against_the_verdict() {
     );
     let faster = Why { is_better: true, ..why };
     assert_eq!(said(&faster, 10_000.0), "direct=1: time an operation +10.00 µs although it is faster");
+}
+
+#[test]
+fn what_is_small_is_named_behind_the_rest_that_it_is_in() {
+    let copying = cause(Grade::AccountsFor, What::Copying, Some(-380.0));
+    let known = Interval { estimate: 160.0, low: 160.0, high: 160.0 };
+    let why = Why { smaller: vec![copying], unexplained_ns: Some(known), ..explained(Vec::new()) };
+    let (lines, _) = causes(&why, Some(&budget(4250.0, 171_000.0)), &names(), room(3));
+    let said = lines.join("\n").replace(NBSP, " ");
+    assert!(said.ends_with("; of the rest, small: kernel CPU in copying −0.4 µs"), "{said}");
 }
 
 #[test]

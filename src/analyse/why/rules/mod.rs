@@ -26,6 +26,7 @@ mod worker_threads;
 
 use rule::Rule;
 pub(super) use rule::rest;
+pub(super) use subsystem::smaller;
 
 /// All rules in the order in which they are asked.
 pub(super) const ALL: &[Rule] = &[

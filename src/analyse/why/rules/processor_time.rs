@@ -7,6 +7,7 @@ use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
 use super::super::pair::Pair;
 use super::rule::{Rule, is_noise, rest};
+use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "processor_time", find };
 
@@ -18,7 +19,12 @@ fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
     };
     let user = of(BudgetPart::User, |_| What::UserTime);
     let kernel = of(BudgetPart::Kernel, |rest| What::KernelTime { rest });
-    let both = of(BudgetPart::Processor, |rest| What::ProcessorTime { rest });
+    let mut both = of(BudgetPart::Processor, |rest| What::ProcessorTime { rest });
+    if let Some(cause) = &mut both {
+        // Ticks tell them apart only roughly in a short trial, which is why neither is a cause.
+        let each = |name| pair.own.each(name, Unit::Seconds);
+        cause.evidence.extend(each("usr_cpu").into_iter().chain(each("sys_cpu")));
+    }
     [user, kernel, both].into_iter().flatten().collect()
 }
 
@@ -40,6 +46,8 @@ mod tests {
         let short = [("usr_cpu", 0.01, 0.02), ("sys_cpu", 0.03, 0.2)];
         let causes = found(&short, "processor_time");
         assert_eq!((causes.len(), &causes[0].what), (1, &What::ProcessorTime { rest: false }), "{causes:?}");
+        let beside: Vec<&str> = causes[0].evidence.iter().map(|shown| shown.metric.as_str()).collect();
+        assert_eq!(beside, ["usr_cpu an operation", "sys_cpu an operation"]);
         let copied = [short[0], short[1], ("cpu.samples", 400.0, 600.0), ("cpu.at.copy", 0.0, 0.12)];
         let causes = found(&copied, "processor_time");
         assert_eq!((causes.len(), &causes[0].what), (1, &What::ProcessorTime { rest: true }), "{causes:?}");

@@ -1,7 +1,7 @@
 //! Sleep of the workers: waiting for storage where the kernel counts it, and the rest.
 //!
 //! Needs: the budget. Concludes: what causes that name places leave of waiting for storage and of the other sleep. The time of the device's
-//! requests stands beside it. Silent where that is less than what matters.
+//! requests, and how often workers went to sleep, stand beside it. Silent where that is less than what matters.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, What};
@@ -27,6 +27,8 @@ fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
         let may_be = cause.part == Some(BudgetPart::WaitingForStorage) || with.with_waiting_for_storage;
         let same_way = device.clone().filter(|device| may_be && agrees(cause, device));
         cause.evidence.extend(same_way);
+        let slept = pair.own.each("ctx.voluntary", Unit::Count);
+        cause.evidence.extend(slept.filter(|slept| pair.differs(slept) && agrees(cause, slept)));
     }
     found
 }

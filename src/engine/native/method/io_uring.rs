@@ -20,7 +20,7 @@ use crate::workload::{Job, MethodOptions};
 pub(in super::super) struct IoUring {
     ring: io_uring::IoUring,
     options: MethodOptions,
-    /// Submitted in batches.
+    /// Submitted in batches, and reaped with all that has ended.
     batched: bool,
     /// One a slot, for registered buffers and for READV and WRITEV.
     vectors: Vec<libc::iovec>,
@@ -57,7 +57,8 @@ impl IoUring {
         buffers: &Buffers,
     ) -> Result<IoUring, Errno> {
         let options = job.method_options;
-        let batched = job.depth.submit > 1;
+        // Polled transfers end only where the ring is entered for them.
+        let batched = job.depth.submit > 1 && job.depth.complete_max >= job.depth.iodepth && !options.polled;
         let ring = make(options, depth, batched).map_err(|error| errno_of(&error))?;
         let vectors: Vec<libc::iovec> = (0..depth.max(1) as usize)
             .map(|slot| libc::iovec {
@@ -225,6 +226,7 @@ impl Asynchronous for IoUring {
                     self.alarm = Alarm::None;
                     continue;
                 }
+                self.outstanding -= 1;
                 let moved = u32::try_from(event.result());
                 done.push(Completion {
                     slot: event.user_data() as usize,
@@ -237,7 +239,6 @@ impl Asynchronous for IoUring {
             let unposted = self.batched && !entered && taken < max && self.ring.submission().taskrun();
             // A look alone does not show what the kernel posts only when it is entered.
             if missing == 0 && !unposted && (taken > 0 || entered) {
-                self.outstanding -= taken;
                 return Ok(());
             }
             self.wait_for(missing)?;
@@ -358,7 +359,9 @@ mod tests {
         let (ready, mut ready_writer) = std::io::pipe().unwrap();
         let files = [late, ready].map(|reader| File::from(std::os::fd::OwnedFd::from(reader)));
         let mut buffers = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
-        let mut ring = IoUring::new(&job("iodepth=2\niodepth_batch=2"), 2, &files, &buffers).unwrap();
+        let all = "iodepth=2\niodepth_batch=2\niodepth_batch_complete_max=2";
+        let mut ring = IoUring::new(&job(all), 2, &files, &buffers).unwrap();
+        assert!(ring.batched);
         ring.queue(&read_of(0, &files[0]), &mut buffers).unwrap();
         ring.submit().unwrap();
         late_writer.write_all(&[7; 4096]).unwrap();
@@ -370,6 +373,29 @@ mod tests {
         let mut slots: Vec<_> = done.iter().map(|completion| completion.slot).collect();
         slots.sort_unstable();
         assert_eq!(slots, [0, 1]);
+    }
+
+    #[test]
+    fn what_ends_late_is_reaped_also_by_who_reaps_one_by_one() {
+        let (late, mut late_writer) = std::io::pipe().unwrap();
+        let (ready, mut ready_writer) = std::io::pipe().unwrap();
+        let files = [late, ready].map(|reader| File::from(std::os::fd::OwnedFd::from(reader)));
+        let mut buffers = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
+        let mut ring = IoUring::new(&job("iodepth=2\niodepth_batch=2"), 2, &files, &buffers).unwrap();
+        ring.queue(&read_of(0, &files[0]), &mut buffers).unwrap();
+        ring.submit().unwrap();
+        late_writer.write_all(&[7; 4096]).unwrap();
+        let mut slots = Vec::new();
+        for _ in 0..8 {
+            // The other one always ends as it is submitted.
+            ready_writer.write_all(&[7; 4096]).unwrap();
+            ring.queue(&read_of(1, &files[1]), &mut buffers).unwrap();
+            ring.submit().unwrap();
+            let mut done = Vec::new();
+            ring.reap(1, 1, &mut done).unwrap();
+            slots.extend(done.iter().map(|completion| completion.slot));
+        }
+        assert!(slots.contains(&0), "{slots:?}");
     }
 
     /// Files and buffers that the kernel has registered with the ring.

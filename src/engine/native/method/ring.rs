@@ -23,8 +23,9 @@ pub(super) fn make(options: MethodOptions, depth: u32, batched: bool) -> std::io
         }
         return builder.build(entries);
     }
-    // As fio: completions interrupt nobody who is not waiting for them, and are posted when the ring is entered. Kernels before
-    // 6.1 lack it.
+    // As fio: completions interrupt nobody who is not waiting for them, and are posted when the ring is entered for them
+    // (IORING_ENTER_GETEVENTS). Who submits batches does not ask for that, and is told by a flag that some wait to be posted.
+    // Kernels before 6.1 lack it.
     let mut deferred = builder.clone();
     deferred.setup_coop_taskrun().setup_single_issuer().setup_defer_taskrun();
     if batched {
