@@ -189,7 +189,7 @@ fn what_is_small_is_named_behind_the_rest_that_it_is_in() {
     let why = Why { smaller: vec![copying], unexplained_ns: Some(known), ..explained(Vec::new()) };
     let (lines, _) = causes(&why, Some(&budget(4250.0, 171_000.0)), &names(), room(3));
     let said = lines.join("\n").replace(NBSP, " ");
-    assert!(said.ends_with("; of the rest, small: kernel CPU in copying −0.4 µs"), "{said}");
+    assert!(said.ends_with("; of the rest, small: kernel CPU in copying −0.38 µs"), "{said}");
 }
 
 #[test]
