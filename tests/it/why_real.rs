@@ -371,6 +371,10 @@ fn an_arm_against_itself_is_not_watched() {
     }
     let runs = sandbox.succeed(&["list"]);
     assert_eq!(runs.lines().filter(|line| line.contains("job")).count(), 2, "{runs}");
+    let plan =
+        |words: &[&str]| sandbox.succeed(&[&["run", "job.fio", "--explain", "--plan"], words].concat());
+    assert!(!plan(&["--aa"]).contains("to explain it"));
+    assert!(plan(&["--vary", "bs=4k,64k"]).contains("to explain it"));
 }
 
 #[test]

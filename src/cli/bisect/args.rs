@@ -151,7 +151,7 @@ impl Args {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         let asked = CommandLine {
             // The levels are put in its place.
-            vary: vec![format!("{}=good,bad", FACTOR)],
+            vary: vec![format!("{FACTOR}=good,bad")],
             directory: self.directory.clone(),
             target: self.target.clone(),
             engine: self.engine.clone(),

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::analyse::{self, Analysis, Comparison, Role, Standing, Verdict};
-use crate::cli::run::database_flag;
+use crate::cli::run::{NOTHING_DIFFERS, all_the_same, database_flag};
 use crate::record::{Run, Unit};
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::units::format_number;
@@ -25,8 +25,8 @@ pub(super) struct Nothing {
 /// Why watching would explain nothing of this run; `None`: an arm differs, or nobody can tell.
 pub(super) fn nothing(run: &Run, analysis: &Analysis, db: &Path) -> Option<Nothing> {
     let standings: Vec<Standing> = analyse::why(run, analysis, None).iter().map(|why| why.standing).collect();
+    let all_the_same = all_the_same(run, db);
     let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
-    let all_the_same = format!("assay explain {id}{db} --only cpu,locks,waits watches it all the same");
     match standings.iter().min()? {
         Standing::Differs => None,
         Standing::NotDecided => {
@@ -39,10 +39,7 @@ pub(super) fn nothing(run: &Run, analysis: &Analysis, db: &Path) -> Option<Nothi
                 hint: more.unwrap_or(all_the_same),
             })
         }
-        Standing::NothingDiffers => Some(Nothing {
-            reason: "nothing differs, so there is nothing to explain".to_owned(),
-            hint: all_the_same,
-        }),
+        Standing::NothingDiffers => Some(Nothing { reason: NOTHING_DIFFERS.to_owned(), hint: all_the_same }),
         Standing::NotJudged => {
             let few = analysis.comparisons.iter().any(|c| matches!(c.verdict, Verdict::TooFew { .. }));
             let more = if few { again(&run.command_line, FEWEST_ROUNDS as u32) } else { None };

@@ -34,14 +34,16 @@ pub(super) fn execute(
     let explain = args.explain && ending == Ending::Finished;
     // People read the verdict meanwhile; a document for programs is one, and waits.
     let waits = explain && args.format != Format::Text;
-    let mut watched = if waits { watched::afterwards(args, store, run, cancelled) } else { Ok(None) };
-    let analysis = verdict::print(args, store, run, seen(&watched))?;
+    let analysis = verdict::of(args, store, run);
+    let mut watched =
+        if waits { watched::afterwards(args, store, run, &analysis, cancelled) } else { Ok(None) };
+    verdict::print(args, store, run, &analysis, seen(&watched))?;
     let code = match ended_early(ending, run, &args.database.db) {
         Ok(()) => verdict::exit_code(args, run, &analysis),
         Err(failure) => Err(failure.into()),
     };
     if explain && !waits && code.is_ok() {
-        watched = watched::afterwards(args, store, run, cancelled);
+        watched = watched::afterwards(args, store, run, &analysis, cancelled);
         if let Some(watched) = seen(&watched) {
             verdict::explain(args, run, &analysis, watched)?;
         }

@@ -42,7 +42,7 @@ use more::More;
 use prepare::Prepared;
 pub(super) use search::Search;
 use source::Source;
-pub(super) use watched::{Watched, Wish, say_not_here, watch};
+pub(super) use watched::{NOTHING_DIFFERS, Watched, Wish, all_the_same, say_not_here, watch};
 pub(super) use watching::ROUNDS;
 
 use crate::cli::Failure;

@@ -15,6 +15,17 @@ use crate::record::{FailureKind, FailureRule, Note, Run, RunState, SoFar, Status
 use crate::report::{self, Document, Format};
 use crate::store::Store;
 
+/// What was measured so far says this.
+pub(super) fn of(args: &Args, store: &Store, run: &Run) -> Analysis {
+    let wishes = analyse::Options {
+        all_metrics: args.all_metrics,
+        all_pairs: args.all_pairs,
+        alone: true,
+        ..analyse::Options::default()
+    };
+    judge(run, &wishes, Some(store))
+}
+
 /// Prints the report of what was measured so far.
 ///
 /// # Errors
@@ -23,24 +34,17 @@ pub(super) fn print(
     args: &Args,
     store: &Store,
     run: &Run,
+    analysis: &Analysis,
     watched: Option<&Run>,
-) -> anyhow::Result<Analysis> {
-    let wishes = analyse::Options {
-        all_metrics: args.all_metrics,
-        all_pairs: args.all_pairs,
-        alone: true,
-        ..analyse::Options::default()
-    };
-    let analysis = judge(run, &wishes, Some(store));
+) -> anyhow::Result<()> {
     if let (Some(SoFar { rounds, of }), Some(id)) = (analysis.so_far(), run.id) {
         // Whoever reads the verdict later shall know that figures were seen before it.
         let look = format!("looked at before its end, after {rounds} of {of} rounds");
         let notes: Vec<Note> = run.notes.iter().cloned().chain([look.into()]).collect();
         store.set_notes(id, &notes).map_err(|error| wrong(&error))?;
     }
-    let document = Document::explained(run, &analysis, watched, &options(args, args.format));
-    write(&document, args.format, &Output::default(), false)?;
-    Ok(analysis)
+    let document = Document::explained(run, analysis, watched, &options(args, args.format));
+    write(&document, args.format, &Output::default(), false)
 }
 
 /// Prints what watching a run's cells has shown, below its verdict.

@@ -18,10 +18,9 @@ use super::session;
 use super::typed::first_typed;
 use super::watching::{ROUNDS, observers};
 use super::{foreseen, left_out, overwrite, prepare, trust};
-use crate::analyse::{self, Standing};
+use crate::analyse::{self, Analysis, Standing};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
-use crate::cli::report::judge;
 use crate::experiment::{Experiment, OBSERVERS};
 use crate::observe;
 use crate::plan::Expected;
@@ -40,6 +39,9 @@ const OF_KERNEL: [(&str, &str); 1] = [("kernel.release", "the kernel")];
 /// And those of the place where the trials work.
 const OF_PLACE: [(&str, &str); 2] =
     [("fs.type", "the filesystem"), ("device.size", "the size of the device")];
+
+/// Why nothing is watched where no arm differs.
+pub(in crate::cli) const NOTHING_DIFFERS: &str = "nothing differs, so there is nothing to explain";
 
 /// What explaining asks for.
 #[derive(Clone, Copy, Debug)]
@@ -129,12 +131,13 @@ pub(super) fn afterwards(
     args: &Args,
     store: &mut Store,
     run: &Run,
+    analysis: &Analysis,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Option<Run>> {
-    if nothing_differs(run, store) {
-        let (id, db) = (run.id.unwrap_or_default(), database_flag(&args.database.db));
-        say_not_here(run, "nothing differs, so there is nothing to explain")?;
-        writeln!(err(), "hint: assay explain {id}{db} --only cpu,locks,waits watches it all the same")?;
+    let standings = analyse::why(run, analysis, None).into_iter().map(|why| why.standing);
+    if standings.min() == Some(Standing::NothingDiffers) {
+        say_not_here(run, NOTHING_DIFFERS)?;
+        writeln!(err(), "hint: {}", all_the_same(run, &args.database.db))?;
         return Ok(None);
     }
     let wish = Wish { rounds: ROUNDS, only: &[], trust: args.trust, ours: true, destroy: &args.destroy };
@@ -155,11 +158,10 @@ pub(super) fn afterwards(
     }
 }
 
-/// Whether every pair that was judged is the same: watching would show what it costs, and nothing else.
-fn nothing_differs(run: &Run, store: &Store) -> bool {
-    let analysis = judge(run, &analyse::Options::default(), Some(store));
-    let standings = analyse::why(run, &analysis, None).into_iter().map(|why| why.standing);
-    standings.min() == Some(Standing::NothingDiffers)
+/// The command that watches a run in which watching would show what it costs, and nothing else.
+pub(in crate::cli) fn all_the_same(run: &Run, db: &Path) -> String {
+    let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
+    format!("assay explain {id}{db} --only cpu,locks,waits watches it all the same")
 }
 
 fn failed_while_watched(by: i64, database: &str) -> String {

@@ -66,6 +66,16 @@ mod tests {
     }
 
     #[test]
+    fn how_often_workers_slept_stands_beside_it_where_that_grew_too() {
+        let beside = |baseline, candidate| {
+            let causes = found(&[("ctx.voluntary", baseline, candidate)], "storage_wait");
+            causes[0].evidence.iter().map(|shown| shown.metric.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(beside(1000.0, 9000.0), ["ctx.voluntary an operation"]);
+        assert!(beside(9000.0, 1000.0).is_empty() && beside(1000.0, 1000.0).is_empty());
+    }
+
+    #[test]
     fn waiting_for_storage_is_told_apart_where_it_is_counted() {
         let causes = found(&[("workers.storage_wait", 0.4, 1.0)], "storage_wait");
         let named: Vec<(&What, i64)> =
