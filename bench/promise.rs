@@ -14,7 +14,7 @@ const TOO_MANY_ROUNDS: f64 = 100_000.0;
 /// What was promised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Promise {
-    /// The ratio is at least this.
+    /// The ratio is at least this: the whole interval lies above it.
     AtLeast(f64),
     /// The ratio is at least this; where bare system calls in a loop do not reach it either, the engine is near to them.
     AtLeastOrBare(f64),
@@ -62,14 +62,14 @@ impl Promise {
     /// Whether it was kept; `bare` is the ratio of bare system calls to the same figure, where they were measured.
     pub(crate) fn judge(self, ratio: &Ratio, bare: Option<&Ratio>) -> Verdict {
         match self {
-            Promise::AtLeast(least) => Verdict::of(ratio.value >= least),
+            Promise::AtLeast(least) => at_least(least, ratio),
             Promise::AtLeastOrBare(least) => match bare {
                 _ if ratio.value >= least => Verdict::Kept,
                 Some(bare) if ratio.value >= OF_BARE * bare.value => Verdict::AsBare,
                 _ => Verdict::Missed,
             },
             Promise::AtMost(most) => Verdict::of(ratio.value <= most),
-            Promise::NotSlower => not_slower(ratio),
+            Promise::NotSlower => at_least(EQUAL, ratio),
             Promise::None => Verdict::NotPromised,
         }
     }
@@ -93,13 +93,13 @@ impl Verdict {
     }
 }
 
-fn not_slower(ratio: &Ratio) -> Verdict {
+fn at_least(least: f64, ratio: &Ratio) -> Verdict {
     match ratio.interval {
-        Some(interval) if interval.low >= EQUAL => Verdict::Kept,
-        Some(interval) if interval.high < EQUAL => Verdict::Missed,
-        Some(interval) if ratio.value > EQUAL => {
+        Some(interval) if interval.low >= least => Verdict::Kept,
+        Some(interval) if interval.high < least => Verdict::Missed,
+        Some(interval) if ratio.value > least => {
             // The interval narrows with the square root of the rounds.
-            let shorter = (ratio.value - interval.low) / (ratio.value - EQUAL);
+            let shorter = (ratio.value - interval.low) / (ratio.value - least);
             let rounds = ratio.rounds as f64 * shorter * shorter;
             Verdict::Undecided((rounds < TOO_MANY_ROUNDS).then(|| rounds.ceil() as usize))
         }
@@ -126,7 +126,12 @@ mod tests {
         assert_eq!(judged(0.9, 0.97, 1.04), Verdict::Undecided(None));
         let few = Ratio { value: 1.0, interval: None, rounds: 4 };
         assert_eq!(Promise::NotSlower.judge(&few, None), Verdict::Undecided(None));
-        assert_eq!(Promise::AtLeast(1.3).judge(&few, None), Verdict::Missed);
+        assert_eq!(Promise::AtLeast(1.3).judge(&few, None), Verdict::Undecided(None));
+        let interval = Some(Estimate { estimate: 0.969, low: 0.937, high: 0.998 });
+        let noisy = Ratio { value: 0.969, interval, rounds: 40 };
+        assert_eq!(Promise::AtLeast(0.97).judge(&noisy, None), Verdict::Undecided(None));
+        assert_eq!(Promise::AtLeast(0.93).judge(&noisy, None), Verdict::Kept);
+        assert_eq!(Promise::AtLeast(1.3).judge(&noisy, None), Verdict::Missed);
         assert_eq!(Promise::AtMost(1.0).judge(&few, None), Verdict::Kept);
         assert_eq!(Promise::None.judge(&few, None), Verdict::NotPromised);
     }

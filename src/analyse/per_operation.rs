@@ -37,8 +37,8 @@ const WATCHED: [&str; 16] = [
     "blocks.metadata_bytes",
     "blocks.journal_bytes",
 ];
-/// The same of what a filesystem does, where a name follows: `fs.time.commit`.
-const WATCHED_BY_NAME: [&str; 2] = ["fs.time", "fs.count"];
+/// The same of what a filesystem does and of tracepoints that are counted, where a name follows: `fs.time.commit`.
+const WATCHED_BY_NAME: [&str; 3] = ["fs.time", "fs.count", "events"];
 const OPERATIONS: [&str; 3] = ["read.total_ios", "write.total_ios", "trim.total_ios"];
 
 /// A metric made of others.

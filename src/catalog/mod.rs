@@ -1,6 +1,6 @@
 //! What there is to choose from: a table of engines, one of filesystems and one of launchers. A row says all that other layers ask about an
 //! engine, so that a new one is its file here (settings, and the parser of what its program prints), its file in `engine`, and
-//! a line in the table. A new filesystem is a row. Patches of the kernel that recipes name are here, too.
+//! a line in the table. A new filesystem is a row. Names of observers and patches of the kernel that recipes name are here, too.
 //!
 //! Enters: names as written, and text that tools printed. Leaves: [`EngineKind`] with its [`EngineDescriptor`], values of
 //! settings in base units, results as [`ToolTrial`]. It must not know cells, targets or how an engine runs.
@@ -11,6 +11,7 @@ mod engine_kind;
 mod filesystem;
 mod fs_mark;
 mod launcher_kind;
+mod observers;
 mod patches;
 mod program;
 mod setting;
@@ -25,6 +26,9 @@ pub use engine_kind::{EngineKind, tool_names};
 pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
 pub use launcher_kind::{LauncherDescriptor, LauncherKind};
+pub use observers::{
+    OBSERVERS, OR_A_TRACEPOINT, in_order, is_observer, is_tracepoint, metrics_of_tracepoint,
+};
 pub use patches::{OWN_PATCH, own_patch, own_patches};
 pub use program::Program;
 pub use setting::{Setting, Value};

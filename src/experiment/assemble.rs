@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::described::{Experiment, Factor, OBSERVERS, Simulated, headlines};
+use super::described::{Experiment, Factor, Simulated, headlines};
 use super::errors::{ExperimentErrors, Mistake};
 use super::job_text::{read_job, read_text};
 use super::placed::Placed;
@@ -15,7 +15,7 @@ use super::toml_file;
 use super::tool_settings::ToolSettings;
 use super::watched::{OBSERVE_KEY, observers};
 use super::written::{CommandLine, Written, WrittenJob, flag};
-use crate::catalog::{EngineKind, Runs};
+use crate::catalog::{EngineKind, OBSERVERS, OR_A_TRACEPOINT, Runs, in_order, is_observer};
 use crate::workload::{Place, nearest};
 
 impl Experiment {
@@ -124,7 +124,7 @@ fn assemble(
         compare,
         variables: written.variables.into_iter().map(|pair| pair.value).collect(),
         primary: values(written.primary),
-        show: shown(written.show.map(|show| show.value).unwrap_or_default(), &observe),
+        show: shown(written.show.map(|show| show.value).unwrap_or_default(), &observe, engine),
         before: values(written.before),
         after: values(written.after),
         observe,
@@ -152,11 +152,13 @@ fn short_name(origin: &str) -> String {
 }
 
 /// Who watches something wants to see it: what stands for an observer is shown, unless the file says what of it is.
-pub(super) fn shown(mut show: Vec<String>, observe: &[String]) -> Vec<String> {
+pub(super) fn shown(mut show: Vec<String>, observe: &[String], engine: EngineKind) -> Vec<String> {
     for observer in observe {
-        let of_it = |metric: &String| metric.split('.').next() == Some(observer);
+        let headlines = headlines(observer, engine);
+        let of_it =
+            |metric: &String| metric.split('.').next() == Some(observer) || headlines.contains(metric);
         if !show.iter().any(of_it) {
-            show.extend(headlines(observer).iter().map(|metric| (*metric).to_owned()));
+            show.extend(headlines);
         }
     }
     show
@@ -273,12 +275,12 @@ impl Check<'_> {
     /// Each once, in the order of [`OBSERVERS`].
     fn observe(&mut self, written: &Written) -> Vec<String> {
         for Placed { value, place } in &written.observe {
-            if !OBSERVERS.contains(&value.as_str()) {
-                self.mistake(place, format!("no observer '{value}'; write {}", OBSERVERS.join(" or ")));
+            if !is_observer(value) {
+                let known = OBSERVERS.join(", ");
+                self.mistake(place, format!("no observer '{value}'; write {known}, or {OR_A_TRACEPOINT}"));
             }
         }
-        let wanted = |name: &&str| written.observe.iter().any(|asked| asked.value == *name);
-        OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect()
+        in_order(written.observe.iter().map(|asked| asked.value.as_str()))
     }
 
     /// What is kept must be watched: in all trials, or in those of a level.

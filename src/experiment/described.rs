@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::target_settings::TargetSettings;
 use super::tool_settings::ToolSettings;
-use crate::catalog::{EngineKind, StopRule};
+use crate::catalog::{EngineKind, Runs, StopRule, metrics_of_tracepoint};
 
-/// What can be watched besides what always is; the names are those of `observe`.
-pub const OBSERVERS: &[&str] = &["extents", "cpu", "locks", "waits", "blocks", "fs"];
-
-/// The metrics that stand for an observer in reports.
-pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
-    match observer {
+/// The metrics that stand for an observer in reports; a command does no operations that are counted.
+pub(super) fn headlines(observer: &str, engine: EngineKind) -> Vec<String> {
+    if let Some([count, per_op]) = metrics_of_tracepoint(observer) {
+        return vec![if engine.descriptor().runs == Runs::Command { count } else { per_op }];
+    }
+    let named: &[&str] = match observer {
         "extents" => &["extents.per_file", "extents.owner_changes_per_mib"],
         "cpu" => &["cpu.kernel_time_per_op", "cpu.user_time_per_op"],
         "locks" => &["locks.wait_time_per_op", "locks.at_per_op"],
@@ -23,7 +23,8 @@ pub(super) fn headlines(observer: &str) -> &'static [&'static str] {
         "blocks" => &["blocks.read.q2c.mean", "blocks.write.q2c.mean", "blocks.flushes_per_op"],
         "fs" => &["fs.time_per_op.commit", "fs.time_per_op.log_write", "fs.time_per_op.sync"],
         _ => &[],
-    }
+    };
+    named.iter().map(|metric| (*metric).to_owned()).collect()
 }
 
 /// A job file's text with what is needed to read it again.
@@ -130,7 +131,7 @@ pub struct Experiment {
     pub before: Option<String>,
     /// Shell command after each trial.
     pub after: Option<String>,
-    /// What is watched besides what always is: names out of [`OBSERVERS`], each once.
+    /// What is watched besides what always is: names out of [`OBSERVERS`](crate::catalog::OBSERVERS) and tracepoints, each once.
     #[serde(default)]
     pub observe: Vec<String>,
     /// The events that `blocks` watches are kept with each trial, as files.

@@ -23,7 +23,7 @@ mod vary;
 mod watched;
 mod written;
 
-pub use described::{Assignment, Experiment, Factor, JobSource, Level, Namespace, OBSERVERS, Simulated};
+pub use described::{Assignment, Experiment, Factor, JobSource, Level, Namespace, Simulated};
 pub use device_spec::{CACHES, Device, DeviceKind};
 pub use errors::{ExperimentErrors, Mistake};
 pub use guest_settings::{GUEST_KEYS, GuestSettings, NEWEST};

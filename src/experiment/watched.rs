@@ -4,8 +4,8 @@
 //! watching costs; and how observers are written as the level of a factor. It must not know stores, nor what can be watched here.
 
 use super::assemble::shown;
-use super::described::{Assignment, Experiment, Factor, Level, Namespace, OBSERVERS};
-use crate::catalog::StopRule;
+use super::described::{Assignment, Experiment, Factor, Level, Namespace};
+use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, StopRule, in_order, is_observer};
 
 /// The key whose levels say which observers watch a trial.
 pub const OBSERVE_KEY: &str = "observe";
@@ -20,11 +20,13 @@ const NAMES: [&str; 2] = ["watched", "watched by assay"];
 /// A clause that names what there is.
 pub fn observers(level: &str) -> Result<Vec<String>, String> {
     let names: Vec<&str> = level.split(['+', ',']).map(str::trim).filter(|name| *name != NONE).collect();
-    if let Some(unknown) = names.iter().find(|name| !OBSERVERS.contains(name)) {
+    if let Some(unknown) = names.iter().find(|name| !is_observer(name)) {
         let known = OBSERVERS.join(", ");
-        return Err(format!("no observer '{unknown}'; write {NONE}, or some of {known} with + between"));
+        return Err(format!(
+            "no observer '{unknown}'; write {NONE}, or some of {known} with + between, or {OR_A_TRACEPOINT}"
+        ));
     }
-    Ok(OBSERVERS.iter().copied().filter(|known| names.contains(known)).map(str::to_owned).collect())
+    Ok(in_order(names.into_iter()))
 }
 
 impl Experiment {
@@ -57,7 +59,7 @@ impl Experiment {
         };
         let levels = vec![level("no", NONE.to_owned()), level("yes", observe.join("+"))];
         explaining.factors.push(Factor { name: name.clone(), levels });
-        explaining.show = shown(explaining.show, observe);
+        explaining.show = shown(explaining.show, observe, self.engine);
         explaining.observe = Vec::new();
         explaining.stop =
             StopRule { rounds: Some(rounds), time_budget_s: None, anytime: false, exact: false, ..self.stop };
@@ -84,6 +86,7 @@ mod tests {
         assert_eq!(observers("none"), Ok(Vec::new()));
         assert_eq!(observers("waits+cpu"), observers("cpu, waits"));
         assert_eq!(observers("waits+locks").unwrap(), ["locks", "waits"]);
+        assert_eq!(observers("block:block_plug+fs").unwrap(), ["fs", "block:block_plug"]);
         let said = observers("cpu+lock").unwrap_err();
         assert!(said.contains("no observer 'lock'") && said.contains("locks, waits"), "{said}");
     }

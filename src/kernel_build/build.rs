@@ -193,16 +193,13 @@ impl Build {
             locks: Vec::new(),
         };
         let patches: Vec<&Patch> = self.patches.iter().collect();
-        let whole = self.whole(&patches);
+        let building = self.building(&patches, modules);
         // What another assay builds in this room meanwhile is found afterwards, and not built again.
-        let room = whole.as_ref().map(|building| building.room(&watch)).transpose()?;
+        let room = building.room(&watch)?;
         let begun = Instant::now();
         let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
             let watch = &mut watch.holding(lock);
-            match (&whole, &room) {
-                (Some(building), Some(room)) => building.build(room, into, watch)?,
-                _ => self.build_modules(&patches, modules, into, watch)?,
-            }
+            building.build(&room, into, watch)?;
             // With what it was built of, for whoever looks into the cache.
             let _ = std::fs::copy(&log.path, into.join("build.log"));
             Ok(())
@@ -211,22 +208,38 @@ impl Build {
         Ok(entry)
     }
 
-    /// What a whole kernel is built of; `None`: modules are built.
-    fn whole<'b>(&'b self, patches: &'b [&'b Patch]) -> Option<whole::Building<'b>> {
-        let Kind::Whole(configuration) = &self.kind else { return None };
-        Some(whole::Building { source: &self.source, patches, configuration, compiler: &self.compiler })
+    fn building<'b>(&'b self, patches: &'b [&'b Patch], modules: &'b BTreeSet<Module>) -> Building<'b> {
+        let (source, compiler) = (&self.source, &self.compiler);
+        match &self.kind {
+            Kind::Whole(configuration) => {
+                Building::Whole(whole::Building { source, patches, configuration, compiler })
+            }
+            Kind::Modules(base, headers) => {
+                Building::Modules(modules::Building { source, patches, base, headers, compiler, modules })
+            }
+        }
+    }
+}
+
+/// What a build starts from.
+enum Building<'b> {
+    Whole(whole::Building<'b>),
+    Modules(modules::Building<'b>),
+}
+
+impl Building<'_> {
+    fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
+        match self {
+            Building::Whole(building) => building.room(watch),
+            Building::Modules(building) => building.room(watch),
+        }
     }
 
-    fn build_modules(
-        &self,
-        patches: &[&Patch],
-        modules: &BTreeSet<Module>,
-        into: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), BuildError> {
-        let Kind::Modules(base, headers) = &self.kind else { return Ok(()) };
-        let (source, compiler) = (&self.source, &self.compiler);
-        modules::Building { source, patches, base, headers, compiler, modules }.build(into, watch)
+    fn build(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        match self {
+            Building::Whole(building) => building.build(room, into, watch),
+            Building::Modules(building) => building.build(room, into, watch),
+        }
     }
 }
 

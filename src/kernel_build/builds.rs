@@ -15,7 +15,7 @@ use super::patch::Patch;
 use super::progress::{self, Step};
 use super::source::Source;
 use super::wanted::{Base, Wanted};
-use super::{entries, whole};
+use super::{entries, room, whole};
 
 /// All kernels of a run, in the order they were asked for.
 pub struct Builds {
@@ -251,7 +251,7 @@ impl Builds {
             sources.insert(&build.source.digest, build.source.needed_mib());
         }
         let rooms: BTreeSet<String> = self.all.iter().filter_map(Build::room_key).collect();
-        let rooms_mib = rooms.iter().map(|key| if whole::is_filled(key) { 200 } else { whole::NEEDED_MIB });
+        let rooms_mib = rooms.iter().map(|key| if room::is_filled(key) { 200 } else { whole::NEEDED_MIB });
         let needed_mib = sources.values().sum::<u64>() + rooms_mib.sum::<u64>() + 100;
         let place = crate::sys::cache::directory(entries::BUILT)?;
         let found = rustix::fs::statvfs(&place)

@@ -22,6 +22,7 @@ mod modules;
 mod overlay;
 mod patch;
 mod progress;
+mod room;
 mod source;
 mod tools;
 mod tree;

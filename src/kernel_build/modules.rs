@@ -6,17 +6,20 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
+use super::entries::{self, Entry};
 use super::error::BuildError;
 use super::headers::{self, Headers};
 use super::kbuild::Lists;
 use super::make::{self, Watch};
 use super::overlay::Overlay;
 use super::patch::Patch;
-use super::source::{Kind, Source, SourceFile};
+use super::room::{self, State};
+use super::source::{Source, SourceFile};
 use super::tools::{self, Compiler};
 use super::wanted::Base;
-use super::{overlay, tree};
+use super::{digests, tree};
 
 /// A module of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,38 +128,55 @@ pub(super) struct Building<'b> {
 }
 
 impl Building<'_> {
+    /// The room that they are built in, once no other assay builds there: the same for all patches of a source that change these modules.
+    ///
+    /// # Errors
+    /// It cannot be made; interrupted.
+    pub(super) fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
+        let [kind, of] = room::source_key(self.source);
+        let headers = self.headers.digest()?;
+        let fixed = ["modules", &kind, &of, &self.base.release, &headers, &self.compiler.version];
+        entries::room(&digests::of_texts(fixed.into_iter().chain(self.directories())), &mut || {
+            if watch.cancelled.load(Ordering::SeqCst) { Err(watch.interrupted()) } else { Ok(()) }
+        })
+    }
+
     /// Builds into an empty directory: `boot`, `lib/modules/RELEASE`.
     ///
     /// # Errors
     /// What make said; source and headers of other versions.
-    pub(super) fn build(&self, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+    pub(super) fn build(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
         let kept = self.headers.unpacked(&self.base.release, watch)?;
         let headers = &kept.root;
         self.same_version(headers)?;
         self.copy_kernel(into)?;
-        let work = tempfile::Builder::new().prefix("build-").tempdir_in(into);
-        let work = work.map_err(BuildError::io("cannot make a directory in", into))?;
-        let directories: BTreeSet<&str> =
-            self.modules.iter().map(|module| module.directory.as_str()).collect();
-        for directory in directories {
-            self.copy_directory(directory, work.path(), watch)?;
+        let overlay = Overlay::of(self.source, self.patches)?;
+        let tree = room::tree_of(room);
+        let lay = |state: &State, watch: &mut Watch<'_>| self.lay(room, state, watch);
+        room::build(room, self.source, &overlay, watch, lay, |watch| {
+            for directory in self.directories() {
+                let mut command = make::make(headers);
+                command.arg(format!("M={}", tree.join(directory).display()));
+                command.args(tools::compiler_words(self.compiler)).arg("modules");
+                make::run(command, watch)?;
+            }
+            self.modules.iter().try_for_each(|module| self.replace(module, &tree, into))
+        })
+    }
+
+    /// The directories of the modules' sources.
+    fn directories(&self) -> BTreeSet<&str> {
+        self.modules.iter().map(|module| module.directory.as_str()).collect()
+    }
+
+    /// Brings the tree to what the source has. Objects lie among the files there: of another state of the source all is copied anew.
+    fn lay(&self, room: &Entry, state: &State, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let tree = room::tree_of(room);
+        if tree.is_dir() && state.is_of(self.source) {
+            return Ok(());
         }
-        overlay::apply(self.source, self.patches, work.path())?;
-        if self.source.kind == Kind::Tree {
-            self.source.is_unchanged()?;
-        }
-        let directories: BTreeSet<&str> =
-            self.modules.iter().map(|module| module.directory.as_str()).collect();
-        for directory in directories {
-            let mut command = make::make(headers);
-            let module_directory = work.path().join(directory);
-            command.arg(format!("M={}", module_directory.display()));
-            command.args(tools::compiler_words(self.compiler)).arg("modules");
-            // Another level is built elsewhere: names below this directory are no part of what is compiled.
-            command.env("CCACHE_BASEDIR", work.path()).env("CCACHE_NOHASHDIR", "1");
-            make::run(command, watch)?;
-        }
-        self.modules.iter().try_for_each(|module| self.replace(module, work.path(), into))
+        room::empty(room)?;
+        self.directories().into_iter().try_for_each(|directory| self.copy_directory(directory, &tree, watch))
     }
 
     fn same_version(&self, headers: &Path) -> Result<(), BuildError> {
@@ -180,22 +200,22 @@ impl Building<'_> {
     }
 
     /// A directory of the source, without what it has in directories of other modules only as far as make needs it: all of it.
-    fn copy_directory(&self, directory: &str, work: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let to = work.join(directory);
+    fn copy_directory(&self, directory: &str, tree: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let to = tree.join(directory);
         std::fs::create_dir_all(&to).map_err(BuildError::io("cannot make", &to))?;
         match self.source.unpacked(watch)? {
             Some(kept) => tree::copy(&kept.root.join(directory), &to, false),
-            None => self.source.directory(directory, work, watch),
+            None => self.source.directory(directory, tree, watch),
         }
     }
 
-    fn replace(&self, module: &Module, work: &Path, into: &Path) -> Result<(), BuildError> {
-        let built = work.join(&module.directory).join(format!("{}.ko", module.name));
+    fn replace(&self, module: &Module, tree: &Path, into: &Path) -> Result<(), BuildError> {
+        let built = tree.join(&module.directory).join(format!("{}.ko", module.name));
         let old = into.join("lib/modules").join(&self.base.release).join(&module.file);
         let new = old.with_file_name(format!("{}.ko", module.name));
         // A link of the kernel's own file: the file there stays.
         std::fs::remove_file(&old).map_err(BuildError::io("cannot replace", &old))?;
-        std::fs::rename(&built, &new).map_err(BuildError::io("make has not made", &built))
+        std::fs::copy(&built, &new).map(|_| ()).map_err(BuildError::io("make has not made", &built))
     }
 }
 

@@ -76,11 +76,3 @@ impl Overlay {
         &self.touched
     }
 }
-
-/// Applies patches in a tree.
-///
-/// # Errors
-/// As [`Overlay::of`] and [`Overlay::put`].
-pub(super) fn apply(source: &Source, patches: &[&Patch], into: &Path) -> Result<(), BuildError> {
-    Overlay::of(source, patches)?.put(into)
-}

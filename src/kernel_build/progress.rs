@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::whole;
+use super::room;
 use crate::sys::{cache, regular_file};
 
 /// Seconds of a whole small kernel on one processor, where nothing is known.
@@ -37,10 +37,10 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(what: String, room: Option<&str>) -> Meter {
-        let expected = match room {
-            Some(room) if is_filled(room) => 0,
-            Some(room) => known(room).map_or(OBJECTS, |(objects, _)| objects),
+    pub(super) fn new(what: String, room_key: Option<&str>) -> Meter {
+        let expected = match room_key {
+            Some(key) if room::is_filled(key) => 0,
+            Some(key) => known(key).map_or(OBJECTS, |(objects, _)| objects),
             None => 0,
         };
         Meter { what, begun: Instant::now(), objects: std::cell::Cell::new(0), expected }
@@ -60,18 +60,13 @@ impl Meter {
     }
 }
 
-/// Whether a room has the objects of an earlier build.
-fn is_filled(room: &str) -> bool {
-    whole::is_filled(room)
-}
-
 /// Seconds that a build will take; `shared`: after another one in the same room.
-pub(super) fn expected_s(room: Option<&str>, shared: bool) -> f64 {
+pub(super) fn expected_s(room_key: Option<&str>, shared: bool) -> f64 {
     let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
-    match room {
+    match room_key {
         None => MODULES_CPU_S / processors,
-        Some(room) if shared || is_filled(room) => SHARED_S,
-        Some(room) => known(room).map_or(WHOLE_CPU_S / processors, |(_, seconds)| seconds),
+        Some(key) if shared || room::is_filled(key) => SHARED_S,
+        Some(key) => known(key).map_or(WHOLE_CPU_S / processors, |(_, seconds)| seconds),
     }
 }
 

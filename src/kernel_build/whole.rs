@@ -1,9 +1,7 @@
 //! Building a whole kernel: out of tree, in a room of the cache that has the tree and its objects.
 //!
-//! Enters: a source, patches, a configuration. Leaves: an entry with image, configuration and modules, if it has some. A room stays: the
-//! next patch changes its files there and make compiles what they are in. What was left half done by a kill is thrown away.
+//! Enters: a source, patches, a configuration. Leaves: an entry with image, configuration and modules, if it has some.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -13,33 +11,18 @@ use super::error::BuildError;
 use super::make::{self, Watch};
 use super::overlay::Overlay;
 use super::patch::Patch;
+use super::room::{self, State};
 use super::source::{Kind, Source};
 use super::tools::{self, Compiler};
 use super::{digests, tree};
-use crate::sys::cache;
 
 /// MiB of a room with a small kernel.
 pub(super) const NEEDED_MIB: u64 = 1_500;
 
-/// The file of a room that says what it was left as, and its first line when all in it can be used.
-const STATE: &str = "state";
-const WHOLE: &str = "whole";
-
-/// Whether a room has the objects of an earlier build.
-pub(super) fn is_filled(room_key: &str) -> bool {
-    let state = cache::place(entries::ROOMS).map(|place| place.join(room_key).join(STATE));
-    state.and_then(|path| std::fs::read_to_string(path).ok()).is_some_and(|text| text.starts_with(WHOLE))
-}
-
 /// The room of a kernel: the same for all patches of a source, and for all revisions of a repository.
 pub(super) fn room_key(source: &Source, configuration: &Configuration, compiler: &Compiler) -> String {
-    let path = source.path.to_string_lossy().into_owned();
-    let of = match &source.kind {
-        Kind::Git(_) => ["git", path.as_str()],
-        Kind::Tree => ["tree", path.as_str()],
-        Kind::Tarball | Kind::Package => ["unpacked", source.digest.as_str()],
-    };
-    digests::of_texts(of.into_iter().chain([configuration.digest.as_str(), compiler.version.as_str()]))
+    let [kind, of] = room::source_key(source);
+    digests::of_texts([&*kind, &*of, &*configuration.digest, &*compiler.version])
 }
 
 /// All that a build of a kernel starts from.
@@ -66,63 +49,32 @@ impl Building<'_> {
     /// # Errors
     /// What make said; a configuration that is missing something.
     pub(super) fn build(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let watch = &mut watch.holding(&room.lock);
-        let state = State::of(room)?;
-        state.begin()?;
         let overlay = Overlay::of(self.source, self.patches)?;
-        let laid = self.make_tree(room, &state, &overlay, watch);
-        let is_laid = laid.is_ok();
-        let built = laid.and_then(|()| self.make_kernel(room, into, watch));
-        match &built {
-            // Nobody knows which of its files are whole, and others need the space.
-            Err(error) if error.is_of_space() => empty(room)?,
-            // All files are looked at again by the next build.
-            Err(BuildError::SourceChanged { .. }) => state.end("", &overlay)?,
-            // make takes back what it was making when it fails or is ended.
-            _ if is_laid => state.end(&self.source.digest, &overlay)?,
-            _ => {}
-        }
-        entries::room_was_used(room);
-        built
+        let lay = |state: &State, watch: &mut Watch<'_>| self.lay(room, state, watch);
+        room::build(room, self.source, &overlay, watch, lay, |watch| self.make_kernel(room, into, watch))
     }
 
-    fn make_tree(
-        &self,
-        room: &Entry,
-        state: &State,
-        overlay: &Overlay,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), BuildError> {
-        let tree = room.path.join("tree");
+    /// Brings the tree to what the source has.
+    fn lay(&self, room: &Entry, state: &State, watch: &mut Watch<'_>) -> Result<(), BuildError> {
+        let tree = room::tree_of(room);
         let is_new = !tree.is_dir();
         std::fs::create_dir_all(&tree).map_err(BuildError::io("cannot make", &tree))?;
         match &self.source.kind {
-            Kind::Git(commit) if is_new || state.source != self.source.digest => {
+            Kind::Git(commit) if is_new || !state.is_of(self.source) => {
                 state.patched.iter().try_for_each(|name| tree::put(&tree, name, None))?;
-                commit.check_out(&self.source.path, &tree, &room.path.join("index"), watch)?;
+                commit.check_out(&self.source.path, &tree, &room.path.join("index"), watch)
             }
-            Kind::Tree if is_new || state.source != self.source.digest => {
-                tree::follow(&self.source.path, &tree)?;
-            }
-            Kind::Tarball | Kind::Package if is_new => {
-                let Some(unpacked) = self.source.unpacked(watch)? else { return Ok(()) };
-                tree::copy(&unpacked.root, &tree, true)?;
-            }
-            _ => {}
+            Kind::Tree if is_new || !state.is_of(self.source) => tree::follow(&self.source.path, &tree),
+            Kind::Tarball | Kind::Package if is_new => match self.source.unpacked(watch)? {
+                Some(unpacked) => tree::copy(&unpacked.root, &tree, true),
+                None => Ok(()),
+            },
+            _ => Ok(()),
         }
-        for name in state.patched.difference(overlay.touched()) {
-            match self.source.file(name)? {
-                Some(file) if tree::same(&tree.join(name), &file.bytes, file.executable) => {}
-                Some(file) => tree::put(&tree, name, Some((&file.bytes, file.executable)))?,
-                None => tree::put(&tree, name, None)?,
-            }
-        }
-        overlay.put(&tree)?;
-        if self.source.kind == Kind::Tree { self.source.is_unchanged() } else { Ok(()) }
     }
 
     fn make_kernel(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let (tree, objects) = (room.path.join("tree"), room.path.join("objects"));
+        let (tree, objects) = (room::tree_of(room), room.path.join("objects"));
         std::fs::create_dir_all(&objects).map_err(BuildError::io("cannot make", &objects))?;
         let make = |targets: &[&str]| {
             let mut command = make::make(&tree);
@@ -166,65 +118,14 @@ impl Building<'_> {
     }
 }
 
-/// What a room was left as.
-struct State {
-    file: std::path::PathBuf,
-    /// The digest of the source whose files are in the tree.
-    source: String,
-    /// Files that differ from those of the source.
-    patched: BTreeSet<String>,
-}
-
-impl State {
-    /// A room that somebody was in when assay was killed is emptied: what is in it may be half written.
-    ///
-    /// # Errors
-    /// Something of it cannot be removed.
-    fn of(room: &Entry) -> Result<State, BuildError> {
-        let file = room.path.join(STATE);
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        let mut lines = text.lines();
-        if lines.next() != Some(WHOLE) {
-            empty(room)?;
-            return Ok(State { file, source: String::new(), patched: BTreeSet::new() });
-        }
-        let source = lines.next().unwrap_or_default().to_owned();
-        Ok(State { file, source, patched: lines.map(str::to_owned).collect() })
-    }
-
-    fn begin(&self) -> Result<(), BuildError> {
-        std::fs::write(&self.file, "in use\n").map_err(BuildError::io("cannot write", &self.file))
-    }
-
-    fn end(&self, source: &str, overlay: &Overlay) -> Result<(), BuildError> {
-        let names: String = overlay.touched().iter().map(|name| format!("{name}\n")).collect();
-        let text = format!("{WHOLE}\n{}\n{names}", source);
-        std::fs::write(&self.file, text).map_err(BuildError::io("cannot write", &self.file))
-    }
-}
-
-/// Removes all that a build has left in a room.
-fn empty(room: &Entry) -> Result<(), BuildError> {
-    ["tree", "objects", "index", "index.lock"].iter().try_for_each(|name| removed(&room.path.join(name)))
-}
-
-/// Removes a file or directory that may be there; what is left of it would go into the next kernel.
-fn removed(path: &Path) -> Result<(), BuildError> {
-    let done = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-    match done {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(BuildError::io("cannot remove", path)(error))
-        }
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::atomic::AtomicBool;
 
     use super::super::fake;
     use super::*;
+    use crate::sys::cache;
 
     /// Builds the kernel in `place/source` into `place/NAME`.
     fn built(place: &Path, name: &str) -> Result<String, BuildError> {

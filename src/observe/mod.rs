@@ -8,6 +8,7 @@
 mod blocks;
 mod cpu;
 mod device_counters;
+mod events;
 mod extents;
 mod fs;
 mod journal_place;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 pub use blocks::BlocksObserver;
 pub use cpu::CpuObserver;
 pub use device_counters::{DeviceObserver, device_stat};
+pub use events::{EventsObserver, lacks_tracepoint};
 pub use extents::ExtentsObserver;
 pub use fs::FsObserver;
 pub use locks::LocksObserver;
@@ -88,7 +90,7 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
         "blocks" => Some(Box::new(BlocksObserver::prepared(place, false))),
         KEEPS_TRACES => Some(Box::new(BlocksObserver::prepared(place, true))),
         "fs" => Some(Box::new(FsObserver::prepared(place))),
-        _ => None,
+        _ => EventsObserver::prepared(name).map(|counting| Box::new(counting) as Box<dyn Observer>),
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::cell_spec::CellSpec;
-use crate::catalog::{EngineKind, Runs};
+use crate::catalog::{EngineKind, Runs, metrics_of_tracepoint};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, deciding_metrics, nearest};
 
@@ -170,6 +170,11 @@ impl MetricNames {
             if cells.iter().flat_map(|cell| &cell.observe).any(|known| known == observer) {
                 names.add("", metrics);
             }
+        }
+        for counted in
+            cells.iter().flat_map(|cell| &cell.observe).filter_map(|name| metrics_of_tracepoint(name))
+        {
+            names.add("", &counted.each_ref().map(String::as_str));
         }
         Some(names)
     }

@@ -48,7 +48,7 @@ impl Metric {
     /// Whether the kernel or an engine counts it one by one: such a value is exact, with no rounding in it.
     #[must_use]
     pub fn is_exact_count(&self) -> bool {
-        const HEADS: [&str; 5] = ["dev.", "extents.", "ctx", "majf", "minf"];
+        const HEADS: [&str; 6] = ["dev.", "events", "extents.", "ctx", "majf", "minf"];
         const TAILS: [&str; 2] = ["total_ios", "io_bytes"];
         let forms = ["_per_op", "_per_byte"].into_iter().find_map(|form| self.name.strip_suffix(form));
         let name = forms.unwrap_or(&self.name);

@@ -140,6 +140,39 @@ fn direct_writes_sleep_until_the_device_has_them() {
 }
 
 #[test]
+fn a_tracepoint_of_the_users_choice_is_counted_and_can_decide() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=256k\ndirect=1\nioengine=psync\n");
+    let words = |event| {
+        let run = ["run", "job.fio", "-q", "-t", "loop:32m", "--vary", "bs=4k,16k", "--rounds", "4"];
+        [&run[..], &["--primary", "events_per_op.block.block_bio_queue", "--observe", event]].concat()
+    };
+    let output = sandbox.run(&words("block:block_bio_queu"));
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let output =
+        sandbox.run(&[&words("block:block_bio_queue")[..], &["--observe", "block:no_such_event"]].concat());
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("this kernel does not have the tracepoint block:no_such_event"), "{said}");
+    let report = sandbox.succeed(&words("block:block_bio_queue"));
+    assert!(report.contains("events_per_op.block.block_bio_queue"), "{report}");
+    let run = sandbox.export("1");
+    let name = |at: &u32| run.metrics[*at as usize].name.as_str();
+    for trial in &run.trials {
+        let value = |wanted: &str| {
+            let of = |(at, value): &(u32, f64)| (name(at) == wanted).then_some(*value);
+            trial.values.iter().find_map(of).unwrap_or_else(|| panic!("no {wanted} in {trial:?}"))
+        };
+        // One bio of the loop device for each write, and what others do meanwhile.
+        assert!(value("events.block.block_bio_queue") >= value("write.total_ios"), "{trial:?}");
+    }
+}
+
+#[test]
 fn who_may_not_watch_is_told_what_helps_and_has_the_rest() {
     if !is_root() || !available("setpriv") {
         return;

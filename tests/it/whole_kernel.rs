@@ -64,6 +64,8 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
         args,
         "--before",
         RACE,
+        "--observe",
+        "block:block_guard_shared,block:block_guard_local",
         "--rounds",
         "1",
         "--no-lead-in",
@@ -81,6 +83,18 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
         assert_eq!(value(&stored, at, "hook.torn").unwrap() == 0.0, guarded, "{trial:?}");
         assert!(fact(&stored, at, "kernel.release").starts_with("6.12"), "{trial:?}");
         assert!(fact(&stored, at, "kernel.cmdline").contains("bdev_guard="), "{trial:?}");
+        // Each I/O takes its guard once; only a rw_semaphore is written to by all processors.
+        let ios = value(&stored, at, "read.total_ios").unwrap();
+        let taken =
+            ["shared", "local"].map(|how| value(&stored, at, &format!("events.block.block_guard_{how}")));
+        let cmdline = fact(&stored, at, "kernel.cmdline");
+        let expected =
+            match cmdline.split("bdev_guard=").nth(1).and_then(|rest| rest.split_whitespace().next()) {
+                Some("none") => [0.0, 0.0],
+                Some("rwsem") => [ios, 0.0],
+                _ => [0.0, ios],
+            };
+        assert_eq!(taken, expected.map(Some), "{cmdline}: {ios} I/Os");
     }
 }
 

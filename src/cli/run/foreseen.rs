@@ -3,6 +3,7 @@
 use super::prepare::Prepared;
 use crate::cli::Failure;
 use crate::engine::{self, EngineError};
+use crate::observe::lacks_tracepoint;
 
 /// Reasons told; the rest is counted.
 const MOST_REASONS: usize = 5;
@@ -14,6 +15,10 @@ const MOST_REASONS: usize = 5;
 pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
     // (reason, the first cell, how many others)
     let mut found: Vec<(String, &str, u32)> = Vec::new();
+    let mut add = |reason: String, cell| match found.iter_mut().find(|(known, ..)| *known == reason) {
+        Some((.., others)) => *others += 1,
+        None => found.push((reason, cell, 0)),
+    };
     for (number, cell) in prepared.plan.cells.iter().enumerate() {
         if cell.target.is_elsewhere() {
             continue;
@@ -21,15 +26,14 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
         let request = crate::run::request(&prepared.plan, &prepared.surroundings, number, 0);
         let files_are_there = !cell.target.makes() && prepared.surroundings.before.is_none();
         match engine::of(request.engine).look_ahead(&request.task, files_are_there) {
-            Err(EngineError::Failed { reason, .. }) => {
-                match found.iter_mut().find(|(known, ..)| *known == reason) {
-                    Some((.., others)) => *others += 1,
-                    None => found.push((reason, &cell.label, 0)),
-                }
-            }
+            Err(EngineError::Failed { reason, .. }) => add(reason, cell.label.as_str()),
             // What cannot be read before its target is made is the trial's to say.
             Ok(()) | Err(EngineError::Unsupported { .. }) => {}
         }
+        cell.observe
+            .iter()
+            .filter_map(|name| lacks_tracepoint(name))
+            .for_each(|reason| add(reason, &cell.label));
     }
     if found.is_empty() {
         return Ok(());

@@ -19,9 +19,10 @@ use super::typed::first_typed;
 use super::watching::{ROUNDS, observers};
 use super::{foreseen, left_out, overwrite, prepare, trust};
 use crate::analyse::{self, Analysis, Standing};
+use crate::catalog::in_order;
 use crate::cli::Failure;
 use crate::cli::database::wrong;
-use crate::experiment::{Experiment, OBSERVERS};
+use crate::experiment::Experiment;
 use crate::observe;
 use crate::plan::Expected;
 use crate::record::{Design, Explains, HostFacts, RECORD_VERSION, Run, RunState, Source};
@@ -210,9 +211,7 @@ fn prepared(
     let experiment: Experiment = serde_json::from_value(run.experiment.clone())
         .map_err(|error| Failure::request(format!("its experiment is of another assay ({error})")))?;
     let own = if wish.only.is_empty() { &experiment.observe[..] } else { &[] };
-    let known = |name: &str| asked.iter().chain(own).any(|wanted| wanted == name);
-    let names: Vec<String> =
-        OBSERVERS.iter().copied().filter(|name| known(name)).map(str::to_owned).collect();
+    let names = in_order(asked.iter().chain(own).map(String::as_str));
     let all = planned(conduct, store, run, wish, &experiment, &names)?;
     same_machine(run, &all)?;
     let (mut can, mut left_out, mut refused) = (Vec::new(), Vec::new(), Vec::new());

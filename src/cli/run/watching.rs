@@ -1,8 +1,9 @@
 //! What explaining runs: how many rounds, which observers, and how long that takes.
 
 use super::prepare::Prepared;
+use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, in_order, is_observer};
 use crate::cli::Failure;
-use crate::experiment::{Experiment, OBSERVERS};
+use crate::experiment::Experiment;
 use crate::plan::{Expected, Plan};
 
 /// Rounds unless others are asked for: the fewest that a paired interval can be made of.
@@ -15,15 +16,17 @@ const OF_FILES: &str = "extents";
 /// # Errors
 /// A [`Failure`] with exit code 2: no such observer.
 pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure> {
-    if let Some(unknown) = only.iter().find(|name| !OBSERVERS.contains(&name.as_str())) {
+    if let Some(unknown) = only.iter().find(|name| !is_observer(name)) {
         return Err(Failure::request(format!(
-            "there is no observer '{unknown}'; write {}",
+            "there is no observer '{unknown}'; write {}, or {OR_A_TRACEPOINT}",
             OBSERVERS.join(", ")
         ))
         .hint("`assay help observers` says what each watches"));
     }
-    let wanted = |name: &&str| only.iter().any(|asked| asked == name) || only.is_empty() && *name != OF_FILES;
-    Ok(OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect())
+    if only.is_empty() {
+        return Ok(in_order(OBSERVERS.into_iter().filter(|name| *name != OF_FILES)));
+    }
+    Ok(in_order(only.iter().map(String::as_str)))
 }
 
 /// What a plan with `--explain` does after the verdict, and how long that takes at most; `None`: it cannot be said.

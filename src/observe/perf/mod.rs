@@ -7,12 +7,14 @@
 //! that it does not watch itself. An event is handed on when all that came before it must have been read. Nothing of this outlives the
 //! process: events end with their descriptors. What watching takes is processor time of the watched machine: some microseconds an event.
 
+mod counting;
 mod event;
 mod machine;
 mod refused;
 mod symbols;
 mod tracefs;
 
+pub(in crate::observe) use counting::Counting;
 pub(in crate::observe) use event::Event;
 pub(in crate::observe) use machine::{MachineWatch, Recorder, Wanted};
 pub(in crate::observe) use refused::Refused;

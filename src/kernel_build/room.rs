@@ -1,0 +1,147 @@
+//! A room of the cache in which a source's files and what was compiled of them stay from one build to the next: the next patch changes its
+//! files there, and make compiles what they are in.
+//!
+//! Enters: the room, the source, patched files, how the tree is laid out and made. Leaves: the room as it can be used again. What was left
+//! half done by a kill, or by a full disk, is thrown away.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::entries::{self, Entry};
+use super::error::BuildError;
+use super::make::Watch;
+use super::overlay::Overlay;
+use super::source::{Kind, Source};
+use super::tree;
+use crate::sys::cache;
+
+/// The file of a room that says what it was left as, and its first line when all in it can be used.
+const STATE: &str = "state";
+const WHOLE: &str = "whole";
+
+/// Whether a room has the objects of an earlier build.
+pub(super) fn is_filled(key: &str) -> bool {
+    let state = cache::place(entries::ROOMS).map(|place| place.join(key).join(STATE));
+    state.and_then(|path| std::fs::read_to_string(path).ok()).is_some_and(|text| text.starts_with(WHOLE))
+}
+
+/// What of a source makes another room: the same for all its patches, and for all revisions of a repository.
+pub(super) fn source_key(source: &Source) -> [String; 2] {
+    let path = || source.path.to_string_lossy().into_owned();
+    match &source.kind {
+        Kind::Git(_) => ["git".to_owned(), path()],
+        Kind::Tree => ["tree".to_owned(), path()],
+        Kind::Tarball | Kind::Package => ["unpacked".to_owned(), source.digest.clone()],
+    }
+}
+
+/// The tree of a room.
+pub(super) fn tree_of(room: &Entry) -> PathBuf {
+    room.path.join("tree")
+}
+
+/// Builds in a room: `lay` brings its tree to what the source has, the patched files go on top, and `make` makes what is wanted.
+///
+/// # Errors
+/// Theirs; a source that changes meanwhile.
+pub(super) fn build(
+    room: &Entry,
+    source: &Source,
+    overlay: &Overlay,
+    watch: &mut Watch<'_>,
+    lay: impl FnOnce(&State, &mut Watch<'_>) -> Result<(), BuildError>,
+    make: impl FnOnce(&mut Watch<'_>) -> Result<(), BuildError>,
+) -> Result<(), BuildError> {
+    let watch = &mut watch.holding(&room.lock);
+    let state = State::of(room)?;
+    state.begin()?;
+    let laid = lay(&state, watch).and_then(|()| patched(room, source, overlay, &state));
+    let is_laid = laid.is_ok();
+    let built = laid.and_then(|()| make(watch));
+    match &built {
+        // Nobody knows which of its files are whole, and others need the space.
+        Err(error) if error.is_of_space() => empty(room)?,
+        // All files are looked at again by the next build.
+        Err(BuildError::SourceChanged { .. }) => state.end("", overlay)?,
+        // make takes back what it was making when it fails or is ended.
+        _ if is_laid => state.end(&source.digest, overlay)?,
+        _ => {}
+    }
+    entries::room_was_used(room);
+    built
+}
+
+/// Takes back what an earlier patch changed, and puts the patched files there.
+fn patched(room: &Entry, source: &Source, overlay: &Overlay, state: &State) -> Result<(), BuildError> {
+    let tree = tree_of(room);
+    for name in state.patched.difference(overlay.touched()) {
+        match source.file(name)? {
+            Some(file) if tree::same(&tree.join(name), &file.bytes, file.executable) => {}
+            Some(file) => tree::put(&tree, name, Some((&file.bytes, file.executable)))?,
+            None => tree::put(&tree, name, None)?,
+        }
+    }
+    overlay.put(&tree)?;
+    if source.kind == Kind::Tree { source.is_unchanged() } else { Ok(()) }
+}
+
+/// What a room was left as.
+pub(super) struct State {
+    file: PathBuf,
+    /// The digest of the source whose files are in the tree.
+    source: String,
+    /// Files that differ from those of the source.
+    pub(super) patched: BTreeSet<String>,
+}
+
+impl State {
+    /// Whether the tree has this source's files, but for patched ones.
+    pub(super) fn is_of(&self, source: &Source) -> bool {
+        self.source == source.digest
+    }
+
+    /// A room that somebody was in when assay was killed is emptied: what is in it may be half written.
+    ///
+    /// # Errors
+    /// Something of it cannot be removed.
+    fn of(room: &Entry) -> Result<State, BuildError> {
+        let file = room.path.join(STATE);
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let mut lines = text.lines();
+        if lines.next() != Some(WHOLE) {
+            empty(room)?;
+            return Ok(State { file, source: String::new(), patched: BTreeSet::new() });
+        }
+        let source = lines.next().unwrap_or_default().to_owned();
+        Ok(State { file, source, patched: lines.map(str::to_owned).collect() })
+    }
+
+    fn begin(&self) -> Result<(), BuildError> {
+        std::fs::write(&self.file, "in use\n").map_err(BuildError::io("cannot write", &self.file))
+    }
+
+    fn end(&self, source: &str, overlay: &Overlay) -> Result<(), BuildError> {
+        let names: String = overlay.touched().iter().map(|name| format!("{name}\n")).collect();
+        let text = format!("{WHOLE}\n{}\n{names}", source);
+        std::fs::write(&self.file, text).map_err(BuildError::io("cannot write", &self.file))
+    }
+}
+
+/// Removes all that a build has left in a room.
+///
+/// # Errors
+/// Something of it cannot be removed.
+pub(super) fn empty(room: &Entry) -> Result<(), BuildError> {
+    ["tree", "objects", "index", "index.lock"].iter().try_for_each(|name| removed(&room.path.join(name)))
+}
+
+/// Removes a file or directory that may be there; what is left of it would go into the next kernel.
+fn removed(path: &Path) -> Result<(), BuildError> {
+    let done = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match done {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(BuildError::io("cannot remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}

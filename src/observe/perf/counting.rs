@@ -1,0 +1,51 @@
+//! How often a tracepoint is met on all processors, whoever meets it: the kernel counts, nothing is written and nobody reads meanwhile.
+//!
+//! Enters: a tracepoint's number. Leaves: the count. As with [`super::Watch`] nothing outlives the process.
+
+use perf_event::events::Tracepoint;
+use perf_event::{Builder, Counter};
+use rustix::io::Errno;
+
+use super::{Refused, errno_of, processors};
+
+/// A tracepoint being counted, on each processor.
+pub(in crate::observe) struct Counting(Vec<Counter>);
+
+impl Counting {
+    /// Counts from now on.
+    ///
+    /// # Errors
+    /// Why the kernel refuses.
+    pub(in crate::observe) fn start(id: u64) -> Result<Counting, Refused> {
+        let mut counters = Vec::new();
+        for number in processors() {
+            let built =
+                Builder::new(Tracepoint::with_id(id)).any_pid().one_cpu(number).include_kernel().build();
+            match built.map_err(|error| errno_of(&error)) {
+                Ok(counter) => counters.push(counter),
+                // Taken offline meanwhile.
+                Err(Errno::NODEV) => {}
+                Err(errno) => return Err(Refused::Kernel(errno)),
+            }
+        }
+        if counters.is_empty() {
+            return Err(Refused::NoProcessors);
+        }
+        for counter in &mut counters {
+            counter.enable().map_err(|error| Refused::Kernel(errno_of(&error)))?;
+        }
+        Ok(Counting(counters))
+    }
+
+    /// Ends it: how often.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(in crate::observe) fn stop(mut self) -> Result<u64, Refused> {
+        let refused = |error: std::io::Error| Refused::Kernel(errno_of(&error));
+        for counter in &mut self.0 {
+            counter.disable().map_err(refused)?;
+        }
+        self.0.iter_mut().map(|counter| counter.read().map_err(refused)).sum()
+    }
+}
