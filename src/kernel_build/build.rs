@@ -87,7 +87,7 @@ impl Build {
         match &self.kind {
             Kind::Modules(base, headers) => {
                 pieces.extend([
-                    "modules".to_owned(),
+                    "modules, stripped".to_owned(),
                     base.release.clone(),
                     digests::of_file(&base.image)?,
                     headers.digest()?,

@@ -20,6 +20,7 @@ use super::source::{Source, SourceFile};
 use super::tools::{self, Compiler};
 use super::wanted::Base;
 use super::{digests, tree};
+use crate::sys::clean_command;
 
 /// A module of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,7 +161,7 @@ impl Building<'_> {
                 command.args(tools::compiler_words(self.compiler)).arg("modules");
                 make::run(command, watch)?;
             }
-            self.modules.iter().try_for_each(|module| self.replace(module, &tree, into))
+            self.modules.iter().try_for_each(|module| self.replace(module, &tree, into, watch))
         })
     }
 
@@ -209,13 +210,25 @@ impl Building<'_> {
         }
     }
 
-    fn replace(&self, module: &Module, tree: &Path, into: &Path) -> Result<(), BuildError> {
+    /// Without what debuggers want, as in Debian's kernels: it is nine tenths of the file, which every guest unpacks and loads.
+    fn replace(
+        &self,
+        module: &Module,
+        tree: &Path,
+        into: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), BuildError> {
         let built = tree.join(&module.directory).join(format!("{}.ko", module.name));
         let old = into.join("lib/modules").join(&self.base.release).join(&module.file);
         let new = old.with_file_name(format!("{}.ko", module.name));
         // A link of the kernel's own file: the file there stays.
         std::fs::remove_file(&old).map_err(BuildError::io("cannot replace", &old))?;
-        std::fs::copy(&built, &new).map(|_| ()).map_err(BuildError::io("make has not made", &built))
+        if !built.is_file() {
+            return Err(BuildError::io("make has not made", &built)(std::io::ErrorKind::NotFound.into()));
+        }
+        let mut strip = clean_command("strip");
+        strip.arg("--strip-debug").arg("-o").arg(&new).arg(&built);
+        make::run(strip, watch)
     }
 }
 

@@ -9,7 +9,8 @@ use super::error::BuildError;
 use crate::sys::{clean_command, find_program};
 
 /// What any build needs: the program, and the package that has it.
-const ALWAYS: [(&str, &str); 3] = [("make", "make"), ("gcc", "gcc"), ("patch", "patch")];
+const ALWAYS: [(&str, &str); 4] =
+    [("make", "make"), ("gcc", "gcc"), ("patch", "patch"), ("strip", "binutils")];
 /// What the kernel's own configuration and its image need besides.
 const WHOLE: [(&str, &str); 4] = [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl")];
 /// Headers of libraries that programs of the build are linked with (objtool, the signing tools): where they lie.
