@@ -63,10 +63,10 @@ impl Promise {
     pub(crate) fn judge(self, ratio: &Ratio, bare: Option<&Ratio>) -> Verdict {
         match self {
             Promise::AtLeast(least) => at_least(least, ratio),
-            Promise::AtLeastOrBare(least) => match bare {
-                _ if ratio.value >= least => Verdict::Kept,
-                Some(bare) if ratio.value >= OF_BARE * bare.value => Verdict::AsBare,
-                _ => Verdict::Missed,
+            Promise::AtLeastOrBare(least) => match (at_least(least, ratio), bare) {
+                (Verdict::Kept, _) => Verdict::Kept,
+                (_, Some(bare)) if ratio.value >= OF_BARE * bare.value => Verdict::AsBare,
+                (verdict, _) => verdict,
             },
             Promise::AtMost(most) => Verdict::of(ratio.value <= most),
             Promise::NotSlower => at_least(EQUAL, ratio),
@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn where_bare_calls_leave_no_room_the_engine_must_be_near_to_them() {
-        let ratio = |value| Ratio { value, interval: None, rounds: 20 };
+        let exactly = |value| Some(Estimate { estimate: value, low: value, high: value });
+        let ratio = |value| Ratio { value, interval: exactly(value), rounds: 20 };
         let judged = |value, bare| Promise::AtLeastOrBare(1.3).judge(&ratio(value), Some(&ratio(bare)));
         assert_eq!(judged(1.31, 1.5), Verdict::Kept);
         assert_eq!(judged(1.2, 1.26), Verdict::AsBare, "0.95 of bare");

@@ -3,7 +3,7 @@
 //! Enters: names as written. Leaves: which of them are known, and all in one order.
 
 /// Observers; what each watches is in `observe`.
-pub const OBSERVERS: [&str; 6] = ["extents", "cpu", "locks", "waits", "blocks", "fs"];
+pub const OBSERVERS: &[&str] = &["extents", "cpu", "locks", "waits", "blocks", "fs"];
 /// What an unknown name is told.
 pub const OR_A_TRACEPOINT: &str = "a tracepoint to count, such as block:block_plug";
 
@@ -25,7 +25,7 @@ pub fn is_observer(name: &str) -> bool {
 #[must_use]
 pub fn in_order<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<String> {
     let wanted = |known: &&str| names.clone().any(|name| name == *known);
-    let mut ordered: Vec<String> = OBSERVERS.into_iter().filter(wanted).map(str::to_owned).collect();
+    let mut ordered: Vec<String> = OBSERVERS.iter().copied().filter(wanted).map(str::to_owned).collect();
     for name in names.filter(|name| is_tracepoint(name)) {
         if !ordered.iter().any(|known| known == name) {
             ordered.push(name.to_owned());

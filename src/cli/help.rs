@@ -34,7 +34,7 @@ static TOPICS: [Topic; 22] = topics! {
     "tools" "tools.md" "dbench, fs_mark and xfs_io with their settings"
     "kernels" "kernels.md" "kernels booted in a virtual machine"
     "patches" "patches.md" "patches and revisions as levels: kernels built from source"
-    "observers" "observers.md" "waits for locks, sleep, processor time, the block layer and the filesystem, watched while a trial runs"
+    "observers" "observers.md" "waits for locks, sleep, processor time, the block layer, the filesystem and tracepoints, watched while a trial runs"
     "why" "why.md" "what a report says of why two arms differ, and how far it can be trusted"
     "bisection" "bisection.md" "which step, version or commit made something worse"
     "extents" "extents.md" "how the files of a trial lie on the device"

@@ -15,7 +15,9 @@ use super::toml_file;
 use super::tool_settings::ToolSettings;
 use super::watched::{OBSERVE_KEY, observers};
 use super::written::{CommandLine, Written, WrittenJob, flag};
-use crate::catalog::{EngineKind, OBSERVERS, OR_A_TRACEPOINT, Runs, in_order, is_observer};
+use crate::catalog::{
+    EngineKind, OBSERVERS, OR_A_TRACEPOINT, Runs, in_order, is_observer, metrics_of_tracepoint,
+};
 use crate::workload::{Place, nearest};
 
 impl Experiment {
@@ -155,8 +157,8 @@ fn short_name(origin: &str) -> String {
 pub(super) fn shown(mut show: Vec<String>, observe: &[String], engine: EngineKind) -> Vec<String> {
     for observer in observe {
         let headlines = headlines(observer, engine);
-        let of_it =
-            |metric: &String| metric.split('.').next() == Some(observer) || headlines.contains(metric);
+        let counts = metrics_of_tracepoint(observer).unwrap_or_default();
+        let of_it = |metric: &String| metric.split('.').next() == Some(observer) || counts.contains(metric);
         if !show.iter().any(of_it) {
             show.extend(headlines);
         }

@@ -10,10 +10,10 @@ use super::target_settings::TargetSettings;
 use super::tool_settings::ToolSettings;
 use crate::catalog::{EngineKind, Runs, StopRule, metrics_of_tracepoint};
 
-/// The metrics that stand for an observer in reports; a command does no operations that are counted.
+/// The metrics that stand for an observer in reports; only jobs do operations that are counted.
 pub(super) fn headlines(observer: &str, engine: EngineKind) -> Vec<String> {
     if let Some([count, per_op]) = metrics_of_tracepoint(observer) {
-        return vec![if engine.descriptor().runs == Runs::Command { count } else { per_op }];
+        return vec![if engine.descriptor().runs == Runs::Job { per_op } else { count }];
     }
     let named: &[&str] = match observer {
         "extents" => &["extents.per_file", "extents.owner_changes_per_mib"],

@@ -22,6 +22,8 @@ use super::{digests, logs, whole};
 
 /// Changes whenever kernels are built in another way.
 const VERSION: &str = "assay kernel 2";
+/// The same of modules alone, so that whole kernels are not built again.
+const MODULES_VERSION: &str = "modules, stripped";
 
 /// A kernel that was built.
 #[derive(Debug)]
@@ -87,7 +89,7 @@ impl Build {
         match &self.kind {
             Kind::Modules(base, headers) => {
                 pieces.extend([
-                    "modules, stripped".to_owned(),
+                    MODULES_VERSION.to_owned(),
                     base.release.clone(),
                     digests::of_file(&base.image)?,
                     headers.digest()?,
@@ -105,6 +107,15 @@ impl Build {
         match &self.kind {
             Kind::Whole(configuration) => Some(whole::room_key(&self.source, configuration, &self.compiler)),
             Kind::Modules(..) => None,
+        }
+    }
+
+    /// What this has in common with others that compile nothing twice.
+    pub(super) fn shares_objects_of(&self) -> String {
+        let of_modules = |base: &Base| format!("modules of {} of {}", base.release, self.source.digest);
+        match &self.kind {
+            Kind::Modules(base, _) => of_modules(base),
+            Kind::Whole(_) => self.room_key().unwrap_or_default(),
         }
     }
 

@@ -146,9 +146,8 @@ impl Builds {
                 lines.push(format!("{what}: is in the cache"));
                 continue;
             }
-            let room = build.room_key();
-            let shared = room.as_ref().is_some_and(|room| !rooms.insert(room.clone()));
-            let time = progress::expected_s(room.as_deref(), shared);
+            let shared = !rooms.insert(build.shares_objects_of());
+            let time = progress::expected_s(build.room_key().as_deref(), shared);
             seconds += time;
             lines.push(format!("{what}: {}", progress::about(time)));
         }

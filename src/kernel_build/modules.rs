@@ -33,6 +33,13 @@ pub(super) struct Module {
     pub(super) file: PathBuf,
 }
 
+impl Module {
+    /// The file that make makes of it.
+    fn built(&self, tree: &Path) -> PathBuf {
+        tree.join(&self.directory).join(format!("{}.ko", self.name))
+    }
+}
+
 /// What a patch may touch that is in no module and in no kernel.
 const NO_CODE: [&str; 6] = ["Documentation/", "MAINTAINERS", "CREDITS", "tools/", "samples/", ".mailmap"];
 
@@ -134,10 +141,7 @@ impl Building<'_> {
     /// # Errors
     /// It cannot be made; interrupted.
     pub(super) fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
-        let [kind, of] = room::source_key(self.source);
-        let headers = self.headers.digest()?;
-        let fixed = ["modules", &kind, &of, &self.base.release, &headers, &self.compiler.version];
-        entries::room(&digests::of_texts(fixed.into_iter().chain(self.directories())), &mut || {
+        entries::room(&self.room_key()?, &mut || {
             if watch.cancelled.load(Ordering::SeqCst) { Err(watch.interrupted()) } else { Ok(()) }
         })
     }
@@ -155,6 +159,15 @@ impl Building<'_> {
         let tree = room::tree_of(room);
         let lay = |state: &State, watch: &mut Watch<'_>| self.lay(room, state, watch);
         room::build(room, self.source, &overlay, watch, lay, |watch| {
+            // make leaves what it does not make any more, and that would be of another patch.
+            for module in self.modules {
+                match std::fs::remove_file(module.built(&tree)) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(BuildError::io("cannot remove", module.built(&tree))(error));
+                    }
+                    _ => {}
+                }
+            }
             for directory in self.directories() {
                 let mut command = make::make(headers);
                 command.arg(format!("M={}", tree.join(directory).display()));
@@ -163,6 +176,14 @@ impl Building<'_> {
             }
             self.modules.iter().try_for_each(|module| self.replace(module, &tree, into, watch))
         })
+    }
+
+    /// The name of that room.
+    fn room_key(&self) -> Result<String, BuildError> {
+        let [kind, of] = room::source_key(self.source);
+        let headers = self.headers.digest()?;
+        let fixed = ["modules", &kind, &of, &self.base.release, &headers, &self.compiler.version];
+        Ok(digests::of_texts(fixed.into_iter().chain(self.directories())))
     }
 
     /// The directories of the modules' sources.
@@ -200,7 +221,7 @@ impl Building<'_> {
         tree::share_all(modules, &into.join("lib/modules").join(release))
     }
 
-    /// A directory of the source, without what it has in directories of other modules only as far as make needs it: all of it.
+    /// Copies one directory of the source, with everything below it.
     fn copy_directory(&self, directory: &str, tree: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
         let to = tree.join(directory);
         std::fs::create_dir_all(&to).map_err(BuildError::io("cannot make", &to))?;
@@ -218,7 +239,7 @@ impl Building<'_> {
         into: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<(), BuildError> {
-        let built = tree.join(&module.directory).join(format!("{}.ko", module.name));
+        let built = module.built(tree);
         let old = into.join("lib/modules").join(&self.base.release).join(&module.file);
         let new = old.with_file_name(format!("{}.ko", module.name));
         // A link of the kernel's own file: the file there stays.
@@ -234,6 +255,8 @@ impl Building<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::super::fake;
     use super::*;
 
@@ -265,5 +288,98 @@ mod tests {
         assert_eq!(modules(&format!("{added}{named}")).unwrap(), ["one"]);
         assert_eq!(modules(removed).unwrap(), ["one"]);
         assert!(matches!(modules(added), Err(BuildError::NotAModule { .. })));
+    }
+
+    /// Compiles what is newer than its object, says what, and links all objects that lie there.
+    fn headers(place: &Path) -> Headers {
+        let root = place.join("headers");
+        let makefile = format!(
+            "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nmodules:\n\t@cd $(M) && grep -q obj-m Makefile || exit 0; \
+             cd $(M) && for c in *.c; do o=$${{c%.c}}.o; [ $$o -nt $$c ] || {{ cc -c $$c -o $$o && echo $$c >> {}; }}; done; \
+             ld -r -o one.ko *.o\n",
+            place.join("compiled").display()
+        );
+        tree::put(&root, "Makefile", Some((makefile.as_bytes(), false))).unwrap();
+        tree::put(&root, "Module.symvers", Some((b"", false))).unwrap();
+        Headers::Installed(root)
+    }
+
+    #[test]
+    fn a_patch_compiles_what_it_changes_and_leaves_nothing_to_the_next() {
+        let name = "a_patch_compiles_what_it_changes_and_leaves_nothing_to_the_next";
+        fake::alone(module_path!(), name, |place| {
+            let (root, kernel) = (place.join("source"), place.join("kernel"));
+            fake::kernel(&root, "exit 0\n");
+            for (name, text) in
+                [("Makefile", "obj-m += one.o\n"), ("a.c", "int first = 1;\n"), ("b.c", "int second = 1;\n")]
+            {
+                tree::put(&root, &format!("fs/one/{name}"), Some((text.as_bytes(), false))).unwrap();
+            }
+            tree::put(&kernel, "modules/kernel/fs/one/one.ko", Some((b"the kernel's own", false))).unwrap();
+            tree::put(&kernel, "vmlinuz", Some((b"image", false))).unwrap();
+            let base = Base {
+                release: "6.12".to_owned(),
+                image: kernel.join("vmlinuz"),
+                modules: kernel.join("modules"),
+                config: None,
+                places: Vec::new(),
+            };
+            let modules = BTreeSet::from([Module {
+                directory: "fs/one".to_owned(),
+                name: "one".to_owned(),
+                file: PathBuf::from("kernel/fs/one/one.ko"),
+            }]);
+            let source = Source::open(&root, None).unwrap();
+            let (headers, compiled) = (headers(place), place.join("compiled"));
+            let compiler = Compiler { program: "gcc".to_owned(), version: "fake".to_owned() };
+            let mut builds = 0;
+            // The module, and what was compiled for it.
+            let mut built = |text: &str| {
+                builds += 1;
+                let patch = Patch::of(Path::new("x.patch"), text.as_bytes().to_vec());
+                let patches: Vec<&Patch> = patch.as_ref().into_iter().filter(|_| !text.is_empty()).collect();
+                let building = Building {
+                    source: &source,
+                    patches: &patches,
+                    base: &base,
+                    headers: &headers,
+                    compiler: &compiler,
+                    modules: &modules,
+                };
+                let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
+                let mut watch = fake::watch(&log, &flag, &mut objects);
+                let into = place.join(format!("build-{builds}"));
+                std::fs::create_dir(&into).unwrap();
+                let _ = std::fs::remove_file(&compiled);
+                let room = building.room(&watch).unwrap();
+                building.build(&room, &into, &mut watch).map(|()| {
+                    let module = std::fs::read(into.join("lib/modules/6.12/kernel/fs/one/one.ko")).unwrap();
+                    (module, std::fs::read_to_string(&compiled).unwrap_or_default())
+                })
+            };
+            let changed =
+                "--- a/fs/one/a.c\n+++ b/fs/one/a.c\n@@ -1 +1 @@\n-int first = 1;\n+int first = 2;\n";
+            let removed = "--- a/fs/one/a.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-int first = 1;\n";
+            let header = "--- /dev/null\n+++ b/fs/one/x.h\n@@ -0,0 +1 @@\n+int x;\n";
+            let none = "--- a/fs/one/Makefile\n+++ b/fs/one/Makefile\n@@ -1 +1 @@\n-obj-m += one.o\n+obj-y += one.o\n";
+            let has =
+                |module: &[u8], name: &str| module.windows(name.len()).any(|part| part == name.as_bytes());
+            let (first, all) = built("").unwrap();
+            assert_eq!(all, "a.c\nb.c\n");
+            let (second, some) = built(changed).unwrap();
+            assert!(some == "a.c\n" && second != first, "{some}");
+            let (third, some) = built("").unwrap();
+            assert!(some == "a.c\n" && third == first, "{some}");
+            let (fourth, some) = built(removed).unwrap();
+            assert!(some.is_empty() && has(&third, "first") && !has(&fourth, "first"), "{some}");
+            let (fifth, some) = built(header).unwrap();
+            assert!(
+                some == "a.c\nb.c\n" && fifth == first,
+                "{some}: a new header may be found before another one"
+            );
+            // make has nothing to make: the module of the patch before is not taken for it.
+            assert!(built(none).unwrap_err().to_string().contains("make has not made"));
+            assert_eq!(built("").unwrap().0, first);
+        });
     }
 }

@@ -9,12 +9,13 @@ use crate::sys::{cache, regular_file};
 
 /// Seconds of a whole small kernel on one processor, where nothing is known.
 const WHOLE_CPU_S: f64 = 600.0;
-/// Of a few modules.
-const MODULES_CPU_S: f64 = 40.0;
+/// Of a few modules: some 30 objects of f2fs, 110 of xfs.
+const MODULES_CPU_S: f64 = 100.0;
 /// Objects of a small kernel, where nothing is known.
 const OBJECTS: u64 = 1500;
-/// What a kernel takes whose room has all objects but those of a patch.
+/// What a kernel takes whose room has all objects but those of a patch, and the same of modules.
 const SHARED_S: f64 = 30.0;
+const SHARED_MODULES_S: f64 = 10.0;
 
 /// What is being done.
 pub struct Step<'s> {
@@ -64,6 +65,7 @@ impl Meter {
 pub(super) fn expected_s(room_key: Option<&str>, shared: bool) -> f64 {
     let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
     match room_key {
+        None if shared => SHARED_MODULES_S,
         None => MODULES_CPU_S / processors,
         Some(key) if shared || room::is_filled(key) => SHARED_S,
         Some(key) => known(key).map_or(WHOLE_CPU_S / processors, |(_, seconds)| seconds),

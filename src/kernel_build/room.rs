@@ -1,5 +1,5 @@
 //! A room of the cache in which a source's files and what was compiled of them stay from one build to the next: the next patch changes its
-//! files there, and make compiles what they are in.
+//! files there, and make compiles what depends on them.
 //!
 //! Enters: the room, the source, patched files, how the tree is laid out and made. Leaves: the room as it can be used again. What was left
 //! half done by a kill, or by a full disk, is thrown away.
@@ -18,6 +18,8 @@ use crate::sys::cache;
 /// The file of a room that says what it was left as, and its first line when all in it can be used.
 const STATE: &str = "state";
 const WHOLE: &str = "whole";
+/// The directory of objects, where they do not lie among the sources.
+pub(super) const OBJECTS: &str = "objects";
 
 /// Whether a room has the objects of an earlier build.
 pub(super) fn is_filled(key: &str) -> bool {
@@ -25,7 +27,7 @@ pub(super) fn is_filled(key: &str) -> bool {
     state.and_then(|path| std::fs::read_to_string(path).ok()).is_some_and(|text| text.starts_with(WHOLE))
 }
 
-/// What of a source makes another room: the same for all its patches, and for all revisions of a repository.
+/// The part of a room's key that comes from the source: the same for all its patches, and for all revisions of a repository.
 pub(super) fn source_key(source: &Source) -> [String; 2] {
     let path = || source.path.to_string_lossy().into_owned();
     match &source.kind {
@@ -59,7 +61,8 @@ pub(super) fn build(
     let is_laid = laid.is_ok();
     let built = laid.and_then(|()| make(watch));
     match &built {
-        // Nobody knows which of its files are whole, and others need the space.
+        // Nobody knows which of its files are whole, and others may need the space: it is full, or make was killed.
+        Err(BuildError::Machine { .. }) => empty(room)?,
         Err(error) if error.is_of_space() => empty(room)?,
         // All files are looked at again by the next build.
         Err(BuildError::SourceChanged { .. }) => state.end("", overlay)?,
@@ -74,6 +77,8 @@ pub(super) fn build(
 /// Takes back what an earlier patch changed, and puts the patched files there.
 fn patched(room: &Entry, source: &Source, overlay: &Overlay, state: &State) -> Result<(), BuildError> {
     let tree = tree_of(room);
+    let names = || state.patched.union(overlay.touched());
+    let there: BTreeSet<&String> = names().filter(|name| tree.join(name).is_file()).collect();
     for name in state.patched.difference(overlay.touched()) {
         match source.file(name)? {
             Some(file) if tree::same(&tree.join(name), &file.bytes, file.executable) => {}
@@ -82,7 +87,33 @@ fn patched(room: &Entry, source: &Source, overlay: &Overlay, state: &State) -> R
         }
     }
     overlay.put(&tree)?;
+    for name in names() {
+        forget(room, name, there.contains(name), tree.join(name).is_file())?;
+    }
     if source.kind == Kind::Tree { source.is_unchanged() } else { Ok(()) }
+}
+
+/// Removes what make would go on using although it cannot be made any more, or not so: the object of a source that is gone, and all
+/// objects where a header is new, which may be found before the one that they were compiled with.
+fn forget(room: &Entry, name: &str, was_there: bool, is_there: bool) -> Result<(), BuildError> {
+    let path = Path::new(name);
+    let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+    let (tree, objects) = (tree_of(room), room.path.join(OBJECTS));
+    match kind {
+        "c" | "S" | "rs" if was_there && !is_there => {
+            [&tree, &objects].into_iter().try_for_each(|place| removed(&place.join(path.with_extension("o"))))
+        }
+        // Modules are small; of a whole kernel it must have the name of another header.
+        "h" if !was_there && is_there && !objects.is_dir() => tree::remove_all(&tree, "o"),
+        "h" if !was_there && is_there && has_namesake(&tree, path)? => removed(&objects),
+        _ => Ok(()),
+    }
+}
+
+/// Whether another file of a tree has the same name, in another directory.
+fn has_namesake(tree: &Path, path: &Path) -> Result<bool, BuildError> {
+    let all = tree::files(tree)?;
+    Ok(all.iter().any(|found| found.name != path && found.name.file_name() == path.file_name()))
 }
 
 /// What a room was left as.
@@ -122,8 +153,11 @@ impl State {
 
     fn end(&self, source: &str, overlay: &Overlay) -> Result<(), BuildError> {
         let names: String = overlay.touched().iter().map(|name| format!("{name}\n")).collect();
-        let text = format!("{WHOLE}\n{}\n{names}", source);
-        std::fs::write(&self.file, text).map_err(BuildError::io("cannot write", &self.file))
+        // Whole or not there: half of the names would leave patched files in the tree.
+        let new = self.file.with_extension("new");
+        std::fs::write(&new, format!("{WHOLE}\n{source}\n{names}"))
+            .and_then(|()| std::fs::rename(&new, &self.file))
+            .map_err(BuildError::io("cannot write", &self.file))
     }
 }
 
@@ -132,7 +166,7 @@ impl State {
 /// # Errors
 /// Something of it cannot be removed.
 pub(super) fn empty(room: &Entry) -> Result<(), BuildError> {
-    ["tree", "objects", "index", "index.lock"].iter().try_for_each(|name| removed(&room.path.join(name)))
+    ["tree", OBJECTS, "index", "index.lock"].iter().try_for_each(|name| removed(&room.path.join(name)))
 }
 
 /// Removes a file or directory that may be there; what is left of it would go into the next kernel.

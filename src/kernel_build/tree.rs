@@ -184,6 +184,26 @@ pub(super) fn put(root: &Path, name: &str, content: Option<(&[u8], bool)>) -> Re
     std::fs::set_permissions(&path, mode).map_err(BuildError::io("cannot write", &path))
 }
 
+/// Removes all files below a directory whose names end like this.
+pub(super) fn remove_all(root: &Path, extension: &str) -> Result<(), BuildError> {
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in
+            std::fs::read_dir(&directory).map_err(BuildError::io("cannot read", &directory))?.flatten()
+        {
+            let (path, kind) = (entry.path(), entry.file_type());
+            match kind {
+                Ok(kind) if kind.is_dir() => open.push(path),
+                Ok(_) if path.extension().is_some_and(|found| found == extension) => {
+                    std::fs::remove_file(&path).map_err(BuildError::io("cannot remove", &path))?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Whether a file can be executed.
 pub(super) fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

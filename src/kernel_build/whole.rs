@@ -74,7 +74,7 @@ impl Building<'_> {
     }
 
     fn make_kernel(&self, room: &Entry, into: &Path, watch: &mut Watch<'_>) -> Result<(), BuildError> {
-        let (tree, objects) = (room::tree_of(room), room.path.join("objects"));
+        let (tree, objects) = (room::tree_of(room), room.path.join(room::OBJECTS));
         std::fs::create_dir_all(&objects).map_err(BuildError::io("cannot make", &objects))?;
         let make = |targets: &[&str]| {
             let mut command = make::make(&tree);

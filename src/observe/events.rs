@@ -1,4 +1,4 @@
-//! How often the kernel meets a tracepoint of the user's choice, as `perf stat -a -e GROUP:EVENT` counts it.
+//! How often the kernel hits a tracepoint of the user's choice, as `perf stat -a -e GROUP:EVENT` counts it.
 //!
 //! Enters: the tracepoint's name as perf(1) writes it, `block:block_plug`. Leaves: a count. It must not know what any tracepoint means.
 //! The whole machine is counted, because kernel threads do much of a trial's work.
@@ -31,15 +31,15 @@ impl EventsObserver {
     }
 }
 
-/// That this kernel surely does not have a tracepoint: it has others of that group, which a module may bring that is not loaded yet.
+/// The other tracepoints of its group, where this kernel surely lacks it. An unknown group may come with a module that is not loaded yet.
 #[must_use]
-pub fn lacks_tracepoint(name: &str) -> Option<String> {
+pub fn beside_missing(name: &str) -> Option<Vec<String>> {
     let (group, _) = name.split_once(':').filter(|_| is_tracepoint(name))?;
-    Tracefs::open().ok()?.text(&format!("events/{group}/enable")).ok()?;
-    match number_of(name) {
-        Err(refused @ Refused::NoTracepoint(_)) => Some(refused.words()),
-        _ => None,
+    if !matches!(number_of(name), Err(Refused::NoTracepoint(_))) {
+        return None;
     }
+    let names = Tracefs::open().ok()?.directories(&format!("events/{group}")).ok()?;
+    Some(names.into_iter().map(|event| format!("{group}:{event}")).collect())
 }
 
 fn number_of(name: &str) -> Result<u64, Refused> {
@@ -77,6 +77,6 @@ mod tests {
         let reason = observer.stop().unwrap_err();
         assert!(reason.starts_with("block:no_such_event is not watched: "), "{reason}");
         // Another group may come with a module.
-        assert_eq!(lacks_tracepoint("no_such_group:event"), None);
+        assert_eq!(beside_missing("no_such_group:event"), None);
     }
 }

@@ -171,10 +171,14 @@ impl MetricNames {
                 names.add("", metrics);
             }
         }
-        for counted in
-            cells.iter().flat_map(|cell| &cell.observe).filter_map(|name| metrics_of_tracepoint(name))
-        {
-            names.add("", &counted.each_ref().map(String::as_str));
+        for cell in cells {
+            let counts_operations = cell.engine.descriptor().runs == Runs::Job;
+            for [count, per_op] in cell.observe.iter().filter_map(|name| metrics_of_tracepoint(name)) {
+                names.add("", &[&count]);
+                if counts_operations {
+                    names.add("", &[&per_op]);
+                }
+            }
         }
         Some(names)
     }

@@ -48,7 +48,7 @@ impl Metric {
     /// Whether the kernel or an engine counts it one by one: such a value is exact, with no rounding in it.
     #[must_use]
     pub fn is_exact_count(&self) -> bool {
-        const HEADS: [&str; 6] = ["dev.", "events", "extents.", "ctx", "majf", "minf"];
+        const HEADS: [&str; 7] = ["dev.", "events.", "events_per_op.", "extents.", "ctx", "majf", "minf"];
         const TAILS: [&str; 2] = ["total_ios", "io_bytes"];
         let forms = ["_per_op", "_per_byte"].into_iter().find_map(|form| self.name.strip_suffix(form));
         let name = forms.unwrap_or(&self.name);
@@ -95,6 +95,7 @@ mod tests {
         assert!(exact("write.total_ios", Unit::Count) && exact("dev.flushes_per_op", Unit::Count));
         assert!(exact("dev.write_bytes", Unit::Bytes) && exact("extents.file", Unit::Count));
         assert!(!exact("dev.busy", Unit::Seconds) && !exact("write.bw", Unit::BytesPerSecond));
+        assert!(exact("events_per_op.block.block_plug", Unit::Count) && !exact("events", Unit::Count));
         assert!(!exact("hook.tps", Unit::Count) && !exact("usr_cpu_per_op", Unit::Seconds));
     }
 }

@@ -46,7 +46,8 @@ pub(super) fn manner(metric: &Metric, good: bool) -> Manner {
 
 /// Whether assay or fio counts it. What a number without a unit is that somebody else named, nobody knows.
 fn is_counted(name: &str) -> bool {
-    const HEADS: [&str; 8] = ["dev.", "events", "extents.", "blocks.", "fs.count", "ctx", "majf", "minf"];
+    const HEADS: [&str; 9] =
+        ["dev.", "events.", "events_per_op.", "extents.", "blocks.", "fs.count", "ctx", "majf", "minf"];
     HEADS.iter().any(|head| name.starts_with(head)) || name.ends_with("total_ios") || name.contains("_per_")
 }
 

@@ -153,11 +153,12 @@ fn a_tracepoint_of_the_users_choice_is_counted_and_can_decide() {
     let output = sandbox.run(&words("block:block_bio_queu"));
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    let output =
-        sandbox.run(&[&words("block:block_bio_queue")[..], &["--observe", "block:no_such_event"]].concat());
+    assert!(said.contains("no metric 'events_per_op.block.block_bio_queue'"), "{said}");
+    let both = [&words("block:block_bio_queue")[..], &["--observe", "block:block_bio_queu"]].concat();
+    let output = sandbox.run(&both);
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("this kernel does not have the tracepoint block:no_such_event"), "{said}");
+    assert!(said.contains("block:block_bio_queu; did you mean block:block_bio_queue?"), "{said}");
     let report = sandbox.succeed(&words("block:block_bio_queue"));
     assert!(report.contains("events_per_op.block.block_bio_queue"), "{report}");
     let run = sandbox.export("1");

@@ -65,7 +65,7 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
         "--before",
         RACE,
         "--observe",
-        "block:block_guard_shared,block:block_guard_local",
+        "block:block_guard_none,block:block_guard_shared,block:block_guard_local",
         "--rounds",
         "1",
         "--no-lead-in",
@@ -85,16 +85,15 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
         assert!(fact(&stored, at, "kernel.cmdline").contains("bdev_guard="), "{trial:?}");
         // Each I/O takes its guard once; only a rw_semaphore is written to by all processors.
         let ios = value(&stored, at, "read.total_ios").unwrap();
-        let taken =
-            ["shared", "local"].map(|how| value(&stored, at, &format!("events.block.block_guard_{how}")));
+        let taken = |how: &str| value(&stored, at, &format!("events.block.block_guard_{how}")).unwrap();
         let cmdline = fact(&stored, at, "kernel.cmdline");
-        let expected =
-            match cmdline.split("bdev_guard=").nth(1).and_then(|rest| rest.split_whitespace().next()) {
-                Some("none") => [0.0, 0.0],
-                Some("rwsem") => [ios, 0.0],
-                _ => [0.0, ios],
-            };
-        assert_eq!(taken, expected.map(Some), "{cmdline}: {ios} I/Os");
+        let guard = cmdline.split("bdev_guard=").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let expected = match guard.unwrap() {
+            "none" => [ios, 0.0, 0.0],
+            "rwsem" => [0.0, ios, 0.0],
+            _ => [0.0, 0.0, ios],
+        };
+        assert_eq!(["none", "shared", "local"].map(taken), expected, "{cmdline}: {ios} I/Os");
     }
 }
 

@@ -3,10 +3,22 @@
 use super::prepare::Prepared;
 use crate::cli::Failure;
 use crate::engine::{self, EngineError};
-use crate::observe::lacks_tracepoint;
+use crate::observe::beside_missing;
+use crate::workload::nearest;
 
 /// Reasons told; the rest is counted.
 const MOST_REASONS: usize = 5;
+
+/// That this kernel lacks a tracepoint which is to be counted, with the name that was probably meant.
+fn no_tracepoint(name: &str) -> Option<String> {
+    let beside = beside_missing(name)?;
+    let near = nearest(name, beside.iter().map(String::as_str), 1);
+    let advice = near.first().map_or_else(
+        || "`perf list tracepoint` lists them".to_owned(),
+        |near| format!("did you mean {near}?"),
+    );
+    Some(format!("this kernel does not have the tracepoint {name}; {advice}"))
+}
 
 /// Looks ahead at each cell's trial.
 ///
@@ -32,7 +44,7 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
         }
         cell.observe
             .iter()
-            .filter_map(|name| lacks_tracepoint(name))
+            .filter_map(|name| no_tracepoint(name))
             .for_each(|reason| add(reason, &cell.label));
     }
     if found.is_empty() {

@@ -24,7 +24,7 @@ pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure>
         .hint("`assay help observers` says what each watches"));
     }
     if only.is_empty() {
-        return Ok(in_order(OBSERVERS.into_iter().filter(|name| *name != OF_FILES)));
+        return Ok(in_order(OBSERVERS.iter().copied().filter(|name| *name != OF_FILES)));
     }
     Ok(in_order(only.iter().map(String::as_str)))
 }

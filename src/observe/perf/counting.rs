@@ -1,4 +1,4 @@
-//! How often a tracepoint is met on all processors, whoever meets it: the kernel counts, nothing is written and nobody reads meanwhile.
+//! How often a tracepoint is hit on all processors, whoever hits it: the kernel counts, nothing is written and nobody reads meanwhile.
 //!
 //! Enters: a tracepoint's number. Leaves: the count. As with [`super::Watch`] nothing outlives the process.
 
@@ -6,6 +6,7 @@ use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 use rustix::io::Errno;
 
+use super::machine::MoreFiles;
 use super::{Refused, errno_of, processors};
 
 /// A tracepoint being counted, on each processor.
@@ -17,8 +18,10 @@ impl Counting {
     /// # Errors
     /// Why the kernel refuses.
     pub(in crate::observe) fn start(id: u64) -> Result<Counting, Refused> {
+        let numbers = processors();
+        let _more = MoreFiles::allowed(numbers.len());
         let mut counters = Vec::new();
-        for number in processors() {
+        for number in numbers {
             let built =
                 Builder::new(Tracepoint::with_id(id)).any_pid().one_cpu(number).include_kernel().build();
             match built.map_err(|error| errno_of(&error)) {
@@ -37,10 +40,10 @@ impl Counting {
         Ok(Counting(counters))
     }
 
-    /// Ends it: how often.
+    /// Stops and returns the count.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel cannot be asked.
     pub(in crate::observe) fn stop(mut self) -> Result<u64, Refused> {
         let refused = |error: std::io::Error| Refused::Kernel(errno_of(&error));
         for counter in &mut self.0 {

@@ -128,7 +128,7 @@ struct Processor {
 /// Room for many descriptors until this is dropped: there is one for each tracepoint on each processor. Where the limit of this process is
 /// too low for them it is raised meanwhile, and they get numbers above it. Afterwards as many numbers are free below the limit as before,
 /// for this process and for what it starts.
-struct MoreFiles {
+pub(super) struct MoreFiles {
     before: Rlimit,
     /// They have the numbers below the limit.
     placeholders: Vec<OwnedFd>,
@@ -136,7 +136,7 @@ struct MoreFiles {
 
 impl MoreFiles {
     /// Room for so many.
-    fn allowed(wanted: usize) -> MoreFiles {
+    pub(super) fn allowed(wanted: usize) -> MoreFiles {
         let before = getrlimit(Resource::Nofile);
         let mut more = MoreFiles { before, placeholders: Vec::new() };
         let (Some(limit), Ok(null)) = (before.current, File::open("/dev/null")) else { return more };

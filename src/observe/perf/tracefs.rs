@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
@@ -75,6 +75,22 @@ impl Tracefs {
         let mut text = String::new();
         File::from(file).read_to_string(&mut text).map_err(|_| Errno::IO)?;
         Ok(text)
+    }
+}
+
+impl Tracefs {
+    /// The names of the directories in one below it.
+    ///
+    /// # Errors
+    /// As [`Tracefs::tracepoint`].
+    pub(in crate::observe) fn directories(&self, path: &str) -> Result<Vec<String>, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entries = Dir::new(openat(&self.0, path, flags, Mode::empty())?)?;
+        let named = |entry: DirEntry| {
+            let name = entry.file_name().to_str().ok()?;
+            (entry.file_type() == FileType::Directory && !name.starts_with('.')).then(|| name.to_owned())
+        };
+        Ok(entries.filter_map(|entry| named(entry.ok()?)).collect())
     }
 }
 
