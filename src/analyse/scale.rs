@@ -132,7 +132,7 @@ mod tests {
     use super::super::made_up::{Made, run_of};
     use super::super::{Comparison, Method, Options, Verdict, analyse, decided};
     use super::power_of_two_above;
-    use crate::record::Run;
+    use crate::record::{Run, Sample, Unit};
 
     /// A run whose `write.bw` is `value(cell, round, made-up ratio to the level)`.
     fn with(made: &Made, rounds: u32, value: impl Fn(u32, u32, f64) -> f64) -> Run {
@@ -219,5 +219,10 @@ mod tests {
         assert!((found.difference.unwrap().estimate - 7.0).abs() < 0.4, "{:?}", found.difference);
         let same = primary(&with(&made, 12, |_, _, _| 0.0));
         assert!(matches!(same.verdict, Verdict::Undecided { .. }), "nothing to be a share of");
+        let mut counted = with(&made, 12, |_, _, _| 0.0);
+        counted.metrics[0] = Sample::new("", "dev.flushes", Unit::Count, 0.0).metric;
+        let options = Options { primary: Some("dev.flushes".to_owned()), ..Options::default() };
+        let none = analyse(&counted, &options).comparisons.remove(0);
+        assert_eq!(none.verdict, Verdict::NoDifference { real_but_below_delta: false });
     }
 }

@@ -81,7 +81,9 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
         (comparison.effect, comparison.difference) = (None, None);
         comparison.caveats.push(Caveat::NoIntervalTogether);
     }
-    let delta = draft.scale.delta(stop.delta);
+    // Of nothing there is no share, but what is counted one by one and is not there in either arm does not differ.
+    let least = if comparison.metric.is_exact_count() { f64::MIN_POSITIVE } else { 0.0 };
+    let delta = draft.scale.delta(stop.delta).max(least);
     if claim_allowed && !by_interval && comparison.role == Role::Primary {
         let claimed = draft.log.map(one_sided);
         comparison.effect = claimed.and_then(|log| draft.scale.share(log)).or(comparison.effect);
