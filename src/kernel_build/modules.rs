@@ -171,6 +171,8 @@ impl Building<'_> {
             for directory in self.directories() {
                 let mut command = make::make(headers);
                 command.arg(format!("M={}", tree.join(directory).display()));
+                // As in the kernel itself, a BUG() names its file below the tree and not where it was built.
+                command.arg(format!("KCFLAGS=-fmacro-prefix-map={}/=", tree.display()));
                 command.args(tools::compiler_words(self.compiler)).arg("modules");
                 make::run(command, watch)?;
             }
