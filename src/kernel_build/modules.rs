@@ -6,9 +6,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
-use super::entries::{self, Entry};
+use super::entries::Entry;
 use super::error::BuildError;
 use super::headers::{self, Headers};
 use super::kbuild::Lists;
@@ -141,9 +140,7 @@ impl Building<'_> {
     /// # Errors
     /// It cannot be made; interrupted.
     pub(super) fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
-        entries::room(&self.room_key()?, &mut || {
-            if watch.cancelled.load(Ordering::SeqCst) { Err(watch.interrupted()) } else { Ok(()) }
-        })
+        room::entered(&self.room_key()?, watch)
     }
 
     /// Builds into an empty directory: `boot`, `lib/modules/RELEASE`.
@@ -160,14 +157,7 @@ impl Building<'_> {
         let lay = |state: &State, watch: &mut Watch<'_>| self.lay(room, state, watch);
         room::build(room, self.source, &overlay, watch, lay, |watch| {
             // make leaves what it does not make any more, and that would be of another patch.
-            for module in self.modules {
-                match std::fs::remove_file(module.built(&tree)) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(BuildError::io("cannot remove", module.built(&tree))(error));
-                    }
-                    _ => {}
-                }
-            }
+            self.modules.iter().try_for_each(|module| room::removed(&module.built(&tree)))?;
             for directory in self.directories() {
                 let mut command = make::make(headers);
                 command.arg(format!("M={}", tree.join(directory).display()));

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use super::entries::{self, Entry};
 use super::error::BuildError;
@@ -35,6 +36,16 @@ pub(super) fn source_key(source: &Source) -> [String; 2] {
         Kind::Tree => ["tree".to_owned(), path()],
         Kind::Tarball | Kind::Package => ["unpacked".to_owned(), source.digest.clone()],
     }
+}
+
+/// The room of this name, once no other assay builds there.
+///
+/// # Errors
+/// It cannot be made; interrupted.
+pub(super) fn entered(key: &str, watch: &Watch<'_>) -> Result<Entry, BuildError> {
+    entries::room(key, &mut || {
+        if watch.cancelled.load(Ordering::SeqCst) { Err(watch.interrupted()) } else { Ok(()) }
+    })
 }
 
 /// The tree of a room.
@@ -170,7 +181,10 @@ pub(super) fn empty(room: &Entry) -> Result<(), BuildError> {
 }
 
 /// Removes a file or directory that may be there; what is left of it would go into the next kernel.
-fn removed(path: &Path) -> Result<(), BuildError> {
+///
+/// # Errors
+/// It cannot be removed.
+pub(super) fn removed(path: &Path) -> Result<(), BuildError> {
     let done = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     match done {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

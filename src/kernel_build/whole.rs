@@ -3,10 +3,9 @@
 //! Enters: a source, patches, a configuration. Leaves: an entry with image, configuration and modules, if it has some.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use super::config::{self, Configuration};
-use super::entries::{self, Entry};
+use super::entries::Entry;
 use super::error::BuildError;
 use super::make::{self, Watch};
 use super::overlay::Overlay;
@@ -39,9 +38,7 @@ impl Building<'_> {
     /// # Errors
     /// It cannot be made; interrupted.
     pub(super) fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
-        entries::room(&room_key(self.source, self.configuration, self.compiler), &mut || {
-            if watch.cancelled.load(Ordering::SeqCst) { Err(watch.interrupted()) } else { Ok(()) }
-        })
+        room::entered(&room_key(self.source, self.configuration, self.compiler), watch)
     }
 
     /// Builds into an empty directory: `boot`, and `lib/modules/RELEASE` where the configuration has modules.
@@ -123,7 +120,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::atomic::AtomicBool;
 
-    use super::super::fake;
+    use super::super::{entries, fake};
     use super::*;
     use crate::sys::cache;
 

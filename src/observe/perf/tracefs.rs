@@ -76,9 +76,7 @@ impl Tracefs {
         File::from(file).read_to_string(&mut text).map_err(|_| Errno::IO)?;
         Ok(text)
     }
-}
 
-impl Tracefs {
     /// The names of the directories in one below it.
     ///
     /// # Errors
