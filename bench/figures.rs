@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use assay::record::{Run, Trial};
 use assay::stats::Estimate;
+use assay::stats::ratio_of_means;
 use assay::stats::signed_rank;
 use assay::stats::walsh::Walsh;
 
@@ -60,9 +61,14 @@ pub(crate) fn within_rounds(level: &ByRound, over: &ByRound) -> Option<Ratio> {
     Some(Ratio { value: walsh.hodges_lehmann().exp(), interval: interval.map(back), rounds: logs.len() })
 }
 
-/// The ratio of the means of all rounds.
+/// The ratio of the means over the rounds that have both, with its interval. The kernel counts user time by ticks: that of one trial is a
+/// draw of few, so that ratios within rounds would say little.
 pub(crate) fn of_means(level: &ByRound, over: &ByRound) -> Ratio {
-    Ratio { value: mean(level) / mean(over), interval: None, rounds: level.len() }
+    let both = level.iter().filter_map(|(round, value)| Some((*over.get(round)?, *value)));
+    let (over, level): (Vec<f64>, Vec<f64>) = both.unzip();
+    let found = ratio_of_means::paired(&over, &level);
+    let interval = found.low.is_finite().then_some(found);
+    Ratio { value: found.estimate, interval, rounds: level.len() }
 }
 
 /// The mean of all rounds.

@@ -18,7 +18,7 @@ pub(crate) enum Promise {
     AtLeast(f64),
     /// The ratio is at least this; where bare system calls in a loop do not reach it either, the engine is near to them.
     AtLeastOrBare(f64),
-    /// The ratio is at most this.
+    /// The ratio is at most this: the whole interval lies below it, where there is one.
     AtMost(f64),
     /// Within 2 % or faster, as a test of equivalence: the whole interval must lie above 0.98.
     NotSlower,
@@ -42,7 +42,7 @@ pub(crate) enum Verdict {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio {
     pub(crate) value: f64,
-    /// The signed-rank interval; `None`: too few rounds, or not a ratio within rounds.
+    /// Its interval at 95 %; `None`: too few rounds, or a figure that has none.
     pub(crate) interval: Option<Estimate>,
     pub(crate) rounds: usize,
 }
@@ -68,7 +68,7 @@ impl Promise {
                 (_, Some(bare)) if ratio.value >= OF_BARE * bare.value => Verdict::AsBare,
                 (verdict, _) => verdict,
             },
-            Promise::AtMost(most) => Verdict::of(ratio.value <= most),
+            Promise::AtMost(most) => at_most(most, ratio),
             Promise::NotSlower => at_least(EQUAL, ratio),
             Promise::None => Verdict::NotPromised,
         }
@@ -97,14 +97,26 @@ fn at_least(least: f64, ratio: &Ratio) -> Verdict {
     match ratio.interval {
         Some(interval) if interval.low >= least => Verdict::Kept,
         Some(interval) if interval.high < least => Verdict::Missed,
-        Some(interval) if ratio.value > least => {
-            // The interval narrows with the square root of the rounds.
-            let shorter = (ratio.value - interval.low) / (ratio.value - least);
-            let rounds = ratio.rounds as f64 * shorter * shorter;
-            Verdict::Undecided((rounds < TOO_MANY_ROUNDS).then(|| rounds.ceil() as usize))
-        }
+        Some(interval) if ratio.value > least => undecided(least, ratio, interval.low),
         _ => Verdict::Undecided(None),
     }
+}
+
+fn at_most(most: f64, ratio: &Ratio) -> Verdict {
+    match ratio.interval {
+        None => Verdict::of(ratio.value <= most),
+        Some(interval) if interval.high <= most => Verdict::Kept,
+        Some(interval) if interval.low > most => Verdict::Missed,
+        Some(interval) if ratio.value < most => undecided(most, ratio, interval.high),
+        Some(_) => Verdict::Undecided(None),
+    }
+}
+
+/// The end of the interval lies beyond the limit and the ratio does not: it narrows with the square root of the rounds.
+fn undecided(limit: f64, ratio: &Ratio, end: f64) -> Verdict {
+    let shorter = (ratio.value - end) / (ratio.value - limit);
+    let rounds = ratio.rounds as f64 * shorter * shorter;
+    Verdict::Undecided((rounds < TOO_MANY_ROUNDS).then(|| rounds.ceil() as usize))
 }
 
 #[cfg(test)]
@@ -132,7 +144,11 @@ mod tests {
         assert_eq!(Promise::AtLeast(0.97).judge(&noisy, None), Verdict::Undecided(None));
         assert_eq!(Promise::AtLeast(0.93).judge(&noisy, None), Verdict::Kept);
         assert_eq!(Promise::AtLeast(1.3).judge(&noisy, None), Verdict::Missed);
-        assert_eq!(Promise::AtMost(1.0).judge(&few, None), Verdict::Kept);
+        assert_eq!(Promise::AtMost(1.0).judge(&few, None), Verdict::Kept, "a count has no interval");
+        assert_eq!(Promise::AtMost(1.0).judge(&noisy, None), Verdict::Kept);
+        assert_eq!(Promise::AtMost(0.93).judge(&noisy, None), Verdict::Missed);
+        assert_eq!(Promise::AtMost(0.96).judge(&noisy, None), Verdict::Undecided(None));
+        assert!(matches!(Promise::AtMost(0.98).judge(&noisy, None), Verdict::Undecided(Some(280..300))));
         assert_eq!(Promise::None.judge(&few, None), Verdict::NotPromised);
     }
 

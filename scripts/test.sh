@@ -24,7 +24,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 failed=0
-RUST_TEST_THREADS=$threads $cargo test --lib --bins --example published || failed=1
+RUST_TEST_THREADS=$threads $cargo test --lib --bins --example published --example bench-table || failed=1
 RUST_TEST_THREADS=$threads $cargo test --test it -- --skip guests --skip whole_kernel || failed=1
 [ -z "$(jobs -rp)" ] || echo "waiting for the tests of guests"
 wait "$guests" || failed=1
