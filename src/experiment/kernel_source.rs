@@ -69,8 +69,11 @@ impl KernelSource {
     /// What is set although nothing is built; `kernel`: one is given.
     pub(super) fn contradictions(&self, kernel: bool) -> Vec<String> {
         let idle = SOURCE_KEYS.into_iter().filter(|key| self.has(key) && self.source.is_none());
+        let named = |key| if key == "rev" { "REPOSITORY" } else { "TREE" };
         let mut found: Vec<String> = idle
-            .map(|key| format!("{key} is of a kernel that is built, and no source is given: --source TREE"))
+            .map(|key| {
+                format!("{key} is of a kernel that is built, and no source is given: --source {}", named(key))
+            })
             .collect();
         if kernel && self.source.is_some() && self.config.is_some() {
             found.push("config is of a whole kernel, and with kernel only modules of that one are built; leave one out".to_owned());

@@ -19,6 +19,7 @@ mod target_settings;
 mod toml_file;
 mod toml_reader;
 mod tool_settings;
+mod unsaid;
 mod vary;
 mod watched;
 mod written;

@@ -372,6 +372,28 @@ fn what_the_command_line_adds_to_a_recipe_is_what_is_asked() {
 }
 
 #[test]
+fn a_patch_needs_neither_source_nor_device_to_be_named() {
+    let of = |vary: &[&str], target: &[&str]| {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let line = CommandLine { vary: texts(vary), target: texts(target), ..CommandLine::default() };
+        let mut experiment = sized(&line).unwrap();
+        experiment.complete();
+        let disk = experiment.target.device.as_ref().map(ToString::to_string);
+        (experiment.wants_newest_source(), disk)
+    };
+    let disk = || Some("virtio_blk:1g".to_owned());
+    let patch = "patch=none,assay:dio-append";
+    assert_eq!(of(&[patch], &["fs=xfs"]), (true, disk()));
+    assert_eq!(of(&[patch, "fs=xfs,f2fs"], &["kernel=newest"]), (true, disk()));
+    assert_eq!(of(&[patch], &["fs=xfs", "ram:300m"]), (true, Some("ram:300m".to_owned())));
+    assert_eq!(of(&[patch, "device=ram:300m,virtio_blk:1g"], &["fs=xfs"]), (true, None));
+    assert_eq!(of(&[patch], &["fs=tmpfs"]), (true, None));
+    assert_eq!(of(&["rev=v1,v2"], &["fs=xfs"]), (false, None), "nobody knows of which repository");
+    assert_eq!(of(&["kernel=host,newest"], &["fs=xfs"]), (false, None), "this machine has no such disk");
+    assert_eq!(of(&["fs=xfs,ext4"], &[]), (false, None), "a device of this machine is named by its owner");
+}
+
+#[test]
 fn the_newest_kernel_is_found_by_others() {
     let target = vec!["kernel=newest".to_owned()];
     let vary = vec!["kernel=host,newest".to_owned()];

@@ -1,7 +1,8 @@
 //! Mistakes that can be seen before the first trial: in the plan, and in what this machine has.
 //!
 //! Enters: a prepared run. Leaves: a failure that says what would be right, or warnings, which are also notes of the run.
-//! Nothing is made and nothing is written. A guest is another machine, and is not looked at.
+//! Nothing is made and nothing is written. A guest is another machine, and is not looked at: only the sizes of its devices
+//! are known.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -63,10 +64,15 @@ pub(super) fn filesystems(prepared: &Prepared) -> Result<(), Failure> {
 /// # Errors
 /// A [`Failure`] with exit code 2 for the first that is missing.
 pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
-    let mut here = prepared.plan.cells.iter().filter(|cell| !cell.target.is_elsewhere());
     // A hook may mount something, or make room.
     let hook = prepared.surroundings.before.is_some();
-    let missing = here.find_map(|cell| scheduler(cell).or_else(|| room(cell).filter(|_| !hook)));
+    let missing = prepared.plan.cells.iter().find_map(|cell| {
+        let is_here = !cell.target.is_elsewhere();
+        // What a guest has besides the devices that are made for it is not known here.
+        let is_known = is_here || matches!(cell.target.device, Some(Device::Made { .. }));
+        let scheduler = || scheduler(cell).filter(|_| is_here);
+        scheduler().or_else(|| room(cell).filter(|_| is_known && !hook))
+    });
     missing.or_else(|| counters(prepared).filter(|_| !hook)).map_or(Ok(()), Err)
 }
 

@@ -106,6 +106,7 @@ impl Prepared {
     /// # Errors
     /// A [`Failure`] with exit code 2; nothing was touched.
     pub(super) fn new(args: &Args, source: &Source, mut experiment: Experiment) -> Result<Prepared, Failure> {
+        experiment.complete();
         if experiment.wants_newest_kernel() {
             let found = newest_kernel()
                 .ok_or_else(|| Failure::request("no kernel is found to boot").hint(KERNEL_HINT))?;
