@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use super::config::Configuration;
 use super::entries::{self, Entry, Kept};
@@ -207,7 +206,6 @@ impl Build {
         let building = self.building(&patches, modules);
         // What another assay builds in this room meanwhile is found afterwards, and not built again.
         let room = building.room(&watch)?;
-        let begun = Instant::now();
         let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
             let watch = &mut watch.holding(lock);
             building.build(&room, into, watch)?;
@@ -215,7 +213,7 @@ impl Build {
             let _ = std::fs::copy(&log.path, into.join("build.log"));
             Ok(())
         })?;
-        progress::remember(room_key.as_deref(), meter.objects(), begun.elapsed());
+        meter.finished(room_key.as_deref());
         Ok(entry)
     }
 

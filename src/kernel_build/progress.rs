@@ -17,6 +17,9 @@ const OBJECTS: u64 = 1500;
 const SHARED_S: f64 = 30.0;
 const SHARED_MODULES_S: f64 = 10.0;
 
+/// A room with this share of a kernel's objects has all of them, but those that the next patch changes.
+const COMPLETE: f64 = 0.8;
+
 /// What is being done.
 pub struct Step<'s> {
     /// In words.
@@ -35,16 +38,15 @@ pub(super) struct Meter {
     begun: Instant,
     objects: std::cell::Cell<u64>,
     expected: u64,
+    /// The room had no objects when it began.
+    from_nothing: bool,
 }
 
 impl Meter {
     pub(super) fn new(what: String, room_key: Option<&str>) -> Meter {
-        let expected = match room_key {
-            Some(key) if room::is_filled(key) => 0,
-            Some(key) => known(key).map_or(OBJECTS, |(objects, _)| objects),
-            None => 0,
-        };
-        Meter { what, begun: Instant::now(), objects: std::cell::Cell::new(0), expected }
+        let expected = room_key.map_or(0, |key| missing(key).0);
+        let from_nothing = room_key.is_some_and(|key| room::objects(key) == 0);
+        Meter { what, begun: Instant::now(), objects: std::cell::Cell::new(0), expected, from_nothing }
     }
 
     /// Objects made so far.
@@ -56,19 +58,34 @@ impl Meter {
         Step { what: &self.what, objects, of: self.expected, left_s }
     }
 
-    pub(super) fn objects(&self) -> u64 {
-        self.objects.get()
+    /// Keeps what it took, if it made all objects: what went on with another build says nothing of the next one from nothing.
+    pub(super) fn finished(&self, room: Option<&str>) {
+        if self.from_nothing {
+            remember(room, self.objects.get(), self.begun.elapsed());
+        }
     }
+}
+
+/// Objects that a room lacks, and the seconds they will take; none where it has those of a whole kernel.
+fn missing(room: &str) -> (u64, f64) {
+    let (all, seconds) = known(room).unwrap_or((OBJECTS, WHOLE_CPU_S / processors()));
+    match room::objects(room) as f64 / all as f64 {
+        there if there >= COMPLETE => (0, 0.0),
+        there => ((all as f64 * (1.0 - there)) as u64, seconds * (1.0 - there)),
+    }
+}
+
+fn processors() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64)
 }
 
 /// Seconds that a build will take; `shared`: after another one in the same room.
 pub(super) fn expected_s(room_key: Option<&str>, shared: bool) -> f64 {
-    let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
     match room_key {
         None if shared => SHARED_MODULES_S,
-        None => MODULES_CPU_S / processors,
-        Some(key) if shared || room::is_filled(key) => SHARED_S,
-        Some(key) => known(key).map_or(WHOLE_CPU_S / processors, |(_, seconds)| seconds),
+        None => MODULES_CPU_S / processors(),
+        Some(_) if shared => SHARED_S,
+        Some(key) => missing(key).1.max(SHARED_S),
     }
 }
 
@@ -97,4 +114,49 @@ pub(super) fn remember(room: Option<&str>, objects: u64, took: Duration) {
     };
     let _ = cache::directory("build-times")
         .map(|place| std::fs::write(place.join(room), format!("{objects} {:.0}\n", took.as_secs_f64())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+
+    /// A room with this many objects, of a kernel that had 200 and took 400 s.
+    fn room(objects: u64) -> &'static str {
+        remember(Some("room"), 200, Duration::from_secs(400));
+        let place = cache::directory("rooms").unwrap().join("room").join(room::OBJECTS);
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::create_dir_all(place.join("fs")).unwrap();
+        for at in 0..objects {
+            std::fs::write(place.join(format!("fs/{at}.o")), "").unwrap();
+        }
+        std::fs::write(place.join("fs/file.c"), "").unwrap();
+        "room"
+    }
+
+    #[test]
+    fn a_build_that_was_ended_goes_on_with_what_it_lacks() {
+        fake::alone(module_path!(), "a_build_that_was_ended_goes_on_with_what_it_lacks", |_| {
+            for (there, objects, seconds) in [(0, 200, 400.0), (50, 150, 300.0), (190, 0, SHARED_S)] {
+                let key = room(there);
+                assert_eq!(expected_s(Some(key), false), seconds, "{there} objects");
+                let meter = Meter::new("building".to_owned(), Some(key));
+                assert_eq!(meter.step(40).of, objects, "{there} objects");
+                assert_eq!(meter.step(40).left_s.is_some(), objects > 0, "{there} objects");
+            }
+        });
+    }
+
+    #[test]
+    fn only_a_build_from_nothing_says_how_long_one_takes() {
+        fake::alone(module_path!(), "only_a_build_from_nothing_says_how_long_one_takes", |_| {
+            for (there, known_after) in [(50, 200), (0, 300)] {
+                let key = room(there);
+                let meter = Meter::new("building".to_owned(), Some(key));
+                meter.step(300);
+                meter.finished(Some(key));
+                assert_eq!(known(key).unwrap().0, known_after, "{there} objects");
+            }
+        });
+    }
 }

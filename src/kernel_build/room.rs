@@ -28,6 +28,20 @@ pub(super) fn is_filled(key: &str) -> bool {
     state.and_then(|path| std::fs::read_to_string(path).ok()).is_some_and(|text| text.starts_with(WHOLE))
 }
 
+/// How many objects of an earlier build a room has, whether or not that build came to its end.
+pub(super) fn objects(key: &str) -> u64 {
+    fn below(directory: &Path) -> u64 {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let count = |entry: std::fs::DirEntry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() => below(&entry.path()),
+            Ok(_) => u64::from(entry.path().extension().is_some_and(|kind| kind == "o")),
+            Err(_) => 0,
+        };
+        entries.map(count).sum()
+    }
+    cache::place(entries::ROOMS).map_or(0, |rooms| below(&rooms.join(key).join(OBJECTS)))
+}
+
 /// The part of a room's key that comes from the source: the same for all its patches, and for all revisions of a repository.
 pub(super) fn source_key(source: &Source) -> [String; 2] {
     let path = || source.path.to_string_lossy().into_owned();
