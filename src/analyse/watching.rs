@@ -1,8 +1,8 @@
 //! What watching costs: each watched cell against the same cell unwatched.
 //!
 //! Enters: a run that explains another one. Leaves: a [`WatchingPrice`] for each metric that decides in each of the explained run's
-//! cells; where that counts work, or is there in watched trials only, for the bandwidth or the run time. It must not know what was
-//! watched.
+//! cells; where that counts work, or is there in watched trials only, for the bandwidth or the run time; what observers lost. It must not know what
+//! was watched.
 //!
 //! Watched and unwatched trials of a cell run in the same rounds in random order, so that the price is a paired difference as any other
 //! (METHODOLOGY). Each interval holds 95 % by itself: nothing is claimed of the explained run by it.
@@ -20,6 +20,8 @@ use crate::stats::crossover::Crossover;
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::units::Better;
 
+/// How the names of the counts end that observers report of events that they lost.
+const LOST: &str = ".lost";
 /// What an interval leaves out; each holds by itself.
 const OUTSIDE: f64 = 0.05;
 /// Times of a run that watching surely made slower by more are those of another run; a price less sure than this is not known.
@@ -65,6 +67,35 @@ pub fn watching_prices(watched: &Run) -> Vec<WatchingPrice> {
         layout.rows.iter().flat_map(|row| prices_of_row(&table, row)).collect();
     prices.sort_by(|a, b| b.estimate.total_cmp(&a.estimate));
     prices
+}
+
+/// What an observer lost of the events that it should have read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WatchingLoss {
+    /// Its name.
+    pub observer: String,
+    /// Watched trials in which it lost some.
+    pub trials: usize,
+    /// Of how many.
+    pub of: usize,
+    /// The most in one trial.
+    pub most: u64,
+}
+
+/// What was lost in the trials of a run, by observer: what these counted is too low, and their times, too.
+#[must_use]
+pub fn watching_losses(watched: &Run) -> Vec<WatchingLoss> {
+    let table = Table::new(watched);
+    let of_observer = |(metric, at): (&Metric, u32)| {
+        let observer = metric.name.strip_suffix(LOST).filter(|_| metric.job.is_empty())?;
+        let counts: Vec<f64> = (0..watched.cells.len() as u32)
+            .flat_map(|cell| table.column(cell, at).iter().map(|point| point.value))
+            .collect();
+        let lost = counts.iter().copied().filter(|count| *count > 0.0);
+        let (trials, most) = (lost.clone().count(), lost.fold(0.0, f64::max) as u64);
+        (trials > 0).then(|| WatchingLoss { observer: observer.to_owned(), trials, of: counts.len(), most })
+    };
+    table.metrics().iter().zip(0..).filter_map(of_observer).collect()
 }
 
 /// The prices in one cell. A count of work does not show what watching costs, and what observers report has no unwatched twin.
@@ -139,6 +170,26 @@ mod tests {
         assert!(price.interval.low < 0.02 && price.interval.high > 0.014, "{price:?}");
         assert_eq!((price.metric.name.as_str(), price.rounds), ("write.bw", 8));
         assert_eq!(price.row.levels, [("direct".to_owned(), "0".to_owned())]);
+    }
+
+    #[test]
+    fn events_that_were_lost_are_counted_by_observer() {
+        let mut run = watched(-0.02, 4);
+        assert_eq!(watching_losses(&run), []);
+        let of = |name: &str| Metric {
+            job: String::new(),
+            name: name.to_owned(),
+            unit: Unit::Count,
+            better: Better::Lower,
+        };
+        let first = run.metrics.len() as u32;
+        run.metrics.extend([of("locks.lost"), of("cpu.lost")]);
+        let watched = run.trials.iter_mut().filter(|trial| trial.cell == 1);
+        for (trial, lost) in watched.zip([0.0, 7.0, 0.0, 3.0]) {
+            trial.values.extend([(first, lost), (first + 1, 0.0)]);
+        }
+        let expected = WatchingLoss { observer: "locks".to_owned(), trials: 2, of: 4, most: 7 };
+        assert_eq!(watching_losses(&run), [expected]);
     }
 
     #[test]

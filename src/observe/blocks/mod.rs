@@ -19,7 +19,7 @@ use super::perf::{MachineWatch, Refused, Tracefs, Wanted, distortion_note, last_
 use super::subject::Subject;
 use super::{Observer, Place};
 use crate::record::{AUDIT_NOTE, KeptFile, Outcome};
-use crate::trace::{Decoder, Filesystem, Formats, Reason, Settings, Verdict};
+use crate::trace::{Decoder, Filesystem, Formats, Reason, Settings, Verdict, WriteCache};
 
 /// Tracepoints of bios and requests, those first without which nothing can be said.
 const BLOCK: [&str; 10] = [
@@ -196,6 +196,11 @@ fn audit_note(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<S
     let because =
         |reason: Option<Reason>| reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
     Some(match audit.verdict {
+        Verdict::Pass if audit.write_cache == Some(WriteCache::Through) => {
+            format!(
+                "{AUDIT_NOTE} ({on}): PASS by the word of the device, which says that it has no cache: the writes of each sync were complete"
+            )
+        }
         Verdict::Pass => {
             format!("{AUDIT_NOTE} ({on}): PASS, each sync returned behind a flush or FUA of the device")
         }

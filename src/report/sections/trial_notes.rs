@@ -11,18 +11,41 @@ const MOST: usize = 8;
 
 /// The notes of the trials whose values count, but for those of the audit, which have a section of their own.
 pub(super) fn trial_notes(run: &Run, names: &Names<'_>) -> Vec<String> {
-    notes_where(run, names, |note| !note.starts_with(AUDIT_NOTE))
+    notes_where(run, &counted(run), run.design.compare, names, |note| !note.starts_with(AUDIT_NOTE))
 }
 
 /// What the audit of flushes says.
 pub(super) fn audits(run: &Run, names: &Names<'_>) -> Vec<String> {
-    notes_where(run, names, |note| note.starts_with(AUDIT_NOTE))
+    notes_where(run, &counted(run), run.design.compare, names, |note| note.starts_with(AUDIT_NOTE))
 }
 
-fn notes_where(run: &Run, names: &Names<'_>, told: impl Fn(&str) -> bool) -> Vec<String> {
-    let trials: Vec<&Trial> = run.trials.iter().filter(|trial| trial.counts()).collect();
+/// What it says of the trials of a run that watched the cells of another one, whose arms are called after `factor`.
+pub(super) fn watched_audits(watched: &Run, factor: &str, names: &Names<'_>) -> Vec<String> {
+    let at = |name: &str| watched.design.factors.iter().position(|factor| factor.name == name);
+    let watching = watched.design.explains.as_ref().and_then(|explains| at(&explains.factor));
+    let (Some(watching), Some(arms)) = (watching, at(factor)) else { return Vec::new() };
+    let is_watched = |trial: &&Trial| {
+        let cell = watched.cells.get(trial.cell as usize);
+        cell.and_then(|cell| cell.levels.get(watching)).is_some_and(|level| *level > 0)
+    };
+    let trials: Vec<&Trial> = counted(watched).into_iter().filter(is_watched).collect();
+    notes_where(watched, &trials, arms, names, |note| note.starts_with(AUDIT_NOTE))
+}
+
+fn counted(run: &Run) -> Vec<&Trial> {
+    run.trials.iter().filter(|trial| trial.counts()).collect()
+}
+
+/// The notes of these trials; `arms` is the factor whose levels are.
+fn notes_where(
+    run: &Run,
+    trials: &[&Trial],
+    arms: usize,
+    names: &Names<'_>,
+    told: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let mut texts: Vec<&str> = Vec::new();
-    for trial in &trials {
+    for trial in trials {
         for text in trial.notes.iter().map(String::as_str).filter(|note| told(note)) {
             if !texts.contains(&text) {
                 texts.push(text);
@@ -41,7 +64,7 @@ fn notes_where(run: &Run, names: &Names<'_>, told: impl Fn(&str) -> bool) -> Vec
         .iter()
         .take(MOST)
         .map(|(text, members)| {
-            let (text, place) = (text.text(), place(run, &trials, names, members));
+            let (text, place) = (text.text(), place(run, trials, arms, names, members));
             if place.is_empty() { text } else { format!("{text} ({place})") }
         })
         .collect();
@@ -53,7 +76,7 @@ fn notes_where(run: &Run, names: &Names<'_>, told: impl Fn(&str) -> bool) -> Vec
 }
 
 /// Where a text holds: nothing when in all trials, an arm when in all of its trials and no others, else how many.
-fn place(run: &Run, trials: &[&Trial], names: &Names<'_>, texts: &[&str]) -> String {
+fn place(run: &Run, trials: &[&Trial], arms: usize, names: &Names<'_>, texts: &[&str]) -> String {
     let has = |trial: &Trial| trial.notes.iter().any(|note| texts.contains(&note.as_str()));
     let bearing = trials.iter().filter(|trial| has(trial)).count();
     if bearing == trials.len() {
@@ -62,9 +85,9 @@ fn place(run: &Run, trials: &[&Trial], names: &Names<'_>, texts: &[&str]) -> Str
     let arm_of = |trial: &Trial| {
         let levels =
             run.cells.get(trial.cell as usize).map(|cell| cell.levels.as_slice()).unwrap_or_default();
-        levels.get(run.design.compare).copied()
+        levels.get(arms).copied()
     };
-    let factor = run.design.factors.get(run.design.compare);
+    let factor = run.design.factors.get(arms);
     for (at, label) in factor.iter().flat_map(|factor| &factor.levels).enumerate() {
         let of_arm = trials.iter().filter(|trial| arm_of(trial) == Some(at as u32));
         if of_arm.clone().all(|trial| has(trial)) && of_arm.count() == bearing {
@@ -79,6 +102,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::record::{Cell, Explains, Factor};
 
     /// Four trials, two arms; each with its notes.
     fn noted(notes: [&[&str]; 4]) -> Vec<String> {
@@ -126,6 +150,26 @@ mod tests {
         let told = [format!("{passed} (cache=on)"), format!("{said} (cache=off)")];
         assert_eq!(audits(&run, &names), told);
         assert_eq!(trial_notes(&run, &names), ["arm (1 of 4\u{a0}trials)"]);
+    }
+
+    #[test]
+    fn of_a_run_that_watched_only_the_watched_trials_are_told() {
+        // Two arms, each unwatched and watched; the arms are those of the explained run.
+        let passed = "audit of flushes (ext4): PASS";
+        let said = "audit of flushes (ext4): VIOLATION (first the fsync of inode 12)";
+        let mut watched = run_of([&["unwatched"], &[passed], &["unwatched"], &[said]]);
+        let factor = |name: &str, levels: [&str; 2]| Factor::new(name, levels.map(str::to_owned).to_vec());
+        watched.design.factors = vec![factor("watched", ["no", "yes"]), factor("cache", ["on", "off"])];
+        watched.cells =
+            [[0, 0], [1, 0], [0, 1], [1, 1]].map(|levels| Cell { levels: levels.to_vec() }).to_vec();
+        for (trial, cell) in watched.trials.iter_mut().zip(0..) {
+            trial.cell = cell;
+        }
+        assert_eq!(watched_audits(&watched, "cache", &Names::of_factor("cache")), Vec::<String>::new());
+        let factor = "watched".to_owned();
+        watched.design.explains = Some(Explains { run: 3, started_unix_ns: 5, seed: 7, factor });
+        let told = [format!("{passed} (cache=on)"), format!("{said} (cache=off)")];
+        assert_eq!(watched_audits(&watched, "cache", &Names::of_factor("cache")), told);
     }
 
     #[test]

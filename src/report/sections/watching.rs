@@ -1,9 +1,10 @@
-//! What watching cost, where the run's cells were watched.
+//! What watching cost, and what it lost, where the run's cells were watched.
 //!
-//! Enters: the run that watched them. Leaves: a line a cell, the highest price first. It must not compute: prices are analyse's.
+//! Enters: the run that watched them. Leaves: a line a cell, the highest price first, and one for each observer that lost events. It must
+//! not compute: prices and losses are analyse's.
 
 use super::Material;
-use crate::analyse::{Interval, WatchingPrice, watching_prices};
+use crate::analyse::{Interval, WatchingLoss, WatchingPrice, watching_losses, watching_prices};
 use crate::record::Run;
 use crate::report::document::Document;
 use crate::report::json::written;
@@ -17,7 +18,8 @@ const MOST_LINES: usize = 3;
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let blocks = watching(material.run, material.watched).map(|watched| {
         let prices = watching_prices(watched);
-        let lines = lines(&prices).into_iter().map(Line::from).collect();
+        let lost = watching_losses(watched);
+        let lines = lines(&prices).into_iter().chain(lost.iter().map(loss)).map(Line::from).collect();
         let list = List { caption: Some(caption(watched, &prices)), lines };
         vec![Block::List(list), Block::Raw { name: "watching", json }]
     });
@@ -33,7 +35,9 @@ fn json(document: &Document<'_>) -> String {
     let watched = watching(document.run, document.watched);
     let run = watched.and_then(|watched| watched.id);
     let prices = watched.map(watching_prices).unwrap_or_default();
-    format!("{{\"run\":{},\"prices\":{}}}", written(&run), written(&prices))
+    let losses = watched.map(watching_losses).unwrap_or_default();
+    let (run, prices, losses) = (written(&run), written(&prices), written(&losses));
+    format!("{{\"run\":{run},\"prices\":{prices},\"losses\":{losses}}}")
 }
 
 fn caption(watched: &Run, prices: &[WatchingPrice]) -> String {
@@ -78,6 +82,13 @@ fn line(price: &WatchingPrice) -> String {
     let distorted =
         if price.is_distorted { "; distorted: times are those of a slower run, counts hold" } else { "" };
     format!("{row}watching cost {} of {metric}{distorted}", cost(price))
+}
+
+fn loss(lost: &WatchingLoss) -> String {
+    format!(
+        "{}: events were lost in {} of {} watched trials, at most {}: what it counted and timed is too low",
+        lost.observer, lost.trials, lost.of, lost.most
+    )
 }
 
 /// An end of an interval that says little. Beyond ±100 % it is chance how far.
@@ -132,6 +143,13 @@ mod tests {
         );
         assert!(words(&[price("0", -0.06)])[0].contains("−6.0 % [−7.4, −4.6]"));
         assert!(words(&[])[0].starts_with("nobody knows it"));
+    }
+
+    #[test]
+    fn what_was_lost_is_said_by_observer() {
+        let lost = WatchingLoss { observer: "locks".to_owned(), trials: 2, of: 8, most: 41 };
+        let expected = "locks: events were lost in 2 of 8 watched trials, at most 41: what it counted and timed is too low";
+        assert_eq!(loss(&lost), expected);
     }
 
     #[test]
