@@ -3,9 +3,9 @@ CARGO ?= cargo
 SHELL := /bin/bash
 ASSAY := target/release/assay
 # What the tests need.
-TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd kernel-build
+TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd blktrace kernel-build
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress stress-patches bisect-kernels torture rooms fuzz man clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress stress-patches bisect-kernels torture rooms fuzz man deb clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -144,6 +144,11 @@ man: build
 	@mkdir -p target/generated
 	$(ASSAY) generate man -o target/generated/assay.1
 	for shell in bash zsh fish elvish; do $(ASSAY) generate $$shell -o target/generated/assay.$$shell; done
+
+## A Debian package in target/debian, with man page and completions; fetches cargo-deb when it is missing
+deb: man
+	@$(CARGO) deb --version > /dev/null 2>&1 || $(CARGO) install --quiet --locked cargo-deb
+	$(CARGO) deb --no-build
 
 clean:
 	$(CARGO) clean

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Experiments whose cause is known: runs each with --explain, or what its question needs, and prints the command and the first screen of its
-# report. Needs root: it makes loop and zram devices. ONLY="lock demo" runs these; GUEST=1 adds dax-write, which boots a kernel.
-# One line a failure goes to standard error; the exit code is their number, at most 99.
+# Experiments whose cause is known: runs each with --explain, or what its question needs, prints the command and the first screen of its
+# report, and looks for the words that it must or must not have. Needs root: it makes loop and zram devices. ONLY="lock demo" runs these;
+# GUEST=1 adds dax-write, which boots a kernel. One line a failure goes to standard error; the exit code is their number, at most 99.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 assay=${ASSAY:-$PWD/target/release/assay}
@@ -14,6 +14,23 @@ work=$(mktemp -d "$PWD/target/explain-shown-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 failed=0
 lines=${LINES_OF_A_SCREEN:-40}
+
+# expect NAME [not] WORDS: what the whole report of an experiment must say, or must not; an extended regular expression, case ignored.
+expect() {
+    local name=$1 wanted=0
+    shift
+    case " ${ONLY:-$name} " in
+        *" $name "*) ;;
+        *) return 0 ;;
+    esac
+    if [ "$1" = not ]; then wanted=1; shift; fi
+    local found=0
+    tr -s ' \n' ' ' < "$out/$name.report" 2> /dev/null | sed 's/\xc2\xa0/ /g' | grep -qiE -- "$1" || found=1
+    if [ "$found" != "$wanted" ]; then
+        echo "explain-shown: $name: the report $([ "$wanted" = 0 ] && echo lacks || echo has): $1" >&2
+        failed=$((failed + 1))
+    fi
+}
 
 # What it is called, what is asked, then the words of the command.
 shown() {
@@ -42,7 +59,8 @@ shown() {
         grep -v '^$' "$out/$name.err" | sed 's/^/    /'
         "$assay" report latest --db "$db" | sed "${lines}q" | sed 's/^/    /'
         # Behind the first screen: main effects, and how it scales.
-        "$assay" report latest --verbose --db "$db" | sed -n '/^which factor/,/^$/p' | sed 's/^/    /'
+        "$assay" report latest --verbose --db "$db" > "$out/$name.report"
+        sed -n '/^which factor/,/^$/p' "$out/$name.report" | sed 's/^/    /'
     else
         echo "explain-shown: $name failed" >&2
         cat "$out/$name.err" >&2
@@ -85,27 +103,40 @@ cp examples/randwrite.fio "$work/"
 
 shown lock "four writers of one file of ext4 through the page cache, against a file each" \
     run writers.toml -t fs=ext4 --observe locks,waits
+expect lock "waits for rwsem:W at ext4_buffered_write_iter"
 shown shared-lock "the same around the page cache of XFS, which lets them share the lock" \
     run writers.toml -t fs=xfs --vary direct=1 --compare files --observe locks,waits
+expect shared-lock not "(waits|spins) for rwsem:W"
 for fs in ext4 xfs; do
     shown "flush-$fs" "an fsync after each 4 KiB on $fs, on a device with a write cache and without" \
         run sync.fio --vary 'sysfs:queue/write_cache=write through,write back' -t loop:400m -t "fs=$fs" --rounds 6 --observe blocks --explain
+    expect "flush-$fs" "more flushes"
+    expect "flush-$fs" "audit of flushes \($fs\): PASS"
+    expect "flush-$fs" not VIOLATION
 done
 shown no-barrier "the same on ext4 that was told not to flush: what the audit says" \
     run sync.fio --vary mount=default,barrier=0 -t loop:400m -t fs=ext4 --rounds 6 --observe blocks --explain
+expect no-barrier "VIOLATION.*first the f(data)?sync"
 shown demo "the demo: buffered against direct writes" \
     run randwrite.fio --vary direct=0,1 -t loop:400m -t fs=ext4 --rounds 6 --explain
+expect demo "the page cache serves the writes"
 shown dio-append "eight files that grow in turns, with their blocks beforehand and without" \
     run append.fio --vary fallocate=none,keep -t loop:400m -t fs=xfs --rounds 6 --observe extents --explain
+expect dio-append "files lie (more|less) between each other"
 shown dio-scaling "direct I/O to one file by more and more threads" run dio-scaling --quick --explain
+expect dio-scaling not "waits for rwsem:W"
 shown bdev-mix "small direct I/O through two schedulers" run bdev-mix --quick --explain
+expect bdev-mix "requests at the device"
 shown same "an arm against itself" run same.fio --aa --rounds 6 --explain
+expect same "nothing to explain"
 shown slower-device "the same reads of a device that was made slower from outside" \
     run reads.fio --vary device=loop:64m:direct_io=0,loop:64m:direct_io=1 -t state=overwrite --rounds 6 --explain
+expect slower-device "it is the device, not the software"
 shown zram-loop "the same reads of zram and of a loop device" \
     run reads.fio --vary device=zram:64m,loop:64m -t state=overwrite --rounds 6 --explain
 if [ -n "${GUEST:-}" ]; then
     shown dax-write "DAX against the page cache, in a guest" run dax-write --quick --explain
+    expect dax-write "the effect of dax depends on"
 fi
 if [ "$failed" -gt 99 ]; then failed=99; fi
 exit "$failed"

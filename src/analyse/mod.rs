@@ -78,8 +78,11 @@ pub use probed::{Ceiling, best, ceilings, is_same_device, is_same_machine, satur
 pub use progress::{Progress, decided, progress};
 pub use ranking::{Place, Ranking};
 pub use scaling::{NoLaw, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingPoint};
-pub use watching::{WatchingPrice, watching_prices};
-pub use why::{Cause, Evidence, Flame, Grade, Stack, Standing, Unsure, Watching, What, Why, flames, why};
+pub use watching::{WatchingLoss, WatchingPrice, watching_losses, watching_prices};
+pub use why::{
+    Cause, Evidence, Flame, Grade, RequestStage, RequestTimes, Stack, Standing, Unsure, Watching, What, Why,
+    flames, request_times, why,
+};
 
 use std::collections::BTreeMap;
 

@@ -10,7 +10,10 @@ use std::process::ExitCode;
 
 use super::Failure;
 use crate::sys::terminal::{self, Form};
-use crate::trace::{Device, Filesystem, JournalRange, Settings, TraceError, WriteCache, analyse, open};
+use crate::trace::{
+    BlktraceFiles, Device, Filesystem, JournalRange, Settings, TraceError, WriteCache, analyse, analyse_and,
+    open,
+};
 use crate::units::parse_bytes;
 
 /// Options of `assay trace`.
@@ -19,6 +22,7 @@ use crate::units::parse_bytes;
   assay trace sda.blktrace.*                           all CPUs of blktrace
   assay trace sda                                      the same
   assay trace blkparse.txt --fs ext4 --journal 2883584-3014656
+  assay trace kept/0/*.raw --blktrace sda               the same for blkparse -i sda
   perf script | assay trace /dev/stdin --fs xfs --write-cache back
   assay trace cpu0.raw cpu1.raw --formats formats/     raw pages of tracefs with their layouts
 
@@ -48,6 +52,9 @@ pub struct Args {
     /// Directory with the event layouts of raw pages; default is `formats` beside the file
     #[arg(long, value_name = "DIR")]
     formats: Option<PathBuf>,
+    /// Write what the block layer did as NAME.blktrace.N, too, which blkparse -i NAME and btt read
+    #[arg(long, value_name = "NAME")]
+    blktrace: Option<PathBuf>,
     /// Everything as one JSON object
     #[arg(long)]
     json: bool,
@@ -71,7 +78,21 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let trace = open(&args.files, args.formats.as_deref()).map_err(|error| refused(&error))?;
     let (form, files) = (trace.form, trace.files);
-    let summary = analyse(trace, settings).map_err(|error| refused(&error))?;
+    let mut copy = args.blktrace.as_deref().map(BlktraceFiles::new);
+    let summary = match &mut copy {
+        Some(copy) => analyse_and(trace, settings, |event| copy.put(event)),
+        None => analyse(trace, settings),
+    };
+    let summary = summary.map_err(|error| refused(&error))?;
+    if let (Some(copy), Some(base)) = (copy, &args.blktrace) {
+        let (files, records) = copy.finish().map_err(|error| {
+            Failure::request(format!("cannot write the blktrace files: {error}"))
+                .hint("give a name in a directory of yours, of files that are not there yet")
+        })?;
+        let [files, records] = [files as u64, records].map(|count| count.to_string());
+        let base = base.display();
+        terminal::tell(&format!("{records} records in {files} files {base}.blktrace.N: blkparse -i {base}"));
+    }
     if args.json {
         let mut out = terminal::out_as(Form::Json);
         writeln!(out, "{}", serde_json::to_string_pretty(&summary)?)?;

@@ -14,6 +14,9 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
             facts.set(name, text);
         }
     }
+    if let Some(counted) = roots.proc("sys/kernel/task_delayacct") {
+        facts.set("kernel.delay_accounting", if counted == "1" { "on" } else { "off" });
+    }
     if let Some(text) = mitigations(roots) {
         facts.set("kernel.mitigations", text);
     }
@@ -112,6 +115,7 @@ mod tests {
             (&format!("{directory}/mds"), "Vulnerable: Clear CPU buffers attempted\n"),
             (&format!("{directory}/l1tf"), "Not affected\n"),
             ("proc/sys/kernel/io_uring_disabled", "2\n"),
+            ("proc/sys/kernel/task_delayacct", "0\n"),
             ("proc/lockdep_stats", " lock-classes: 1\n"),
             ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
         ]);
@@ -123,6 +127,7 @@ mod tests {
         );
         assert_eq!(facts.get("io_uring"), Some("disabled (kernel.io_uring_disabled=2)"));
         assert_eq!(facts.get("kernel.debugging"), Some("lockdep"));
+        assert_eq!(facts.get("kernel.delay_accounting"), Some("off"));
         assert_eq!(facts.get("clocksource"), Some("hpet"));
     }
 }

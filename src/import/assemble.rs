@@ -11,6 +11,7 @@ use super::error::{ImportError, Problem};
 use super::fio::OPTION;
 use super::go_benchmark::PACKAGE;
 use super::observation::{Batch, Observation};
+use super::pace;
 
 /// What the request says about the run itself.
 pub(super) struct Frame {
@@ -29,6 +30,7 @@ pub(super) struct Frame {
 
 pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportError> {
     drop_single_job_names(&mut batch, &frame.labels);
+    let primary = frame.primary.clone().or_else(|| pace::primary(&batch));
     option_rows(&mut batch);
     let origin = frame.labels.join(", ");
     if batch.observations.iter().all(|observation| observation.values.is_empty()) {
@@ -73,7 +75,7 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
             factors,
             compare: 0,
             paired: false,
-            primary: frame.primary,
+            primary,
             show: Vec::new(),
             order: Order::default(),
             lead_in: false,

@@ -19,6 +19,7 @@ mod hyperfine;
 mod marks;
 mod numbers;
 mod observation;
+mod pace;
 mod read;
 mod recognise;
 mod source;

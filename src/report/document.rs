@@ -7,7 +7,7 @@ mod building;
 use super::format::Options;
 use super::section::{Block, Section, unfolded};
 use super::words::{Names, row_label};
-use crate::analyse::{Analysis, Flame, RowKey, Why};
+use crate::analyse::{Analysis, Flame, RequestTimes, RowKey, Why};
 use crate::record::Run;
 
 /// One report, before it is written in a format.
@@ -29,6 +29,8 @@ pub struct Document<'a> {
     why: Vec<Why>,
     /// Stacks of functions of the pairs.
     flames: Vec<Flame>,
+    /// The times of requests in pairs of arms, where the block layer was watched.
+    request_times: Vec<RequestTimes>,
     /// All that is said, in reading order.
     pub(super) sections: Vec<Section>,
     /// Footnotes of all sections, number 1 first.
@@ -46,6 +48,12 @@ impl<'a> Document<'a> {
     #[must_use]
     pub fn flames(&self) -> &[Flame] {
         &self.flames
+    }
+
+    /// The times of requests by stage in pairs of arms.
+    #[must_use]
+    pub fn request_times(&self) -> &[RequestTimes] {
+        &self.request_times
     }
 
     /// Names of arms as the reader knows them.

@@ -64,7 +64,7 @@ pub(super) fn drawn(document: &Document<'_>) -> Option<Drawings> {
         drawn(Form::Wide).map(|wide| Picture { narrow: drawn(Form::Narrow).map(|p| p.svg), ..wide })
     };
     let pictures: Vec<Picture> = told.iter().take(MOST_ROWS).filter_map(picture).collect();
-    Drawings::of(pictures, true, told.len().saturating_sub(MOST_ROWS))
+    Drawings::of(pictures, true, told.len().saturating_sub(MOST_ROWS)).map(Drawings::searchable)
 }
 
 /// Whether the arms of a pair with stacks differ.

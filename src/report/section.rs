@@ -271,12 +271,19 @@ pub(super) struct Drawings {
     pub(super) wide: bool,
     /// Rows for which there was no room.
     pub(super) left_out: usize,
+    /// Whether a page finds boxes of them by name.
+    pub(super) searchable: bool,
 }
 
 impl Drawings {
     /// The pictures, where there is one.
     pub(super) fn of(pictures: Vec<Picture>, wide: bool, left_out: usize) -> Option<Drawings> {
-        (!pictures.is_empty()).then_some(Drawings { pictures, wide, left_out })
+        (!pictures.is_empty()).then_some(Drawings { pictures, wide, left_out, searchable: false })
+    }
+
+    /// The same with boxes that can be found by name.
+    pub(super) fn searchable(self) -> Drawings {
+        Drawings { searchable: true, ..self }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use super::analysis::Analysis;
 use super::error::TraceError;
+use super::event::Event;
 use super::open::Trace;
 use super::seen::Seen;
 use super::source::Item;
@@ -20,7 +21,19 @@ const WAITING: usize = 4;
 ///
 /// # Errors
 /// A file that is not what it seemed to be, or a trace that cannot be answered from.
-pub fn analyse(mut trace: Trace, settings: Settings) -> Result<Summary, TraceError> {
+pub fn analyse(trace: Trace, settings: Settings) -> Result<Summary, TraceError> {
+    analyse_and(trace, settings, |_| ())
+}
+
+/// The same, and each event is shown to somebody else, too.
+///
+/// # Errors
+/// As [`analyse`].
+pub fn analyse_and(
+    mut trace: Trace,
+    settings: Settings,
+    mut show: impl FnMut(&Event),
+) -> Result<Summary, TraceError> {
     let mut analysis = Analysis::new(settings);
     let (full, filled) = sync_channel::<Vec<Item>>(WAITING);
     let (used, empty) = channel::<Vec<Item>>();
@@ -29,7 +42,12 @@ pub fn analyse(mut trace: Trace, settings: Settings) -> Result<Summary, TraceErr
         // The sender goes with the thread, so that the channel ends with it.
         let reader = scope.spawn(move || decode(trace, &full, &empty));
         for mut batch in filled {
-            batch.iter().for_each(|item| analysis.follow(item));
+            for item in &batch {
+                if let Item::Event(event) = item {
+                    show(event);
+                }
+                analysis.follow(item);
+            }
             batch.clear();
             // The reader may have ended already.
             let _ = used.send(batch);

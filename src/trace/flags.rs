@@ -164,6 +164,30 @@ impl Flags {
         };
         Flags { operation, bits }
     }
+
+    /// The category bits of a record of version 7, which has 16 of them: zones are not among them, and zeroes without a buffer are a write.
+    #[must_use]
+    pub(super) fn categories(self) -> u16 {
+        let operation = match self.operation {
+            // The kernel's own: what is no write is a read.
+            Operation::None | Operation::Read | Operation::Zone => READ_CATEGORY,
+            Operation::Write | Operation::WriteZeroes => WRITE_CATEGORY,
+            Operation::Discard | Operation::SecureErase => DISCARD_CATEGORY | WRITE_CATEGORY,
+            Operation::Flush => FLUSH_CATEGORY | READ_CATEGORY,
+            Operation::Passthrough => PASSTHROUGH_CATEGORY | READ_CATEGORY,
+        };
+        let mut categories = operation;
+        for (bit, category) in [
+            (PREFLUSH, FLUSH_CATEGORY),
+            (FUA, FUA_CATEGORY),
+            (AHEAD, AHEAD_CATEGORY),
+            (SYNC, SYNC_CATEGORY),
+            (META, META_CATEGORY),
+        ] {
+            categories |= if self.bits & bit != 0 { category } else { 0 };
+        }
+        (categories & 0xffff) as u16
+    }
 }
 
 impl fmt::Display for Flags {

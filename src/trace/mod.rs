@@ -10,6 +10,7 @@ mod analysis;
 mod audit;
 mod blkparse_text;
 mod blktrace;
+mod blktrace_writer;
 mod call;
 mod class;
 mod commit;
@@ -42,10 +43,11 @@ mod analysis_tests;
 #[cfg(test)]
 mod audit_tests;
 
-pub use analyse::analyse;
+pub use analyse::{analyse, analyse_and};
 pub use analysis::Analysis;
 pub use blkparse_text::BlkparseText;
 pub use blktrace::BlktraceFile;
+pub use blktrace_writer::BlktraceFiles;
 pub use class::Class;
 pub use commit::CommitCounts;
 pub use counts::Counts;

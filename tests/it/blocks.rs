@@ -146,6 +146,30 @@ fn a_kept_trace_is_read_again_with_the_same_figures() {
         ] {
             assert_eq!(guests::value(&run, trial, metric), count.as_f64(), "{metric}: {counts}");
         }
+        if crate::tools::installed("blkparse") {
+            let mut words = vec!["trace", "--blktrace", "other"];
+            words.extend(pages.iter().map(String::as_str));
+            assert!(crate::sandbox::errors(&sandbox.run(&words)).contains("blkparse -i other"));
+            let output =
+                sandbox.command("blkparse").args(["-i", "other", "-f", "%D %a %d\n"]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            // The trace has every device of this machine; blkparse separates the numbers of one by a comma.
+            let device = read["device"]["device"].as_str().unwrap().replace(':', ",");
+            let of_device: Vec<String> = text
+                .lines()
+                .filter(|line| line.trim_start().starts_with(&format!("{device} ")))
+                .map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
+                .collect();
+            let lines =
+                |begins: &str| of_device.iter().filter(|line| line.starts_with(begins)).count() as f64;
+            assert_eq!(Some(lines("Q W") + lines("Q FW")), counts["writes_queued"].as_f64(), "{text}");
+            assert_eq!(Some(lines("D W") + lines("D FW")), counts["writes_issued"].as_f64(), "{text}");
+            assert_eq!(Some(lines("D FN")), counts["flush_commands"].as_f64(), "{text}");
+            let made = std::fs::read_dir(sandbox.path()).unwrap().map(|entry| entry.unwrap().path());
+            made.filter(|path| path.to_string_lossy().contains("other.blktrace")).for_each(|path| {
+                std::fs::remove_file(path).unwrap();
+            });
+        }
     }
     let refused = sandbox.run(&["run", "job.fio", "--aa", "--keep-traces", "--plan"]);
     assert_eq!(refused.status.code(), Some(2));
@@ -183,7 +207,7 @@ fn a_guest_is_watched_in_the_same_way() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", SYNCED);
     let kernel = format!("kernel={}", kernels[1]);
-    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "blocks,fs"];
+    let words = ["run", "job.fio", "-q", "--aa", "--rounds", "1", "--observe", "blocks,fs,cpu,locks,waits"];
     let run = guests::succeed(
         &sandbox,
         &[&words[..], &["-t", &kernel, "-t", "virtio_blk:400m", "-t", "fs=xfs"]].concat(),
@@ -192,4 +216,9 @@ fn a_guest_is_watched_in_the_same_way() {
     assert!(each(&run, "blocks.flushes").iter().all(|flushes| *flushes >= WRITES / 2.0), "{told}");
     assert!(each(&run, "blocks.audit_violations").iter().all(|calls| *calls == 0.0), "{told}");
     assert!(each(&run, "fs.count.xfs_file_fsync").iter().all(|calls| *calls == WRITES - 1.0), "{told}");
+    // Each sync sleeps until the disk has it, and the kernel's time is spent somewhere.
+    assert!(each(&run, "cpu.samples").iter().all(|samples| *samples > 0.0), "{told}");
+    assert!(each(&run, "locks.lost").iter().all(|lost| *lost == 0.0), "{told}");
+    let sleeps = run.metrics.iter().filter(|metric| metric.name.starts_with("waits.at."));
+    assert!(sleeps.filter_map(|metric| guests::value(&run, 0, &metric.name)).sum::<f64>() > 0.0, "{told}");
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use assay::analyse::{self, Analysis};
-use assay::record::{Run, Source, StopRule};
+use assay::record::{KeptFile, Run, Source, StopRule};
 use assay::report::{Document, Format, Options, render};
 use assay::units::{Better, Unit};
 
@@ -269,4 +269,52 @@ fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
         assert!(height <= 5000, "{name}: {height} pixels");
         assert!(looked_at > 20, "{name}: {looked_at}");
     }
+}
+
+/// The made-up run in which writers wait, with stacks of processor time.
+fn with_stacks() -> (Run, Analysis) {
+    let (mut run, _) = crate::why::made_up();
+    for trial in &mut run.trials {
+        let waits = if trial.cell == 0 { 700_000_000 } else { 10_000_000 };
+        let text = format!(
+            "write;ext4_write;copy_in 200000000\nwrite;ext4_write;lock_slow {waits}\nwrite;entry 90000000\n"
+        );
+        trial.files = vec![KeptFile { name: "cpu.folded".to_owned(), bytes: text.into_bytes() }];
+    }
+    let analysis = analyse::analyse(&run, &analyse::Options::default());
+    (run, analysis)
+}
+
+#[test]
+fn functions_are_found_in_flame_graphs_by_the_only_script_of_a_page() {
+    let Some(browser) = chromium() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("report.html");
+    let html = unfolded(&page(&with_stacks()));
+    assert_eq!((html.matches("<script>").count(), html.matches("script-src 'sha256-").count()), (1, 1));
+    let seen = |typed: &str, more: &str| {
+        let field = format!("<input type=\"search\" value=\"{typed}\">");
+        let text =
+            html.replace("<input type=\"search\">", &field).replace("</main>", &format!("{more}</main>"));
+        std::fs::write(&file, text).unwrap();
+        let output = browse(&browser, &file, (1000, 1000), false, &["--dump-dom"]);
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        let complaints = log.lines().filter(|line| line.contains("CONSOLE")).count();
+        (String::from_utf8(output.stdout).unwrap(), complaints)
+    };
+    let said = |dom: &str| {
+        let found = dom.split("<output>").nth(1).unwrap().split("</output>").next().unwrap();
+        (dom.contains("<p class=\"search\">"), found.to_owned(), dom.matches("class=\"found\"").count())
+    };
+    let (nothing, complaints) = seen("", "");
+    assert_eq!((said(&nothing), complaints), ((true, String::new(), 0), 0));
+    // The wide graph and the one for a phone have a box of it each.
+    let (found, complaints) = seen("LOCK_", "");
+    let (is_shown, words, boxes) = said(&found);
+    assert!(is_shown && words.starts_with("1 boxes, at most ") && complaints == 0, "{words}");
+    assert_eq!(boxes, 2, "{words}");
+    let share: f64 = words.split("at most ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((45.0..65.0).contains(&share), "(700 + 10) of (700 + 10 + 2 × 290) ns: {words}");
+    let (refused, complaints) = seen("", "<script>document.title = 'theirs'</script>");
+    assert!(complaints > 0 && !refused.contains("<title>theirs"), "another script runs");
 }

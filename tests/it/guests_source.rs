@@ -53,25 +53,50 @@ fn a_module_with_the_patch_of_dio_append_lays_files_in_one_piece() {
     let stored = sandbox.export("1");
     assert_eq!(stored.trials.len(), 4);
     let factor = stored.design.factors.iter().position(|factor| factor.name == "design").unwrap();
-    let per_file = |level: u32| -> Vec<f64> {
+    let of_design = |level: u32, metric: &str| -> Vec<f64> {
         let of_level = |at: &usize| stored.cells[stored.trials[*at].cell as usize].levels[factor] == level;
         let one = |at: usize| {
             assert_eq!(stored.trials[at].status, Status::Done, "{:?}", stored.trials[at]);
             assert_eq!(fact(&stored, at, "kernel.patch_digest").len(), 16);
             assert!(fact(&stored, at, "kernel.compiler").contains("gcc"));
-            value(&stored, at, "extents.per_file").unwrap()
+            value(&stored, at, metric).unwrap()
         };
         (0..stored.trials.len()).filter(of_level).map(one).collect()
     };
     // A file of 8 MiB is four writes, each in one piece; block by block it is hundreds of pieces, fewer the less runs at a time.
-    let (never, needed) = (per_file(0), per_file(1));
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    assert!(most(&needed) <= 8.0, "{needed:?}");
-    assert!(never.iter().all(|pieces| *pieces > most(&needed)), "{never:?} {needed:?}");
+    assert!(most(&of_design(1, "extents.per_file")) <= 8.0, "{:?}", of_design(1, "extents.per_file"));
+    for metric in ["extents.per_file", "extents.owner_changes_per_mib"] {
+        let (never, needed) = (of_design(0, metric), of_design(1, metric));
+        assert!(never.iter().all(|count| *count > most(&needed)), "{metric}: {never:?} {needed:?}");
+    }
     // What was built is taken from the cache, which the plan knows.
     let plan = run(&sandbox, &[&words[..], &["--plan"]].concat());
     let said = String::from_utf8_lossy(&plan.stdout).into_owned();
     assert!(said.contains("with dio-append.patch: is in the cache"), "{said}");
+    every_design_applies(&sandbox, &kernel, &source);
+}
+
+/// The plan of each recipe's designs, whose patches are tried on the source: it is unpacked.
+fn every_design_applies(sandbox: &Sandbox, kernel: &str, source: &str) {
+    let whole: &[&str] = &["-t", source];
+    let modules: &[&str] = &["-t", source, "-t", kernel];
+    for (recipe, of, patches) in [
+        ("bdev-mix", whole, &["bdev-mix.patch"][..]),
+        ("dax-write", whole, &["dax-write.patch"]),
+        ("dio-append", modules, &["dio-append.patch"]),
+        ("dio-scaling", modules, &["dio-scaling-lookup.patch", "dio-scaling-write.patch"]),
+        ("journal-flush", modules, &["journal-flush.patch"]),
+    ] {
+        let words = [&["run", recipe, "--vary", "design=all", "--plan"], of].concat();
+        let output = run(sandbox, &words);
+        assert!(output.status.success(), "{}", failure(&words, &output));
+        let plan = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!plan.contains("unpacks the source"), "{plan}");
+        for patch in patches {
+            assert!(plan.contains(&format!("with {patch}")), "{recipe} builds no {patch}: {plan}");
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use assay::record::Run;
+use rustix::process::{Pid, Signal};
 
 use crate::sandbox::{Sandbox, errors};
 use crate::spoiled::{expect, unless_spoiled};
@@ -207,6 +208,16 @@ pub(crate) fn watching(sandbox: &Sandbox) -> usize {
 
 #[test]
 fn nothing_stays_when_assay_is_killed_while_it_watches() {
+    nothing_stays_after(Signal::KILL);
+}
+
+#[test]
+fn nothing_stays_after_ctrl_c_while_it_watches() {
+    nothing_stays_after(Signal::INT);
+}
+
+/// Ends assay with a signal while all observers watch, and looks for what they might have left.
+fn nothing_stays_after(signal: Signal) {
     if !is_root() {
         return;
     }
@@ -232,8 +243,9 @@ fn nothing_stays_when_assay_is_killed_while_it_watches() {
         assert!(begun.elapsed() < Duration::from_secs(60), "nobody watches: {:?}", sandbox.processes());
         std::thread::sleep(Duration::from_millis(20));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), (signal == Signal::INT).then_some(130), "{status}");
     sandbox.no_process_left(Duration::from_secs(30));
     assert_eq!((watching(&sandbox), tracefs()), (0, before));
     assert_eq!(seen_by_all(), before_all);

@@ -57,6 +57,20 @@ fn every_recipe_is_listed_and_shown_with_its_comment_and_questions() {
             page.contains("\n## Why\n") && page.contains(&format!("assay run {name} --quick --explain")),
             "{name} does not say what explains it"
         );
+        let primaries = text.lines().filter_map(|line| line.strip_prefix("primary = \""));
+        for metric in primaries.flat_map(|all| all.trim_end_matches('"').split(',')) {
+            let event = metric.trim_start_matches("events_per_op.").trim_start_matches("events.");
+            let words = match metric {
+                "bw" => "andwidth",
+                "ctx_per_op" => "ontext switches",
+                _ => metric,
+            };
+            let told = [words, &event.replacen('.', ":", 1), &format!("`{metric}`")];
+            assert!(
+                told.iter().any(|name| page.contains(name)),
+                "{name}: the page lacks {metric}, which decides"
+            );
+        }
     }
     assert_eq!(sandbox.names(), BTreeSet::new(), "listing makes nothing");
 }

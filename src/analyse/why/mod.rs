@@ -16,12 +16,14 @@ mod names;
 mod pair;
 mod rules;
 mod source;
+mod stages;
 mod standing;
 #[cfg(test)]
 mod tests;
 
 pub use cause::{Cause, Evidence, Grade, Standing, Unsure, Watching, What, Why};
 pub use flames::{Flame, Stack, flames};
+pub use stages::{RequestStage, RequestTimes, request_times};
 
 use std::cell::OnceCell;
 

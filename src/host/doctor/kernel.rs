@@ -1,9 +1,9 @@
-//! Rules on the kernel: clock, mitigations, debugging, io_uring.
+//! Rules on the kernel: clock, mitigations, debugging, delay accounting, io_uring.
 
 use super::{Finding, Rule, Severity, write_command};
 use crate::record::HostFacts;
 
-pub(super) const RULES: &[Rule] = &[clock, mitigations, debugging, io_uring];
+pub(super) const RULES: &[Rule] = &[clock, mitigations, debugging, delay_accounting, io_uring];
 
 fn clock(facts: &HostFacts) -> Option<Finding> {
     let seen = facts.get("clocksource")?;
@@ -44,6 +44,18 @@ fn debugging(facts: &HostFacts) -> Option<Finding> {
     let effect = "Every lock is checked: locks cost many times what they do in production, and code that takes fewer \
                   of them looks better than it is. Build without CONFIG_PROVE_LOCKING and CONFIG_LOCK_STAT.";
     Some(Finding::new("kernel-debugging", Severity::Bad, format!("the kernel was built with {seen}"), effect))
+}
+
+fn delay_accounting(facts: &HostFacts) -> Option<Finding> {
+    facts.get("kernel.delay_accounting").filter(|seen| *seen == "off")?;
+    let effect = "Waiting for storage is counted as sleep, together with waiting for locks and anything else: of where \
+                  the time went, the report cannot tell the disk's part.";
+    let fact = "delay accounting is off".to_owned();
+    Some(
+        Finding::new("delay-accounting", Severity::Note, fact, effect)
+            .mend("sudo sysctl kernel.task_delayacct=1")
+            .undo("sudo sysctl kernel.task_delayacct=0"),
+    )
 }
 
 fn io_uring(facts: &HostFacts) -> Option<Finding> {

@@ -188,6 +188,12 @@ mod tests {
         ),
         ("kernel-debugging", Severity::Bad, &[("kernel.debugging", "lockdep")], &[]),
         (
+            "delay-accounting",
+            Severity::Note,
+            &[("kernel.delay_accounting", "off")],
+            &[("kernel.delay_accounting", "on")],
+        ),
+        (
             "io-uring",
             Severity::Warning,
             &[("io_uring", "disabled (kernel.io_uring_disabled=2)")],

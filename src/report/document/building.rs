@@ -64,6 +64,7 @@ impl<'a> Document<'a> {
             summary: summary(run, analysis),
             why: material.why,
             flames: material.flames,
+            request_times: material.request_times,
             sections,
             footnotes,
         }

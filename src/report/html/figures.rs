@@ -5,6 +5,7 @@ use super::super::html_text::escape;
 use super::super::picture::{Picture, arm_class};
 use super::super::section::Drawings;
 use super::super::words::count;
+use super::search;
 use crate::record::SoFar;
 
 /// Lines of pictures of a section that are there before anything is unfolded: one wide one, or two beside each other.
@@ -49,7 +50,7 @@ fn caption(document: &Document<'_>, words: &str) -> String {
 
 /// The pictures of one kind.
 pub(super) fn all(out: &mut String, document: &Document<'_>, drawings: &Drawings) {
-    let Drawings { pictures, wide, left_out } = drawings;
+    let Drawings { pictures, wide, left_out, searchable } = drawings;
     let (wide, left_out) = (*wide, *left_out);
     // What is true of all of them is said once.
     let common = pictures.iter().all(|picture| picture.caption == pictures[0].caption);
@@ -58,6 +59,9 @@ pub(super) fn all(out: &mut String, document: &Document<'_>, drawings: &Drawings
         out.push_str(&format!("<p class=\"muted\">{}</p>\n", escape(&caption)));
     }
     let (unfolded, folded) = pictures.split_at(pictures.len().min(UNFOLDED[usize::from(wide)]));
+    if *searchable {
+        out.push_str(search::FIELD);
+    }
     figures(out, document, unfolded, common, wide);
     if !folded.is_empty() {
         let more = count(folded.len() as u64, "more picture");

@@ -1,8 +1,9 @@
-//! One self-contained page: the verdict in words, then tables and pictures, then how to repeat it. No network, no
-//! script; light and dark by the reader's preference.
+//! One self-contained page: the verdict in words, then tables and pictures, then how to repeat it. No network, and no
+//! script but one that finds names in flame graphs; light and dark by the reader's preference.
 
 mod blocks;
 mod figures;
+mod search;
 mod tables;
 
 use super::GENERATOR;
@@ -13,11 +14,13 @@ use super::section::{Heading, Section, Weight, capital};
 
 /// Writes the page.
 pub(super) fn render(document: &Document<'_>) -> String {
-    let mut out = String::with_capacity(64 * 1024);
-    head(&mut out, document);
-    in_order(&document.sections).into_iter().for_each(|one| section(&mut out, document, one));
-    footer(&mut out, document);
-    out.push_str("</main>\n</body>\n</html>\n");
+    let mut body = String::with_capacity(64 * 1024);
+    in_order(&document.sections).into_iter().for_each(|one| section(&mut body, document, one));
+    let script = search::script(&body);
+    footer(&mut body, document, &script);
+    let mut out = String::with_capacity(body.len() + 32 * 1024);
+    head(&mut out, document, &search::policy(&body));
+    [&body, "</main>\n", &script, "</body>\n</html>\n"].iter().for_each(|part| out.push_str(part));
     out
 }
 
@@ -64,19 +67,22 @@ fn section(out: &mut String, document: &Document<'_>, section: &Section) {
 }
 
 /// What made this page.
-fn footer(out: &mut String, document: &Document<'_>) {
+fn footer(out: &mut String, document: &Document<'_>, script: &str) {
     let version = escape(&document.run.assay_version);
-    out.push_str(&format!(
-        "<footer>Made by assay {version}. This page needs no network and no script.</footer>\n"
-    ));
+    let needs = if script.is_empty() {
+        "needs no network and no script"
+    } else {
+        "needs no network; its only script finds functions in the flame graphs"
+    };
+    out.push_str(&format!("<footer>Made by assay {version}. This page {needs}.</footer>\n"));
 }
 
-fn head(out: &mut String, document: &Document<'_>) {
+fn head(out: &mut String, document: &Document<'_>, scripts: &str) {
     let title = escape(&document.title);
     out.push_str(&format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'{scripts}\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n{GENERATOR}\">\n\
          <title>{title}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n\
          <p class=\"summary\">{}</p>\n</header>\n",

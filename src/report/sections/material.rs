@@ -7,7 +7,7 @@ use super::super::document;
 use super::super::footnotes::Footnotes;
 use super::super::format::Options;
 use super::super::words::Names;
-use crate::analyse::{self, Analysis, Caveat, Comparison, Flame, Role, Why};
+use crate::analyse::{self, Analysis, Caveat, Comparison, Flame, RequestTimes, Role, Why};
 use crate::record::Run;
 
 /// What sections are made from.
@@ -26,6 +26,8 @@ pub(in crate::report) struct Material<'a> {
     pub(in crate::report) why: Vec<Why>,
     /// Stacks of functions of the pairs.
     pub(in crate::report) flames: Vec<Flame>,
+    /// Times of requests of the pairs.
+    pub(in crate::report) request_times: Vec<RequestTimes>,
     /// The comparisons that decide.
     pub(in crate::report) primary: Vec<&'a Comparison>,
     /// Footnotes of all sections.
@@ -45,7 +47,8 @@ impl<'a> Material<'a> {
         let names = Names::new(run, &analysis.factor);
         let why = analyse::why(run, analysis, watched);
         let flames = analyse::flames(run, analysis, watched);
-        Material { run, analysis, options, names, watched, why, flames, primary, footnotes }
+        let request_times = analyse::request_times(run, analysis, watched);
+        Material { run, analysis, options, names, watched, why, flames, request_times, primary, footnotes }
     }
 
     /// A heading with how far the run is.

@@ -28,6 +28,7 @@ mod ranking;
 mod repeat;
 mod scaling;
 mod scaling_words;
+mod stages;
 mod trial_notes;
 mod verdict;
 mod watching;
@@ -55,6 +56,7 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
     scaling::section,
     every_trial::section,
     latency::section,
+    stages::section,
     within_trial::section,
     other_metrics::section,
     limits::section,
@@ -68,7 +70,8 @@ const SECTIONS: &[fn(&mut Material<'_>) -> Section] = &[
 ];
 
 /// Of these the sections that say why, for a reader who has the verdict already.
-const EXPLAINING: &[fn(&mut Material<'_>) -> Section] = &[audit::section, why::section, watching::section];
+const EXPLAINING: &[fn(&mut Material<'_>) -> Section] =
+    &[audit::section, why::section, stages::section, watching::section];
 
 /// The sections of a report.
 pub(super) fn all(material: &mut Material<'_>) -> Vec<Section> {

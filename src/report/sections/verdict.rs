@@ -14,9 +14,12 @@ use crate::report::verdict_words::{
     COUNTED, Tone, counted, counted_as, refused, sentence, tone, verdict_word,
 };
 
+/// Behind the first line of the verdict, where others used the machine when the run began; the head says what they did.
+const ON_A_BUSY_MACHINE: &str = " (on a busy machine)";
+
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
-    let Material { analysis, names, primary, footnotes, .. } = material;
+    let Material { run, analysis, names, primary, footnotes, .. } = material;
     let sentences: Vec<Sentence> = primary
         .iter()
         .map(|c| Sentence {
@@ -26,9 +29,15 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
             notes: footnotes.of(c, names),
         })
         .collect();
-    let sentences = headlines(primary, &sentences);
+    let mut sentences = headlines(primary, &sentences);
+    let mut tally = tally(primary).filter(|_| sentences.len() > 1);
+    if run.busy_machine().is_some()
+        && let Some(first) = tally.as_mut().or(sentences.first_mut().map(|sentence| &mut sentence.text))
+    {
+        first.push_str(ON_A_BUSY_MACHINE);
+    }
     let verdicts = Verdicts {
-        tally: tally(primary).filter(|_| sentences.len() > 1),
+        tally,
         sentences,
         otherwise: "nothing to compare: no trial has a value of the metric that decides",
     };

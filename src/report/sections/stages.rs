@@ -1,0 +1,143 @@
+//! Where requests spent their time on the way to the device and back, where the block layer was watched.
+//!
+//! Enters: the times of requests that analyse found. Leaves: a table a pair, a picture of it, values for programs. It must not compute: means
+//! and differences are analyse's.
+
+use super::Material;
+use super::budget::{signed, with_unit};
+use crate::analyse::{BudgetLine, Evidence, Interval, RequestStage, RequestTimes, Standing, Why};
+use crate::record::Direction;
+use crate::report::document::Document;
+use crate::report::format::Detail;
+use crate::report::json::written;
+use crate::report::picture::{self, Bar, Form, Picture};
+use crate::report::pictures::{MOST_ROWS, index_of};
+use crate::report::section::{Block, Drawings, Heading, Section, Weight};
+use crate::report::table::{Head, Of, Table, TableRow};
+use crate::report::verdict_words::Tone;
+use crate::report::words::{Names, row_label};
+use crate::units::Scale;
+
+/// What is under the picture.
+const CAPTION: &str = "From the baseline's mean time of a request to the candidate's: what each stage adds or takes. Stages are those of \
+                       requests, the whole is that of bios: what merging and splitting leave is the last part.";
+
+/// The section: a table where more than a screen is asked for, a picture on pages.
+pub(super) fn section(material: &mut Material<'_>) -> Section {
+    let Material { options, names, why, request_times, .. } = material;
+    let told: Vec<&RequestTimes> = request_times.iter().filter(|times| is_told(why, times)).collect();
+    let mut blocks = Vec::new();
+    if options.detail > Detail::Screen {
+        blocks.extend(told.iter().map(|times| Block::Table(table(times, names))));
+    }
+    if !told.is_empty() {
+        blocks.push(Block::folded_pictures("The time of a request by stage, drawn", drawn));
+    }
+    if !request_times.is_empty() {
+        blocks.push(Block::Raw { name: "request_times", json: |document| written(document.request_times()) });
+    }
+    Section::new("stages", Heading::OnPage("the time of a request".to_owned()), blocks)
+        .of_weight(Weight::Figures)
+}
+
+/// Whether the arms of the pair differ.
+fn is_told(why: &[Why], times: &RequestTimes) -> bool {
+    why.iter().any(|why| {
+        why.standing == Standing::Differs
+            && why.row.levels == times.row.levels
+            && (&why.baseline, &why.candidate) == (&times.baseline, &times.candidate)
+    })
+}
+
+fn table(times: &RequestTimes, names: &Names<'_>) -> Table {
+    let scale = scale(times);
+    let stages = times.stages.iter().map(|(stage, of)| row(name(*stage), of, &scale));
+    let whole = row("from the bio to its end (Q2C)", &times.whole, &scale);
+    let columns = [names.arm(&times.baseline), names.arm(&times.candidate), "change".to_owned()];
+    Table {
+        caption: format!("mean time of a {}, {}", one(times.direction), pair(times, names)),
+        labels: vec![Head::new("stage", Of::Names)],
+        columns: Head::values(columns.iter().map(String::as_str)).collect(),
+        rows: stages.chain([whole]).collect(),
+    }
+}
+
+fn row(label: &str, of: &Evidence, scale: &Scale) -> TableRow {
+    let change = of.difference.map_or_else(
+        || "-".to_owned(),
+        |Interval { estimate, low, high }| {
+            let [estimate, low, high] = [estimate, low, high].map(|end| signed(ns(end), scale));
+            format!("{estimate} [{low}, {high}]")
+        },
+    );
+    let cells = vec![with_unit(ns(of.baseline), scale), with_unit(ns(of.candidate), scale), change];
+    TableRow { labels: vec![label.to_owned()], cells, tone: None, notes: Vec::new() }
+}
+
+fn name(stage: RequestStage) -> &'static str {
+    match stage {
+        RequestStage::Queued => "until the request is made (Q2I)",
+        RequestStage::Waiting => "in the scheduler (I2D)",
+        RequestStage::Device => "at the device (D2C)",
+    }
+}
+
+fn one(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Read => "read",
+        Direction::Write => "write",
+        Direction::Trim => "discard",
+    }
+}
+
+fn pair(times: &RequestTimes, names: &Names<'_>) -> String {
+    let row = row_label(&times.row);
+    let row = if row.is_empty() { row } else { format!("{row}: ") };
+    format!("{row}{} → {}", names.arm(&times.baseline), names.arm(&times.candidate))
+}
+
+fn ns(seconds: f64) -> f64 {
+    seconds * 1e9
+}
+
+fn scale(times: &RequestTimes) -> Scale {
+    let (baseline_ns, candidate_ns) = (ns(times.whole.baseline), ns(times.whole.candidate));
+    let difference_ns = Interval { estimate: 0.0, low: 0.0, high: 0.0 };
+    super::budget::scale(&BudgetLine { baseline_ns, candidate_ns, difference_ns })
+}
+
+fn drawn(document: &Document<'_>) -> Option<Drawings> {
+    let told: Vec<&RequestTimes> =
+        document.request_times().iter().filter(|times| is_told(document.why(), times)).collect();
+    let picture = |times: &&RequestTimes| {
+        let drawn = |form| waterfall(document, times, form);
+        drawn(Form::Wide).map(|wide| Picture { narrow: drawn(Form::Narrow).map(|p| p.svg), ..wide })
+    };
+    let pictures: Vec<Picture> = told.iter().take(MOST_ROWS).filter_map(picture).collect();
+    Drawings::of(pictures, true, told.len().saturating_sub(MOST_ROWS))
+}
+
+fn waterfall(document: &Document<'_>, times: &RequestTimes, form: Form) -> Option<Picture> {
+    let (scale, names) = (scale(times), document.names());
+    let bar = |label: &str, ns: f64, tone: Tone| Bar {
+        label: label.to_owned(),
+        ns,
+        value: signed(ns, &scale),
+        tone,
+    };
+    let change = |of: &Evidence| ns(of.candidate - of.baseline);
+    let of_stage = |(stage, of): &(RequestStage, Evidence)| {
+        let ns = change(of);
+        bar(name(*stage), ns, if ns > 0.0 { Tone::Worse } else { Tone::Better })
+    };
+    let mut bars: Vec<Bar> = times.stages.iter().map(of_stage).collect();
+    let left = change(&times.whole) - bars.iter().map(|bar| bar.ns).sum::<f64>();
+    bars.push(bar("merged and split bios", left, Tone::Unclear));
+    let arms = [&times.baseline, &times.candidate];
+    let whole = [times.whole.baseline, times.whole.candidate];
+    let ends = [0, 1].map(|at| (names.arm(arms[at]), with_unit(ns(whole[at]), &scale)));
+    let title = format!("{}, mean time of a {}", pair(times, &names), one(times.direction));
+    let places = arms.map(|arm| index_of(document, arm));
+    picture::waterfall(ns(times.whole.baseline), &bars, &ends, places, &title, form)
+        .map(|drawn| Picture { caption: CAPTION.to_owned(), ..drawn })
+}
