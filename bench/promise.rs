@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(Promise::AtMost(1.0).judge(&noisy, None), Verdict::Kept);
         assert_eq!(Promise::AtMost(0.93).judge(&noisy, None), Verdict::Missed);
         assert_eq!(Promise::AtMost(0.96).judge(&noisy, None), Verdict::Undecided(None));
-        assert!(matches!(Promise::AtMost(0.98).judge(&noisy, None), Verdict::Undecided(Some(280..300))));
+        assert!(matches!(Promise::AtMost(0.98).judge(&noisy, None), Verdict::Undecided(Some(270..290))));
         assert_eq!(Promise::None.judge(&few, None), Verdict::NotPromised);
     }
 

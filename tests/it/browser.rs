@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use assay::analyse::{self, Analysis};
-use assay::record::{KeptFile, Run, Source, StopRule};
+use assay::record::{Run, Source, StopRule};
 use assay::report::{Document, Format, Options, render};
 use assay::units::{Better, Unit};
 
@@ -273,14 +273,12 @@ fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
 
 /// The made-up run in which writers wait, with stacks of processor time.
 fn with_stacks() -> (Run, Analysis) {
-    let (mut run, _) = crate::why::made_up();
-    for trial in &mut run.trials {
-        let waits = if trial.cell == 0 { 700_000_000 } else { 10_000_000 };
-        let text = format!(
+    let stacks = |waits: u32| {
+        format!(
             "write;ext4_write;copy_in 200000000\nwrite;ext4_write;lock_slow {waits}\nwrite;entry 90000000\n"
-        );
-        trial.files = vec![KeptFile { name: "cpu.folded".to_owned(), bytes: text.into_bytes() }];
-    }
+        )
+    };
+    let run = crate::flames::with_stacks(&stacks(700_000_000), &stacks(10_000_000));
     let analysis = analyse::analyse(&run, &analyse::Options::default());
     (run, analysis)
 }
