@@ -161,14 +161,16 @@ fn a_kept_trace_is_read_again_with_the_same_figures() {
                 .map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
                 .collect();
             // A flush that a sync sends by itself is a write of nothing.
-            let is_empty = |line: &&String| line.ends_with(" 0");
-            let lines = |begins: &str| of_device.iter().filter(move |line| line.starts_with(begins));
-            let of = |begins: &str| lines(begins).filter(|line| !is_empty(line)).count() as f64;
-            assert_eq!(Some(of("Q W") + of("Q FW")), counts["writes_queued"].as_f64(), "{text}");
-            assert_eq!(Some(of("D W") + of("D FW")), counts["writes_issued"].as_f64(), "{text}");
-            let empty = lines("Q FW").filter(is_empty).count() as f64;
-            assert_eq!(Some(empty), counts["flush_bios"].as_f64(), "{text}");
-            assert_eq!(Some(lines("D FN").count() as f64), counts["flush_commands"].as_f64(), "{text}");
+            let count = |begins: &str, empty: bool| {
+                let found = of_device.iter().filter(|line| line.starts_with(begins));
+                found.filter(|line| line.ends_with(" 0") == empty).count() as f64
+            };
+            let both =
+                |event: char| count(&format!("{event} W"), false) + count(&format!("{event} FW"), false);
+            assert_eq!(Some(both('Q')), counts["writes_queued"].as_f64(), "{text}");
+            assert_eq!(Some(both('D')), counts["writes_issued"].as_f64(), "{text}");
+            assert_eq!(Some(count("Q FW", true)), counts["flush_bios"].as_f64(), "{text}");
+            assert_eq!(Some(count("D FN", true)), counts["flush_commands"].as_f64(), "{text}");
             let made = std::fs::read_dir(sandbox.path()).unwrap().map(|entry| entry.unwrap().path());
             made.filter(|path| path.to_string_lossy().contains("other.blktrace")).for_each(|path| {
                 std::fs::remove_file(path).unwrap();
