@@ -119,7 +119,7 @@ shown no-barrier "the same on ext4 that was told not to flush: what the audit sa
 expect no-barrier "VIOLATION.*first the f(data)?sync"
 shown demo "the demo: buffered against direct writes" \
     run randwrite.fio --vary direct=0,1 -t loop:400m -t fs=ext4 --rounds 6 --explain
-expect demo "(sleeps at __iomap_dio_rw|waiting for storage|asleep)"
+expect demo "(sleeps at __iomap_dio_rw|waiting for storage|device.s requests)"
 expect demo "kernel CPU in (ext4|block|copying)"
 shown dio-append "eight files that grow in turns, with their blocks beforehand and without" \
     run append.fio --vary fallocate=none,keep -t loop:400m -t fs=xfs --rounds 6 --observe extents --explain

@@ -1,8 +1,8 @@
 //! What watching costs: each watched cell against the same cell unwatched.
 //!
 //! Enters: a run that explains another one. Leaves: a [`WatchingPrice`] for each metric that decides in each of the explained run's
-//! cells; where that counts work, or is there in watched trials only, for the bandwidth or the run time; what observers lost. It must not know what
-//! was watched.
+//! cells (where that counts work, or is there in watched trials only, for the bandwidth or the run time), and what observers lost. It must
+//! not know what was watched.
 //!
 //! Watched and unwatched trials of a cell run in the same rounds in random order, so that the price is a paired difference as any other
 //! (METHODOLOGY). Each interval holds 95 % by itself: nothing is claimed of the explained run by it.

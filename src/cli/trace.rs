@@ -14,7 +14,7 @@ use crate::trace::{
     BlktraceFiles, Device, Filesystem, JournalRange, Settings, TraceError, WriteCache, analyse, analyse_and,
     open,
 };
-use crate::units::parse_bytes;
+use crate::units::{counted, parse_bytes};
 
 /// Options of `assay trace`.
 #[derive(clap::Args, Debug)]
@@ -89,9 +89,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Failure::request(format!("cannot write the blktrace files: {error}"))
                 .hint("give a name in a directory of yours, of files that are not there yet")
         })?;
-        let [files, records] = [files as u64, records].map(|count| count.to_string());
-        let base = base.display();
-        terminal::tell(&format!("{records} records in {files} files {base}.blktrace.N: blkparse -i {base}"));
+        let (records, files, base) =
+            (counted(records, "record"), counted(files as u64, "file"), base.display());
+        terminal::tell(&format!("{records} in {files} {base}.blktrace.N: blkparse -i {base}"));
     }
     if args.json {
         let mut out = terminal::out_as(Form::Json);

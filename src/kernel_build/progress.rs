@@ -44,8 +44,9 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new(what: String, room_key: Option<&str>) -> Meter {
-        let expected = room_key.map_or(0, |key| missing(key).0);
-        let from_nothing = room_key.is_some_and(|key| room::objects(key) == 0);
+        let lacks = room_key.map(missing);
+        let expected = lacks.as_ref().map_or(0, |lacks| lacks.objects);
+        let from_nothing = lacks.is_some_and(|lacks| lacks.all);
         Meter { what, begun: Instant::now(), objects: std::cell::Cell::new(0), expected, from_nothing }
     }
 
@@ -66,13 +67,20 @@ impl Meter {
     }
 }
 
-/// Objects that a room lacks, and the seconds they will take; none where it has those of a whole kernel.
-fn missing(room: &str) -> (u64, f64) {
-    let (all, seconds) = known(room).unwrap_or((OBJECTS, WHOLE_CPU_S / processors()));
-    match room::objects(room) as f64 / all as f64 {
-        there if there >= COMPLETE => (0, 0.0),
-        there => ((all as f64 * (1.0 - there)) as u64, seconds * (1.0 - there)),
-    }
+/// What a room lacks of a whole kernel.
+struct Lacks {
+    objects: u64,
+    seconds: f64,
+    /// It has none.
+    all: bool,
+}
+
+fn missing(room: &str) -> Lacks {
+    let (whole, seconds) = known(room).unwrap_or((OBJECTS, WHOLE_CPU_S / processors()));
+    let there = room::objects(room);
+    let left = 1.0 - there as f64 / whole as f64;
+    let left = if left <= 1.0 - COMPLETE { 0.0 } else { left };
+    Lacks { objects: (whole as f64 * left) as u64, seconds: seconds * left, all: there == 0 }
 }
 
 fn processors() -> f64 {
@@ -85,7 +93,7 @@ pub(super) fn expected_s(room_key: Option<&str>, shared: bool) -> f64 {
         None if shared => SHARED_MODULES_S,
         None => MODULES_CPU_S / processors(),
         Some(_) if shared => SHARED_S,
-        Some(key) => missing(key).1.max(SHARED_S),
+        Some(key) => missing(key).seconds.max(SHARED_S),
     }
 }
 
@@ -131,7 +139,12 @@ mod tests {
             std::fs::write(place.join(format!("fs/{at}.o")), "").unwrap();
         }
         std::fs::write(place.join("fs/file.c"), "").unwrap();
+        left_as("whole\n");
         "room"
+    }
+
+    fn left_as(state: &str) {
+        std::fs::write(cache::place("rooms").unwrap().join("room/state"), state).unwrap();
     }
 
     #[test]
@@ -144,6 +157,8 @@ mod tests {
                 assert_eq!(meter.step(40).of, objects, "{there} objects");
                 assert_eq!(meter.step(40).left_s.is_some(), objects > 0, "{there} objects");
             }
+            left_as("in use\n");
+            assert_eq!(expected_s(Some("room"), false), 400.0, "a room in which assay was killed is emptied");
         });
     }
 

@@ -28,7 +28,8 @@ pub(super) fn is_filled(key: &str) -> bool {
     state.and_then(|path| std::fs::read_to_string(path).ok()).is_some_and(|text| text.starts_with(WHOLE))
 }
 
-/// How many objects of an earlier build a room has, whether or not that build came to its end.
+/// How many objects of earlier builds a room has that the next one uses, whether or not those came to their end: none where assay was killed,
+/// because such a room is emptied.
 pub(super) fn objects(key: &str) -> u64 {
     fn below(directory: &Path) -> u64 {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -39,7 +40,8 @@ pub(super) fn objects(key: &str) -> u64 {
         };
         entries.map(count).sum()
     }
-    cache::place(entries::ROOMS).map_or(0, |rooms| below(&rooms.join(key).join(OBJECTS)))
+    let place = cache::place(entries::ROOMS).filter(|_| is_filled(key));
+    place.map_or(0, |rooms| below(&rooms.join(key).join(OBJECTS)))
 }
 
 /// The part of a room's key that comes from the source: the same for all its patches, and for all revisions of a repository.

@@ -14,10 +14,10 @@ use super::source::{Item, Lost, Names, Source};
 use super::window::Window;
 
 /// The magic number without its version.
-const MAGIC: u32 = 0x6561_7400;
+pub(super) const MAGIC: u32 = 0x6561_7400;
 const HEADER_7: usize = 48;
 const HEADER_8: usize = 64;
-const NOTIFY_CATEGORY: u64 = 1 << 10;
+pub(super) const NOTIFY_CATEGORY: u64 = 1 << 10;
 const CGROUP_ACTION: u64 = 1 << 8;
 /// More processors than any machine has.
 const PROCESSORS: u32 = 1 << 16;

@@ -9,16 +9,18 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use super::blktrace::{MAGIC, NOTIFY_CATEGORY};
 use super::event::{Action, Event};
 
-/// The magic number with its version.
-const MAGIC_7: u32 = 0x6561_7407;
-/// The category of records about the trace, and of everything that has to do with a queue, a driver, an end.
-const NOTIFY: u32 = 1 << 10;
+/// Version 7, as every kernel writes and every blkparse reads it.
+const MAGIC_7: u32 = MAGIC | 7;
+/// The categories of what has to do with a queue, a driver, an end.
 const QUEUE: u32 = 1 << 4;
 const REQUEUE: u32 = 1 << 5;
 const ISSUE: u32 = 1 << 6;
 const COMPLETE: u32 = 1 << 7;
+/// A file each is open at once; a processor beyond is that of a forged trace.
+const MOST_PROCESSORS: usize = 512;
 /// Tasks whose names are remembered as written.
 const MOST_TASKS: usize = 1 << 20;
 
@@ -29,18 +31,35 @@ pub struct BlktraceFiles {
     /// Processors with the tasks whose names their files have.
     named: HashSet<(u32, u32)>,
     failed: Option<std::io::Error>,
+    finished: bool,
 }
 
 struct Processor {
+    path: PathBuf,
     file: BufWriter<File>,
     sequence: u32,
+}
+
+/// Half a trace is none: files that were not finished are removed, those that were made here and no others.
+impl Drop for BlktraceFiles {
+    fn drop(&mut self) {
+        for processor in self.processors.iter().filter(|_| !self.finished) {
+            let _ = std::fs::remove_file(&processor.path);
+        }
+    }
 }
 
 impl BlktraceFiles {
     /// Files called `BASE.blktrace.N`. None is made before there is an event for it, and none that is there is written over.
     #[must_use]
     pub fn new(base: &Path) -> BlktraceFiles {
-        BlktraceFiles { base: base.to_owned(), processors: Vec::new(), named: HashSet::new(), failed: None }
+        BlktraceFiles {
+            base: base.to_owned(),
+            processors: Vec::new(),
+            named: HashSet::new(),
+            failed: None,
+            finished: false,
+        }
     }
 
     /// Writes an event, if blktrace has a record for it. What fails is said by [`BlktraceFiles::finish`].
@@ -52,7 +71,7 @@ impl BlktraceFiles {
         }
     }
 
-    /// Ends the files. Returns their number and that of their records.
+    /// Ends the files. Returns their number and that of their records. Without it, or where it fails, none of them stays.
     ///
     /// # Errors
     /// One of them could not be made or written.
@@ -65,6 +84,7 @@ impl BlktraceFiles {
             processor.file.flush()?;
             records += u64::from(processor.sequence);
         }
+        self.finished = true;
         Ok((self.processors.len(), records))
     }
 
@@ -73,10 +93,15 @@ impl BlktraceFiles {
             return Ok(());
         };
         let at = event.cpu as usize;
+        if at >= MOST_PROCESSORS {
+            return Err(std::io::Error::other(format!(
+                "an event on processor {at}: more than blktrace is written for"
+            )));
+        }
         // blkparse looks for the files of all processors up to the first that is missing.
         while self.processors.len() <= at {
-            let file = made(&self.base, self.processors.len())?;
-            self.processors.push(Processor { file: BufWriter::new(file), sequence: 0 });
+            let (path, file) = made(&self.base, self.processors.len())?;
+            self.processors.push(Processor { path, file: BufWriter::new(file), sequence: 0 });
         }
         let processor = &mut self.processors[at];
         if !event.comm.is_empty()
@@ -86,7 +111,7 @@ impl BlktraceFiles {
             let mut name = [0; 16];
             let text = event.comm.to_string();
             name[..text.len().min(15)].copy_from_slice(&text.as_bytes()[..text.len().min(15)]);
-            processor.file.write_all(&record(event, 0, NOTIFY << 16, [0; 2], &name))?;
+            processor.file.write_all(&record(event, 0, (NOTIFY_CATEGORY as u32) << 16, [0; 2], &name))?;
         }
         processor.sequence += 1;
         let bytes = u64::from(event.sectors) << 9;
@@ -105,13 +130,14 @@ impl BlktraceFiles {
 }
 
 /// A new file for a processor.
-fn made(base: &Path, processor: usize) -> std::io::Result<File> {
+fn made(base: &Path, processor: usize) -> std::io::Result<(PathBuf, File)> {
     let mut name = base.as_os_str().to_owned();
     name.push(format!(".blktrace.{processor}"));
-    let named = |error: std::io::Error| {
-        std::io::Error::new(error.kind(), format!("{}: {error}", Path::new(&name).display()))
-    };
-    OpenOptions::new().write(true).create_new(true).open(&name).map_err(named)
+    let path = PathBuf::from(name);
+    let named =
+        |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(named)?;
+    Ok((path, file))
 }
 
 fn record(event: &Event, sequence: u32, action: u32, [sector, bytes]: [u64; 2], payload: &[u8]) -> Vec<u8> {
@@ -212,10 +238,32 @@ mod tests {
             }
         }
         assert_eq!(found, events);
-        // Nothing is written over.
+        // Nothing is written over, nor removed.
         let mut again = BlktraceFiles::new(&base);
         events.iter().for_each(|event| again.put(event));
         assert_eq!(again.finish().unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_trace_that_is_not_whole_leaves_no_file() {
+        let place = tempfile::tempdir().unwrap();
+        let files = |events: &[Event]| {
+            let mut files = BlktraceFiles::new(&place.path().join("trace"));
+            events.iter().for_each(|event| files.put(event));
+            files
+        };
+        let left = || std::fs::read_dir(place.path()).unwrap().count();
+        // Whoever reads the trace gives up: it is damaged.
+        let begun = files(&all());
+        assert_eq!(left(), 2);
+        drop(begun);
+        assert_eq!(left(), 0);
+        // An event that no machine can have had.
+        let forged = Event { cpu: u32::MAX, ..all()[0] };
+        let error = files(&[all()[0], forged]).finish().unwrap_err().to_string();
+        assert!(error.contains("processor 4294967295"), "{error}");
+        assert_eq!(left(), 0);
     }
 
     #[test]

@@ -309,7 +309,7 @@ fn functions_are_found_in_flame_graphs_by_the_only_script_of_a_page() {
     // The wide graph and the one for a phone have a box of it each.
     let (found, complaints) = seen("LOCK_", "");
     let (is_shown, words, boxes) = said(&found);
-    assert!(is_shown && words.starts_with("1 boxes, at most ") && complaints == 0, "{words}");
+    assert!(is_shown && words.starts_with("1 box, at most ") && complaints == 0, "{words}");
     assert_eq!(boxes, 2, "{words}");
     let share: f64 = words.split("at most ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!((45.0..65.0).contains(&share), "(700 + 10) of (700 + 10 + 2 × 290) ns: {words}");

@@ -4,10 +4,12 @@
 //! list of such places.
 
 use std::cmp::Reverse;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::kernel_image::KernelImage;
 use crate::sys::cache;
+use crate::sys::private_directory::trusted_directory;
 
 /// Flavours that stand behind the plain kernel of the same release.
 const FLAVOURS: [&str; 4] = ["rt", "cloud", "lowlatency", "debug"];
@@ -85,6 +87,7 @@ pub fn newest_kernel() -> Option<PathBuf> {
 }
 
 /// The Debian package of a kernel's source with the highest version, where packages of kernels are put, or what such a one has installed.
+/// Building it runs its makefiles, and nobody named it: what somebody else put there, or could replace, is passed over.
 #[must_use]
 pub fn newest_source() -> Option<PathBuf> {
     newest_source_in(packages().into_iter().chain([PathBuf::from("/usr/src")]))
@@ -96,8 +99,17 @@ fn newest_source_in(places: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
         let version = name.strip_prefix("linux-source-").map(numbers)?;
         [".deb", ".tar.xz"].iter().any(|end| name.ends_with(end)).then(|| (version, path.clone()))
     };
-    let found = places.flat_map(|place| entries(&place));
+    let safe = places.filter(|place| trusted_directory(place).is_ok());
+    let found = safe.flat_map(|place| entries(&place)).filter(|path| is_own(path));
     found.filter_map(|path| names_source(&path)).max().map(|(_, path)| path)
+}
+
+/// Whether a file is this user's or root's, and nobody else may write to it.
+fn is_own(path: &Path) -> bool {
+    let own = |found: std::fs::Metadata| {
+        [0, rustix::process::geteuid().as_raw()].contains(&found.uid()) && found.mode() & 0o022 == 0
+    };
+    path.symlink_metadata().is_ok_and(|found| found.is_file() && own(found))
 }
 
 /// What `newest` takes of these.
@@ -154,6 +166,9 @@ fn packaged(name: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -170,7 +185,16 @@ mod tests {
                 "linux-image-7.deb",
             ],
         );
-        assert_eq!(newest_source_in([place.path().to_owned()].into_iter()), Some(place.path().join(newest)));
+        let found = || newest_source_in([place.path().to_owned()].into_iter());
+        assert_eq!(found(), Some(place.path().join(newest)));
+        // Its makefiles would be run: not if others can write to it, or to the directory, nor where a link leads.
+        let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        mode(&place.path().join(newest), 0o666);
+        assert_eq!(found(), Some(place.path().join("linux-source-6.12_6.12.94-1_all.deb")));
+        std::os::unix::fs::symlink(newest, place.path().join("linux-source-9_9.9-1_all.deb")).unwrap();
+        assert_eq!(found(), Some(place.path().join("linux-source-6.12_6.12.94-1_all.deb")));
+        mode(place.path(), 0o777);
+        assert_eq!(found(), None);
     }
 
     /// An image that says this release, as its header does.

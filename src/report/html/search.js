@@ -25,7 +25,7 @@ for (const form of document.querySelectorAll(".search")) {
       found += marked.length;
       share = Math.max(share, sum / graph.viewBox.baseVal.width);
     }
-    said.textContent = words === "" ? "" : `${found} boxes, at most ${Math.round(share * 100)} % of a graph's width`;
+    said.textContent = words === "" ? "" : `${found} ${found === 1 ? "box" : "boxes"}, at most ${Math.round(share * 100)} % of a graph's width`;
   };
   form.hidden = false;
   field.addEventListener("input", find);

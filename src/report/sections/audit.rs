@@ -24,7 +24,7 @@ fn json(document: &Document<'_>) -> String {
     written(&found(document.run, document.watched, factor, &document.names()))
 }
 
-/// What was found in the run's own trials; else, and in no other words, in those that watched its cells.
+/// What was found in the run's own trials; where nobody looked there, in the trials that watched its cells.
 fn found(run: &Run, watched: Option<&Run>, factor: &str, names: &Names<'_>) -> Vec<String> {
     let own = audits(run, names);
     match watched {
