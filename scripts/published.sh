@@ -32,5 +32,6 @@ for recipe in $only; do
     echo "published: $recipe took $((SECONDS - begun)) s" >&2
 done
 
+echo "published: $(echo $only | wc -w) recipes took $SECONDS s" >&2
 target/release/examples/published "$out/assay.db" "$commit" "$out/commits" > "$out/published.md"
 cp "$out/published.md" docs/published.md
