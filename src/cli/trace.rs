@@ -21,6 +21,7 @@ use crate::units::{counted, parse_bytes};
 #[command(after_help = "Examples:
   assay trace sda.blktrace.*                           all CPUs of blktrace
   assay trace sda                                      the same
+  assay trace sda --histograms                         and how many requests took how long
   assay trace blkparse.txt --fs ext4 --journal 2883584-3014656
   assay trace kept/0/*.raw --blktrace sda               the same for blkparse -i sda
   perf script | assay trace /dev/stdin --fs xfs --write-cache back
@@ -55,6 +56,9 @@ pub struct Args {
     /// Write what the block layer did as NAME.blktrace.N, too, which blkparse -i NAME and btt read
     #[arg(long, value_name = "NAME")]
     blktrace: Option<PathBuf>,
+    /// After the screen, how many I/Os of each class took how long, by stage
+    #[arg(long, conflicts_with = "json")]
+    histograms: bool,
     /// Everything as one JSON object
     #[arg(long)]
     json: bool,
@@ -98,6 +102,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         writeln!(out, "{}", serde_json::to_string_pretty(&summary)?)?;
     } else {
         write!(terminal::out(), "{}", screen::text(&summary, form, files))?;
+        if args.histograms {
+            write!(terminal::out(), "{}", screen::histograms(&summary))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

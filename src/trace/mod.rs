@@ -62,6 +62,6 @@ pub use pages::Pages;
 pub use perf_text::PerfText;
 pub use source::{Item, Lost, Names, Source};
 pub use summary::{DeviceSummary, Settings, Summary, Totals};
-pub use times::{Quantiles, Stage};
+pub use times::{Octaves, Quantiles, Stage};
 pub use tracefs_text::TracefsText;
 pub use verdict::{AuditSummary, JournalRange, Reason, Verdict, Violation, WriteCache};

@@ -1,7 +1,7 @@
 //! How long each stage took, by class: histograms at three digits, with exact sums and ends.
 //!
-//! Enters: a class, a stage, nanoseconds. Leaves: quantiles. Stages are those of blktrace's btt, with one difference: a sequence
-//! of flushes around a write belongs to the write, so that Q2C of such a write ends with the sequence.
+//! Enters: a class, a stage, nanoseconds. Leaves: quantiles, and counts by powers of two. Stages are those of blktrace's btt,
+//! with one difference: a sequence of flushes around a write belongs to the write, so that Q2C of such a write ends with the sequence.
 
 use std::collections::BTreeMap;
 
@@ -52,6 +52,36 @@ pub struct Quantiles {
     pub p999_ns: u64,
     /// The largest, exact.
     pub max_ns: u64,
+    /// How many took how long, by powers of two, from the first range that has any to the last. 0 ns counts as 1 ns.
+    pub octaves: Octaves,
+}
+
+/// Counts by powers of two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Octaves {
+    /// Where the first begins.
+    pub from_ns: u64,
+    /// Of the first and those behind it, each twice as wide as the one before.
+    pub counts: Vec<u64>,
+}
+
+impl Octaves {
+    fn of(histogram: &Histogram<u32>) -> Octaves {
+        let mut counts = [0; 64];
+        for value in histogram.iter_recorded() {
+            counts[value.value_iterated_to().max(1).ilog2() as usize] += value.count_since_last_iteration();
+        }
+        let first = counts.iter().position(|count| *count > 0).unwrap_or(0);
+        let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        Octaves { from_ns: 1 << first, counts: counts[first.min(end)..end].to_vec() }
+    }
+
+    /// How many took that long or longer but not twice as long; `from_ns` is a power of two.
+    #[must_use]
+    pub fn at(&self, from_ns: u64) -> u64 {
+        let place = from_ns.ilog2().checked_sub(self.from_ns.ilog2());
+        place.and_then(|place| self.counts.get(place as usize)).copied().unwrap_or(0)
+    }
 }
 
 /// One stage of one class while the trace is read.
@@ -139,6 +169,7 @@ impl Times {
             p99_ns: at(0.99),
             p999_ns: at(0.999),
             max_ns: self.max_ns,
+            octaves: Octaves::of(&self.histogram),
         }
     }
 }
@@ -160,7 +191,13 @@ mod tests {
         assert_eq!((reads.count, reads.min_ns, reads.max_ns), (1000, 1_001, 1_001_000));
         assert_eq!(reads.sum_ns, 1_001 * 500_500);
         assert!((reads.p50_ns as f64 / 500_500.0 - 1.0).abs() < 0.002);
+        let octaves = &reads.octaves;
+        assert_eq!((octaves.from_ns, octaves.counts.iter().sum::<u64>()), (512, 1000));
+        // 1.001 µs is of 512 … 1,023 ns; 2.048 µs and more, up to 4.095: the values 3 … 4.
+        assert_eq!((octaves.at(512), octaves.at(1 << 10), octaves.at(1 << 11)), (1, 1, 2));
+        assert_eq!((octaves.at(256), octaves.at(1 << 20)), (0, 0), "outside of them are none");
         assert_eq!(summary[&Class::Write][&Stage::Q2c].max_ns, u64::MAX);
+        assert_eq!(summary[&Class::Write][&Stage::Q2c].octaves.at(1), 1, "no time at all");
         assert_eq!(summary.len(), 2);
     }
 

@@ -1,5 +1,6 @@
 //! `assay trace` as people use it: one screen, JSON with everything, one message for what is refused.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -54,6 +55,59 @@ fn the_screen_says_counts_and_the_audit() {
     let said = text(&["xfs_fsync.perf-script.txt", "--device", "254:0"]);
     assert!(said.starts_with("254:0:   104 of 480 events"), "{said}");
     assert!(said.contains("also in it: 7:1 (376 events)"), "{said}");
+}
+
+#[test]
+fn histograms_have_every_request_of_the_text() {
+    let said = text(&["xfs_fsync.txt", "--histograms"]);
+    assert!(said.lines().all(|line| line.chars().count() <= 80 && line == line.trim_end()), "{said}");
+    // All rows of D2C, as read without assay: from the issue at a sector to the end there, of what has sectors.
+    let trace = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/traces/xfs_fsync.txt"),
+    );
+    let (mut issued, mut expected) = (BTreeMap::new(), BTreeMap::new());
+    for line in trace.unwrap().lines() {
+        let event = |name: &str| line.split_once(&format!(": {name}: 7,1 "));
+        let Some((begin, rest)) = event("block_rq_issue").or_else(|| event("block_rq_complete")) else {
+            continue;
+        };
+        let (place, sectors) = rest.split_once(") ").unwrap().1.split_once(" + ").unwrap();
+        let seconds = begin.split_whitespace().last().unwrap();
+        let microseconds: u64 = seconds.replace('.', "").parse().unwrap();
+        if sectors.starts_with("0 ") {
+            continue;
+        }
+        if event("block_rq_issue").is_some() {
+            issued.insert(place.to_owned(), microseconds);
+        } else if let Some(begin) = issued.remove(place) {
+            *expected.entry((1000 * (microseconds - begin)).max(1).ilog2()).or_insert(0_u64) += 1;
+        }
+    }
+    let table = said.split("\nD2C, the device\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    // Ten columns of time, then nine each.
+    let cells = |line: &str| -> Vec<String> {
+        let counts: Vec<char> = line.chars().skip(10).collect();
+        counts.chunks(9).map(|cell| cell.iter().collect::<String>().trim().to_owned()).collect()
+    };
+    let mut lines = table.lines();
+    let (above, below) = (cells(lines.next().unwrap()), cells(lines.next().unwrap()));
+    assert_eq!((&*above[0], &*below[0]), ("read", "ahead"), "{said}");
+    let is_data = |at: usize| above.get(at).is_none_or(|word| word != "flush");
+    let of_line = |line: &str| -> u64 {
+        let counts = cells(line).into_iter().enumerate().filter(|(at, _)| is_data(*at));
+        counts.map(|(_, cell)| cell.parse().unwrap_or(0)).sum()
+    };
+    let rows: Vec<u64> = lines.map(of_line).collect();
+    let first = *expected.keys().next().unwrap();
+    let last = *expected.keys().last().unwrap();
+    let wanted: Vec<u64> = (first..=last).map(|power| expected.get(&power).copied().unwrap_or(0)).collect();
+    // Where flushes took less or more time there are rows without data.
+    let some = |counts: Vec<u64>| {
+        let begin = counts.iter().position(|count| *count > 0);
+        let end = counts.iter().rposition(|count| *count > 0);
+        counts[begin.unwrap()..=end.unwrap()].to_vec()
+    };
+    assert_eq!(some(rows), wanted, "{said}");
 }
 
 #[test]

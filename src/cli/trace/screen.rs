@@ -1,4 +1,4 @@
-//! What a trace says as text: at most 24 lines of 80 columns.
+//! What a trace says as text: at most 24 lines of 80 columns, and the histograms for whoever asks for them.
 //!
 //! Enters: the summary. Leaves: lines. What does not fit is in the JSON form.
 
@@ -97,6 +97,55 @@ fn latencies(device: &DeviceSummary) -> Vec<String> {
             let _ = write!(line, " {cell:>8}");
         }
         lines.push(line);
+    }
+    lines
+}
+
+/// A table a stage: a column a class, a row a power of two of time.
+pub(super) fn histograms(summary: &Summary) -> String {
+    let latencies = &summary.device.latencies;
+    let mut lines = Vec::new();
+    for (stage, title) in STAGES {
+        let of_class = |class: Class| Some((class.name(), latencies.get(&class)?.get(&stage)?));
+        let columns: Vec<(&str, &Quantiles)> = Class::ALL.into_iter().filter_map(of_class).collect();
+        // As many columns as a line has room for.
+        for columns in columns.chunks((WIDTH - FROM) / (COLUMN + 1)) {
+            lines.extend(["".to_owned(), title.to_owned()]);
+            lines.extend(histogram(columns));
+        }
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// Columns of the beginning of a row, and of each count.
+const FROM: usize = 10;
+const COLUMN: usize = 8;
+const STAGES: [(Stage, &str); 4] = [
+    (Stage::Q2i, "Q2I, from a bio's queueing to its request's insertion: how many took how long"),
+    (Stage::I2d, "I2D, from insertion to the driver"),
+    (Stage::D2c, "D2C, the device"),
+    (Stage::Q2c, "Q2C, all of it"),
+];
+
+fn histogram(columns: &[(&str, &Quantiles)]) -> Vec<String> {
+    let octaves = || columns.iter().map(|(_, times)| &times.octaves);
+    let first = octaves().map(|octaves| octaves.from_ns.ilog2()).min().unwrap_or(0);
+    let end = octaves().map(|octaves| octaves.from_ns.ilog2() + octaves.counts.len() as u32).max();
+    let row = |begin: &str, cells: &mut dyn Iterator<Item = String>| {
+        cells.fold(format!("{begin:>FROM$}"), |line, cell| line + &format!(" {cell:>COLUMN$}"))
+    };
+    // `write sync` is one word above the other.
+    let words = || columns.iter().map(|(name, _)| name.rsplit_once(' ').unwrap_or(("", name)));
+    let above = row("", &mut words().map(|(above, _)| above.to_owned())).trim_end().to_owned();
+    let mut lines = Vec::from_iter((!above.is_empty()).then_some(above));
+    lines.push(row("from", &mut words().map(|(_, below)| below.to_owned())));
+    for power in first..end.unwrap_or(first) {
+        let from_ns = 1_u64 << power;
+        let count = |(_, times): &(&str, &Quantiles)| match times.octaves.at(from_ns) {
+            0 => "-".to_owned(),
+            count => count.to_string(),
+        };
+        lines.push(row(&format_number(&Unit::Nanoseconds, from_ns as f64), &mut columns.iter().map(count)));
     }
     lines
 }
