@@ -41,8 +41,11 @@ pub struct Args {
     /// Watch with these observers only, also where nothing differs [default: all that can watch here, if an arm differs]
     #[arg(long, value_name = "OBSERVER,…", value_delimiter = ',')]
     only: Vec<String>,
+    /// Keep the block events of each watched trial (at most 16 MiB) for `assay trace`; `assay show RUN --files DIR` writes them
+    #[arg(long)]
+    keep_traces: bool,
     /// Run nothing: say what is stored
-    #[arg(long, conflicts_with_all = ["rounds", "only", "trust"])]
+    #[arg(long, conflicts_with_all = ["rounds", "only", "keep_traces", "trust"])]
     no_watch: bool,
     /// Write flame graphs of each compared pair into DIR, which is made where it is missing: of both arms and of their difference, as SVG
     /// and as folded stacks
@@ -83,6 +86,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if run.design.bisects.is_some() {
         return Err(Failure::request(format!("run {} is a search: it has no verdict to explain", args.run))
             .hint("run good and bad again, as the two steps beside the change: assay run --explain")
+            .into());
+    }
+    if args.keep_traces && !args.only.is_empty() && !args.only.iter().any(|name| name == "blocks") {
+        return Err(Failure::request("--keep-traces keeps what blocks sees, which --only leaves out")
+            .hint(format!("--only {},blocks", args.only.join(",")))
             .into());
     }
     if let Some(directory) = &args.flame {
@@ -128,9 +136,26 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
         patience: std::time::Duration::ZERO,
         db: &args.database.db,
     };
-    let wish = Wish { rounds: args.rounds, only: &args.only, trust: args.trust, ours: false, destroy: &[] };
+    let wish = Wish {
+        rounds: args.rounds,
+        only: &args.only,
+        keep_traces: args.keep_traces,
+        trust: args.trust,
+        ours: false,
+        destroy: &[],
+    };
     match watch(&conduct, &mut store, run, &wish, None)? {
-        Watched::By(id) => Ok(Some(store.load_for_report(id).map_err(|error| wrong(&error))?)),
+        Watched::By(id) => {
+            let by = store.load_for_report(id).map_err(|error| wrong(&error))?;
+            let has_traces = by.metrics.iter().any(|metric| metric.name == "blocks.events");
+            if args.keep_traces && !args.quiet && has_traces {
+                let db = conduct.database_flag();
+                let said =
+                    format!("traces are kept: assay show {id}{db} --files DIR writes them for assay trace");
+                writeln!(err(), "{}", report::wrapped(&said, "  "))?;
+            }
+            Ok(Some(by))
+        }
         Watched::NotHere(reason) => {
             not_here(&reason)?;
             Ok(None)

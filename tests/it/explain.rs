@@ -11,6 +11,7 @@ use assay::record::{Run, RunState, Status};
 use crate::attacks::sql;
 use crate::observers::watching;
 use crate::sandbox::{Sandbox, errors};
+use crate::target_bench::can_make;
 use crate::tools::{available, is_root};
 
 const JOB: &str = "[w]\nrw=randwrite\nbs=${BS}\nsize=1m\nioengine=psync\ntime_based\nruntime=80ms\n";
@@ -171,6 +172,39 @@ fn a_baseline_against_itself_and_commands_are_watched_as_well() {
 }
 
 #[test]
+fn traces_of_watched_trials_are_kept_for_other_tools() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", crate::blocks::SYNCED);
+    let target = ["-t", "loop:64m", "-t", "fs=ext4"];
+    sandbox
+        .succeed(&[&["run", "job.fio", "-q", "--vary", "bs=4k,8k", "--rounds", "4"][..], &target].concat());
+    let output = sandbox.run(&["explain", "1", "--rounds", "1", "--only", "blocks", "--keep-traces"]);
+    assert!(said(&output).contains("assay show 2 --files DIR writes them"), "{}", said(&output));
+    assert!(sandbox.export("2").command_line.contains(&"--keep-traces".to_owned()));
+    sandbox.succeed(&["show", "2", "--files", "kept"]);
+    let run = sandbox.export("2");
+    let mut read = 0;
+    for (trial, (_, seen)) in watched(&run).into_iter().enumerate() {
+        let place = sandbox.path().join(format!("kept/{trial}"));
+        assert_eq!(place.exists(), seen, "only watched trials have a trace");
+        if seen {
+            let names = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+            let mut words = vec!["trace".to_owned()];
+            words.extend(
+                names.filter_map(|path| path.to_str().map(str::to_owned)).filter(|p| p.ends_with(".raw")),
+            );
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert!(sandbox.succeed(&words).contains("\nwrites "), "{words:?}");
+            read += 1;
+        }
+    }
+    assert_eq!(read, 2);
+}
+
+#[test]
 fn a_run_of_others_is_watched_only_with_trust() {
     let sandbox = explained(&[]);
     let mut another = sandbox.assay(&["explain", "1", "--only", "extents"]);
@@ -252,6 +286,7 @@ fn a_wrong_request_is_refused() {
         (&["explain", "1", "--only", "lock"], "there is no observer 'lock'"),
         (&["explain", "1", "--rounds", "0"], "0 is not in 1..="),
         (&["explain", "1", "--no-watch", "--only", "cpu"], "cannot be used with"),
+        (&["explain", "1", "--keep-traces", "--only", "cpu"], "keeps what blocks sees"),
     ] {
         let output = sandbox.run(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));

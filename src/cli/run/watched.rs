@@ -51,6 +51,8 @@ pub(in crate::cli) struct Wish<'w> {
     pub(in crate::cli) rounds: u32,
     /// Observers by name; empty: all that can watch here.
     pub(in crate::cli) only: &'w [String],
+    /// Keep what `blocks` sees as files of its trials.
+    pub(in crate::cli) keep_traces: bool,
     /// Execute what a run says that somebody else may have written.
     pub(in crate::cli) trust: bool,
     /// This session has just executed the run, and holds its devices.
@@ -141,7 +143,15 @@ pub(super) fn afterwards(
         writeln!(err(), "hint: {}", all_the_same(run, &args.database.db))?;
         return Ok(None);
     }
-    let wish = Wish { rounds: ROUNDS, only: &[], trust: args.trust, ours: true, destroy: &args.destroy };
+    let wish = Wish {
+        rounds: ROUNDS,
+        only: &[],
+        // A run that keeps traces passes that on by its experiment.
+        keep_traces: false,
+        trust: args.trust,
+        ours: true,
+        destroy: &args.destroy,
+    };
     let conduct = Conduct { busy_told: true, ..args.conduct()? };
     match watch(&conduct, store, run, &wish, Some(cancelled))? {
         Watched::By(id) => {
@@ -247,7 +257,8 @@ fn planned(
     observe: &[String],
 ) -> Result<Prepared, Failure> {
     let id = run.id.unwrap_or_default();
-    let (explaining, factor) = experiment.watched(observe, wish.rounds).map_err(Failure::request)?;
+    let (mut explaining, factor) = experiment.watched(observe, wish.rounds).map_err(Failure::request)?;
+    explaining.keep_traces |= wish.keep_traces;
     // Its trials begin as those of the explained run did, and may destroy no more than was named for that.
     let first = first_typed(run);
     let first = first.as_ref();
@@ -331,6 +342,9 @@ fn command_line(db: &Path, id: i64, wish: &Wish<'_>) -> Vec<String> {
     words.extend([id.to_string(), "--rounds".to_owned(), wish.rounds.to_string()]);
     if !wish.only.is_empty() {
         words.extend(["--only".to_owned(), wish.only.join(",")]);
+    }
+    if wish.keep_traces {
+        words.push("--keep-traces".to_owned());
     }
     if db != Path::new("assay.db") {
         words.extend(["--db".to_owned(), db.display().to_string()]);
@@ -438,10 +452,14 @@ mod tests {
     #[test]
     fn the_command_that_does_it_again_names_what_was_asked() {
         let only = ["locks".to_owned(), "cpu".to_owned()];
-        let wish = Wish { rounds: 6, only: &only, trust: false, ours: false, destroy: &[] };
+        let wish =
+            Wish { rounds: 6, only: &only, keep_traces: false, trust: false, ours: false, destroy: &[] };
         let words = command_line(Path::new("other.db"), 3, &wish).join(" ");
         assert_eq!(words, "assay explain 3 --rounds 6 --only locks,cpu --db other.db");
         let wish = Wish { only: &[], ..wish };
         assert_eq!(command_line(Path::new("assay.db"), 3, &wish).join(" "), "assay explain 3 --rounds 6");
+        let wish = Wish { keep_traces: true, ..wish };
+        let words = command_line(Path::new("assay.db"), 3, &wish).join(" ");
+        assert_eq!(words, "assay explain 3 --rounds 6 --keep-traces");
     }
 }
