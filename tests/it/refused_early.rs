@@ -2,6 +2,7 @@
 
 use std::process::Output;
 
+use crate::loop_device::LoopDevice;
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{can_make, fact};
 use crate::tools::{available, skipped};
@@ -216,6 +217,11 @@ fn files_larger_than_the_room_are_refused() {
     sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=64m\n");
     let target = ["job.fio", "--aa", "-t", "fs=ext4", "-t", "loop:32m"];
     refused(&sandbox, &target, &["the job's files take 64", "loop:32m has room for 32"]);
+    // The same on a device that was there before.
+    let Some(device) = LoopDevice::on(&sandbox.path().join("own.img"), 32 << 20) else { return };
+    let path = device.path.to_str().unwrap();
+    let target = ["job.fio", "--aa", "-t", "fs=ext4", "-t", path, "--destroy", path];
+    refused(&sandbox, &target, &["the job's files take 64", &format!("{path} has room for 32")]);
 }
 
 #[test]

@@ -6,18 +6,18 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
 use crate::catalog::Reaches;
 use crate::cli::Failure;
-use crate::experiment::{Device, DeviceKind, FileState};
+use crate::experiment::{Device, DeviceKind, FileState, TargetSettings};
 use crate::host::{Driver, device_under, driver};
 use crate::plan::{CellSpec, SameLevels, ignored_depths};
 use crate::sys::terminal::tell;
 use crate::target::{TargetSpec, mkfs_release};
-use crate::units::{Unit, format_number};
+use crate::units::{Unit, format_number, parse_bytes};
 use crate::workload::{IoMethod, Job, deciding_metrics};
 
 /// Kept back for what a filesystem needs besides the files: at most this, and not more than a share of the filesystem.
@@ -209,8 +209,14 @@ fn room(cell: &CellSpec) -> Option<Failure> {
     let files = files_of(cell)?;
     let all: u64 = files.values().map(|file| file.bytes).sum();
     let (needed, kept_back, free, place) = match &cell.target.device {
+        _ if cell.target.is_in_memory() && !cell.target.is_elsewhere() => {
+            (all, 0, memory_of(&cell.target)?, "tmpfs".to_owned())
+        }
         Some(device @ Device::Made { bytes, .. }) if cell.target.fs.is_some() => {
             (all, 0, *bytes, device.to_string())
+        }
+        Some(device @ Device::Block(path)) if cell.target.fs.is_some() => {
+            (all, 0, size_of(path)?, device.to_string())
         }
         Some(Device::Made { .. } | Device::Block(_)) => return None,
         _ if cell.target.fs.is_some() => return None,
@@ -237,8 +243,36 @@ fn room(cell: &CellSpec) -> Option<Failure> {
             "{}: the job's files take {needed}, and {place} has room for {free}",
             cell.label
         ))
-        .hint("lower size= or numjobs=, take a larger device, or name another place with --directory"),
+        .hint(if cell.target.is_in_memory() {
+            "lower size= or numjobs=, or give it more: -t mount=size=8g"
+        } else {
+            "lower size= or numjobs=, take a larger device, or name another place with --directory"
+        }),
     )
+}
+
+/// Bytes of a block device.
+fn size_of(path: &Path) -> Option<u64> {
+    let number = path.metadata().ok().filter(|found| found.file_type().is_block_device())?.rdev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let sectors = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/size")).ok()?;
+    Some(sectors.trim().parse::<u64>().ok()? * 512)
+}
+
+/// Bytes that a filesystem in memory holds: what its options say, what a device would, or half of the memory.
+fn memory_of(target: &TargetSettings) -> Option<u64> {
+    let names = target.fs?.descriptor().sized_by;
+    let mut said = target.mount.iter().rev().filter_map(|option| option.split_once('='));
+    match (said.find(|(name, _)| names.contains(name)), &target.device) {
+        // Shares and numbers of blocks are left to the kernel; 0 is no limit.
+        (Some(("size", text)), _) => parse_bytes(text, 1024).ok().filter(|bytes| *bytes > 0),
+        (Some(_), _) => None,
+        (None, Some(Device::Made { bytes, .. })) => Some(*bytes),
+        (None, _) => {
+            let found = rustix::system::sysinfo();
+            Some(found.totalram.saturating_mul(u64::from(found.mem_unit.max(1))) / 2)
+        }
+    }
 }
 
 /// What a file takes.
@@ -328,6 +362,16 @@ mod tests {
             let refused = too_large(job, "size=10m,400m", &["loop:300m", "fs=ext4"], "native");
             assert_eq!(refused.len(), 1, "{job}: {refused:?}");
             assert!(refused[0].starts_with("size=400m: ") && refused[0].contains("loop:300m has room for"));
+        }
+        let refused = too_large(write, "size=1m,16t", &["fs=tmpfs"], "native");
+        assert!(refused.len() == 1 && refused[0].contains("tmpfs has room for"), "{refused:?}");
+        for target in [&["fs=tmpfs", "mount=size=2m"][..], &["fs=tmpfs", "device=loop:2m"]] {
+            let refused = too_large(write, "size=1m,3m", target, "native");
+            assert!(refused.len() == 1 && refused[0].starts_with("size=3m: "), "{refused:?}");
+        }
+        // No limit, and one that the kernel reads.
+        for option in ["mount=size=0", "mount=nr_blocks=1", "mount=size=1%"] {
+            assert!(too_large(write, "size=1m,3m", &["fs=tmpfs", option], "native").is_empty(), "{option}");
         }
         // fio goes on where it cannot reserve what its job does not reach, and nothing is ever in a file of the null method.
         assert!(too_large(timed, "size=1m,4096t", &[], "fio").is_empty());
