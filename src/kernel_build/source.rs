@@ -13,7 +13,7 @@ use super::error::BuildError;
 use super::make::{self, Watch};
 use super::patch::Patch;
 use super::tree;
-use super::{entries, git};
+use super::{entries, git, tools};
 use crate::sys::{clean_command, regular_file};
 
 /// Ends of names that tar(1) knows what to do with.
@@ -156,6 +156,7 @@ impl Source {
             unpack_package(&self.path, &archive, watch)?;
             archive = archive_in(&archive, &self.path)?;
         }
+        tools::can_unpack(&archive)?;
         let mut tar = make::tar(&tree);
         tar.args(["--strip-components=1", "--file"]).arg(&archive);
         make::run(tar, watch).map_err(|error| match error {

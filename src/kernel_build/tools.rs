@@ -13,6 +13,15 @@ const ALWAYS: [(&str, &str); 4] =
     [("make", "make"), ("gcc", "gcc"), ("patch", "patch"), ("strip", "binutils")];
 /// What the kernel's own configuration and its image need besides.
 const WHOLE: [(&str, &str); 4] = [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl")];
+/// What reads archives by the end of their names, and the package that has it.
+const UNPACKERS: [(&str, &str, &str); 6] = [
+    (".xz", "xz", "xz-utils"),
+    (".txz", "xz", "xz-utils"),
+    (".gz", "gzip", "gzip"),
+    (".tgz", "gzip", "gzip"),
+    (".bz2", "bzip2", "bzip2"),
+    (".zst", "zstd", "zstd"),
+];
 /// Headers of libraries that programs of the build are linked with (objtool, the signing tools): where they lie.
 const LIBRARIES: [(&str, &str, &str); 2] =
     [("libelf", "gelf.h", "libelf-dev"), ("libssl", "openssl/opensslv.h", "libssl-dev")];
@@ -53,6 +62,25 @@ pub(super) fn compiler(whole: bool, asked: Option<&str>) -> Result<Compiler, Bui
     Err(BuildError::NoTools { what, packages })
 }
 
+/// Looks for the program by which tar(1) reads an archive.
+///
+/// # Errors
+/// [`BuildError::NoTools`]; tar itself would say `Child returned status 2`.
+pub(super) fn can_unpack(archive: &Path) -> Result<(), BuildError> {
+    lacks(archive, &|program| find_program(program).is_some())
+}
+
+fn lacks(archive: &Path, is_here: &dyn Fn(&str) -> bool) -> Result<(), BuildError> {
+    let name = archive.file_name().unwrap_or_default().to_string_lossy();
+    let needed = UNPACKERS.iter().find(|(end, ..)| name.ends_with(end));
+    match needed {
+        Some((_, program, package)) if !is_here(program) => {
+            Err(BuildError::NoTools { what: vec![program], packages: vec![(*package).to_owned()] })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn version(program: &str) -> String {
     let output = clean_command(program).arg("--version").stdin(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -74,5 +102,21 @@ mod tests {
         let error = compiler(false, Some("gcc-999")).unwrap_err();
         assert!(error.to_string().contains("the compiler that the kernel was built with"), "{error}");
         assert!(error.hint().ends_with("gcc-999"), "{}", error.hint());
+    }
+
+    #[test]
+    fn what_reads_an_archive_is_named_where_it_is_missing() {
+        let nothing = |name: &str| lacks(Path::new(name), &|_| false);
+        for (archive, package) in [
+            ("usr/src/linux-source-6.12.tar.xz", "xz-utils"),
+            ("linux.tgz", "gzip"),
+            ("linux.tar.bz2", "bzip2"),
+            ("linux.tar.zst", "zstd"),
+        ] {
+            let error = nothing(archive).unwrap_err();
+            assert_eq!(error.hint(), format!("sudo apt-get install {package}"));
+        }
+        assert!(nothing("linux.tar").is_ok());
+        assert!(lacks(Path::new("linux.tar.xz"), &|program| program == "xz").is_ok());
     }
 }
