@@ -116,7 +116,7 @@ stress-patches: build
 	@scripts/kernel-source.sh
 	scripts/stress-patches.sh
 
-## A search over eight commits of a kernel, in guests, of which one makes writes slower; a quarter of an hour
+## A search over eight commits of a kernel, in guests, of which one makes writes slower; 20 minutes
 bisect-kernels: build
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh
