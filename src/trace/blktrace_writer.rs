@@ -95,7 +95,7 @@ impl BlktraceFiles {
         let at = event.cpu as usize;
         if at >= MOST_PROCESSORS {
             return Err(std::io::Error::other(format!(
-                "an event on processor {at}: more than blktrace is written for"
+                "the trace has an event on processor {at}, and at most {MOST_PROCESSORS} are written"
             )));
         }
         // blkparse looks for the files of all processors up to the first that is missing.
