@@ -148,7 +148,7 @@ man: build
 ## A Debian package in target/debian, with man page and completions; fetches cargo-deb when it is missing
 deb: man
 	@$(CARGO) deb --version > /dev/null 2>&1 || $(CARGO) install --quiet --locked cargo-deb
-	$(CARGO) deb --no-build
+	$(CARGO) deb --no-build --strip
 
 clean:
 	$(CARGO) clean

@@ -48,7 +48,7 @@ memory_of() {
     echo "memory $engine $peak" >> "$work/counted.txt"
 }
 
-experiments=(null psync-tmpfs psync-zram uring-warm libaio-warm uring-zram uring-loop uring-disk libaio-disk libaio-read libaio-write start)
+experiments=(null psync-tmpfs psync-zram uring-warm libaio-warm uring-zram uring-loop uring-disk uring-cold libaio-disk libaio-read libaio-write start)
 : > "$work/counted.txt"
 for part in ${ONLY:-"${experiments[@]}" memory instructions}; do
     echo "bench: $part" >&2

@@ -62,8 +62,8 @@ impl Names<'_> {
     /// What a form is made of.
     fn counted(&self, form: u32) -> Option<u32> {
         let name = self.name(form);
-        let plain =
-            name.strip_suffix("_per_op").or_else(|| name.strip_suffix("_per_byte")).map(str::to_owned);
+        let plain = ["_per_op", "_per_byte", "_per_sync"].iter().find_map(|end| name.strip_suffix(end));
+        let plain = plain.map(str::to_owned);
         self.named(
             &plain.or_else(|| Some(name.replacen("at_per_op.", "at.", 1)).filter(|plain| plain != name))?,
         )
@@ -76,6 +76,13 @@ impl Names<'_> {
         if let Some(form) = form {
             return (!self.are_proportional(own, form))
                 .then(|| Unlisted::Form { metric: self.name(form).to_owned() });
+        }
+        // Where each operation is followed by an fsync, one of both says it.
+        let per_operation =
+            self.name(own).strip_suffix("_per_sync").map(|counted| format!("{counted}_per_op"));
+        let per_operation = per_operation.and_then(|name| self.named(&name));
+        if let Some(same) = per_operation.filter(|of| self.are_proportional(*of, own)) {
+            return Some(Unlisted::SameAs { metric: self.name(same).to_owned() });
         }
         let counted = self.counted(own).filter(|counted| self.are_proportional(*counted, own))?;
         Some(Unlisted::SameAs { metric: self.name(counted).to_owned() })

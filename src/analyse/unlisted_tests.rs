@@ -82,6 +82,24 @@ fn work_is_compared_as_it_is_where_amounts_are_alike() {
 }
 
 #[test]
+fn flushes_an_fsync_are_listed_where_they_are_not_flushes_an_operation() {
+    let told = |syncs: [f64; 2]| {
+        let mut run = run(false);
+        for name in ["dev.flushes", "dev.flushes_per_op", "dev.flushes_per_sync"] {
+            run.metrics.push(Metric { name: name.to_owned(), ..run.metrics[6].clone() });
+        }
+        for trial in &mut run.trials {
+            let each = if trial.cell == 1 { 2.0 } else { 1.0 };
+            let made = [1000.0 * each, 0.5 * each, each / syncs[trial.cell as usize]];
+            trial.values.extend((9_u32..).zip(made));
+        }
+        unlisted(&run, &Options::default())["dev.flushes_per_sync"].clone()
+    };
+    assert_eq!(told([1.0, 1.0]), same_as("dev.flushes_per_op"));
+    assert_eq!(told([1.0, 2.0]), None, "half as many for each");
+}
+
+#[test]
 fn a_few_page_faults_tell_nothing() {
     let told = unlisted(&run(true), &Options::default());
     assert_eq!(told["minf"], Some(Unlisted::Few), "15 against 9");

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::CommandLine;
 use crate::report::Format;
@@ -25,7 +25,7 @@ pub(super) fn report(error: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     let subcommand = std::env::args_os().nth(1).map(|word| word.to_string_lossy().into_owned());
-    let (message, hint) = in_our_words(&error.render().to_string(), subcommand.as_deref());
+    let (message, hint) = in_our_words(error, subcommand.as_deref());
     terminal::tell(&format!("assay: {message}\nhint: {hint}"));
     ExitCode::from(2)
 }
@@ -38,35 +38,45 @@ fn print(error: &clap::Error) {
 }
 
 /// What may be meant by an option that is none but names a format: `--html`.
-fn format_meant(message: &str) -> Option<String> {
-    let option = message.strip_prefix("unexpected argument '--")?.strip_suffix("' found")?;
-    option.parse::<Format>().ok().map(|format| format!("--format {}", format.name()))
+fn format_meant(error: &clap::Error) -> Option<String> {
+    let ContextValue::String(option) = error.get(ContextKind::InvalidArg)? else { return None };
+    let format: Format = option.strip_prefix("--")?.parse().ok()?;
+    (error.kind() == ErrorKind::UnknownArgument).then(|| format!("--format {}", format.name()))
 }
 
-/// clap's paragraphs are the message, perhaps a tip, the usage and where help is.
-fn in_our_words(text: &str, subcommand: Option<&str>) -> (String, String) {
-    let mut paragraphs = text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
-    let message = paragraphs.next().unwrap_or("the command line is wrong");
+/// What clap takes to be meant instead. That a word may be a file after `--` is no such thing: hardly anybody means one called --html.
+fn similar(error: &clap::Error) -> Option<String> {
+    let of = |kind| match error.get(kind)? {
+        ContextValue::String(word) => Some(format!("'{word}'")),
+        ContextValue::Strings(words) if !words.is_empty() => {
+            Some(words.iter().map(|word| format!("'{word}'")).collect::<Vec<String>>().join(" or "))
+        }
+        _ => None,
+    };
+    [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
+        .into_iter()
+        .find_map(of)
+}
+
+/// clap's message, and what to do.
+fn in_our_words(error: &clap::Error, subcommand: Option<&str>) -> (String, String) {
+    // The message is clap's first paragraph: it is to be had in no other way.
+    let text = error.render().to_string();
+    let message = text.split("\n\n").next().unwrap_or_default().trim();
     let message = message.strip_prefix("error: ").unwrap_or(message).to_owned();
-    let known = |name: &&str| CommandLine::command().find_subcommand(name).is_some();
-    let subcommand = subcommand.filter(known);
-    let takes_format = |name: &str| {
-        let command = CommandLine::command();
-        command.find_subcommand(name).is_some_and(|of| of.get_arguments().any(|arg| arg.get_id() == "format"))
+    let command = CommandLine::command();
+    let subcommand = subcommand.and_then(|name| command.find_subcommand(name));
+    let takes_format = subcommand.is_some_and(|of| of.get_arguments().any(|arg| arg.get_id() == "format"));
+    let hint = if let Some(format) = format_meant(error).filter(|_| takes_format) {
+        format!("{format}; -o FILE writes it to a file")
+    } else if let Some(meant) = similar(error) {
+        format!("did you mean {meant}?")
+    } else if let Some(subcommand) = subcommand {
+        format!("`assay {} --help` lists what it takes", subcommand.get_name())
+    } else {
+        "`assay --help` lists the subcommands".to_owned()
     };
-    if let Some(format) = format_meant(&message).filter(|_| subcommand.is_some_and(takes_format)) {
-        return (message, format!("{format}; -o FILE writes it to a file"));
-    }
-    // Hardly anybody means a file called --html.
-    let tip = paragraphs.next().and_then(|paragraph| paragraph.strip_prefix("tip: "));
-    if let Some(tip) = tip.filter(|tip| !tip.starts_with("to pass '-")) {
-        return (message, tip.lines().next().unwrap_or(tip).to_owned());
-    }
-    let help = match subcommand {
-        Some(name) => format!("`assay {name} --help` lists what it takes"),
-        None => "`assay --help` lists the subcommands".to_owned(),
-    };
-    (message, help)
+    (message, hint)
 }
 
 #[cfg(test)]
@@ -76,8 +86,8 @@ mod tests {
     use super::*;
 
     fn words(arguments: &[&str]) -> (String, String) {
-        let error = CommandLine::try_parse_from(arguments).err().map(|error| error.render().to_string());
-        in_our_words(&error.unwrap_or_default(), arguments.get(1).copied())
+        let error = CommandLine::try_parse_from(arguments).err().unwrap();
+        in_our_words(&error, arguments.get(1).copied())
     }
 
     #[test]
@@ -88,7 +98,9 @@ mod tests {
         assert_eq!(hint, "`assay run --help` lists what it takes");
         let (message, hint) = words(&["assay", "reprot", "7"]);
         assert_eq!(message, "unrecognized subcommand 'reprot'");
-        assert!(hint.contains("similar subcommand") && hint.contains("'report'"), "{hint}");
+        assert_eq!(hint, "did you mean 'report'?");
+        assert_eq!(words(&["assay", "report", "1", "--formt", "html"]).1, "did you mean '--format'?");
+        assert_eq!(words(&["assay", "report", "1", "--format=htm"]).1, "did you mean 'html'?");
         let (message, hint) = words(&["assay", "report", "1", "--html"]);
         assert_eq!(message, "unexpected argument '--html' found");
         assert_eq!(hint, "--format html; -o FILE writes it to a file");

@@ -33,6 +33,8 @@ const OF_DEVICE: [&str; 16] = [
     "dev.flush_time",
     "dev.flushes_per_op",
 ];
+/// The same for each fsync of a job that has them, or of dbench's clients.
+const PER_SYNC: &str = "dev.flushes_per_sync";
 /// What it takes to undo a target that is made for each trial; without a filesystem the first is not there.
 const OF_TARGET: [&str; 2] = ["target.umount", "target.teardown"];
 /// What the names of metrics begin with that hooks report.
@@ -318,6 +320,7 @@ impl MetricNames {
             self.add(section, &["bw", "iops"]);
         }
         if job.fsync > 0 || job.fdatasync > 0 || job.sync_file_range.is_some() || job.end_fsync {
+            self.add("", &[PER_SYNC]);
             self.add(section, &["sync.total_ios"]);
             self.add_below(section, "sync.lat_ns", &OF_LATENCY);
         }
@@ -434,6 +437,7 @@ mod tests {
             "scan:read.slat_ns.mean",
             "wal:write.bw,scan:read.clat_ns.p50",
             "dev.flushes_per_op",
+            "dev.flushes_per_sync",
             "dev.write_bytes_per_byte",
             "usr_cpu",
         ] {

@@ -118,8 +118,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for (prepared, _) in &all {
-        prepared.tools_are_here()?;
-        foreseen::check(prepared)?;
+        can_begin(prepared, args.quiet)?;
     }
     // Until the last part has ended.
     let _claims = overwrite::claim(all.iter().map(|(prepared, _)| prepared))?;
@@ -137,6 +136,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         prepared.begins_now();
         judged::execute(&args, &mut store, &mut prepared, &cancelled)
     })
+}
+
+/// Looks for what is in the way of a run, and warns of one that can show nothing.
+fn can_begin(prepared: &Prepared, quiet: bool) -> anyhow::Result<()> {
+    prepared.tools_are_here()?;
+    foreseen::check(prepared)?;
+    if let Some(why) = reach::too_few(&prepared.plan).filter(|_| !quiet) {
+        crate::sys::terminal::tell(&format!("warning: {why}"));
+    }
+    Ok(())
 }
 
 /// Whether the file of `--html` can be written.

@@ -83,11 +83,9 @@ impl Reach {
     pub(super) fn words(self, plan: &Plan, stop: &StopRule) -> Option<String> {
         let StopRule { alpha, anytime, .. } = *stop;
         let rounds = plan.rounds_at_most();
-        if (rounds as usize) < FEWEST_ROUNDS {
-            return Some(format!(
-                "{} can show nothing: a verdict takes {FEWEST_ROUNDS}",
-                counted(rounds.into(), "round")
-            ));
+        let too_few = too_few(plan);
+        if too_few.is_some() {
+            return too_few;
         }
         if anytime || plan.aa {
             return None;
@@ -102,6 +100,14 @@ impl Reach {
             percent((spreads * SCATTER.ln_1p()).exp_m1())
         ))
     }
+}
+
+/// Why no verdict can come of a plan, where its rounds are too few.
+pub(super) fn too_few(plan: &Plan) -> Option<String> {
+    let rounds = plan.rounds_at_most();
+    ((rounds as usize) < FEWEST_ROUNDS).then(|| {
+        format!("{} can show nothing: a verdict takes {FEWEST_ROUNDS}", counted(rounds.into(), "round"))
+    })
 }
 
 /// Two digits are all that such a forecast knows.
