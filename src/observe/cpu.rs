@@ -1,7 +1,7 @@
-//! Where processor time goes: the user's program, or which part of the kernel (cpu-clock, 997 times a second of running).
+//! Where processor time goes: which function of the program, or which part of the kernel (cpu-clock, 997 times a second of running).
 //!
-//! Enters: samples of the workers with the kernel's stacks. Leaves: seconds in user mode, in the kernel, and by part of the kernel; and the
-//! time by stack, as a file. It must not know which program runs. Which part a function belongs to is data: `subsystems.txt`.
+//! Enters: samples of the workers with their stacks. Leaves: seconds in user mode and by function of it, in the kernel and by part of it; and
+//! the time by stack, as a file. It must not know which program runs. Which part a function belongs to is data: `subsystems.txt`.
 //!
 //! 997 is a prime: no timer of the load keeps step with it. The clock needs no counter of the processor, so that virtual machines have it.
 //! A sample stands for 1/997 s; of n samples the error is about √n of them.
@@ -11,15 +11,22 @@ use std::collections::HashMap;
 use rustix::io::Errno;
 
 use super::Observer;
-use super::perf::{Event, Function, HIDDEN, Refused, Sink, Symbols, Watch, Watched, lost_note};
+use super::perf::{
+    Event, Function, HIDDEN, Programs, Refused, Sink, Spot, Symbols, Watch, Watched, lost_note,
+};
 use crate::record::{Folded, KeptFile, Outcome, Sample, StackKind, Unit};
 
 /// Samples a second.
 const HERTZ: u64 = 997;
 /// A part of the kernel is named where at least this share of the samples was.
 const LEAST_SHARE: f64 = 0.01;
+/// So many functions of programs are named, where at least this share of the samples was.
+const MOST_FUNCTIONS: usize = 6;
+const LEAST_SHARE_OF_FUNCTION: f64 = 0.02;
+/// Letters of such a name in a metric: that of a generic function may be some lines long.
+const LONGEST_NAME: usize = 80;
 const SUBSYSTEMS: &str = include_str!("subsystems.txt");
-/// What stands at the bottom of stacks: outside the kernel nothing else is known.
+/// What stands at the bottom of stacks.
 const USER: &str = "[user]";
 const KERNEL: &str = "[kernel]";
 /// What no rule names.
@@ -58,13 +65,16 @@ impl Observer for CpuObserver {
         }
     }
 
-    /// `cpu.samples`, `cpu.lost`, `cpu.user_time`, `cpu.kernel_time`, and `cpu.at.PART` (s) of each part of the kernel.
+    /// `cpu.samples`, `cpu.lost`, `cpu.user_time`, `cpu.kernel_time`, `cpu.user_at.FUNCTION` (s) of the functions in which programs spend
+    /// the most, and `cpu.at.PART` of each part of the kernel.
     fn stop(&mut self) -> Result<Outcome, String> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
         let watch = watch.map_err(|refused| format!("cpu is not watched: {}", refused.words()))?;
         let (samples, lost) = watch.stop().ok_or("cpu is not watched: the reader died")?;
-        self.stacks = Some(StackKind::Cpu.kept(&samples.folded()));
+        let names = samples.programs.names(samples.user_stacks.keys().flatten().copied());
+        self.stacks = Some(StackKind::Cpu.kept(&samples.folded(&names)));
         let mut outcome = Outcome { samples: samples.values(lost, self.user_only), ..Outcome::default() };
+        outcome.samples.extend(samples.by_function(&names));
         outcome.notes.extend(lost_note("cpu", lost));
         if self.user_only {
             outcome.notes.push(USER_ONLY.to_owned());
@@ -82,15 +92,25 @@ impl Observer for CpuObserver {
 /// Counts samples by stack.
 struct Samples {
     symbols: Symbols,
+    programs: Programs,
     user: u64,
     kernel: u64,
-    /// Functions, the innermost first.
+    /// Functions of the kernel, the innermost first.
     stacks: HashMap<Vec<Function>, u64>,
+    /// Places in programs, the innermost first; empty where it is not known.
+    user_stacks: HashMap<Vec<Spot>, u64>,
 }
 
 impl Samples {
     fn new(symbols: Symbols) -> Samples {
-        Samples { symbols, user: 0, kernel: 0, stacks: HashMap::new() }
+        Samples {
+            symbols,
+            programs: Programs::default(),
+            user: 0,
+            kernel: 0,
+            stacks: HashMap::new(),
+            user_stacks: HashMap::new(),
+        }
     }
 
     fn values(&self, lost: u64, user_only: bool) -> Vec<Sample> {
@@ -111,15 +131,40 @@ impl Samples {
     }
 
     /// Time by stack, in ns.
-    fn folded(&self) -> Folded {
+    fn folded(&self, names: &HashMap<Spot, String>) -> Folded {
         let ns = |samples: u64| samples.saturating_mul(1_000_000_000) / HERTZ;
         let mut folded = Folded::default();
-        folded.add([USER], ns(self.user));
+        for (stack, samples) in &self.user_stacks {
+            let functions = stack.iter().rev().filter_map(|spot| names.get(spot)).map(String::as_str);
+            folded.add(std::iter::once(USER).chain(functions), ns(*samples));
+        }
         for (stack, samples) in &self.stacks {
             let functions = stack.iter().rev().map(|function| self.symbols.name(*function));
             folded.add(std::iter::once(KERNEL).chain(functions), ns(*samples));
         }
         folded
+    }
+
+    /// Time by function of a program, the most first.
+    fn by_function(&self, names: &HashMap<Spot, String>) -> Vec<Sample> {
+        let mut functions: HashMap<&str, u64> = HashMap::new();
+        for (stack, samples) in &self.user_stacks {
+            let innermost = stack.first().and_then(|spot| names.get(spot));
+            if let Some(name) = innermost {
+                *functions.entry(name).or_default() += samples;
+            }
+        }
+        let least = LEAST_SHARE_OF_FUNCTION * (self.user + self.kernel) as f64;
+        let mut functions: Vec<(&str, u64)> =
+            functions.into_iter().filter(|(_, samples)| *samples as f64 >= least).collect();
+        functions.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
+        functions.truncate(MOST_FUNCTIONS);
+        let sample = |(name, samples): (&str, u64)| {
+            let letter = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '_' };
+            let name: String = name.chars().take(LONGEST_NAME).map(letter).collect();
+            Sample::new("", &format!("cpu.user_at.{name}"), Unit::Seconds, samples as f64 / HERTZ as f64)
+        };
+        functions.into_iter().map(sample).collect()
     }
 
     /// Samples by part of the kernel, the most first.
@@ -140,6 +185,8 @@ impl Sink for Samples {
     fn take(&mut self, event: &Event) {
         if event.stack.is_empty() {
             self.user += 1;
+            let stack = self.programs.stack(event.process, &event.user_stack, event.time_ns);
+            *self.user_stacks.entry(stack).or_default() += 1;
             return;
         }
         self.kernel += 1;
@@ -216,7 +263,7 @@ mod tests {
         assert_eq!(value("cpu.at.ext4"), Some(2.0 / 997.0));
         assert_eq!(value("cpu.user_time"), Some(1.0 / 997.0));
         assert_eq!(
-            samples.folded().text(),
+            samples.folded(&HashMap::new()).text(),
             "[kernel];ext4_write_begin 1003009\n[kernel];ext4_write_begin;memset_orig 1003009\n\
              [kernel];strange 1003009\n[user] 1003009\n"
         );

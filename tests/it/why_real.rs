@@ -314,7 +314,7 @@ fn more_workers_than_processors_wait_to_run() {
         expect(share(waiting) > 0.7, || format!("{waiting}"))?;
         pair.adds_up()?;
         // What each reader does is what one alone does.
-        for rule in ["processor_time", "subsystem", "storage_wait", "sleep_place"] {
+        for rule in ["processor_time", "user_function", "subsystem", "storage_wait", "sleep_place"] {
             pair.silent(rule)?;
         }
         let text = found.text();
@@ -349,6 +349,44 @@ fn twice_the_processor_time_for_the_same_may_be_a_slower_processor() {
         pair.adds_up()?;
         let text = found.text();
         assert!(text.contains("may be: a slower processor, by its clock or stolen time"), "{text}");
+        Ok(())
+    });
+}
+
+/// A program with two functions: one has as many turns as it is told, the other always as many.
+const GRINDER: &str = r#"
+#include <stdlib.h>
+static volatile unsigned long kept;
+__attribute__((noinline)) void grind(unsigned long turns) { while (turns--) kept = kept * 31 + turns; }
+__attribute__((noinline)) void steady(unsigned long turns) { while (turns--) kept = kept * 17 + turns; }
+int main(int count, char **words) { (void)count; grind(strtoul(words[1], 0, 10)); steady(50000000); return 0; }
+"#;
+
+#[test]
+fn the_function_of_a_program_that_takes_longer_is_named() {
+    if !is_root() || !available("gcc") {
+        return;
+    }
+    unless_spoiled(|| {
+        let sandbox = Sandbox::new();
+        sandbox.write("grinder.c", GRINDER);
+        let [source, program] = ["grinder.c", "grinder"].map(|name| sandbox.path().join(name));
+        let made = std::process::Command::new("gcc").arg("-O1").arg("-o").arg(&program).arg(&source).status();
+        assert!(made.unwrap().success());
+        let program = program.to_str().unwrap();
+        let words =
+            ["run", "-q", "--format", "json", "--vary", "n=50,200", "--rounds", "5", "--observe", "cpu"];
+        let json = sandbox.succeed(&[&words[..], &["--", program, "${n}000000"]].concat());
+        let found = Found { sandbox, report: serde_json::from_str(&json).unwrap() };
+        let pair = found.pair("200")?;
+        let function = pair.fires("user_function")?;
+        assert_eq!(function["what"]["user_function"], "grind", "{function}");
+        expect((0.5..1.5).contains(&share(function)), || format!("{function}"))?;
+        pair.silent("subsystem")?;
+        let others = pair.causes().filter(|cause| cause["what"]["user_function"] == "steady");
+        expect(others.count() == 0, || format!("{}", pair.why))?;
+        let text = found.text();
+        assert!(text.contains("user CPU in grind"), "{text}");
         Ok(())
     });
 }

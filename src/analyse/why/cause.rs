@@ -180,8 +180,13 @@ pub enum What {
         /// The function that sleeps.
         at: String,
     },
-    /// Processor time outside the kernel.
-    UserTime,
+    /// Processor time in a function of the program.
+    UserFunction(String),
+    /// Processor time outside the kernel; `rest`: what is left of it behind causes that name functions.
+    UserTime {
+        /// Parts of it have causes of their own.
+        rest: bool,
+    },
     /// Processor time in the kernel; `rest`: what is left of it behind causes that name parts of it.
     KernelTime {
         /// Parts of it have causes of their own.

@@ -6,6 +6,8 @@ use super::super::budget::BudgetPart;
 
 /// Processor time by part of the kernel (`--observe cpu`).
 pub(super) const CPU_AT: &str = "cpu.at.";
+/// Processor time by function of a program (`--observe cpu`).
+pub(super) const USER_AT: &str = "cpu.user_at.";
 /// Waits by lock and caller (`--observe locks`).
 pub(super) const LOCKS_AT: &str = "locks.at.";
 /// How many of these waits.

@@ -5,6 +5,8 @@
 
 /// Numbers in a stack from here on say where it was taken (include/uapi/linux/perf_event.h: `PERF_CONTEXT_MAX` is −4095).
 const FIRST_MARK: u64 = u64::MAX - 4094;
+/// What follows was outside the kernel (`PERF_CONTEXT_USER`, −512).
+const USER_MARK: u64 = u64::MAX - 511;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,10 +15,14 @@ pub(in crate::observe) struct Event {
     pub(in crate::observe) watched: usize,
     /// `CLOCK_MONOTONIC`.
     pub(in crate::observe) time_ns: u64,
+    /// The process of the thread.
+    pub(in crate::observe) process: u32,
     /// The thread that it happened to.
     pub(in crate::observe) thread: u32,
     /// Addresses in the kernel, the innermost first; empty outside the kernel, and where none was asked for.
     pub(in crate::observe) stack: Vec<u64>,
+    /// Addresses of the program, the innermost first; empty where none was asked for.
+    pub(in crate::observe) user_stack: Vec<u64>,
     /// A tracepoint's fields.
     pub(in crate::observe) raw: Vec<u8>,
     /// No event: the thread is back on a processor.
@@ -34,13 +40,18 @@ impl Event {
     /// Reads a sample; `None`: it is cut.
     pub(in crate::observe) fn read(watched: usize, parts: Parts, bytes: &[u8]) -> Option<Event> {
         let mut rest = bytes;
-        let _process = u32_of(&mut rest)?;
+        let process = u32_of(&mut rest)?;
         let thread = u32_of(&mut rest)?;
         let time_ns = u64_of(&mut rest)?;
-        let mut stack = Vec::new();
+        let (mut stack, mut user_stack) = (Vec::new(), Vec::new());
         if parts.stack {
+            let mut user = false;
             for _ in 0..u64_of(&mut rest)? {
-                stack.extend(Some(u64_of(&mut rest)?).filter(|address| *address < FIRST_MARK));
+                match u64_of(&mut rest)? {
+                    mark @ FIRST_MARK.. => user = mark == USER_MARK,
+                    address if user => user_stack.push(address),
+                    address => stack.push(address),
+                }
             }
         }
         let mut raw = Vec::new();
@@ -48,7 +59,7 @@ impl Event {
             let length = u32_of(&mut rest)? as usize;
             raw.extend_from_slice(rest.get(..length)?);
         }
-        Some(Event { watched, time_ns, thread, stack, raw, is_back: false })
+        Some(Event { watched, time_ns, process, thread, stack, user_stack, raw, is_back: false })
     }
 
     /// Reads a `PERF_RECORD_SWITCH`, which has thread and time alone; `None`: it is cut.
@@ -98,13 +109,17 @@ mod tests {
     #[test]
     fn marks_are_no_addresses_and_an_empty_stack_is_one() {
         // PERF_CONTEXT_KERNEL is −128.
-        let bytes = sample(&[128_u64.wrapping_neg(), 0xffff_ffff_816b_b3c0], &[1, 2]);
+        // PERF_CONTEXT_USER is −512.
+        let marks = [128_u64.wrapping_neg(), 512_u64.wrapping_neg()];
+        let bytes = sample(&[marks[0], 0xffff_ffff_816b_b3c0, marks[1], 0x5566, 0x7788], &[1, 2]);
         let event = Event::read(3, ALL, &bytes).unwrap();
         let expected = Event {
             watched: 3,
             time_ns: 123,
+            process: 7,
             thread: 9,
             stack: vec![0xffff_ffff_816b_b3c0],
+            user_stack: vec![0x5566, 0x7788],
             raw: vec![1, 2],
             ..Event::default()
         };

@@ -10,6 +10,7 @@
 mod counting;
 mod event;
 mod machine;
+mod programs;
 mod refused;
 mod symbols;
 mod tracefs;
@@ -17,6 +18,7 @@ mod tracefs;
 pub(in crate::observe) use counting::Counting;
 pub(in crate::observe) use event::Event;
 pub(in crate::observe) use machine::{MachineWatch, Recorder, Wanted};
+pub(in crate::observe) use programs::{Programs, Spot};
 pub(in crate::observe) use refused::Refused;
 pub(in crate::observe) use symbols::{Function, Symbols};
 pub(in crate::observe) use tracefs::{Place, Tracefs};
@@ -83,7 +85,7 @@ pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: 
 /// What to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::observe) enum Watched {
-    /// The processor clock, so many times a second of running.
+    /// The processor clock, so many times a second of running, with the stack of what runs.
     Clock {
         /// Samples a second.
         hertz: u64,
@@ -191,7 +193,7 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
         };
         builder.observe_self().one_cpu(processor).inherit(true).clockid(Clock::MONOTONIC);
         builder.sample(SampleFlag::TID).sample(SampleFlag::TIME).read_format(read);
-        builder.exclude_callchain_user(true).include_kernel();
+        builder.exclude_callchain_user(!matches!(what, Watched::Clock { .. })).include_kernel();
         match what {
             Watched::Clock { hertz, kernel } => {
                 builder.sample_frequency(hertz).exclude_kernel(!kernel);

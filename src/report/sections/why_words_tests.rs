@@ -104,7 +104,7 @@ fn a_cause_has_its_time_its_share_and_the_word_of_its_grade() {
 fn parts_that_cancel_each_other_have_no_shares() {
     let why = explained(vec![
         cause(Grade::AccountsFor, asleep(), Some(-24_000.0)),
-        cause(Grade::AccountsFor, What::UserTime, Some(22_000.0)),
+        cause(Grade::AccountsFor, What::UserTime { rest: false }, Some(22_000.0)),
     ]);
     assert_eq!(told(&why, 2)[1], "+22.0 µs: user CPU");
     assert!(!brief(&why, None, &names()).contains('%'));
@@ -112,7 +112,7 @@ fn parts_that_cancel_each_other_have_no_shares() {
 
 #[test]
 fn parts_of_the_sum_come_first_and_what_is_hidden_of_it_has_its_sum() {
-    let time = |ns: f64| cause(Grade::AccountsFor, What::UserTime, Some(ns));
+    let time = |ns: f64| cause(Grade::AccountsFor, What::UserTime { rest: false }, Some(ns));
     let mut all: Vec<Cause> = [26_990.0, 21_410.0, 13_330.0, -2510.0].map(time).to_vec();
     all.push(cause(Grade::GoesWith, What::MoreFlushes, None));
     all.push(cause(Grade::GoesWith, What::QueueDepth, None));

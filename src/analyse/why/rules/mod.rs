@@ -21,6 +21,7 @@ mod slower_device;
 mod smaller_requests;
 mod storage_wait;
 mod subsystem;
+mod user_function;
 mod waiting_to_run;
 mod worker_threads;
 
@@ -32,6 +33,7 @@ pub(super) use subsystem::smaller;
 pub(super) const ALL: &[Rule] = &[
     copying::RULE,
     subsystem::RULE,
+    user_function::RULE,
     lock_wait::RULE,
     flush_wait::RULE,
     commit_wait::RULE,

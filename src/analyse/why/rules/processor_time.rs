@@ -1,7 +1,7 @@
 //! Processor time of the workers, outside the kernel and in it.
 //!
-//! Needs: the budget. Concludes: the difference of user time, and of the kernel's time what causes that name parts of it leave; of both
-//! together where trials have too few ticks to tell them apart. Silent where that is less than what matters.
+//! Needs: the budget. Concludes: of the difference of user time and of that of the kernel's time what causes that name parts of it leave; of
+//! both together where trials have too few ticks to tell them apart. Silent where that is less than what matters.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
@@ -17,7 +17,7 @@ fn find(pair: &Pair<'_>, causes: &[Cause]) -> Vec<Cause> {
         let is_time = !(is_rest && is_noise(&left));
         (is_time && pair.matters(&left)).then(|| pair.part_cause(RULE.name, what(is_rest), part, left))
     };
-    let user = of(BudgetPart::User, |_| What::UserTime);
+    let user = of(BudgetPart::User, |rest| What::UserTime { rest });
     let kernel = of(BudgetPart::Kernel, |rest| What::KernelTime { rest });
     let mut both = of(BudgetPart::Processor, |rest| What::ProcessorTime { rest });
     if let Some(cause) = &mut both {
@@ -38,7 +38,7 @@ mod tests {
         let causes = found(&[("usr_cpu", 0.1, 0.4)], "processor_time");
         let named: Vec<(&What, i64)> =
             causes.iter().map(|cause| (&cause.what, (ns(cause) + 50) / 100)).collect();
-        assert_eq!(named, [(&What::UserTime, 30), (&What::KernelTime { rest: false }, 20)]);
+        assert_eq!(named, [(&What::UserTime { rest: false }, 30), (&What::KernelTime { rest: false }, 20)]);
     }
 
     #[test]
