@@ -375,7 +375,7 @@ fn the_function_of_a_program_that_takes_longer_is_named() {
         assert!(made.unwrap().success());
         let program = program.to_str().unwrap();
         let words =
-            ["run", "-q", "--format", "json", "--vary", "n=50,200", "--rounds", "5", "--observe", "cpu"];
+            ["run", "-q", "--format", "json", "--vary", "n=200,600", "--rounds", "5", "--observe", "cpu"];
         let json = sandbox.succeed(&[&words[..], &["--", program, "${n}000000"]].concat());
         let found = Found { sandbox, report: serde_json::from_str(&json).unwrap() };
         let pair = found.pair("200")?;

@@ -189,11 +189,14 @@ impl<'a> Pair<'a> {
         counts(&direction) || ![Direction::Read, Direction::Write, Direction::Trim].iter().any(counts)
     }
 
-    /// The part that a piece of this one is counted in: the kernel's time is in all processor time where that is not told apart.
+    /// The part that a piece of this one is counted in: the program's and the kernel's time are in all processor time where they are not told
+    /// apart.
     fn counted_in(&self, part: BudgetPart) -> BudgetPart {
         let is_known = |part: BudgetPart| self.part(part).is_some();
         match part {
-            BudgetPart::Kernel if !is_known(part) && is_known(BudgetPart::Processor) => BudgetPart::Processor,
+            BudgetPart::User | BudgetPart::Kernel if !is_known(part) && is_known(BudgetPart::Processor) => {
+                BudgetPart::Processor
+            }
             part => part,
         }
     }

@@ -23,6 +23,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
 mod tests {
     use super::super::super::cause::What;
     use super::super::super::made_pair::{found, ns};
+    use crate::analyse::BudgetPart;
 
     const WATCHED: (&str, f64, f64) = ("cpu.samples", 400.0, 600.0);
     /// Twice as much user time.
@@ -35,9 +36,17 @@ mod tests {
         let [crc] = causes.as_slice() else { panic!("{causes:?}") };
         assert_eq!(crc.what, What::UserFunction("crc32c".to_owned()));
         assert!((ns(crc) - 2000).abs() < 20, "{causes:?}");
-        let rest = found(&watched, "processor_time");
-        assert_eq!(rest[0].what, What::UserTime { rest: true }, "{rest:?}");
-        assert!((ns(&rest[0]) - 1000).abs() < 20, "{rest:?}");
+        let left = found(&watched, "processor_time");
+        let of_user = left.iter().find(|cause| cause.what == What::UserTime { rest: true });
+        assert!(of_user.is_some_and(|cause| (ns(cause) - 1000).abs() < 20), "{left:?}");
+    }
+
+    #[test]
+    fn in_a_short_trial_it_is_a_part_of_all_processor_time() {
+        let short = [("usr_cpu", 0.01, 0.2), ("sys_cpu", 0.01, 0.01), WATCHED];
+        let watched = [short[0], short[1], short[2], ("cpu.user_at.crc32c", 0.01, 0.15)];
+        let causes = found(&watched, "user_function");
+        assert_eq!(causes.first().and_then(|cause| cause.part), Some(BudgetPart::Processor), "{causes:?}");
     }
 
     #[test]
