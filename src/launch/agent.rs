@@ -266,6 +266,7 @@ fn asked_for(
         directory: task.directory.clone(),
         elsewhere: engine.written_elsewhere(task),
         watched: request.target.watched(),
+        is_program: request.engine.descriptor().runs != Runs::Job,
     };
     let known = |name: &String| {
         let reason = || format!("this agent has no observer '{name}'");

@@ -39,6 +39,9 @@ const USER_ONLY: &str = "cpu: the kernel shows this user no samples inside it, s
 pub struct CpuObserver {
     symbols: Symbols,
     watch: Result<Watch<Samples>, Refused>,
+    /// The program's stack, too, and not its innermost function alone: half as much again a sample (make bench-observers), for what with most
+    /// programs leads nowhere.
+    user_stacks: bool,
     user_only: bool,
     stacks: Option<KeptFile>,
 }
@@ -46,13 +49,14 @@ pub struct CpuObserver {
 impl CpuObserver {
     /// Looks up the kernel's functions, which takes longer than a start may.
     #[must_use]
-    pub fn prepared() -> CpuObserver {
+    pub fn prepared(user_stacks: bool) -> CpuObserver {
         let watch = Err(Refused::Kernel(Errno::INVAL));
-        CpuObserver { symbols: Symbols::of_the_kernel(), watch, user_only: false, stacks: None }
+        CpuObserver { symbols: Symbols::of_the_kernel(), watch, user_stacks, user_only: false, stacks: None }
     }
 
     fn watch(&self, kernel: bool) -> Result<Watch<Samples>, Refused> {
-        Watch::start(&[Watched::Clock { hertz: HERTZ, kernel }], Samples::new(self.symbols.clone()))
+        let clock = Watched::Clock { hertz: HERTZ, kernel, user_stacks: self.user_stacks };
+        Watch::start(&[clock], Samples::new(self.symbols.clone()))
     }
 }
 

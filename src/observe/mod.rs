@@ -77,6 +77,8 @@ pub struct Place {
     pub elsewhere: Vec<PathBuf>,
     /// What the device counters are of: a directory, or the device itself.
     pub watched: PathBuf,
+    /// Whether the load is a program of somebody's, whose own stacks are worth their price.
+    pub is_program: bool,
 }
 
 /// The observer of this name (those an experiment may ask for); `None`: there is none.
@@ -84,7 +86,7 @@ pub struct Place {
 pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
     match name {
         "extents" => Some(Box::new(ExtentsObserver::of(&place.directory, place.elsewhere.clone()))),
-        "cpu" => Some(Box::new(CpuObserver::prepared())),
+        "cpu" => Some(Box::new(CpuObserver::prepared(place.is_program))),
         "locks" => Some(Box::new(LocksObserver::prepared())),
         "waits" => Some(Box::new(WaitsObserver::prepared())),
         "blocks" => Some(Box::new(BlocksObserver::prepared(place, false))),

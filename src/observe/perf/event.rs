@@ -21,7 +21,7 @@ pub(in crate::observe) struct Event {
     pub(in crate::observe) thread: u32,
     /// Addresses in the kernel, the innermost first; empty outside the kernel, and where none was asked for.
     pub(in crate::observe) stack: Vec<u64>,
-    /// Addresses of the program, the innermost first; empty where none was asked for.
+    /// Addresses of the program, the innermost first, or the innermost alone; empty in the kernel, and where none was asked for.
     pub(in crate::observe) user_stack: Vec<u64>,
     /// A tracepoint's fields.
     pub(in crate::observe) raw: Vec<u8>,
@@ -29,9 +29,10 @@ pub(in crate::observe) struct Event {
     pub(in crate::observe) is_back: bool,
 }
 
-/// Which parts an event has behind thread and time.
+/// Which parts an event has besides thread and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::observe) struct Parts {
+    pub(in crate::observe) address: bool,
     pub(in crate::observe) stack: bool,
     pub(in crate::observe) raw: bool,
 }
@@ -40,6 +41,7 @@ impl Event {
     /// Reads a sample; `None`: it is cut.
     pub(in crate::observe) fn read(watched: usize, parts: Parts, bytes: &[u8]) -> Option<Event> {
         let mut rest = bytes;
+        let address = if parts.address { Some(u64_of(&mut rest)?) } else { None };
         let process = u32_of(&mut rest)?;
         let thread = u32_of(&mut rest)?;
         let time_ns = u64_of(&mut rest)?;
@@ -54,6 +56,9 @@ impl Event {
                 }
             }
         }
+        if stack.is_empty() && user_stack.is_empty() {
+            user_stack.extend(address);
+        }
         let mut raw = Vec::new();
         if parts.raw {
             let length = u32_of(&mut rest)? as usize;
@@ -64,7 +69,7 @@ impl Event {
 
     /// Reads a `PERF_RECORD_SWITCH`, which has thread and time alone; `None`: it is cut.
     pub(in crate::observe) fn back(watched: usize, bytes: &[u8]) -> Option<Event> {
-        let event = Event::read(watched, Parts { stack: false, raw: false }, bytes)?;
+        let event = Event::read(watched, Parts { address: false, stack: false, raw: false }, bytes)?;
         Some(Event { is_back: true, ..event })
     }
 }
@@ -92,7 +97,8 @@ fn u64_of(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const ALL: Parts = Parts { stack: true, raw: true };
+    const ALL: Parts = Parts { address: false, stack: true, raw: true };
+    const OF_CLOCK: Parts = Parts { address: true, stack: true, raw: false };
 
     fn sample(stack: &[u64], raw: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -124,8 +130,23 @@ mod tests {
             ..Event::default()
         };
         assert_eq!(event, expected);
-        let empty = Event::read(0, Parts { stack: true, raw: false }, &sample(&[], &[])[..24]).unwrap();
+        let empty = Event::read(0, Parts { raw: false, ..ALL }, &sample(&[], &[])[..24]).unwrap();
         assert!(empty.stack.is_empty() && empty.time_ns == 123);
+    }
+
+    #[test]
+    fn where_a_program_is_stands_for_its_stack() {
+        let of = |stack: &[u64]| {
+            let bytes = [&0x5566_u64.to_ne_bytes(), &sample(stack, &[])[..]].concat();
+            Event::read(0, OF_CLOCK, &bytes).map(|event| (event.stack.len(), event.user_stack))
+        };
+        assert_eq!(of(&[]), Some((0, vec![0x5566])));
+        assert_eq!(of(&[512_u64.wrapping_neg(), 1, 2]), Some((0, vec![1, 2])));
+        assert_eq!(
+            of(&[128_u64.wrapping_neg(), 0xffff_ffff_816b_b3c0]),
+            Some((1, Vec::new())),
+            "in the kernel"
+        );
     }
 
     #[test]

@@ -85,12 +85,14 @@ pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: 
 /// What to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::observe) enum Watched {
-    /// The processor clock, so many times a second of running, with the stack of what runs.
+    /// The processor clock, so many times a second of running, with the kernel's stack or else where the program is.
     Clock {
         /// Samples a second.
         hertz: u64,
         /// Also what runs in the kernel.
         kernel: bool,
+        /// With the program's stack in every sample.
+        user_stacks: bool,
     },
     /// A tracepoint by its number.
     Tracepoint {
@@ -109,9 +111,9 @@ pub(in crate::observe) enum Watched {
 impl Watched {
     fn parts(self) -> Parts {
         match self {
-            Watched::Clock { .. } => Parts { stack: true, raw: false },
-            Watched::Tracepoint { stack, .. } => Parts { stack, raw: true },
-            Watched::Switches { .. } => Parts { stack: true, raw: true },
+            Watched::Clock { .. } => Parts { address: true, stack: true, raw: false },
+            Watched::Tracepoint { stack, .. } => Parts { address: false, stack, raw: true },
+            Watched::Switches { .. } => Parts { address: false, stack: true, raw: true },
         }
     }
 }
@@ -193,10 +195,11 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
         };
         builder.observe_self().one_cpu(processor).inherit(true).clockid(Clock::MONOTONIC);
         builder.sample(SampleFlag::TID).sample(SampleFlag::TIME).read_format(read);
-        builder.exclude_callchain_user(!matches!(what, Watched::Clock { .. })).include_kernel();
+        let user_stacks = matches!(what, Watched::Clock { user_stacks: true, .. });
+        builder.exclude_callchain_user(!user_stacks).include_kernel();
         match what {
-            Watched::Clock { hertz, kernel } => {
-                builder.sample_frequency(hertz).exclude_kernel(!kernel);
+            Watched::Clock { hertz, kernel, .. } => {
+                builder.sample_frequency(hertz).exclude_kernel(!kernel).sample(SampleFlag::IP);
                 builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
             }
             Watched::Tracepoint { .. } | Watched::Switches { .. } => {
