@@ -28,7 +28,7 @@ pub use local::{Local, adopt_orphans};
 pub use protocol::{Answer, PROTOCOL, Reply, Request, Why};
 use qemu::Guests;
 pub use qemu::{
-    Forecast, GuestError, GuestOffer, OpenedKernel, guest_part, guests_offered, kernel_options,
+    Forecast, GuestError, GuestOffer, NoSource, OpenedKernel, guest_part, guests_offered, kernel_options,
     newest_kernel, newest_source, opened_kernel,
 };
 

@@ -15,7 +15,7 @@ use crate::cli::database::wrong;
 use crate::cli::recipes::{KERNEL_HINT, SOURCE_HINT};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
-use crate::launch::{Launcher, Unready, everywhere, newest_kernel, newest_source};
+use crate::launch::{Launcher, NoSource, Unready, everywhere, newest_kernel, newest_source};
 use crate::plan::{Expected, MetricNames, Plan, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
@@ -113,8 +113,12 @@ impl Prepared {
             experiment.newest_kernel(&found);
         }
         if experiment.wants_newest_source() {
-            let found = newest_source().ok_or_else(|| {
-                Failure::request("no source of a kernel is found to build").hint(SOURCE_HINT)
+            let found = newest_source().map_err(|none| {
+                let hint = match &none {
+                    NoSource::Absent => SOURCE_HINT.to_owned(),
+                    NoSource::PassedOver { path, .. } => format!("--source {} names it", path.display()),
+                };
+                Failure::request(none.to_string()).hint(hint)
             })?;
             experiment.newest_source(&found);
         }

@@ -86,30 +86,65 @@ pub fn newest_kernel() -> Option<PathBuf> {
     newest(&Places::here(None).kernels()).and_then(|path| std::path::absolute(path).ok())
 }
 
+/// Why no source of a kernel is taken that nobody named.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSource {
+    /// There is none.
+    #[error("no source of a kernel is found to build")]
+    Absent,
+    /// There is one.
+    #[error("{} is not built unless it is named, as its makefiles would be run: {reason}", path.display())]
+    PassedOver {
+        /// The newest.
+        path: PathBuf,
+        /// Who else can change it.
+        reason: String,
+    },
+}
+
 /// The Debian package of a kernel's source with the highest version, where packages of kernels are put, or what such a one has installed.
-/// Building it runs its makefiles, and nobody named it: what somebody else put there, or could replace, is passed over.
-#[must_use]
-pub fn newest_source() -> Option<PathBuf> {
+///
+/// # Errors
+/// There is none; or none that only root and this user can have put there: building it runs its makefiles, and nobody named it.
+pub fn newest_source() -> Result<PathBuf, NoSource> {
     newest_source_in(packages().into_iter().chain([PathBuf::from("/usr/src")]))
 }
 
-fn newest_source_in(places: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
-    let names_source = |path: &PathBuf| {
+fn newest_source_in(places: impl Iterator<Item = PathBuf>) -> Result<PathBuf, NoSource> {
+    let version = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let version = name.strip_prefix("linux-source-").map(numbers)?;
-        [".deb", ".tar.xz"].iter().any(|end| name.ends_with(end)).then(|| (version, path.clone()))
+        [".deb", ".tar.xz"].iter().any(|end| name.ends_with(end)).then_some(version)
     };
-    let safe = places.filter(|place| trusted_directory(place).is_ok());
-    let found = safe.flat_map(|place| entries(&place)).filter(|path| is_own(path));
-    found.filter_map(|path| names_source(&path)).max().map(|(_, path)| path)
+    let mut all: Vec<(Vec<u64>, PathBuf)> = places
+        .flat_map(|place| entries(&place))
+        .filter_map(|path| version(&path).map(|version| (version, path)))
+        .collect();
+    all.sort();
+    let mut refused = None;
+    for (_, path) in all.into_iter().rev() {
+        match is_own(&path) {
+            Ok(()) => return Ok(path),
+            Err(reason) => refused = refused.or(Some(NoSource::PassedOver { path, reason })),
+        }
+    }
+    Err(refused.unwrap_or(NoSource::Absent))
 }
 
-/// Whether a file is this user's or root's, and nobody else may write to it.
-fn is_own(path: &Path) -> bool {
-    let own = |found: std::fs::Metadata| {
-        [0, rustix::process::geteuid().as_raw()].contains(&found.uid()) && found.mode() & 0o022 == 0
-    };
-    path.symlink_metadata().is_ok_and(|found| found.is_file() && own(found))
+/// Refuses a file that somebody else than this user and root has made, can write to, or can put another one in the place of.
+fn is_own(path: &Path) -> Result<(), String> {
+    let found = path.symlink_metadata().map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err("it is a link".to_owned());
+    }
+    if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
+        return Err("it belongs to another user".to_owned());
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err("others can write to it".to_owned());
+    }
+    let place = path.parent().unwrap_or(path);
+    trusted_directory(place).map(drop).map_err(|untrusted| untrusted.to_string())
 }
 
 /// What `newest` takes of these.
@@ -174,7 +209,7 @@ mod tests {
     #[test]
     fn the_newest_source_is_that_of_the_highest_version() {
         let place = tempfile::tempdir().unwrap();
-        assert_eq!(newest_source_in([place.path().to_owned()].into_iter()), None);
+        assert_eq!(newest_source_in([place.path().to_owned()].into_iter()), Err(NoSource::Absent));
         let newest = "linux-source-6.12_6.12.117-1_all.deb";
         packages(
             place.path(),
@@ -186,15 +221,27 @@ mod tests {
             ],
         );
         let found = || newest_source_in([place.path().to_owned()].into_iter());
-        assert_eq!(found(), Some(place.path().join(newest)));
+        assert_eq!(found(), Ok(place.path().join(newest)));
         // Its makefiles would be run: not if others can write to it, or to the directory, nor where a link leads.
         let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         mode(&place.path().join(newest), 0o666);
-        assert_eq!(found(), Some(place.path().join("linux-source-6.12_6.12.94-1_all.deb")));
+        assert_eq!(found(), Ok(place.path().join("linux-source-6.12_6.12.94-1_all.deb")));
         std::os::unix::fs::symlink(newest, place.path().join("linux-source-9_9.9-1_all.deb")).unwrap();
-        assert_eq!(found(), Some(place.path().join("linux-source-6.12_6.12.94-1_all.deb")));
+        assert_eq!(found(), Ok(place.path().join("linux-source-6.12_6.12.94-1_all.deb")));
         mode(place.path(), 0o777);
-        assert_eq!(found(), None);
+        let refused = found().unwrap_err().to_string();
+        let newest = place.path().join("linux-source-9_9.9-1_all.deb");
+        assert!(
+            refused.starts_with(&format!("{} is not built unless it is named", newest.display())),
+            "{refused}"
+        );
+        std::fs::remove_file(newest).unwrap();
+        mode(&place.path().join("linux-source-6.12_6.12.117-1_all.deb"), 0o644);
+        let refused = found().unwrap_err().to_string();
+        assert!(
+            refused.contains(&place.path().display().to_string()) && refused.contains("as its makefiles"),
+            "{refused}"
+        );
     }
 
     /// An image that says this release, as its header does.

@@ -7,11 +7,15 @@
 //! exec, or where a library was loaded. Addresses of a process that has ended before they were read stay without a place.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+
+use crate::sys::regular_file;
 
 /// Between two readings of what a process has mapped: programs that make code as they run have addresses that lie in no file.
 const AGAIN_NS: u64 = 100_000_000;
@@ -36,8 +40,9 @@ pub(in crate::observe) struct Programs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mapped {
     path: PathBuf,
-    /// Device and inode: another file may have the name by the time that it is read.
-    inode: (u64, u64),
+    /// Another file may have the name by the time that it is read, or have it where the process sees other mounts. The device says nothing: of
+    /// btrfs and overlayfs the process's list has another one than the file.
+    inode: u64,
 }
 
 #[derive(Debug)]
@@ -111,12 +116,10 @@ impl Programs {
         let (start, end) = words.next()?.split_once('-')?;
         let is_code = words.next()?.contains('x');
         let offset = hexadecimal(words.next()?)?;
-        let (major, minor) = words.next()?.split_once(':')?;
-        let device =
-            rustix::fs::makedev(u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+        let _device = words.next()?;
         let inode = words.next()?.parse().ok()?;
         let name = words.next().unwrap_or_default().trim_start();
-        let mapped = Mapped { path: PathBuf::from(name), inode: (device, inode) };
+        let mapped = Mapped { path: PathBuf::from(name), inode };
         let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
         is_code.then(|| Code { start, end, offset, file: self.file(mapped) })
     }
@@ -133,15 +136,12 @@ impl Programs {
     pub(in crate::observe) fn names(&self, spots: impl Iterator<Item = Spot>) -> HashMap<Spot, String> {
         let mut by_file: HashMap<u32, Vec<Spot>> = HashMap::new();
         spots.for_each(|spot| by_file.entry(spot.file).or_default().push(spot));
-        let symbolizer =
-            Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false).enable_auto_reload(false);
-        let symbolizer = symbolizer.build();
         let mut names = HashMap::new();
         for (file, mut spots) in by_file {
             let Some(mapped) = self.files.get(file as usize) else { continue };
             spots.sort_unstable();
             spots.dedup();
-            let found = mapped.functions(&symbolizer, &spots);
+            let found = mapped.functions(&spots);
             let named = spots.iter().zip(found.into_iter().map(Some).chain(std::iter::repeat(None)));
             let nameless = mapped.nameless();
             names.extend(
@@ -154,13 +154,14 @@ impl Programs {
 
 impl Mapped {
     /// The functions at these places; empty: the file has no names, or is another one by now.
-    fn functions(&self, symbolizer: &Symbolizer, spots: &[Spot]) -> Vec<Option<String>> {
-        let is_it = |found: std::fs::Metadata| found.is_file() && (found.dev(), found.ino()) == self.inode;
-        if !std::fs::metadata(&self.path).is_ok_and(is_it) {
-            return Vec::new();
-        }
+    fn functions(&self, spots: &[Spot]) -> Vec<Option<String>> {
+        let is_it = |file: &File| file.metadata().is_ok_and(|found| found.ino() == self.inode);
+        let Some(file) = regular_file::open(&self.path).ok().filter(is_it) else { return Vec::new() };
+        // One for each file: it keeps what it has read by the name, and descriptors are used again.
+        let symbolizer = Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false).build();
+        let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
         let offsets: Vec<u64> = spots.iter().map(|spot| spot.offset).collect();
-        let source = Source::Elf(Elf::new(&self.path));
+        let source = Source::Elf(Elf::new(opened));
         let found = symbolizer.symbolize(&source, Input::FileOffset(&offsets)).unwrap_or_default();
         let name = |symbol: &Symbolized<'_>| symbol.as_sym().map(|symbol| symbol.name.to_string());
         found.iter().map(name).collect()
@@ -227,8 +228,8 @@ mod tests {
         let path = directory.path().join("program");
         std::fs::copy("/proc/self/exe", &path).unwrap();
         let found = std::fs::metadata(&path).unwrap();
-        let mapped = Mapped { path: path.clone(), inode: (found.dev(), found.ino() + 1) };
+        let mapped = Mapped { path: path.clone(), inode: found.ino() + 1 };
         let spots = [Spot { file: 0, offset: 0x2000 }];
-        assert_eq!(mapped.functions(&Symbolizer::new(), &spots), []);
+        assert_eq!(mapped.functions(&spots), []);
     }
 }
