@@ -77,7 +77,7 @@ impl Names<'_> {
             return (!self.are_proportional(own, form))
                 .then(|| Unlisted::Form { metric: self.name(form).to_owned() });
         }
-        // Where each operation is followed by an fsync, one of both says it.
+        // Where the arms have as many operations for each fsync, one of the two says it.
         let per_operation =
             self.name(own).strip_suffix("_per_sync").map(|counted| format!("{counted}_per_op"));
         let per_operation = per_operation.and_then(|name| self.named(&name));

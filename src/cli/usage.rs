@@ -44,7 +44,8 @@ fn format_meant(error: &clap::Error) -> Option<String> {
     (error.kind() == ErrorKind::UnknownArgument).then(|| format!("--format {}", format.name()))
 }
 
-/// What clap takes to be meant instead. That a word may be a file after `--` is no such thing: hardly anybody means one called --html.
+/// What clap takes to be meant instead, as a hint. Its advice to pass the word after `--` is dropped: hardly anybody means a file
+/// called --html.
 fn similar(error: &clap::Error) -> Option<String> {
     let of = |kind| match error.get(kind)? {
         ContextValue::String(word) => Some(format!("'{word}'")),
@@ -52,14 +53,19 @@ fn similar(error: &clap::Error) -> Option<String> {
         ContextValue::Strings(words) => words.last().map(|word| format!("'{word}'")),
         _ => None,
     };
-    [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
-        .into_iter()
-        .find_map(of)
+    let names = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let sentence = || match error.get(ContextKind::Suggested)? {
+        ContextValue::StyledStrs(all) => {
+            all.iter().map(ToString::to_string).find(|one| !one.starts_with("to pass '"))
+        }
+        _ => None,
+    };
+    names.into_iter().find_map(of).map(|meant| format!("did you mean {meant}?")).or_else(sentence)
 }
 
 /// clap's message, and what to do.
 fn in_our_words(error: &clap::Error, subcommand: Option<&str>) -> (String, String) {
-    // The message is clap's first paragraph: it is to be had in no other way.
+    // The message is clap's first paragraph: clap offers it nowhere else.
     let text = error.render().to_string();
     let message = text.split("\n\n").next().unwrap_or_default().trim();
     let message = message.strip_prefix("error: ").unwrap_or(message).to_owned();
@@ -68,8 +74,8 @@ fn in_our_words(error: &clap::Error, subcommand: Option<&str>) -> (String, Strin
     let takes_format = subcommand.is_some_and(|of| of.get_arguments().any(|arg| arg.get_id() == "format"));
     let hint = if let Some(format) = format_meant(error).filter(|_| takes_format) {
         format!("{format}; -o FILE writes it to a file")
-    } else if let Some(meant) = similar(error) {
-        format!("did you mean {meant}?")
+    } else if let Some(similar) = similar(error) {
+        similar
     } else if let Some(subcommand) = subcommand {
         format!("`assay {} --help` lists what it takes", subcommand.get_name())
     } else {
@@ -98,6 +104,8 @@ mod tests {
         let (message, hint) = words(&["assay", "reprot", "7"]);
         assert_eq!(message, "unrecognized subcommand 'reprot'");
         assert_eq!(hint, "did you mean 'report'?");
+        let misplaced = words(&["assay", "--rounds", "5", "run", "job.fio"]).1;
+        assert_eq!(misplaced, "'run --rounds' exists");
         assert_eq!(words(&["assay", "report", "1", "--formt", "html"]).1, "did you mean '--format'?");
         let (message, hint) = words(&["assay", "report", "1", "--html"]);
         assert_eq!(message, "unexpected argument '--html' found");

@@ -7,6 +7,7 @@
 //! A sample stands for 1/997 s; of n samples the error is about √n of them.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use rustix::io::Errno;
 
@@ -20,11 +21,13 @@ use crate::record::{Folded, KeptFile, Outcome, Sample, StackKind, Unit};
 const HERTZ: u64 = 997;
 /// A part of the kernel is named where at least this share of the samples was.
 const LEAST_SHARE: f64 = 0.01;
-/// So many functions of programs are named, where at least this share of the samples was.
-const MOST_FUNCTIONS: usize = 6;
-const LEAST_SHARE_OF_FUNCTION: f64 = 0.02;
+/// The same of a function of the program. What a trial does not name counts as nothing, so that a larger share would make a difference of an
+/// arm's total into one of its functions.
+const LEAST_SHARE_OF_FUNCTION: f64 = 0.005;
 /// Letters of such a name in a metric: that of a generic function may be some lines long.
 const LONGEST_NAME: usize = 80;
+/// Stacks of programs that are told apart. Of further ones only the innermost function is.
+const MOST_STACKS: usize = 50_000;
 const SUBSYSTEMS: &str = include_str!("subsystems.txt");
 /// What stands at the bottom of stacks.
 const USER: &str = "[user]";
@@ -39,9 +42,11 @@ const USER_ONLY: &str = "cpu: the kernel shows this user no samples inside it, s
 pub struct CpuObserver {
     symbols: Symbols,
     watch: Result<Watch<Samples>, Refused>,
-    /// The program's stack, too, and not its innermost function alone: half as much again a sample (make bench-observers), for what with most
-    /// programs leads nowhere.
+    /// The program's stack, too, and not only its innermost function. A sample then costs 1.5 times as much (make bench-observers), and most
+    /// programs lack frame pointers.
     user_stacks: bool,
+    /// What was seen, until the names are looked up.
+    samples: Option<Samples>,
     user_only: bool,
     stacks: Option<KeptFile>,
 }
@@ -51,7 +56,14 @@ impl CpuObserver {
     #[must_use]
     pub fn prepared(user_stacks: bool) -> CpuObserver {
         let watch = Err(Refused::Kernel(Errno::INVAL));
-        CpuObserver { symbols: Symbols::of_the_kernel(), watch, user_stacks, user_only: false, stacks: None }
+        CpuObserver {
+            symbols: Symbols::of_the_kernel(),
+            watch,
+            user_stacks,
+            samples: None,
+            user_only: false,
+            stacks: None,
+        }
     }
 
     fn watch(&self, kernel: bool) -> Result<Watch<Samples>, Refused> {
@@ -69,23 +81,28 @@ impl Observer for CpuObserver {
         }
     }
 
-    /// `cpu.samples`, `cpu.lost`, `cpu.user_time`, `cpu.kernel_time`, `cpu.user_at.FUNCTION` (s) of the functions in which programs spend
-    /// the most, and `cpu.at.PART` of each part of the kernel.
+    /// `cpu.samples`, `cpu.lost`, `cpu.user_time`, `cpu.kernel_time`, and `cpu.at.PART` (s) of each part of the kernel.
     fn stop(&mut self) -> Result<Outcome, String> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
         let watch = watch.map_err(|refused| format!("cpu is not watched: {}", refused.words()))?;
         let (samples, lost) = watch.stop().ok_or("cpu is not watched: the reader died")?;
-        let names = samples.programs.names(samples.user_stacks.keys().flatten().copied());
-        self.stacks = Some(StackKind::Cpu.kept(&samples.folded(&names)));
         let mut outcome = Outcome { samples: samples.values(lost, self.user_only), ..Outcome::default() };
-        outcome.samples.extend(samples.by_function(&names));
         outcome.notes.extend(lost_note("cpu", lost));
         if self.user_only {
             outcome.notes.push(USER_ONLY.to_owned());
         } else if !samples.symbols.are_known() {
             outcome.notes.push(HIDDEN.to_owned());
         }
+        self.samples = Some(samples);
         Ok(outcome)
+    }
+
+    /// `cpu.user_at.FUNCTION` (s) of each function of a program.
+    fn afterwards(&mut self) -> Vec<Sample> {
+        let Some(samples) = self.samples.take() else { return Vec::new() };
+        let names = samples.programs.names(samples.user_stacks.keys().flatten().copied());
+        self.stacks = Some(StackKind::Cpu.kept(&samples.folded(&names)));
+        samples.by_function(&names)
     }
 
     fn files(&mut self) -> Vec<KeptFile> {
@@ -135,11 +152,11 @@ impl Samples {
     }
 
     /// Time by stack, in ns.
-    fn folded(&self, names: &HashMap<Spot, String>) -> Folded {
+    fn folded(&self, names: &HashMap<Spot, Rc<str>>) -> Folded {
         let ns = |samples: u64| samples.saturating_mul(1_000_000_000) / HERTZ;
         let mut folded = Folded::default();
         for (stack, samples) in &self.user_stacks {
-            let functions = stack.iter().rev().filter_map(|spot| names.get(spot)).map(String::as_str);
+            let functions = stack.iter().rev().filter_map(|spot| names.get(spot)).map(|name| &**name);
             folded.add(std::iter::once(USER).chain(functions), ns(*samples));
         }
         for (stack, samples) in &self.stacks {
@@ -150,22 +167,18 @@ impl Samples {
     }
 
     /// Time by function of a program, the most first.
-    fn by_function(&self, names: &HashMap<Spot, String>) -> Vec<Sample> {
-        let mut functions: HashMap<&str, u64> = HashMap::new();
+    fn by_function(&self, names: &HashMap<Spot, Rc<str>>) -> Vec<Sample> {
+        let mut functions: HashMap<String, u64> = HashMap::new();
         for (stack, samples) in &self.user_stacks {
-            let innermost = stack.first().and_then(|spot| names.get(spot));
-            if let Some(name) = innermost {
-                *functions.entry(name).or_default() += samples;
+            if let Some(name) = stack.first().and_then(|spot| names.get(spot)) {
+                *functions.entry(in_a_metric(name)).or_default() += samples;
             }
         }
         let least = LEAST_SHARE_OF_FUNCTION * (self.user + self.kernel) as f64;
-        let mut functions: Vec<(&str, u64)> =
+        let mut functions: Vec<(String, u64)> =
             functions.into_iter().filter(|(_, samples)| *samples as f64 >= least).collect();
-        functions.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
-        functions.truncate(MOST_FUNCTIONS);
-        let sample = |(name, samples): (&str, u64)| {
-            let letter = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '_' };
-            let name: String = name.chars().take(LONGEST_NAME).map(letter).collect();
+        functions.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        let sample = |(name, samples): (String, u64)| {
             Sample::new("", &format!("cpu.user_at.{name}"), Unit::Seconds, samples as f64 / HERTZ as f64)
         };
         functions.into_iter().map(sample).collect()
@@ -189,7 +202,10 @@ impl Sink for Samples {
     fn take(&mut self, event: &Event) {
         if event.stack.is_empty() {
             self.user += 1;
-            let stack = self.programs.stack(event.process, &event.user_stack, event.time_ns);
+            let mut stack = self.programs.stack(event.process, &event.user_stack, event.time_ns);
+            if self.user_stacks.len() >= MOST_STACKS && !self.user_stacks.contains_key(&stack) {
+                stack.truncate(1);
+            }
             *self.user_stacks.entry(stack).or_default() += 1;
             return;
         }
@@ -197,6 +213,12 @@ impl Sink for Samples {
         let stack = event.stack.iter().filter_map(|address| self.symbols.function(*address)).collect();
         *self.stacks.entry(stack).or_default() += 1;
     }
+}
+
+/// A function's name as a part of a metric's, which lists of metrics separate with commas.
+fn in_a_metric(name: &str) -> String {
+    let letter = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() && c != ',' { c } else { '_' };
+    name.chars().take(LONGEST_NAME).map(letter).collect()
 }
 
 /// Which part of the kernel a function belongs to.
@@ -251,6 +273,28 @@ mod tests {
             rules.beginnings.iter().all(|(beginning, _)| seen.insert(*beginning)),
             "a beginning stands twice"
         );
+    }
+
+    #[test]
+    fn each_function_of_a_program_is_named_that_has_a_share() {
+        let mut samples = Samples::new(Symbols::default());
+        // Eight functions with 8 % each, one with 0.4 %, and two that differ behind the longest name.
+        let long = "f".repeat(LONGEST_NAME);
+        let named: Vec<(String, u64)> = (0..8)
+            .map(|number| (format!("f{number}"), 80))
+            .chain([("rare".to_owned(), 4), (format!("{long}<int, int>"), 40), (format!("{long}<int>"), 40)])
+            .collect();
+        let names: HashMap<Spot, Rc<str>> =
+            (0..).zip(&named).map(|(offset, (name, _))| (Spot::at(offset), name.as_str().into())).collect();
+        samples.user_stacks.extend((0..).zip(&named).map(|(offset, (_, n))| (vec![Spot::at(offset)], *n)));
+        samples.user = 1000;
+        let found = samples.by_function(&names);
+        let told: Vec<(&str, u64)> =
+            found.iter().map(|s| (s.metric.name.as_str(), (s.value * 997.0).round() as u64)).collect();
+        assert_eq!(told.len(), 9, "{told:?}");
+        assert!(told.iter().all(|(_, samples)| *samples == 80), "{told:?}");
+        assert_eq!(told[0].0, "cpu.user_at.f0");
+        assert_eq!(in_a_metric("a<b, c>"), "a<b__c>");
     }
 
     #[test]

@@ -56,7 +56,12 @@ pub trait Observer {
     /// Why it saw nothing, as a note for the reader; the trial counts all the same.
     fn stop(&mut self) -> Result<Outcome, String>;
 
-    /// Files that are kept with the trial. Asked for once, after [`Observer::stop`].
+    /// Further samples that take files or time to make. Asked for once, when all observers of the trial have stopped, so that none sees it.
+    fn afterwards(&mut self) -> Vec<Sample> {
+        Vec::new()
+    }
+
+    /// Files that are kept with the trial. Asked for once, after [`Observer::afterwards`].
     fn files(&mut self) -> Vec<KeptFile> {
         Vec::new()
     }
@@ -77,7 +82,7 @@ pub struct Place {
     pub elsewhere: Vec<PathBuf>,
     /// What the device counters are of: a directory, or the device itself.
     pub watched: PathBuf,
-    /// Whether the load is a program of somebody's, whose own stacks are worth their price.
+    /// Whether the load is a user's program: samples of it have its stack.
     pub is_program: bool,
 }
 
@@ -129,6 +134,7 @@ pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
             Err(reason) => outcome.notes.push(reason),
         }
     }
+    outcome.samples.extend(observers.iter_mut().flat_map(|observer| observer.afterwards()));
 }
 
 fn add(seen: Outcome, outcome: &mut Outcome) {

@@ -54,6 +54,12 @@ pub fn trusted_directory(path: &Path) -> Result<OwnedFd, Untrusted> {
     walk(&real, &Trusted::now())
 }
 
+/// Whether it is root, this user, or the one for whom root acts behind sudo.
+#[must_use]
+pub fn is_trusted_owner(user: u32) -> bool {
+    Trusted::now().users.contains(&user)
+}
+
 /// Looks at a directory and all above it; what is not there yet is left out.
 ///
 /// # Errors

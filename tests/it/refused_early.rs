@@ -295,3 +295,19 @@ fn direct_io_that_is_none_is_said_before_the_first_trial() {
     assert!(fact(&sandbox, "1", 0, "o_direct").starts_with("yes"));
     assert!(sandbox.export("1").notes.iter().any(|note| note.text.starts_with(warning)));
 }
+
+#[test]
+fn rounds_that_can_show_nothing_are_warned_of_when_a_run_begins() {
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nsize=256k\n");
+    let said = |words: &[&str]| {
+        let output =
+            sandbox.run(&[&["run", "job.fio", "--vary", "bs=4k,64k", "--settle", "0"], words].concat());
+        assert!(output.status.success(), "{}", errors(&output));
+        errors(&output)
+    };
+    assert!(said(&["--rounds", "3"]).contains("warning: 3 rounds can show nothing: a verdict takes 4"));
+    for words in [&["--rounds", "4"][..], &["--rounds", "3", "-q"]] {
+        assert!(!said(words).contains("can show nothing"), "{words:?}");
+    }
+}

@@ -3,24 +3,33 @@
 //! Enters: addresses outside the kernel, of processes that still run. Leaves: where in which file each lies, and in the end the names of the
 //! functions there. It must not know what the functions do.
 //!
-//! What a process has mapped (`/proc/PID/maps`) is read when an address of it is met first, and again when one is met that lies nowhere: after an
-//! exec, or where a library was loaded. Addresses of a process that has ended before they were read stay without a place.
+//! What a process has mapped (`/proc/PID/maps`) is read when an address of it is met first, after an exec, and when an address is met that lies
+//! nowhere: a library was loaded. Addresses of a process that has ended before they were read stay without a place.
+//!
+//! Files are data from elsewhere. Only those of root and of this user are read; a name is demangled up to a limit, which some would pass by far.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::rc::Rc;
 
 use blazesym::symbolize::source::{Elf, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use blazesym::symbolize::{Input, Symbolizer};
+use cpp_demangle::DemangleOptions;
 
+use crate::sys::private_directory::is_trusted_owner;
 use crate::sys::regular_file;
 
 /// Between two readings of what a process has mapped: programs that make code as they run have addresses that lie in no file.
 const AGAIN_NS: u64 = 100_000_000;
-/// Processes that are remembered. More than that are a load of short ones, which begin anew.
-const MOST_PROCESSES: usize = 1024;
+/// Processes that are remembered.
+const MOST_PROCESSES: usize = 4096;
+/// Bytes of a name in a file, and of what is made of it.
+const LONGEST_SYMBOL: usize = 4096;
+const LONGEST_NAME: usize = 200;
 
 /// An address as a place in a file: of one function whichever process runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,11 +42,13 @@ pub(in crate::observe) struct Spot {
 #[derive(Debug, Default)]
 pub(in crate::observe) struct Programs {
     files: Vec<Mapped>,
+    /// The place of each in `files`.
+    known: HashMap<Mapped, u32>,
     processes: HashMap<u32, Process>,
 }
 
 /// A file with code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Mapped {
     path: PathBuf,
     /// Another file may have the name by the time that it is read, or have it where the process sees other mounts. The device says nothing: of
@@ -50,6 +61,8 @@ struct Process {
     /// Ascending.
     code: Vec<Code>,
     read_ns: u64,
+    /// The inode of what it runs.
+    program: Option<u64>,
 }
 
 /// Addresses with code.
@@ -66,40 +79,41 @@ impl Programs {
     /// Where the addresses of a stack lie, the innermost first, up to the first that is no code: without frame pointers what stands there is
     /// anything. A caller's address is the one behind its call, which may already be another function.
     pub(in crate::observe) fn stack(&mut self, process: u32, addresses: &[u64], now_ns: u64) -> Vec<Spot> {
-        let called = addresses.iter().skip(1).map(|address| address.wrapping_sub(1));
-        let all = addresses.first().copied().into_iter().chain(called);
-        let mut spots = Vec::new();
-        for (depth, address) in all.enumerate() {
-            let found = self.spot(process, address).or_else(|| {
-                // What stands for a caller is often none: only the innermost address is surely one.
-                (depth == 0 && self.read(process, now_ns)).then(|| self.spot(process, address)).flatten()
-            });
-            let Some(spot) = found else { break };
-            spots.push(spot);
-        }
-        spots
+        let Some((innermost, callers)) = addresses.split_first() else { return Vec::new() };
+        self.follow(process, *innermost, now_ns);
+        let called = callers.iter().map(|address| address.wrapping_sub(1));
+        std::iter::once(*innermost).chain(called).map_while(|address| self.spot(process, address)).collect()
     }
 
     fn spot(&self, process: u32, address: u64) -> Option<Spot> {
         let code = &self.processes.get(&process)?.code;
         let at = code.partition_point(|code| code.start <= address).checked_sub(1)?;
         let found = code.get(at).filter(|code| address < code.end)?;
-        Some(Spot { file: found.file, offset: address - found.start + found.offset })
+        // Code that a program makes as it runs lies in no file: all of it is one place.
+        let is_in_a_file = self.files.get(found.file as usize).is_some_and(|mapped| mapped.inode != 0);
+        let offset = if is_in_a_file { (address - found.start).wrapping_add(found.offset) } else { 0 };
+        Some(Spot { file: found.file, offset })
     }
 
-    /// Reads what a process has mapped, unless that was done a moment ago.
-    fn read(&mut self, process: u32, now_ns: u64) -> bool {
-        let known = self.processes.get(&process);
-        if known.is_some_and(|known| now_ns < known.read_ns.saturating_add(AGAIN_NS)) {
-            return false;
+    /// Reads what a process has mapped where what is known of it cannot hold: it runs another program, or this address, which is surely one of
+    /// code, lies nowhere.
+    fn follow(&mut self, process: u32, address: u64, now_ns: u64) {
+        let program = std::fs::metadata(format!("/proc/{process}/exe")).map(|found| found.ino()).ok();
+        if let Some(known) = self.processes.get(&process) {
+            // What has ended runs what it ran.
+            let is_same = program.is_none() || program == known.program;
+            let is_early = now_ns < known.read_ns.saturating_add(AGAIN_NS);
+            if is_same && (is_early || self.spot(process, address).is_some()) {
+                return;
+            }
         }
-        let text = std::fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
+        let Ok(text) = std::fs::read(format!("/proc/{process}/maps")) else { return };
         let code = self.code(&String::from_utf8_lossy(&text));
         if self.processes.len() >= MOST_PROCESSES {
-            self.processes.clear();
+            let oldest = self.processes.iter().min_by_key(|(_, process)| process.read_ns).map(|(id, _)| *id);
+            oldest.and_then(|oldest| self.processes.remove(&oldest));
         }
-        self.processes.insert(process, Process { code, read_ns: now_ns });
-        true
+        self.processes.insert(process, Process { code, read_ns: now_ns, program });
     }
 
     /// What is code in the text of `/proc/PID/maps`.
@@ -125,15 +139,17 @@ impl Programs {
     }
 
     fn file(&mut self, mapped: Mapped) -> u32 {
-        let known = self.files.iter().position(|known| *known == mapped);
-        known.unwrap_or_else(|| {
-            self.files.push(mapped);
-            self.files.len() - 1
-        }) as u32
+        if let Some(known) = self.known.get(&mapped) {
+            return *known;
+        }
+        let place = self.files.len() as u32;
+        self.files.push(mapped.clone());
+        self.known.insert(mapped, place);
+        place
     }
 
     /// The names of the functions at these places: of one without a name that of its file, `[fio]`.
-    pub(in crate::observe) fn names(&self, spots: impl Iterator<Item = Spot>) -> HashMap<Spot, String> {
+    pub(in crate::observe) fn names(&self, spots: impl Iterator<Item = Spot>) -> HashMap<Spot, Rc<str>> {
         let mut by_file: HashMap<u32, Vec<Spot>> = HashMap::new();
         spots.for_each(|spot| by_file.entry(spot.file).or_default().push(spot));
         let mut names = HashMap::new();
@@ -142,39 +158,80 @@ impl Programs {
             spots.sort_unstable();
             spots.dedup();
             let found = mapped.functions(&spots);
-            let named = spots.iter().zip(found.into_iter().map(Some).chain(std::iter::repeat(None)));
-            let nameless = mapped.nameless();
-            names.extend(
-                named.map(|(spot, name)| (*spot, name.flatten().unwrap_or_else(|| nameless.clone()))),
-            );
+            let nameless: Rc<str> = mapped.nameless().into();
+            for (place, spot) in spots.into_iter().enumerate() {
+                let name = found.get(place).and_then(Option::as_ref).unwrap_or(&nameless);
+                names.insert(spot, Rc::clone(name));
+            }
         }
         names
     }
 }
 
 impl Mapped {
-    /// The functions at these places; empty: the file has no names, or is another one by now.
-    fn functions(&self, spots: &[Spot]) -> Vec<Option<String>> {
-        let is_it = |file: &File| file.metadata().is_ok_and(|found| found.ino() == self.inode);
+    /// The functions at these places; empty: the file has no names, is another one by now, or belongs to somebody else.
+    fn functions(&self, spots: &[Spot]) -> Vec<Option<Rc<str>>> {
+        let is_it = |file: &File| {
+            let found = file.metadata();
+            found.is_ok_and(|found| found.ino() == self.inode && is_trusted_owner(found.uid()))
+        };
         let Some(file) = regular_file::open(&self.path).ok().filter(is_it) else { return Vec::new() };
         // One for each file: it keeps what it has read by the name, and descriptors are used again.
         let symbolizer = Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false).build();
-        let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let source = Source::Elf(Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd())));
         let offsets: Vec<u64> = spots.iter().map(|spot| spot.offset).collect();
-        let source = Source::Elf(Elf::new(opened));
         let found = symbolizer.symbolize(&source, Input::FileOffset(&offsets)).unwrap_or_default();
-        let name = |symbol: &Symbolized<'_>| symbol.as_sym().map(|symbol| symbol.name.to_string());
-        found.iter().map(name).collect()
+        let mut known: HashMap<&str, Option<Rc<str>>> = HashMap::new();
+        let mut name = |symbol| known.entry(symbol).or_insert_with_key(|symbol| demangled(symbol)).clone();
+        found.iter().map(|symbol| name(symbol.as_sym().map(|symbol| &*symbol.name)?)).collect()
     }
 
     fn nameless(&self) -> String {
         let name = self.path.to_string_lossy();
-        match Path::new(&*self.path).file_name() {
+        let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+        match name.rsplit('/').next() {
             // `[vdso]`.
-            _ if name.starts_with('[') => name.into_owned(),
-            Some(file) => format!("[{}]", file.to_string_lossy()),
-            None => "[no file]".to_owned(),
+            _ if name.starts_with('[') => name.to_owned(),
+            Some("") | None => "[no file]".to_owned(),
+            Some(file) => format!("[{file}]"),
         }
+    }
+}
+
+/// A name as its language writes it, without parameters, up to the limit; `None`: it is empty.
+fn demangled(symbol: &str) -> Option<Rc<str>> {
+    let mut name = Limited(String::new());
+    if symbol.len() <= LONGEST_SYMBOL {
+        // What fails is too long, and is kept as far as it goes.
+        if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
+            let _ = write!(name, "{rust:#}");
+        } else if let Ok(cpp) = cpp_demangle::Symbol::new(symbol) {
+            let options = DemangleOptions::new().no_params().no_return_type();
+            let _ = cpp.structured_demangle(&mut name, &options);
+        }
+    }
+    if name.0.is_empty() {
+        let _ = name.write_str(symbol);
+    }
+    (!name.0.is_empty()).then(|| name.0.into())
+}
+
+/// Text of at most [`LONGEST_NAME`] bytes.
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let room = LONGEST_NAME - self.0.len();
+        self.0.push_str(&text[..text.floor_char_boundary(room)]);
+        if text.len() > room { Err(std::fmt::Error) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+impl Spot {
+    /// Somewhere in some file.
+    pub(in crate::observe) fn at(offset: u64) -> Spot {
+        Spot { file: 0, offset }
     }
 }
 
@@ -193,18 +250,17 @@ mod tests {
     fn an_address_lies_in_a_file() {
         let mut programs = Programs::default();
         let code = programs.code(MAPS);
-        programs.processes.insert(5, Process { code, read_ns: 0 });
-        let spots = programs.stack(
-            5,
-            &[0x5566_f000_2010, 0x7f00_0000_0001, 0x7ffd_0000_0020, 0x10, 0x5566_f000_2010],
-            1,
-        );
+        // No process has so high a number.
+        let process = u32::MAX;
+        programs.processes.insert(process, Process { code, read_ns: 0, program: None });
+        let stack = [0x5566_f000_2010, 0x7f00_0000_0001, 0x7ffd_0000_0020, 0x10, 0x5566_f000_2010];
+        let spots = programs.stack(process, &stack, 1);
         let at: Vec<u64> = spots.iter().map(|spot| spot.offset).collect();
-        assert_eq!(at, [0x2010, 0, 0x1f], "up to what is no code");
+        assert_eq!(at, [0x2010, 0, 0], "up to what is no code, of which two lie in no file");
         let names = programs.names(spots.iter().copied());
-        let names: Vec<&str> = spots.iter().map(|spot| names[spot].as_str()).collect();
+        let names: Vec<&str> = spots.iter().map(|spot| &*names[spot]).collect();
         assert_eq!(names, ["[a b]", "[no file]", "[vdso]"], "no such files");
-        assert!(programs.stack(5, &[0x5566_f000_0010], 1).is_empty(), "that is no code");
+        assert!(programs.stack(process, &[0x5566_f000_0010], 1).is_empty(), "that is no code");
     }
 
     #[inline(never)]
@@ -218,8 +274,63 @@ mod tests {
         let address = a_function_of_this_program() as u64 + 1;
         let spots = programs.stack(std::process::id(), &[address], 1);
         let names = programs.names(spots.iter().copied());
-        let name = spots.first().and_then(|spot| names.get(spot)).map(String::as_str);
+        let name = spots.first().and_then(|spot| names.get(spot));
         assert!(name.is_some_and(|name| name.ends_with("a_function_of_this_program")), "{name:?}");
+    }
+
+    #[test]
+    fn a_process_that_executes_another_program_is_read_again() {
+        let mut programs = Programs::default();
+        let own = std::process::id();
+        programs.processes.insert(own, Process { code: Vec::new(), read_ns: 1, program: Some(0) });
+        let address = a_function_of_this_program() as u64 + 1;
+        assert_eq!(programs.stack(own, &[address], 2).len(), 1);
+        // It was read a moment ago, and runs the same.
+        programs.processes.get_mut(&own).unwrap().code.clear();
+        assert!(programs.stack(own, &[address], 3).is_empty());
+        assert_eq!(programs.stack(own, &[address], 2 + AGAIN_NS).len(), 1, "a library may have been loaded");
+    }
+
+    #[test]
+    fn names_are_demangled_up_to_a_limit() {
+        let of = |symbol: &str| demangled(symbol).map(|name| name.to_string());
+        assert_eq!(of("crc32c").as_deref(), Some("crc32c"));
+        let get = "_ZN7rocksdb6DBImpl3GetERKNS_11ReadOptionsE";
+        assert_eq!(of(get).as_deref(), Some("rocksdb::DBImpl::Get"));
+        assert_eq!(of("_ZN4core3fmt5write17h0123456789abcdefE").as_deref(), Some("core::fmt::write"));
+        assert_eq!(of(""), None);
+        // Each argument is the pair of the one before with itself: 2^40 of the first.
+        let pairs: String = (0..40).map(|depth| format!("1AI{0}{0}E", substitution(depth))).collect();
+        let doubled = format!("_Z1fI1AIiiE{pairs}EvT_");
+        assert!(of(&doubled).is_some_and(|name| name.len() <= LONGEST_NAME), "{doubled}");
+        assert_eq!(of(&"x".repeat(10_000)).map(|name| name.len()), Some(LONGEST_NAME));
+    }
+
+    /// What stands for an earlier part of a mangled name.
+    fn substitution(number: usize) -> String {
+        match number.checked_sub(1) {
+            None => "S_".to_owned(),
+            Some(before) => {
+                format!("S{}_", char::from_digit(before as u32, 36).unwrap().to_ascii_uppercase())
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_has_no_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("program");
+        let whole = std::fs::read("/proc/self/exe").unwrap();
+        let mut damaged = whole[..whole.len() / 2].to_vec();
+        damaged[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+        for bytes in [b"".as_slice(), b"\x7fELF", &whole[..64], &damaged] {
+            std::fs::write(&path, bytes).unwrap();
+            let mapped = Mapped { path: path.clone(), inode: std::fs::metadata(&path).unwrap().ino() };
+            let found = mapped.functions(&[Spot::at(0x2000)]);
+            assert!(found.iter().all(Option::is_none), "{} bytes: {found:?}", bytes.len());
+        }
+        let gone = Mapped { path: PathBuf::from("/usr/bin/a b (deleted)"), inode: 7 };
+        assert_eq!((gone.functions(&[]).len(), gone.nameless()), (0, "[a b]".to_owned()));
     }
 
     #[test]
@@ -229,7 +340,6 @@ mod tests {
         std::fs::copy("/proc/self/exe", &path).unwrap();
         let found = std::fs::metadata(&path).unwrap();
         let mapped = Mapped { path: path.clone(), inode: found.ino() + 1 };
-        let spots = [Spot { file: 0, offset: 0x2000 }];
-        assert_eq!(mapped.functions(&spots), []);
+        assert_eq!(mapped.functions(&[Spot::at(0x2000)]), []);
     }
 }

@@ -1,7 +1,7 @@
 //! Processor time of the workers, outside the kernel and in it.
 //!
-//! Needs: the budget. Concludes: of the difference of user time and of that of the kernel's time what causes that name parts of it leave; of
-//! both together where trials have too few ticks to tell them apart. Silent where that is less than what matters.
+//! Needs: the budget. Concludes: what named causes leave of user time and of the kernel's time, or of both together where trials have too few
+//! ticks to tell them apart. Silent where that is less than what matters.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, What};
