@@ -131,7 +131,9 @@ impl Builds {
         self.check(resolved.is_some())?;
         let mut lines: Vec<String> = Vec::new();
         let mut seconds = 0.0;
-        let (mut seen, mut rooms): (BTreeSet<String>, BTreeSet<String>) = Default::default();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let mut rooms: BTreeMap<String, &str> = BTreeMap::new();
+        let mut at_most = "";
         if resolved.is_none() {
             lines.push("unpacks the source first: about half a minute, 1.6 GB in the cache".to_owned());
             seconds += 30.0;
@@ -146,13 +148,21 @@ impl Builds {
                 lines.push(format!("{what}: is in the cache"));
                 continue;
             }
-            let shared = !rooms.insert(build.shares_objects_of());
-            let time = progress::expected_s(build.room_key().as_deref(), shared);
+            let (room, source) = (build.room_key(), build.source.digest.as_str());
+            let before = rooms.insert(build.shares_objects_of(), source);
+            // How much two revisions have in common, only make knows.
+            let (limit, time) = match before {
+                Some(other) if other != source => ("at most ", progress::whole_s(room.as_deref())),
+                _ => ("", progress::expected_s(room.as_deref(), before.is_some())),
+            };
+            if !limit.is_empty() {
+                at_most = limit;
+            }
             seconds += time;
-            lines.push(format!("{what}: {}", progress::about(time)));
+            lines.push(format!("{what}: {limit}{}", progress::about(time)));
         }
         if seconds > 0.0 {
-            lines.push(format!("together {}", progress::about(seconds)));
+            lines.push(format!("together {at_most}{}", progress::about(seconds)));
         }
         lines.extend(self.notes());
         Ok(lines)
@@ -275,6 +285,28 @@ mod tests {
             |(name, text): &(&str, &str)| Patch::of(Path::new(name), text.as_bytes().to_vec()).unwrap();
         let all = patches.iter().map(|one| fake::build(&root, vec![patch(one)])).collect();
         Builds { all, modules: OnceCell::new() }
+    }
+
+    #[test]
+    fn a_second_revision_is_planned_as_a_whole_kernel_at_most() {
+        let name = "a_second_revision_is_planned_as_a_whole_kernel_at_most";
+        fake::alone(module_path!(), name, |place| {
+            let mut both = builds(place, &[("a.patch", fake::PATCH), ("b.patch", fake::PATCH)]);
+            // As another commit of the same repository has it.
+            both.all[1].source.digest = "another".to_owned();
+            let key = both.all[0].room_key();
+            assert_eq!(key, both.all[1].room_key());
+            progress::remember(key.as_deref(), 1500, std::time::Duration::from_secs(600));
+            let plan = both.plan().unwrap_or_else(|error| vec![error.to_string()]);
+            if plan[0].contains("building needs") {
+                return;
+            }
+            assert!(
+                plan[0].ends_with(": about 10 min") && plan[1].ends_with(": at most about 10 min"),
+                "{plan:?}"
+            );
+            assert!(plan[2].starts_with("together at most about 20 min"), "{plan:?}");
+        });
     }
 
     #[test]

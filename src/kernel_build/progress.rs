@@ -97,6 +97,11 @@ pub(super) fn expected_s(room_key: Option<&str>, shared: bool) -> f64 {
     }
 }
 
+/// Seconds of a whole kernel in a room like this, from nothing.
+pub(super) fn whole_s(room_key: Option<&str>) -> f64 {
+    room_key.and_then(known).map_or(WHOLE_CPU_S / processors(), |(_, seconds)| seconds)
+}
+
 /// `about 5 minutes`.
 pub(super) fn about(seconds: f64) -> String {
     match seconds {
