@@ -128,7 +128,7 @@ pub fn tried(name: &str) -> Result<Vec<String>, String> {
 /// Stops the observers and adds what they saw to the outcome. A value that the engine itself delivered under the same
 /// name stays: it knows better which process did the work.
 pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
-    for observer in observers {
+    for observer in observers.iter_mut() {
         match observer.stop() {
             Ok(seen) => add(seen, outcome),
             Err(reason) => outcome.notes.push(reason),

@@ -135,7 +135,7 @@ fn newest_source_in(places: impl Iterator<Item = PathBuf>) -> Result<PathBuf, No
 fn is_own(path: &Path) -> Result<(), String> {
     let found = path.symlink_metadata().map_err(|error| error.to_string())?;
     if !found.is_file() {
-        return Err("it is a link".to_owned());
+        return Err(if found.is_symlink() { "it is a link" } else { "it is no regular file" }.to_owned());
     }
     if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
         return Err("it belongs to another user".to_owned());

@@ -107,7 +107,11 @@ impl Programs {
                 return;
             }
         }
-        let Ok(text) = std::fs::read(format!("/proc/{process}/maps")) else { return };
+        let text = std::fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
+        // It has ended.
+        if text.is_empty() {
+            return;
+        }
         let code = self.code(&String::from_utf8_lossy(&text));
         if self.processes.len() >= MOST_PROCESSES {
             let oldest = self.processes.iter().min_by_key(|(_, process)| process.read_ns).map(|(id, _)| *id);
@@ -202,12 +206,17 @@ impl Mapped {
 fn demangled(symbol: &str) -> Option<Rc<str>> {
     let mut name = Limited(String::new());
     if symbol.len() <= LONGEST_SYMBOL {
-        // What fails is too long, and is kept as far as it goes.
+        // What is too long is kept as far as it goes.
         if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
             let _ = write!(name, "{rust:#}");
-        } else if let Ok(cpp) = cpp_demangle::Symbol::new(symbol) {
+        } else if symbol.starts_with("_Z")
+            && let Ok(cpp) = cpp_demangle::Symbol::new(symbol)
+        {
             let options = DemangleOptions::new().no_params().no_return_type();
-            let _ = cpp.structured_demangle(&mut name, &options);
+            let failed = cpp.structured_demangle(&mut name, &options).is_err();
+            if failed && name.0.len() < LONGEST_NAME {
+                name.0.clear();
+            }
         }
     }
     if name.0.is_empty() {
@@ -223,7 +232,12 @@ impl Write for Limited {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let room = LONGEST_NAME - self.0.len();
         self.0.push_str(&text[..text.floor_char_boundary(room)]);
-        if text.len() > room { Err(std::fmt::Error) } else { Ok(()) }
+        if text.len() <= room {
+            return Ok(());
+        }
+        // Where the last letter would not fit, too: a full name is known by its length.
+        self.0.extend(std::iter::repeat_n('.', LONGEST_NAME - self.0.len()));
+        Err(std::fmt::Error)
     }
 }
 
@@ -299,10 +313,12 @@ mod tests {
         assert_eq!(of(get).as_deref(), Some("rocksdb::DBImpl::Get"));
         assert_eq!(of("_ZN4core3fmt5write17h0123456789abcdefE").as_deref(), Some("core::fmt::write"));
         assert_eq!(of(""), None);
-        // Each argument is the pair of the one before with itself: 2^40 of the first.
-        let pairs: String = (0..40).map(|depth| format!("1AI{0}{0}E", substitution(depth))).collect();
-        let doubled = format!("_Z1fI1AIiiE{pairs}EvT_");
-        assert!(of(&doubled).is_some_and(|name| name.len() <= LONGEST_NAME), "{doubled}");
+        assert_eq!(of("f").as_deref(), Some("f"), "that is no type");
+        // Each argument is the pair of the one before with itself: 2^30 of the first.
+        let pairs: String = (2..32).map(|number| format!("S0_I{0}{0}E", substitution(number))).collect();
+        let doubled = of(&format!("_Z1fI1AIiiE{pairs}EvT_")).unwrap_or_default();
+        assert!(doubled.starts_with("f<A<int, int>, A<A<int, int>, A<int, int> >, "), "{doubled}");
+        assert_eq!(doubled.len(), LONGEST_NAME);
         assert_eq!(of(&"x".repeat(10_000)).map(|name| name.len()), Some(LONGEST_NAME));
     }
 
