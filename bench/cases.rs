@@ -66,7 +66,7 @@ pub(crate) const CASES: &[Case] = &[
     case("uring-zram", "io_uring, depth 32, direct, zram", DEVICE, &[]),
     case("uring-loop", "io_uring, depth 32, direct, loop device", DEVICE, &[]),
     case("uring-disk", "io_uring, depth 32, direct, a file on a disk", DISK, &[]),
-    case("uring-cold", "io_uring, depth 32, a file on a disk of which nothing is cached", DEVICE, &[]),
+    case("uring-cold", "io_uring, depth 32, an uncached file on a disk", DEVICE, &[]),
     case("libaio-disk", "libaio, depth 32, direct, a file on a disk", DEVICE, &[]),
     case("libaio-read", "libaio, depth 1024, batches of 32, zram", &[pair(PLAIN, Promise::NotSlower)], HALF),
     case("libaio-write", "the same, random writes", &[pair(PLAIN, Promise::NotSlower)], HALF),
