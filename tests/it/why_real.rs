@@ -378,7 +378,7 @@ fn the_function_of_a_program_that_takes_longer_is_named() {
             ["run", "-q", "--format", "json", "--vary", "n=200,600", "--rounds", "5", "--observe", "cpu"];
         let json = sandbox.succeed(&[&words[..], &["--", program, "${n}000000"]].concat());
         let found = Found { sandbox, report: serde_json::from_str(&json).unwrap() };
-        let pair = found.pair("200")?;
+        let pair = found.pair("600")?;
         let function = pair.fires("user_function")?;
         assert_eq!(function["what"]["user_function"], "grind", "{function}");
         expect((0.5..1.5).contains(&share(function)), || format!("{function}"))?;
