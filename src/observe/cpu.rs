@@ -42,8 +42,8 @@ const USER_ONLY: &str = "cpu: the kernel shows this user no samples inside it, s
 pub struct CpuObserver {
     symbols: Symbols,
     watch: Result<Watch<Samples>, Refused>,
-    /// The program's stack, too, and not only its innermost function. A sample then costs 1.5 times as much (make bench-observers), and most
-    /// programs lack frame pointers.
+    /// Each sample has the program's stack, and not only its innermost function. That makes it dearer, and most programs lack the frame
+    /// pointers for it.
     user_stacks: bool,
     /// What was seen, until the names are looked up.
     samples: Option<Samples>,
