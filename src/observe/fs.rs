@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::perf::{
     MachineWatch, Place as Field, Recorder, Refused, Tracefs, Wanted, distortion_note, lost_note,
+    unwritten_note,
 };
 use super::subject::Subject;
 use super::waited::{Waited, count, seconds};
@@ -247,8 +248,9 @@ impl Observer for FsObserver {
         if seen.recorder.unknown > 0 {
             outcome.samples.push(count("fs.unknown", seen.recorder.unknown));
         }
-        outcome.samples.push(count("fs.lost", seen.lost));
+        outcome.samples.push(count("fs.lost", seen.lost + seen.unwritten));
         outcome.notes.extend(lost_note("fs", seen.lost));
+        outcome.notes.extend(unwritten_note("fs", seen.unwritten));
         outcome.notes.extend(distortion_note("fs", seen.met.iter().sum(), elapsed));
         Ok(outcome)
     }
@@ -305,6 +307,10 @@ impl Recorder for Times {
         // What has begun may have ended in the hole, and begun again.
         self.begun.clear();
         self.waiting.clear();
+    }
+
+    fn unwritten(&mut self, _id: u64, _count: u64) {
+        // What began and has no end is not in the sums.
     }
 
     fn settled(&mut self, time_ns: u64) {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::cell_spec::CellSpec;
+use super::metric_advice::advice;
 use crate::catalog::{EngineKind, Runs, metrics_of_tracepoint};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, deciding_metrics, nearest};
@@ -129,8 +130,6 @@ const LATENCY_OPTIONS: [&str; 8] = [
 ];
 /// How the names of metrics end that are made of a count and the work that was done.
 const FORMS: [&str; 2] = ["_per_op", "_per_byte"];
-/// Names told where none is near.
-const MOST_NAMES: usize = 12;
 
 /// All metrics that can be foreseen; the section of the whole trial is the empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -368,39 +367,6 @@ fn is_latency(name: &str) -> bool {
 /// Whether a metric counts work and is no count of the work itself, as `write.bw` is.
 fn counts_work(name: &str) -> bool {
     !["read.", "write.", "trim.", "sync."].iter().any(|direction| name.starts_with(direction))
-}
-
-/// What was probably meant: the same name below a direction, the nearest in spelling, or the first few there are.
-fn advice(name: &str, here: &[&str]) -> String {
-    // A form that does not exist is asked of a metric that may.
-    let name = name.rsplit_once("_per_").map_or(name, |(counted, _)| counted);
-    let tail = format!(".{name}");
-    let mut near: Vec<&str> = here.iter().copied().filter(|known| known.ends_with(&tail)).collect();
-    near.dedup();
-    near.truncate(3);
-    if near.is_empty() {
-        near = nearest(name, here.iter().copied(), 3);
-    }
-    if near.is_empty() {
-        let likely = |known: &&str| ends_alike(name, known);
-        near = here.iter().copied().filter(likely).take(3).collect();
-    }
-    if !near.is_empty() {
-        return format!("; did you mean {}?", near.join(" or "));
-    }
-    let mut all: Vec<&str> = here.to_vec();
-    all.dedup();
-    let more =
-        if all.len() > MOST_NAMES { format!(" and {} more", all.len() - MOST_NAMES) } else { String::new() };
-    all.truncate(MOST_NAMES);
-    format!("; there are {}{more}", all.join(", "))
-}
-
-/// Whether the last parts agree: `clat.p99` and `write.clat_ns.p99`.
-fn ends_alike(asked: &str, known: &str) -> bool {
-    let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
-    let stem = asked.split('.').find(|part| part.len() > 2 && !["read", "write", "trim"].contains(part));
-    last(asked) == last(known) && stem.is_none_or(|stem| known.contains(stem.trim_end_matches("_ns")))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod chosen;
 mod deciding;
 mod duration;
 mod error;
+mod metric_advice;
 mod metric_names;
 mod order;
 mod outlook;

@@ -16,6 +16,7 @@ use super::seen::Seen;
 use super::source::{Item, Lost, Names};
 use super::summary::{DeviceSummary, Settings, Summary, Totals};
 use super::times::{AllTimes, Stage};
+use super::unwritten::Unwritten;
 use super::verdict::JournalRange;
 
 /// Devices that are analysed; of more only the events are counted.
@@ -49,6 +50,7 @@ pub struct Analysis {
     holes: u64,
     lost_events: u64,
     lost_unknown: bool,
+    unwritten_events: u64,
     /// The events of calls in progress, by task, for devices whose first event comes within the call.
     open_calls: BTreeMap<u32, Vec<Event>>,
 }
@@ -66,6 +68,7 @@ impl Analysis {
             holes: 0,
             lost_events: 0,
             lost_unknown: false,
+            unwritten_events: 0,
             open_calls: BTreeMap::new(),
         }
     }
@@ -83,6 +86,7 @@ impl Analysis {
         match item {
             Item::Event(event) => self.event(event),
             Item::Lost(lost) => self.lost(lost),
+            Item::Unwritten(unwritten) => self.unwritten(*unwritten),
         }
     }
 
@@ -94,6 +98,12 @@ impl Analysis {
             one.in_flight.forget();
             one.audit.lost(lost);
         }
+    }
+
+    fn unwritten(&mut self, unwritten: Unwritten) {
+        self.unwritten_events =
+            self.unwritten_events.saturating_add(unwritten.ends).saturating_add(unwritten.others);
+        self.devices.iter_mut().for_each(|one| one.audit.unwritten(unwritten));
     }
 
     fn event(&mut self, event: &Event) {
@@ -228,6 +238,7 @@ impl Analysis {
             holes: self.holes,
             lost_events: self.lost_events,
             lost_unknown: self.lost_unknown,
+            unwritten_events: self.unwritten_events,
             by_kind: seen.by_kind(names),
             by_device,
         };

@@ -15,6 +15,7 @@ use super::sector_table::Multiply;
 use super::source::Lost;
 use super::stable::{Answer, Stable};
 use super::tally::Cases;
+use super::unwritten::Unwritten;
 use super::verdict::{AuditSummary, JournalRange, Reason, Verdict, Violation, WriteCache};
 
 /// Tasks whose last write is remembered.
@@ -50,6 +51,8 @@ pub(super) struct Audit {
     hole_ns: Option<u64>,
     /// Events are missing at a place that is not known.
     hole_somewhere: bool,
+    /// Completions are missing at a place that is not known.
+    ends_missing: bool,
 }
 
 impl Audit {
@@ -79,6 +82,7 @@ impl Audit {
             seen_file_sync: false,
             hole_ns: None,
             hole_somewhere: false,
+            ends_missing: false,
         }
     }
 
@@ -325,6 +329,12 @@ impl Audit {
         self.commits.forget();
     }
 
+    /// Events are missing, nobody knows where.
+    pub(super) fn unwritten(&mut self, unwritten: Unwritten) {
+        self.ends_missing |= unwritten.ends > 0;
+        self.hole_somewhere |= unwritten.others > 0;
+    }
+
     /// What the audit says at the end; `begin_ns` is the time of the trace's first event.
     pub(super) fn finish(mut self, begin_ns: u64) -> AuditSummary {
         let cache = match (self.write_cache, self.seen_flush) {
@@ -347,11 +357,14 @@ impl Audit {
         }
         if self.hole_somewhere {
             tally.doubt(Reason::LostEvents);
+        } else if self.ends_missing {
+            tally.doubt_absences(Reason::LostEvents);
         }
         let first = |reasons: &BTreeMap<Reason, u64>| {
             reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| *reason)
         };
-        let (verdict, reason) = if let Some(violation) = &tally.first {
+        let mut first_violation = tally.take_first();
+        let (verdict, reason) = if let Some(violation) = &first_violation {
             (Verdict::Violation, Some(violation.reason))
         } else if let Some(reason) = first(&tally.undecided) {
             (Verdict::Undecidable, Some(reason))
@@ -360,7 +373,7 @@ impl Audit {
         } else {
             (Verdict::Undecidable, Some(Reason::NoCalls))
         };
-        if let Some(violation) = &mut tally.first {
+        if let Some(violation) = &mut first_violation {
             violation.entered_ns = violation.entered_ns.saturating_sub(begin_ns);
             violation.returned_ns = violation.returned_ns.saturating_sub(begin_ns);
         }
@@ -374,7 +387,7 @@ impl Audit {
             passed: tally.passed,
             undecided: tally.undecided,
             violations: tally.violations,
-            first_violation: tally.first,
+            first_violation,
             failed_calls: self.failed_calls,
             calls_elsewhere: self.elsewhere,
             calls_not_audited: self.not_audited,

@@ -5,6 +5,7 @@ use super::event::{Action, Call, Device, Event, Filesystem};
 use super::flags::Flags;
 use super::source::{Item, Lost, Names};
 use super::summary::{Settings, Summary};
+use super::unwritten::Unwritten;
 use super::verdict::{JournalRange, Reason, Verdict, WriteCache};
 
 const DISK: Device = Device(7 << 20 | 1);
@@ -337,6 +338,27 @@ fn nothing_is_said_of_calls_with_a_hole() {
         verdict(settings(Filesystem::Ext4), &before),
         (Verdict::Undecidable, Some(Reason::BeganBefore))
     );
+}
+
+#[test]
+fn an_end_that_has_no_record_is_a_doubt_and_no_violation() {
+    let unfinished = lines(&[&BEFORE, &DATA[..3], &[(80, 5, "exit", "", 0, 0)]]);
+    let judged = |missing: Option<Unwritten>, whole: &[Line]| {
+        let mut analysis = Analysis::new(settings(Filesystem::Ext4));
+        whole.iter().for_each(|line| analysis.feed(&Item::Event(event(*line))));
+        missing.into_iter().for_each(|missing| analysis.feed(&Item::Unwritten(missing)));
+        let found = analysis.finish(&Names::default()).unwrap();
+        let audit = found.device.audit;
+        (audit.verdict, audit.reason, audit.passed, found.totals.unwritten_events)
+    };
+    let end = Some(Unwritten { ends: 1, others: 0 });
+    assert_eq!(judged(None, &unfinished), (Verdict::Violation, Some(Reason::ReturnedBeforeWrite), 0, 0));
+    assert_eq!(judged(end, &unfinished), (Verdict::Undecidable, Some(Reason::LostEvents), 0, 1));
+    // What was seen to be behind its flush is so whatever else is missing, unless it may be a write.
+    let whole = lines(&[&BEFORE, &DATA, &COMMIT, &[(71, 0, "C", "WSM", 1008, 0), (80, 5, "exit", "", 0, 0)]]);
+    assert_eq!(judged(end, &whole), (Verdict::Pass, None, 1, 1));
+    let other = Some(Unwritten { ends: 0, others: 2 });
+    assert_eq!(judged(other, &whole), (Verdict::Undecidable, Some(Reason::LostEvents), 0, 2));
 }
 
 #[test]

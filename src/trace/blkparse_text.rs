@@ -191,7 +191,7 @@ mod tests {
     fn event(line: &str) -> Event {
         match items(line).unwrap()[0] {
             Item::Event(event) => event,
-            Item::Lost(_) => panic!(),
+            other => panic!("{other:?}"),
         }
     }
 

@@ -234,7 +234,7 @@ mod tests {
         while let Some(item) = trace.next_item().unwrap() {
             match item {
                 Item::Event(event) => found.push(event),
-                Item::Lost(lost) => panic!("{lost:?}"),
+                other => panic!("{other:?}"),
             }
         }
         assert_eq!(found, events);

@@ -60,11 +60,13 @@ pub(super) struct Circumstances<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     Pass,
+    /// If every write that ended was seen to end.
+    PassIfAllEndsWereSeen,
     Undecided(Reason),
     Violated(Reason, Option<u64>),
 }
 
-use Judgement::{Pass, Undecided, Violated};
+use Judgement::{Pass, PassIfAllEndsWereSeen, Undecided, Violated};
 
 impl RunningCall {
     /// On a device without a volatile cache: its own writes must be complete.
@@ -122,7 +124,7 @@ impl RunningCall {
             return Violated(Reason::CommitNotFlushed, None);
         }
         match around.all_ns.map(|time_ns| around.stable.holds(time_ns)) {
-            Some(Answer::Yes) => Pass,
+            Some(Answer::Yes) => PassIfAllEndsWereSeen,
             _ => Undecided(Reason::WhoseWrites),
         }
     }

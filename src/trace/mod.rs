@@ -35,6 +35,7 @@ mod tally;
 mod text_lines;
 mod times;
 mod tracefs_text;
+mod unwritten;
 mod verdict;
 mod window;
 
@@ -64,4 +65,5 @@ pub use source::{Item, Lost, Names, Source};
 pub use summary::{DeviceSummary, Settings, Summary, Totals};
 pub use times::{Octaves, Quantiles, Stage};
 pub use tracefs_text::TracefsText;
+pub use unwritten::{UNWRITTEN_FILE, Unwritten};
 pub use verdict::{AuditSummary, JournalRange, Reason, Verdict, Violation, WriteCache};

@@ -13,11 +13,12 @@ use super::blkparse_text::{self, BlkparseText};
 use super::blktrace::{self, BlktraceFile};
 use super::error::TraceError;
 use super::merge::Merged;
-use super::page_format::{Formats, no_formats};
+use super::page_format::{Formats, no_formats, text_of};
 use super::pages::{self, Pages};
 use super::perf_text::{self, PerfText};
 use super::source::{Item, Names, Source};
 use super::tracefs_text::{self, TracefsText};
+use super::unwritten::{UNWRITTEN_FILE, Unwritten};
 
 /// How much of a file is looked at for saying what it is.
 const LOOK: usize = 16 << 10;
@@ -134,12 +135,18 @@ pub fn open(paths: &[PathBuf], formats: Option<&Path>) -> Result<Trace, TraceErr
         Form::Pages => Some(Arc::new(layouts(&opened[0].0, formats)?)),
         _ => None,
     };
+    let missing = match form {
+        Form::Pages => missing_beside(&opened[0].0)?,
+        _ => None,
+    };
     let files = opened.len() + empty.len();
     let sources = opened.into_iter().enumerate().map(|(place, (path, _, file))| {
         let name = path.display().to_string();
         source(form, file, name, processor(&path).map_or(place, |(_, cpu, _)| cpu as usize), formats.as_ref())
     });
-    Ok(Trace { form, files, names: Names::default(), merged: Merged::new(sources.collect()) })
+    let missing = missing.map(|missing| -> Box<dyn Source + Send> { Box::new(Some(missing)) });
+    let merged = Merged::new(sources.chain(missing).collect());
+    Ok(Trace { form, files, names: Names::default(), merged })
 }
 
 fn source(
@@ -222,6 +229,20 @@ fn layouts(file: &Path, formats: Option<&Path>) -> Result<Formats, TraceError> {
         return Err(no_formats(file, format!("there is no {}", directory.display())));
     }
     Formats::read(&directory)
+}
+
+/// What the kernel did not write of a kept trace, if there was any such event.
+fn missing_beside(file: &Path) -> Result<Option<Unwritten>, TraceError> {
+    let path = file.with_file_name(UNWRITTEN_FILE);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let text = text_of(&path)?;
+    let foreign = || TraceError::Foreign {
+        name: path.display().to_string(),
+        reason: "it does not say how many events have no record".to_owned(),
+    };
+    Unwritten::parse(&text).map(Some).ok_or_else(foreign)
 }
 
 /// The processor that a file's name says, with what stands in front of the number and behind it: `NAME.blktrace.3`,

@@ -123,6 +123,13 @@ impl Decoder {
         Decoder { plans, pid: pid.unwrap_or(Field { offset: 4, size: 4 }) }
     }
 
+    /// Whether the events of this number are completions.
+    #[must_use]
+    pub fn is_end(&self, id: u16) -> bool {
+        let plan = self.plans.get(&id);
+        matches!(plan, Some(Plan::Block { action: Action::Complete | Action::BioComplete, .. }))
+    }
+
     /// The event of a record. An event without a layout is named by its number.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::error::TraceError;
 use super::event::{Action, Event};
+use super::unwritten::Unwritten;
 
 /// Events that the kernel or the tool could not keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Item {
     Event(Event),
     /// A hole. It comes before all events later than its begin, where the file allows that.
     Lost(Lost),
+    /// What is missing without a place; it comes last.
+    Unwritten(Unwritten),
 }
 
 impl Item {
@@ -34,6 +37,7 @@ impl Item {
         match self {
             Item::Event(event) => event.time_ns,
             Item::Lost(lost) => lost.from_ns,
+            Item::Unwritten(_) => u64::MAX,
         }
     }
 }

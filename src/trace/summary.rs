@@ -44,6 +44,8 @@ pub struct Totals {
     pub lost_events: u64,
     /// Whether the size of some hole is not known.
     pub lost_unknown: bool,
+    /// Events that the kernel counted and of which it wrote no record, nobody knows where.
+    pub unwritten_events: u64,
     /// Events by what happened, those with names by their names.
     pub by_kind: BTreeMap<String, u64>,
     /// Events by device.

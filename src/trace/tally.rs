@@ -11,9 +11,12 @@ use super::verdict::{Reason, Violation};
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) passed: u64,
+    /// Of these, those that would not have passed if some write had ended unseen.
+    if_all_seen: u64,
     pub(super) undecided: BTreeMap<Reason, u64>,
     pub(super) violations: BTreeMap<Reason, u64>,
-    pub(super) first: Option<Violation>,
+    /// Of each reason the first.
+    first: BTreeMap<Reason, Violation>,
 }
 
 impl Tally {
@@ -24,10 +27,14 @@ impl Tally {
     ) {
         match judgement {
             Judgement::Pass => self.passed += 1,
+            Judgement::PassIfAllEndsWereSeen => {
+                self.passed += 1;
+                self.if_all_seen += 1;
+            }
             Judgement::Undecided(reason) => *self.undecided.entry(reason).or_default() += 1,
             Judgement::Violated(reason, sector) => {
                 *self.violations.entry(reason).or_default() += 1;
-                self.first.get_or_insert_with(|| violation(reason, sector));
+                self.first.entry(reason).or_insert_with(|| violation(reason, sector));
             }
         }
     }
@@ -36,19 +43,42 @@ impl Tally {
         self.passed + self.undecided.values().sum::<u64>() + self.violations.values().sum::<u64>()
     }
 
+    /// The first violation of all.
+    pub(super) fn take_first(&mut self) -> Option<Violation> {
+        std::mem::take(&mut self.first).into_values().min_by_key(|violation| violation.returned_ns)
+    }
+
     /// Adds the calls of another tally.
     pub(super) fn join(&mut self, other: Tally) {
         self.passed += other.passed;
-        other
-            .undecided
-            .into_iter()
-            .for_each(|(reason, calls)| *self.undecided.entry(reason).or_default() += calls);
-        other
-            .violations
-            .into_iter()
-            .for_each(|(reason, calls)| *self.violations.entry(reason).or_default() += calls);
-        let first = [self.first.take(), other.first].into_iter().flatten();
-        self.first = first.min_by_key(|violation| violation.returned_ns);
+        self.if_all_seen += other.if_all_seen;
+        for (reason, calls) in other.undecided {
+            *self.undecided.entry(reason).or_default() += calls;
+        }
+        for (reason, calls) in other.violations {
+            *self.violations.entry(reason).or_default() += calls;
+        }
+        for (reason, violation) in other.first {
+            let ours = self.first.remove(&reason);
+            let first = ours.into_iter().chain([violation]).min_by_key(|violation| violation.returned_ns);
+            self.first.extend(first.map(|first| (reason, first)));
+        }
+    }
+
+    /// Completions are missing, nobody knows where: whatever was judged because one was not seen is a doubt, and so are flushes that seem
+    /// to be in flight. What was seen stays.
+    pub(super) fn doubt_absences(&mut self, reason: Reason) {
+        let seen = |violated: &Reason| *violated == Reason::WriteFailed;
+        let unseen: u64 =
+            self.violations.iter().filter(|(violated, _)| !seen(violated)).map(|(_, calls)| calls).sum();
+        let flushes = self.undecided.remove(&Reason::SeveralFlushes).unwrap_or(0);
+        let doubted = unseen + flushes + self.if_all_seen;
+        self.passed -= std::mem::take(&mut self.if_all_seen);
+        self.violations.retain(|violated, _| seen(violated));
+        self.first.retain(|violated, _| seen(violated));
+        if doubted > 0 {
+            *self.undecided.entry(reason).or_default() += doubted;
+        }
     }
 
     /// Nothing can be said of any call.
@@ -66,4 +96,59 @@ impl Tally {
 pub(super) struct Cases {
     pub(super) back: Tally,
     pub(super) through: Tally,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn violation(reason: Reason, returned_ns: u64) -> Violation {
+        Violation {
+            call: "fsync",
+            reason,
+            inode: None,
+            descriptor: None,
+            pid: 1,
+            comm: String::new(),
+            entered_ns: 0,
+            returned_ns,
+            sector: None,
+        }
+    }
+
+    fn tally(judgements: &[(Judgement, u64)]) -> Tally {
+        let mut tally = Tally::default();
+        for (judgement, returned_ns) in judgements {
+            tally.add(*judgement, |reason, _| violation(reason, *returned_ns));
+        }
+        tally
+    }
+
+    #[test]
+    fn what_was_judged_by_an_end_that_was_not_seen_is_doubted() {
+        use Judgement::{Pass, PassIfAllEndsWereSeen, Undecided, Violated};
+        let mut all = tally(&[
+            (Pass, 1),
+            (PassIfAllEndsWereSeen, 2),
+            (Violated(Reason::DataNotFlushed, None), 3),
+            (Violated(Reason::WriteFailed, None), 4),
+            (Undecided(Reason::WhoseWrites), 5),
+            (Undecided(Reason::SeveralFlushes), 6),
+        ]);
+        assert_eq!((all.passed, all.calls()), (2, 6));
+        all.doubt_absences(Reason::LostEvents);
+        assert_eq!((all.passed, all.calls()), (1, 6));
+        assert_eq!(all.undecided, [(Reason::LostEvents, 3), (Reason::WhoseWrites, 1)].into());
+        assert_eq!(all.violations, [(Reason::WriteFailed, 1)].into());
+        assert_eq!(all.take_first(), Some(violation(Reason::WriteFailed, 4)));
+    }
+
+    #[test]
+    fn the_first_violation_is_that_which_returned_first() {
+        let late = Judgement::Violated(Reason::WriteFailed, None);
+        let mut all = tally(&[(late, 9), (Judgement::Violated(Reason::DataNotFlushed, None), 7)]);
+        all.join(tally(&[(late, 3), (late, 4)]));
+        assert_eq!(all.violations, [(Reason::WriteFailed, 3), (Reason::DataNotFlushed, 1)].into());
+        assert_eq!(all.take_first(), Some(violation(Reason::WriteFailed, 3)));
+    }
 }

@@ -55,7 +55,6 @@ fn writes_of_a_device_are_as_many_as_the_device_counted() {
         ("blocks.write_request_size", 4096.0),
         ("blocks.flushes", 7.0),
         ("dev.flushes", 7.0),
-        ("blocks.lost", 0.0),
         ("blocks.errors", 0.0),
     ] {
         for value in each(&run, metric) {
@@ -98,7 +97,6 @@ fn each_fsync_of_a_filesystem_is_behind_a_flush() {
                 "{fs}: {watched} watched, {counted} counted"
             );
         }
-        assert!(each(&run, "blocks.lost").iter().all(|lost| *lost == 0.0));
         // At least a record of 512 bytes a commit.
         assert!(
             each(&run, "blocks.journal_bytes").iter().all(|bytes| *bytes >= 512.0 * WRITES / 2.0),
@@ -110,8 +108,15 @@ fn each_fsync_of_a_filesystem_is_behind_a_flush() {
             "{fs}: {}",
             notes(&run)
         );
+        // Some kernels write no record of events that interrupt the idle task, which is a doubt where it is counted.
+        let undecided = each(&run, "blocks.audit_undecided");
+        for (lost, undecided) in each(&run, "blocks.lost").iter().zip(&undecided) {
+            let is_told = notes(&run).contains("of which it wrote no record");
+            assert!(if *lost > 0.0 { is_told } else { *undecided == 0.0 }, "{fs}: {}", notes(&run));
+        }
+        let passed = each(&run, "blocks.audit_passed");
         assert!(
-            each(&run, "blocks.audit_passed").iter().all(|calls| *calls >= WRITES / 2.0),
+            passed.iter().zip(&undecided).all(|(passed, undecided)| passed + undecided >= WRITES / 2.0),
             "{fs}: {}",
             notes(&run)
         );

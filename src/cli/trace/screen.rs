@@ -16,7 +16,7 @@ const WIDTH: usize = 80;
 pub(super) fn text(summary: &Summary, form: Form, files: usize) -> String {
     let (totals, device) = (&summary.totals, &summary.device);
     let mut lines = folded(&format!("{}:", device.device), &head(totals, device, form, files));
-    lines.extend(holes(totals));
+    lines.extend(missing(totals));
     lines.extend(other_devices(totals, device));
     lines.push(String::new());
     lines.extend(latencies(device));
@@ -38,14 +38,19 @@ fn head(totals: &Totals, device: &DeviceSummary, form: Form, files: usize) -> St
     )
 }
 
-fn holes(totals: &Totals) -> Option<String> {
+/// What is missing of the trace.
+fn missing(totals: &Totals) -> impl Iterator<Item = String> {
     let least = if totals.lost_unknown { "at least " } else { "" };
-    (totals.holes > 0).then(|| {
+    let lost = (totals.holes > 0).then(|| {
         format!(
             "LOST {least}{} events at {} places: counts are too low, no latency spans a place",
             totals.lost_events, totals.holes
         )
-    })
+    });
+    let unwritten = (totals.unwritten_events > 0).then(|| {
+        format!("MISSING {} events, of which there is no record: counts are too low", totals.unwritten_events)
+    });
+    lost.into_iter().chain(unwritten)
 }
 
 fn other_devices(totals: &Totals, device: &DeviceSummary) -> Option<String> {

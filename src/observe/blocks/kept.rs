@@ -2,12 +2,13 @@
 //! events.
 //!
 //! Enters: records in the order of time, and holes. Leaves: `blocks.cpuN.raw` for each processor, `NAME.format` for each event,
-//! `header_page` and `header_event`. A record of perf_event_open(2) is what the ring buffer would hold, so that only heads are made anew.
+//! `header_page` and `header_event`, and `unwritten` where events have no record. A record of perf_event_open(2) is what the ring buffer would hold, so that only heads are made anew.
 //! The layout of pages is that of kernel/trace/ring_buffer.c; whoever reads them is `trace/pages.rs`.
 
 use std::collections::BTreeMap;
 
 use crate::record::KeptFile;
+use crate::trace::{UNWRITTEN_FILE, Unwritten};
 
 /// All pages of a trial together.
 const MOST_BYTES: usize = 16 << 20;
@@ -49,6 +50,7 @@ pub(super) struct Kept {
     /// Since when nothing is kept, as time from the first record.
     cut_ns: Option<u64>,
     left_out: u64,
+    unwritten: Unwritten,
 }
 
 /// The pages of one processor.
@@ -70,7 +72,16 @@ impl Kept {
 
     fn up_to(most: usize, formats: Vec<(String, String)>, processors: u32) -> Kept {
         let processors = (0..processors).map(|number| (number, Pages::default())).collect();
-        Kept { processors, formats, bytes: 0, most, begun_ns: None, cut_ns: None, left_out: 0 }
+        Kept {
+            processors,
+            formats,
+            bytes: 0,
+            most,
+            begun_ns: None,
+            cut_ns: None,
+            left_out: 0,
+            unwritten: Unwritten::default(),
+        }
     }
 
     /// The next record of a processor.
@@ -93,6 +104,12 @@ impl Kept {
         pages.missed += count;
     }
 
+    /// So many events have no record, nobody knows where.
+    pub(super) fn unwritten(&mut self, unwritten: Unwritten) {
+        self.unwritten.ends += unwritten.ends;
+        self.unwritten.others += unwritten.others;
+    }
+
     /// The files, and a note where they are not all there was.
     pub(super) fn finish(mut self) -> (Vec<KeptFile>, Option<String>) {
         let last = self.processors.keys().next_back().copied().unwrap_or(0);
@@ -105,6 +122,9 @@ impl Kept {
         let named = |name: &str, text: String| KeptFile { name: name.to_owned(), bytes: text.into_bytes() };
         files.push(named("header_page", HEADER_PAGE.to_owned()));
         files.push(named("header_event", HEADER_EVENT.to_owned()));
+        if self.unwritten != Unwritten::default() {
+            files.push(named(UNWRITTEN_FILE, self.unwritten.text()));
+        }
         for (path, text) in self.formats {
             let name = path.rsplit('/').next().unwrap_or_default();
             files.push(named(&format!("{name}.format"), text));
@@ -229,9 +249,11 @@ mod tests {
             kept.record((number % 2) as u32, time_ns, &queued(&formats, number, length));
             expected.push((time_ns, (number % 2) as u32, number));
         }
+        kept.unwritten(Unwritten { ends: 3, others: 0 });
+        kept.unwritten(Unwritten { ends: 0, others: 1 });
         let directory = tempfile::tempdir().unwrap();
         let mut trace = written(kept, directory.path());
-        let (mut found, mut holes) = (Vec::new(), Vec::new());
+        let (mut found, mut holes, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(item) = trace.next_item().unwrap() {
             match item {
                 Item::Event(event) => {
@@ -239,10 +261,12 @@ mod tests {
                     found.push((event.time_ns, event.cpu, event.sector));
                 }
                 Item::Lost(lost) => holes.push(lost.count),
+                Item::Unwritten(unwritten) => missing.push(unwritten),
             }
         }
         assert_eq!(found, expected);
         assert_eq!(holes, [Some(42)]);
+        assert_eq!(missing, [Unwritten { ends: 3, others: 1 }]);
     }
 
     #[test]

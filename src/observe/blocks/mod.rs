@@ -15,7 +15,9 @@ use rustix::io::Errno;
 
 use self::kept::Kept;
 use self::recording::{Recording, Seen};
-use super::perf::{MachineWatch, Refused, Tracefs, Wanted, distortion_note, last_processor, lost_note};
+use super::perf::{
+    MachineWatch, Refused, Tracefs, Wanted, distortion_note, last_processor, lost_note, unwritten_note,
+};
 use super::subject::Subject;
 use super::{Observer, Place};
 use crate::record::{AUDIT_NOTE, KeptFile, Outcome};
@@ -158,6 +160,7 @@ impl Observer for BlocksObserver {
         let elapsed = begun.elapsed();
         let seen = watch.stop().ok_or_else(|| not_watched("the reader died".to_owned()))?;
         let mut notes: Vec<String> = lost_note("blocks", seen.lost).into_iter().collect();
+        notes.extend(unwritten_note("blocks", seen.unwritten));
         notes.extend(distortion_note("blocks", seen.met.iter().sum(), elapsed));
         let Seen { summary, damaged, files, note } = seen.recorder.finish();
         // They are kept also where nothing can be said from them.
@@ -174,7 +177,7 @@ impl Observer for BlocksObserver {
             notes.extend((!ready.has_calls).then(|| NO_CALLS.to_owned()));
             notes.extend(device.and_then(|device| audit_note(&device.audit, &ready.subject)));
         }
-        let samples = values::samples(device, elapsed, seen.lost, seen.met.iter().sum());
+        let samples = values::samples(device, elapsed, seen.lost + seen.unwritten, seen.met.iter().sum());
         Ok(Outcome { samples, notes, ..Outcome::default() })
     }
 

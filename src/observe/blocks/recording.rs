@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::kept::Kept;
 use crate::observe::perf::Recorder;
 use crate::record::KeptFile;
-use crate::trace::{Analysis, Decoder, Item, Lost, Names, Settings, Summary, TraceError};
+use crate::trace::{Analysis, Decoder, Item, Lost, Names, Settings, Summary, TraceError, Unwritten};
 
 /// A stream while it is recorded.
 pub(super) struct Recording {
@@ -117,6 +117,16 @@ impl Recorder for Recording {
         self.waiting.push(Item::Lost(Lost { count: Some(count), from_ns, until_ns }));
         if let Some((_, unkept)) = &mut self.kept {
             unkept.order.push((from_ns, processor, count, 0..0));
+        }
+    }
+
+    fn unwritten(&mut self, id: u64, count: u64) {
+        let is_end = u16::try_from(id).is_ok_and(|id| self.decoder.is_end(id));
+        let (ends, others) = if is_end { (count, 0) } else { (0, count) };
+        let unwritten = Unwritten { ends, others };
+        self.analysis.feed(&Item::Unwritten(unwritten));
+        if let Some((kept, _)) = &mut self.kept {
+            kept.unwritten(unwritten);
         }
     }
 

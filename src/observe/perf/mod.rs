@@ -64,6 +64,16 @@ pub(in crate::observe) fn lost_note(observer: &str, lost: u64) -> Option<String>
     })
 }
 
+/// What is said of events without a record.
+pub(in crate::observe) fn unwritten_note(observer: &str, unwritten: u64) -> Option<String> {
+    let events = if unwritten == 1 { "event" } else { "events" };
+    (unwritten > 0).then(|| {
+        format!(
+            "{observer}: the kernel counted {unwritten} {events} of which it wrote no record; counts are too low, and times are of the rest"
+        )
+    })
+}
+
 /// What an event of the whole machine takes of the processor it happens on, and of the one that reads it, rather too much than too little:
 /// `make bench-observers` measures it (600 to 620 ns on an AMD EPYC).
 const PRICE: Duration = Duration::from_nanos(800);
@@ -76,7 +86,7 @@ pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: 
     (share > DISTORTS).then(|| {
         format!(
             "{observer}: watching distorts this trial: its events took about {:.0} % of a processor's time, so that its times are \
-             too long; counts are right",
+             too long; it does not change counts",
             (share * 100.0).min(100.0)
         )
     })
