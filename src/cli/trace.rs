@@ -77,6 +77,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         filesystem: args.fs,
         journal: args.journal,
         write_cache: args.write_cache,
+        queues: None,
         asked_bytes,
         partitions: args.partition.clone(),
     };

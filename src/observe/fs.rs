@@ -250,7 +250,7 @@ impl Observer for FsObserver {
         }
         outcome.samples.push(count("fs.lost", seen.lost + seen.unwritten));
         outcome.notes.extend(lost_note("fs", seen.lost));
-        outcome.notes.extend(unwritten_note("fs", seen.unwritten));
+        outcome.notes.extend(unwritten_note("fs", "times", seen.unwritten));
         outcome.notes.extend(distortion_note("fs", seen.met.iter().sum(), elapsed));
         Ok(outcome)
     }
@@ -310,7 +310,7 @@ impl Recorder for Times {
     }
 
     fn unwritten(&mut self, _id: u64, _count: u64) {
-        // What began and has no end is not in the sums.
+        // What seems not to have ended is not in the sums.
     }
 
     fn settled(&mut self, time_ns: u64) {

@@ -33,6 +33,8 @@ pub(super) struct Subject {
     pub(super) journal: Option<JournalRange>,
     /// What the queue says of the device's cache.
     pub(super) write_cache: Option<WriteCache>,
+    /// Its hardware queues, where it has such.
+    pub(super) queues: Option<u32>,
 }
 
 impl Subject {
@@ -63,7 +65,10 @@ impl Subject {
             "write through" => Some(WriteCache::Through),
             _ => None,
         });
-        Ok(Subject { name: disk.name, disk: disk_number, part: part_number, kind, journal, write_cache })
+        let queues =
+            disk.sys.join("mq").read_dir().ok().and_then(|queues| u32::try_from(queues.count()).ok());
+        let (disk, name) = (disk_number, disk.name);
+        Ok(Subject { name, disk, part: part_number, kind, journal, write_cache, queues })
     }
 
     /// The filesystem, if the audit of flushes knows its rules.
@@ -118,6 +123,7 @@ mod tests {
             kind: Some("ext4".to_owned()),
             journal: None,
             write_cache: None,
+            queues: None,
         };
         assert_eq!(subject("8:0", "8:1").filter(), "dev == 8388608 || dev == 8388609");
         assert_eq!(subject("7:3", "7:3").filter(), "dev == 7340035");

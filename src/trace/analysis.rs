@@ -159,14 +159,14 @@ impl Analysis {
         if !wanted || self.devices.len() >= MOST_DEVICES {
             return None;
         }
-        let Settings { filesystem, journal, write_cache, .. } = self.settings;
+        let Settings { filesystem, journal, write_cache, queues, .. } = self.settings;
         self.devices.push(OneDevice {
             device,
             events: 0,
             counts: Counts::default(),
             times: AllTimes::default(),
             in_flight: InFlight::default(),
-            audit: Audit::new(device, filesystem, journal, write_cache),
+            audit: Audit::new(device, filesystem, journal, write_cache, queues),
             issues: 0,
             completions: 0,
             orphans: 0,
@@ -219,8 +219,9 @@ impl Analysis {
         };
         let by_device = self.by_device.iter().map(|(device, events)| (device.to_string(), *events)).collect();
         let one = self.devices.swap_remove(chosen);
-        // A hole explains completions without an issue; without one a whole CPU, or the like, is missing.
+        // What is known to be missing explains completions without an issue; without one a whole CPU, or the like, is missing.
         if self.holes == 0
+            && self.unwritten_events == 0
             && one.issues > 0
             && one.orphans > FEW_ORPHANS
             && one.orphans > one.completions / 10

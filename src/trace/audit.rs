@@ -61,6 +61,7 @@ impl Audit {
         filesystem: Option<Filesystem>,
         journal: Option<JournalRange>,
         write_cache: Option<WriteCache>,
+        queues: Option<u32>,
     ) -> Audit {
         Audit {
             device,
@@ -71,7 +72,7 @@ impl Audit {
             number: 0,
             tasks: HashMap::default(),
             all_ns: 0,
-            stable: Stable::default(),
+            stable: Stable::of_queues(queues),
             commits: Commits::default(),
             here: Cases::default(),
             perhaps: Cases::default(),
@@ -300,7 +301,14 @@ impl Audit {
                     earlier_ns: self.tasks.get(&event.pid).copied(),
                     all_ns: self.hole_ns.is_none().then_some(self.all_ns),
                 };
-                (running.judge_write_back(&around), running.judge_write_through())
+                let back = match running.judge_write_back(&around) {
+                    // A commit that is not known to have ended is not known to be durable.
+                    Judgement::Pass if self.commits.awaited_since(running.entered_ns) => {
+                        Judgement::PassIfAllEndsWereSeen
+                    }
+                    other => other,
+                };
+                (back, running.judge_write_through())
             }
         };
         let violation = |reason: Reason, sector: Option<u64>| Violation {
@@ -358,7 +366,7 @@ impl Audit {
         if self.hole_somewhere {
             tally.doubt(Reason::LostEvents);
         } else if self.ends_missing {
-            tally.doubt_absences(Reason::LostEvents);
+            tally.doubt_absences(Reason::LostEvents, self.seen_flush);
         }
         let first = |reasons: &BTreeMap<Reason, u64>| {
             reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| *reason)

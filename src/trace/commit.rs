@@ -82,7 +82,11 @@ impl Commits {
         journal: Option<JournalRange>,
         before_ns: u64,
     ) {
-        if is_commit(event, filesystem, journal) && self.pending.len() < MOST {
+        if is_commit(event, filesystem, journal) {
+            // So many are never in flight: the end of the oldest was not seen.
+            if self.pending.len() >= MOST {
+                self.pending.remove(0);
+            }
             self.counts.queued += 1;
             self.pending.push(Commit {
                 sector: event.sector,
@@ -126,7 +130,7 @@ impl Commits {
     /// A write has ended. Gives the commit and whether it is durable, if it was one.
     pub(super) fn end(&mut self, bio: &Bio, stable: &Stable) -> Option<(Commit, Answer)> {
         let place = self.pending.iter().position(|commit| commit.is(bio))?;
-        let commit = self.pending.swap_remove(place);
+        let commit = self.pending.remove(place);
         let answer = if commit.fua { Answer::Yes } else { stable.holds(bio.data_ns) };
         match answer {
             Answer::Yes => self.counts.durable += 1,
@@ -134,6 +138,11 @@ impl Commits {
             Answer::Unclear => {}
         }
         Some((commit, answer))
+    }
+
+    /// Whether the end of one is awaited that was queued at this time or later.
+    pub(super) fn awaited_since(&self, time_ns: u64) -> bool {
+        self.pending.iter().any(|commit| commit.queued_ns >= time_ns)
     }
 
     pub(super) fn forget(&mut self) {

@@ -1,7 +1,8 @@
 //! Which bio and which request an event belongs to.
 //!
 //! Enters: block events of one device. Leaves: what ended with an event. Bios and requests meet by their sectors, because no event
-//! names both: a request's completion ends the bios that lie within its sectors. A write that the block layer surrounds with
+//! names both: a request's completion ends the bios that lie within its sectors, of two with the same sectors the one that was queued
+//! last, so that one whose end is not in the trace does not take the end of the next. A write that the block layer surrounds with
 //! flushes completes twice, and the completion without sectors is its end.
 
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ use super::sector_table::SectorTable;
 
 /// Bios or requests that may be in flight before the trace is taken to have no completions.
 const MOST: usize = 1 << 18;
+/// Writes that await a flush at once; of more the oldest has ended unseen.
+const MOST_AWAITING: usize = 1 << 12;
 
 /// A bio between its queueing and its end.
 #[derive(Clone, Copy, Debug)]
@@ -189,6 +192,10 @@ impl InFlight {
             let sequence = !is_bio && !event.flags.preflush() && (bio.flags.preflush() || fua);
             if sequence {
                 self.awaiting.push(bio);
+                if self.awaiting.len() > MOST_AWAITING {
+                    self.given_up += 1;
+                    self.awaiting.remove(0);
+                }
             }
             self.ended.push((bio, !sequence));
         }
@@ -210,7 +217,7 @@ impl InFlight {
 
     /// The end of a sequence of flushes: of a write whose data are complete, or of a bio that only asks for a flush.
     fn sequence_end(&mut self, event: &Event) {
-        let write = self.awaiting.iter().position(|bio| bio.sector == event.sector);
+        let write = self.awaiting.iter().rposition(|bio| bio.sector == event.sector);
         let bio = match write {
             Some(at) => Some(self.awaiting.remove(at)),
             None if self.flush_bios.is_empty() => None,
@@ -281,12 +288,12 @@ mod tests {
         all.issue(&event(3, "R", 64, 8));
         all.issue(&event(4, "R", 64, 8));
         all.complete(&event(10, "R", 64, 8), false);
-        assert_eq!(ended(&all), [(64, 1, true)]);
+        assert_eq!(ended(&all), [(64, 2, true)]);
         assert_eq!(
             all.complete(&event(11, "R", 64, 8), false),
-            Completed::Data(Some(Served { inserted_ns: None, issued_ns: 4 }))
+            Completed::Data(Some(Served { inserted_ns: None, issued_ns: 3 }))
         );
-        assert_eq!(ended(&all), [(64, 2, true)]);
+        assert_eq!(ended(&all), [(64, 1, true)]);
     }
 
     #[test]
@@ -335,6 +342,22 @@ mod tests {
         all.complete(&event(10, "WS", 8, 8), true);
         assert_eq!(ended(&all), [(8, 9, true)]);
         assert_eq!(all.unfinished(), 0);
+    }
+
+    #[test]
+    fn an_end_that_was_not_seen_does_not_move_the_next_ones() {
+        let mut all = InFlight::default();
+        queue(&mut all, 1, "FWFSM", 100, 2);
+        all.issue(&event(2, "WSM", 100, 2));
+        for again in [20, 40] {
+            queue(&mut all, again, "FWFSM", 100, 2);
+            all.issue(&event(again + 1, "WSM", 100, 2));
+            let served = Served { inserted_ns: None, issued_ns: again + 1 };
+            assert_eq!(all.complete(&event(again + 2, "WSM", 100, 2), false), Completed::Data(Some(served)));
+            all.complete(&event(again + 3, "WSM", 100, 0), false);
+            assert_eq!(ended(&all), [(100, again, true)]);
+        }
+        assert_eq!(all.unfinished(), 1);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::blkparse_text::{self, BlkparseText};
 use super::blktrace::{self, BlktraceFile};
 use super::error::TraceError;
 use super::merge::Merged;
-use super::page_format::{Formats, no_formats, text_of};
+use super::page_format::{Formats, no_formats};
 use super::pages::{self, Pages};
 use super::perf_text::{self, PerfText};
 use super::source::{Item, Names, Source};
@@ -231,18 +231,21 @@ fn layouts(file: &Path, formats: Option<&Path>) -> Result<Formats, TraceError> {
     Formats::read(&directory)
 }
 
-/// What the kernel did not write of a kept trace, if there was any such event.
+/// What the kernel did not write of a kept trace, which has all its files in one directory.
 fn missing_beside(file: &Path) -> Result<Option<Unwritten>, TraceError> {
     let path = file.with_file_name(UNWRITTEN_FILE);
-    if !path.is_file() {
+    if !path.is_file() || !file.with_file_name("header_page").is_file() {
         return Ok(None);
     }
-    let text = text_of(&path)?;
-    let foreign = || TraceError::Foreign {
-        name: path.display().to_string(),
-        reason: "it does not say how many events have no record".to_owned(),
+    let name = path.display().to_string();
+    let text = regular_file::read(&path, Unwritten::LONGEST)
+        .map_err(|error| TraceError::Unreadable { name: name.clone(), reason: error.to_string() })?;
+    let damaged = || TraceError::Damaged {
+        name,
+        place: "its first line".to_owned(),
+        what: "it does not say how many completions and others have no record".to_owned(),
     };
-    Unwritten::parse(&text).map(Some).ok_or_else(foreign)
+    std::str::from_utf8(&text).ok().and_then(Unwritten::parse).map(Some).ok_or_else(damaged)
 }
 
 /// The processor that a file's name says, with what stands in front of the number and behind it: `NAME.blktrace.3`,

@@ -123,7 +123,7 @@ fn no_layouts(directory: &Path, reason: String) -> TraceError {
     TraceError::NoLayouts { name: directory.display().to_string(), reason }
 }
 
-pub(super) fn text_of(file: &Path) -> Result<String, TraceError> {
+fn text_of(file: &Path) -> Result<String, TraceError> {
     let unreadable = |reason: String| TraceError::Unreadable { name: file.display().to_string(), reason };
     let bytes = regular_file::read(file, LONGEST).map_err(|error| unreadable(error.to_string()))?;
     String::from_utf8(bytes).map_err(|_| TraceError::BadFormat {

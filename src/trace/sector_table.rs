@@ -1,6 +1,7 @@
 //! A table by first sector, of which several entries may have the same.
 //!
-//! Enters: values with their sectors. Leaves: the same, oldest first. Looking one up takes the same time however many there are; the
+//! Enters: values with their sectors. Leaves: the same, newest first: one whose end was not seen stays behind those that came after it.
+//! Looking one up takes the same time however many there are; the
 //! multiplier of the hash is random, so that no trace can make all its sectors fall together.
 
 use std::collections::HashMap;
@@ -70,9 +71,10 @@ impl<T> Default for SectorTable<T> {
 }
 
 impl<T> SectorTable<T> {
-    /// Adds a value behind those with the same sector. Places are below 2³² because callers limit the number.
+    /// Adds a value in front of those with the same sector. Places are below 2³² because callers limit the number.
     pub(super) fn insert(&mut self, sector: u64, value: T) {
-        let entry = Some(Entry { value, next: END });
+        let next = self.first.get(&sector).copied().unwrap_or(END);
+        let entry = Some(Entry { value, next });
         let place = match self.free.pop() {
             Some(place) => {
                 self.entries[place as usize] = entry;
@@ -83,19 +85,7 @@ impl<T> SectorTable<T> {
                 u32::try_from(self.entries.len() - 1).unwrap_or(END)
             }
         };
-        match self.first.entry(sector) {
-            std::collections::hash_map::Entry::Vacant(vacant) => drop(vacant.insert(place)),
-            std::collections::hash_map::Entry::Occupied(occupied) => {
-                let mut last = *occupied.get();
-                while let Some(entry) = self.entries.get_mut(last as usize).and_then(Option::as_mut) {
-                    if entry.next == END {
-                        entry.next = place;
-                        break;
-                    }
-                    last = entry.next;
-                }
-            }
-        }
+        self.first.insert(sector, place);
     }
 
     /// Takes the first value at this sector that fits.
@@ -142,13 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_one_sector_leave_in_their_order() {
+    fn values_of_one_sector_leave_newest_first() {
         let mut table = SectorTable::default();
         for value in 0..10 {
             table.insert(value % 3 * 8, value);
         }
-        assert_eq!(table.take(8, |_| true), Some(1));
-        assert_eq!(table.take(8, |value| *value > 4), Some(7));
+        assert_eq!(table.take(8, |_| true), Some(7));
+        assert_eq!(table.take(8, |value| *value < 4), Some(1));
         assert_eq!(table.take(8, |_| true), Some(4));
         assert_eq!((table.take(8, |_| true), table.take(1, |_| true)), (None, None));
         table.insert(8, 11);

@@ -1,7 +1,8 @@
 //! Up to when completed writes are on stable storage, as the flushes of a device say.
 //!
 //! Enters: flush commands as they are issued and complete. Leaves: two times. A completed flush makes durable what was complete
-//! when it was issued. Commands carry no number: with several in flight, the one that completed may be the oldest or the newest, so
+//! when it was issued. A hardware queue has one command in flight (block/blk-flush.c): where there is one queue, the next command says
+//! that the one before has ended. Commands carry no number: with several in flight, the one that completed may be the oldest or the newest, so
 //! there is a time up to which all is surely stable and one beyond which nothing is.
 
 use std::collections::VecDeque;
@@ -18,6 +19,8 @@ pub(super) struct Stable {
     newest_first: Vec<u64>,
     surely_ns: u64,
     at_most_ns: u64,
+    /// The device has one hardware queue.
+    one_queue: bool,
 }
 
 /// Whether a write is stable.
@@ -29,8 +32,13 @@ pub(super) enum Answer {
 }
 
 impl Stable {
+    pub(super) fn of_queues(queues: Option<u32>) -> Stable {
+        Stable { one_queue: queues == Some(1), ..Stable::default() }
+    }
+
     pub(super) fn issued(&mut self, time_ns: u64) {
-        if self.newest_first.len() >= MOST {
+        // Without its end nobody knows what the one before has made durable.
+        if self.one_queue || self.newest_first.len() >= MOST {
             self.forget();
         }
         self.oldest_first.push_back(time_ns);
@@ -99,6 +107,20 @@ mod tests {
         stable.issued(30);
         assert_eq!(stable.completed(40, false), Some(10));
         assert_eq!(stable.holds(25), Answer::No);
+    }
+
+    #[test]
+    fn of_one_queue_the_next_command_ends_the_one_before() {
+        let mut stable = Stable::of_queues(Some(1));
+        stable.issued(10);
+        stable.issued(30);
+        assert_eq!(stable.completed(40, true), Some(10));
+        assert_eq!((stable.holds(30), stable.holds(31)), (Answer::Yes, Answer::No));
+        let mut several = Stable::of_queues(Some(2));
+        several.issued(10);
+        several.issued(30);
+        assert_eq!(several.completed(40, true), None);
+        assert_eq!(several.holds(30), Answer::Unclear);
     }
 
     #[test]

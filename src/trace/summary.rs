@@ -23,6 +23,8 @@ pub struct Settings {
     pub journal: Option<JournalRange>,
     /// What its queue said of its cache.
     pub write_cache: Option<WriteCache>,
+    /// Hardware queues of the device, where they are known.
+    pub queues: Option<u32>,
     /// Bytes that programs asked to be written.
     pub asked_bytes: Option<u64>,
     /// Partitions and the disks they are on: bios name the one, requests the other.

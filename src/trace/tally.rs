@@ -66,9 +66,13 @@ impl Tally {
     }
 
     /// Completions are missing, nobody knows where: whatever was judged because one was not seen is a doubt, and so are flushes that seem
-    /// to be in flight. What was seen stays.
-    pub(super) fn doubt_absences(&mut self, reason: Reason) {
-        let seen = |violated: &Reason| *violated == Reason::WriteFailed;
+    /// to be in flight. What was seen stays; so does, where no flush was ever `issued`, that none completed.
+    pub(super) fn doubt_absences(&mut self, reason: Reason, issued: bool) {
+        let seen = |violated: &Reason| match violated {
+            Reason::WriteFailed => true,
+            Reason::DataNotFlushed | Reason::CommitNotFlushed => !issued,
+            _ => false,
+        };
         let unseen: u64 =
             self.violations.iter().filter(|(violated, _)| !seen(violated)).map(|(_, calls)| calls).sum();
         let flushes = self.undecided.remove(&Reason::SeveralFlushes).unwrap_or(0);
@@ -136,11 +140,23 @@ mod tests {
             (Undecided(Reason::SeveralFlushes), 6),
         ]);
         assert_eq!((all.passed, all.calls()), (2, 6));
-        all.doubt_absences(Reason::LostEvents);
+        all.doubt_absences(Reason::LostEvents, true);
         assert_eq!((all.passed, all.calls()), (1, 6));
         assert_eq!(all.undecided, [(Reason::LostEvents, 3), (Reason::WhoseWrites, 1)].into());
         assert_eq!(all.violations, [(Reason::WriteFailed, 1)].into());
         assert_eq!(all.take_first(), Some(violation(Reason::WriteFailed, 4)));
+    }
+
+    #[test]
+    fn that_no_flush_was_ever_issued_needs_no_end() {
+        use Judgement::Violated;
+        let mut all = tally(&[
+            (Violated(Reason::ReturnedBeforeWrite, None), 1),
+            (Violated(Reason::DataNotFlushed, None), 3),
+        ]);
+        all.doubt_absences(Reason::LostEvents, false);
+        assert_eq!(all.undecided, [(Reason::LostEvents, 1)].into());
+        assert_eq!(all.take_first(), Some(violation(Reason::DataNotFlushed, 3)));
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub struct Unwritten {
 }
 
 impl Unwritten {
+    /// No such text is longer.
+    pub(super) const LONGEST: u64 = 100;
+
     /// `completions 3` and `others 0`, a line each.
     #[must_use]
     pub fn text(self) -> String {

@@ -78,7 +78,7 @@ pub enum Reason {
     UnknownWriteCache,
     /// The cache was said to be write-through, and flushes reached the device.
     WriteCacheContradicted,
-    /// Events are missing within the call.
+    /// Events are missing within the call, or nobody knows where.
     LostEvents,
     /// The call began before the trace.
     BeganBefore,
@@ -103,7 +103,7 @@ impl Reason {
             Reason::UnknownFilesystem => "the filesystem is not known (--fs)",
             Reason::UnknownWriteCache => "the device's write cache is not known (--write-cache)",
             Reason::WriteCacheContradicted => "flushes reached the device, which write-through excludes",
-            Reason::LostEvents => "events are missing within the call",
+            Reason::LostEvents => "events are missing, perhaps of the call",
             Reason::BeganBefore => "the call began before the trace",
             Reason::SeveralFlushes => "several flushes were in flight at once",
             Reason::WhoseWrites => "whose data the unflushed writes of other tasks are is not in the trace",

@@ -47,9 +47,8 @@ fn missing(totals: &Totals) -> impl Iterator<Item = String> {
             totals.lost_events, totals.holes
         )
     });
-    let unwritten = (totals.unwritten_events > 0).then(|| {
-        format!("MISSING {} events, of which there is no record: counts are too low", totals.unwritten_events)
-    });
+    let unwritten = (totals.unwritten_events > 0)
+        .then(|| format!("MISSING {} events, of which there is no record", totals.unwritten_events));
     lost.into_iter().chain(unwritten)
 }
 

@@ -100,6 +100,7 @@ impl Ready {
             filesystem: subject.filesystem(),
             journal: subject.journal,
             write_cache: subject.write_cache,
+            queues: subject.queues,
             partitions: if subject.part == subject.disk {
                 Vec::new()
             } else {
@@ -160,7 +161,7 @@ impl Observer for BlocksObserver {
         let elapsed = begun.elapsed();
         let seen = watch.stop().ok_or_else(|| not_watched("the reader died".to_owned()))?;
         let mut notes: Vec<String> = lost_note("blocks", seen.lost).into_iter().collect();
-        notes.extend(unwritten_note("blocks", seen.unwritten));
+        notes.extend(unwritten_note("blocks", "times and the depth", seen.unwritten));
         notes.extend(distortion_note("blocks", seen.met.iter().sum(), elapsed));
         let Seen { summary, damaged, files, note } = seen.recorder.finish();
         // They are kept also where nothing can be said from them.

@@ -30,6 +30,8 @@ const SMALLEST_RING: usize = 512 << 10;
 const LARGEST_RING: usize = 4 << 20;
 /// Between two times that the buffers are emptied: the smallest has room for some 500,000 records a second.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Of no tracepoint.
+const NO_ID: u64 = u64::MAX;
 /// It has not ended yet.
 const NOT_ENDED: u64 = u64::MAX;
 // `_IO('$', 5)` and `_IOW('$', 6, char *)` of perf_event_open(2).
@@ -53,7 +55,7 @@ pub(in crate::observe) trait Recorder: Send + 'static {
     /// ones.
     fn record(&mut self, processor: u32, time_ns: u64, raw: &[u8]);
 
-    /// So many events of the tracepoint with this number happened and have no record, nobody knows when. Told at the end.
+    /// So many events of the tracepoint with this number (of one that is not known: `u64::MAX`) happened and have no record, nobody knows when. Told at the end.
     fn unwritten(&mut self, id: u64, count: u64);
 
     /// So many records of a processor found no room; `until_ns`: from then on there is room again.
@@ -340,20 +342,29 @@ fn read_all<R: Recorder>(
     }
     let mut lost = 0;
     let mut missing = BTreeMap::new();
+    processors.iter_mut().for_each(|processor| processor.empty(at_ns, until_ns, &mut recorder));
+    // Another processor may be about to write its last record.
+    std::thread::sleep(Duration::from_nanos(SETTLED_NS));
     for processor in &mut processors {
         processor.empty(at_ns, until_ns, &mut recorder);
         processor.report_lost(&mut recorder);
         lost += processor.reported;
+        let mut unknown = 0;
         for point in &mut processor.points {
             let Ok(counter) = point.counter.read_full() else { continue };
             met[point.place] += counter.count();
-            // Without its own number of lost records it may be any of those that are missing.
-            if let Some(lost) = counter.lost().or_else(|| (processor.reported == 0).then_some(0))
-                && point.recorded
-            {
-                *missing.entry(point.id).or_insert(0) += unwritten(counter.count(), point.read, lost);
+            if !point.recorded {
+                continue;
+            }
+            match counter.lost() {
+                Some(lost) => {
+                    *missing.entry(point.id).or_insert(0) += unwritten(counter.count(), point.read, lost);
+                }
+                None => unknown += counter.count().saturating_sub(point.read),
             }
         }
+        // Before Linux 6.0 nobody knows of which tracepoints the lost records were.
+        *missing.entry(NO_ID).or_insert(0) += unwritten(unknown, 0, processor.reported);
     }
     recorder.settled(u64::MAX);
     missing.retain(|_, count| *count > 0);

@@ -64,12 +64,12 @@ pub(in crate::observe) fn lost_note(observer: &str, lost: u64) -> Option<String>
     })
 }
 
-/// What is said of events without a record.
-pub(in crate::observe) fn unwritten_note(observer: &str, unwritten: u64) -> Option<String> {
+/// What is said of events without a record, which these figures do not have.
+pub(in crate::observe) fn unwritten_note(observer: &str, figures: &str, unwritten: u64) -> Option<String> {
     let events = if unwritten == 1 { "event" } else { "events" };
     (unwritten > 0).then(|| {
         format!(
-            "{observer}: the kernel counted {unwritten} {events} of which it wrote no record; counts are too low, and times are of the rest"
+            "{observer}: the kernel counted {unwritten} {events} of which it wrote no record; {figures} are those of the rest"
         )
     })
 }

@@ -86,7 +86,7 @@ fn line(price: &WatchingPrice) -> String {
 
 fn loss(lost: &WatchingLoss) -> String {
     format!(
-        "{}: events were lost in {} of {} watched trials, at most {}: what it counted and timed is too low",
+        "{}: events were lost in {} of {} watched trials, at most {}: its figures lack them",
         lost.observer, lost.trials, lost.of, lost.most
     )
 }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn what_was_lost_is_said_by_observer() {
         let lost = WatchingLoss { observer: "locks".to_owned(), trials: 2, of: 8, most: 41 };
-        let expected = "locks: events were lost in 2 of 8 watched trials, at most 41: what it counted and timed is too low";
+        let expected = "locks: events were lost in 2 of 8 watched trials, at most 41: its figures lack them";
         assert_eq!(loss(&lost), expected);
     }
 
