@@ -82,7 +82,7 @@ pub struct WatchingLoss {
     pub most: u64,
 }
 
-/// What was lost in the trials of a run, by observer: what these counted is too low, and their times, too.
+/// What was lost in the trials of a run, by observer.
 #[must_use]
 pub fn watching_losses(watched: &Run) -> Vec<WatchingLoss> {
     let table = Table::new(watched);

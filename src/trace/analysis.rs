@@ -322,7 +322,7 @@ impl OneDevice {
 
     fn finish(self, settings: &Settings, first_ns: u64) -> DeviceSummary {
         let requests = self.counts.reads_issued + self.counts.writes_issued;
-        let audit = self.audit.finish(first_ns);
+        let audit = self.audit.finish(first_ns, self.in_flight.write_beside_another);
         let calls = audit.calls + audit.failed_calls;
         let asked = settings.asked_bytes.filter(|asked| *asked > 0);
         DeviceSummary {

@@ -45,6 +45,8 @@ pub(super) struct Audit {
     not_audited: u64,
     /// Flushes or FUA reached this device: it has a write cache.
     seen_flush: bool,
+    /// When a flush was last asked for.
+    asked_ns: u64,
     /// The trace has filesystems' events, so that a call without one was for another filesystem.
     seen_file_sync: bool,
     /// Until when events are missing.
@@ -80,6 +82,7 @@ impl Audit {
             elsewhere: 0,
             not_audited: 0,
             seen_flush: false,
+            asked_ns: 0,
             seen_file_sync: false,
             hole_ns: None,
             hole_somewhere: false,
@@ -93,6 +96,9 @@ impl Audit {
             return 0;
         }
         self.seen_flush |= event.flags.preflush() || event.flags.fua();
+        if event.flags.preflush() {
+            self.asked_ns = event.time_ns;
+        }
         self.commits.queue(event, self.filesystem, self.journal, self.all_ns);
         let Some(call) = self.running.get_mut(&event.pid) else { return 0 };
         if event.sectors > 0 {
@@ -108,6 +114,7 @@ impl Audit {
     pub(super) fn issue(&mut self, event: &Event) {
         if event.flags.operation == Operation::Flush {
             self.seen_flush = true;
+            self.asked_ns = event.time_ns;
             self.stable.issued(event.time_ns);
             return;
         }
@@ -298,6 +305,7 @@ impl Audit {
                 let around = Circumstances {
                     filesystem,
                     stable: &self.stable,
+                    asked_ns: self.asked_ns,
                     earlier_ns: self.tasks.get(&event.pid).copied(),
                     all_ns: self.hole_ns.is_none().then_some(self.all_ns),
                 };
@@ -343,8 +351,9 @@ impl Audit {
         self.hole_somewhere |= unwritten.others > 0;
     }
 
-    /// What the audit says at the end; `begin_ns` is the time of the trace's first event.
-    pub(super) fn finish(mut self, begin_ns: u64) -> AuditSummary {
+    /// What the audit says at the end; `begin_ns` is the time of the trace's first event, and data may have been
+    /// queued for sectors where other data were in flight.
+    pub(super) fn finish(mut self, begin_ns: u64, write_beside_another: bool) -> AuditSummary {
         let cache = match (self.write_cache, self.seen_flush) {
             (Some(WriteCache::Through), true) => Err(Reason::WriteCacheContradicted),
             (Some(cache), _) => Ok(cache),
@@ -363,10 +372,10 @@ impl Audit {
         if let Err(reason) = cache {
             tally.doubt(reason);
         }
-        if self.hole_somewhere {
+        if self.hole_somewhere || self.ends_missing && write_beside_another {
             tally.doubt(Reason::LostEvents);
         } else if self.ends_missing {
-            tally.doubt_absences(Reason::LostEvents, self.seen_flush);
+            tally.doubt_absences(Reason::LostEvents);
         }
         let first = |reasons: &BTreeMap<Reason, u64>| {
             reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| *reason)

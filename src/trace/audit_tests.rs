@@ -357,6 +357,13 @@ fn an_end_that_has_no_record_is_a_doubt_and_no_violation() {
     // What was seen to be behind its flush is so whatever else is missing, unless it may be a write.
     let whole = lines(&[&BEFORE, &DATA, &COMMIT, &[(71, 0, "C", "WSM", 1008, 0), (80, 5, "exit", "", 0, 0)]]);
     assert_eq!(judged(end, &whole), (Verdict::Pass, None, 1, 1));
+    // That nobody asked for a flush needs no end to be seen.
+    let unflushed = lines(&[&BEFORE, &DATA, &[(20, 5, "exit", "", 0, 0)]]);
+    assert_eq!(judged(end, &unflushed), (Verdict::Violation, Some(Reason::DataNotFlushed), 0, 1));
+    // Of two writes of the same sectors nobody knows which one ended.
+    let twice = [(13, 9, "Q", "WS", 64, 8), (14, 9, "D", "WS", 64, 8)];
+    let twice = lines(&[&BEFORE, &DATA[..3], &twice, &DATA[3..], &COMMIT, &[(80, 5, "exit", "", 0, 0)]]);
+    assert_eq!(judged(end, &twice), (Verdict::Undecidable, Some(Reason::LostEvents), 0, 1));
     let other = Some(Unwritten { ends: 0, others: 2 });
     assert_eq!(judged(other, &whole), (Verdict::Undecidable, Some(Reason::LostEvents), 0, 2));
 }

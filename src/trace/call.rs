@@ -50,6 +50,8 @@ pub(super) struct RunningCall {
 pub(super) struct Circumstances<'a> {
     pub(super) filesystem: Filesystem,
     pub(super) stable: &'a Stable,
+    /// When a flush was last asked for: as a command, or with a bio.
+    pub(super) asked_ns: u64,
     /// When the last write of the calling task had completed that it queued before the call.
     pub(super) earlier_ns: Option<u64>,
     /// When the last write of anybody had completed; nothing if events are missing.
@@ -64,9 +66,21 @@ pub(super) enum Judgement {
     PassIfAllEndsWereSeen,
     Undecided(Reason),
     Violated(Reason, Option<u64>),
+    /// If every end was seen.
+    ViolatedIfAllEndsWereSeen(Reason, Option<u64>),
 }
 
-use Judgement::{Pass, PassIfAllEndsWereSeen, Undecided, Violated};
+impl Judgement {
+    /// The same where what it rests on needs no end to be seen.
+    fn surely_if(self, sure: bool) -> Judgement {
+        match self {
+            ViolatedIfAllEndsWereSeen(reason, sector) if sure => Violated(reason, sector),
+            other => other,
+        }
+    }
+}
+
+use Judgement::{Pass, PassIfAllEndsWereSeen, Undecided, Violated, ViolatedIfAllEndsWereSeen};
 
 impl RunningCall {
     /// On a device without a volatile cache: its own writes must be complete.
@@ -74,7 +88,7 @@ impl RunningCall {
         if self.failed_write {
             Violated(Reason::WriteFailed, None)
         } else if self.open > 0 || self.awaits_flush {
-            Violated(Reason::ReturnedBeforeWrite, None)
+            ViolatedIfAllEndsWereSeen(Reason::ReturnedBeforeWrite, None)
         } else {
             Pass
         }
@@ -82,18 +96,20 @@ impl RunningCall {
 
     /// On a device with a volatile cache: its data, and the commit behind them, must be stable, in this order.
     pub(super) fn judge_write_back(&self, around: &Circumstances<'_>) -> Judgement {
-        if let violated @ Violated(..) = self.judge_write_through() {
-            return violated;
+        let written = self.judge_write_through();
+        if written != Pass {
+            return written;
         }
         if let Some(sector) = self.early_commit.filter(|_| !self.commit_in_order) {
-            return Violated(Reason::CommitBeforeData, Some(sector));
+            return ViolatedIfAllEndsWereSeen(Reason::CommitBeforeData, Some(sector));
         }
         if let Some(sector) = self.weak_commit {
-            return Violated(Reason::CommitNotDurable, Some(sector));
+            return ViolatedIfAllEndsWereSeen(Reason::CommitNotDurable, Some(sector));
         }
         if self.writes > 0 {
             return match around.stable.holds(self.data_ns) {
-                Answer::No => Violated(Reason::DataNotFlushed, None),
+                Answer::No => ViolatedIfAllEndsWereSeen(Reason::DataNotFlushed, None)
+                    .surely_if(around.asked_ns < self.data_ns),
                 Answer::Yes if !self.unclear_commit => Pass,
                 Answer::Yes | Answer::Unclear => Undecided(Reason::SeveralFlushes),
             };
@@ -112,16 +128,17 @@ impl RunningCall {
         // XFS and ext4 end every fsync with a flush, unless nothing was written since the last one (xfs_file_fsync,
         // ext4_fsync_journal); btrfs and F2FS skip files that they know to be clean.
         let always = matches!(around.filesystem, Filesystem::Xfs | Filesystem::Ext4);
-        let earlier = around.earlier_ns.map(|time_ns| around.stable.holds(time_ns));
-        if earlier == Some(Answer::No) {
+        if let Some(time_ns) = around.earlier_ns.filter(|time_ns| around.stable.holds(*time_ns) == Answer::No)
+        {
             return if self.here && always {
-                Violated(Reason::DataNotFlushed, None)
+                ViolatedIfAllEndsWereSeen(Reason::DataNotFlushed, None).surely_if(around.asked_ns < time_ns)
             } else {
                 Undecided(Reason::WhoseWrites)
             };
         }
         if self.here && always && self.journal_ended && !around.stable.flushed_since(self.entered_ns) {
-            return Violated(Reason::CommitNotFlushed, None);
+            return ViolatedIfAllEndsWereSeen(Reason::CommitNotFlushed, None)
+                .surely_if(around.asked_ns < self.entered_ns);
         }
         match around.all_ns.map(|time_ns| around.stable.holds(time_ns)) {
             Some(Answer::Yes) => PassIfAllEndsWereSeen,

@@ -1,8 +1,9 @@
 //! Which bio and which request an event belongs to.
 //!
 //! Enters: block events of one device. Leaves: what ended with an event. Bios and requests meet by their sectors, because no event
-//! names both: a request's completion ends the bios that lie within its sectors, of two with the same sectors the one that was queued
-//! last, so that one whose end is not in the trace does not take the end of the next. A write that the block layer surrounds with
+//! names both: a request's completion ends the bios that lie within its sectors, of two with the same sectors the older one. Of metadata
+//! and journals no block is in flight twice (its buffer is locked meanwhile), so that there it is the younger one: the end of the older one
+//! was not seen. A write that the block layer surrounds with
 //! flushes completes twice, and the completion without sectors is its end.
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use super::sector_table::SectorTable;
 
 /// Bios or requests that may be in flight before the trace is taken to have no completions.
 const MOST: usize = 1 << 18;
-/// Writes that await a flush at once; of more the oldest has ended unseen.
+/// Writes that await a flush at once, or bios that only ask for one; of more the oldest has ended unseen.
 const MOST_AWAITING: usize = 1 << 12;
 
 /// A bio between its queueing and its end.
@@ -80,6 +81,8 @@ pub(super) struct InFlight {
     number: u32,
     /// The bios whose data ended with the last completion; with whether that was their end.
     pub(super) ended: Vec<(Bio, bool)>,
+    /// Data were queued to be written where others were in flight: if ends are missing nobody knows which of them ended.
+    pub(super) write_beside_another: bool,
     /// Bios whose end was not seen because their number had become absurd.
     pub(super) given_up: u64,
 }
@@ -99,14 +102,18 @@ impl InFlight {
             data_ns: 0,
         };
         if event.sectors > 0 {
-            self.bios.insert(event.sector, bio);
+            let older = self.bios.first(event.sector);
+            self.write_beside_another |= event.flags.writes()
+                && !event.flags.meta()
+                && older.is_some_and(|older| older.flags.writes());
+            insert(&mut self.bios, event, bio);
         } else if class == Class::FlushBio {
             self.flush_bios.push(bio);
+            self.given_up += drop_oldest(&mut self.flush_bios);
         }
-        if self.bios.len() > MOST || self.flush_bios.len() > MOST {
-            self.given_up += (self.bios.len() + self.flush_bios.len()) as u64;
+        if self.bios.len() > MOST {
+            self.given_up += self.bios.len() as u64;
             self.bios.clear();
-            self.flush_bios.clear();
         }
     }
 
@@ -126,7 +133,7 @@ impl InFlight {
         let taken = self.inserted.extract_if(inside, |_, (of, _)| *of == operation);
         let inserted_ns = taken.map(|(_, (_, time_ns))| time_ns).min();
         let served = Served { inserted_ns, issued_ns: event.time_ns };
-        self.issued.insert(event.sector, Request { sectors: event.sectors, operation, served });
+        insert(&mut self.issued, event, Request { sectors: event.sectors, operation, served });
         if self.issued.len() > MOST {
             self.issued.clear();
         }
@@ -192,10 +199,7 @@ impl InFlight {
             let sequence = !is_bio && !event.flags.preflush() && (bio.flags.preflush() || fua);
             if sequence {
                 self.awaiting.push(bio);
-                if self.awaiting.len() > MOST_AWAITING {
-                    self.given_up += 1;
-                    self.awaiting.remove(0);
-                }
+                self.given_up += drop_oldest(&mut self.awaiting);
             }
             self.ended.push((bio, !sequence));
         }
@@ -222,7 +226,7 @@ impl InFlight {
             Some(at) => Some(self.awaiting.remove(at)),
             None if self.flush_bios.is_empty() => None,
             None => {
-                let at = self.flush_bios.iter().position(|bio| bio.sector == event.sector);
+                let at = self.flush_bios.iter().rposition(|bio| bio.sector == event.sector);
                 Some(self.flush_bios.remove(at.unwrap_or(0)))
             }
         };
@@ -242,6 +246,20 @@ impl InFlight {
         self.flush_bios.clear();
         self.awaiting.clear();
     }
+}
+
+/// Adds a bio or a request of this event to those with the same sector.
+fn insert<T>(table: &mut SectorTable<T>, event: &Event, value: T) {
+    match event.flags.meta() {
+        true => table.insert_in_front(event.sector, value),
+        false => table.insert(event.sector, value),
+    }
+}
+
+/// Forgets the oldest of more than there can be. Returns how many.
+fn drop_oldest(bios: &mut Vec<Bio>) -> u64 {
+    let is_more = bios.len() > MOST_AWAITING;
+    bios.drain(..usize::from(is_more)).count() as u64
 }
 
 #[cfg(test)]
@@ -288,12 +306,12 @@ mod tests {
         all.issue(&event(3, "R", 64, 8));
         all.issue(&event(4, "R", 64, 8));
         all.complete(&event(10, "R", 64, 8), false);
-        assert_eq!(ended(&all), [(64, 2, true)]);
+        assert_eq!(ended(&all), [(64, 1, true)]);
         assert_eq!(
             all.complete(&event(11, "R", 64, 8), false),
-            Completed::Data(Some(Served { inserted_ns: None, issued_ns: 3 }))
+            Completed::Data(Some(Served { inserted_ns: None, issued_ns: 4 }))
         );
-        assert_eq!(ended(&all), [(64, 1, true)]);
+        assert_eq!(ended(&all), [(64, 2, true)]);
     }
 
     #[test]
@@ -345,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_was_not_seen_does_not_move_the_next_ones() {
+    fn an_end_of_a_journal_that_was_not_seen_does_not_move_the_next_ones() {
         let mut all = InFlight::default();
         queue(&mut all, 1, "FWFSM", 100, 2);
         all.issue(&event(2, "WSM", 100, 2));
@@ -357,7 +375,11 @@ mod tests {
             all.complete(&event(again + 3, "WSM", 100, 0), false);
             assert_eq!(ended(&all), [(100, again, true)]);
         }
-        assert_eq!(all.unfinished(), 1);
+        assert_eq!((all.unfinished(), all.write_beside_another), (1, false));
+        for time_ns in [60, 61] {
+            queue(&mut all, time_ns, "WS", 500, 8);
+        }
+        assert!(all.write_beside_another);
     }
 
     #[test]

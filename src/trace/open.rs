@@ -242,7 +242,7 @@ fn missing_beside(file: &Path) -> Result<Option<Unwritten>, TraceError> {
         .map_err(|error| TraceError::Unreadable { name: name.clone(), reason: error.to_string() })?;
     let damaged = || TraceError::Damaged {
         name,
-        place: "its first line".to_owned(),
+        place: "its two lines".to_owned(),
         what: "it does not say how many completions and others have no record".to_owned(),
     };
     std::str::from_utf8(&text).ok().and_then(Unwritten::parse).map(Some).ok_or_else(damaged)

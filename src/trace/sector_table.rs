@@ -1,7 +1,6 @@
 //! A table by first sector, of which several entries may have the same.
 //!
-//! Enters: values with their sectors. Leaves: the same, newest first: one whose end was not seen stays behind those that came after it.
-//! Looking one up takes the same time however many there are; the
+//! Enters: values with their sectors. Leaves: the same in their order. Looking one up takes the same time however many there are; the
 //! multiplier of the hash is random, so that no trace can make all its sectors fall together.
 
 use std::collections::HashMap;
@@ -71,21 +70,43 @@ impl<T> Default for SectorTable<T> {
 }
 
 impl<T> SectorTable<T> {
-    /// Adds a value in front of those with the same sector. Places are below 2³² because callers limit the number.
+    /// Adds a value behind those with the same sector. Places are below 2³² because callers limit the number.
     pub(super) fn insert(&mut self, sector: u64, value: T) {
-        let next = self.first.get(&sector).copied().unwrap_or(END);
-        let entry = Some(Entry { value, next });
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.entries[place as usize] = entry;
-                place
-            }
-            None => {
-                self.entries.push(entry);
-                u32::try_from(self.entries.len() - 1).unwrap_or(END)
-            }
+        let place = self.place(Entry { value, next: END });
+        let Some(first) = self.first.get(&sector) else {
+            self.first.insert(sector, place);
+            return;
         };
+        let mut last = *first;
+        while let Some(entry) = self.entries.get_mut(last as usize).and_then(Option::as_mut) {
+            if entry.next == END {
+                entry.next = place;
+                break;
+            }
+            last = entry.next;
+        }
+    }
+
+    /// Adds a value in front of those with the same sector.
+    pub(super) fn insert_in_front(&mut self, sector: u64, value: T) {
+        let next = self.first.get(&sector).copied().unwrap_or(END);
+        let place = self.place(Entry { value, next });
         self.first.insert(sector, place);
+    }
+
+    fn place(&mut self, entry: Entry<T>) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.entries[place as usize] = Some(entry);
+            return place;
+        }
+        self.entries.push(Some(entry));
+        u32::try_from(self.entries.len() - 1).unwrap_or(END)
+    }
+
+    /// The first value at this sector.
+    pub(super) fn first(&self, sector: u64) -> Option<&T> {
+        let place = *self.first.get(&sector)?;
+        self.entries.get(place as usize)?.as_ref().map(|entry| &entry.value)
     }
 
     /// Takes the first value at this sector that fits.
@@ -132,18 +153,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_one_sector_leave_newest_first() {
+    fn values_of_one_sector_leave_in_their_order() {
         let mut table = SectorTable::default();
         for value in 0..10 {
             table.insert(value % 3 * 8, value);
         }
-        assert_eq!(table.take(8, |_| true), Some(7));
-        assert_eq!(table.take(8, |value| *value < 4), Some(1));
+        assert_eq!(table.take(8, |_| true), Some(1));
+        assert_eq!(table.take(8, |value| *value > 4), Some(7));
         assert_eq!(table.take(8, |_| true), Some(4));
         assert_eq!((table.take(8, |_| true), table.take(1, |_| true)), (None, None));
         table.insert(8, 11);
         assert_eq!((table.len(), table.values().filter(|value| **value > 8).count()), (8, 2));
         assert_eq!(table.take(8, |_| true), Some(11));
+        table.insert(8, 12);
+        table.insert_in_front(8, 13);
+        table.insert_in_front(9, 14);
+        assert_eq!((table.first(8), table.first(9), table.first(10)), (Some(&13), Some(&14), None));
+        assert_eq!((table.take(8, |_| true), table.take(8, |_| true)), (Some(13), Some(12)));
         table.clear();
         assert_eq!((table.len(), table.take(0, |_| true)), (0, None));
     }

@@ -11,12 +11,15 @@ use super::verdict::{Reason, Violation};
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) passed: u64,
-    /// Of these, those that would not have passed if some write had ended unseen.
-    if_all_seen: u64,
     pub(super) undecided: BTreeMap<Reason, u64>,
     pub(super) violations: BTreeMap<Reason, u64>,
-    /// Of each reason the first.
-    first: BTreeMap<Reason, Violation>,
+    first: Option<Violation>,
+    /// Of these, those that would be judged otherwise if something had ended unseen.
+    passed_if_seen: u64,
+    violations_if_seen: u64,
+    /// The others.
+    sure_violations: BTreeMap<Reason, u64>,
+    first_sure: Option<Violation>,
 }
 
 impl Tally {
@@ -29,57 +32,56 @@ impl Tally {
             Judgement::Pass => self.passed += 1,
             Judgement::PassIfAllEndsWereSeen => {
                 self.passed += 1;
-                self.if_all_seen += 1;
+                self.passed_if_seen += 1;
             }
             Judgement::Undecided(reason) => *self.undecided.entry(reason).or_default() += 1,
             Judgement::Violated(reason, sector) => {
                 *self.violations.entry(reason).or_default() += 1;
-                self.first.entry(reason).or_insert_with(|| violation(reason, sector));
+                *self.sure_violations.entry(reason).or_default() += 1;
+                if self.first.is_none() || self.first_sure.is_none() {
+                    let violation = violation(reason, sector);
+                    self.first_sure.get_or_insert_with(|| violation.clone());
+                    self.first.get_or_insert(violation);
+                }
+            }
+            Judgement::ViolatedIfAllEndsWereSeen(reason, sector) => {
+                *self.violations.entry(reason).or_default() += 1;
+                self.violations_if_seen += 1;
+                self.first.get_or_insert_with(|| violation(reason, sector));
             }
         }
     }
 
     pub(super) fn calls(&self) -> u64 {
-        self.passed + self.undecided.values().sum::<u64>() + self.violations.values().sum::<u64>()
+        self.passed + sum(&self.undecided) + sum(&self.violations)
     }
 
     /// The first violation of all.
     pub(super) fn take_first(&mut self) -> Option<Violation> {
-        std::mem::take(&mut self.first).into_values().min_by_key(|violation| violation.returned_ns)
+        self.first.take()
     }
 
     /// Adds the calls of another tally.
     pub(super) fn join(&mut self, other: Tally) {
         self.passed += other.passed;
-        self.if_all_seen += other.if_all_seen;
-        for (reason, calls) in other.undecided {
-            *self.undecided.entry(reason).or_default() += calls;
-        }
-        for (reason, calls) in other.violations {
-            *self.violations.entry(reason).or_default() += calls;
-        }
-        for (reason, violation) in other.first {
-            let ours = self.first.remove(&reason);
-            let first = ours.into_iter().chain([violation]).min_by_key(|violation| violation.returned_ns);
-            self.first.extend(first.map(|first| (reason, first)));
-        }
+        self.passed_if_seen += other.passed_if_seen;
+        self.violations_if_seen += other.violations_if_seen;
+        add(&mut self.undecided, other.undecided);
+        add(&mut self.violations, other.violations);
+        add(&mut self.sure_violations, other.sure_violations);
+        self.first = earlier(self.first.take(), other.first);
+        self.first_sure = earlier(self.first_sure.take(), other.first_sure);
     }
 
     /// Completions are missing, nobody knows where: whatever was judged because one was not seen is a doubt, and so are flushes that seem
-    /// to be in flight. What was seen stays; so does, where no flush was ever `issued`, that none completed.
-    pub(super) fn doubt_absences(&mut self, reason: Reason, issued: bool) {
-        let seen = |violated: &Reason| match violated {
-            Reason::WriteFailed => true,
-            Reason::DataNotFlushed | Reason::CommitNotFlushed => !issued,
-            _ => false,
-        };
-        let unseen: u64 =
-            self.violations.iter().filter(|(violated, _)| !seen(violated)).map(|(_, calls)| calls).sum();
+    /// to be in flight. What needs no end to be seen stays.
+    pub(super) fn doubt_absences(&mut self, reason: Reason) {
         let flushes = self.undecided.remove(&Reason::SeveralFlushes).unwrap_or(0);
-        let doubted = unseen + flushes + self.if_all_seen;
-        self.passed -= std::mem::take(&mut self.if_all_seen);
-        self.violations.retain(|violated, _| seen(violated));
-        self.first.retain(|violated, _| seen(violated));
+        let doubted = flushes + self.violations_if_seen + self.passed_if_seen;
+        self.passed -= std::mem::take(&mut self.passed_if_seen);
+        self.violations_if_seen = 0;
+        self.violations.clone_from(&self.sure_violations);
+        self.first.clone_from(&self.first_sure);
         if doubted > 0 {
             *self.undecided.entry(reason).or_default() += doubted;
         }
@@ -93,6 +95,18 @@ impl Tally {
             self.undecided.insert(reason, calls);
         }
     }
+}
+
+fn sum(calls: &BTreeMap<Reason, u64>) -> u64 {
+    calls.values().sum()
+}
+
+fn add(calls: &mut BTreeMap<Reason, u64>, others: BTreeMap<Reason, u64>) {
+    others.into_iter().for_each(|(reason, number)| *calls.entry(reason).or_default() += number);
+}
+
+fn earlier(one: Option<Violation>, other: Option<Violation>) -> Option<Violation> {
+    one.into_iter().chain(other).min_by_key(|violation| violation.returned_ns)
 }
 
 /// The same calls, judged for both cases of the device's cache.
@@ -130,39 +144,29 @@ mod tests {
 
     #[test]
     fn what_was_judged_by_an_end_that_was_not_seen_is_doubted() {
-        use Judgement::{Pass, PassIfAllEndsWereSeen, Undecided, Violated};
+        use Judgement::{Pass, PassIfAllEndsWereSeen, Undecided, Violated, ViolatedIfAllEndsWereSeen};
         let mut all = tally(&[
             (Pass, 1),
             (PassIfAllEndsWereSeen, 2),
-            (Violated(Reason::DataNotFlushed, None), 3),
-            (Violated(Reason::WriteFailed, None), 4),
+            (ViolatedIfAllEndsWereSeen(Reason::DataNotFlushed, None), 3),
+            (Violated(Reason::DataNotFlushed, None), 4),
             (Undecided(Reason::WhoseWrites), 5),
             (Undecided(Reason::SeveralFlushes), 6),
         ]);
         assert_eq!((all.passed, all.calls()), (2, 6));
-        all.doubt_absences(Reason::LostEvents, true);
+        assert_eq!(all.violations, [(Reason::DataNotFlushed, 2)].into());
+        all.doubt_absences(Reason::LostEvents);
         assert_eq!((all.passed, all.calls()), (1, 6));
         assert_eq!(all.undecided, [(Reason::LostEvents, 3), (Reason::WhoseWrites, 1)].into());
-        assert_eq!(all.violations, [(Reason::WriteFailed, 1)].into());
-        assert_eq!(all.take_first(), Some(violation(Reason::WriteFailed, 4)));
-    }
-
-    #[test]
-    fn that_no_flush_was_ever_issued_needs_no_end() {
-        use Judgement::Violated;
-        let mut all = tally(&[
-            (Violated(Reason::ReturnedBeforeWrite, None), 1),
-            (Violated(Reason::DataNotFlushed, None), 3),
-        ]);
-        all.doubt_absences(Reason::LostEvents, false);
-        assert_eq!(all.undecided, [(Reason::LostEvents, 1)].into());
-        assert_eq!(all.take_first(), Some(violation(Reason::DataNotFlushed, 3)));
+        assert_eq!(all.violations, [(Reason::DataNotFlushed, 1)].into());
+        assert_eq!(all.take_first(), Some(violation(Reason::DataNotFlushed, 4)));
     }
 
     #[test]
     fn the_first_violation_is_that_which_returned_first() {
         let late = Judgement::Violated(Reason::WriteFailed, None);
-        let mut all = tally(&[(late, 9), (Judgement::Violated(Reason::DataNotFlushed, None), 7)]);
+        let mut all =
+            tally(&[(Judgement::ViolatedIfAllEndsWereSeen(Reason::DataNotFlushed, None), 7), (late, 9)]);
         all.join(tally(&[(late, 3), (late, 4)]));
         assert_eq!(all.violations, [(Reason::WriteFailed, 3), (Reason::DataNotFlushed, 1)].into());
         assert_eq!(all.take_first(), Some(violation(Reason::WriteFailed, 3)));

@@ -360,6 +360,9 @@ fn read_all<R: Recorder>(
                 Some(lost) => {
                     *missing.entry(point.id).or_insert(0) += unwritten(counter.count(), point.read, lost);
                 }
+                None if processor.reported == 0 => {
+                    *missing.entry(point.id).or_insert(0) += unwritten(counter.count(), point.read, 0);
+                }
                 None => unknown += counter.count().saturating_sub(point.read),
             }
         }
