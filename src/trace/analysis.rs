@@ -255,7 +255,9 @@ impl OneDevice {
         match event.action {
             Action::Queue => {
                 let call = self.audit.queue(event);
-                self.in_flight.queue(event, Class::of(event.flags, event.sectors), call);
+                if self.in_flight.queue(event, Class::of(event.flags, event.sectors), call) {
+                    self.audit.beside_another(event.pid);
+                }
             }
             Action::Insert if event.sectors > 0 => self.in_flight.insert(event),
             Action::Issue => self.issue(event),

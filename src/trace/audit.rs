@@ -104,10 +104,20 @@ impl Audit {
         if event.sectors > 0 {
             call.writes += 1;
             call.open += 1;
+            if !event.flags.fua() {
+                call.queued_ns = event.time_ns;
+            }
         } else {
             call.awaits_flush = true;
         }
         call.id
+    }
+
+    /// The call of this task wrote data that others may be in flight for: their ends may be taken for one another's.
+    pub(super) fn beside_another(&mut self, pid: u32) {
+        if let Some(call) = self.running.get_mut(&pid) {
+            call.beside_another = true;
+        }
     }
 
     /// A request went to the driver.
@@ -160,7 +170,7 @@ impl Audit {
             let fua = event.flags.fua() && success;
             self.commits.data_complete(bio, fua);
             if is_bio_device && bio.flags.preflush() && success {
-                self.stable.bio_flushed(bio.queued_ns);
+                self.stable.bio_flushed(bio.queued_ns, bio.latest_ns);
             }
             if !fua {
                 self.all_ns = self.all_ns.max(event.time_ns);
@@ -168,7 +178,7 @@ impl Audit {
             }
             self.data_of_call(bio, event.time_ns, fua, success);
         } else if is_bio_device && bio.flags.preflush() && success {
-            self.stable.bio_flushed(bio.queued_ns);
+            self.stable.bio_flushed(bio.queued_ns, bio.latest_ns);
         }
         if ended {
             if let Some((commit, answer)) = self.commits.end(bio, &self.stable)
@@ -248,6 +258,8 @@ impl Audit {
             open: 0,
             awaits_flush: false,
             data_ns: 0,
+            queued_ns: 0,
+            beside_another: false,
             failed_write: false,
             journal_ended: false,
             early_commit: None,

@@ -31,6 +31,10 @@ pub(super) struct RunningCall {
     pub(super) awaits_flush: bool,
     /// When the last of its writes was complete that the device did not write through its cache.
     pub(super) data_ns: u64,
+    /// When the last of its writes was queued that does not ask to be written through the cache.
+    pub(super) queued_ns: u64,
+    /// One of its writes was queued where others were in flight.
+    pub(super) beside_another: bool,
     pub(super) failed_write: bool,
     /// A write of the journal ended within it.
     pub(super) journal_ended: bool,
@@ -87,6 +91,8 @@ impl RunningCall {
     pub(super) fn judge_write_through(&self) -> Judgement {
         if self.failed_write {
             Violated(Reason::WriteFailed, None)
+        } else if self.open > 0 && self.beside_another {
+            Undecided(Reason::WhoseWrites)
         } else if self.open > 0 || self.awaits_flush {
             ViolatedIfAllEndsWereSeen(Reason::ReturnedBeforeWrite, None)
         } else {
@@ -109,7 +115,7 @@ impl RunningCall {
         if self.writes > 0 {
             return match around.stable.holds(self.data_ns) {
                 Answer::No => ViolatedIfAllEndsWereSeen(Reason::DataNotFlushed, None)
-                    .surely_if(around.asked_ns < self.data_ns),
+                    .surely_if(around.asked_ns < self.queued_ns),
                 Answer::Yes if !self.unclear_commit => Pass,
                 Answer::Yes | Answer::Unclear => Undecided(Reason::SeveralFlushes),
             };
@@ -131,7 +137,8 @@ impl RunningCall {
         if let Some(time_ns) = around.earlier_ns.filter(|time_ns| around.stable.holds(*time_ns) == Answer::No)
         {
             return if self.here && always {
-                ViolatedIfAllEndsWereSeen(Reason::DataNotFlushed, None).surely_if(around.asked_ns < time_ns)
+                ViolatedIfAllEndsWereSeen(Reason::DataNotFlushed, None)
+                    .surely_if(around.asked_ns < time_ns.min(self.entered_ns))
             } else {
                 Undecided(Reason::WhoseWrites)
             };

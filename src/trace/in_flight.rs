@@ -35,6 +35,8 @@ pub(super) struct Bio {
     done: u32,
     /// When its data were complete, while flushes behind it are awaited.
     pub(super) data_ns: u64,
+    /// When it was queued at the latest: bios that only ask for a flush look alike, and it may be any of those in flight.
+    pub(super) latest_ns: u64,
 }
 
 impl Bio {
@@ -88,7 +90,8 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    pub(super) fn queue(&mut self, event: &Event, class: Class, call: u64) {
+    /// A bio was queued. Returns whether it writes data that others may be in flight for.
+    pub(super) fn queue(&mut self, event: &Event, class: Class, call: u64) -> bool {
         let bio = Bio {
             sector: event.sector,
             sectors: event.sectors,
@@ -100,12 +103,13 @@ impl InFlight {
             at: event.sector,
             done: 0,
             data_ns: 0,
+            latest_ns: event.time_ns,
         };
+        let mut is_beside = false;
         if event.sectors > 0 {
-            let older = self.bios.first(event.sector);
-            self.write_beside_another |= event.flags.writes()
-                && !event.flags.meta()
-                && older.is_some_and(|older| older.flags.writes());
+            let writes_data = event.flags.writes() && !event.flags.meta();
+            is_beside = writes_data && self.bios.at(event.sector).any(|older| older.flags.writes());
+            self.write_beside_another |= is_beside;
             insert(&mut self.bios, event, bio);
         } else if class == Class::FlushBio {
             self.flush_bios.push(bio);
@@ -115,6 +119,7 @@ impl InFlight {
             self.given_up += self.bios.len() as u64;
             self.bios.clear();
         }
+        is_beside
     }
 
     pub(super) fn insert(&mut self, event: &Event) {
@@ -226,8 +231,9 @@ impl InFlight {
             Some(at) => Some(self.awaiting.remove(at)),
             None if self.flush_bios.is_empty() => None,
             None => {
-                let at = self.flush_bios.iter().rposition(|bio| bio.sector == event.sector);
-                Some(self.flush_bios.remove(at.unwrap_or(0)))
+                let latest_ns = self.flush_bios.last().map_or(0, |bio| bio.queued_ns);
+                let at = self.flush_bios.iter().position(|bio| bio.sector == event.sector);
+                Some(Bio { latest_ns, ..self.flush_bios.remove(at.unwrap_or(0)) })
             }
         };
         self.ended.extend(bio.map(|bio| (bio, true)));

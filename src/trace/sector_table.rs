@@ -58,14 +58,15 @@ struct Entry<T> {
 
 /// A table by sector.
 pub(super) struct SectorTable<T> {
-    first: HashMap<u64, u32, Multiply>,
+    /// The places of the first and the last of each sector.
+    ends: HashMap<u64, (u32, u32), Multiply>,
     entries: Vec<Option<Entry<T>>>,
     free: Vec<u32>,
 }
 
 impl<T> Default for SectorTable<T> {
     fn default() -> SectorTable<T> {
-        SectorTable { first: HashMap::default(), entries: Vec::new(), free: Vec::new() }
+        SectorTable { ends: HashMap::default(), entries: Vec::new(), free: Vec::new() }
     }
 }
 
@@ -73,25 +74,18 @@ impl<T> SectorTable<T> {
     /// Adds a value behind those with the same sector. Places are below 2³² because callers limit the number.
     pub(super) fn insert(&mut self, sector: u64, value: T) {
         let place = self.place(Entry { value, next: END });
-        let Some(first) = self.first.get(&sector) else {
-            self.first.insert(sector, place);
-            return;
-        };
-        let mut last = *first;
-        while let Some(entry) = self.entries.get_mut(last as usize).and_then(Option::as_mut) {
-            if entry.next == END {
-                entry.next = place;
-                break;
-            }
-            last = entry.next;
+        let ends = self.ends.entry(sector).or_insert((place, place));
+        let last = std::mem::replace(&mut ends.1, place);
+        if let Some(Some(entry)) = self.entries.get_mut(last as usize).filter(|_| last != place) {
+            entry.next = place;
         }
     }
 
     /// Adds a value in front of those with the same sector.
     pub(super) fn insert_in_front(&mut self, sector: u64, value: T) {
-        let next = self.first.get(&sector).copied().unwrap_or(END);
+        let (next, last) = self.ends.get(&sector).copied().unwrap_or((END, END));
         let place = self.place(Entry { value, next });
-        self.first.insert(sector, place);
+        self.ends.insert(sector, (place, if next == END { place } else { last }));
     }
 
     fn place(&mut self, entry: Entry<T>) -> u32 {
@@ -103,15 +97,18 @@ impl<T> SectorTable<T> {
         u32::try_from(self.entries.len() - 1).unwrap_or(END)
     }
 
-    /// The first value at this sector.
-    pub(super) fn first(&self, sector: u64) -> Option<&T> {
-        let place = *self.first.get(&sector)?;
-        self.entries.get(place as usize)?.as_ref().map(|entry| &entry.value)
+    /// The values at this sector.
+    pub(super) fn at(&self, sector: u64) -> impl Iterator<Item = &T> {
+        let first = self.ends.get(&sector).map(|(first, _)| *first);
+        let entry = |place: u32| self.entries.get(place as usize)?.as_ref();
+        std::iter::successors(first.and_then(entry), move |before| entry(before.next))
+            .map(|entry| &entry.value)
     }
 
     /// Takes the first value at this sector that fits.
     pub(super) fn take(&mut self, sector: u64, fits: impl Fn(&T) -> bool) -> Option<T> {
-        let (mut before, mut place) = (END, *self.first.get(&sector)?);
+        let (first, last) = *self.ends.get(&sector)?;
+        let (mut before, mut place) = (END, first);
         loop {
             let entry = self.entries.get(place as usize)?.as_ref()?;
             if fits(&entry.value) {
@@ -124,10 +121,12 @@ impl<T> SectorTable<T> {
         self.free.push(place);
         if let Some(Some(earlier)) = self.entries.get_mut(before as usize) {
             earlier.next = entry.next;
-        } else if entry.next == END {
-            self.first.remove(&sector);
+        }
+        let first = if before == END { entry.next } else { first };
+        if first == END {
+            self.ends.remove(&sector);
         } else {
-            self.first.insert(sector, entry.next);
+            self.ends.insert(sector, (first, if entry.next == END { before } else { last }));
         }
         Some(entry.value)
     }
@@ -142,7 +141,7 @@ impl<T> SectorTable<T> {
     }
 
     pub(super) fn clear(&mut self) {
-        self.first.clear();
+        self.ends.clear();
         self.entries.clear();
         self.free.clear();
     }
@@ -168,7 +167,12 @@ mod tests {
         table.insert(8, 12);
         table.insert_in_front(8, 13);
         table.insert_in_front(9, 14);
-        assert_eq!((table.first(8), table.first(9), table.first(10)), (Some(&13), Some(&14), None));
+        let at = |table: &SectorTable<u64>, sector: u64| table.at(sector).copied().collect::<Vec<u64>>();
+        assert_eq!((at(&table, 8), at(&table, 9), at(&table, 10)), (vec![13, 12], vec![14], vec![]));
+        // The last leaves, and another comes behind the new last.
+        assert_eq!(table.take(8, |value| *value == 12), Some(12));
+        table.insert(8, 12);
+        assert_eq!(at(&table, 8), [13, 12]);
         assert_eq!((table.take(8, |_| true), table.take(8, |_| true)), (Some(13), Some(12)));
         table.clear();
         assert_eq!((table.len(), table.take(0, |_| true)), (0, None));

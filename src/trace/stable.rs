@@ -64,10 +64,10 @@ impl Stable {
         newest.filter(|_| alone).map(|issued| time_ns.saturating_sub(issued))
     }
 
-    /// A bio with a flush before it has ended on a device without requests.
-    pub(super) fn bio_flushed(&mut self, queued_ns: u64) {
+    /// A bio with a flush before it has ended on a device without requests; it was queued between these times.
+    pub(super) fn bio_flushed(&mut self, queued_ns: u64, latest_ns: u64) {
         self.surely_ns = self.surely_ns.max(queued_ns);
-        self.at_most_ns = self.at_most_ns.max(queued_ns);
+        self.at_most_ns = self.at_most_ns.max(latest_ns);
     }
 
     /// Events are missing: commands in flight are not known any more. What was stable stays so.
