@@ -1,10 +1,9 @@
 //! Which bio and which request an event belongs to.
 //!
 //! Enters: block events of one device. Leaves: what ended with an event. Bios and requests meet by their sectors, because no event
-//! names both: a request's completion ends the bios that lie within its sectors, of two with the same sectors the older one. Of metadata
-//! and journals no block is in flight twice (its buffer is locked meanwhile), so that there it is the younger one: the end of the older one
-//! was not seen. A write that the block layer surrounds with
-//! flushes completes twice, and the completion without sectors is its end.
+//! names both: a request's completion ends the bios that lie within its sectors, and of two with the same sectors the older one. A block
+//! of metadata is never in flight twice, because its buffer is locked meanwhile: there the younger one ends, and the end of the older one
+//! was not seen. A write that the block layer surrounds with flushes completes twice, and the completion without sectors is its end.
 
 use std::collections::BTreeMap;
 

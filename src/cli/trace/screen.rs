@@ -7,7 +7,7 @@ use std::fmt::Write;
 use crate::trace::{
     AuditSummary, Class, DeviceSummary, Form, Quantiles, Stage, Summary, Totals, Verdict, WriteCache,
 };
-use crate::units::{Unit, format_number, pretty_duration};
+use crate::units::{Unit, counted, format_number, pretty_duration};
 
 /// Columns of the text.
 const WIDTH: usize = 80;
@@ -47,8 +47,9 @@ fn missing(totals: &Totals) -> impl Iterator<Item = String> {
             totals.lost_events, totals.holes
         )
     });
-    let unwritten = (totals.unwritten_events > 0)
-        .then(|| format!("MISSING {} events, of which there is no record", totals.unwritten_events));
+    let unwritten = (totals.unwritten_events > 0).then(|| {
+        format!("MISSING {}, of which there is no record", counted(totals.unwritten_events, "event"))
+    });
     lost.into_iter().chain(unwritten)
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Enters: records in the order of time, and holes. Leaves: `blocks.cpuN.raw` for each processor, `NAME.format` for each event,
 //! `header_page` and `header_event`, and `unwritten` where events have no record. A record of perf_event_open(2) is what the ring buffer
-//! would hold, so that only heads are made anew.
-//! The layout of pages is that of kernel/trace/ring_buffer.c; whoever reads them is `trace/pages.rs`.
+//! would hold, so that only heads are made anew. The layout of pages is that of kernel/trace/ring_buffer.c; whoever reads them is
+//! `trace/pages.rs`.
 
 use std::collections::BTreeMap;
 

@@ -356,12 +356,9 @@ fn read_all<R: Recorder>(
             if !point.recorded {
                 continue;
             }
-            match counter.lost() {
+            match counter.lost().or((processor.reported == 0).then_some(0)) {
                 Some(lost) => {
                     *missing.entry(point.id).or_insert(0) += unwritten(counter.count(), point.read, lost);
-                }
-                None if processor.reported == 0 => {
-                    *missing.entry(point.id).or_insert(0) += unwritten(counter.count(), point.read, 0);
                 }
                 None => unknown += counter.count().saturating_sub(point.read),
             }

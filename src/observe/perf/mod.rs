@@ -35,6 +35,7 @@ use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::units::counted;
 use event::Parts;
 
 /// Bytes of a ring buffer: some 4000 events with stacks.
@@ -66,10 +67,10 @@ pub(in crate::observe) fn lost_note(observer: &str, lost: u64) -> Option<String>
 
 /// What is said of events without a record, which these figures do not have.
 pub(in crate::observe) fn unwritten_note(observer: &str, figures: &str, unwritten: u64) -> Option<String> {
-    let events = if unwritten == 1 { "event" } else { "events" };
     (unwritten > 0).then(|| {
+        let events = counted(unwritten, "event");
         format!(
-            "{observer}: the kernel counted {unwritten} {events} of which it wrote no record; {figures} are those of the rest"
+            "{observer}: the kernel counted {events} of which it wrote no record; {figures} are those of the rest"
         )
     })
 }
