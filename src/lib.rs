@@ -9,7 +9,8 @@
 //! catalog → record, units, workload   experiment → catalog, units, workload, sys
 //! plan → experiment, catalog, workload                               host → record, units, sys
 //! target → host, experiment, catalog, sys                            engine → catalog, workload, record, units, sys
-//! observe → catalog, record, host, trace, sys  launch → engine, catalog, observe, target, record, host, sys
+//! observe → catalog, record, host, trace, sys, units
+//! launch → engine, catalog, observe, target, record, host, sys
 //! run → plan, launch, catalog, host, record
 //! store → record                      import → catalog, record, units, sys
 //! analyse → record, stats, units      report → analyse, record, units, sys

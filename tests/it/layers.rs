@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("host", &["record", "units", "sys"]),
     ("target", &["host", "experiment", "catalog", "sys"]),
     ("engine", &["catalog", "workload", "record", "units", "sys"]),
-    ("observe", &["catalog", "record", "host", "trace", "sys"]),
+    ("observe", &["catalog", "record", "host", "trace", "sys", "units"]),
     ("launch", &["engine", "catalog", "observe", "target", "record", "host", "sys"]),
     ("run", &["plan", "launch", "catalog", "host", "record"]),
     ("store", &["record"]),
