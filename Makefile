@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd blktrace kernel-build
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress stress-patches bisect-kernels torture rooms fuzz man deb clean
+.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress stress-patches designs bisect-kernels torture rooms fuzz man deb clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -56,11 +56,12 @@ scale: build
 	$(CARGO) build --release --quiet --example many-trials
 	scripts/scale.sh
 
-## The native engine against fio and against bare system calls, in interleaved rounds; needs root. Writes docs/performance.md
+## The native engine against fio and bare system calls, which writes docs/performance.md; then what traces and observers cost; needs root
 bench: build
-	@scripts/packages.sh fio procps valgrind
-	$(CARGO) build --release --quiet --example bench-table --example bench-instructions
+	@scripts/packages.sh fio procps valgrind blktrace
+	$(CARGO) build --release --quiet --example bench-table --example bench-instructions --example block-trace
 	scripts/bench.sh
+	failed=0; scripts/bench-trace.sh || failed=1; scripts/bench-observers.sh || failed=1; exit $$failed
 
 ## Count the instructions an I/O of each loop anew, for bench/instructions.txt
 instructions: build
@@ -115,6 +116,13 @@ stress-patches: build
 	@scripts/kernels.sh
 	@scripts/kernel-source.sh
 	scripts/stress-patches.sh
+
+## design=all of each recipe, from nothing and again, with the times they took; an hour
+designs: build
+	@scripts/packages.sh $(TESTED)
+	@scripts/kernels.sh
+	@scripts/kernel-source.sh
+	scripts/designs.sh
 
 ## A search over eight commits of a kernel, in guests, of which one makes writes slower; 20 minutes
 bisect-kernels: build

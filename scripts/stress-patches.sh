@@ -10,6 +10,10 @@ checks=$PWD/src/kernel_build/checks.config
 work=$(mktemp -d "$PWD/target/stress-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 failed=0
+all="dio-scaling journal-flush dax-write dio-append bdev-mix"
+for name in ${ONLY:-}; do
+    [[ " $all " == *" $name "* ]] || { echo "stress: there is no $name; there are $all" >&2; exit 1; }
+done
 
 # In the guest behind each trial: lockdep switches itself off when it has found something. 3: a lock that is taken twice.
 watched='grep -q "debug_locks: *1" /proc/lockdep_stats || {

@@ -13,11 +13,12 @@ use super::headers::Headers;
 use super::make::Watch;
 use super::modules::{self, Module};
 use super::patch::Patch;
-use super::progress::{self, Step};
+use super::progress::{Meter, Step, Whole};
+use super::size::Size;
 use super::source::{self, Source};
 use super::tools::{self, Compiler};
 use super::wanted::{Base, Wanted};
-use super::{digests, logs, whole};
+use super::{digests, logs, room, tree, whole};
 
 /// Changes whenever kernels are built in another way.
 const VERSION: &str = "assay kernel 2";
@@ -91,6 +92,7 @@ impl Build {
                     MODULES_VERSION.to_owned(),
                     base.release.clone(),
                     digests::of_file(&base.image)?,
+                    tree::listing(&base.modules)?,
                     headers.digest()?,
                 ]);
                 pieces.extend(modules.iter().map(|module| format!("{}/{}", module.directory, module.name)));
@@ -109,9 +111,16 @@ impl Build {
         }
     }
 
+    /// The room that a whole kernel is built in, and about how much there is to build.
+    pub(super) fn whole(&self) -> Option<Whole> {
+        let Kind::Whole(configuration) = &self.kind else { return None };
+        Some(Whole { room: self.room_key()?, size: Size::of(configuration) })
+    }
+
     /// What this has in common with others that compile nothing twice.
     pub(super) fn shares_objects_of(&self) -> String {
-        let of_modules = |base: &Base| format!("modules of {} of {}", base.release, self.source.digest);
+        let [kind, of] = room::source_key(&self.source);
+        let of_modules = |base: &Base| format!("modules of {} of {kind} {of}", base.release);
         match &self.kind {
             Kind::Modules(base, _) => of_modules(base),
             Kind::Whole(_) => self.room_key().unwrap_or_default(),
@@ -171,7 +180,7 @@ impl Build {
             return Ok(Some(kept));
         }
         let what = self.source.name();
-        say(&Step { what: &format!("unpacking {what}"), objects: 0, of: 0, left_s: None });
+        say(&Step { what: &format!("unpacking {what}"), objects: 0, of: 0, left_s: None, is_limit: false });
         let log = logs::log(&format!("unpack-{}", self.source.digest))?;
         let objects: &mut dyn FnMut(u64) = &mut |_| ();
         let mut watch =
@@ -191,8 +200,8 @@ impl Build {
         }
         let what = self.described(Some(modules));
         let log = logs::log(key)?;
-        let room_key = self.room_key();
-        let meter = progress::Meter::new(format!("building {what}"), room_key.as_deref());
+        let whole = self.whole();
+        let meter = Meter::new(format!("building {what}"), whole.as_ref());
         let mut objects = |count| say(&meter.step(count));
         let mut watch = Watch {
             log: &log.path,
@@ -206,6 +215,7 @@ impl Build {
         let building = self.building(&patches, modules);
         // What another assay builds in this room meanwhile is found afterwards, and not built again.
         let room = building.room(&watch)?;
+        meter.compiles(building.directories(&room));
         let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
             let watch = &mut watch.holding(lock);
             building.build(&room, into, watch)?;
@@ -213,7 +223,7 @@ impl Build {
             let _ = std::fs::copy(&log.path, into.join("build.log"));
             Ok(())
         })?;
-        meter.finished(room_key.as_deref());
+        meter.finished(whole.as_ref());
         Ok(entry)
     }
 
@@ -241,6 +251,14 @@ impl Building<'_> {
         match self {
             Building::Whole(building) => building.room(watch),
             Building::Modules(building) => building.room(watch),
+        }
+    }
+
+    /// Directories whose sources become objects; of a whole kernel nobody knows which do.
+    fn directories(&self, room: &Entry) -> Vec<PathBuf> {
+        match self {
+            Building::Whole(_) => Vec::new(),
+            Building::Modules(building) => building.directories_in(room),
         }
     }
 

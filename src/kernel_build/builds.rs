@@ -15,7 +15,14 @@ use super::patch::Patch;
 use super::progress::{self, Step};
 use super::source::Source;
 use super::wanted::{Base, Wanted};
-use super::{entries, room, whole};
+use super::{entries, room};
+
+/// What a room takes in addition where it has nearly all objects.
+const CHANGES_MIB: u64 = 200;
+/// Some modules with what debuggers want, the headers, and the kernel's own files where they cannot be shared.
+const MODULES_MIB: u64 = 500;
+/// Finished kernels.
+const FINISHED_MIB: u64 = 100;
 
 /// All kernels of a run, in the order they were asked for.
 pub struct Builds {
@@ -148,13 +155,8 @@ impl Builds {
                 lines.push(format!("{what}: is in the cache"));
                 continue;
             }
-            let (room, source) = (build.room_key(), build.source.digest.as_str());
-            let before = rooms.insert(build.shares_objects_of(), source);
-            // How much two revisions have in common, only make knows.
-            let (limit, time) = match before {
-                Some(other) if other != source => ("at most ", progress::whole_s(room.as_deref())),
-                _ => ("", progress::expected_s(room.as_deref(), before.is_some())),
-            };
+            let before = rooms.insert(build.shares_objects_of(), build.source.digest.as_str());
+            let (limit, time) = expected(build, before);
             if !limit.is_empty() {
                 at_most = limit;
             }
@@ -242,7 +244,8 @@ impl Builds {
         if entries::is_there(entries::BUILT, &key) {
             return Ok(format!("{what}: is in the cache"));
         }
-        Ok(format!("{what}: {}", progress::about(progress::expected_s(build.room_key().as_deref(), false))))
+        let (limit, time) = expected(build, None);
+        Ok(format!("{what}: {limit}{}", progress::about(time)))
     }
 
     /// What can be wrong without a compiler.
@@ -259,15 +262,35 @@ impl Builds {
         for build in &self.all {
             sources.insert(&build.source.digest, build.source.needed_mib());
         }
-        let rooms: BTreeSet<String> = self.all.iter().filter_map(Build::room_key).collect();
-        let rooms_mib = rooms.iter().map(|key| if room::is_filled(key) { 200 } else { whole::NEEDED_MIB });
-        let needed_mib = sources.values().sum::<u64>() + rooms_mib.sum::<u64>() + 100;
+        let mut rooms: BTreeMap<String, u64> = BTreeMap::new();
+        for build in &self.all {
+            let Some(whole) = build.whole() else {
+                rooms.insert(build.shares_objects_of(), MODULES_MIB);
+                continue;
+            };
+            let objects_mib = (whole.size.mib as f64 * progress::lacking(&whole)) as u64;
+            let tree_mib = if room::is_filled(&whole.room) { 0 } else { build.source.tree_mib() };
+            rooms.insert(whole.room, (objects_mib + tree_mib).max(CHANGES_MIB));
+        }
+        let needed_mib = sources.values().sum::<u64>() + rooms.values().sum::<u64>() + FINISHED_MIB;
         let place = crate::sys::cache::directory(entries::BUILT)?;
         let found = rustix::fs::statvfs(&place)
             .map_err(|error| BuildError::io("cannot look at", &place)(error.into()))?;
         let free_mib = (found.f_bavail * found.f_frsize) >> 20;
         if free_mib < needed_mib { Err(BuildError::NoSpace { place, needed_mib, free_mib }) } else { Ok(()) }
     }
+}
+
+/// About how long a kernel takes, in seconds, and the word before that where it is a limit. `before` is the digest of the source that was built
+/// before it in the same room; without it, what an earlier run has left there counts.
+fn expected(build: &Build, before: Option<&str>) -> (&'static str, f64) {
+    let (whole, source) = (build.whole(), build.source.digest.as_str());
+    let left_there = whole.as_ref().and_then(|whole| room::source_in(&whole.room));
+    // How much two revisions have in common, only make knows.
+    if before.or(left_there.as_deref()).is_some_and(|other| other != source) {
+        return ("at most ", progress::at_most_s(whole.as_ref()));
+    }
+    ("", progress::expected_s(whole.as_ref(), before.is_some()))
 }
 
 #[cfg(test)]
@@ -294,15 +317,36 @@ mod tests {
             let mut both = builds(place, &[("a.patch", fake::PATCH), ("b.patch", fake::PATCH)]);
             // As another commit of the same repository has it.
             both.all[1].source.digest = "another".to_owned();
-            let key = both.all[0].room_key();
-            assert_eq!(key, both.all[1].room_key());
-            progress::remember(key.as_deref(), 1500, std::time::Duration::from_secs(600));
+            let key = both.all[0].room_key().unwrap();
+            assert_eq!(both.all[1].room_key().as_ref(), Some(&key));
+            progress::remember(&key, 1500, std::time::Duration::from_secs(600));
             let plan = both.plan().unwrap_or_else(|error| vec![error.to_string()]);
             assert!(
                 plan[0].ends_with(": about 10 min") && plan[1].ends_with(": at most about 10 min"),
                 "{plan:?}"
             );
             assert!(plan[2].starts_with("together at most about 20 min"), "{plan:?}");
+        });
+    }
+
+    #[test]
+    fn another_revision_that_was_built_earlier_is_no_start_either() {
+        let name = "another_revision_that_was_built_earlier_is_no_start_either";
+        fake::alone(module_path!(), name, |place| {
+            let builds = builds(place, &[("a.patch", fake::PATCH)]);
+            let (key, digest) = (builds.all[0].room_key().unwrap(), builds.all[0].source.digest.clone());
+            progress::remember(&key, 1500, std::time::Duration::from_secs(600));
+            let room = crate::sys::cache::directory(entries::ROOMS).unwrap().join(&key);
+            std::fs::create_dir_all(room.join(room::OBJECTS)).unwrap();
+            for object in 0..1500 {
+                std::fs::write(room.join(room::OBJECTS).join(format!("{object}.o")), "").unwrap();
+            }
+            for (left, expected) in [(&*digest, ": about 30 s"), ("another", ": at most about 10 min")] {
+                std::fs::write(room.join("state"), format!("whole\n{left}\n")).unwrap();
+                let plan = builds.plan().unwrap_or_else(|error| vec![error.to_string()]);
+                assert!(plan[0].ends_with(expected), "{left}: {plan:?}");
+                assert!(builds.plan_one(0).is_ok_and(|line| line.ends_with(expected)), "{left}");
+            }
         });
     }
 
@@ -326,7 +370,7 @@ mod tests {
             let other = fake::PATCH.replace("+two", "+three");
             let builds = builds(place, &[("a.patch", fake::PATCH), ("b.patch", &other)]);
             let took = std::time::Duration::from_secs(600);
-            progress::remember(builds.all[0].room_key().as_deref(), 1500, took);
+            progress::remember(&builds.all[0].room_key().unwrap(), 1500, took);
             let plan = builds.plan();
             let plan = plan.unwrap_or_else(|error| vec![error.to_string()]);
             assert!(plan[0].ends_with("about 10 min") && plan[1].ends_with("about 30 s"), "{plan:?}");

@@ -75,6 +75,17 @@ impl Configuration {
         Configuration { name: name.to_owned(), text, is_whole, asked, needed, digest }
     }
 
+    /// How many of its options are built in or as modules.
+    pub(super) fn options_on(&self) -> u64 {
+        let is_on = |line: &&str| option(line).is_some_and(|(_, value)| matches!(value, "y" | "m"));
+        self.text.lines().filter(is_on).count() as u64
+    }
+
+    /// Whether it says that an option is built in.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.text.lines().any(|line| option(line) == Some((name, "y")))
+    }
+
     /// Whether a text has all that is needed, built in or as a module.
     fn has(&self, text: &str) -> Result<(), BuildError> {
         let missing = off(text, self.needed.iter().map(String::as_str));

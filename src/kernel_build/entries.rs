@@ -22,8 +22,11 @@ pub(super) const SOURCES: &str = "sources";
 /// Trees with their objects.
 pub(super) const ROOMS: &str = "rooms";
 const KINDS: [&str; 3] = [BUILT, SOURCES, ROOMS];
+/// What is needed only while it is held.
+const SCRATCH: &str = "scratch";
 
-/// All of it together; a room and a source are 2 to 3 GiB.
+/// All of it together; a room and a source are 2 to 3 GiB with the small configuration. A distribution's with what debuggers want is more by
+/// itself: then nothing else is kept.
 const MOST_BYTES: u64 = 20 << 30;
 /// How long a directory that nobody holds may have been made by somebody who is about to.
 const ABANDONED: Duration = Duration::from_secs(60);
@@ -94,6 +97,19 @@ fn locked(path: &Path, how: FlockOperation) -> std::io::Result<Option<File>> {
     let mine = lock.metadata()?;
     let is_same = path.metadata().is_ok_and(|found| (found.dev(), found.ino()) == (mine.dev(), mine.ino()));
     Ok(is_same.then_some(lock))
+}
+
+/// An empty directory for as long as it is held, with its lock. What a killed assay left of such is removed by the next one.
+///
+/// # Errors
+/// It cannot be made.
+pub(super) fn scratch() -> Result<(tempfile::TempDir, File), BuildError> {
+    let place = cache::directory(SCRATCH)?;
+    cache::remove_abandoned(&place, ABANDONED);
+    let made = tempfile::Builder::new().prefix(PARTIAL).tempdir_in(&place);
+    let made = made.map_err(BuildError::io("cannot make a directory in", &place))?;
+    let lock = cache::hold(made.path()).map_err(BuildError::io("cannot lock", made.path()))?;
+    Ok((made, lock))
 }
 
 /// Fills an entry's directory, whose lock is held.
@@ -246,7 +262,7 @@ pub fn in_the_cache() -> Left {
 /// Removes everything that builds have left in the cache and nobody uses, and says what went.
 pub fn empty_the_cache() -> Left {
     let gone: Vec<Lying> = all().into_iter().filter(|entry| removed(&entry.path)).collect();
-    for kind in KINDS {
+    for kind in KINDS.into_iter().chain([SCRATCH]) {
         cache::place(kind).iter().for_each(|place| cache::remove_abandoned(place, ABANDONED));
     }
     logs::remove_all();

@@ -93,6 +93,28 @@ pub enum BuildError {
         /// Where was looked.
         places: String,
     },
+    /// Headers that nobody named, and that others can change.
+    #[error("{} is not unpacked, as its makefiles and programs would be run: {reason}", path.display())]
+    UntrustedHeaders {
+        /// The newest package.
+        path: PathBuf,
+        /// Who else can change it.
+        reason: String,
+    },
+    /// A file or link of a source tree that is not, or does not stay, in the tree.
+    #[error("{} {found}", path.display())]
+    Elsewhere {
+        /// The file or link.
+        path: PathBuf,
+        /// What about it, as a clause.
+        found: &'static str,
+    },
+    /// make succeeded, and what it was to make is not there.
+    #[error("make has not made {}", path.display())]
+    NotMade {
+        /// The file.
+        path: PathBuf,
+    },
     /// Source and kernel do not belong together.
     #[error(
         "source {source_version} is not that of kernel {release}, whose headers are of {headers_version}"
@@ -176,7 +198,7 @@ pub enum BuildError {
         is_space: bool,
     },
     /// Ended by a signal to assay.
-    #[error("interrupted while {what}; nothing half built is kept")]
+    #[error("interrupted while {what}; no half-built kernel is kept")]
     Interrupted {
         /// `building a kernel`.
         what: String,
@@ -218,6 +240,8 @@ impl BuildError {
                 | BuildError::Symbols { .. }
                 | BuildError::Configuration { .. }
                 | BuildError::Failed { .. }
+                | BuildError::NotMade { .. }
+                | BuildError::Elsewhere { .. }
                 | BuildError::OtherVersion { .. }
         )
     }
@@ -258,6 +282,7 @@ impl BuildError {
             BuildError::DoesNotCompile { .. }
                 | BuildError::Symbols { .. }
                 | BuildError::Failed { .. }
+                | BuildError::NotMade { .. }
                 | BuildError::Machine { .. }
                 | BuildError::SourceChanged { .. }
                 | BuildError::Interrupted { .. }
@@ -290,13 +315,19 @@ impl BuildError {
                 "make kernels fetches those of Debian's 6.12, or apt-get download them beside the kernel's package; nothing needs to be installed"
                     .to_owned()
             }
+            BuildError::UntrustedHeaders { .. } => {
+                "chown and chmod it so that only you and root can write to it, and the directories above it".to_owned()
+            }
+            BuildError::Elsewhere { .. } => {
+                "put what it leads to into the tree, or take REPOSITORY@REV: assay neither reads nor writes outside of a source".to_owned()
+            }
             BuildError::OtherVersion { .. } => {
                 "take the linux-source of the kernel's own version; without kernel= a whole kernel is built from this source".to_owned()
             }
             BuildError::NoTools { packages, .. } => format!("sudo apt-get install {}", packages.join(" ")),
             BuildError::Configuration { hint, .. } => hint.clone(),
             BuildError::NoSpace { .. } => {
-                "assay cleanup --cache empties the cache; XDG_CACHE_HOME names another place".to_owned()
+                "assay cleanup --cache removes what earlier builds left; XDG_CACHE_HOME names another place".to_owned()
             }
             BuildError::SourceChanged { .. } => {
                 "run it again when nobody writes there; REPOSITORY@REV is a source that does not change".to_owned()
@@ -305,14 +336,17 @@ impl BuildError {
             BuildError::DoesNotCompile { log, .. } | BuildError::Symbols { log, .. } => {
                 format!("{} has all that the build said", log.display())
             }
-            BuildError::Io { .. } | BuildError::Failed { .. } | BuildError::Interrupted { .. } => String::new(),
+            BuildError::Io { .. }
+            | BuildError::Failed { .. }
+            | BuildError::NotMade { .. }
+            | BuildError::Interrupted { .. } => String::new(),
         }
     }
 }
 
 fn of_machine(is_space: bool) -> &'static str {
     if is_space {
-        "make space, then run it again or go on with --resume; assay cleanup --cache empties the cache"
+        "make space, then run it again or go on with --resume; assay cleanup --cache removes what earlier builds left"
     } else {
         "the kernel ends programs when memory is short: run it again, or go on with --resume, when there is more"
     }

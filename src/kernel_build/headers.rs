@@ -10,6 +10,7 @@ use super::error::BuildError;
 use super::make::Watch;
 use super::source::{archive_of, unpack_package, version_in};
 use super::{digests, entries};
+use crate::sys::private_directory::trusted_file;
 use crate::sys::{cache, clean_command};
 
 /// Headers that were found.
@@ -25,7 +26,8 @@ impl Headers {
     /// Looks for those of a release.
     ///
     /// # Errors
-    /// [`BuildError::NoHeaders`] with the first package that is missing.
+    /// [`BuildError::NoHeaders`] with the first package that is missing; [`BuildError::UntrustedHeaders`]: others can change all that
+    /// there are, and nobody named them.
     pub(super) fn find(release: &str, places: &[PathBuf]) -> Result<Headers, BuildError> {
         let installed = Path::new("/lib/modules").join(release).join("build");
         if installed.join("Module.symvers").is_file() && installed.join("Makefile").is_file() {
@@ -33,7 +35,13 @@ impl Headers {
         }
         let mut found = Vec::new();
         for names in package_names(release) {
-            let package = names.iter().find_map(|name| newest(name, places));
+            // One that may be taken, under whatever name, before the complaint about another.
+            let all: Vec<_> = names.iter().map(|name| newest(name, places)).collect();
+            let taken = all.iter().flatten().flatten().next().cloned();
+            let package = match taken {
+                Some(package) => Some(package),
+                None => all.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next(),
+            };
             found.push(package.ok_or_else(|| BuildError::NoHeaders {
                 release: release.to_owned(),
                 missing: names[0].clone(),
@@ -148,8 +156,8 @@ fn package_names(release: &str) -> [Vec<String>; 3] {
     ]
 }
 
-/// The newest package of a name.
-fn newest(name: &str, places: &[PathBuf]) -> Option<PathBuf> {
+/// The newest package of a name that only root and this user can change: building runs its makefiles and programs.
+fn newest(name: &str, places: &[PathBuf]) -> Result<Option<PathBuf>, BuildError> {
     let start = format!("{name}_");
     let entries = places.iter().flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten());
     let is_it = |path: &PathBuf| {
@@ -160,7 +168,16 @@ fn newest(name: &str, places: &[PathBuf]) -> Option<PathBuf> {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         file.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
     };
-    entries.map(|entry| entry.path()).filter(is_it).max_by_key(numbers)
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_it).collect();
+    all.sort_by_key(numbers);
+    let mut refused = None;
+    for path in all.into_iter().rev() {
+        match trusted_file(&path) {
+            Ok(()) => return Ok(Some(path)),
+            Err(reason) => refused = refused.or(Some(BuildError::UntrustedHeaders { path, reason })),
+        }
+    }
+    refused.map_or(Ok(None), Err)
 }
 
 #[cfg(test)]
@@ -185,6 +202,18 @@ mod tests {
         let Headers::Packages([_, common, programs], _) = &found else { panic!("{found:?}") };
         assert!(common.ends_with("linux-headers-6.12.117+deb12-common_6.12.117-1~deb12u1_all.deb"));
         assert!(programs.ends_with("linux-kbuild-6.12_6.12.117-1~deb12u1_amd64.deb"));
+        // A newer one that anybody could have changed is passed over; where there is no other, that is said.
+        use std::os::unix::fs::PermissionsExt;
+        let open = |name: &str| {
+            let path = place.path().join(name);
+            std::fs::write(&path, name).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        };
+        open("linux-kbuild-6.12_6.12.200-1_amd64.deb");
+        assert_eq!(Headers::find(release, &[place.path().to_owned()]).unwrap(), found);
+        open("linux-kbuild-6.12_6.12.117-1~deb12u1_amd64.deb");
+        let error = Headers::find(release, &[place.path().to_owned()]).unwrap_err();
+        assert!(error.to_string().ends_with("others can write to it"), "{error}");
         assert_eq!(package_names("6.1.0-56-rt-amd64")[1], ["linux-headers-6.1.0-56-common-rt"]);
         assert_eq!(package_names("6.1.0-56-amd64")[2], ["linux-kbuild-6.1.0-56", "linux-kbuild-6.1"]);
     }

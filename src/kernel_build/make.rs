@@ -36,7 +36,7 @@ pub(super) struct Watch<'w> {
     pub(super) what: &'w str,
     /// Set by a signal.
     pub(super) cancelled: &'w AtomicBool,
-    /// Called with the number of objects made so far.
+    /// Called with the number of objects that the program which runs has made so far.
     pub(super) objects: &'w mut dyn FnMut(u64),
     /// Locks of the directories that are written into, which last as long as any program of the build.
     pub(super) locks: Vec<Arc<File>>,

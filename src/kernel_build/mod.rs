@@ -23,6 +23,7 @@ mod overlay;
 mod patch;
 mod progress;
 mod room;
+mod size;
 mod source;
 mod tools;
 mod tree;

@@ -143,6 +143,12 @@ impl Building<'_> {
         room::entered(&self.room_key()?, watch)
     }
 
+    /// The directories of that room in which their sources lie.
+    pub(super) fn directories_in(&self, room: &Entry) -> Vec<PathBuf> {
+        let tree = room::tree_of(room);
+        self.directories().into_iter().map(|directory| tree.join(directory)).collect()
+    }
+
     /// Builds into an empty directory: `boot`, `lib/modules/RELEASE`.
     ///
     /// # Errors
@@ -237,7 +243,7 @@ impl Building<'_> {
         // A link of the kernel's own file: the file there stays.
         std::fs::remove_file(&old).map_err(BuildError::io("cannot replace", &old))?;
         if !built.is_file() {
-            return Err(BuildError::io("make has not made", &built)(std::io::ErrorKind::NotFound.into()));
+            return Err(BuildError::NotMade { path: built });
         }
         let mut strip = clean_command("strip");
         strip.arg("--strip-debug").arg("-o").arg(&new).arg(&built);
@@ -370,7 +376,8 @@ mod tests {
                 "{some}: a new header may be found before another one"
             );
             // make has nothing to make: the module of the patch before is not taken for it.
-            assert!(built(none).unwrap_err().to_string().contains("make has not made"));
+            let error = built(none).unwrap_err();
+            assert!(matches!(error, BuildError::NotMade { .. }) && error.is_of_the_revision(), "{error}");
             assert_eq!(built("").unwrap().0, first);
         });
     }

@@ -4,8 +4,10 @@
 //! patches are applied to copies of the touched files alone, so that whether they apply is known before anything else is done.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 
+use super::entries;
 use super::error::BuildError;
 use super::patch::Patch;
 use super::source::{Source, SourceFile};
@@ -14,6 +16,8 @@ use super::tree;
 /// The touched files as they are with the patches.
 pub(super) struct Overlay {
     place: tempfile::TempDir,
+    /// For as long as it is held, nobody removes the directory.
+    _lock: File,
     touched: BTreeSet<String>,
 }
 
@@ -23,8 +27,7 @@ impl Overlay {
     /// # Errors
     /// [`BuildError::DoesNotApply`] with the hunk.
     pub(super) fn of(source: &Source, patches: &[&Patch]) -> Result<Overlay, BuildError> {
-        let place = tempfile::tempdir()
-            .map_err(BuildError::io("cannot make a directory in", std::env::temp_dir()))?;
+        let (place, lock) = entries::scratch()?;
         let all = source.uncommitted.iter().chain(patches.iter().copied());
         let touched: BTreeSet<String> = all.clone().flat_map(|patch| patch.touched.iter().cloned()).collect();
         for name in &touched {
@@ -33,7 +36,7 @@ impl Overlay {
             }
         }
         all.into_iter().try_for_each(|patch| patch.apply(place.path(), &source.name(), false))?;
-        Ok(Overlay { place, touched })
+        Ok(Overlay { place, _lock: lock, touched })
     }
 
     /// Puts them into a tree; what is as it should be is left alone, so that make sees no change.

@@ -24,8 +24,15 @@ pub(super) const OBJECTS: &str = "objects";
 
 /// Whether a room has the objects of an earlier build.
 pub(super) fn is_filled(key: &str) -> bool {
-    let state = cache::place(entries::ROOMS).map(|place| place.join(key).join(STATE));
-    state.and_then(|path| std::fs::read_to_string(path).ok()).is_some_and(|text| text.starts_with(WHOLE))
+    source_in(key).is_some()
+}
+
+/// The digest of the source whose files a room was left with; `None`: all in it is made anew.
+pub(super) fn source_in(key: &str) -> Option<String> {
+    let path = cache::place(entries::ROOMS)?.join(key).join(STATE);
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut lines = text.lines();
+    (lines.next() == Some(WHOLE)).then(|| lines.next().unwrap_or_default().to_owned())
 }
 
 /// How many objects of earlier builds a room has that the next one uses, whether or not those came to their end: none where assay was killed,

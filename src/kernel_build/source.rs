@@ -22,6 +22,8 @@ const TARBALLS: [&str; 7] = [".tar", ".tar.xz", ".txz", ".tar.gz", ".tgz", ".tar
 const MOST_FILE: u64 = 64 << 20;
 /// What an unpacked kernel takes, and the archive in its package besides.
 const UNPACKED_MIB: u64 = 1_900;
+/// A kernel's files.
+const TREE_MIB: u64 = 1_650;
 
 /// What kind of source it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +119,11 @@ impl Source {
         if is_file && !entries::is_there(entries::SOURCES, &self.digest) { UNPACKED_MIB } else { 0 }
     }
 
+    /// MiB that a room takes with its files, besides its objects: those of an archive are links of what was unpacked.
+    pub(super) fn tree_mib(&self) -> u64 {
+        if matches!(self.kind, Kind::Git(_) | Kind::Tree) { TREE_MIB } else { 0 }
+    }
+
     /// Whether single files can be read without unpacking anything.
     pub(super) fn is_readable(&self) -> bool {
         self.needed_mib() == 0
@@ -204,6 +211,7 @@ impl Source {
             return commit.file(&self.path, name);
         }
         let Some(kept) = self.kept() else { return Ok(None) };
+        tree::lies_inside(&kept.root, name)?;
         let path = kept.root.join(name);
         // A link in the tree may lead anywhere.
         let Ok(found) = path.symlink_metadata() else { return Ok(None) };

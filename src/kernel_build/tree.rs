@@ -4,7 +4,7 @@
 //! shared: whoever changes one puts a new file in its place.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::digests;
 use super::error::BuildError;
@@ -13,11 +13,12 @@ use super::error::BuildError;
 const LEFT: [&str; 12] =
     [".o", ".ko", ".a", ".cmd", ".mod", ".mod.c", ".order", ".symvers", ".o.d", ".dwo", ".gcno", ".lzma"];
 /// Files and directories that builds leave, below the top.
-const LEFT_AT: [&str; 9] = [
+const LEFT_AT: [&str; 10] = [
     ".config",
     ".config.old",
     ".git",
     "vmlinux",
+    "vmlinux-gdb.py",
     "System.map",
     "include/config",
     "include/generated",
@@ -62,6 +63,32 @@ pub(super) fn files(root: &Path) -> Result<Vec<Found>, BuildError> {
     Ok(found)
 }
 
+/// Refuses a link that leads out of the source: what lies there is no part of its digest, and is not copied with it.
+fn stays(root: &Path, name: &Path, target: &Path) -> Result<(), BuildError> {
+    let above = name.components().count().saturating_sub(1);
+    // What is behind a name may be a link itself: from there on, nobody knows where up leads.
+    let leads = target.components().try_fold((above, false), |(depth, named), part| match part {
+        Component::Normal(_) => Some((depth, true)),
+        Component::CurDir => Some((depth, named)),
+        Component::ParentDir if !named => Some((depth.checked_sub(1)?, false)),
+        Component::ParentDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    let path = root.join(name);
+    leads.map(drop).ok_or(BuildError::Elsewhere { path, found: "leads out of the source" })
+}
+
+/// Refuses a name below a directory that is a link: it is a file of another place.
+pub(super) fn lies_inside(root: &Path, name: &str) -> Result<(), BuildError> {
+    let above = Path::new(name).ancestors().skip(1).filter(|part| !part.as_os_str().is_empty());
+    let is_link = |part: &&Path| root.join(part).symlink_metadata().is_ok_and(|found| found.is_symlink());
+    match above.into_iter().any(|part| is_link(&part)) {
+        true => {
+            Err(BuildError::Elsewhere { path: root.join(name), found: "lies behind a link to a directory" })
+        }
+        false => Ok(()),
+    }
+}
+
 fn is_left(name: &Path) -> bool {
     let text = name.to_string_lossy();
     LEFT_AT.contains(&text.as_ref())
@@ -69,12 +96,16 @@ fn is_left(name: &Path) -> bool {
 }
 
 /// Of names, contents and rights of all files.
+///
+/// # Errors
+/// [`BuildError::Elsewhere`]: a link leads out of it.
 pub(super) fn digest(root: &Path) -> Result<String, BuildError> {
     let mut pieces = Vec::new();
     for Found { name, is_link } in files(root)? {
         let path = root.join(&name);
         let content = if is_link {
             let to = std::fs::read_link(&path).map_err(BuildError::io("cannot read", &path))?;
+            stays(root, &name, &to)?;
             format!("-> {}", to.display())
         } else {
             let rights = if is_executable(&path) { " x" } else { "" };
@@ -131,6 +162,26 @@ pub(super) fn follow(from: &Path, to: &Path) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// A digest of the names and sizes of all files below a directory.
+pub(super) fn listing(root: &Path) -> Result<String, BuildError> {
+    let (mut pieces, mut open) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(directory) = open.pop() {
+        let path = root.join(&directory);
+        for entry in std::fs::read_dir(&path).map_err(BuildError::io("cannot read", &path))? {
+            let entry = entry.map_err(BuildError::io("cannot read", &path))?;
+            let found = entry.metadata().map_err(BuildError::io("cannot read", entry.path()))?;
+            let name = directory.join(entry.file_name());
+            if found.is_dir() {
+                open.push(name);
+            } else if found.is_file() {
+                pieces.push(format!("{} {}", name.display(), found.len()));
+            }
+        }
+    }
+    pieces.sort();
+    Ok(digests::of_texts(pieces.iter().map(String::as_str)))
+}
+
 /// One file of the cache in another place of it: a hard link, else a copy.
 pub(super) fn share(from: &Path, to: &Path) -> Result<(), BuildError> {
     if std::fs::hard_link(from, to).is_ok() { Ok(()) } else { copied(from, to) }
@@ -168,6 +219,7 @@ fn copied(source: &Path, copy: &Path) -> Result<(), BuildError> {
 /// Puts new content in the place of a file that may be shared: the file is a new one, with the time of now.
 pub(super) fn put(root: &Path, name: &str, content: Option<(&[u8], bool)>) -> Result<(), BuildError> {
     use std::os::unix::fs::PermissionsExt;
+    lies_inside(root, name)?;
     let path = root.join(name);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -272,6 +324,44 @@ mod tests {
         assert_eq!(std::fs::read_to_string(to.path().join("fs/link.c")).unwrap(), "new");
         assert!(!to.path().join("Kconfig").exists() && !to.path().join("fs/mine.c").exists());
         assert_eq!(inode("init/main.c"), before, "not written again");
+    }
+
+    #[test]
+    fn a_listing_sees_another_file_of_the_same_name() {
+        let root = tempfile::tempdir().unwrap();
+        kernel(root.path());
+        let first = listing(root.path()).unwrap();
+        assert_eq!(listing(root.path()).unwrap(), first);
+        put(root.path(), "fs/a.c", Some((b"longer", false))).unwrap();
+        assert_ne!(listing(root.path()).unwrap(), first);
+    }
+
+    #[test]
+    fn nothing_is_written_or_taken_behind_a_link() {
+        let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        kernel(root.path());
+        std::fs::write(elsewhere.path().join("x.c"), "the user's").unwrap();
+        let link = |to: &Path, name: &str| {
+            std::os::unix::fs::symlink(to, root.path().join(name)).unwrap();
+        };
+        link(Path::new("../init"), "fs/inside");
+        assert!(files(root.path()).is_ok() && digest(root.path()).is_ok());
+        let error = put(root.path(), "fs/inside/main.c", Some((b"changed", false))).unwrap_err();
+        assert!(error.to_string().ends_with("fs/inside/main.c lies behind a link to a directory"), "{error}");
+        assert_eq!(std::fs::read_to_string(root.path().join("init/main.c")).unwrap(), "main");
+        for (name, to) in [
+            ("fs/absolute", elsewhere.path()),
+            ("up", Path::new("../x")),
+            ("fs/far", Path::new("../../x")),
+            ("fs/odd", Path::new("inside/../..")),
+        ] {
+            link(to, name);
+            let error = digest(root.path()).unwrap_err();
+            assert!(error.to_string().ends_with(&format!("{name} leads out of the source")), "{error}");
+            assert!(put(root.path(), &format!("{name}/x.c"), None).is_err());
+            std::fs::remove_file(root.path().join(name)).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(elsewhere.path().join("x.c")).unwrap(), "the user's");
     }
 
     #[test]

@@ -15,9 +15,6 @@ use super::source::{Kind, Source};
 use super::tools::{self, Compiler};
 use super::{digests, tree};
 
-/// MiB of a room with a small kernel.
-pub(super) const NEEDED_MIB: u64 = 1_500;
-
 /// The room of a kernel: the same for all patches of a source, and for all revisions of a repository.
 pub(super) fn room_key(source: &Source, configuration: &Configuration, compiler: &Compiler) -> String {
     let [kind, of] = room::source_key(source);
@@ -100,8 +97,11 @@ impl Building<'_> {
             [("arch/x86/boot/bzImage", "vmlinuz"), (".config", "config"), ("System.map", "System.map")]
         {
             let from = objects.join(from);
+            if !from.is_file() {
+                return Err(BuildError::NotMade { path: from });
+            }
             std::fs::copy(&from, boot.join(format!("{to}-{release}")))
-                .map_err(BuildError::io("make has not made", &from))?;
+                .map_err(BuildError::io("cannot copy", &from))?;
         }
         if modules {
             let mut install = make(&["modules_install"]);

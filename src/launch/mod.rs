@@ -29,7 +29,7 @@ pub use protocol::{Answer, PROTOCOL, Reply, Request, Why};
 use qemu::Guests;
 pub use qemu::{
     Forecast, GuestError, GuestOffer, NoSource, OpenedKernel, guest_part, guests_offered, kernel_options,
-    newest_kernel, newest_source, opened_kernel,
+    newest_kernel, newest_kernel_of, newest_source, opened_kernel,
 };
 
 /// Why there is no reply.

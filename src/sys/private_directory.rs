@@ -5,6 +5,7 @@
 //! neither group nor others may write to it unless it is sticky. A group that is the user's own primary group counts as the user.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, Stat, fstat, mkdirat, open, openat};
@@ -52,6 +53,26 @@ impl Untrusted {
 pub fn trusted_directory(path: &Path) -> Result<OwnedFd, Untrusted> {
     let real = path.canonicalize().map_err(at(path))?;
     walk(&real, &Trusted::now())
+}
+
+/// Refuses a file that somebody else than this user and root has made, can write to, or can put another one in the place of.
+///
+/// # Errors
+/// Who else can change it, as a clause.
+pub fn trusted_file(path: &Path) -> Result<(), String> {
+    let found = path.symlink_metadata().map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err(if found.is_symlink() { "it is a link" } else { "it is no regular file" }.to_owned());
+    }
+    let trusted = Trusted::now();
+    if !trusted.users.contains(&found.uid()) {
+        return Err("it belongs to another user".to_owned());
+    }
+    if found.mode() & 0o002 != 0 || (found.mode() & 0o020 != 0 && !trusted.groups.contains(&found.gid())) {
+        return Err("others can write to it".to_owned());
+    }
+    let place = path.parent().unwrap_or(path);
+    trusted_directory(place).map(drop).map_err(|untrusted| untrusted.to_string())
 }
 
 /// Whether it is root, this user, or the one for whom root acts behind sudo.

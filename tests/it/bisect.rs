@@ -325,7 +325,7 @@ fn a_plan_says_how_many_trials_and_runs_nothing() {
     assert_eq!(sandbox.names().len(), 1, "{:?}", sandbox.names());
 }
 
-/// Eight commits, of which the seventh makes it 5 % slower; noise of about 2 % that seed and trial decide.
+/// Eight commits, of which one makes it 5 % slower, another one in each search; noise of about 2 % that seed and trial decide.
 #[test]
 fn of_ten_searches_over_eight_commits_nine_find_the_planted_one() {
     let mut right = 0;

@@ -14,7 +14,7 @@ use crate::tools::is_root;
 
 /// Waits until this is on the console of the first guest; the run takes place below `place`. Patience begins when there is a console, as
 /// its kernel may have to be compiled before.
-pub(crate) fn wait_for_console(place: &Path, child: &mut Child, words: &str) {
+pub(crate) fn wait_for_console(place: &Path, child: &mut Child, words: &str) -> String {
     const COMPILED: Duration = Duration::from_secs(30 * 60);
     let console = || {
         let works = std::fs::read_dir(place).unwrap().flatten().map(|entry| entry.path());
@@ -24,8 +24,9 @@ pub(crate) fn wait_for_console(place: &Path, child: &mut Child, words: &str) {
     let (mut begun, mut patience) = (Instant::now(), COMPILED);
     loop {
         let said = console();
-        if said.as_ref().is_some_and(|text| String::from_utf8_lossy(text).contains(words)) {
-            return;
+        let text = said.as_ref().map(|text| String::from_utf8_lossy(text).into_owned());
+        if let Some(text) = text.filter(|text| text.contains(words)) {
+            return text;
         }
         if said.is_some() && patience == COMPILED {
             (begun, patience) = (Instant::now(), 4 * PATIENCE);

@@ -1,8 +1,9 @@
 //! Modules of a kernel built from source with a patch, and booted: the whole road from the patch to the verdict. A kernel that is built
 //! whole takes minutes of a machine for itself; its tests are in `whole_kernel`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use assay::record::Status;
 
@@ -117,6 +118,9 @@ fn what_cannot_be_built_is_refused_before_anything_is_booted() {
         "broken.patch",
         &hunk("fs/f2fs/hash.c", "/*", "*/ int broken(void) { return no_such_name; } /*"),
     );
+    let symbol =
+        "*/ int no_such_export(void); int uses_it(void); int uses_it(void) { return no_such_export(); } /*";
+    sandbox.write("symbol.patch", &hunk("fs/f2fs/hash.c", "/*", symbol));
     sandbox.write("text.patch", "not a patch\n");
     sandbox.write("both.config", "CONFIG_XFS_FS=y\n");
     let (source, kernel) = (format!("source={}", source.display()), format!("kernel={}", kernels[1]));
@@ -130,6 +134,7 @@ fn what_cannot_be_built_is_refused_before_anything_is_booted() {
         (&["--vary", "patch=none,assay:absent"], 2, "the program has no patch of that name"),
         (&["--vary", "patch=none,built-in.patch"], 2, "without kernel= a whole kernel is built"),
         (&["--vary", "patch=none,broken.patch"], 1, "no_such_name"),
+        (&["--vary", "patch=none,symbol.patch"], 1, "\"no_such_export\""),
         (&["--vary", "patch=none,assay:dio-append", "-t", &old], 2, "there are no headers of 6.1."),
         (
             &["--vary", "patch=none,assay:dio-append", "--config", "both.config"],
@@ -144,8 +149,26 @@ fn what_cannot_be_built_is_refused_before_anything_is_booted() {
         let output = run(&sandbox, &arguments);
         assert_eq!(output.status.code(), Some(code), "{}", failure(&arguments, &output));
         assert!(errors(&output).contains(words), "{arguments:?}: {}", errors(&output));
+        assert_eq!(errors(&output).contains(".log has all that the build said"), code == 1, "{arguments:?}");
         nothing_left(&sandbox);
     }
+    // The source of another version.
+    for (name, text) in [
+        ("Makefile", "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n"),
+        ("Kconfig", "\n"),
+        ("init/main.c", "\n"),
+        ("fs/f2fs/Makefile", "obj-$(CONFIG_F2FS_FS) += f2fs.o\nf2fs-y := hash.o\n"),
+        ("fs/f2fs/hash.c", "// SPDX-License-Identifier: GPL-2.0\n/*\n */\n"),
+    ] {
+        std::fs::create_dir_all(sandbox.path().join("other").join(name).parent().unwrap()).unwrap();
+        sandbox.write(&format!("other/{name}"), text);
+    }
+    let words = ["run", "job.fio", "-q", "--rounds", "1", "-t", "ram:64m", "-t", "fs=f2fs", "-t", &kernel];
+    let words = [&words[..], &["-t", "source=other", "--vary", "patch=none,symbol.patch"]].concat();
+    let output = run(&sandbox, &words);
+    assert_eq!(output.status.code(), Some(2), "{}", failure(&words, &output));
+    assert!(errors(&output).contains("source 6.12.1 is not that of kernel 6.12."), "{}", errors(&output));
+    nothing_left(&sandbox);
 }
 
 /// A kernel that dies in the middle of a trial: of a file with this name, and no other.
@@ -192,4 +215,79 @@ fn an_oops_in_a_trial_is_told_with_the_function_it_was_in() {
         }
     }
     assert_eq!(failed, 2, "each failed trial is tried once more");
+}
+
+/// A repository with f2fs of that package as two revisions, each of which has a parameter of its own in the module, and a patch that adds
+/// another one.
+fn two_revisions(sandbox: &Sandbox, package: &Path) -> PathBuf {
+    let linux = sandbox.path().join("linux");
+    std::fs::create_dir(&linux).unwrap();
+    let shell = |script: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("set -euo pipefail\n{script}")]).current_dir(&linux);
+        let output = command.env("PACKAGE", package).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    shell(
+        "dpkg-deb --fsys-tarfile \"$PACKAGE\" | tar -xOf - ./usr/src/linux-source-6.12.tar.xz | \
+         tar -xJf - --strip-components=1 linux-source-6.12/{Makefile,Kconfig,init/main.c,fs/f2fs}",
+    );
+    let git = "git -c user.name=t -c user.email=t@t -c gc.auto=0";
+    let parameter = |file: &str, name: &str, value: u32| {
+        format!(
+            "printf '\\n#include <linux/module.h>\\nstatic int {name} = {value};\\nmodule_param({name}, int, 0444);\\n' >> fs/f2fs/{file}"
+        )
+    };
+    shell(&format!(
+        "git init -q -b main && git add -A -f\n{}\n{git} commit -q -a -m first && git tag first\n\
+         sed -i 's/assay_revision = 1;/assay_revision = 2;/' fs/f2fs/inline.c\n\
+         {git} commit -q -a -m second && git tag second\n\
+         {}\ngit diff > ../marked.patch && git checkout -q .",
+        parameter("inline.c", "assay_revision", 1),
+        parameter("hash.c", "assay_patched", 1),
+    ));
+    linux
+}
+
+/// What the module that a trial has loaded says it is.
+const WHICH: &str = r#"
+cd /sys/module/f2fs/parameters
+echo "revision=$(cat assay_revision):higher" >> "$ASSAY_METRICS"
+echo "patched=$(cat assay_patched 2>/dev/null || echo 0):higher" >> "$ASSAY_METRICS"
+"#;
+
+#[test]
+fn revisions_and_patches_cross_as_levels() {
+    let (Some((kernels, _alone)), Some(package)) = (kernels(), source()) else { return };
+    if !tools::available("git") || !tools::available("xz") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let linux = two_revisions(&sandbox, &package);
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nsize=1m\n");
+    let (source, kernel) = (format!("source={}", linux.display()), format!("kernel={}", kernels[1]));
+    let target = ["-t", &kernel, "-t", &source, "-t", "virtio_blk:96m", "-t", "fs=f2fs"];
+    let vary = ["--vary", "rev=first,second", "--vary", "patch=none,marked.patch", "--vary", "bs=16k,64k"];
+    let more = ["--before", WHICH, "--rounds", "1", "--no-lead-in"];
+    let words = [&["run", "job.fio"], &target[..], &vary, &more].concat();
+    let output = run(&sandbox, &words);
+    assert!(output.status.success(), "{}", failure(&words, &output));
+    nothing_left(&sandbox);
+    let stored = sandbox.export("1");
+    assert_eq!(stored.trials.len(), 8);
+    let at = |name: &str| stored.design.factors.iter().position(|factor| factor.name == name).unwrap();
+    let (rev, patch) = (at("rev"), at("patch"));
+    for (at, trial) in stored.trials.iter().enumerate() {
+        assert_eq!(trial.status, Status::Done, "{trial:?}");
+        let levels = &stored.cells[trial.cell as usize].levels;
+        let expected = [levels[rev] + 1, levels[patch]].map(f64::from);
+        let seen = ["hook.revision", "hook.patched"].map(|name| value(&stored, at, name).unwrap());
+        assert_eq!(seen, expected, "{trial:?}");
+        assert_eq!(fact(&stored, at, "kernel.patch_digest") == "none", levels[patch] == 0, "{trial:?}");
+    }
+    let digests: BTreeSet<&str> = (0..8).map(|at| fact(&stored, at, "kernel.source_digest")).collect();
+    assert_eq!(digests.len(), 2, "{digests:?}");
+    let plan = run(&sandbox, &[&words[..], &["--plan"]].concat());
+    let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+    assert_eq!(plan.matches("is in the cache").count(), 4, "{plan}");
 }

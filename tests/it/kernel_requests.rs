@@ -78,6 +78,10 @@ fn nothing_left(sandbox: &Sandbox) {
     let left: Vec<String> = sandbox.names().into_iter().filter(|name| name.contains("assay")).collect();
     assert!(left.is_empty(), "{left:?}");
     assert!(!sandbox.records().exists());
+    let kinds = std::fs::read_dir(sandbox.path().join("cache/assay")).into_iter().flatten().flatten();
+    for entry in kinds.flat_map(|kind| std::fs::read_dir(kind.path()).into_iter().flatten().flatten()) {
+        assert!(!entry.file_name().to_string_lossy().starts_with('.'), "{entry:?} is left");
+    }
 }
 
 const RUN: [&str; 9] = ["run", "job.fio", "-q", "--rounds", "1", "-t", "virtio_blk:512m", "-t", "fs=xfs"];

@@ -341,8 +341,9 @@ impl Teller {
     }
 
     fn tell(&mut self, step: &Step<'_>) {
-        let of = if step.of > 0 { format!(" of about {}", step.of) } else { String::new() };
-        let left = step.left_s.map_or_else(String::new, |s| format!(", about {} more", pretty_duration(s)));
+        let about = if step.is_limit { "at most" } else { "about" };
+        let of = if step.of > 0 { format!(" of {about} {}", step.of) } else { String::new() };
+        let left = step.left_s.map_or_else(String::new, |s| format!(", {about} {} more", pretty_duration(s)));
         let line = match step.objects {
             0 => step.what.to_owned(),
             objects => format!("{}: {objects}{of} objects{left}", step.what),

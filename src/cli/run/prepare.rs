@@ -15,7 +15,9 @@ use crate::cli::database::wrong;
 use crate::cli::recipes::{KERNEL_HINT, SOURCE_HINT};
 use crate::engine::{self, EngineKind, Probe};
 use crate::experiment::Experiment;
-use crate::launch::{Launcher, NoSource, Unready, everywhere, newest_kernel, newest_source};
+use crate::launch::{
+    Launcher, NoSource, Unready, everywhere, newest_kernel, newest_kernel_of, newest_source,
+};
 use crate::plan::{Expected, MetricNames, Plan, Writes};
 use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
 use crate::run::Surroundings;
@@ -107,21 +109,7 @@ impl Prepared {
     /// A [`Failure`] with exit code 2; nothing was touched.
     pub(super) fn new(args: &Args, source: &Source, mut experiment: Experiment) -> Result<Prepared, Failure> {
         experiment.complete();
-        if experiment.wants_newest_kernel() {
-            let found = newest_kernel()
-                .ok_or_else(|| Failure::request("no kernel is found to boot").hint(KERNEL_HINT))?;
-            experiment.newest_kernel(&found);
-        }
-        if experiment.wants_newest_source() {
-            let found = newest_source().map_err(|none| {
-                let hint = match &none {
-                    NoSource::Absent => SOURCE_HINT.to_owned(),
-                    NoSource::PassedOver { path, .. } => format!("--source {} names it", path.display()),
-                };
-                Failure::request(none.to_string()).hint(hint)
-            })?;
-            experiment.newest_source(&found);
-        }
+        find_newest(&mut experiment)?;
         let seed = args.seed.unwrap_or_else(seed_from_clock);
         let job_text = experiment.job.as_ref().map(|job| job.text.clone());
         let claimed = ClaimedDevice::of(&args.destroy);
@@ -284,6 +272,34 @@ impl Prepared {
     pub(super) fn begins_now(&mut self) {
         self.run.started_unix_ns = now_unix_ns();
     }
+}
+
+/// Finds the source and the kernel that an experiment calls `newest`.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: there is none, or none that may be built.
+fn find_newest(experiment: &mut Experiment) -> Result<(), Failure> {
+    let mut source = None;
+    if experiment.wants_newest_source() {
+        let found = newest_source().map_err(|none| {
+            let hint = match &none {
+                NoSource::Absent => SOURCE_HINT.to_owned(),
+                NoSource::PassedOver { path, .. } => format!("--source {} names it", path.display()),
+            };
+            Failure::request(none.to_string()).hint(hint)
+        })?;
+        experiment.newest_source(&found);
+        source = Some(found);
+    }
+    if experiment.wants_newest_kernel() {
+        // Modules are of one version only: a newer kernel in /boot is of another source.
+        let of_source = source.as_deref().and_then(newest_kernel_of);
+        let found = of_source
+            .or_else(newest_kernel)
+            .ok_or_else(|| Failure::request("no kernel is found to boot").hint(KERNEL_HINT))?;
+        experiment.newest_kernel(&found);
+    }
+    Ok(())
 }
 
 /// Refuses to go on with a run of which nothing is left to do.

@@ -4,12 +4,11 @@
 //! list of such places.
 
 use std::cmp::Reverse;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::kernel_image::KernelImage;
 use crate::sys::cache;
-use crate::sys::private_directory::trusted_directory;
+use crate::sys::private_directory::trusted_file;
 
 /// Flavours that stand behind the plain kernel of the same release.
 const FLAVOURS: [&str; 4] = ["rt", "cloud", "lowlatency", "debug"];
@@ -86,6 +85,28 @@ pub fn newest_kernel() -> Option<PathBuf> {
     newest(&Places::here(None).kernels()).and_then(|path| std::path::absolute(path).ok())
 }
 
+/// The same of the version that the package of a source has in its name; `None`: there is none of that version.
+#[must_use]
+pub fn newest_kernel_of(source: &Path) -> Option<PathBuf> {
+    let all = of_version(source, Places::here(None).kernels());
+    newest(&all).and_then(|path| std::path::absolute(path).ok())
+}
+
+/// The kernels whose release or package has the first three numbers of a source's package: `6.12.117+deb12-amd64`, or
+/// `linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb` of `linux-source-6.1_6.1.192-2_all.deb`.
+fn of_version(source: &Path, mut all: Vec<KnownKernel>) -> Vec<KnownKernel> {
+    let three = |text: &str| numbers(text).into_iter().take(3).collect::<Vec<u64>>();
+    let of_package = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.split('_').nth(1).map(three)
+    };
+    let Some(wanted) = of_package(source).filter(|version| version.len() == 3) else { return Vec::new() };
+    all.retain(|kernel| {
+        three(&kernel.release) == wanted || of_package(&kernel.path).as_ref() == Some(&wanted)
+    });
+    all
+}
+
 /// Why no source of a kernel is taken that nobody named.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSource {
@@ -123,28 +144,12 @@ fn newest_source_in(places: impl Iterator<Item = PathBuf>) -> Result<PathBuf, No
     all.sort();
     let mut refused = None;
     for (_, path) in all.into_iter().rev() {
-        match is_own(&path) {
+        match trusted_file(&path) {
             Ok(()) => return Ok(path),
             Err(reason) => refused = refused.or(Some(NoSource::PassedOver { path, reason })),
         }
     }
     Err(refused.unwrap_or(NoSource::Absent))
-}
-
-/// Refuses a file that somebody else than this user and root has made, can write to, or can put another one in the place of.
-fn is_own(path: &Path) -> Result<(), String> {
-    let found = path.symlink_metadata().map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err(if found.is_symlink() { "it is a link" } else { "it is no regular file" }.to_owned());
-    }
-    if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
-        return Err("it belongs to another user".to_owned());
-    }
-    if found.mode() & 0o022 != 0 {
-        return Err("others can write to it".to_owned());
-    }
-    let place = path.parent().unwrap_or(path);
-    trusted_directory(place).map(drop).map_err(|untrusted| untrusted.to_string())
 }
 
 /// What `newest` takes of these.
@@ -242,6 +247,28 @@ mod tests {
             refused.contains(&place.path().display().to_string()) && refused.contains("as its makefiles"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn the_kernel_of_a_source_is_of_its_version() {
+        let place = tempfile::tempdir().unwrap();
+        packages(
+            &place.path().join("packages"),
+            &[
+                "linux-image-6.12.117+deb12-amd64_6.12.117-1~deb12u1_amd64.deb",
+                "linux-image-6.13.2-amd64_6.13.2-1_amd64.deb",
+                "linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb",
+            ],
+        );
+        let of = |source: &str| {
+            let all = of_version(Path::new(source), places(place.path()).kernels());
+            newest(&all).map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        };
+        let newest = of("/k/linux-source-6.12_6.12.117-1~deb12u1_all.deb").unwrap();
+        assert!(newest.starts_with("linux-image-6.12.117"), "{newest}");
+        assert_eq!(of("linux-source-6.12_6.12.118-1_all.deb"), None);
+        assert!(of("linux-source-6.1_6.1.192-2_all.deb").unwrap().starts_with("linux-image-6.1.0-56"));
+        assert_eq!(of("/usr/src/linux-source-6.1.tar.xz"), None);
     }
 
     /// An image that says this release, as its header does.

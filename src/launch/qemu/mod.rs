@@ -41,7 +41,7 @@ pub use error::GuestError;
 use guest::{Ended, Guest};
 pub use inside::guest_part;
 use kernel_image::KernelImage;
-pub use known_kernels::{NoSource, newest_kernel, newest_source};
+pub use known_kernels::{NoSource, newest_kernel, newest_kernel_of, newest_source};
 use machine::Machine;
 use modules::ModuleSet;
 use needs::{Needs, wanted_pmem};

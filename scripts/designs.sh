@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Each recipe's design=all from nothing: source unpacked, kernels or modules built with an empty cache, booted, judged; dio-append once more
+# with what the first time has left. Prints the first screen of each report and the seconds. Exit 1 where a run fails, decides no count, or
+# takes longer than 900 s from nothing, or 240 s again. ONLY="dio-append bdev-mix" runs these. An hour on 2 processors, emulated.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+assay=$PWD/target/release/assay
+work=$(mktemp -d "$PWD/target/designs-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+all="dio-append journal-flush bdev-mix dio-scaling dax-write"
+for name in ${ONLY:-}; do
+    [[ " $all " == *" $name "* ]] || { echo "designs: there is no $name; there are $all" >&2; exit 1; }
+done
+failed=0
+
+# once NAME WHAT LIMIT: one run, whose cache stays for the next.
+once() {
+    local name=$1 what=$2 limit=$3 begun=$SECONDS
+    if ! XDG_CACHE_HOME=$work/$name "$assay" run "$name" --vary design=all --db "$work/$name.db" > "$work/report.txt" 2> "$work/said.txt"; then
+        tail -n 20 "$work/said.txt" >&2
+        failed=1
+        return
+    fi
+    local took=$((SECONDS - begun))
+    echo "## $name, $what: $took s (at most $limit)"
+    sed 40q "$work/report.txt"
+    if ! tr -s " \n" " " < "$work/report.txt" | grep -qE "has (fewer|more) [a-z]"; then
+        echo "designs: $name: no count differs" >&2
+        failed=1
+    fi
+    if [ "$took" -gt "$limit" ]; then
+        echo "designs: $name took $took s, $what" >&2
+        failed=1
+    fi
+}
+
+for name in ${ONLY:-$all}; do
+    once "$name" "from nothing" 900
+    if [ "$name" = dio-append ]; then once "$name" "again" 240; fi
+    rm -rf "${work:?}/$name"
+done
+exit $failed
