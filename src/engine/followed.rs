@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::sys::task::{Scheduled, TaskStat, children_of, delays_are_counted, seconds_of_ticks};
+use crate::sys::task::{
+    Scheduled, TaskStat, can_be_waited, children_of, delays_are_counted, seconds_of_ticks,
+};
 
 /// The first look, and the least time between two.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -152,7 +154,8 @@ impl Followed {
             lives.ran_s += ran_s;
             lives.run_wait_s += run_wait_s;
             let storage_s = seconds_of_ticks(worker.storage_ticks) * grown;
-            lives.storage_s = lives.storage_s.map(|sum| sum + storage_s);
+            lives.storage_s =
+                lives.storage_s.filter(|_| can_be_waited(storage_s, lived_s)).map(|sum| sum + storage_s);
             let waits_for_others = self.parents.contains(&worker.process);
             lives.wall_s += if waits_for_others { ran_s + run_wait_s + storage_s } else { lived_s };
         }

@@ -75,6 +75,13 @@ pub fn seconds_of_ticks(ticks: u64) -> f64 {
     ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
+/// Whether a task that lived so long can have waited for so long, which is counted in ticks. Linux 6.12 was seen to count the time since
+/// boot for a wait of milliseconds (delay accounting, in an emulated guest).
+#[must_use]
+pub fn can_be_waited(waited_s: f64, lived_s: f64) -> bool {
+    waited_s <= lived_s + seconds_of_ticks(1)
+}
+
 /// Children of a task, zombies too, by the directory of the task in `/proc`.
 #[must_use]
 pub fn children_of(task: &Path) -> Vec<i32> {
@@ -100,6 +107,13 @@ mod tests {
         let read = TaskStat::parse(&format!("7 (a) S 1) Z {rest}\n"));
         assert_eq!(read, Some(TaskStat { is_zombie: true, started_ticks: 220, storage_ticks: 420 }));
         assert_eq!(TaskStat::parse("7 (a) S 1 2 3"), None);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_it_lives() {
+        let tick = seconds_of_ticks(1);
+        assert!(can_be_waited(0.0, 0.0) && can_be_waited(tick, 0.0) && can_be_waited(0.07, 0.07));
+        assert!(!can_be_waited(5.15, 0.07));
     }
 
     #[test]

@@ -84,14 +84,19 @@ fn release(package: &str) -> &str {
 fn two_kernels_are_compared_on_the_same_job() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
-    sandbox.write("job.fio", JOB);
+    // It waits for its disk, and long enough for a count in ticks.
+    let job = JOB.replace("end_fsync=1", "direct=1").replace("size=4m", "size=16m");
+    sandbox.write("job.fio", &job);
     let vary = format!("kernel={},{}", kernels[0], kernels[1]);
     let words = ["run", "job.fio", "-q", "--vary", &vary, "--vary", "bs=16k,64k", "--rounds", "4"];
     let target = ["--target", "virtio_blk:64m:cache=unsafe", "--target", "fs=ext4"];
+    // With it the kernel counts what tasks wait for. An emulator with several processors may end while its guest is watched.
+    let target = [&target[..], &["--target", "kernel_args=delayacct", "--target", "cpus=1"]].concat();
     let begun = Instant::now();
     let run = succeed(&sandbox, &[&words[..], &target[..]].concat());
     assert!(begun.elapsed() < Duration::from_secs(1000), "{:?}", begun.elapsed());
     assert_eq!(run.trials.len(), 16);
+    let mut storage_counted = false;
     // Kernel facts are the guest's, and each round and arm has a boot of its own.
     let mut boots: BTreeMap<(u32, u32), BTreeSet<String>> = BTreeMap::new();
     for (at, trial) in run.trials.iter().enumerate() {
@@ -99,10 +104,17 @@ fn two_kernels_are_compared_on_the_same_job() {
         let arm = run.cells[trial.cell as usize].levels[0];
         assert_eq!(fact(&run, at, "kernel.release"), release(&kernels[arm as usize]));
         assert_eq!(fact(&run, at, "fs.type"), "ext4");
+        let wall = value(&run, at, "workers.wall").unwrap();
+        // What is left out was counted since boot.
+        if let Some(storage) = value(&run, at, "workers.storage_wait") {
+            assert!(storage <= wall + 0.01, "{storage} of {wall} s: {trial:?}");
+            storage_counted |= storage > 0.0;
+        }
         assert!(fact(&run, at, "guest.accelerator").starts_with(['k', 't']));
         assert_eq!(fact(&run, at, "kernel.config_digest").len(), 16);
         boots.entry((trial.round, arm)).or_default().insert(fact(&run, at, "now.guest.boot_s").to_owned());
     }
+    assert!(storage_counted, "no trial waited for its disk");
     assert_eq!(boots.len(), 8);
     assert!(boots.values().all(|times| times.len() == 1), "{boots:?}");
     let report = String::from_utf8(self::run(&sandbox, &["report", "1"]).stdout).unwrap();
@@ -131,6 +143,26 @@ fn two_kernels_are_compared_on_the_same_job() {
     }
     let doctor = String::from_utf8(self::run(&sandbox, &["doctor"]).stdout).unwrap();
     assert!(doctor.contains("\nguests   qemu ") && doctor.contains(release(&kernels[0])), "{doctor}");
+    watched_beside_unwatched_twins(&sandbox);
+}
+
+/// The same guests watched: each cell once, beside its unwatched twin.
+fn watched_beside_unwatched_twins(sandbox: &Sandbox) {
+    let words = ["explain", "1", "-q", "--rounds", "1", "--only", "cpu,locks,waits,blocks,fs"];
+    let output = run(sandbox, &words);
+    assert!(output.status.success(), "{}", failure(&words, &output));
+    nothing_left(sandbox);
+    let explained = sandbox.export("2");
+    assert!(explained.design.explains.is_some() && explained.trials.len() == 8, "{:?}", explained.design);
+    assert!(explained.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", explained.trials);
+    for observer in ["cpu", "locks", "waits", "blocks", "fs"] {
+        let lost = format!("{observer}.lost");
+        let watched = (0..8).filter(|at| value(&explained, *at, &lost).is_some()).count();
+        assert_eq!(watched, 4, "{observer}: {:?}", explained.trials);
+    }
+    let words = ["report", "1", "--verbose"];
+    let report = String::from_utf8(run(sandbox, &words).stdout).unwrap();
+    assert!(report.contains("price of watching"), "{report}");
 }
 
 #[test]

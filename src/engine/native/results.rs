@@ -154,7 +154,7 @@ fn usage(outcome: &mut Outcome, job: &str, members: &[&JobCounts]) {
     if let Some(run_wait_s) = known(|m| m.waits.run_wait_s) {
         push(outcome, job, "workers.run_wait", Unit::Seconds, run_wait_s);
     }
-    if let Some(storage_s) = known(|m| m.waits.storage_s) {
+    if let Some(storage_s) = known(|m| m.waits.within(m.elapsed_ns as f64 / 1e9).storage_s) {
         push(outcome, job, "workers.storage_wait", Unit::Seconds, storage_s);
     }
 }

@@ -7,7 +7,7 @@ use rustix::io::pread;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::sys::task::{Scheduled, TaskStat, delays_are_counted, seconds_of_ticks};
+use crate::sys::task::{Scheduled, TaskStat, can_be_waited, delays_are_counted, seconds_of_ticks};
 
 /// What the kernel charged to the instance's thread.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -73,6 +73,11 @@ impl Waits {
             run_wait_s: added(self.run_wait_s, earlier.run_wait_s),
             storage_s: added(self.storage_s, earlier.storage_s),
         }
+    }
+
+    /// Without what cannot be, of a thread that lived so long.
+    pub(super) fn within(self, lived_s: f64) -> Waits {
+        Waits { storage_s: self.storage_s.filter(|waited_s| can_be_waited(*waited_s, lived_s)), ..self }
     }
 }
 

@@ -208,6 +208,7 @@ fn outcome(direction: &str, ios: u64, block: u64, elapsed: f64, (usage, waited):
         ("sys_cpu".to_owned(), Unit::Seconds, usage.system_s),
     ];
     // It is one worker.
+    let waited = waited.within(elapsed);
     let waits = [
         ("workers.wall", Some(elapsed)),
         ("workers.run_wait", waited.run_wait_s),
