@@ -105,7 +105,9 @@ fn unit_of(name: &str) -> Unit {
         "runtime" | "usr_cpu" | "sys_cpu" | "busy" | "read_time" | "write_time" | "queue_time"
         | "flush_time" | "user_time" | "kernel_time" | "wait_time" | "longest" | "wall" | "run_wait"
         | "storage_wait" => Unit::Seconds,
-        "sleep_time" | "idle_time" | "preempted_time" => Unit::Seconds,
+        "sleep_time" | "storage_time" | "idle_time" | "preempted_time" | "audit_first_violation" => {
+            Unit::Seconds
+        }
         "owner_changes_per_mib" => Unit::Other("/MiB".to_owned()),
         "max_rss" => Unit::Bytes,
         other if other.ends_with("_bytes") => Unit::Bytes,

@@ -5,9 +5,9 @@
 use crate::record::{Sample, Unit};
 
 /// Places that are named.
-const MOST_PLACES: usize = 4;
-/// A place is named where at least this share of all waiting was.
-const LEAST_SHARE: f64 = 0.05;
+const MOST_PLACES: usize = 16;
+/// A place is named where at least this share of all waiting was: a place that is not named counts as 0 beside an arm that names it.
+const LEAST_SHARE: f64 = 0.01;
 
 /// Waits of one kind or at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_with_a_twentieth_of_the_time_are_named_up_to_four() {
+    fn places_with_a_hundredth_of_the_time_are_named_up_to_sixteen() {
         let mut places: Vec<(String, Waited)> =
             [("a", 10), ("b", 40), ("c", 4), ("d", 20), ("e", 15), ("f", 11)]
                 .map(|(place, ns)| (place.to_owned(), Waited::once(ns)))
@@ -87,9 +87,17 @@ mod tests {
         let all = Waited::sum(places.iter().map(|(_, waited)| waited));
         assert_eq!(all, Waited { count: 6, sum_ns: 100, longest_ns: 40 });
         let names: Vec<String> = of_places("x", &places, all).into_iter().map(|s| s.metric.name).collect();
-        assert_eq!(names.len(), 12);
+        assert_eq!(names.len(), 18);
         assert_eq!(names[..3], ["x.at.b", "x.waits_at.b", "x.longest_at.b"]);
-        assert!(names.contains(&"x.at.f".to_owned()) && !names.contains(&"x.at.a".to_owned()), "{names:?}");
+        let mut many: Vec<(String, Waited)> = (0..40_u64)
+            .map(|at| (format!("p{at:02}"), Waited::once(if at < 30 { 100 } else { 1 })))
+            .collect();
+        rank(&mut many);
+        let all = Waited::sum(many.iter().map(|(_, waited)| waited));
+        assert_eq!(of_places("x", &many, all).len(), 3 * 16);
+        let small =
+            of_places("x", &many[25..], all).into_iter().filter(|s| s.metric.name.starts_with("x.at."));
+        assert_eq!(small.count(), 5, "the others have less than a hundredth");
         assert_eq!(of_places("x", &[("a".to_owned(), Waited::default())], Waited::default()), []);
     }
 }

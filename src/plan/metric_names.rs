@@ -55,8 +55,9 @@ const OF_CPU: [&str; 4] = ["cpu.samples", "cpu.lost", "cpu.user_time", "cpu.kern
 /// What `--observe locks` adds, besides kinds and places.
 const OF_LOCKS: [&str; 4] = ["locks.wait_time", "locks.waits", "locks.longest", "locks.lost"];
 /// What `--observe waits` adds, besides places.
-const OF_WAITS: [&str; 6] = [
+const OF_WAITS: [&str; 7] = [
     "waits.sleep_time",
+    "waits.storage_time",
     "waits.sleeps",
     "waits.longest",
     "waits.idle_time",
@@ -64,7 +65,7 @@ const OF_WAITS: [&str; 6] = [
     "waits.lost",
 ];
 /// What `--observe blocks` adds; the second half only where the device had such requests.
-const OF_BLOCKS: [&str; 40] = [
+const OF_BLOCKS: [&str; 41] = [
     "blocks.read_bios",
     "blocks.write_bios",
     "blocks.read_requests",
@@ -85,6 +86,7 @@ const OF_BLOCKS: [&str; 40] = [
     "blocks.audit_undecided",
     "blocks.events",
     "blocks.lost",
+    "blocks.audit_first_violation",
     "blocks.read_request_size",
     "blocks.write_request_size",
     "blocks.merge_ratio",

@@ -176,6 +176,9 @@ mod tests {
             );
             // 4,000 intervals: three standard errors are 1.1 points.
             assert!((93.5..=97.0).contains(&coverage), "{coverage}");
+            if stalls == 0.0 {
+                assert!((1.1..=1.3).contains(&half_width), "{half_width}");
+            }
         }
     }
 }

@@ -132,6 +132,8 @@ fn direct_writes_sleep_until_the_device_has_them() {
     let (slept, all) =
         (largest(&run, "waits.at.").unwrap_or(0.0), largest(&run, "waits.sleep_time").unwrap_or(0.0));
     assert!(slept > 0.5 * all && slept > 0.02, "{slept} of {all} s: {:?}", run.metrics);
+    let for_storage = largest(&run, "waits.storage_time").unwrap();
+    assert!(for_storage >= slept && for_storage <= all, "{slept} of {for_storage} of {all} s");
     let runtime = largest(&run, "runtime").unwrap();
     assert!(all < 1.5 * runtime, "one worker slept {all} of {runtime} s");
     let places: Vec<&str> = run.metrics.iter().filter_map(|m| m.name.strip_prefix("waits.at.")).collect();

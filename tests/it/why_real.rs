@@ -108,6 +108,15 @@ impl<'f> Pair<'f> {
         let (low, high) = (number(&total["low"]), number(&total["high"]));
         expect((low..=high).contains(&parts), || format!("{parts} is not in {low} … {high}: {}", self.budget))
     }
+
+    /// A complaint where causes leave more than half of the difference without a name.
+    fn is_mostly_named(&self) -> Result<(), String> {
+        let whole = estimate(&self.budget["total"]);
+        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+        let left = [&self.why["unexplained_ns"]["estimate"], &self.why["unnamed_ns"]].map(number);
+        let is_small = left.iter().map(|left| left.abs()).sum::<f64>() < 0.5 * whole.abs();
+        expect(is_small, || format!("{left:?} of {whole} have no name: {}", self.why))
+    }
 }
 
 /// How much longer an operation takes with the candidate, in ns.
@@ -179,6 +188,7 @@ fn writers_of_one_file_wait_for_its_lock_unless_they_share_it() {
             format!("not the lock of the inode: {}", one.why)
         })?;
         one.adds_up()?;
+        one.is_mostly_named()?;
         one.silent("page_cache")?;
         one.silent("commit_wait")?;
         let direct = found.pair("one of xfs, direct")?;

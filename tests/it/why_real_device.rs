@@ -36,12 +36,8 @@ fn a_device_made_slower_from_outside_is_blamed_and_no_software() {
     if !can_make() {
         return;
     }
-    let mut watched = false;
     unless_spoiled(|| {
-        // Watching does not enter what is counted: once is enough.
-        let explain: &[&str] = if watched { &[] } else { &["--explain"] };
-        watched = true;
-        let found = Found::of(TWO_DISKS, explain);
+        let found = Found::of(TWO_DISKS, &["--explain"]);
         if fact(&found.sandbox, "1", 1, "loop.direct_io") == fact(&found.sandbox, "1", 0, "loop.direct_io") {
             impossible_here("the filesystem below has no direct I/O for loop devices");
             return Ok(());

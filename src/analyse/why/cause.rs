@@ -36,6 +36,9 @@ pub struct Why {
     /// Pieces of the kernel's processor time that surely differ, each by less than is named as a cause; the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub smaller: Vec<Cause>,
+    /// How much of the sleep was waiting for storage, as watched trials saw it; `None`: none did, or the budget has it as a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Evidence>,
     /// What no part accounts for, in ns an operation; `None`: there is no sum.
     pub unexplained_ns: Option<Interval>,
 }

@@ -82,6 +82,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         unnamed_ns: 0.0,
         unsure: Vec::new(),
         smaller: Vec::new(),
+        storage: None,
         unexplained_ns: None,
     }
 }
@@ -105,6 +106,7 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
         unsure: pair.budget.map_or_else(Vec::new, |budget| unsure(budget, &causes)),
         smaller: rules::smaller(pair),
         watching: pair.watching(),
+        storage: rules::storage(pair),
         causes,
         unnamed_ns: sum.map_or(0.0, |(unnamed, _)| unnamed),
         unexplained_ns: sum.map(|(_, unexplained)| unexplained),

@@ -18,6 +18,8 @@ pub(super) const LONGEST_WAIT_AT: &str = "locks.longest_at.";
 pub(super) const LOCKS_WATCHED: &str = "locks.lost";
 /// Sleeps by function (`--observe waits`).
 pub(super) const WAITS_AT: &str = "waits.at.";
+/// How much of it was waiting for storage.
+pub(super) const STORAGE_WATCHED: &str = "waits.storage_time";
 /// The part of the kernel that copies.
 pub(super) const COPY: &str = "copy";
 /// What observers count: a trial that has one of these was watched.

@@ -142,7 +142,10 @@ impl<'a> Pair<'a> {
             let (what, part) = cause(&place)?;
             let metric = format!("{beginning}{place}");
             let time = watched.source.time(&metric)?;
-            wanted(&time).then(|| self.watched_cause(rule, what, part, &metric, time))
+            let cause = wanted(&time).then(|| self.watched_cause(rule, what, part, &metric, time))?;
+            // A part of the sum may work against the difference; what only goes with it may not.
+            let fits = cause.grade == Grade::AccountsFor || self.is_longer_in_the_worse(&time);
+            fits.then_some(cause)
         };
         watched.source.below(beginning).into_iter().filter_map(of_place).collect()
     }
@@ -219,6 +222,10 @@ impl<'a> Pair<'a> {
     fn share(&self, ns: f64) -> Option<f64> {
         let whole = self.budget?.total.difference_ns;
         shows(&whole).then(|| ns / whole.estimate)
+    }
+
+    fn is_longer_in_the_worse(&self, time: &BudgetLine) -> bool {
+        (time.difference_ns.estimate > 0.0) == (self.worse == 1)
     }
 
     /// Whether a count differs so that it may be why: more of it in the worse arm.

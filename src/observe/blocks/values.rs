@@ -72,6 +72,8 @@ pub(super) fn samples(
         sum(&device.audit.violations),
         sum(&device.audit.undecided),
     ]));
+    let first = device.audit.first_violation.as_ref();
+    samples.extend(first.map(|first| seconds("blocks.audit_first_violation", first.returned_ns)));
     samples
 }
 

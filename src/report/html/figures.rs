@@ -28,7 +28,8 @@ fn figure(out: &mut String, document: &Document<'_>, picture: &Picture, caption:
     let class = match (wide, &picture.narrow) {
         (true, Some(_)) => " wide has-narrow",
         (true, None) => " wide",
-        (false, _) => "",
+        (false, Some(_)) => " has-narrow",
+        (false, None) => "",
     };
     out.push_str(&format!("<div class=\"picture{class}\">\n{}</div>\n", picture.svg));
     if let Some(narrow) = &picture.narrow {

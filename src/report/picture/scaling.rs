@@ -4,10 +4,10 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::Picture;
 use super::axis::{Axis, round_ticks, tick_decimals, tick_text};
 use super::canvas::{Area, Drawn, anchored, draw, font, grid_style, line, px};
 use super::palette::{self, MUTED};
+use super::{Form, Picture};
 use crate::analyse::{ScalingCurve, ScalingLaw};
 use crate::report::layout::shorten;
 use crate::units::{Scale, Unit, format_number};
@@ -54,8 +54,10 @@ pub(in crate::report) fn scaling(arms: &[ScalingArm<'_>], factor: &str, row: &st
     let title = format!("{place}{} by {factor}{symbol}", names.join(" or "));
     let words: Vec<String> = arms.iter().map(|arm| describe(arm, unit)).collect();
     let label = format!("How it scales: {title}. {}", words.join("; "));
-    let svg =
-        draw((WIDTH, HEIGHT), &title, &label, |area| paint(area, arms, (first, end), high * 1.06, &scale));
+    let drawn = |width: f64| {
+        draw((width, HEIGHT), &title, &label, |area| paint(area, arms, (first, end), high * 1.06, &scale))
+    };
+    let (svg, narrow) = (drawn(WIDTH), Some(drawn(Form::Narrow.width())));
     let law = arms.iter().any(|arm| arm.curve.law.is_some());
     let behind = if law {
         " The line behind is the Universal Scalability Law, never beyond twice the last level that was fitted."
@@ -66,7 +68,7 @@ pub(in crate::report) fn scaling(arms: &[ScalingArm<'_>], factor: &str, row: &st
         "Points: the mean of each number of {factor}, with the smallest and the largest trial.{behind}"
     );
     // The drawing has its own legend: curves may be other things than arms.
-    Some(Picture { title, caption, arms: Vec::new(), svg, narrow: None })
+    Some(Picture { title, caption, arms: Vec::new(), svg, narrow })
 }
 
 /// Where the line of a law ends: at its last level, or behind its peak where that is not far.

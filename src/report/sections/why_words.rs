@@ -88,7 +88,8 @@ pub(super) fn causes(
     let watching = why.watching.as_ref().filter(|_| room.watching).map(watched);
     let after = |told: usize| -> Vec<String> {
         let unsure = why.unsure.iter().filter_map(|part| Some(unsure(part, budget?)));
-        unsure.chain(left(why, budget, told, room.hint, names)).collect()
+        let storage = budget.and(for_storage(why)).filter(|_| !room.hint);
+        unsure.chain(left(why, budget, told, room.hint, names)).chain(storage).collect()
     };
     // What is left takes the most lines where nothing is told.
     let needed = after(0).iter().chain(&watching).map(|line| lines_of(line)).sum();
@@ -242,6 +243,14 @@ fn unsure(of: &Unsure, budget: &Budget) -> String {
     let sure = if low > 0.0 || high < 0.0 { "" } else { ", not sure" };
     let [low, high] = [low, high].map(|end| signed(end, &scale));
     format!("{}: {rest}{}{sure}: [{low}, {high}]", signed(estimate, &scale), name(of.part, budget))
+}
+
+/// How much of the sleep was for storage, as watched trials saw it.
+fn for_storage(why: &Why) -> Option<String> {
+    let shown = why.storage.as_ref()?;
+    let [baseline, candidate] = [shown.baseline, shown.candidate].map(|value| figure(shown, value));
+    let distorted = if why.watching.as_ref()?.distorted { ", distorted" } else { "" };
+    Some(format!("of the sleep, waiting for storage (watched): {baseline} → {candidate}{distorted}"))
 }
 
 /// That the trials themselves were watched, so that nothing is there to tell what that cost.

@@ -34,6 +34,7 @@ fn explained(causes: Vec<Cause>) -> Why {
         unnamed_ns: 0.0,
         unsure: Vec::new(),
         smaller: Vec::new(),
+        storage: None,
         unexplained_ns: None,
     }
 }
@@ -223,4 +224,29 @@ fn watched_trials_are_told_of_where_no_price_is() {
     assert_eq!(told(&why, 3)[1], "watched in 4 rounds; what that cost is not known");
     let (lines, _) = causes(&why, None, &names(), Room { watching: false, ..room(3) });
     assert_eq!(lines, ["no part of it differs so that it could be named"]);
+}
+
+#[test]
+fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
+    let storage = Evidence {
+        metric: "waits.storage_time an operation".to_owned(),
+        unit: Unit::Seconds,
+        baseline: 2e-6,
+        candidate: 7e-6,
+        difference: None,
+    };
+    let sleep = cause(Grade::AccountsFor, asleep(), Some(8000.0));
+    let watching = |distorted| Some(Watching { rounds: 4, run: Some(2), price: None, distorted });
+    let why = |distorted| Why {
+        storage: Some(storage.clone()),
+        watching: watching(distorted),
+        ..explained(vec![sleep.clone()])
+    };
+    let budget = budget(10_000.0, 8000.0);
+    let room = |hint| Room { hint, watching: false, ..room(9) };
+    let said = |hint, distorted| causes(&why(distorted), Some(&budget), &names(), room(hint)).0;
+    let last = said(false, false).pop().unwrap().replace(NBSP, " ");
+    assert_eq!(last, "of the sleep, waiting for storage (watched): 2.00 µs → 7.00 µs");
+    assert!(said(false, true).pop().unwrap().ends_with(", distorted"));
+    assert!(said(true, false).iter().all(|line| !line.contains("(watched)")), "not on the first screen");
 }

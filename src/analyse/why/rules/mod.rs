@@ -27,6 +27,7 @@ mod worker_threads;
 
 use rule::Rule;
 pub(super) use rule::rest;
+pub(super) use storage_wait::storage;
 pub(super) use subsystem::smaller;
 
 /// All rules in the order in which they are asked.

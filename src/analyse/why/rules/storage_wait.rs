@@ -5,7 +5,7 @@
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, What};
-use super::super::names::part_of_sleep;
+use super::super::names::{STORAGE_WATCHED, part_of_sleep};
 use super::super::pair::Pair;
 use super::rule::{Rule, agrees, is_noise, rest};
 use crate::record::Unit;
@@ -39,6 +39,13 @@ fn device_time(pair: &Pair<'_>) -> Option<Evidence> {
     let times = ["dev.read_time", "dev.write_time"];
     let found = pair.own.each_of(&times, "time of the device's requests", Unit::Seconds)?;
     pair.differs(&found).then_some(found)
+}
+
+/// How much of the sleep was waiting for storage, where only watched trials know.
+pub(in super::super) fn storage(pair: &Pair<'_>) -> Option<Evidence> {
+    let is_counted = pair.budget.is_some_and(|budget| !budget.asleep.with_waiting_for_storage);
+    let watched = pair.watched.as_ref().filter(|_| !is_counted)?;
+    watched.source.each(STORAGE_WATCHED, Unit::Seconds)
 }
 
 /// The part of the budget that a sleep in a function belongs to: where waiting for storage is not counted, it is in the other sleep.
@@ -82,6 +89,17 @@ mod tests {
             causes.iter().map(|cause| (&cause.what, (ns(cause) + 50) / 100)).collect();
         let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: false };
         assert_eq!(named, [(&What::Storage { rest: false }, 60), (&What::Asleep { rest: false, with }, 20)]);
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_count_it_watched_trials_say_what_was_for_storage() {
+        let watched = [("waits.lost", 0.0, 0.0), ("waits.storage_time", 0.2, 0.7)];
+        let storage = explained(&run_with(&watched)).storage.unwrap();
+        assert_eq!(storage.metric, "waits.storage_time an operation");
+        assert!((storage.candidate - 7e-6).abs() < 1e-7 && (storage.baseline - 2e-6).abs() < 1e-7);
+        let counted = [&watched[..], &[("workers.storage_wait", 0.4, 1.0)]].concat();
+        assert_eq!(explained(&run_with(&counted)).storage, None);
+        assert_eq!(explained(&run_with(&[])).storage, None);
     }
 
     #[test]
