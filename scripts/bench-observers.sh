@@ -25,6 +25,10 @@ trial() {
         > "$work/run.txt" 2>&1 || { cat "$work/run.txt" >&2; return 1; }
     "$assay" export latest --format csv --db "$work/bench.db" > "$work/run.csv"
     "$assay" show latest --db "$work/bench.db" > "$work/show.txt"
+    if [ "${#observe[@]}" -gt 0 ] && { grep -q "not watched" "$work/show.txt" || ! grep -q "$name\.lost\|cpu\.samples" "$work/run.csv"; }; then
+        echo "bench-observers: $name did not watch" >&2
+        return 1
+    fi
     local marked=0
     if grep -q "distorts this trial" "$work/show.txt"; then marked=1; fi
     awk -F, -v name="$name" -v marked="$marked" '
@@ -36,7 +40,11 @@ trial() {
             events = 0
             if (name == "blocks") events = value["blocks.events"] / count["blocks.events"]
             if (name == "cpu") events = value["cpu.samples"] / count["cpu.samples"]
-            print name, ios, rate, events, marked
+            # A wait and a sleep begin and end.
+            if (name == "locks") events = 2 * value["locks.waits"] / count["locks.waits"]
+            if (name == "waits") events = 2 * value["waits.sleeps"] / count["waits.sleeps"]
+            if (name == "fs") for (metric in value) if (metric ~ /^fs\.count\./) events += value[metric] / count[metric]
+            printf "%s %d %.1f %d %d\n", name, ios, rate, events, marked
         }' "$work/run.csv" >> "$work/trials.txt"
 }
 

@@ -1,22 +1,42 @@
-//! Every decoder of block traces on arbitrary bytes, to the end, and the analysis of what it gives. Nothing may panic, and no latency may be
-//! longer than the trace.
+//! Every decoder of block traces on arbitrary bytes, to the end, and the analysis of what it gives, for one of the filesystems, with or
+//! without events that the kernel counted and did not write. Nothing may panic, and no latency may be longer than the trace.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};
 
 use assay::trace::{
-    Analysis, BlkparseText, BlktraceFile, Formats, Item, Names, Pages, PerfText, Settings, Source,
-    TracefsText,
+    Analysis, BlkparseText, BlktraceFile, Filesystem, Formats, Item, JournalRange, Names, Pages, PerfText,
+    Settings, Source, TracefsText, Unwritten, WriteCache,
 };
 use libfuzzer_sys::fuzz_target;
 
-fn drain(mut source: impl Source) {
+/// What is known beside a trace of so many bytes: the length is as arbitrary as they are.
+fn beside(length: usize) -> (Settings, Option<Unwritten>) {
+    let one_of = |count: usize, of: usize| (length / of) % count;
+    let filesystem = Filesystem::ALL.get(one_of(Filesystem::ALL.len() + 1, 1)).copied();
+    let settings = Settings {
+        filesystem,
+        journal: JournalRange::new(64, 4096).filter(|_| one_of(2, 5) == 1),
+        write_cache: [None, Some(WriteCache::Back), Some(WriteCache::Through)][one_of(3, 10)],
+        queues: [None, Some(1), Some(2)][one_of(3, 30)],
+        ..Settings::default()
+    };
+    let unwritten = [None, Some(Unwritten { ends: 3, others: 0 }), Some(Unwritten { ends: 0, others: 1 })];
+    (settings, unwritten[one_of(3, 90)])
+}
+
+fn drain(mut source: impl Source, length: usize) {
     let mut names = Names::default();
-    let mut analysis = Analysis::new(Settings::default());
+    let (settings, unwritten) = beside(length);
+    let mut analysis = Analysis::new(settings);
     let mut events = 0_u64;
     while let Ok(Some(item)) = source.next(&mut names) {
         analysis.feed(&item);
         events += u64::from(matches!(item, Item::Event(_)));
+    }
+    // Behind all events, as in kept traces.
+    if let Some(unwritten) = unwritten {
+        analysis.feed(&Item::Unwritten(unwritten));
     }
     if let Ok(summary) = analysis.finish(&names) {
         assert_eq!(summary.totals.events, events);
@@ -37,9 +57,9 @@ fn formats() -> Arc<Formats> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    drain(BlktraceFile::new(bytes, "fuzz"));
-    drain(BlkparseText::new(bytes, "fuzz"));
-    drain(PerfText::new(bytes, "fuzz"));
-    drain(TracefsText::new(bytes, "fuzz"));
-    drain(Pages::new(bytes, "fuzz", 0, formats()));
+    drain(BlktraceFile::new(bytes, "fuzz"), bytes.len());
+    drain(BlkparseText::new(bytes, "fuzz"), bytes.len());
+    drain(PerfText::new(bytes, "fuzz"), bytes.len());
+    drain(TracefsText::new(bytes, "fuzz"), bytes.len());
+    drain(Pages::new(bytes, "fuzz", 0, formats()), bytes.len());
 });
