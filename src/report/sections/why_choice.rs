@@ -39,6 +39,8 @@ pub(super) fn chosen(why: &Why, most: usize) -> Chosen<'_> {
             _ => all.beside.push(cause),
         }
     }
+    // A count stays what it is where watching makes times too long.
+    all.beside.sort_by_key(|cause| (cause.grade, cause.distorted));
     all.of_sum.truncate(most);
     let left = most - all.of_sum.len();
     all.beside.truncate(match all.answers.len() {

@@ -88,31 +88,39 @@ pub(super) fn causes(
     let watching = why.watching.as_ref().filter(|_| room.watching).map(watched);
     let after = |told: usize| -> Vec<String> {
         let unsure = why.unsure.iter().filter_map(|part| Some(unsure(part, budget?)));
-        let storage = budget.and(for_storage(why)).filter(|_| !room.hint);
-        unsure.chain(left(why, budget, told, room.hint, names)).chain(storage).collect()
+        unsure.chain(left(why, budget, told, room.hint, names)).collect()
     };
     // What is left takes the most lines where nothing is told.
     let needed = after(0).iter().chain(&watching).map(|line| lines_of(line)).sum();
-    let mut free = room.lines.saturating_sub(needed);
-    let mut fitting = |of: &[&Cause]| -> Vec<String> {
-        let fits = |line: &String| {
-            let needs = lines_of(line);
-            let is_room = needs <= free;
-            free = if is_room { free - needs } else { 0 };
-            is_room
-        };
-        of.iter().map(|cause| line(cause, share(why, cause), budget, names)).take_while(fits).collect()
+    let free = room.lines.saturating_sub(needed);
+    let said = |cause: &Cause| line(cause, share(why, cause), budget, names);
+    // As many as fit, and what room they leave.
+    let fitting = |of: &[&Cause], mut free: usize| -> (Vec<String>, usize) {
+        let mut lines = Vec::new();
+        for line in of.iter().map(|cause| said(cause)) {
+            let needs = lines_of(&line);
+            if needs > free {
+                return (lines, 0);
+            }
+            free -= needs;
+            lines.push(line);
+        }
+        (lines, free)
     };
-    let mut lines = fitting(&chosen.answers);
-    let of_sum = fitting(&chosen.of_sum);
-    let beside = fitting(&chosen.beside);
+    let (mut lines, free) = fitting(&chosen.answers, free);
+    // The first of what goes with it has a place of its own.
+    let kept = chosen.beside.first().map_or(0, |cause| lines_of(&said(cause))).min(free.saturating_sub(1));
+    let (of_sum, free) = fitting(&chosen.of_sum, free - kept);
+    let (beside, free) = fitting(&chosen.beside, free + kept);
     let all = super::why_choice::chosen(why, usize::MAX).count();
     let hidden = all - lines.len() - of_sum.len() - beside.len();
+    // A cause has the line rather than this.
+    let storage = budget.and(for_storage(why)).filter(|line| !room.hint && lines_of(line) <= free);
     if all == 0 && why.unsure.is_empty() {
         lines.push("no part of it differs so that it could be named".to_owned());
     }
     let after = after(of_sum.len());
-    lines.extend(of_sum.into_iter().chain(after).chain(beside).chain(watching));
+    lines.extend(of_sum.into_iter().chain(after).chain(storage).chain(beside).chain(watching));
     (lines, hidden)
 }
 

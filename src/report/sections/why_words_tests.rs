@@ -94,8 +94,8 @@ fn a_cause_has_its_time_its_share_and_the_word_of_its_grade() {
         [
             "+9.60 µs (96 %): asleep (storage, locks, others)",
             "−300 ns (−3 %): kernel CPU",
-            "goes with: waits for rwsem:W at f, +5.00 µs an operation, distorted",
             "goes with: the page cache serves the writes of direct=0 (dev.write_bytes for each byte asked 0 → 1.00)",
+            "goes with: waits for rwsem:W at f, +5.00 µs an operation, distorted",
             "may be: a slower processor, by its clock or stolen time: user and kernel CPU grew alike",
         ]
     );
@@ -243,10 +243,15 @@ fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
         ..explained(vec![sleep.clone()])
     };
     let budget = budget(10_000.0, 8000.0);
-    let room = |hint| Room { hint, watching: false, ..room(9) };
-    let said = |hint, distorted| causes(&why(distorted), Some(&budget), &names(), room(hint)).0;
+    let said = |hint, distorted| {
+        let room = Room { hint, watching: false, ..room(9) };
+        causes(&why(distorted), Some(&budget), &names(), room).0
+    };
     let last = said(false, false).pop().unwrap().replace(NBSP, " ");
     assert_eq!(last, "of the sleep, waiting for storage (watched): 2.00 µs → 7.00 µs");
     assert!(said(false, true).pop().unwrap().ends_with(", distorted"));
+    let full = Room { hint: false, watching: false, causes: 9, lines: 1 };
+    let lines = causes(&why(false), Some(&budget), &names(), full).0;
+    assert!(lines.len() == 1 && lines.iter().all(|line| !line.contains("(watched)")), "no room: {lines:?}");
     assert!(said(true, false).iter().all(|line| !line.contains("(watched)")), "not on the first screen");
 }
