@@ -39,6 +39,18 @@ expect() {
     fi
 }
 
+# expect_listed NAME METRIC: what the report has where all metrics are asked for.
+expect_listed() {
+    case " ${ONLY:-$1} " in
+        *" $1 "*) ;;
+        *) return 0 ;;
+    esac
+    grep -qF -- "$2" "$out/$1.all" || {
+        echo "explain-shown: $1: no metric is called $2" >&2
+        failed=$((failed + 1))
+    }
+}
+
 # What it is called, what is asked, then the words of the command.
 shown() {
     local name=$1 asks=$2
@@ -67,6 +79,7 @@ shown() {
         "$assay" report latest --db "$db" | sed "${lines}q" | sed 's/^/    /'
         # Behind the first screen: main effects, and how it scales.
         "$assay" report latest --verbose --db "$db" > "$out/$name.report" || failed=$((failed + 1))
+        "$assay" report latest --all-metrics --db "$db" > "$out/$name.all" || failed=$((failed + 1))
         sed -n '/^which factor/,/^$/p' "$out/$name.report" | sed 's/^/    /'
     else
         echo "explain-shown: $name failed" >&2
@@ -119,7 +132,8 @@ printf '[w]\nrw=write\nbs=4k\nsize=1m\nfsync=1\n' > "$work/sync.fio"
 printf '[w]\nrw=write\nbs=4k\nsize=1m\n' > "$work/same.fio"
 printf '[w]\nrw=write\nbs=4k\ndirect=1\nnumjobs=8\nsize=1m\ngroup_reporting\n' > "$work/append.fio"
 printf '[r]\nrw=randread\nbs=64k\ndirect=1\ntime_based\nruntime=1s\n' > "$work/reads.fio"
-cp examples/randwrite.fio "$work/"
+# Long enough for samples of what takes microseconds.
+{ cat examples/randwrite.fio; printf 'time_based\nruntime=1s\n'; } > "$work/randwrite.fio"
 
 shown lock "four writers of one file of ext4 through the page cache, against a file each" \
     run writers.toml -t fs=ext4 --observe locks,waits
@@ -134,7 +148,7 @@ for fs in ext4 xfs; do
         run sync.fio --vary 'sysfs:queue/write_cache=write through,write back' -t loop:400m -t "fs=$fs" --rounds 6 --observe blocks --explain
     expect "flush-$fs" "more flushes"
     # Their share of the time.
-    expect "flush-$fs" "\([0-9]+ ?%\): (waits for a (journal commit|flush)|sleeps) at"
+    expect "flush-$fs" "(waits for a (journal commit|flush) at|blocks.flush_time an operation 0 →)"
     expect "flush-$fs" "audit of flushes \($fs\): PASS by the word of the device"
     expect "flush-$fs" "audit of flushes \($fs\): PASS, each sync returned behind a flush"
     expect "flush-$fs" not "VIOLATION"
@@ -152,7 +166,7 @@ shown dio-append "eight files that grow in turns, with their blocks beforehand a
 expect dio-append "files lie (more|less) between each other"
 # What allocates waits for it, or computes.
 expect dio-append "(sleeps at|waits for [a-z:RW-]+ at|kernel CPU in) ?(xfs|down_|rwsem)"
-expect dio-append "blocks.write_request_size"
+expect_listed dio-append "blocks.write_request_size"
 shown dio-scaling "direct I/O to one file by more and more threads" run dio-scaling --quick --explain
 expect dio-scaling "scaling with threads: (no law, because .* at 1, |.*serial share)"
 expect dio-scaling "price of watching"
