@@ -251,7 +251,7 @@ level = [{ label = "four", set = {} }, { label = "one", set = { filename = "one"
 "#;
 
 #[test]
-fn writers_of_one_file_wait_for_its_lock_more_than_for_anything_but_a_processor() {
+fn writers_of_one_file_wait_for_its_lock_more_than_for_anything_but_processor_and_disk() {
     if !can_make() {
         return;
     }
@@ -268,9 +268,12 @@ fn writers_of_one_file_wait_for_its_lock_more_than_for_anything_but_a_processor(
         let longer = |cause: &Value| cause["time"]["difference_ns"]["estimate"].as_f64().unwrap_or(0.0);
         let causes = causes(&found);
         let of_sum = causes.iter().filter(|cause| cause["grade"] == "accounts_for");
-        let largest = of_sum
-            .filter(|cause| cause["part"] != "waiting_to_run")
-            .max_by(|a, b| longer(a).total_cmp(&longer(b)));
+        // A busy machine makes them wait for a processor, a slow disk for the pages that others had it write.
+        let is_of_the_machine = |cause: &Value| {
+            cause["part"] == "waiting_to_run" || cause["what"]["sleep"]["at"] == "rq_qos_wait"
+        };
+        let largest =
+            of_sum.filter(|cause| !is_of_the_machine(cause)).max_by(|a, b| longer(a).total_cmp(&longer(b)));
         let lock = &largest.unwrap_or(&Value::Null)["what"]["lock"];
         if lock["kind"] != "rwsem_W" || lock["caller"] != "ext4_buffered_write_iter" {
             return Err(format!("not the lock of the inode: {found}"));
