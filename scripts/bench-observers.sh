@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What each observer costs a loop of direct reads of 4 KiB (psync) on zram: unwatched and watched runs in turn, in an order that changes
 # from round to round. Needs root. ROUNDS (5) says how often, TIME (2s) how long a trial takes.
-# Exit 1 when cpu takes more than 2 %, or locks or blocks more than 5 % and no note of the trial says that watching distorts it.
+# Exit 1 when an observer does not watch; when cpu takes more than 2 %, or locks or blocks more than 5 %, and no note of the trial says that
+# watching distorts it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 assay=${ASSAY:-$PWD/target/release/assay}

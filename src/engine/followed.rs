@@ -153,9 +153,10 @@ impl Followed {
             let (ran_s, run_wait_s) = (seconds(worker.scheduled.ran_ns), seconds(worker.scheduled.waited_ns));
             lives.ran_s += ran_s;
             lives.run_wait_s += run_wait_s;
-            let storage_s = seconds_of_ticks(worker.storage_ticks) * grown;
-            lives.storage_s =
-                lives.storage_s.filter(|_| can_be_waited(storage_s, lived_s)).map(|sum| sum + storage_s);
+            let counted_s = seconds_of_ticks(worker.storage_ticks) * grown;
+            let storage_s = Some(counted_s).filter(|counted_s| can_be_waited(*counted_s, lived_s));
+            lives.storage_s = lives.storage_s.zip(storage_s).map(|(sum, storage_s)| sum + storage_s);
+            let storage_s = storage_s.unwrap_or(0.0);
             let waits_for_others = self.parents.contains(&worker.process);
             lives.wall_s += if waits_for_others { ran_s + run_wait_s + storage_s } else { lived_s };
         }
@@ -207,6 +208,20 @@ mod tests {
         assert!((lives.wall_s - (0.2 + 3.0 + 2.0)).abs() < 1e-9, "{lives:?}");
         assert!((lives.ran_s - 2.2).abs() < 1e-9 && (lives.run_wait_s - 0.5).abs() < 1e-9, "{lives:?}");
         assert_eq!(lives.storage_s, None);
+    }
+
+    #[test]
+    fn a_wait_that_is_longer_than_a_life_is_no_part_of_anything() {
+        let mut parent = worker(7, 4.0, 100_000_000, 0);
+        let child = worker(8, 3.0, 500_000_000, 0);
+        let ended = |parent: Worker| {
+            Followed { delays: true, ..followed(7, &[(7, parent), (8, child)], &[7]) }.ended(4.0)
+        };
+        let known = ended(parent);
+        assert_eq!(known.storage_s, Some(0.0));
+        parent.storage_ticks = 1_000_000;
+        let wrong = ended(parent);
+        assert_eq!((wrong.storage_s, wrong.wall_s), (None, known.wall_s));
     }
 
     #[test]

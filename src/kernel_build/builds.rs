@@ -257,13 +257,19 @@ impl Builds {
         self.room_for_all()
     }
 
+    /// Whether a kernel is in the cache, so that nothing is built.
+    fn is_there(&self, build: &Build) -> bool {
+        build.source.is_readable()
+            && self.resolved_one(build).is_ok_and(|(key, _)| entries::is_there(entries::BUILT, &key))
+    }
+
     fn room_for_all(&self) -> Result<(), BuildError> {
         let mut sources: BTreeMap<&str, u64> = BTreeMap::new();
         for build in &self.all {
             sources.insert(&build.source.digest, build.source.needed_mib());
         }
         let mut rooms: BTreeMap<String, u64> = BTreeMap::new();
-        for build in &self.all {
+        for build in self.all.iter().filter(|build| !self.is_there(build)) {
             let Some(whole) = build.whole() else {
                 rooms.insert(build.shares_objects_of(), MODULES_MIB);
                 continue;

@@ -55,7 +55,7 @@ pub fn trusted_directory(path: &Path) -> Result<OwnedFd, Untrusted> {
     walk(&real, &Trusted::now())
 }
 
-/// Refuses a file that somebody else than this user and root has made, can write to, or can put another one in the place of.
+/// Refuses a file that somebody else than root and this user (behind sudo, whoever typed it) has made, can write to, or can replace.
 ///
 /// # Errors
 /// Who else can change it, as a clause.
