@@ -51,7 +51,11 @@ pub(super) fn add(roots: &Roots, facts: &mut HostFacts) {
 fn frequency(roots: &Roots, facts: &mut HostFacts) {
     let mut governors = BTreeSet::new();
     let mut drivers = BTreeSet::new();
-    for cpu in names(&roots.sys.join(CPUS)) {
+    let is_cpu = |name: &String| {
+        name.strip_prefix("cpu")
+            .is_some_and(|number| number.starts_with(|digit: char| digit.is_ascii_digit()))
+    };
+    for cpu in names(&roots.sys.join(CPUS)).into_iter().filter(is_cpu) {
         let policy = format!("{CPUS}/{cpu}/cpufreq");
         governors.extend(roots.sys(&format!("{policy}/scaling_governor")));
         drivers.extend(roots.sys(&format!("{policy}/scaling_driver")));

@@ -4,10 +4,17 @@
 //! only where it can be made and has no controllers: then it costs nothing and limits nothing. Where there is none, the mark in
 //! the environment (`mark.rs`) is all there is.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use super::roots::text;
+use crate::sys::Program;
+use crate::sys::spawn_in_group::spawn_in_group;
 
 /// What groups' names begin with.
 const PREFIX: &str = "assay-";
@@ -35,6 +42,14 @@ impl RunGroup {
         let path = own.join(format!("{PREFIX}{token}"));
         std::fs::create_dir(&path).ok()?;
         Some(RunGroup { path })
+    }
+
+    /// Starts a program inside the group, as [`spawn_in_group`] does; `None` where that cannot be.
+    #[must_use]
+    pub fn spawn(&self, command: &Command, signal: Signal) -> Option<Program> {
+        let open = || File::open(&self.path);
+        let group = open().or_else(|_| std::fs::create_dir(&self.path).and_then(|()| open())).ok()?;
+        spawn_in_group(command, group.as_fd(), signal).ok()
     }
 
     /// Moves a process into the group; what it starts from now on is in it, too. Where that fails, its mark is left.
@@ -144,9 +159,47 @@ fn dissolve(path: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::io::{Read, Write};
 
     use super::*;
+
+    #[test]
+    fn a_program_begins_inside_its_group() {
+        let token = "0123456789abcdef0123456789abc005";
+        let Some(group) = RunGroup::create(token) else {
+            eprintln!("NOT POSSIBLE HERE: no control group can be made");
+            return;
+        };
+        let script =
+            "read line; echo $line $1 $NEW ${HOME:-gone}; cat /proc/self/cgroup; ps -o pgid= $$ >&2; exit 7";
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script, "sh", "argument"]).env("NEW", "new").env_remove("HOME");
+        let Some(mut program) = group.spawn(&command, Signal::TERM) else {
+            eprintln!("NOT POSSIBLE HERE: clone3 into a group is refused");
+            return;
+        };
+        program.stdin.take().unwrap().write_all(b"line\n").unwrap();
+        let (mut out, mut errors) = (String::new(), String::new());
+        program.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        program.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        let begun = Instant::now();
+        let status = loop {
+            match program.try_wait().unwrap() {
+                Some(status) => break status,
+                None => assert!(begun.elapsed() < Duration::from_secs(30)),
+            }
+        };
+        assert_eq!(status.code(), Some(7));
+        assert_eq!(program.try_wait().unwrap(), Some(status), "told again, not waited for");
+        assert_eq!(out.lines().next(), Some("line argument new gone"));
+        assert!(out.lines().any(|line| line.starts_with("0::") && line.ends_with(token)), "{out}");
+        assert_eq!(errors.trim(), program.pid().to_string(), "a process group of its own");
+        // What cannot be started is no process, and whoever asks may try another way.
+        assert!(group.spawn(&Command::new("/no/such/program"), Signal::TERM).is_none());
+        let path = group.path.clone();
+        drop(group);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn a_group_is_killed_as_a_whole_and_removed() {

@@ -3,10 +3,12 @@
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use super::descendants::cannot_be_ended;
 use super::{Answer, LaunchError, Launcher, Reply, Request};
@@ -14,6 +16,7 @@ use crate::host::{
     self, MARK_VARIABLE, RunGroup, descendants, end_children, kill_descendants, own_children, that_hang,
 };
 use crate::record::FailureKind;
+use crate::sys::Program;
 
 /// How long an agent may take to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -98,7 +101,7 @@ impl Launcher for Local {
 }
 
 impl Local {
-    fn spawn(&mut self) -> Result<Child, LaunchError> {
+    fn spawn(&mut self) -> Result<Program, LaunchError> {
         let mut command = Command::new(&self.program);
         command.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env(MARK_VARIABLE, host::run_mark());
@@ -107,14 +110,18 @@ impl Local {
         command
             .env_remove(super::last_duty::LAST_DUTY)
             .env(super::last_duty::PARENT, std::process::id().to_string());
-        crate::sys::dies_with_its_parent(&mut command, rustix::process::Signal::TERM);
+        let group = self.group.get_or_insert_with(|| RunGroup::create(host::run_mark())).as_ref();
+        if let Some(agent) = group.and_then(|group| group.spawn(&command, Signal::TERM)) {
+            return Ok(agent);
+        }
+        crate::sys::dies_with_its_parent(&mut command, Signal::TERM);
         let start = |source| LaunchError::Start { program: self.program.display().to_string(), source };
         let child = command.spawn().map_err(start)?;
         // It starts nothing before it has its request.
-        if let Some(group) = self.group.get_or_insert_with(|| RunGroup::create(host::run_mark())) {
+        if let Some(group) = group {
             group.add(child.id());
         }
-        Ok(child)
+        Ok(child.into())
     }
 
     /// An agent that did not end in order may have left orphans, which are children of this process then: ends them. `left`
@@ -161,7 +168,7 @@ enum Waited {
 /// Waits for the reply, which is one line. Another process may still hold the agent's standard output open.
 fn wait(
     output: &Receiver<Vec<u8>>,
-    child: &mut Child,
+    child: &mut Program,
     limit: Option<Duration>,
     cancelled: &AtomicBool,
 ) -> Waited {
@@ -223,11 +230,11 @@ pub(super) fn words(stream: &Receiver<Vec<u8>>) -> String {
 }
 
 /// SIGTERM, patience, then SIGKILL; the processes that hang in the kernel and so are left.
-fn stop(child: &mut Child) -> Vec<i32> {
-    let pid = rustix::process::Pid::from_child(child);
+fn stop(child: &mut Program) -> Vec<i32> {
+    let pid = child.pid();
     // Once it has ended they are no longer its descendants.
     let family = descendants(pid.as_raw_nonzero().get());
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    child.signal(Signal::TERM);
     let mut left = if ended(child, GRACE).is_some() { Vec::new() } else { kill(child) };
     left.extend(that_hang(&family));
     left.sort_unstable();
@@ -236,12 +243,12 @@ fn stop(child: &mut Child) -> Vec<i32> {
 }
 
 /// SIGKILL for it and all it has started; those that hang in the kernel and so are left.
-fn kill(child: &mut Child) -> Vec<i32> {
-    let pid = rustix::process::Pid::from_child(child).as_raw_nonzero().get();
+fn kill(child: &mut Program) -> Vec<i32> {
+    let pid = child.pid().as_raw_nonzero().get();
     let mut family = descendants(pid);
     family.push(pid);
     kill_descendants(pid);
-    let _ = child.kill();
+    child.signal(Signal::KILL);
     if ended(child, AFTER_KILL).is_none() {
         let hanging = that_hang(&family);
         return if hanging.is_empty() { vec![pid] } else { hanging };
@@ -250,7 +257,7 @@ fn kill(child: &mut Child) -> Vec<i32> {
 }
 
 /// Waits a while for a process's end; `None`: it has not ended.
-fn ended(child: &mut Child, patience: Duration) -> Option<std::io::Result<ExitStatus>> {
+fn ended(child: &mut Program, patience: Duration) -> Option<std::io::Result<ExitStatus>> {
     let begun = Instant::now();
     loop {
         match child.try_wait() {
@@ -315,9 +322,9 @@ fn how_it_ended(status: Option<std::io::Result<ExitStatus>>) -> String {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Child {
+    fn shell(script: &str) -> Program {
         let mut command = Command::new("sh");
-        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap().into()
     }
 
     fn answered(script: &str) -> (Vec<u8>, Duration) {
