@@ -1,8 +1,8 @@
 //! A program that begins its life inside a control group (clone3(2), CLONE_INTO_CGROUP, since Linux 5.7).
 //!
 //! Enters: a command, an opened group. Leaves: the started program with its three pipes. A process that is moved into a group
-//! afterwards waits for a grace period of the whole machine, 4 to 14 ms on two processors: as long as all else that a short trial
-//! needs. std can only fork; so this is the one place that calls clone3.
+//! afterwards waits for a grace period of the whole machine, some milliseconds. std can only fork; so this is the one place that
+//! calls clone3.
 
 use std::ffi::{CString, OsString};
 use std::io::{PipeReader, PipeWriter, Read};
@@ -14,8 +14,10 @@ use std::process::{Child, Command, ExitStatus};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 
-/// From linux/sched.h; the libc crate's is cut to 32 bits.
+/// From linux/sched.h; the libc crate's are cut to 32 bits.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
+/// No handler of this process runs in the child, which has no use for them before it is the program.
+const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
 
 /// A child of this process and what it reads and writes. Like [`Child`], it is not ended when this is dropped.
 #[derive(Debug)]
@@ -89,21 +91,19 @@ pub fn spawn_in_group(command: &Command, group: BorrowedFd<'_>, signal: Signal) 
     };
     let pid = forked_into(group, &begin)?;
     drop((stdin, stdout, stderr, tells));
-    let mut program = Program {
+    let mut errno = [0; 4];
+    // At the end of the pipe it has become the program.
+    if told.read_exact(&mut errno).is_ok() {
+        let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+        return Err(std::io::Error::from_raw_os_error(i32::from_ne_bytes(errno)));
+    }
+    Ok(Program {
         pid,
         ended: None,
         stdin: Some(write_stdin),
         stdout: Some(read_stdout),
         stderr: Some(read_stderr),
-    };
-    let mut errno = [0; 4];
-    // At the end of the pipe it has become the program.
-    if told.read_exact(&mut errno).is_ok() {
-        program.ended = rustix::process::waitpid(Some(pid), WaitOptions::empty())?
-            .map(|(_, status)| ExitStatus::from_raw(status.as_raw()));
-        return Err(std::io::Error::from_raw_os_error(i32::from_ne_bytes(errno)));
-    }
-    Ok(program)
+    })
 }
 
 /// What execve(2) takes. It is made before the fork: behind it nothing may be allocated.
@@ -144,7 +144,7 @@ fn forked_into(group: BorrowedFd<'_>, begin: &Begin<'_>) -> std::io::Result<Pid>
     let (arguments, environment) = (pointers(&begin.image.arguments), pointers(&begin.image.environment));
     // SAFETY: all zero is a valid value of this struct of integers.
     let mut ask: libc::clone_args = unsafe { std::mem::zeroed() };
-    ask.flags = CLONE_INTO_CGROUP;
+    ask.flags = CLONE_INTO_CGROUP | CLONE_CLEAR_SIGHAND;
     ask.exit_signal = libc::SIGCHLD as u64;
     ask.cgroup = group.as_raw_fd() as u64;
     // SAFETY: without CLONE_VM and a stack of its own this is fork(2): the child has copies of all memory and goes on here. It
