@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A search over kernels, in guests: a repository is made of Debian's linux-source package, with eight commits on fs/f2fs of which the fifth makes
-# each write slower and the third does not compile. Exit 1 unless assay bisect names the fifth, says of the last three that there is
-# nothing to find, and skips the third where it has to try it. 20 minutes on 2 processors, emulated.
+# each write slower, the third does not compile, and the kernel of the sixth dies when f2fs is loaded. Exit 1 unless assay bisect, killed
+# (SIGKILL) after some trials and resumed, names the fifth; says that there is nothing to find where there is not; and skips the third and
+# the sixth where it has to try them. Half an hour on 2 processors, emulated.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -41,26 +42,42 @@ sed -i 's|^static ssize_t f2fs_file_write_iter(struct kiocb \*iocb, struct iov_i
 sed -i '/^static ssize_t f2fs_file_write_iter/,/^}/ s|^\tssize_t ret;$|&\n\n\tf2fs_check_write(count);|' file.c
 grep -q 'f2fs_check_write(count);' file.c || { echo "file.c is another one: the change was not planted" >&2; exit 1; }
 commit 5 "f2fs: check each write"
-echo '/* Allocation of segments. */' >> segment.c
-commit 6 "f2fs: say what segment.c is"
-printf '\nstatic inline unsigned int f2fs_double(unsigned int n)\n{\n\treturn n * 2;\n}\n' >> hash.c
-commit 7 "f2fs: a helper for doubles"
+cp super.c ../super.c.before
+sed -i '/^static int __init init_f2fs_fs(void)$/,/^}/ s|^\tint err;$|&\n\n\tpanic("planted by bisect-kernels");|' super.c
+grep -q planted super.c || { echo "super.c is another one: the panic was not planted" >&2; exit 1; }
+commit 6 "f2fs: dies when it is loaded"
+mv ../super.c.before super.c
+commit 7 "f2fs: lives again"
 echo '/* The end. */' >> super.c
 commit 8 "f2fs: end of the series"
 # Where kernels are looked for.
 cd "$root"
 
 printf '[w]\nrw=write\nbs=4k\nsize=24m\nloops=2\n' > "$work/write.fio"
+# With exec=exec it is this very process, which can be killed.
 search() {
-    "$assay" bisect --db "$work/bisect.db" --source "$linux" "$@" "$work/write.fio" -d "$work" -t kernel=newest -t ram:256m -t fs=f2fs --settle 0 | tee "$work/said.txt"
+    ${exec:-} "$assay" bisect --db "$work/bisect.db" --source "$linux" "$@" "$work/write.fio" -d "$work" -t kernel=newest -t ram:256m -t fs=f2fs --settle 0
 }
+trials() { { "$assay" export 1 --db "$work/bisect.db" 2> /dev/null || true; } | { grep -o '"elapsed_s"' || true; } | wc -l; }
 # says WORDS: whether the answer has them.
 says() { tr -s ' \n' ' ' < "$work/said.txt" | grep -qF -- "$1" || { echo "bisect-kernels: not said: $1" >&2; exit 1; }; }
 
-search --good step-0 --bad step-8
+exec=exec search --good step-0 --bad step-8 > /dev/null 2> "$work/killed.txt" &
+searches=$!
+while [ "$(trials)" -lt 3 ]; do
+    kill -0 "$searches" 2> /dev/null || { cat "$work/killed.txt" >&2; echo "bisect-kernels: ended before it was killed" >&2; exit 1; }
+    sleep 2
+done
+kill -KILL "$searches"
+wait "$searches" || true
+echo "bisect-kernels: killed after $(trials) trials; it goes on" >&2
+"$assay" bisect --resume 1 --db "$work/bisect.db" | tee "$work/said.txt"
 says "the change came with $("${git[@]}" rev-parse --short=12 step-5) \"f2fs: check each write\""
-search --good step-5 --bad step-8 --delta 10%
+search --good step-5 --bad step-8 --delta 10% | tee "$work/said.txt"
 says "nothing to find"
 # Two steps lie between these ends. Each round asks both, and the first cannot be built.
-search --good step-2 --bad step-5
+search --good step-2 --bad step-5 | tee "$work/said.txt"
 says "skipped: $("${git[@]}" rev-parse --short=12 step-3): "
+search --good step-4 --bad step-7 | tee "$work/said.txt"
+says "skipped: $("${git[@]}" rev-parse --short=12 step-6): "
+says "planted by bisect-kernels"

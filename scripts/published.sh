@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the recipes and writes docs/published.md: what was published beside what is measured here.
 # Without more it is their --quick size; FULL=1 runs them in full. ONLY="bdev-mix dio-scaling" runs these anew and keeps the
-# other runs of the last time. EXPLAIN=1 watches each run's cells behind it, so that the page can say why: about three times as long.
+# other runs of the last time. Exit 1 where a run decides none of its questions, or all took longer than 10 minutes. EXPLAIN=1 watches each run's cells behind it, so that the page can say why: about three times as long.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 assay=$PWD/target/release/assay
@@ -21,6 +21,7 @@ else
 fi
 echo "$(date +%s%N) $commit" >> "$out/commits"
 
+failed=0
 for recipe in $only; do
     echo "published: $recipe" >&2
     begun=$SECONDS
@@ -30,8 +31,18 @@ for recipe in $only; do
         exit 1
     }
     echo "published: $recipe took $((SECONDS - begun)) s" >&2
+    # The verdicts of the head; what is said below them is of other metrics.
+    if ! sed '/^why: /q' "$out/$recipe.txt" | tr -s ' \n' ' ' | grep -qE " ([1-9][0-9]* (faster|slower|better|worse|fewer|more)|is (faster|slower|better|worse) than|has (fewer|more) |no difference)"; then
+        echo "published: $recipe decides none of its questions" >&2
+        failed=1
+    fi
 done
 
 echo "published: $(echo $only | wc -w) recipes took $SECONDS s" >&2
+if [ -z "${FULL:-}${EXPLAIN:-}" ] && [ "$SECONDS" -gt 600 ]; then
+    echo "published: that is longer than 10 minutes" >&2
+    failed=1
+fi
 target/release/examples/published "$out/assay.db" "$commit" "$out/commits" > "$out/published.md"
 cp "$out/published.md" docs/published.md
+exit $failed
