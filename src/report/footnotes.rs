@@ -252,3 +252,24 @@ fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, name
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_of_the_place_that_is_not_proven_is_told_only_where_all_is() {
+        let of_place = |p| told_from(&Caveat::OrderEffect { effect: 0.03, p });
+        assert_eq!(
+            (of_place(0.049), of_place(0.05), of_place(0.9)),
+            (Detail::Screen, Detail::All, Detail::All)
+        );
+        let left_behind = |p, lead_in| {
+            let effect = Interval { estimate: 0.01, low: -0.01, high: 0.03 };
+            told_from(&Caveat::CarryOver { arm: "direct=1".to_owned(), effect, p, lead_in })
+        };
+        assert_eq!((left_behind(0.01, true), left_behind(0.4, true)), (Detail::Page, Detail::All));
+        // Nothing keeps it out of the difference there.
+        assert_eq!(left_behind(0.4, false), Detail::Screen);
+    }
+}
