@@ -3,10 +3,13 @@
 //! Enters: text in lines, a number of columns. Leaves: the same words; what goes on in the next line is indented. Words that are wider
 //! than a line stay whole, so that they can be copied. It must not know what the words mean.
 
+use textwrap::core::display_width;
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+
 /// What output of programs begins with, which is shown as it is.
 const QUOTED: &str = "| ";
 /// How much further than its line the rest of it is indented.
-const DEEPER: usize = 2;
+const DEEPER: &str = "  ";
 
 /// The text in lines of at most `columns`, where its words allow it.
 pub(super) fn wrapped(text: &str, columns: usize) -> String {
@@ -15,26 +18,19 @@ pub(super) fn wrapped(text: &str, columns: usize) -> String {
 
 fn one(line: &str, columns: usize) -> String {
     let words = line.trim_start();
-    if line.chars().count() <= columns || words.starts_with(QUOTED) {
+    if display_width(line) <= columns || words.starts_with(QUOTED) {
         return line.to_owned();
     }
-    let indent = line.len() - words.len();
-    let rest = " ".repeat(indent + DEEPER);
-    let (mut out, mut taken) = (line[..indent].to_owned(), indent);
-    for (at, word) in words.split(' ').enumerate() {
-        let wide = word.chars().count();
-        if at > 0 && taken + 1 + wide > columns {
-            out.push('\n');
-            out.push_str(&rest);
-            taken = rest.len();
-        } else if at > 0 {
-            out.push(' ');
-            taken += 1;
-        }
-        out.push_str(word);
-        taken += wide;
-    }
-    out
+    let indent = &line[..line.len() - words.len()];
+    let deeper = format!("{indent}{DEEPER}");
+    let options = Options::new(columns)
+        .initial_indent(indent)
+        .subsequent_indent(&deeper)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    textwrap::fill(words, options)
 }
 
 #[cfg(test)]

@@ -226,7 +226,7 @@ mod tests {
     fn module(modinfo: &str) -> Vec<u8> {
         let names = b"\0.modinfo\0.shstrtab\0";
         let mut bytes = vec![0_u8; 64];
-        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         let information = bytes.len();
         bytes.extend(modinfo.replace('|', "\0").bytes());
         let texts = bytes.len();
@@ -236,9 +236,13 @@ mod tests {
         bytes[0x3a..0x3c].copy_from_slice(&64_u16.to_le_bytes());
         bytes[0x3c..0x3e].copy_from_slice(&3_u16.to_le_bytes());
         bytes[0x3e..0x40].copy_from_slice(&2_u16.to_le_bytes());
-        for (name, start, length) in [(0, 0, 0), (1, information, modinfo.len()), (10, texts, names.len())] {
+        // SHT_NULL, SHT_PROGBITS, SHT_STRTAB.
+        for (kind, name, start, length) in
+            [(0, 0, 0, 0), (1, 1, information, modinfo.len()), (3, 10, texts, names.len())]
+        {
             let mut header = [0_u8; 64];
             header[..4].copy_from_slice(&u32::to_le_bytes(name));
+            header[4..8].copy_from_slice(&u32::to_le_bytes(kind));
             header[0x18..0x20].copy_from_slice(&(start as u64).to_le_bytes());
             header[0x20..0x28].copy_from_slice(&(length as u64).to_le_bytes());
             bytes.extend(header);

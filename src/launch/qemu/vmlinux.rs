@@ -13,7 +13,7 @@ use crate::sys::cache;
 use crate::sys::regular_file;
 
 /// XEN_ELFNOTE_PHYS32_ENTRY.
-const PVH_ENTRY: u64 = 18;
+const PVH_ENTRY: u32 = 18;
 /// This many are kept; each is tens of MiB.
 const KEPT: usize = 4;
 
