@@ -13,9 +13,10 @@ explain=${EXPLAIN:+--explain}
 only=${ONLY:-$("$assay" recipes | grep -E '^[a-z0-9-]+$')}
 [ -n "${ONLY:-}" ] || rm -f "$out/assay.db" "$out/commits"
 
-# What is measured from now on is of this commit; what is kept stays with its own. The page itself is no part of what is measured.
+# What is measured from now on is of this commit; what is kept stays with its own. The pages that are
+# written are no part of what is measured.
 if commit=$(git describe --always 2> /dev/null); then
-    git diff --quiet HEAD -- . ':!docs/published.md' || commit=$commit-dirty
+    git diff --quiet HEAD -- . ':!docs/published.md' ':!docs/performance.md' || commit=$commit-dirty
 else
     commit=unknown
 fi
