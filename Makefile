@@ -124,7 +124,7 @@ designs: build
 	@scripts/kernel-source.sh
 	scripts/designs.sh
 
-## A search over eight commits of a kernel, in guests, of which one makes writes slower; 20 minutes
+## A search over eight commits of a kernel, in guests, of which one makes writes slower; half an hour
 bisect-kernels: build
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh

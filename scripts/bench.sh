@@ -68,12 +68,7 @@ for part in ${ONLY:-"${experiments[@]}" memory instructions}; do
     esac
 done
 
-# The pages that are written are no part of what is measured.
-if commit=$(git describe --always 2> /dev/null); then
-    git diff --quiet HEAD -- . ':!docs/published.md' ':!docs/performance.md' || commit=$commit-dirty
-else
-    commit=unknown
-fi
+commit=$(scripts/commit.sh)
 # A short run, or a part, is a look and not a record.
 page=()
 [ -n "${ROUNDS:-}${ONLY:-}" ] || page=(docs/performance.md)

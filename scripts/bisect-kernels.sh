@@ -9,7 +9,9 @@ root=$PWD
 assay=$PWD/target/release/assay
 packages=$PWD/target/kernels
 work=$(mktemp -d "$PWD/target/bisect-XXXXXX")
-trap 'rm -rf "$work"' EXIT
+searches=
+# A search in the background does not get Ctrl-C.
+trap '[ -z "$searches" ] || kill "$searches" 2> /dev/null || true; rm -rf "$work"' EXIT
 
 echo "bisect-kernels: making the repository" >&2
 linux=$work/linux
@@ -60,7 +62,7 @@ search() {
 }
 trials() { { "$assay" export 1 --db "$work/bisect.db" 2> /dev/null || true; } | { grep -o '"elapsed_s"' || true; } | wc -l; }
 # says WORDS: whether the answer has them.
-says() { tr -s ' \n' ' ' < "$work/said.txt" | grep -qF -- "$1" || { echo "bisect-kernels: not said: $1" >&2; exit 1; }; }
+says() { grep -qF -- "$1" <<< "$(tr -s ' \n' ' ' < "$work/said.txt")" || { echo "bisect-kernels: not said: $1" >&2; exit 1; }; }
 
 exec=exec search --good step-0 --bad step-8 > /dev/null 2> "$work/killed.txt" &
 searches=$!
@@ -70,6 +72,7 @@ while [ "$(trials)" -lt 3 ]; do
 done
 kill -KILL "$searches"
 wait "$searches" || true
+searches=
 echo "bisect-kernels: killed after $(trials) trials; it goes on" >&2
 "$assay" bisect --resume 1 --db "$work/bisect.db" | tee "$work/said.txt"
 says "the change came with $("${git[@]}" rev-parse --short=12 step-5) \"f2fs: check each write\""

@@ -5,8 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/kernels.sh > /dev/null
 cd target/kernels
-# Another one that fetches is waited for: they share the directory of what is not whole yet.
-exec 9> .fetching && flock 9
+# They share the directory of what is not whole yet.
+exec 9> .fetching
+flock -n 9 || { echo "another make fetches kernels: waiting for it" >&2; flock 9; }
 log=$(mktemp)
 trap 'rm -f "$log"; rm -rf partial-source' EXIT
 image=$(compgen -G "linux-image-6.12*.deb" | sort -V | tail -n 1) || { echo "no linux-image-6.12*.deb in target/kernels" >&2; exit 1; }

@@ -6,8 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p target/kernels
 cd target/kernels
-# Another one that fetches is waited for: they share the directory of what is not whole yet.
-exec 9> .fetching && flock 9
+# They share the directory of what is not whole yet.
+exec 9> .fetching
+flock -n 9 || { echo "another make fetches kernels: waiting for it" >&2; flock 9; }
 log=$(mktemp)
 trap 'rm -f "$log"; rm -rf partial' EXIT
 

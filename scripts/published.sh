@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the recipes and writes docs/published.md: what was published beside what is measured here.
 # Without more it is their --quick size; FULL=1 runs them in full. ONLY="bdev-mix dio-scaling" runs these anew and keeps the
-# other runs of the last time. Exit 1 where a run decides none of its questions, or all took longer than 10 minutes. EXPLAIN=1 watches each run's cells behind it, so that the page can say why: about three times as long.
+# other runs of the last time. EXPLAIN=1 watches each run's cells behind it, so that the page can say why: about three times as long.
+# Exit 1 where a recipe decides none of its questions, or their --quick size takes longer than 10 minutes without EXPLAIN.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 assay=$PWD/target/release/assay
@@ -13,13 +14,8 @@ explain=${EXPLAIN:+--explain}
 only=${ONLY:-$("$assay" recipes | grep -E '^[a-z0-9-]+$')}
 [ -n "${ONLY:-}" ] || rm -f "$out/assay.db" "$out/commits"
 
-# What is measured from now on is of this commit; what is kept stays with its own. The pages that are
-# written are no part of what is measured.
-if commit=$(git describe --always 2> /dev/null); then
-    git diff --quiet HEAD -- . ':!docs/published.md' ':!docs/performance.md' || commit=$commit-dirty
-else
-    commit=unknown
-fi
+# What is measured from now on is of this commit; what is kept stays with its own.
+commit=$(scripts/commit.sh)
 echo "$(date +%s%N) $commit" >> "$out/commits"
 
 failed=0
@@ -33,7 +29,8 @@ for recipe in $only; do
     }
     echo "published: $recipe took $((SECONDS - begun)) s" >&2
     # The verdicts of the head; what is said below them is of other metrics.
-    if ! sed '/^why: /q' "$out/$recipe.txt" | tr -s ' \n' ' ' | grep -qE " ([1-9][0-9]* (faster|slower|better|worse|fewer|more)|is (faster|slower|better|worse) than|has (fewer|more) |no difference)"; then
+    head=$(sed '/^why: /,$d' "$out/$recipe.txt" | tr -s ' \n' ' ')
+    if ! grep -qE " ([1-9][0-9]* (faster|slower|better|worse|fewer|more)|is (faster|slower|better|worse) than|has (fewer|more) |no difference)" <<< "$head"; then
         echo "published: $recipe decides none of its questions" >&2
         failed=1
     fi

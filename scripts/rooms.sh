@@ -24,7 +24,7 @@ shows() {
     local what=$1 code=$2 words=$3 said ended=0
     shift 3
     said=$("$@" 2>&1) || ended=$?
-    if [ "$ended" = "$code" ] && tr -s ' \n' ' ' <<< "$said" | grep -qF -- "$words"; then
+    if [ "$ended" = "$code" ] && grep -qF -- "$words" <<< "$(tr -s ' \n' ' ' <<< "$said")"; then
         echo "$what: ok"
     else
         printf '%s: exit code %s, or no "%s" in\n%s\n' "$what" "$ended" "$words" "$said" >&2

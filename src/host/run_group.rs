@@ -163,21 +163,30 @@ mod tests {
 
     use super::*;
 
+    /// Past the capture of a test's output.
+    fn not_possible(why: &str) {
+        let _ = writeln!(std::io::stderr(), "NOT POSSIBLE HERE: {why}");
+    }
+
+    fn made(token: &str) -> Option<RunGroup> {
+        let group = RunGroup::create(token);
+        if group.is_none() {
+            not_possible("no control group can be made");
+        }
+        group
+    }
+
     #[test]
     fn a_program_begins_inside_its_group() {
         let token = "0123456789abcdef0123456789abc005";
-        let Some(group) = RunGroup::create(token) else {
-            eprintln!("NOT POSSIBLE HERE: no control group can be made");
-            return;
-        };
+        let Some(group) = made(token) else { return };
         let script = "read line; echo $line $1 $NEW ${HOME:-gone}; cat /proc/self/cgroup; cut -d' ' -f5 /proc/$$/stat >&2; exit 7";
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script, "sh", "argument"]).env("NEW", "new").env_remove("HOME");
         let spawn = || group.spawn(&command, Signal::TERM);
         // Another test may have swept the empty group away between its opening and the start.
         let Some(mut program) = spawn().or_else(spawn) else {
-            eprintln!("NOT POSSIBLE HERE: clone3 into a group is refused");
-            return;
+            return not_possible("clone3 into a control group is refused");
         };
         program.stdin.take().unwrap().write_all(b"line\n").unwrap();
         let (mut out, mut errors) = (String::new(), String::new());
@@ -189,6 +198,7 @@ mod tests {
                 Some(status) => break status,
                 None => assert!(begun.elapsed() < Duration::from_secs(30)),
             }
+            std::thread::sleep(Duration::from_millis(1));
         };
         assert_eq!(status.code(), Some(7));
         assert_eq!(program.try_wait().unwrap(), Some(status), "told again, not waited for");
@@ -205,10 +215,7 @@ mod tests {
     #[test]
     fn a_group_is_killed_as_a_whole_and_removed() {
         let token = "0123456789abcdef0123456789abc003";
-        let Some(group) = RunGroup::create(token) else {
-            eprintln!("NOT POSSIBLE HERE: no control group can be made");
-            return;
-        };
+        let Some(group) = made(token) else { return };
         let sleeper = |seconds: &str| Command::new("sleep").arg(seconds).spawn().unwrap();
         let (mut first, mut second) = (sleeper("60"), sleeper("61"));
         group.add(first.id());

@@ -1,8 +1,7 @@
 //! A program that begins its life inside a control group (clone3(2), CLONE_INTO_CGROUP, since Linux 5.7).
 //!
 //! Enters: a command, an opened group. Leaves: the started program with its three pipes. A process that is moved into a group
-//! afterwards waits for a grace period of the whole machine, some milliseconds. std can only fork; so this is the one place that
-//! calls clone3.
+//! afterwards waits for a grace period of the whole machine, some milliseconds. std has no call for this.
 
 use std::ffi::{CString, OsString};
 use std::io::{PipeReader, PipeWriter, Read};
@@ -45,7 +44,7 @@ impl From<Child> for Program {
 }
 
 impl Program {
-    /// The process; its number is another's only after [`Program::try_wait`] has told the end.
+    /// The process. Its number can become another's once [`Program::try_wait`] has told its end.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid

@@ -4,7 +4,7 @@
 //! Layout: elf(5).
 
 use object::LittleEndian;
-use object::elf::{FileHeader64, ProgramHeader64, SHN_UNDEF};
+use object::elf::{FileHeader64, SHN_UNDEF};
 use object::pod::from_bytes_mut;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
@@ -58,12 +58,12 @@ fn end_of_loaded_part(bytes: &[u8]) -> Option<usize> {
     let (header, endian) = header(bytes)?;
     let segments = header.program_headers(endian, bytes).ok()?;
     let table = header.e_phoff(endian).checked_add(size_of_val(segments) as u64)?;
-    let ends = segments.iter().map(|segment: &ProgramHeader64<LittleEndian>| {
+    let end = segments.iter().try_fold(table, |end, segment| {
         let (start, size) = segment.file_range(endian);
-        start.checked_add(size)
-    });
-    let end = usize::try_from(ends.chain([Some(table)]).collect::<Option<Vec<u64>>>()?.into_iter().max()?);
-    end.ok().filter(|end| *end <= bytes.len())
+        Some(end.max(start.checked_add(size)?))
+    })?;
+    // A file without program headers, such as a module, is nothing that is loaded like a program.
+    usize::try_from(end).ok().filter(|end| (size_of::<Header>()..=bytes.len()).contains(end))
 }
 
 #[cfg(test)]
@@ -83,6 +83,11 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(std::process::Command::new(&path).status().unwrap().success());
         assert_eq!(loaded_part(b"#!/bin/sh\n".to_vec()), b"#!/bin/sh\n");
+        // No program headers.
+        let mut module = program;
+        module[0x20..0x28].fill(0);
+        module[0x38..0x3a].fill(0);
+        assert_eq!(loaded_part(module.clone()), module);
     }
 
     #[test]
