@@ -1,8 +1,8 @@
 //! How near the arms of a run came to what their machine can do.
 //!
 //! Enters: a run and the probes of its machine, the latest first. Leaves: a [`Limit`] an arm and ceiling that can be compared: 4 KiB blocks
-//! that reached the device, against the depth at which it saturates; bytes that never reached it, against what the machine copies. It must
-//! not know how it is worded. A limit is called a cause only within 15 % of it, and only where the time of the workers agrees: they sleep while
+//! that reached the device, against the depth at which it saturates; bytes that never reached it, against what the machine copies; an fsync
+//! after each page, against that of the probe. It must not know how it is worded. A limit is called a cause only within 15 % of it, and only where the time of the workers agrees: they sleep while
 //! the device is the limit, and are in the kernel while copying is.
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub enum LimitKind {
     CopiesOut,
     /// Copies into memory, as writes to the page cache are.
     CopiesIn,
+    /// The time of an fsync after one page was changed.
+    Fsync,
 }
 
 /// How near one arm of a row came to a ceiling.
@@ -98,8 +100,9 @@ pub fn limits(run: &Run, options: &Options, probes: &[Run]) -> Vec<Limit> {
             let of_cell = |trial: &&&Trial| trial.cell == *cell && trial.counts();
             let trials: Vec<&Trial> = table.latest().iter().filter(of_cell).copied().collect();
             let seen = Seen { run, trials };
-            let limit = DIRECTIONS.iter().find_map(|direction| seen.limit(*direction, &known));
-            found.extend(limit.map(|limit| Limit {
+            let of_transfers = DIRECTIONS.iter().find_map(|direction| seen.limit(*direction, &known));
+            let limits = of_transfers.into_iter().chain(seen.fsync(&known));
+            found.extend(limits.map(|limit| Limit {
                 row: row.key.clone(),
                 arm: layout.arms[arm].clone(),
                 ..limit
@@ -162,6 +165,20 @@ impl Seen<'_> {
         let workers = workers.map(f64::round);
         self.against(kind, of("bw")?, in_kernel >= AGREES, known, |probed, _| {
             probed::best(&probed.ceilings, "copies", name, workers)
+        })
+    }
+
+    /// How near the fsyncs of a job came that changes one page before each.
+    fn fsync(&self, known: &[Probed<'_>]) -> Option<Limit> {
+        let (syncs, writes) = (self.median("sync.total_ios")?, self.median("write.total_ios")?);
+        let each = (syncs / writes - 1.0).abs() <= 1.0 - REACHED;
+        if !each || self.median("write.io_bytes")? > BLOCK * writes {
+            return None;
+        }
+        let asleep = self.asleep().is_some_and(|share| share >= AGREES);
+        self.against(LimitKind::Fsync, self.median("sync.lat_ns.mean")?, asleep, known, |probed, facts| {
+            let same = is_same_device(probed.facts, facts);
+            probed.ceilings.iter().find(|ceiling| same && ceiling.name == "fsync.one_page")
         })
     }
 
@@ -333,6 +350,30 @@ mod tests {
         let Limit { kind, limit, at, share, .. } = all[0];
         assert_eq!((kind, limit, at), (LimitKind::CopiesIn, 5e9, 2));
         assert!((share - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_fsync_after_each_page_is_compared_with_that_of_the_probe() {
+        let synced = |ns: f64, syncs: f64, bytes: f64| {
+            let run = run(&[
+                ("write.total_ios", Unit::Count, 1000.0),
+                ("write.io_bytes", Unit::Bytes, bytes),
+                ("sync.total_ios", Unit::Count, syncs),
+                ("sync.lat_ns.mean", Unit::Nanoseconds, ns),
+                ("workers.wall", Unit::Seconds, 2.0),
+                ("usr_cpu", Unit::Seconds, 0.1),
+                ("sys_cpu", Unit::Seconds, 0.1),
+            ]);
+            let mut probe = probe_of(&[("device", "fsync.one_page", Unit::Nanoseconds, 100_000.0)]);
+            probe.facts = vec![facts()];
+            limits(&run, &Options::default(), &[probe])
+        };
+        let all = synced(110_000.0, 1000.0, 4096.0 * 1000.0);
+        assert_eq!((all.len(), all[0].kind, all[0].limit), (2, LimitKind::Fsync, 100_000.0));
+        assert!((all[0].share - 1.1).abs() < 1e-9 && all[0].is_cause);
+        assert!(!synced(200_000.0, 1000.0, 4096.0 * 1000.0)[0].is_cause, "it takes twice as long");
+        assert_eq!(synced(110_000.0, 100.0, 4096.0 * 1000.0), [], "ten pages before each");
+        assert_eq!(synced(110_000.0, 1000.0, 65536.0 * 1000.0), [], "larger blocks");
     }
 
     #[test]

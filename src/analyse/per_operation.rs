@@ -19,13 +19,14 @@ const OF_DIRECTION: [(&str, &str, &str); 4] = [
     ("dev.write_bytes", "_per_byte", "write.io_bytes"),
 ];
 /// What observers count whose names are fixed, for each operation of any direction; of places (`watched_places.rs`) all but the longest.
-const WATCHED: [&str; 17] = [
+const WATCHED: [&str; 18] = [
     "locks.wait_time",
     "locks.waits",
     "cpu.user_time",
     "cpu.kernel_time",
     "waits.sleep_time",
     "waits.storage_time",
+    "waits.wakeup_time",
     "waits.sleeps",
     "blocks.read_bios",
     "blocks.write_bios",

@@ -12,7 +12,7 @@ use super::engine_descriptor::{EngineDescriptor, Output, Settings, tool};
 use super::program::Program;
 use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
-use crate::record::{Outcome, Series, Unit};
+use crate::record::{Note, Outcome, Series, Unit};
 
 /// The row of the table.
 pub(super) const DBENCH: EngineDescriptor = tool(
@@ -91,7 +91,7 @@ struct Reading {
     /// Tables of single clients follow.
     per_client: bool,
     longest_ns: Vec<f64>,
-    notes: Vec<String>,
+    notes: Vec<Note>,
     trouble: Option<String>,
 }
 
@@ -120,7 +120,7 @@ impl Reading {
             self.longest_ns.extend(ms.and_then(amount).map(|ms| ms * MS));
         } else if line.contains("failed") || line.contains("ERROR") || line.contains("error") {
             if line.contains("semaphore") {
-                self.notes.push(format!("dbench says: {line}; its clients did not start together"));
+                self.notes.push(format!("dbench says: {line}; its clients did not start together").into());
             } else {
                 self.trouble.get_or_insert_with(|| line.to_owned());
             }

@@ -193,7 +193,9 @@ pub fn xfs_io_outcome(transfers: &[XfsIoTransfer]) -> Outcome {
         outcome.samples.push(count(&format!("{kind}.io_bytes"), Unit::Bytes, bytes));
         let short = of_kind().filter(|transfer| transfer.bytes < transfer.wanted).count();
         if short > 0 {
-            outcome.notes.push(format!("{short} of xfs_io's {kind} commands moved less than was asked for"));
+            outcome
+                .notes
+                .push(format!("{short} of xfs_io's {kind} commands moved less than was asked for").into());
         }
     }
     outcome
@@ -281,6 +283,6 @@ mod tests {
         let short =
             "read 4096/8192 bytes at offset 0\n4 KiB, 1 ops; 0.0001 sec (1 MiB/sec and 10000.0000 ops/sec)\n";
         let trial = outcomes_from_xfs_io(short).unwrap().remove(0);
-        assert!(trial.outcome.notes[0].contains("less than was asked for"));
+        assert!(trial.outcome.notes[0].text.contains("less than was asked for"));
     }
 }

@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::child::{self, End, Program};
 use super::tool::{self, unsupported};
 use super::{Engine, EngineError, Probe, Task, native};
-use crate::record::{FailureKind, FioTrial, Outcome, outcome_from_fio_json};
+use crate::record::{FailureKind, FioTrial, Note, Outcome, outcome_from_fio_json};
 use crate::sys::program::find_in;
 
 /// The oldest fio whose JSON this was checked against.
@@ -129,7 +129,7 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     output_file.rewind().and_then(|()| output_file.read_to_end(&mut text)).map_err(memory_failed)?;
     let judged = judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable);
     judged.map(|mut outcome| {
-        outcome.notes.extend(has_a_rate(job).then(|| RATE_NOTE.to_owned()));
+        outcome.notes.extend(has_a_rate(job).then(|| Note::from(RATE_NOTE)));
         // Of all its processes; fio itself says how long its jobs lived and ran.
         outcome.samples.extend((ended.lives.wall_s > 0.0).then(|| tool::waits(&ended)).into_iter().flatten());
         outcome
@@ -210,7 +210,7 @@ fn judge(end: &End, printed: &str, json: &str) -> Result<Outcome, EngineError> {
     trial.drop_single_job_name();
     let mut outcome = trial.outcome;
     for message in messages {
-        let note = format!("fio says: {message}");
+        let note = Note::from(format!("fio says: {message}"));
         if outcome.notes.len() < MOST_NOTES && !outcome.notes.contains(&note) {
             outcome.notes.push(note);
         }

@@ -84,7 +84,7 @@ fn run_phases(task: &Task, program: &Program<'_>, phases: &str) -> Result<Outcom
     let roots: Vec<PathBuf> = directories(task).iter().map(|name| task.directory.join(name)).collect();
     let files = Files::below(&roots).map_err(failed)?;
     if files.count() != made {
-        outcome.notes.push(format!("fs_mark made {made} files, {} of them are there", files.count()));
+        outcome.notes.push(format!("fs_mark made {made} files, {} of them are there", files.count()).into());
     }
     for change in changes {
         let begun = Begun::now(task);

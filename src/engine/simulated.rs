@@ -107,7 +107,7 @@ fn make_up(cell: &SimulatedCell, rng: &mut ChaCha8Rng) -> Outcome {
             interval_s: 1.0,
             values: series,
         }],
-        notes: vec!["simulated: every value is made up, no I/O was done".to_owned()],
+        notes: vec!["simulated: every value is made up, no I/O was done".into()],
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::error::Problem;
-use crate::record::{HostFacts, LatencyHistogram, Metric, Series, SoFar, Status};
+use crate::record::{HostFacts, LatencyHistogram, Metric, Note, Series, SoFar, Status};
 
 /// One trial as a file tells it, its arm and row still as names.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Observation {
     pub(super) values: Vec<(u32, f64)>,
     pub(super) histograms: Vec<LatencyHistogram>,
     pub(super) series: Vec<Series>,
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
 }
 
 impl Observation {

@@ -14,7 +14,7 @@ use crate::catalog::{EngineKind, LimitedBy, Runs};
 use crate::engine::{self, Engine, EngineError, Task};
 use crate::host::{end_children, own_children};
 use crate::observe::{self, Observer};
-use crate::record::{FailureKind, KeptFile, Outcome, Sample, Unit};
+use crate::record::{FailureKind, KeptFile, Note, Outcome, Sample, Unit};
 use crate::target::{self, Released, TargetError};
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
@@ -88,7 +88,7 @@ fn execute(request: &Request) -> Reply {
             traces.retain(|trace: &KeptFile| reply.files.iter().all(|file| file.name != trace.name));
             reply.files.append(&mut traces);
             if let Answer::Done(outcome) = &mut reply.answer {
-                outcome.notes.splice(0..0, notes);
+                outcome.notes.splice(0..0, notes.into_iter().map(Note::from));
                 outcome.samples.extend(times_of(&released));
                 if let Err(failed) = given.join(request, outcome) {
                     reply.answer = failed;

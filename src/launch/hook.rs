@@ -19,7 +19,7 @@ use super::{Answer, Request, local};
 use crate::catalog::Runs;
 use crate::engine::Patterns;
 use crate::host::{end_children, own_children};
-use crate::record::{FailureKind, KeptFile, Outcome, Sample};
+use crate::record::{FailureKind, KeptFile, Note, Outcome, Sample};
 
 /// Its name in the work directory.
 const METRICS_FILE: &str = ".assay-hook-metrics";
@@ -72,7 +72,7 @@ impl Given {
     /// [`Answer::Failed`]: one was not found.
     pub(super) fn join(self, request: &Request, outcome: &mut Outcome) -> Result<(), Answer> {
         outcome.samples.extend(self.samples);
-        outcome.notes.extend(self.notes);
+        outcome.notes.extend(self.notes.into_iter().map(Note::from));
         // A command's own output is what its patterns are for.
         if request.engine.descriptor().runs == Runs::Command || request.task.patterns.is_empty() {
             return Ok(());
@@ -93,7 +93,8 @@ impl Given {
         for sample in found {
             let name = &sample.metric.name;
             if outcome.samples.iter().any(|known| known.metric.name == *name) {
-                outcome.notes.push(format!("the trial has a metric {name}: the one of --metric is left out"));
+                let told = format!("the trial has a metric {name}: the one of --metric is left out");
+                outcome.notes.push(told.into());
             } else {
                 outcome.samples.push(sample);
             }

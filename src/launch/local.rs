@@ -276,7 +276,7 @@ fn with_left(mut reply: Reply, left: &[i32]) -> Reply {
     }
     let told = cannot_be_ended(left);
     match &mut reply.answer {
-        Answer::Done(outcome) => outcome.notes.push(told),
+        Answer::Done(outcome) => outcome.notes.push(told.into()),
         // Another attempt would meet the same, and what is left beside it.
         Answer::Failed { kind, reason, .. } => {
             if reply.why.left.is_empty() {

@@ -11,11 +11,12 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 
-use super::Observer;
 use super::perf::{
     Event, Function, HIDDEN, Programs, Refused, Sink, Spot, Symbols, Watch, Watched, lost_note,
 };
-use crate::record::{Folded, KeptFile, Outcome, Sample, StackKind, Unit};
+use super::unseen::READER_DIED;
+use super::{Observer, Unseen};
+use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind, Unit};
 
 /// Samples a second.
 const HERTZ: u64 = 997;
@@ -82,16 +83,16 @@ impl Observer for CpuObserver {
     }
 
     /// `cpu.samples`, `cpu.lost`, `cpu.user_time`, `cpu.kernel_time`, and `cpu.at.PART` (s) of each part of the kernel.
-    fn stop(&mut self) -> Result<Outcome, String> {
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
-        let watch = watch.map_err(|refused| format!("cpu is not watched: {}", refused.words()))?;
-        let (samples, lost) = watch.stop().ok_or("cpu is not watched: the reader died")?;
+        let watch = watch.map_err(|refused| Unseen::watched("cpu is", refused.words()))?;
+        let (samples, lost) = watch.stop().ok_or_else(|| Unseen::watched("cpu is", READER_DIED))?;
         let mut outcome = Outcome { samples: samples.values(lost, self.user_only), ..Outcome::default() };
-        outcome.notes.extend(lost_note("cpu", lost));
+        outcome.notes.extend(lost_note("cpu", lost).map(Note::from));
         if self.user_only {
-            outcome.notes.push(USER_ONLY.to_owned());
+            outcome.notes.push(USER_ONLY.into());
         } else if !samples.symbols.are_known() {
-            outcome.notes.push(HIDDEN.to_owned());
+            outcome.notes.push(HIDDEN.into());
         }
         self.samples = Some(samples);
         Ok(outcome)

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Observer;
+use super::{Observer, Unseen};
 use crate::host::{BlockDevice, DeviceCounters, device_under};
 use crate::record::{Outcome, Sample, Unit};
 
@@ -16,6 +16,9 @@ pub fn device_stat(path: &Path) -> Option<PathBuf> {
     let device = device_under(path).ok().filter(BlockDevice::counts_transfers);
     device.map(|device| device.sys.join("stat"))
 }
+
+/// What there is where it saw nothing.
+const NOTHING: &str = "no device counters";
 
 /// Watches one device.
 #[derive(Clone, Debug)]
@@ -43,19 +46,20 @@ impl Observer for DeviceObserver {
     /// `dev.{read,write}_{ios,merges,bytes,time}`, `dev.discards`, `dev.discard_bytes`, `dev.flushes`, `dev.flush_time`,
     /// `dev.busy`, `dev.queue_time` (times in s), and `dev.in_flight` as it is at the end. With `queue/iostats` at 0 only those
     /// of flushes, which the kernel counts in any case: the others would be zeros that nobody measured.
-    fn stop(&mut self) -> Result<Outcome, String> {
-        let device = self.device.as_ref().map_err(|reason| format!("no device counters: {reason}"))?;
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
+        let device = self.device.as_ref().map_err(|reason| Unseen::new(NOTHING, reason.clone()))?;
         let (Some(before), Some(after)) = (self.before, device.counters()) else {
-            return Err(format!("no device counters: {} has none, or went away", device.name));
+            return Err(Unseen::new(NOTHING, format!("{} has none, or went away", device.name)));
         };
         let mut seen = Outcome { samples: differences(&before, &after), ..Outcome::default() };
         if !self.counting {
             seen.samples.retain(|sample| sample.metric.name.starts_with("dev.flush"));
-            seen.notes.push(format!(
+            let blind = format!(
                 "queue/iostats is 0: {} counts flushes and nothing else, so there is no other dev.* here, and whether it was \
                  at rest before the trial is not known",
                 device.name
-            ));
+            );
+            seen.notes.push(blind.into());
         }
         Ok(seen)
     }
@@ -123,7 +127,7 @@ mod tests {
         ] {
             assert_eq!(value(name), expected, "{name}");
         }
-        assert_eq!(notes, Vec::<String>::new());
+        assert_eq!(notes, []);
     }
 
     #[test]
@@ -136,7 +140,7 @@ mod tests {
         let seen = observer.stop().unwrap();
         let names: Vec<String> = seen.samples.into_iter().map(|sample| sample.metric.name).collect();
         assert_eq!(names, ["dev.flushes", "dev.flush_time"]);
-        assert!(seen.notes[0].starts_with("queue/iostats is 0: fake counts flushes and nothing else"));
+        assert!(seen.notes[0].text.starts_with("queue/iostats is 0: fake counts flushes and nothing else"));
     }
 
     #[test]
@@ -153,10 +157,10 @@ mod tests {
         let mut none = DeviceObserver::under(Path::new("/proc"));
         none.start();
         let reason = none.stop().unwrap_err();
-        assert!(reason.contains("/proc is on proc"), "{reason}");
+        assert!(reason.why.contains("/proc is on proc"), "{reason}");
         let (sys, mut gone) = fake("1 2 3 4 5 6 7 8 9 10 11");
         gone.start();
         drop(sys);
-        assert!(gone.stop().unwrap_err().contains("went away"));
+        assert!(gone.stop().unwrap_err().why.contains("went away"));
     }
 }

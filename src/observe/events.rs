@@ -5,9 +5,9 @@
 
 use rustix::io::Errno;
 
-use super::Observer;
 use super::perf::{Counting, Refused, Tracefs};
 use super::waited::count;
+use super::{Observer, Unseen};
 use crate::catalog::{is_tracepoint, metrics_of_tracepoint};
 use crate::record::Outcome;
 
@@ -57,10 +57,10 @@ impl Observer for EventsObserver {
     }
 
     /// `events.GROUP.EVENT`.
-    fn stop(&mut self) -> Result<Outcome, String> {
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
         let counting = self.counting.take().unwrap_or(Err(Refused::Kernel(Errno::INVAL)));
         let met = counting.and_then(Counting::stop);
-        let met = met.map_err(|refused| format!("{} is not watched: {}", self.name, refused.words()))?;
+        let met = met.map_err(|refused| Unseen::watched(&format!("{} is", self.name), refused.words()))?;
         let [metric, _] = metrics_of_tracepoint(&self.name).unwrap_or_default();
         Ok(Outcome { samples: vec![count(&metric, met)], ..Outcome::default() })
     }
@@ -75,7 +75,7 @@ mod tests {
         let mut observer = EventsObserver::prepared("block:no_such_event").unwrap();
         observer.start();
         let reason = observer.stop().unwrap_err();
-        assert!(reason.starts_with("block:no_such_event is not watched: "), "{reason}");
+        assert!(reason.to_string().starts_with("block:no_such_event is not watched: "), "{reason}");
         // Another group may come with a module.
         assert_eq!(beside_missing("no_such_group:event"), None);
     }

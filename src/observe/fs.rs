@@ -17,9 +17,10 @@ use super::perf::{
     unwritten_note,
 };
 use super::subject::Subject;
+use super::unseen::READER_DIED;
 use super::waited::{Waited, count, seconds};
-use super::{Observer, Place};
-use crate::record::Outcome;
+use super::{Observer, Place, Unseen};
+use crate::record::{Note, Outcome};
 
 /// What belongs together: the begin and the end of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,12 +231,12 @@ impl Observer for FsObserver {
     }
 
     /// `fs.count.EVENT`; of each pair that this kernel has `fs.time.NAME`, `fs.longest.NAME` (s) and `fs.times.NAME` (how many); `fs.lost`.
-    fn stop(&mut self) -> Result<Outcome, String> {
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
         let not_begun = Err("it was not started".to_owned());
-        let not_watched = |reason: String| format!("fs is not watched: {reason}");
+        let not_watched = |reason: String| Unseen::watched("fs is", reason);
         let (watch, begun) = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
         let elapsed = begun.elapsed();
-        let seen = watch.stop().ok_or_else(|| not_watched("the reader died".to_owned()))?;
+        let seen = watch.stop().ok_or_else(|| not_watched(READER_DIED.to_owned()))?;
         let names = self.ready.as_ref().map(|ready| ready.names.as_slice()).unwrap_or_default();
         let counted = names.iter().zip(&seen.met);
         let mut outcome = Outcome::default();
@@ -249,9 +250,12 @@ impl Observer for FsObserver {
             outcome.samples.push(count("fs.unknown", seen.recorder.unknown));
         }
         outcome.samples.push(count("fs.lost", seen.lost + seen.unwritten));
-        outcome.notes.extend(lost_note("fs", seen.lost));
-        outcome.notes.extend(unwritten_note("fs", "times", seen.unwritten));
-        outcome.notes.extend(distortion_note("fs", seen.met.iter().sum(), elapsed));
+        let of_watching = [
+            lost_note("fs", seen.lost),
+            unwritten_note("fs", "times", seen.unwritten),
+            distortion_note("fs", seen.met.iter().sum(), elapsed),
+        ];
+        outcome.notes.extend(of_watching.into_iter().flatten().map(Note::from));
         Ok(outcome)
     }
 }
@@ -394,6 +398,6 @@ mod tests {
     fn a_filesystem_that_is_not_known_is_named() {
         let mut observer = FsObserver::prepared(&Place { watched: "/proc".into(), ..Place::default() });
         observer.start();
-        assert!(observer.stop().unwrap_err().starts_with("fs is not watched: /proc is on proc"));
+        assert!(observer.stop().unwrap_err().to_string().starts_with("fs is not watched: /proc is on proc"));
     }
 }

@@ -10,12 +10,13 @@ use std::collections::HashMap;
 
 use rustix::io::Errno;
 
-use super::Observer;
 use super::perf::{
     Event, Function, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, lost_note,
 };
+use super::unseen::READER_DIED;
 use super::waited::{Waited, count, of_places, rank, seconds};
-use crate::record::{Outcome, Sample};
+use super::{Observer, Unseen};
+use crate::record::{Note, Outcome, Sample};
 
 /// Its tracepoints, the one that begins a wait first.
 const TRACEPOINTS: [&str; 2] = ["lock/contention_begin", "lock/contention_end"];
@@ -66,14 +67,14 @@ impl Observer for LocksObserver {
 
     /// `locks.waits`, `locks.wait_time`, `locks.longest`, `locks.lost`; of each kind `locks.of.KIND` and of the places with the longest
     /// sums `locks.at.KIND.CALLER` (s), `locks.waits_at.KIND.CALLER` and `locks.longest_at.KIND.CALLER`.
-    fn stop(&mut self) -> Result<Outcome, String> {
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
-        let watch = watch.map_err(|refused| format!("locks are not watched: {}", refused.words()))?;
-        let (waits, lost) = watch.stop().ok_or("locks are not watched: the reader died")?;
+        let watch = watch.map_err(|refused| Unseen::watched("locks are", refused.words()))?;
+        let (waits, lost) = watch.stop().ok_or_else(|| Unseen::watched("locks are", READER_DIED))?;
         let mut outcome = Outcome { samples: samples(&waits, lost), ..Outcome::default() };
-        outcome.notes.extend(lost_note("locks", lost));
+        outcome.notes.extend(lost_note("locks", lost).map(Note::from));
         if !waits.symbols.are_known() {
-            outcome.notes.push(HIDDEN.to_owned());
+            outcome.notes.push(HIDDEN.into());
         }
         Ok(outcome)
     }

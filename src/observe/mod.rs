@@ -17,8 +17,10 @@ mod per_operation;
 mod perf;
 mod rusage;
 mod subject;
+mod unseen;
 mod waited;
 mod waits;
+mod wakers;
 
 use std::path::{Path, PathBuf};
 
@@ -31,9 +33,10 @@ pub use fs::FsObserver;
 pub use locks::LocksObserver;
 pub use per_operation::add_flushes_per_operation;
 pub use rusage::RusageObserver;
+pub use unseen::Unseen;
 pub use waits::WaitsObserver;
 
-use crate::record::{KeptFile, Outcome, Sample};
+use crate::record::{KeptFile, Note, Outcome, Sample};
 
 /// The observer `blocks` whose events are kept as files, as an agent is asked for it.
 pub const KEEPS_TRACES: &str = "blocks+trace";
@@ -53,8 +56,8 @@ pub trait Observer {
     /// Takes them again; the samples are the differences. Called once, after [`Observer::start`].
     ///
     /// # Errors
-    /// Why it saw nothing, as a note for the reader; the trial counts all the same.
-    fn stop(&mut self) -> Result<Outcome, String>;
+    /// Why it saw nothing, which becomes a note for the reader; the trial counts all the same.
+    fn stop(&mut self) -> Result<Outcome, Unseen>;
 
     /// Further samples that take files or time to make. Asked for once, when all observers of the trial have stopped, so that none sees it.
     fn afterwards(&mut self) -> Vec<Sample> {
@@ -106,23 +109,25 @@ pub fn named(name: &str, place: &Place) -> Option<Box<dyn Observer>> {
 ///
 /// # Errors
 /// The reason, with what helps.
-pub fn tried(name: &str) -> Result<Vec<String>, String> {
+pub fn tried(name: &str) -> Result<Vec<Note>, Unseen> {
     if name == NEEDS_NO_RIGHT {
         return Ok(Vec::new());
     }
     let instead = OF_A_DEVICE.contains(&name).then_some(SAME_RIGHTS);
     let observer = named(instead.unwrap_or(name), &Place::default());
-    let mut observer = observer.ok_or_else(|| format!("there is no observer '{name}'"))?;
+    let mut observer = observer.ok_or_else(|| Unseen::new(name, "there is no such observer"))?;
     observer.start();
     match (observer.stop(), instead) {
         (Ok(seen), None) => Ok(seen.notes),
         (Ok(_), Some(_)) => Ok(Vec::new()),
         (Err(reason), None) => Err(reason),
-        (Err(reason), Some(_)) => {
-            let why = reason.split_once(": ").map_or(reason.as_str(), |(_, why)| why);
-            Err(format!("{name}: not watched: {why}"))
-        }
+        (Err(reason), Some(_)) => Err(Unseen::watched(&format!("{name} {}", verb(name)), reason.why)),
     }
+}
+
+/// Names of observers are plural or not.
+fn verb(name: &str) -> &'static str {
+    if name == "blocks" { "are" } else { "is" }
 }
 
 /// Stops the observers and adds what they saw to the outcome. A value that the engine itself delivered under the same
@@ -131,7 +136,7 @@ pub fn stop_all(observers: &mut [Box<dyn Observer>], outcome: &mut Outcome) {
     for observer in observers.iter_mut() {
         match observer.stop() {
             Ok(seen) => add(seen, outcome),
-            Err(reason) => outcome.notes.push(reason),
+            Err(reason) => outcome.notes.push(reason.to_string().into()),
         }
     }
     outcome.samples.extend(observers.iter_mut().flat_map(|observer| observer.afterwards()));
@@ -162,12 +167,12 @@ mod tests {
     use super::*;
     use crate::record::{Direction, LatencyHistogram, LatencyKind, Series, Unit};
 
-    struct Fixed(Result<Outcome, String>);
+    struct Fixed(Result<Outcome, Unseen>);
 
     impl Observer for Fixed {
         fn start(&mut self) {}
 
-        fn stop(&mut self) -> Result<Outcome, String> {
+        fn stop(&mut self) -> Result<Outcome, Unseen> {
             self.0.clone()
         }
     }
@@ -175,7 +180,7 @@ mod tests {
     #[test]
     fn what_needs_no_right_is_not_tried() {
         assert_eq!(tried("extents"), Ok(Vec::new()));
-        assert_eq!(tried("nobody"), Err("there is no observer 'nobody'".to_owned()));
+        assert_eq!(tried("nobody").unwrap_err().to_string(), "nobody: there is no such observer");
     }
 
     #[test]
@@ -189,13 +194,13 @@ mod tests {
                 ..Outcome::default()
             }
         };
-        let fixed: [Result<Outcome, String>; 3] =
-            [Err("no counters: gone".to_owned()), Ok(seen(2, 2.0)), Ok(Outcome::default())];
+        let fixed: [Result<Outcome, Unseen>; 3] =
+            [Err(Unseen::new("no counters", "gone")), Ok(seen(2, 2.0)), Ok(Outcome::default())];
         let mut observers: Vec<Box<dyn Observer>> =
             fixed.into_iter().map(|seen| Box::new(Fixed(seen)) as Box<dyn Observer>).collect();
         let mut outcome = Outcome::default();
         stop_all(&mut observers, &mut outcome);
-        let expected = Outcome { notes: vec!["no counters: gone".to_owned()], ..seen(2, 2.0) };
+        let expected = Outcome { notes: vec!["no counters: gone".into()], ..seen(2, 2.0) };
         assert_eq!(outcome, expected);
         let mut engines = seen(1, 1.0);
         stop_all(&mut observers[1..], &mut engines);
@@ -219,7 +224,7 @@ mod tests {
         match value("dev.write_bytes") {
             Some(bytes) => assert!(bytes >= 1_048_576.0, "{bytes}"),
             None => assert!(
-                outcome.notes.iter().any(|note| note.contains("no block device")),
+                outcome.notes.iter().any(|note| note.text.contains("no block device")),
                 "{:?}",
                 outcome.notes
             ),

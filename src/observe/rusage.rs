@@ -1,6 +1,6 @@
 //! Resource use of this process and of its ended children: processor time, context switches, page faults (getrusage(2)).
 
-use super::Observer;
+use super::{Observer, Unseen};
 use crate::record::{Outcome, Sample, Unit};
 
 /// Watches resource use from its start to its stop.
@@ -48,7 +48,7 @@ impl Observer for RusageObserver {
     }
 
     /// `usr_cpu`, `sys_cpu` (s), `ctx.voluntary`, `ctx.involuntary`, and fio's `majf`, `minf`.
-    fn stop(&mut self) -> Result<Outcome, String> {
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
         let (before, now) = (self.before, Usage::now());
         let seconds = |name: &str, us: i64| Sample::new("", name, Unit::Seconds, us as f64 / 1e6);
         let count = |name: &str, count: i64| Sample::new("", name, Unit::Count, count as f64);

@@ -1,8 +1,8 @@
 //! Where workers sleep: for how long a thread was off the processor, by the place in the kernel where it gave it up (tracepoint
-//! sched:sched_switch).
+//! sched:sched_switch), and who woke it (sched:sched_waking).
 //!
-//! Enters: each time a worker leaves a processor, with its stack, and each time it is back. Leaves: count, sum and longest by place; and
-//! the time by stack, as a file. It must not know which program sleeps.
+//! Enters: each time a worker leaves a processor, with its stack, each time it is woken, and each time it is back. Leaves: count, sum and
+//! longest by place, and the sum by place and waker; and the time by stack, as a file. It must not know which program sleeps.
 //!
 //! A wait is from leaving the processor to being back on one: the time to wake up and the wait for a free processor are in it, which
 //! `workers.run_wait` has apart. A thread that was ready to run and lost its processor to another did not sleep: it is counted by itself.
@@ -10,15 +10,23 @@
 //! do (`IDLE`) are counted by themselves, too: a parent that waits for its children would else be the longest wait of all.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::Observer;
 use super::perf::{Event, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, lost_note};
+use super::unseen::READER_DIED;
 use super::waited::{Waited, count, of_places, rank, seconds};
-use crate::record::{Folded, KeptFile, Outcome, Sample, StackKind};
+use super::wakers::{self, Wakers};
+use super::{Observer, Unseen};
+use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind};
 
 const TRACEPOINT: &str = "sched/sched_switch";
+/// The places of the two in the list of what is watched.
+const SWITCHES: usize = 0;
+/// (place, waker) that are named at most, and the least share of all sleep for it.
+const MOST_WAKERS: usize = 16;
+const LEAST_SHARE: f64 = 0.01;
 /// How the names of functions begin in which anybody waits.
 const GENERAL: [&str; 14] = [
     "schedule",
@@ -93,8 +101,13 @@ impl WaitsObserver {
             other => Refused::Kernel(other),
         })?;
         let state = switch.field("prev_state").map_err(|_| missing())?;
-        let sink = Sleeps::new(state, std::mem::take(&mut self.symbols));
-        Watch::start(&[Watched::Switches { id: switch.id }], sink)
+        // Without it sleeps are the same, and nobody knows who ends them.
+        let waking = tracefs.tracepoint(wakers::TRACEPOINT).ok();
+        let waking = waking.and_then(|waking| Some((waking.id, wakers::Fields::of(&waking)?)));
+        let mut watched = vec![Watched::Switches { id: switch.id }];
+        watched.extend(waking.map(|(id, _)| Watched::Tracepoint { id, stack: false }));
+        let wakers = waking.map(|(_, fields)| Wakers::new(fields));
+        Watch::start(&watched, Sleeps::new(state, wakers, std::mem::take(&mut self.symbols)))
     }
 }
 
@@ -103,17 +116,18 @@ impl Observer for WaitsObserver {
         self.watch = self.watch();
     }
 
-    /// `waits.sleeps`, `waits.sleep_time`, `waits.longest`, `waits.idle_time`, `waits.preempted_time`, `waits.lost`; where functions have names,
-    /// `waits.storage_time`, and of the places with the longest sums `waits.at.FUNCTION` (s), `waits.waits_at.FUNCTION` and `waits.longest_at.FUNCTION`.
-    fn stop(&mut self) -> Result<Outcome, String> {
+    /// `waits.sleeps`, `waits.sleep_time`, `waits.longest`, `waits.idle_time`, `waits.preempted_time`, `waits.lost`, and `waits.wakeup_time` where
+    /// wakers are known; where functions have names, `waits.storage_time`, and of the places with the longest sums `waits.at.FUNCTION` (s),
+    /// `waits.waits_at.FUNCTION`, `waits.longest_at.FUNCTION` and `waits.woken_at.FUNCTION.WAKER` (s).
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
         let watch = std::mem::replace(&mut self.watch, Err(Refused::Kernel(Errno::INVAL)));
-        let watch = watch.map_err(|refused| format!("waits are not watched: {}", refused.words()))?;
-        let (sleeps, lost) = watch.stop().ok_or("waits are not watched: the reader died")?;
+        let watch = watch.map_err(|refused| Unseen::watched("waits are", refused.words()))?;
+        let (sleeps, lost) = watch.stop().ok_or_else(|| Unseen::watched("waits are", READER_DIED))?;
         self.stacks = Some(StackKind::Waits.kept(&sleeps.folded()));
         let mut outcome = Outcome { samples: sleeps.samples(lost), ..Outcome::default() };
-        outcome.notes.extend(lost_note("waits", lost));
+        outcome.notes.extend(lost_note("waits", lost).map(Note::from));
         if !sleeps.symbols.are_known() {
-            outcome.notes.push(HIDDEN.to_owned());
+            outcome.notes.push(HIDDEN.into());
         }
         Ok(outcome)
     }
@@ -128,6 +142,18 @@ struct Left {
     at_ns: u64,
     /// Where it went to sleep, as addresses; `None`: it was ready to run.
     asleep: Option<Vec<u64>>,
+    /// When it was first woken since, and by whom.
+    woken: Option<(u64, Arc<str>)>,
+}
+
+/// Sleep with one stack.
+#[derive(Default)]
+struct Slept {
+    all: Waited,
+    /// Until it was woken, by who did it.
+    until_woken_ns: HashMap<Arc<str>, u64>,
+    /// From then on.
+    wakeup_ns: u64,
 }
 
 fn is_idle(place: &str) -> bool {
@@ -138,17 +164,19 @@ fn is_idle(place: &str) -> bool {
 struct Sleeps {
     /// Where the state lies in which a thread left.
     state: Place,
+    /// `None`: this kernel does not tell who wakes.
+    wakers: Option<Wakers>,
     symbols: Symbols,
     left: HashMap<u32, Left>,
     /// By addresses, which have names only at the end: there are few stacks, and many sleeps.
-    by_stack: HashMap<Vec<u64>, Waited>,
+    by_stack: HashMap<Vec<u64>, Slept>,
     preempted: Waited,
 }
 
 impl Sleeps {
-    fn new(state: Place, symbols: Symbols) -> Sleeps {
+    fn new(state: Place, wakers: Option<Wakers>, symbols: Symbols) -> Sleeps {
         let (left, by_stack) = (HashMap::new(), HashMap::new());
-        Sleeps { state, symbols, left, by_stack, preempted: Waited::default() }
+        Sleeps { state, wakers, symbols, left, by_stack, preempted: Waited::default() }
     }
 
     /// The function that a stack waits at.
@@ -170,24 +198,24 @@ impl Sleeps {
     /// Sleep by stack, in ns, without that of threads that have nothing to do.
     fn folded(&self) -> Folded {
         let mut folded = Folded::default();
-        for (stack, waited) in self.by_stack.iter().filter(|(stack, _)| !is_idle(self.place(stack))) {
+        for (stack, slept) in self.by_stack.iter().filter(|(stack, _)| !is_idle(self.place(stack))) {
             let functions = stack.iter().rev().filter_map(|address| self.symbols.function(*address));
-            folded.add(functions.map(|function| self.symbols.name(function)), waited.sum_ns);
+            folded.add(functions.map(|function| self.symbols.name(function)), slept.all.sum_ns);
         }
         folded
     }
 
     fn samples(&self, lost: u64) -> Vec<Sample> {
         let mut named: HashMap<&str, Waited> = HashMap::new();
-        for (stack, waited) in &self.by_stack {
-            named.entry(self.place(stack)).or_default().add(*waited);
+        for (stack, slept) in &self.by_stack {
+            named.entry(self.place(stack)).or_default().add(slept.all);
         }
         let (idle, busy): (Vec<_>, Vec<_>) = named.into_iter().partition(|(place, _)| is_idle(place));
         let idle = Waited::sum(idle.iter().map(|(_, waited)| waited));
         let all = Waited::sum(busy.iter().map(|(_, waited)| waited));
         let is_for_storage = |stack: &[u64]| self.is_for_storage(stack) && !is_idle(self.place(stack));
         let for_storage = self.by_stack.iter().filter(|(stack, _)| is_for_storage(stack));
-        let for_storage = Waited::sum(for_storage.map(|(_, waited)| waited));
+        let for_storage = Waited::sum(for_storage.map(|(_, slept)| &slept.all));
         let mut places: Vec<(String, Waited)> =
             busy.into_iter().map(|(place, waited)| (place.to_owned(), waited)).collect();
         rank(&mut places);
@@ -203,24 +231,69 @@ impl Sleeps {
             samples.push(seconds("waits.storage_time", for_storage.sum_ns));
         }
         samples.extend(of_places("waits", &places, all));
+        samples.extend(self.of_wakers(all.sum_ns));
         samples
+    }
+
+    /// Who ended the sleep of threads that had something to do, and how long they then took to be back.
+    fn of_wakers(&self, all_ns: u64) -> Vec<Sample> {
+        if self.wakers.is_none() {
+            return Vec::new();
+        }
+        let mut wakeup_ns = 0;
+        let mut by_name: HashMap<String, u64> = HashMap::new();
+        for (stack, slept) in &self.by_stack {
+            let place = self.place(stack);
+            if is_idle(place) {
+                continue;
+            }
+            wakeup_ns += slept.wakeup_ns;
+            for (waker, ns) in &slept.until_woken_ns {
+                *by_name.entry(format!("waits.woken_at.{place}.{waker}")).or_default() += ns;
+            }
+        }
+        let mut named: Vec<(String, u64)> = by_name.into_iter().collect();
+        named.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        named.retain(|(_, ns)| *ns > 0 && *ns as f64 >= LEAST_SHARE * all_ns as f64);
+        let named = named.iter().take(MOST_WAKERS).map(|(name, ns)| seconds(name, *ns));
+        std::iter::once(seconds("waits.wakeup_time", wakeup_ns)).chain(named).collect()
+    }
+
+    /// A thread is woken. The kernel writes it for the one that is woken and, where that is watched as well, for the one that wakes: what counts
+    /// is the first.
+    fn woken(&mut self, event: &Event) {
+        let Some((thread, waker)) = self.wakers.as_mut().and_then(|wakers| wakers.of(event)) else { return };
+        if let Some(left) = self.left.get_mut(&thread) {
+            left.woken.get_or_insert((event.time_ns, waker));
+        }
     }
 }
 
 impl Sink for Sleeps {
     fn take(&mut self, event: &Event) {
+        if event.watched != SWITCHES {
+            self.woken(event);
+            return;
+        }
         if !event.is_back {
             // TASK_RUNNING is 0. The tracepoint sets a further bit where such a thread was preempted.
             let Some(state) = self.state.of(&event.raw) else { return };
             let asleep = (state & 0xff != 0).then(|| event.stack.clone());
-            self.left.insert(event.thread, Left { at_ns: event.time_ns, asleep });
+            self.left.insert(event.thread, Left { at_ns: event.time_ns, asleep, woken: None });
             return;
         }
         // Where the leaving was lost, or was before the watch began, nothing is known.
         let Some(left) = self.left.remove(&event.thread) else { return };
         let waited = Waited::once(event.time_ns.saturating_sub(left.at_ns));
         match left.asleep {
-            Some(stack) => self.by_stack.entry(stack).or_default().add(waited),
+            Some(stack) => {
+                let slept = self.by_stack.entry(stack).or_default();
+                slept.all.add(waited);
+                if let Some((woken_ns, waker)) = left.woken {
+                    *slept.until_woken_ns.entry(waker).or_default() += woken_ns.saturating_sub(left.at_ns);
+                    slept.wakeup_ns += event.time_ns.saturating_sub(woken_ns);
+                }
+            }
             None => self.preempted.add(waited),
         }
     }
@@ -234,7 +307,7 @@ mod tests {
         let kallsyms = "1000 t vfs_write\n2000 t jbd2_log_wait_commit\n3000 t folio_wait_bit_common\n\
                         9000 T __sched_text_start\n9000 T __schedule\n9800 T io_schedule\n9900 T __sched_text_end\n\
                         a000 t do_wait\n";
-        Sleeps::new(Place::at(0, 8), Symbols::parse(kallsyms))
+        Sleeps::new(Place::at(0, 8), None, Symbols::parse(kallsyms))
     }
 
     fn leaves(thread: u32, time_ns: u64, state: u64, stack: &[u64]) -> Event {
@@ -270,7 +343,7 @@ mod tests {
         assert_eq!(value("waits.storage_time"), Some(300e-9));
         assert_eq!((value("waits.preempted_time"), value("waits.idle_time")), (Some(50e-9), Some(800e-9)));
         assert!(
-            Sleeps::new(Place::at(0, 8), Symbols::default())
+            Sleeps::new(Place::at(0, 8), None, Symbols::default())
                 .samples(0)
                 .iter()
                 .all(|s| s.metric.name != "waits.storage_time")
@@ -279,5 +352,41 @@ mod tests {
             sleeps.folded().text(),
             "vfs_write;__schedule 10\nvfs_write;jbd2_log_wait_commit;folio_wait_bit_common;io_schedule;__schedule 300\n"
         );
+    }
+
+    #[test]
+    fn who_ends_a_sleep_is_named_with_its_place() {
+        let names = |thread: u32| Some(if thread == 70 { "jbd2/loop0-8" } else { "job" }.to_owned());
+        let mut sleeps = Sleeps { wakers: Some(Wakers::with_names(names)), ..sleeps() };
+        let wakes = |waker: u32, time_ns: u64, woken: u32| {
+            let raw = [&[0; 4][..], &woken.to_ne_bytes()].concat();
+            Event { watched: 1, time_ns, thread: waker, raw, ..Event::default() }
+        };
+        for event in [
+            leaves(1, 100, 2, &[0x9010, 0x9810, 0x3010, 0x2010, 0x1010]),
+            wakes(70, 350, 1),
+            // Seen twice where the waker is watched as well, and of a thread that nobody watches.
+            wakes(2, 360, 1),
+            wakes(2, 370, 99),
+            back(1, 400),
+            // Nothing to do: nobody wants to know who ends that.
+            leaves(4, 100, 1, &[0x9010, 0xa010, 0x1010]),
+            wakes(70, 500, 4),
+            back(4, 900),
+            // It was ready to run.
+            leaves(1, 450, 0x100, &[0x9010, 0x1010]),
+            wakes(70, 460, 1),
+            back(1, 500),
+        ] {
+            sleeps.take(&event);
+        }
+        let samples = sleeps.samples(0);
+        let woken: Vec<(&str, f64)> = samples
+            .iter()
+            .filter(|s| s.metric.name.starts_with("waits.wo") || s.metric.name == "waits.wakeup_time")
+            .map(|s| (&*s.metric.name, s.value))
+            .collect();
+        let expected = [("waits.wakeup_time", 50e-9), ("waits.woken_at.jbd2_log_wait_commit.jbd2", 250e-9)];
+        assert_eq!(woken, expected);
     }
 }

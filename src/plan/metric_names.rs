@@ -13,8 +13,9 @@ use crate::catalog::{EngineKind, Runs, metrics_of_tracepoint};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, deciding_metrics, nearest};
 
-/// What getrusage(2) counts of a whole trial.
-const OF_TRIAL: [&str; 6] = ["usr_cpu", "sys_cpu", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
+/// What getrusage(2) counts of a whole trial, and /proc/stat of the machine meanwhile.
+const OF_TRIAL: [&str; 7] =
+    ["usr_cpu", "sys_cpu", "ctx.voluntary", "ctx.involuntary", "majf", "minf", "machine.steal"];
 /// What the kernel counts of a device.
 const OF_DEVICE: [&str; 16] = [
     "dev.read_ios",
@@ -55,13 +56,14 @@ const OF_CPU: [&str; 4] = ["cpu.samples", "cpu.lost", "cpu.user_time", "cpu.kern
 /// What `--observe locks` adds, besides kinds and places.
 const OF_LOCKS: [&str; 4] = ["locks.wait_time", "locks.waits", "locks.longest", "locks.lost"];
 /// What `--observe waits` adds, besides places.
-const OF_WAITS: [&str; 7] = [
+const OF_WAITS: [&str; 8] = [
     "waits.sleep_time",
     "waits.storage_time",
     "waits.sleeps",
     "waits.longest",
     "waits.idle_time",
     "waits.preempted_time",
+    "waits.wakeup_time",
     "waits.lost",
 ];
 /// What `--observe blocks` adds; the second half only where the device had such requests.

@@ -33,7 +33,7 @@ pub use probe::{PROBE_ENGINE, is_probe};
 // Part of a metric's definition, so that those who make samples need no other layer.
 pub use crate::units::{Better, Unit};
 pub use crate::workload::deciding_metrics;
-pub use trial::{AUDIT_NOTE, Outcome, Series, Status, Trial};
+pub use trial::{Outcome, Series, Status, Trial};
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! A sentence that a reader of a run must know, with what assay itself may do with it.
+//! A sentence that a reader of a run or of a trial must know, with what assay itself may do with it.
 //!
 //! Enters: words. Leaves: a [`Note`], in JSON a string, or an object where it is more than words. Nobody decides by the words.
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A note to a run.
+/// A note to a run or to one of its trials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Form", into = "Form")]
 pub struct Note {
@@ -20,11 +20,15 @@ pub struct Note {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// It stays with the run.
+    /// It stays with the run, or the trial.
     #[default]
     Lasting,
     /// It says how a session ended: the next session of the run drops it.
     Ending,
+    /// It says what the audit of flushes found in a trial.
+    Audit,
+    /// It says that the kernel gave I/Os of a trial to worker threads of io_uring.
+    WorkerThreads,
 }
 
 impl Note {
@@ -68,7 +72,7 @@ impl From<Note> for Form {
     fn from(Note { text, kind }: Note) -> Form {
         match kind {
             NoteKind::Lasting => Form::Text(text),
-            NoteKind::Ending => Form::Kinded { kind, text },
+            kind => Form::Kinded { kind, text },
         }
     }
 }

@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FailureKind, KeptFile, LatencyHistogram, Sample};
-
-/// How the note of a trial begins that tells what the audit of flushes found.
-pub const AUDIT_NOTE: &str = "audit of flushes";
+use super::{FailureKind, KeptFile, LatencyHistogram, Note, Sample};
 
 /// What an engine delivers for one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,7 +14,7 @@ pub struct Outcome {
     /// Values over time.
     pub series: Vec<Series>,
     /// Things a reader must know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// Values over the time of one trial.
@@ -87,7 +84,7 @@ pub struct Trial {
     /// Values over time.
     pub series: Vec<Series>,
     /// The engine's notes.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// Files that its hooks and observers left, and what hooks printed; a stored run is read without them unless they are asked for, a report
     /// reads stacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,22 +1,11 @@
 //! Text of others inside HTML.
 
+use html_escape::encode_quoted_attribute;
+
 /// Text in which nothing is markup, for elements and quoted attributes; control characters become blanks.
 pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' => out.push('\n'),
-            '\t' => out.push_str("    "),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
+    let plain = text.replace('\t', "    ").replace(|c: char| c.is_control() && c != '\n', " ");
+    encode_quoted_attribute(&plain).into_owned()
 }
 
 #[cfg(test)]
@@ -25,6 +14,9 @@ mod tests {
 
     #[test]
     fn nothing_is_markup() {
-        assert_eq!(escape("<a b=\"c\" d='e'>&\u{1b}"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp; ");
+        assert_eq!(
+            escape("<a b=\"c\" d='e'>&\u{1b}\n\t"),
+            "&lt;a b=&quot;c&quot; d=&#x27;e&#x27;&gt;&amp; \n    "
+        );
     }
 }

@@ -11,7 +11,9 @@ use super::settle::settle_ms;
 use crate::catalog::{EngineKind, Reaches};
 use crate::host::Limits as DisturbanceLimits;
 use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
-use crate::record::{FailureKind, LeadIn, Note, NoteKind, Outcome, Run, RunState, Status, Trial};
+use crate::record::{
+    FailureKind, LeadIn, Note, NoteKind, Outcome, Run, RunState, Sample, Status, Trial, Unit,
+};
 
 /// Rules fixed before the first trial; none of them can see an outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -324,7 +326,11 @@ impl Execution<'_> {
             files: Vec::new(),
             notes: Vec::new(),
         };
+        let stolen = stolen(request.engine, &reply);
         take(self.run, &mut trial, reply);
+        if let Some(stolen) = stolen.filter(|_| trial.status == Status::Done) {
+            trial.values.push((self.run.metric_index(&stolen.metric), stolen.value));
+        }
         self.run.trials.push(trial);
         let index = self.run.trials.len() - 1;
         let trials_left = self.remaining(session).trials_left(self.limits.rounds);
@@ -358,6 +364,13 @@ fn limits_for(engine: EngineKind, limits: DisturbanceLimits) -> Option<Disturban
         }
         Reaches::JobFiles => Some(limits),
     }
+}
+
+/// What the hypervisor took while an engine worked that the machine can disturb.
+fn stolen(engine: EngineKind, reply: &Reply) -> Option<Sample> {
+    let reaches = engine.descriptor().reaches != Reaches::Nothing;
+    let seconds = reply.disturbance.as_ref().filter(|_| reaches)?.steal_s;
+    Some(Sample::new("", "machine.steal", Unit::Seconds, seconds))
 }
 
 /// How a round ended.

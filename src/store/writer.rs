@@ -189,7 +189,7 @@ fn add_definitions(transaction: &Transaction<'_>, id: i64, run: &Run) -> rusqlit
 fn add_trial(transaction: &Transaction<'_>, id: i64, number: usize, trial: &Trial) -> rusqlite::Result<()> {
     let number = number as i64;
     let mut notes = trial.notes.clone();
-    notes.extend(kept_files::add(transaction, id, number, trial)?);
+    notes.extend(kept_files::add(transaction, id, number, trial)?.map(Note::from));
     transaction
         .prepare_cached("INSERT INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
         .execute(params![

@@ -35,7 +35,7 @@ pub(crate) fn each(run: &Run, metric: &str) -> Vec<f64> {
 }
 
 pub(crate) fn notes(run: &Run) -> String {
-    run.trials.iter().flat_map(|trial| trial.notes.clone()).collect::<Vec<_>>().join("\n")
+    run.trials.iter().flat_map(|trial| &trial.notes).map(|note| &*note.text).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

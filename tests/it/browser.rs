@@ -175,6 +175,7 @@ fn no_label_is_clipped_overlapping_or_tiny() {
         ("dbench", fixtures::dbench()),
         ("bdev", fixtures::bdev("3.6.0-rc5+", "3.6.0-rc5.mikulas.3+")),
         ("why", crate::why::made_up()),
+        ("stages", with_stages()),
     ] {
         let html = unfolded(&page(&fixture));
         assert!(html.contains(policy), "the page has lost its policy");
@@ -224,6 +225,14 @@ fn crossed() -> (Run, Analysis) {
     (run, analysis)
 }
 
+/// Requests by stage, whose picture is on the page.
+fn with_stages() -> (Run, Analysis) {
+    let fixture = crate::why::with_stages();
+    let html = page(&fixture);
+    assert!(html.contains("The time of a request by stage, drawn") && html.contains("(I2D)"), "{html}");
+    fixture
+}
+
 /// Looks into the report in frames as wide as a phone and as a desktop.
 const FRAMES: &str = r#"<!DOCTYPE html><body>
 <iframe id="phone" src="report.html" style="width:390px;height:800px;border:0"></iframe>
@@ -256,6 +265,7 @@ fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
         ("measured", fixtures::measured()),
         ("12 rows", fixtures::dbench()),
         ("why", crate::why::made_up()),
+        ("stages", with_stages()),
         ("factors", crossed()),
     ] {
         std::fs::write(dir.path().join("report.html"), page(&fixture)).unwrap();

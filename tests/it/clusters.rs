@@ -174,7 +174,7 @@ fn every_format_tells_the_method_the_note_and_the_variances() {
     let line = ["compare", path.to_str().unwrap(), "--arm", "kernel", "--value", "kb_s:higher"];
     for format in ["text", "markdown", "html", "json", "lkml", "mmtests", "csv"] {
         let words = ["--format", format, "--verbose"];
-        let out = squeezed(&ok(&[&line[..], &words[..]].concat()).replace("&#39;", "'"));
+        let out = squeezed(&ok(&[&line[..], &words[..]].concat()).replace("&#x27;", "'"));
         for words in [
             "judged by boots, not by trials: Mann-Whitney U of one mean a boot",
             "standard deviations: between boots ",

@@ -317,7 +317,7 @@ fn what_a_level_observes_is_watched_in_its_trials_alone() {
     let run = sandbox.export("1");
     let seen = |trial: &assay::record::Trial| {
         trial.values.iter().any(|(metric, _)| run.metrics[*metric as usize].name.starts_with("extents."))
-            || trial.notes.iter().any(|note| note.contains("no extents"))
+            || trial.notes.iter().any(|note| note.text.contains("no extents"))
     };
     assert!(run.trials.iter().all(|trial| seen(trial) == (run.arm_of(trial.cell) == 1)), "{:?}", run.trials);
     // Such a run cannot be watched besides.

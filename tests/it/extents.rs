@@ -9,6 +9,7 @@ use assay::record::{Run, Status};
 
 use crate::failing_case::{Case, PLAIN};
 use crate::sandbox::{Sandbox, errors};
+use crate::spoiled::texts;
 use crate::target_bench::{can_make, fact, left_behind, run, succeed};
 use crate::tools::{available, installed, is_root};
 
@@ -166,7 +167,7 @@ fn a_filesystem_that_cannot_tell_is_a_note() {
     let run = sandbox.export("1");
     for trial in &run.trials {
         assert_eq!(trial.status, Status::Done);
-        assert!(trial.notes.iter().any(|note| note.contains("no FIEMAP")), "{:?}", trial.notes);
+        assert!(trial.notes.iter().any(|note| note.text.contains("no FIEMAP")), "{:?}", trial.notes);
     }
     assert!(run.metrics.iter().all(|metric| !metric.name.starts_with("extents.")));
 }
@@ -207,7 +208,7 @@ fn files_the_job_has_elsewhere_are_looked_at() {
     let words = ["run", "job.fio", "-q", "--rounds", "1", "--observe", "extents", "--vary", "bs=4k,8k"];
     succeed(&sandbox, &words);
     let run = sandbox.export("1");
-    let notes = run.trials[0].notes.join("\n");
+    let notes = texts(&run.trials[0].notes).join("\n");
     match value(&run, 0, "extents.files") {
         Some(files) => assert_eq!(files, 1.0),
         None => assert!(notes.contains("no FIEMAP"), "{notes}"),
@@ -241,7 +242,7 @@ fn files_of_another_user_are_looked_at() {
     let output = case.prepared(&sandbox).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     let run = sandbox.export("1");
-    let notes = run.trials[0].notes.join("\n");
+    let notes = texts(&run.trials[0].notes).join("\n");
     match value(&run, 0, "extents.files") {
         Some(files) => assert_eq!(files, 1.0),
         None => assert!(notes.contains("no FIEMAP"), "{notes}"),

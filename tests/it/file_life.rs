@@ -13,7 +13,7 @@ use assay::record::{Outcome, Sample};
 use assay::target::TargetSpec;
 
 use crate::native_engine::{agent, done, work};
-use crate::spoiled::{expect, unless_spoiled};
+use crate::spoiled::{expect, texts, unless_spoiled};
 use crate::tools;
 
 fn failed(job: &str, directory: &Path) -> (String, Vec<Sample>) {
@@ -161,7 +161,8 @@ fn a_mapping_says_how_it_is_made_and_what_it_needs() {
     let (_base, work) = work();
     let outcome =
         done(EngineKind::Native, "[j]\nioengine=mmap\nrw=write\nsize=64k\nnumjobs=2\n", work.path());
-    let notes: Vec<&String> = outcome.notes.iter().filter(|note| note.contains("mapped with")).collect();
+    let notes = texts(&outcome.notes);
+    let notes: Vec<&str> = notes.into_iter().filter(|note| note.contains("mapped with")).collect();
     assert_eq!(notes, ["job j: mapped with MAP_SHARED: its filesystem is not DAX"]);
     let (reason, _) = failed("[j]\nioengine=mmap\nrw=write\nbs=1000\nsize=64k\nfsync=4\n", work.path());
     assert!(reason.contains("blocks of whole pages"), "{reason}");

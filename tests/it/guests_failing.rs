@@ -225,7 +225,7 @@ fn a_guest_that_the_emulator_made_die_is_booted_again() {
             assert!(output.status.success() && boots >= deaths, "{said}");
             let run = sandbox.export("1");
             assert_eq!(run.trials.len(), 2);
-            let told = |trial: &Trial| trial.notes.iter().any(|note| note.contains(fate));
+            let told = |trial: &Trial| trial.notes.iter().any(|note| note.text.contains(fate));
             assert!(run.trials.iter().all(told), "{:?}", run.trials);
         } else {
             assert_eq!((output.status.code(), Some(boots)), (Some(1), most), "{said}");

@@ -38,7 +38,7 @@ fn a_jobs_hooks_leave_files_output_and_metrics() {
         assert_eq!(kept["begun.txt"], ["begun 4k\n", "begun 8k\n"][trial.cell as usize]);
         assert_eq!((kept["before.out"].as_str(), value(&first, at, "free")), ("free 1 x\n", 7.0));
         let told = "the before hook's file link is not kept: it is not a regular file";
-        assert!(trial.notes.iter().any(|note| note == told), "{:?}", trial.notes);
+        assert!(trial.notes.iter().any(|note| note.text == told), "{:?}", trial.notes);
     }
     // The metric of --metric decides where nothing else is named.
     let report = sandbox.succeed(&["report", "1", "--format", "csv"]);

@@ -29,7 +29,7 @@ fn hooks_give_metrics_back_and_nonsense_is_a_note() {
         assert_eq!(value("hook.lag"), (1.5e6 + 1e6 * f64::from(trial.cell), Unit::Nanoseconds));
         let note = "line 2 of the after hook's ASSAY_METRICS gives no metric: write \
                     NAME=VALUE[UNIT][:higher|lower]: nonsense";
-        assert!(trial.notes.iter().any(|found| found == note), "{:?}", trial.notes);
+        assert!(trial.notes.iter().any(|found| found.text == note), "{:?}", trial.notes);
     }
 }
 
@@ -98,7 +98,7 @@ fn guests_have_their_modules_settings_and_hooks() {
     assert!(output.status.success(), "{}", errors(&output));
     let second = run_of("2");
     assert!(second.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", second.trials);
-    assert!(second.trials.iter().all(|t| !t.notes.iter().any(|note| note.contains("cannot be loaded"))));
+    assert!(second.trials.iter().all(|t| !t.notes.iter().any(|note| note.text.contains("cannot be loaded"))));
     nothing_left(&sandbox);
 }
 

@@ -27,7 +27,7 @@ fn largest(run: &Run, beginning: &str) -> Option<f64> {
 }
 
 fn notes(run: &Run) -> String {
-    run.trials.iter().flat_map(|trial| trial.notes.clone()).collect::<Vec<_>>().join("\n")
+    run.trials.iter().flat_map(|trial| &trial.notes).map(|note| &*note.text).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

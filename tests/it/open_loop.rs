@@ -349,8 +349,8 @@ fn the_largest_depth_that_keeps_a_latency_is_found() {
     }
     let (_base, work) = work();
     let outcome = done(EngineKind::Native, job, work.path());
-    let note = outcome.notes.iter().find(|note| note.contains("latency_target")).unwrap();
-    assert!(note.contains("up to 24 I/Os in flight"), "{note}");
+    let note = outcome.notes.iter().find(|note| note.text.contains("latency_target")).unwrap();
+    assert!(note.text.contains("up to 24 I/Os in flight"), "{note}");
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn a_latency_that_cannot_be_kept_fails_the_trial() {
     // With a share allowed to be late it goes on, as in fio, and says that nothing was found.
     let outcome = done(EngineKind::Native, &job("latency_percentile=99.5\n"), work.path());
     assert_eq!(value(&outcome, "latency_depth"), 1.0);
-    assert!(outcome.notes.iter().any(|note| note.contains("ended before")), "{:?}", outcome.notes);
+    assert!(outcome.notes.iter().any(|note| note.text.contains("ended before")), "{:?}", outcome.notes);
 }
 
 /// The two engines measure the same on a job whose load is the same for both: their medians differ by less than one

@@ -225,7 +225,7 @@ fn journal_flush_counts_the_flushes_of_its_arms() {
     assert!(with.iter().all(|n| *n > 10.0), "{with:?}");
     assert_eq!(without, [0.0; 4]);
     let report = sandbox.succeed(&["report", "1", "--verbose"]);
-    let fewer = "cache=writethrough has fewer dev.flushes_per_op than cache=writeback by more than 2 %";
+    let fewer = "cache=writethrough has fewer dev.flushes_per_sync than cache=writeback by more than 2 %";
     assert!(report.split_whitespace().collect::<Vec<_>>().join(" ").contains(fewer), "{report}");
     for shown in ["beside: lat_ns.max in ", "beside: dev.flushes", "fewer by > δ"] {
         assert!(report.contains(shown), "{shown}: {report}");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use assay::record::Note;
+
 /// Takes it until it is as expected, each time after a longer pause; fails with the last complaint when it never is.
 pub(crate) fn unless_spoiled(mut measurement: impl FnMut() -> Result<(), String>) {
     const TRIES: u32 = 8;
@@ -25,8 +27,13 @@ pub(crate) fn expect(holds: bool, otherwise: impl FnOnce() -> String) -> Result<
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
+/// The words of a trial's notes.
+pub(crate) fn texts(notes: &[Note]) -> Vec<&str> {
+    notes.iter().map(|note| note.text.as_str()).collect()
+}
+
 /// Notes of a trial but for what others did to its device.
-pub(crate) fn own(notes: &[String]) -> Vec<&str> {
+pub(crate) fn own(notes: &[Note]) -> Vec<&str> {
     let by_others = |note: &&str| note.contains("did not come to rest before the trial");
-    notes.iter().map(String::as_str).filter(|note| !by_others(note)).collect()
+    texts(notes).into_iter().filter(|note| !by_others(note)).collect()
 }

@@ -87,7 +87,7 @@ fn a_run_comes_back_as_it_went_in() {
         interval_s: 1.0,
         values: vec![1.5, -0.0],
     });
-    last.notes.push("kept".to_owned());
+    last.notes.push("kept".into());
     last.status = Status::Failed {
         kind: FailureKind::Passing,
         reason: "r".to_owned(),

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::sandbox::{Sandbox, errors};
+use crate::spoiled::texts;
 use crate::target_bench::{JOB, ON_DEVICE, can_make, fact, left_behind, run, succeed, zram};
 
 #[test]
@@ -68,7 +69,7 @@ fn an_arm_that_blinds_the_counters_has_none_and_says_so() {
     let of = |iostats: u32, device: u32| {
         let cell = run.cells.iter().position(|cell| cell.levels == [iostats, device]).unwrap();
         let trial = run.trials.iter().find(|trial| trial.cell as usize == cell).unwrap();
-        let has = |words: &str| trial.notes.iter().any(|note| note.contains(words));
+        let has = |words: &str| trial.notes.iter().any(|note| note.text.contains(words));
         let blind = has("counts flushes and nothing else");
         (trial.value(at).is_some_and(|bytes| bytes > 0.0), blind, has("iostats has no effect on zram"))
     };
@@ -158,7 +159,8 @@ fn an_option_that_the_kernel_leaves_out_is_a_note() {
         return crate::tools::impossible_here("this kernel's XFS has no DAX at all");
     }
     let run = sandbox.export("1");
-    let notes = |cell: u32| run.trials.iter().find(|trial| trial.cell == cell).unwrap().notes.join("\n");
+    let notes =
+        |cell: u32| texts(&run.trials.iter().find(|trial| trial.cell == cell).unwrap().notes).join("\n");
     assert!(!notes(0).contains("the kernel said"), "{}", notes(0));
     assert!(notes(1).contains("the kernel said on mounting: XFS (loop"), "{}", notes(1));
     assert!(notes(1).contains("DAX unsupported by block device"), "{}", notes(1));

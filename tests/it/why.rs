@@ -68,6 +68,23 @@ fn with_slow(slow: &[u32]) -> (Run, Analysis) {
     (run, analysis)
 }
 
+/// The same, with the stages of the device's requests.
+pub(crate) fn with_stages() -> (Run, Analysis) {
+    let (mut run, _) = made_up();
+    let stages = [("q2i", 2e-6, 1e-6), ("i2d", 9e-6, 1e-6), ("d2c", 20e-6, 21e-6), ("q2c", 31e-6, 23e-6)];
+    let mut noise = fixtures::Noise::new(6);
+    for (stage, one, four) in stages {
+        let name = format!("blocks.write.{stage}.mean");
+        let at = run.metric_index(&fixtures::metric("", &name, Unit::Seconds, Better::Lower));
+        for trial in &mut run.trials {
+            let mean = if trial.cell == 0 { one } else { four };
+            trial.values.push((at, mean * (0.002 * noise.normal()).exp()));
+        }
+    }
+    let analysis = analyse(&run, &Options::default());
+    (run, analysis)
+}
+
 fn text(fixture: &(Run, Analysis), format: Format, detail: Detail) -> String {
     let options = ReportOptions { detail, ..ReportOptions::default() };
     render(&Document::build(&fixture.0, &fixture.1, &options), format)

@@ -3,7 +3,7 @@
 //!
 //! A flush of a loop device is an fsync of its image, which takes what the disk below takes.
 
-use assay::record::Run;
+use assay::record::{NoteKind, Run};
 
 use crate::spoiled::{expect, unless_spoiled};
 use crate::target_bench::can_make;
@@ -47,9 +47,8 @@ const SELDOM: &str =
 /// What the audit of flushes said of each trial of an arm, each verdict once.
 fn audited(run: &Run, arm: u32) -> Vec<String> {
     let of_arm = run.trials.iter().filter(|trial| run.cells[trial.cell as usize].levels[0] == arm);
-    let notes =
-        of_arm.flat_map(|trial| trial.notes.iter().filter(|note| note.starts_with("audit of flushes")));
-    let mut said: Vec<String> = notes.cloned().collect();
+    let notes = of_arm.flat_map(|trial| &trial.notes).filter(|note| note.kind == NoteKind::Audit);
+    let mut said: Vec<String> = notes.map(|note| note.text.clone()).collect();
     said.sort();
     said.dedup();
     said

@@ -254,6 +254,8 @@ pub enum What {
         /// (arm, value).
         values: Vec<(String, String)>,
     },
+    /// The hypervisor took more processor time for each operation of the worse arm.
+    StolenTime,
     /// All processor time grew alike.
     SlowerProcessor,
 }

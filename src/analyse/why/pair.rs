@@ -10,7 +10,7 @@ use super::super::watching::{WatchingPrice, watching_prices};
 use super::cause::{Cause, Evidence, Grade, Watching, What};
 use super::names::WATCHED;
 use super::source::Source;
-use crate::record::{Direction, Factor, Run, Unit};
+use crate::record::{Direction, Factor, NoteKind, Run, Unit};
 
 /// Counts whose arms differ by less than this share of the larger one explain nothing.
 const LEAST_CHANGE: f64 = 0.05;
@@ -253,11 +253,11 @@ impl<'a> Pair<'a> {
         found.difference.is_some_and(|difference| difference.low >= -most && difference.high <= most)
     }
 
-    /// Of how many trials of each arm that worked a note begins with these words, as a share.
-    pub(super) fn share_with_note(&self, beginning: &str) -> [f64; 2] {
+    /// How many of the trials of each arm that worked have such a note, as a share.
+    pub(super) fn share_with_note(&self, kind: NoteKind) -> [f64; 2] {
         self.own.cells.map(|cell| {
             let worked = || self.run.trials.iter().filter(|trial| trial.cell == cell && trial.counts());
-            let with = worked().filter(|trial| trial.notes.iter().any(|note| note.starts_with(beginning)));
+            let with = worked().filter(|trial| trial.notes.iter().any(|note| note.kind == kind));
             with.count() as f64 / worked().count().max(1) as f64
         })
     }

@@ -232,7 +232,7 @@ fn prepared(
         match tried {
             Ok(notes) => {
                 can.push(name.clone());
-                left_out.extend(notes);
+                left_out.extend(notes.into_iter().map(|note| note.text));
             }
             Err(reason) => refused.push((name.clone(), reason)),
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::Failure;
 use super::meter::DirectionCounts;
 use super::usage::{Usage, Waits};
-use crate::record::{Direction, LatencyHistogram};
+use crate::record::{Direction, LatencyHistogram, Note};
 
 /// What one instance counted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(super) struct JobCounts {
     /// The depth of a `latency_target`, and whether it was found before the job ended.
     pub(super) latency_depth: Option<(u32, bool)>,
     /// What its reader should know, e.g. what the method did by itself.
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
 }
 
 impl JobCounts {

@@ -50,7 +50,7 @@ use std::path::PathBuf;
 pub(super) use bare::Bare;
 
 use super::{Engine, EngineError, Probe, Task};
-use crate::record::{Outcome, Sample};
+use crate::record::{Note, Outcome, Sample};
 use crate::workload::{Instance, IoMethod, JobFile, Workload};
 use failure::Failure;
 use job_counts::JobCounts;
@@ -103,7 +103,7 @@ impl Engine for Native {
     fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
         let asked = self.asked(task)?;
         let mut outcome = run_workload(asked, task.seed, clock::Clock::since(self.clock))?;
-        outcome.notes.extend(asked.workload.jobs.iter().flat_map(remarks::of));
+        outcome.notes.extend(asked.workload.jobs.iter().flat_map(remarks::of).map(Note::from));
         Ok(outcome)
     }
 }

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use super::job_counts::JobCounts;
 use super::meter::SERIES_INTERVAL_NS;
-use crate::record::{Direction, LatencyHistogram, LatencyKind, Outcome, Sample, Series};
+use crate::record::{Direction, LatencyHistogram, LatencyKind, Note, Outcome, Sample, Series};
 use crate::units::{Better, Unit};
 use crate::workload::{Instance, Workload};
 
@@ -25,7 +25,7 @@ pub(super) fn outcome(
     }
     let noted = |counts: &JobCounts, at: &usize| {
         let job = &workload.jobs[instances[*at].job].name;
-        counts.note.as_ref().map(|note| format!("job {job}: {note}"))
+        counts.note.as_ref().map(|note| Note::from(format!("job {job}: {note}")))
     };
     for note in finished.iter().filter_map(|(at, counts)| noted(counts, at)) {
         // Clones say the same.
@@ -127,14 +127,17 @@ fn depth_found(outcome: &mut Outcome, job: &str, members: &[&JobCounts]) {
     sample.metric.better = Better::Higher;
     outcome.samples.push(sample);
     for (depth, ended) in found {
-        outcome.notes.push(if ended {
-            format!("job {job}: latency_target is kept with up to {depth} I/Os in flight; its figures are of that depth")
+        let told = if ended {
+            format!(
+                "job {job}: latency_target is kept with up to {depth} I/Os in flight; its figures are of that depth"
+            )
         } else {
             format!(
                 "job {job}: it ended before latency_target's search did, at depth {depth}; its figures are of all \
                  depths tried"
             )
-        });
+        };
+        outcome.notes.push(told.into());
     }
 }
 

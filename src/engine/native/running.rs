@@ -19,7 +19,7 @@ use super::tempo::{Planned, Tempo, Wanted};
 use super::usage::{Usage, WaitCounts, Waits};
 use super::verify::{self, Verifier};
 use super::{affinity, numa_memory, opened};
-use crate::record::{Direction, LatencyHistogram, LatencyKind};
+use crate::record::{Direction, LatencyHistogram, LatencyKind, Note};
 use crate::workload::{Instance, Job};
 
 /// Everything of an instance but its method and what is in flight.
@@ -30,7 +30,7 @@ pub(super) struct Running<'j> {
     pub(super) clock: Clock,
     pub(super) begun_ns: u64,
     /// For [`JobCounts::notes`].
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
     pub(super) ahead: Ahead,
     pub(super) meter: Meter,
     /// When the ramp ends; then when the runtime does (never, without one).

@@ -263,8 +263,10 @@ impl Kind {
         }
         match &mut reply.answer {
             Answer::Done(outcome) => {
-                outcome.notes.extend(self.booted_again.map(Mishap::note));
-                outcome.notes.extend(guest.missing.iter().map(|message| format!("in the guest: {message}")));
+                outcome.notes.extend(self.booted_again.map(|mishap| mishap.note().into()));
+                outcome
+                    .notes
+                    .extend(guest.missing.iter().map(|message| format!("in the guest: {message}").into()));
             }
             Answer::Failed { output, .. } => {
                 // What the kernel said meanwhile may be why, e.g. that memory ran out.

@@ -19,8 +19,9 @@ use super::perf::{
     MachineWatch, Refused, Tracefs, Wanted, distortion_note, last_processor, lost_note, unwritten_note,
 };
 use super::subject::Subject;
-use super::{Observer, Place};
-use crate::record::{AUDIT_NOTE, KeptFile, Outcome};
+use super::unseen::READER_DIED;
+use super::{Observer, Place, Unseen};
+use crate::record::{KeptFile, Note, NoteKind, Outcome};
 use crate::trace::{Decoder, Filesystem, Formats, Reason, Settings, Verdict, WriteCache};
 
 /// Tracepoints of bios and requests, those first without which nothing can be said.
@@ -154,29 +155,33 @@ impl Observer for BlocksObserver {
     }
 
     /// `blocks.*`: docs/observers.md has the list.
-    fn stop(&mut self) -> Result<Outcome, String> {
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
         let not_begun = Err("it was not started".to_owned());
-        let not_watched = |reason: String| format!("blocks are not watched: {reason}");
+        let not_watched = |reason: String| Unseen::watched("blocks are", reason);
         let (watch, begun) = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
         let elapsed = begun.elapsed();
-        let seen = watch.stop().ok_or_else(|| not_watched("the reader died".to_owned()))?;
-        let mut notes: Vec<String> = lost_note("blocks", seen.lost).into_iter().collect();
-        notes.extend(unwritten_note("blocks", "times and the depth", seen.unwritten));
-        notes.extend(distortion_note("blocks", seen.met.iter().sum(), elapsed));
+        let seen = watch.stop().ok_or_else(|| not_watched(READER_DIED.to_owned()))?;
+        let of_watching = [
+            lost_note("blocks", seen.lost),
+            unwritten_note("blocks", "times and the depth", seen.unwritten),
+            distortion_note("blocks", seen.met.iter().sum(), elapsed),
+        ];
+        let mut notes: Vec<Note> = of_watching.into_iter().flatten().map(Note::from).collect();
         let Seen { summary, damaged, files, note } = seen.recorder.finish();
         // They are kept also where nothing can be said from them.
         self.files = files;
-        let summary = summary?;
-        notes.extend(note);
+        let summary = summary.map_err(|why| Unseen::new("blocks", why))?;
+        notes.extend(note.map(Note::from));
         if damaged > 0 {
-            notes.push(format!(
-                "blocks: {damaged} events are not as this kernel describes them, and were left out"
-            ));
+            let told =
+                format!("blocks: {damaged} events are not as this kernel describes them, and were left out");
+            notes.push(told.into());
         }
         let device = summary.as_ref().map(|summary| &summary.device);
         if let Ok(ready) = &self.ready {
-            notes.extend((!ready.has_calls).then(|| NO_CALLS.to_owned()));
-            notes.extend(device.and_then(|device| audit_note(&device.audit, &ready.subject)));
+            notes.extend((!ready.has_calls).then(|| Note::from(NO_CALLS)));
+            let told = device.and_then(|device| audit_words(&device.audit, &ready.subject));
+            notes.extend(told.map(|text| Note { text, kind: NoteKind::Audit }));
         }
         let samples = values::samples(device, elapsed, seen.lost + seen.unwritten, seen.met.iter().sum());
         Ok(Outcome { samples, notes, ..Outcome::default() })
@@ -187,34 +192,37 @@ impl Observer for BlocksObserver {
     }
 }
 
+/// How the audit's sentences begin.
+const AUDIT: &str = "audit of flushes";
+
 /// The audit's verdict in a sentence that is the same for all trials with this verdict; nothing where no file was synced.
-fn audit_note(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<String> {
+fn audit_words(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<String> {
     if audit.calls == 0 {
         return None;
     }
     // A device has no rules of its own; names of devices and processes would make the note of each trial another one.
     let on = subject.kind.as_deref()?;
     if subject.filesystem().is_none() {
-        return Some(format!("{AUDIT_NOTE} ({on}): UNDECIDABLE, its rules are not known"));
+        return Some(format!("{AUDIT} ({on}): UNDECIDABLE, its rules are not known"));
     }
     let because =
         |reason: Option<Reason>| reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
     Some(match audit.verdict {
         Verdict::Pass if audit.write_cache == Some(WriteCache::Through) => {
             format!(
-                "{AUDIT_NOTE} ({on}): PASS by the word of the device, which says that it has no cache: the writes of each sync were complete"
+                "{AUDIT} ({on}): PASS by the word of the device, which says that it has no cache: the writes of each sync were complete"
             )
         }
         Verdict::Pass => {
-            format!("{AUDIT_NOTE} ({on}): PASS, each sync returned behind a flush or FUA of the device")
+            format!("{AUDIT} ({on}): PASS, each sync returned behind a flush or FUA of the device")
         }
-        Verdict::Undecidable => format!("{AUDIT_NOTE} ({on}): UNDECIDABLE{}", because(audit.reason)),
+        Verdict::Undecidable => format!("{AUDIT} ({on}): UNDECIDABLE{}", because(audit.reason)),
         Verdict::Violation => {
             let first = audit.first_violation.as_ref().map_or_else(String::new, |first| {
                 let inode = first.inode.map_or_else(String::new, |inode| format!(" of inode {inode}"));
                 format!(" (first the {}{inode})", first.call)
             });
-            format!("{AUDIT_NOTE} ({on}): VIOLATION{}{first}", because(audit.reason))
+            format!("{AUDIT} ({on}): VIOLATION{}{first}", because(audit.reason))
         }
     })
 }
@@ -229,6 +237,6 @@ mod tests {
             BlocksObserver::prepared(&Place { watched: "/proc".into(), ..Place::default() }, true);
         observer.start();
         let reason = observer.stop().unwrap_err();
-        assert!(reason.starts_with("blocks are not watched: /proc is on proc"), "{reason}");
+        assert!(reason.to_string().starts_with("blocks are not watched: /proc is on proc"), "{reason}");
     }
 }

@@ -11,8 +11,8 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::Observer;
-use crate::record::{Better, Metric, Outcome, Sample, Unit};
+use super::{Observer, Unseen};
+use crate::record::{Better, Metric, Note, Outcome, Sample, Unit};
 use arrangement::{Arrangement, FileMap};
 
 /// Looks at the extents of every file of a trial.
@@ -91,9 +91,9 @@ impl Observer for ExtentsObserver {
 
     /// `extents.files`, `.count`, `.per_file` (mean), `.max` (of one file), `.mean_bytes`, `.owner_changes` and
     /// `.owner_changes_per_mib`; nothing where a file's extents cannot be told.
-    fn stop(&mut self) -> Result<Outcome, String> {
+    fn stop(&mut self) -> Result<Outcome, Unseen> {
         // One number over some of the files would look like that of all.
-        let (maps, unplaced) = self.maps().map_err(|why| format!("no extents: {why}"))?;
+        let (maps, unplaced) = self.maps().map_err(|why| Unseen::new("no extents", why))?;
         let not_counted = (unplaced > 0).then(|| {
             format!("{unplaced} extents have no place of their own on the device (data in the inode) and are not counted")
         });
@@ -103,7 +103,7 @@ impl Observer for ExtentsObserver {
                 (Vec::new(), Some(format!("no extents: no file with data in {}", self.directory.display())))
             }
         };
-        let notes = not_counted.into_iter().chain(nothing).collect();
+        let notes = not_counted.into_iter().chain(nothing).map(Note::from).collect();
         Ok(Outcome { samples, notes, ..Outcome::default() })
     }
 }
@@ -143,7 +143,7 @@ mod tests {
         let mut observer = ExtentsObserver::of(directory.path(), Vec::new());
         observer.start();
         let reason = observer.stop().unwrap_err();
-        assert!(reason.starts_with("no extents: ") && reason.contains("FIEMAP"), "{reason}");
+        assert!(reason.to_string().starts_with("no extents: ") && reason.why.contains("FIEMAP"), "{reason}");
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         let mut observer = ExtentsObserver::of(directory.path(), vec!["/no/such/file".into()]);
         let seen = observer.stop().unwrap();
         assert_eq!(seen.samples, Vec::new());
-        assert!(seen.notes[0].starts_with("no extents: no file with data in "), "{:?}", seen.notes);
+        assert!(seen.notes[0].text.starts_with("no extents: no file with data in "), "{:?}", seen.notes);
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         let samples = match seen {
             Ok(seen) => seen.samples,
             Err(reason) => {
-                assert!(reason.contains("FIEMAP"), "{reason}");
+                assert!(reason.why.contains("FIEMAP"), "{reason}");
                 eprintln!("SKIPPED: the filesystem of the build has no FIEMAP");
                 return;
             }
@@ -193,6 +193,9 @@ mod tests {
         // Written back by the look itself, so that none of it is still without a place.
         assert_eq!((value("files"), value("count") * value("mean_bytes")), (2.0, 16384.0));
         assert!(value("owner_changes") >= 1.0);
-        assert!(reason.starts_with("no extents: ") && reason.contains("endless: "), "{reason}");
+        assert!(
+            reason.to_string().starts_with("no extents: ") && reason.why.contains("endless: "),
+            "{reason}"
+        );
     }
 }

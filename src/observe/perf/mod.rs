@@ -21,7 +21,7 @@ pub(in crate::observe) use machine::{MachineWatch, Recorder, Wanted};
 pub(in crate::observe) use programs::{Programs, Spot};
 pub(in crate::observe) use refused::Refused;
 pub(in crate::observe) use symbols::{Function, Symbols};
-pub(in crate::observe) use tracefs::{Place, Tracefs};
+pub(in crate::observe) use tracefs::{Place, Tracefs, Tracepoint};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use perf_event::events::{Software, Tracepoint};
+use perf_event::events::{self, Software};
 use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -201,7 +201,7 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
         let mut builder = match what {
             Watched::Clock { .. } => Builder::new(Software::CPU_CLOCK),
             Watched::Tracepoint { id, .. } | Watched::Switches { id } => {
-                Builder::new(Tracepoint::with_id(id))
+                Builder::new(events::Tracepoint::with_id(id))
             }
         };
         builder.observe_self().one_cpu(processor).inherit(true).clockid(Clock::MONOTONIC);

@@ -1,11 +1,12 @@
 //! Jobs that fio lists one by one (`numjobs` without `group_reporting`, several clients) made into one as
 //! `group_reporting` would: sums of counts, the longest run time, merged histograms; percentiles are never averaged.
 
+use super::super::Note;
 use super::wire::{Bins, Document, Job, Latency, Percentiles, Side, Sync};
 
 /// The document's jobs, one a (group, name, host), with names that tell them apart. In client/server mode fio's own
 /// sum over all clients comes last and stands for the whole trial.
-pub(super) fn merged_jobs(document: Document, notes: &mut Vec<String>) -> Vec<Job> {
+pub(super) fn merged_jobs(document: Document, notes: &mut Vec<Note>) -> Vec<Job> {
     let mut whole = None;
     let mut jobs: Vec<Job> = Vec::new();
     let mut merged_percentiles = false;
@@ -33,7 +34,7 @@ pub(super) fn merged_jobs(document: Document, notes: &mut Vec<String>) -> Vec<Jo
         notes.push(
             "percentiles of jobs with the same name were left out: they cannot be averaged; \
              use --output-format=json+ or group_reporting"
-                .to_owned(),
+                .into(),
         );
     }
     name_apart(&mut jobs);

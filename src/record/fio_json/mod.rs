@@ -149,9 +149,9 @@ pub fn outcome_from_fio_json(text: &str) -> Result<Vec<FioTrial>, FioJsonError> 
     if snapshots > 0
         && let Some(last) = trials.last_mut()
     {
-        last.outcome.notes.push(format!(
-            "{snapshots} earlier status reports of the same fio were left out: they are cumulative"
-        ));
+        let told =
+            format!("{snapshots} earlier status reports of the same fio were left out: they are cumulative");
+        last.outcome.notes.push(told.into());
     }
     Ok(trials)
 }
@@ -330,10 +330,9 @@ fn side_samples(
         }
     }
     if side.short_ios > 0.0 || side.drop_ios > 0.0 {
-        outcome.notes.push(format!(
-            "job '{}': {} short and {} dropped {name}s",
-            job.jobname, side.short_ios, side.drop_ios
-        ));
+        let Side { short_ios, drop_ios, .. } = side;
+        let told = format!("job '{}': {short_ios} short and {drop_ios} dropped {name}s", job.jobname);
+        outcome.notes.push(told.into());
     }
     Ok(())
 }

@@ -93,7 +93,7 @@ fn jobs_of_one_name_become_one_as_under_group_reporting() {
     assert!((value(&trial, "same", "write.bw") - 524_288.0 * 1e3 / slower).abs() < 1e-6);
     assert!(trial.outcome.samples.iter().all(|s| !s.metric.name.contains(".p99")));
     assert!(
-        trial.outcome.notes.iter().any(|note| note.contains("cannot be averaged")),
+        trial.outcome.notes.iter().any(|note| note.text.contains("cannot be averaged")),
         "{:?}",
         trial.outcome.notes
     );
@@ -128,7 +128,11 @@ fn several_documents_are_several_trials_but_status_reports_are_one() {
     assert!(two[0].started_unix_ns > 1_700_000_000_000_000_000);
     let status = one("status-interval.json");
     assert!(value(&status, "j", "write.runtime") >= 3.9);
-    assert!(status.outcome.notes[0].starts_with("4 earlier status reports"), "{:?}", status.outcome.notes);
+    assert!(
+        status.outcome.notes[0].text.starts_with("4 earlier status reports"),
+        "{:?}",
+        status.outcome.notes
+    );
 }
 
 #[test]

@@ -330,7 +330,7 @@ mod tests {
         graph.title = "a=<b> & \"c\"".to_owned();
         for flames in [Flames::Of(0), Flames::Of(1), Flames::Difference] {
             let svg = graph.drawn(flames, Form::Wide).unwrap().svg;
-            assert!(svg.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;"), "{svg}");
+            assert!(svg.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#x27;"), "{svg}");
             assert!(!svg.contains("<script") && !svg.contains("<b>") && !svg.contains("& "), "{svg}");
             assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
         }

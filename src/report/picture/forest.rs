@@ -258,6 +258,7 @@ fn decimals(tick: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyse::Verdict;
     use crate::report::picture::palette::hex;
     use crate::report::section_tests::made_up;
 
@@ -279,5 +280,71 @@ mod tests {
         let label = "bs=4k fsync=0 rw=randwrite numjobs=16";
         let svg = forest(&[(&c, label.to_owned())], 0.02, Form::Narrow).unwrap().svg;
         assert!(svg.contains(label), "{svg}");
+    }
+
+    /// Comparisons of effects from none to large, in noise from little to much.
+    fn of_all_kinds() -> Vec<Comparison> {
+        let (run, _) = made_up();
+        let made = |effect: f64, noise: f64| {
+            let mut run = run.clone();
+            for (at, trial) in run.trials.iter_mut().enumerate() {
+                let wave = ((at * at * 7 + at) % 11) as f64 / 11.0 - 0.5;
+                let moved = if trial.cell == 1 { effect } else { 0.0 };
+                trial.values[0].1 = 100.0 * (moved + noise * wave).exp();
+            }
+            crate::analyse::analyse(&run, &crate::analyse::Options::default()).comparisons.remove(0)
+        };
+        let effects = [-0.4, -0.1, -0.03, -0.005, 0.0, 0.005, 0.03, 0.1, 0.4];
+        effects.iter().flat_map(|effect| [0.001, 0.02, 0.3].map(|noise| made(*effect, noise))).collect()
+    }
+
+    /// The ends of the horizontal lines of this colour in this SVG, and their height, in their order.
+    fn across(svg: &str, colour: RGBColor) -> Vec<(i32, i32, i32)> {
+        let wanted = format!("stroke=\"{}\"", hex(colour));
+        let drawn = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains(&wanted));
+        let ends = |line: &str| {
+            let points = line.split("points=\"").nth(1)?.split('"').next()?;
+            let numbers: Vec<i32> =
+                points.split([' ', ',']).filter_map(|number| number.parse().ok()).collect();
+            let [x, y, to_x, to_y] = numbers[..] else { return None };
+            (y == to_y).then_some((x, to_x, y))
+        };
+        drawn.filter_map(ends).collect()
+    }
+
+    #[test]
+    fn a_bar_and_its_colour_say_what_the_verdict_says() {
+        let all = of_all_kinds();
+        let [mut better, mut worse, mut same, mut unclear] = [0; 4];
+        for comparison in &all {
+            let svg = forest(&[(comparison, "row".to_owned())], 0.02, Form::Wide).unwrap().svg;
+            let axis = format!("stroke=\"{}\"", hex(AXIS));
+            let axis = svg.lines().find(|line| line.contains(&axis)).unwrap();
+            let zero: i32 =
+                axis.split("points=\"").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+            let bars = TONES.map(|tone| across(&svg, tone));
+            let [is_better, is_worse, is_same, is_unclear] = bars.each_ref().map(|bars| !bars.is_empty());
+            let (low, high, _) = bars.into_iter().flatten().next().unwrap();
+            match &comparison.verdict {
+                Verdict::Faster { .. } => {
+                    better += 1;
+                    assert!(is_better && low > zero, "{low} {zero}: {comparison:?}");
+                }
+                Verdict::Slower { .. } => {
+                    worse += 1;
+                    assert!(is_worse && high < zero, "{high} {zero}: {comparison:?}");
+                }
+                Verdict::NoDifference { .. } => {
+                    same += 1;
+                    assert!(is_same, "{comparison:?}");
+                }
+                Verdict::Undecided { .. } => {
+                    unclear += 1;
+                    assert!(is_unclear && low <= zero && high >= zero, "{low} {high} {zero}: {comparison:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(better > 2 && worse > 2 && same > 1 && unclear > 2, "{better} {worse} {same} {unclear}");
     }
 }

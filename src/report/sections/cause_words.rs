@@ -65,9 +65,12 @@ fn named(what: &What, fell: bool, names: &Names<'_>) -> String {
             let values: Vec<String> = values.iter().map(of_arm).collect();
             format!("{fact} is {}, which no factor declares", values.join(", "))
         }
+        What::StolenTime => {
+            format!("the hypervisor took {} processor time: it is the machine", side("more", "less"))
+        }
         What::SlowerProcessor => {
             let [speed, moved] = if fell { ["faster", "fell"] } else { ["slower", "grew"] };
-            format!("a {speed} processor, by its clock or stolen time: user and kernel CPU {moved} alike")
+            format!("a {speed} processor, by its clock: user and kernel CPU {moved} alike")
         }
     }
 }
@@ -190,9 +193,14 @@ mod tests {
                 "the same write requests take less long: it is the device, not the software",
             ),
             (
+                What::StolenTime,
+                "the hypervisor took more processor time: it is the machine",
+                "the hypervisor took less processor time: it is the machine",
+            ),
+            (
                 What::SlowerProcessor,
-                "a slower processor, by its clock or stolen time: user and kernel CPU grew alike",
-                "a faster processor, by its clock or stolen time: user and kernel CPU fell alike",
+                "a slower processor, by its clock: user and kernel CPU grew alike",
+                "a faster processor, by its clock: user and kernel CPU fell alike",
             ),
         ] {
             assert_eq!(said(what.clone(), Some((1.0, 2.0))), rises);

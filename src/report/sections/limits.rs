@@ -35,6 +35,7 @@ fn line(limit: &Limit, names: &Names<'_>) -> String {
         LimitKind::DeviceWrites => ("device writes at saturation in 4\u{a0}KiB", "at depth"),
         LimitKind::CopiesOut => ("processors copy out of memory", "threads:"),
         LimitKind::CopiesIn => ("processors copy into memory", "threads:"),
+        LimitKind::Fsync => return fsync(limit, &row, names),
     };
     let cause = match limit.is_cause {
         true if (limit.share * 100.0).round() > 100.0 => {
@@ -50,6 +51,20 @@ fn line(limit: &Limit, names: &Names<'_>) -> String {
         limit.share * 100.0,
         number(limit.limit),
         limit.at,
+        date(limit.probed_unix_ns)
+    )
+}
+
+/// A time: more is worse.
+fn fsync(limit: &Limit, row: &str, names: &Names<'_>) -> String {
+    let number = |value: f64| format_number(&limit.unit, value).replace(' ', "\u{a0}");
+    let cause = if limit.is_cause { "; this is the limit: the workers' time agrees" } else { "" };
+    format!(
+        "{row}{}: an fsync takes {}, {:.0}\u{a0}% of what one of a changed page takes here ({}; probe of {}){cause}",
+        names.arm(&limit.arm),
+        number(limit.value),
+        limit.share * 100.0,
+        number(limit.limit),
         date(limit.probed_unix_ns)
     )
 }
@@ -91,5 +106,10 @@ mod tests {
         assert!(words(&limit).contains("; this is above what the probe measured, and the limit:"));
         (limit.kind, limit.unit, limit.is_cause) = (LimitKind::CopiesOut, Unit::BytesPerSecond, false);
         assert!(words(&limit).ends_with("copy out of memory (48.8 KiB/s, threads: 8; probe of 2026-11-23)"));
+        (limit.kind, limit.unit, limit.value) = (LimitKind::Fsync, Unit::Nanoseconds, 55_000.0);
+        assert_eq!(
+            words(&limit),
+            "bs=4k, cache=1: an fsync takes 55.0 µs, 110 % of what one of a changed page takes here (50.0 µs; probe of 2026-11-23)"
+        );
     }
 }

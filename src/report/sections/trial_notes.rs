@@ -2,7 +2,7 @@
 //!
 //! Enters: a [`Run`]. Leaves: sentences. It must not know what any of them means.
 
-use crate::record::{AUDIT_NOTE, Run, Trial};
+use crate::record::{NoteKind, Run, Trial};
 use crate::report::counts::Counted;
 use crate::report::words::{Names, count};
 
@@ -11,12 +11,12 @@ const MOST: usize = 8;
 
 /// The notes of the trials whose values count, but for those of the audit, which have a section of their own.
 pub(super) fn trial_notes(run: &Run, names: &Names<'_>) -> Vec<String> {
-    notes_where(run, &counted(run), run.design.compare, names, |note| !note.starts_with(AUDIT_NOTE))
+    notes_where(run, &counted(run), run.design.compare, names, |kind| kind != NoteKind::Audit)
 }
 
 /// What the audit of flushes says.
 pub(super) fn audits(run: &Run, names: &Names<'_>) -> Vec<String> {
-    notes_where(run, &counted(run), run.design.compare, names, |note| note.starts_with(AUDIT_NOTE))
+    notes_where(run, &counted(run), run.design.compare, names, |kind| kind == NoteKind::Audit)
 }
 
 /// What it says of the trials of a run that watched the cells of another one, whose arms are called after `factor`.
@@ -29,7 +29,7 @@ pub(super) fn watched_audits(watched: &Run, factor: &str, names: &Names<'_>) -> 
         cell.and_then(|cell| cell.levels.get(watching)).is_some_and(|level| *level > 0)
     };
     let trials: Vec<&Trial> = counted(watched).into_iter().filter(is_watched).collect();
-    notes_where(watched, &trials, arms, names, |note| note.starts_with(AUDIT_NOTE))
+    notes_where(watched, &trials, arms, names, |kind| kind == NoteKind::Audit)
 }
 
 fn counted(run: &Run) -> Vec<&Trial> {
@@ -42,11 +42,11 @@ fn notes_where(
     trials: &[&Trial],
     arms: usize,
     names: &Names<'_>,
-    told: impl Fn(&str) -> bool,
+    told: impl Fn(NoteKind) -> bool,
 ) -> Vec<String> {
     let mut texts: Vec<&str> = Vec::new();
     for trial in trials {
-        for text in trial.notes.iter().map(String::as_str).filter(|note| told(note)) {
+        for text in trial.notes.iter().filter(|note| told(note.kind)).map(|note| note.text.as_str()) {
             if !texts.contains(&text) {
                 texts.push(text);
             }
@@ -77,7 +77,7 @@ fn notes_where(
 
 /// Where a text holds: nothing when in all trials, an arm when in all of its trials and no others, else how many.
 fn place(run: &Run, trials: &[&Trial], arms: usize, names: &Names<'_>, texts: &[&str]) -> String {
-    let has = |trial: &Trial| trial.notes.iter().any(|note| texts.contains(&note.as_str()));
+    let has = |trial: &Trial| trial.notes.iter().any(|note| texts.contains(&note.text.as_str()));
     let bearing = trials.iter().filter(|trial| has(trial)).count();
     if bearing == trials.len() {
         return String::new();
@@ -128,6 +128,13 @@ mod tests {
         serde_json::from_value(run).unwrap()
     }
 
+    /// The run whose notes about an audit are of that kind.
+    fn with_audits(mut run: Run) -> Run {
+        let notes = run.trials.iter_mut().flat_map(|trial| &mut trial.notes);
+        notes.filter(|note| note.text.starts_with("audit")).for_each(|note| note.kind = NoteKind::Audit);
+        run
+    }
+
     #[test]
     fn each_text_is_told_once_with_where_it_holds() {
         let notes = noted([&["all", "arm"], &["all"], &["all", "arm", "one"], &["all"]]);
@@ -145,7 +152,7 @@ mod tests {
     fn the_audit_is_told_by_itself() {
         let said = "audit of flushes (ext4): VIOLATION (first the fsync of inode 12)";
         let passed = "audit of flushes (ext4): PASS";
-        let run = run_of([&[passed], &[said, "arm"], &[passed], &[said]]);
+        let run = with_audits(run_of([&[passed], &[said, "arm"], &[passed], &[said]]));
         let names = Names::new(&run, "cache");
         let told = [format!("{passed} (cache=on)"), format!("{said} (cache=off)")];
         assert_eq!(audits(&run, &names), told);
@@ -157,7 +164,7 @@ mod tests {
         // Two arms, each unwatched and watched; the arms are those of the explained run.
         let passed = "audit of flushes (ext4): PASS";
         let said = "audit of flushes (ext4): VIOLATION (first the fsync of inode 12)";
-        let mut watched = run_of([&["unwatched"], &[passed], &["unwatched"], &[said]]);
+        let mut watched = with_audits(run_of([&["unwatched"], &[passed], &["unwatched"], &[said]]));
         let factor = |name: &str, levels: [&str; 2]| Factor::new(name, levels.map(str::to_owned).to_vec());
         watched.design.factors = vec![factor("watched", ["no", "yes"]), factor("cache", ["on", "off"])];
         watched.cells =

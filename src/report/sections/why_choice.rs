@@ -51,7 +51,7 @@ pub(super) fn chosen(why: &Why, most: usize) -> Chosen<'_> {
 }
 
 fn is_answer(cause: &Cause) -> bool {
-    matches!(cause.what, What::SlowerDevice { .. } | What::MachineSetting { .. })
+    matches!(cause.what, What::SlowerDevice { .. } | What::MachineSetting { .. } | What::StolenTime)
 }
 
 /// Whether there is anything to say of it: a pair whose workers nobody counted, and of which nothing was found, has its verdict.

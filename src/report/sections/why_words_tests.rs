@@ -96,7 +96,7 @@ fn a_cause_has_its_time_its_share_and_the_word_of_its_grade() {
             "−300 ns (−3 %): kernel CPU",
             "goes with: the page cache serves the writes of direct=0 (dev.write_bytes for each byte asked 0 → 1.00)",
             "goes with: waits for rwsem:W at f, +5.00 µs an operation, distorted",
-            "may be: a slower processor, by its clock or stolen time: user and kernel CPU grew alike",
+            "may be: a slower processor, by its clock: user and kernel CPU grew alike",
         ]
     );
 }

@@ -43,7 +43,7 @@ fn evil_run(sandbox: &Sandbox) -> Run {
         evil(&mut metric.name);
     }
     run.trials[0].excluded = Some(EVIL.to_owned());
-    run.trials[1].notes.push(EVIL.to_owned());
+    run.trials[1].notes.push(EVIL.into());
     run.trials[2].status = Status::Skipped { reason: EVIL.to_owned() };
     run.trials[3].status = Status::Failed {
         kind: FailureKind::Passing,

@@ -7,7 +7,7 @@
 use super::super::cause::{Cause, What};
 use super::super::names::{COMMIT_TIME, Place, WAITS_AT, place};
 use super::super::pair::Pair;
-use super::rule::{Rule, agrees};
+use super::rule::{Rule, agrees, with_waker};
 use super::storage_wait::part_here;
 use crate::record::Unit;
 
@@ -22,6 +22,9 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     for cause in &mut causes {
         let same_way = seen.clone().filter(|seen| agrees(cause, seen));
         cause.evidence.extend(same_way);
+        if let What::Commit { at } = cause.what.clone() {
+            with_waker(pair, &at, cause);
+        }
     }
     causes
 }

@@ -1,8 +1,9 @@
 //! Another speed of the processors: then it is the machine.
 //!
-//! Needs: the facts of the host; the budget. Concludes: a setting of the processors differs undeclared between the arms, which goes with
-//! the difference; or user and kernel time both grew by the same share and nothing else did, which a slower processor does (its clock, or
-//! stolen time) and other things may do. Silent where settings are alike and the shares differ.
+//! Needs: the facts of the host; the budget; what the hypervisor took. Concludes: a setting of the processors differs undeclared between
+//! the arms, or the hypervisor took more time from the worse arm, enough to matter beside the budget, which both go with the difference; or
+//! user and kernel time both grew by the same share and nothing else did, which a slower processor does and other things may do. Silent
+//! where settings are alike, nothing was taken and the shares differ.
 
 use super::super::super::budget::{BudgetLine, BudgetPart};
 use super::super::super::comparison::FactDifference;
@@ -24,6 +25,8 @@ const SETTINGS: [&str; 10] = [
     "clocksource",
     "power.supply",
 ];
+/// What the hypervisor took during a trial.
+const STEAL: &str = "machine.steal";
 /// Shares by which user and kernel time grew are the same where they differ by less than this.
 const SAME: f64 = 0.1;
 /// Growth by less is not a matter of the processor.
@@ -33,7 +36,10 @@ pub(super) const RULE: Rule = Rule { name: "machine", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let settings: Vec<Cause> = pair.facts.iter().filter_map(|difference| setting(pair, difference)).collect();
-    if settings.is_empty() { slower_processor(pair).into_iter().collect() } else { settings }
+    if !settings.is_empty() {
+        return settings;
+    }
+    stolen_time(pair).or_else(|| slower_processor(pair)).into_iter().collect()
 }
 
 fn setting(pair: &Pair<'_>, difference: &FactDifference) -> Option<Cause> {
@@ -43,6 +49,14 @@ fn setting(pair: &Pair<'_>, difference: &FactDifference) -> Option<Cause> {
     let differ = values.len() == 2 && values[0].1 != values[1].1;
     let what = || What::MachineSetting { fact: difference.fact.clone(), values };
     (named && differ).then(|| Cause::new(RULE.name, Grade::GoesWith, what(), Vec::new()))
+}
+
+/// Stolen time is not a part of the budget: it is in processor time or in waiting to run, as the kernel has it.
+fn stolen_time(pair: &Pair<'_>) -> Option<Cause> {
+    let time = pair.own.time(STEAL)?;
+    let shown = pair.own.each(STEAL, Unit::Seconds)?;
+    let costs = pair.matters(&time) && pair.costs(&shown);
+    costs.then(|| Cause::new(RULE.name, Grade::GoesWith, What::StolenTime, vec![shown]))
 }
 
 /// All processor time grew alike, and waiting did not.
@@ -106,6 +120,16 @@ mod tests {
         ];
         let causes = found(&slower, "machine");
         assert_eq!((causes.len(), causes[0].grade), (1, Grade::May), "{causes:?}");
+    }
+
+    #[test]
+    fn time_that_the_hypervisor_took_is_the_machine() {
+        let causes = found(&[(STEAL, 0.01, 0.3)], "machine");
+        assert_eq!((causes.len(), causes[0].grade), (1, Grade::GoesWith), "{causes:?}");
+        assert_eq!(causes[0].what, What::StolenTime);
+        let other_way = found(&[(STEAL, 0.3, 0.01)], "machine");
+        assert_eq!(other_way, [], "the better arm lost it");
+        assert_eq!(found(&[(STEAL, 0.010, 0.013)], "machine"), [], "a tick or two");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use super::super::super::budget::{BudgetLine, BudgetPart};
 use super::super::super::comparison::Interval;
 use super::super::cause::{Cause, Evidence, Grade};
+use super::super::names::WOKEN_AT;
 use super::super::pair::Pair;
+use crate::record::Unit;
 
 /// One rule.
 pub(in super::super) struct Rule {
@@ -40,6 +42,20 @@ pub(in super::super) fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Caus
 pub(super) fn agrees(cause: &Cause, shown: &Evidence) -> bool {
     let moved = shown.candidate - shown.baseline;
     cause.estimate_ns().is_some_and(|ns| moved * ns > 0.0)
+}
+
+/// Who ended most of the sleep at a function, as evidence behind that of the sleep itself; nothing where what it ended moves the other way.
+pub(super) fn with_waker(pair: &Pair<'_>, at: &str, cause: &mut Cause) {
+    let Some(watched) = &pair.watched else { return };
+    let beginning = format!("{WOKEN_AT}{at}.");
+    let woken_by = |waker: &String| {
+        let called = format!("woken by {waker}");
+        watched.source.each_of(&[&format!("{beginning}{waker}")], &called, Unit::Seconds)
+    };
+    let longest = |shown: &Evidence| shown.baseline.max(shown.candidate);
+    let wakers = watched.source.below(&beginning);
+    let most = wakers.iter().filter_map(woken_by).max_by(|a, b| longest(a).total_cmp(&longest(b)));
+    cause.evidence.extend(most.filter(|shown| agrees(cause, shown)));
 }
 
 /// Whether what is left of a part is no time: in one arm the causes have more than the part, by half of the difference or more. The part was

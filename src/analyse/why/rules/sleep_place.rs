@@ -7,7 +7,7 @@
 use super::super::cause::{Cause, What};
 use super::super::names::{LOCKS_AT, LOCKS_WATCHED, Place, WAITS_AT, is_mutex, only_sleeps, place};
 use super::super::pair::Pair;
-use super::rule::Rule;
+use super::rule::{Rule, with_waker};
 use super::storage_wait::part_here;
 
 pub(super) const RULE: Rule = Rule { name: "sleep_place", find };
@@ -19,7 +19,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let places = watched.source.below(LOCKS_AT);
     let locks = places.iter().filter_map(|place| place.split_once('.'));
     let callers: Vec<&str> = locks.filter(|(kind, _)| only_sleeps(kind)).map(|(_, caller)| caller).collect();
-    pair.places(RULE.name, WAITS_AT, |function| {
+    let mut causes = pair.places(RULE.name, WAITS_AT, |function| {
         let told = match place(function) {
             Place::Flush | Place::Commit => true,
             Place::Lock => locks_watched && !is_mutex(function),
@@ -27,7 +27,13 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         };
         let what = What::Sleep { at: function.to_owned() };
         (!told).then(|| (what, Some(part_here(pair, function))))
-    })
+    });
+    for cause in &mut causes {
+        if let What::Sleep { at } = cause.what.clone() {
+            with_waker(pair, &at, cause);
+        }
+    }
+    causes
 }
 
 #[cfg(test)]
@@ -40,6 +46,20 @@ mod tests {
     fn the_place_of_the_sleep_is_named() {
         let causes = found(&[WATCHED, ("waits.at.__iomap_dio_rw", 0.0, 0.7)], "sleep_place");
         assert_eq!((causes.len(), (ns(&causes[0]) + 50) / 100), (1, 70), "{causes:?}");
+    }
+
+    #[test]
+    fn who_ended_most_of_the_sleep_is_named_beside_it() {
+        let of = |waker: &str| format!("waits.woken_at.__iomap_dio_rw.{waker}");
+        let (most, few) = (of("interrupt"), of("kworker"));
+        let woken = [(&*most, 0.0, 0.6), (&*few, 0.0, 0.1)];
+        let sleep = ("waits.at.__iomap_dio_rw", 0.0, 0.7);
+        let causes = found(&[WATCHED, sleep, woken[0], woken[1]], "sleep_place");
+        let shown: Vec<&str> = causes[0].evidence.iter().map(|shown| &*shown.metric).collect();
+        assert_eq!(shown[1..], ["woken by interrupt an operation"]);
+        let less = [(&*most, 0.6, 0.1)];
+        let causes = found(&[WATCHED, sleep, less[0]], "sleep_place");
+        assert_eq!(causes[0].evidence.len(), 1, "it moves the other way");
     }
 
     #[test]

@@ -6,10 +6,8 @@
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::pair::Pair;
 use super::rule::Rule;
-use crate::record::Unit;
+use crate::record::{NoteKind, Unit};
 
-/// How the note begins.
-const NOTE: &str = "io_uring: the kernel gave I/Os to worker threads";
 /// Shares of the trials that are most of them, and few.
 const MOST: f64 = 0.75;
 const FEW: f64 = 0.25;
@@ -17,7 +15,7 @@ const FEW: f64 = 0.25;
 pub(super) const RULE: Rule = Rule { name: "worker_threads", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    let shares = pair.share_with_note(NOTE);
+    let shares = pair.share_with_note(NoteKind::WorkerThreads);
     if shares[pair.worse] < MOST || shares[1 - pair.worse] > FEW {
         return Vec::new();
     }
@@ -36,12 +34,13 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
 mod tests {
     use super::super::super::made_pair::{explained, run_with};
     use super::*;
+    use crate::record::Note;
 
     /// What is found where these cells have the note.
     fn with_note(cells: &[u32]) -> Vec<Cause> {
         let mut run = run_with(&[]);
         for trial in run.trials.iter_mut().filter(|trial| cells.contains(&trial.cell)) {
-            trial.notes.push(format!("{NOTE} of its own"));
+            trial.notes.push(Note { text: "threads".to_owned(), kind: NoteKind::WorkerThreads });
         }
         explained(&run).causes.into_iter().filter(|cause| cause.rule == RULE.name).collect()
     }

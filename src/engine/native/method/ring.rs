@@ -4,6 +4,7 @@
 
 use rustix::io::Errno;
 
+use crate::record::{Note, NoteKind};
 use crate::workload::MethodOptions;
 
 /// How long a submission thread spins for more before it sleeps: the kernel's default, which fio uses.
@@ -39,16 +40,14 @@ pub(super) fn make(options: MethodOptions, depth: u32, batched: bool) -> std::io
 
 /// What is to be known of I/Os that the kernel gave to worker threads of its own, because they would have had to wait:
 /// such a thread is a thread of this process, and stays for some seconds when it is idle.
-pub(in super::super) fn workers_note() -> Option<String> {
+pub(in super::super) fn workers_note() -> Option<Note> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?.flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     let own = format!("iou-wrk-{}", rustix::thread::gettid().as_raw_nonzero());
     let workers = names.filter(|name| name.trim_end() == own).count();
-    (workers > 0).then(|| {
-        "io_uring: the kernel gave I/Os to worker threads of its own: the file or device does not take them without \
-         waiting, and a part of what is measured is the hand-over"
-            .to_owned()
-    })
+    let text = "io_uring: the kernel gave I/Os to worker threads of its own: the file or device does not take them without waiting, \
+                and a part of what is measured is the hand-over";
+    (workers > 0).then(|| Note { text: text.to_owned(), kind: NoteKind::WorkerThreads })
 }
 
 /// Whether a ring can be made here at all.
