@@ -67,18 +67,21 @@ impl CpuObserver {
         }
     }
 
-    fn watch(&self, kernel: bool) -> Result<Watch<Samples>, Refused> {
-        let clock = Watched::Clock { hertz: HERTZ, kernel, user_stacks: self.user_stacks };
+    fn watch(&self, of_machine: bool, kernel: bool) -> Result<Watch<Samples>, Refused> {
+        let clock = Watched::Clock { of_machine, hertz: HERTZ, kernel, user_stacks: self.user_stacks };
         Watch::start(&[clock], Samples::new(self.symbols.clone()))
     }
 }
 
 impl Observer for CpuObserver {
     fn start(&mut self) {
-        self.watch = self.watch(true);
-        if matches!(self.watch, Err(Refused::Kernel(Errno::PERM | Errno::ACCESS))) {
-            self.user_only = true;
-            self.watch = self.watch(false);
+        // The rights that a user may lack: to watch others, then the kernel.
+        for (of_machine, kernel) in [(true, true), (false, true), (false, false)] {
+            self.watch = self.watch(of_machine, kernel);
+            self.user_only = !kernel;
+            if !matches!(self.watch, Err(Refused::Kernel(Errno::PERM | Errno::ACCESS))) {
+                break;
+            }
         }
     }
 

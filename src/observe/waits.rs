@@ -101,12 +101,12 @@ impl WaitsObserver {
             other => Refused::Kernel(other),
         })?;
         let state = switch.field("prev_state").map_err(|_| missing())?;
+        let (mut watched, mut wakers) = (vec![Watched::Switches { id: switch.id }], None);
         // Without it sleeps are the same, and nobody knows who ends them.
-        let waking = tracefs.tracepoint(wakers::TRACEPOINT).ok();
-        let waking = waking.and_then(|waking| Some((waking.id, wakers::Fields::of(&waking)?)));
-        let mut watched = vec![Watched::Switches { id: switch.id }];
-        watched.extend(waking.map(|(id, _)| Watched::Tracepoint { id, stack: false }));
-        let wakers = waking.map(|(_, fields)| Wakers::new(fields));
+        if let Some((id, fields)) = wakers::waking(&tracefs) {
+            watched.push(Watched::OfMachine { id });
+            wakers = Some(Wakers::new(fields));
+        }
         Watch::start(&watched, Sleeps::new(state, wakers, std::mem::take(&mut self.symbols)))
     }
 }
@@ -259,8 +259,7 @@ impl Sleeps {
         std::iter::once(seconds("waits.wakeup_time", wakeup_ns)).chain(named).collect()
     }
 
-    /// A thread is woken. The kernel writes it for the one that is woken and, where that is watched as well, for the one that wakes: what counts
-    /// is the first.
+    /// A thread of the machine is woken; one that is running already may be woken again.
     fn woken(&mut self, event: &Event) {
         let Some((thread, waker)) = self.wakers.as_mut().and_then(|wakers| wakers.of(event)) else { return };
         if let Some(left) = self.left.get_mut(&thread) {

@@ -1,14 +1,15 @@
 //! Who wakes a sleeper: a thread by its name, or an interrupt.
 //!
-//! Enters: events of sched:sched_waking, which the kernel writes on behalf of the thread that is woken, in the context of whoever wakes it.
-//! Leaves: whom it woke, and a name that is the same for all threads of a kind. It must not know why the sleeper slept.
+//! Enters: events of sched:sched_waking of the whole machine, each in the context of whoever wakes. Leaves: whom it woke, and a name that is the
+//! same for all threads of a kind. It must not know why the sleeper slept. (The kernel can write this event for the thread that is woken alone,
+//! but Linux 6.18 did not do so where events are watched by processor, as they must be to follow new threads.)
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::perf::{Event, Place, Tracepoint};
+use super::perf::{Event, Place, Tracefs, Watched, may_watch};
 
-pub(super) const TRACEPOINT: &str = "sched/sched_waking";
+const TRACEPOINT: &str = "sched/sched_waking";
 /// In an interrupt, hard (0x08) or soft (0x10): `common_flags`, of include/linux/trace_events.h.
 const IN_INTERRUPT: u64 = 0x18;
 /// What wakes from there: the thread that it interrupted has nothing to do with it.
@@ -25,11 +26,11 @@ pub(super) struct Fields {
     pub(super) woken: Place,
 }
 
-impl Fields {
-    /// `None`: this kernel describes the event in another way.
-    pub(super) fn of(waking: &Tracepoint) -> Option<Fields> {
-        Some(Fields { flags: waking.field("common_flags").ok()?, woken: waking.field("pid").ok()? })
-    }
+/// The number of its tracepoint and its fields; `None`: this kernel has no such event, or this user may not watch the whole machine.
+pub(super) fn waking(tracefs: &Tracefs) -> Option<(u64, Fields)> {
+    let waking = tracefs.tracepoint(TRACEPOINT).ok()?;
+    let fields = Fields { flags: waking.field("common_flags").ok()?, woken: waking.field("pid").ok()? };
+    may_watch(Watched::OfMachine { id: waking.id }).then_some((waking.id, fields))
 }
 
 /// Names of those that woke somebody.

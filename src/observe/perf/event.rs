@@ -27,6 +27,8 @@ pub(in crate::observe) struct Event {
     pub(in crate::observe) raw: Vec<u8>,
     /// No event: the thread is back on a processor.
     pub(in crate::observe) is_back: bool,
+    /// No event: this thread started it.
+    pub(in crate::observe) started_by: Option<u32>,
 }
 
 /// Which parts an event has besides thread and time.
@@ -64,13 +66,22 @@ impl Event {
             let length = u32_of(&mut rest)? as usize;
             raw.extend_from_slice(rest.get(..length)?);
         }
-        Some(Event { watched, time_ns, process, thread, stack, user_stack, raw, is_back: false })
+        Some(Event { watched, time_ns, process, thread, stack, user_stack, raw, ..Event::default() })
     }
 
     /// Reads a `PERF_RECORD_SWITCH`, which has thread and time alone; `None`: it is cut.
     pub(in crate::observe) fn back(watched: usize, bytes: &[u8]) -> Option<Event> {
         let event = Event::read(watched, Parts { address: false, stack: false, raw: false }, bytes)?;
         Some(Event { is_back: true, ..event })
+    }
+
+    /// Reads a `PERF_RECORD_FORK`; `None`: it is cut.
+    pub(in crate::observe) fn started(watched: usize, bytes: &[u8]) -> Option<Event> {
+        let mut rest = bytes;
+        let [process, _parents, thread, parent] =
+            [u32_of(&mut rest)?, u32_of(&mut rest)?, u32_of(&mut rest)?, u32_of(&mut rest)?];
+        let time_ns = u64_of(&mut rest)?;
+        Some(Event { watched, time_ns, process, thread, started_by: Some(parent), ..Event::default() })
     }
 }
 
@@ -157,6 +168,15 @@ mod tests {
         let mut forged = sample(&[], &[]);
         forged[16..24].copy_from_slice(&u64::MAX.to_ne_bytes());
         assert_eq!(Event::read(0, ALL, &forged), None);
+    }
+
+    #[test]
+    fn a_thread_that_is_started_is_told_with_who_starts_it() {
+        let mut bytes: Vec<u8> = [7_u32, 5, 9, 6].iter().flat_map(|number| number.to_ne_bytes()).collect();
+        bytes.extend(123_u64.to_ne_bytes());
+        let event = Event::started(2, &bytes).unwrap();
+        assert_eq!((event.process, event.thread, event.started_by, event.time_ns), (7, 9, Some(6), 123));
+        assert_eq!(Event::started(2, &bytes[..20]), None, "cut");
     }
 
     #[test]

@@ -21,9 +21,9 @@ pub(in crate::observe) use machine::{MachineWatch, Recorder, Wanted};
 pub(in crate::observe) use programs::{Programs, Spot};
 pub(in crate::observe) use refused::Refused;
 pub(in crate::observe) use symbols::{Function, Symbols};
-pub(in crate::observe) use tracefs::{Place, Tracefs, Tracepoint};
+pub(in crate::observe) use tracefs::{Place, Tracefs};
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -48,6 +48,7 @@ const SETTLED_NS: u64 = 5_000_000;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Types of records (perf_event_open(2)).
 const LOST: u32 = 2;
+const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const SWITCH: u32 = 14;
 /// Of a `PERF_RECORD_SWITCH`: the thread leaves the processor.
@@ -97,7 +98,11 @@ pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::observe) enum Watched {
     /// The processor clock, so many times a second of running, with the kernel's stack or else where the program is.
+    /// Where threads leave their processors often, it costs a third of the speed to start and stop it for each of them, and nothing to let it
+    /// run for all.
     Clock {
+        /// On the whole machine; samples of others are dropped as they are read.
+        of_machine: bool,
         /// Samples a second.
         hertz: u64,
         /// Also what runs in the kernel.
@@ -112,6 +117,11 @@ pub(in crate::observe) enum Watched {
         /// With the kernel's stack.
         stack: bool,
     },
+    /// A tracepoint by its number, on the whole machine.
+    OfMachine {
+        /// The number.
+        id: u64,
+    },
     /// The tracepoint sched:sched_switch by its number, with the kernel's stack, and when threads are back on a processor.
     Switches {
         /// The number.
@@ -124,6 +134,7 @@ impl Watched {
         match self {
             Watched::Clock { .. } => Parts { address: true, stack: true, raw: false },
             Watched::Tracepoint { stack, .. } => Parts { address: false, stack, raw: true },
+            Watched::OfMachine { .. } => Parts { address: false, stack: false, raw: true },
             Watched::Switches { .. } => Parts { address: false, stack: true, raw: true },
         }
     }
@@ -151,7 +162,8 @@ impl<S: Sink> Watch<S> {
         let (up, is_up) = channel::<()>();
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
-        let reader = std::thread::spawn(move || read_all(&up, &to_read, &told, sink));
+        let family = Family::new(watched);
+        let reader = std::thread::spawn(move || read_all(&up, &to_read, &told, family, sink));
         // A thread that is being started holds locks of the library, which a fork meanwhile would copy.
         let _ = is_up.recv();
         let opened = open_all(watched)?;
@@ -200,11 +212,16 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
     let build = |read: ReadFormat| {
         let mut builder = match what {
             Watched::Clock { .. } => Builder::new(Software::CPU_CLOCK),
-            Watched::Tracepoint { id, .. } | Watched::Switches { id } => {
+            Watched::Tracepoint { id, .. } | Watched::OfMachine { id } | Watched::Switches { id } => {
                 Builder::new(events::Tracepoint::with_id(id))
             }
         };
-        builder.observe_self().one_cpu(processor).inherit(true).clockid(Clock::MONOTONIC);
+        match what {
+            Watched::OfMachine { .. } => builder.any_pid(),
+            Watched::Clock { of_machine: true, .. } => builder.any_pid().exclude_idle(true).task(true),
+            _ => builder.observe_self().inherit(true),
+        };
+        builder.one_cpu(processor).clockid(Clock::MONOTONIC);
         builder.sample(SampleFlag::TID).sample(SampleFlag::TIME).read_format(read);
         let user_stacks = matches!(what, Watched::Clock { user_stacks: true, .. });
         builder.exclude_callchain_user(!user_stacks).include_kernel();
@@ -213,7 +230,7 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
                 builder.sample_frequency(hertz).exclude_kernel(!kernel).sample(SampleFlag::IP);
                 builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
             }
-            Watched::Tracepoint { .. } | Watched::Switches { .. } => {
+            Watched::Tracepoint { .. } | Watched::OfMachine { .. } | Watched::Switches { .. } => {
                 builder.sample_period(1).sample(SampleFlag::RAW);
                 if what.parts().stack {
                     builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
@@ -230,6 +247,11 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
         Err(Errno::INVAL) => build(ReadFormat::empty()),
         other => other,
     }
+}
+
+/// Whether this user may watch something.
+pub(in crate::observe) fn may_watch(what: Watched) -> bool {
+    processors().first().is_some_and(|processor| open(what, *processor).is_ok())
 }
 
 fn errno_of(error: &std::io::Error) -> Errno {
@@ -259,6 +281,7 @@ fn read_all<S: Sink>(
     up: &Sender<()>,
     to_read: &Receiver<Vec<Ring>>,
     over: &AtomicBool,
+    mut family: Family,
     mut sink: S,
 ) -> (S, u64) {
     let _ = up.send(());
@@ -268,13 +291,13 @@ fn read_all<S: Sink>(
         std::thread::sleep(PAUSE);
         let settled_ns = now_ns().saturating_sub(SETTLED_NS);
         rings.iter_mut().for_each(|ring| ring.empty(&mut waiting));
-        waiting.hand_on(settled_ns, &mut sink);
+        waiting.hand_on(settled_ns, &mut family, &mut sink);
     }
     for ring in &mut rings {
         let _ = ring.sampler.disable();
         ring.empty(&mut waiting);
     }
-    waiting.hand_on(u64::MAX, &mut sink);
+    waiting.hand_on(u64::MAX, &mut family, &mut sink);
     let lost = rings.iter_mut().map(Ring::lost).sum();
     (sink, lost)
 }
@@ -293,6 +316,7 @@ impl Ring {
                 SWITCH if record.misc() & SWITCHED_OUT == 0 => {
                     waiting.events.extend(Event::back(self.watched, &bytes));
                 }
+                FORK => waiting.events.extend(Event::started(self.watched, &bytes)),
                 LOST => self.lost += event::lost_of(&bytes).unwrap_or(0),
                 // Others were not asked for.
                 _ => {}
@@ -315,12 +339,46 @@ struct Waiting {
 
 impl Waiting {
     /// Hands on what happened before `settled_ns`, in the order of time.
-    fn hand_on(&mut self, settled_ns: u64, sink: &mut impl Sink) {
+    fn hand_on(&mut self, settled_ns: u64, family: &mut Family, sink: &mut impl Sink) {
         // Stable: events of one moment stay as they were read.
         self.events.make_contiguous().sort_by_key(|event| event.time_ns);
         while self.events.front().is_some_and(|event| event.time_ns < settled_ns) {
-            self.events.pop_front().iter().for_each(|event| sink.take(event));
+            self.events
+                .pop_front()
+                .iter()
+                .filter(|event| family.has(event))
+                .for_each(|event| sink.take(event));
         }
+    }
+}
+
+/// The thread that began to watch, and all that it has started since, of which alone samples of the whole machine are handed on.
+struct Family {
+    threads: HashSet<u32>,
+    /// The places of what samples the whole machine in the list of what is watched.
+    sampled: Vec<usize>,
+}
+
+impl Family {
+    /// That of this thread.
+    fn new(watched: &[Watched]) -> Family {
+        let of_machine = |what: &Watched| matches!(what, Watched::Clock { of_machine: true, .. });
+        let sampled = (0..watched.len()).filter(|at| of_machine(&watched[*at])).collect();
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        Family { threads: HashSet::from([own.unsigned_abs()]), sampled }
+    }
+
+    /// Whether an event is handed on.
+    fn has(&mut self, event: &Event) -> bool {
+        if let Some(parent) = event.started_by {
+            // The number of a thread that has ended may be another's.
+            match self.threads.contains(&parent) {
+                true => self.threads.insert(event.thread),
+                false => self.threads.remove(&event.thread),
+            };
+            return false;
+        }
+        !self.sampled.contains(&event.watched) || self.threads.contains(&event.thread)
     }
 }
 
@@ -339,15 +397,41 @@ mod tests {
     #[test]
     fn events_are_handed_on_in_the_order_of_time_once_all_before_are_there() {
         let (mut waiting, mut sink) = (Waiting::default(), Times(Vec::new()));
+        let mut family = Family::new(&[]);
         let at = |time_ns| Event { time_ns, ..Event::default() };
         waiting.events.extend([5, 9, 2].map(at));
-        waiting.hand_on(6, &mut sink);
+        waiting.hand_on(6, &mut family, &mut sink);
         assert_eq!(sink.0, [2, 5]);
         waiting.events.extend([7, 12].map(at));
-        waiting.hand_on(10, &mut sink);
+        waiting.hand_on(10, &mut family, &mut sink);
         assert_eq!(sink.0, [2, 5, 7, 9]);
-        waiting.hand_on(u64::MAX, &mut sink);
+        waiting.hand_on(u64::MAX, &mut family, &mut sink);
         assert_eq!(sink.0, [2, 5, 7, 9, 12]);
+    }
+
+    #[test]
+    fn of_samples_of_the_machine_only_those_of_the_family_are_handed_on() {
+        let clock = Watched::Clock { hertz: 1, kernel: true, user_stacks: false, of_machine: true };
+        let mut family = Family::new(&[Watched::OfMachine { id: 1 }, clock]);
+        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let sample = |thread: u32| Event { watched: 1, thread, ..Event::default() };
+        let starts = |parent: u32, thread: u32| Event { started_by: Some(parent), ..sample(thread) };
+        let (child, other) = (own + 1, own + 2);
+        for (event, handed_on) in [
+            (sample(own), true),
+            (sample(child), false),
+            (starts(own, child), false),
+            (sample(child), true),
+            (starts(child, child + 9), false),
+            (sample(child + 9), true),
+            (sample(other), false),
+            (Event { watched: 0, ..sample(other) }, true),
+            // The child has ended, and another process has its number.
+            (starts(other, child), false),
+            (sample(child), false),
+        ] {
+            assert_eq!(family.has(&event), handed_on, "{event:?}");
+        }
     }
 
     #[test]
