@@ -14,7 +14,7 @@ work=$(mktemp -d "$PWD/target/explain-shown-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 failed=0
 lines=${LINES_OF_A_SCREEN:-40}
-all="lock shared-lock flush-ext4 flush-xfs no-barrier demo dio-append dio-scaling bdev-mix same slower-device zram-loop dax-write"
+all="lock shared-lock flush-ext4 flush-xfs no-barrier demo dio-append dio-append-requests dio-scaling bdev-mix same slower-device zram-loop dax-write"
 for name in ${ONLY:-}; do
     case " $all " in
         *" $name "*) ;;
@@ -163,11 +163,14 @@ expect demo "(sleeps at __iomap_dio_rw|time of the device.s requests)"
 expect demo "kernel CPU in copying|copying [+−]"
 expect demo "(kernel|user) CPU"
 shown dio-append "eight files that grow in turns, with their blocks beforehand and without" \
-    run append.fio --vary fallocate=none,keep -t loop:400m -t fs=xfs --rounds 6 --observe extents,blocks --explain
+    run append.fio --vary fallocate=none,keep -t zram:400m -t fs=xfs --rounds 8 --observe extents --explain
 expect dio-append "files lie (more|less) between each other"
 # What allocates waits for it, or computes.
 expect dio-append "(sleeps at|waits for [a-z:RW-]+ at|kernel CPU in) ?(xfs|down_|rwsem)"
-expect_listed dio-append "blocks.write_request_size"
+shown dio-append-requests "the same on a device with requests, whose sizes are seen" \
+    run append.fio --vary fallocate=none,keep -t loop:400m -t fs=xfs --rounds 8 --observe extents,blocks --primary write.bw,extents.owner_changes_per_mib --explain
+expect dio-append-requests "has fewer extents.owner_changes_per_mib"
+expect_listed dio-append-requests "blocks.write_request_size"
 shown dio-scaling "direct I/O to one file by more and more threads" run dio-scaling --quick --explain
 expect dio-scaling "scaling with threads: (no law, because .* at 1, |.*serial share)"
 expect dio-scaling "price of watching"

@@ -32,6 +32,8 @@ const DISTORTS: f64 = 0.05;
 pub struct WatchingPrice {
     /// The cell, as levels of all factors of the explained run, and the job.
     pub row: RowKey,
+    /// The level of the factor that says what watches; empty where there is one beside the unwatched.
+    pub by: String,
     /// What decides there, or what stands for it.
     pub metric: Metric,
     /// Rounds in which both trials count.
@@ -63,8 +65,12 @@ pub fn watching_prices(watched: &Run) -> Vec<WatchingPrice> {
     let options = Options { compare: Some(explains.factor.clone()), ..Options::default() };
     let table = Table::new(watched);
     let layout = Layout::new(watched, &options, &table);
-    let mut prices: Vec<WatchingPrice> =
-        layout.rows.iter().flat_map(|row| prices_of_row(&table, row)).collect();
+    let several = layout.arms.len() > 2;
+    let of_level = |at: usize| {
+        let by = if several { layout.arms[at].as_str() } else { "" };
+        layout.rows.iter().flat_map(|row| prices_of_row(&table, row, (at, by))).collect::<Vec<_>>()
+    };
+    let mut prices: Vec<WatchingPrice> = (1..layout.arms.len()).flat_map(of_level).collect();
     prices.sort_by(|a, b| b.estimate.total_cmp(&a.estimate));
     prices
 }
@@ -99,21 +105,21 @@ pub fn watching_losses(watched: &Run) -> Vec<WatchingLoss> {
 }
 
 /// The prices in one cell. A count of work does not show what watching costs, and what observers report has no unwatched twin.
-fn prices_of_row(table: &Table, row: &Row) -> Vec<WatchingPrice> {
+fn prices_of_row(table: &Table, row: &Row, by: (usize, &str)) -> Vec<WatchingPrice> {
     let of = |metric: u32| &table.metrics()[metric as usize];
     let deciding = row.primaries.iter().copied().filter(|metric| !of(*metric).is_exact_count());
-    let prices: Vec<WatchingPrice> = deciding.filter_map(|metric| price(table, row, metric)).collect();
+    let prices: Vec<WatchingPrice> = deciding.filter_map(|metric| price(table, row, by, metric)).collect();
     if !prices.is_empty() || row.primaries.is_empty() {
         return prices;
     }
     let runtime = row.metrics.iter().copied().find(|metric| of(*metric).name == "runtime");
     let others = [row.bandwidth(table), runtime].into_iter().flatten();
-    others.filter_map(|metric| price(table, row, metric)).take(1).collect()
+    others.filter_map(|metric| price(table, row, by, metric)).take(1).collect()
 }
 
-/// The price of one metric in one cell.
-fn price(table: &Table, row: &Row, metric: u32) -> Option<WatchingPrice> {
-    let [Some(unwatched), Some(watched)] = row.cells[..] else { return None };
+/// The price of one metric in one cell, watched by this level.
+fn price(table: &Table, row: &Row, (at, by): (usize, &str), metric: u32) -> Option<WatchingPrice> {
+    let (unwatched, watched) = ((*row.cells.first()?)?, (*row.cells.get(at)?)?);
     let pairs = pairs(table.column(unwatched, metric), table.column(watched, metric));
     let scale = Scale::of_pairs(&pairs);
     if pairs.len() < FEWEST_ROUNDS || scale != Scale::Log {
@@ -132,6 +138,7 @@ fn price(table: &Table, row: &Row, metric: u32) -> Option<WatchingPrice> {
     };
     Some(WatchingPrice {
         row: RowKey { levels: row.key.levels.clone(), job: row.key.job.clone() },
+        by: by.to_owned(),
         metric,
         rounds: pairs.len(),
         estimate: interval.estimate,

@@ -2,6 +2,7 @@
 //!
 //! Enters: an [`Experiment`], observers, a number of rounds. Leaves: an experiment with one more factor, whose unwatched level tells what
 //! watching costs; and how observers are written as the level of a factor. It must not know stores, nor what can be watched here.
+//! An observer that is dear beside others has a level of its own, so that the times which the others see are not those of a slower trial.
 
 use super::assemble::shown;
 use super::described::{Assignment, Experiment, Factor, Level, Namespace};
@@ -11,6 +12,8 @@ use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, StopRule, in_order, is_observer
 pub const OBSERVE_KEY: &str = "observe";
 /// The level without observers.
 const NONE: &str = "none";
+/// Each request of the device is several events: dear where the device is fast.
+const DEAR: &str = "blocks";
 /// Names of the factor that says whether a trial is watched, the first that no factor of the experiment has.
 const NAMES: [&str; 2] = ["watched", "watched by assay"];
 
@@ -57,7 +60,14 @@ impl Experiment {
             let set = Assignment { namespace: Namespace::Target, key: OBSERVE_KEY.to_owned(), value };
             Level { label: label.to_owned(), set: vec![set] }
         };
-        let levels = vec![level("no", NONE.to_owned()), level("yes", observe.join("+"))];
+        let mut levels = vec![level("no", NONE.to_owned())];
+        let (dear, others): (Vec<&str>, Vec<&str>) =
+            observe.iter().map(String::as_str).partition(|name| *name == DEAR);
+        if dear.is_empty() || others.is_empty() {
+            levels.push(level("yes", observe.join("+")));
+        } else {
+            levels.extend([others, dear].map(|names| level(&names.join("+"), names.join("+"))));
+        }
         explaining.factors.push(Factor { name: name.clone(), levels });
         explaining.show = shown(explaining.show, observe, self.engine);
         explaining.observe = Vec::new();
@@ -116,6 +126,9 @@ mod tests {
             .map(|level| (level.label.as_str(), level.set[0].value.as_str()))
             .collect();
         assert_eq!(levels, [("no", "none"), ("yes", "cpu+locks")]);
+        let three = plain.watched(&["cpu", "blocks", "fs"].map(str::to_owned), 4).unwrap().0;
+        let labels: Vec<&str> = three.factors[2].levels.iter().map(|level| level.label.as_str()).collect();
+        assert_eq!(labels, ["no", "cpu+fs", "blocks"], "what is dear is watched by itself");
         assert_eq!((watched.stop.rounds, watched.stop.time_budget_s), (Some(4), None));
         assert!(watched.show.iter().any(|metric| metric.starts_with("locks.")), "{:?}", watched.show);
     }

@@ -73,7 +73,7 @@ impl<'a> Pair<'a> {
             .iter()
             .find(|budget| budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]);
         let operation = budget.map_or(Operation::Counted, |budget| budget.operation);
-        let own = Source { table, cells: [base, cand], job, operation };
+        let own = Source { table, cells: [base, cand], beside: None, job, operation };
         let watched = by.and_then(|by| Watched::of(by, own, &levels)).or_else(|| Watched::own(own));
         Some(Pair {
             metric: of.metric.name.clone(),
@@ -268,14 +268,15 @@ impl<'a> WatchedRun<'a> {
         WatchedRun { run, table: Table::new(run), prices: watching_prices(run) }
     }
 
-    /// What watching cost in one of the two cells with these levels: a price that distorts, else the one that is furthest from 0.
-    fn price(&self, levels: &[Vec<(&str, &str)>; 2]) -> Option<&WatchingPrice> {
+    /// What watching by a level cost in one of the two cells with these levels: a price that distorts, else the one that is furthest from 0.
+    fn price(&self, by: &str, levels: &[Vec<(&str, &str)>; 2]) -> Option<&WatchingPrice> {
         let is_arm = |price: &WatchingPrice, levels: &[(&str, &str)]| {
             let has =
                 |(factor, level): &(String, String)| levels.contains(&(factor.as_str(), level.as_str()));
             price.row.levels.len() == levels.len() && price.row.levels.iter().all(has)
         };
-        let of_pair = self.prices.iter().filter(|price| levels.iter().any(|levels| is_arm(price, levels)));
+        let of_level = self.prices.iter().filter(|price| price.by.is_empty() || price.by == by);
+        let of_pair = of_level.filter(|price| levels.iter().any(|levels| is_arm(price, levels)));
         let size = |price: &WatchingPrice| price.estimate.abs();
         of_pair.max_by(|a, b| a.is_distorted.cmp(&b.is_distorted).then(size(a).total_cmp(&size(b))))
     }
@@ -286,15 +287,19 @@ impl<'a> Watched<'a> {
     fn of(by: &'a WatchedRun<'a>, own: Source<'a>, levels: &[Vec<(&str, &str)>; 2]) -> Option<Watched<'a>> {
         let named = &by.run.design.explains.as_ref()?.factor;
         let factor = by.run.design.factors.iter().find(|factor| factor.name == *named)?;
-        let watched = (factor.name.as_str(), factor.levels.get(1)?.as_str());
-        let cells = levels.each_ref().map(|levels| {
-            let with: Vec<(&str, &str)> = levels.iter().copied().chain([watched]).collect();
-            cell(by.run, &with)
-        });
-        let [Some(base), Some(cand)] = cells else { return None };
-        let source = Source { table: &by.table, cells: [base, cand], ..own };
+        let cells = |watched: &str| {
+            let cells = levels.each_ref().map(|levels| {
+                let with = levels.iter().copied().chain([(factor.name.as_str(), watched)]);
+                cell(by.run, &with.collect::<Vec<_>>())
+            });
+            Some([cells[0]?, cells[1]?])
+        };
+        let first = factor.levels.get(1)?;
+        let beside = factor.levels.get(2).and_then(|watched| cells(watched));
+        let source = Source { table: &by.table, cells: cells(first)?, beside, ..own };
         let rounds = source.rounds_with(&WATCHED);
-        let price = by.price(levels);
+        // Times of places are those of the first level.
+        let price = by.price(first, levels);
         let watching = Watching {
             rounds,
             run: by.run.id,

@@ -14,11 +14,13 @@ use crate::record::Unit;
 use crate::stats::descriptive::median;
 use crate::stats::sequential::FEWEST_ROUNDS;
 
-/// The cells of baseline and candidate in one run.
+/// The cells of baseline and candidate in one run, or two of each that count different things.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) cells: [u32; 2],
+    /// Cells that count what those do not.
+    pub(super) beside: Option<[u32; 2]>,
     pub(super) job: &'a str,
     /// What counts and times are for, as in the budget of the pair.
     pub(super) operation: Operation,
@@ -50,8 +52,8 @@ impl Source<'_> {
     pub(super) fn has(&self, name: &str) -> bool {
         let own = self.table.metrics().iter().position(|m| m.job == self.job && m.name == name);
         let some = |at: usize| {
-            let of = |cell: &u32| self.table.column(*cell, at as u32).iter().any(|point| point.value > 0.0);
-            self.cells.iter().any(of)
+            let of = |cell: u32| self.table.column(cell, at as u32).iter().any(|point| point.value > 0.0);
+            self.all_cells().any(of)
         };
         own.is_some_and(some)
     }
@@ -80,9 +82,9 @@ impl Source<'_> {
         let mut names: Vec<String> = Vec::new();
         for (metric, at) in self.table.metrics().iter().zip(0..) {
             let Some(rest) = metric.name.strip_prefix(beginning) else { continue };
-            let has = |cell: &u32| !self.table.column(*cell, at).is_empty();
+            let has = |cell: u32| !self.table.column(cell, at).is_empty();
             let mine = metric.job == self.job || metric.job.is_empty();
-            if mine && self.cells.iter().any(has) && !names.iter().any(|known| known == rest) {
+            if mine && self.all_cells().any(has) && !names.iter().any(|known| known == rest) {
                 names.push(rest.to_owned());
             }
         }
@@ -92,7 +94,8 @@ impl Source<'_> {
     /// Rounds in which both arms have one of these metrics.
     pub(super) fn rounds_with(&self, names: &[&str]) -> usize {
         let rounds = |name: &&str| {
-            let [base, cand] = [0, 1].map(|arm| self.column(arm, name));
+            let counting = self.counting(&[name]);
+            let [base, cand] = [0, 1].map(|arm| counting.column(arm, name));
             base.zip(cand).map_or(0, |((_, base), (_, cand))| {
                 base.keys().filter(|round| cand.contains_key(round)).count()
             })
@@ -102,12 +105,13 @@ impl Source<'_> {
 
     /// `by`: `None` for operations, nothing in it for 1.
     fn divided(&self, of: &[&str], by: Option<&[&str]>, called: &str, unit: Unit) -> Option<Evidence> {
+        let counting = self.counting(of);
         let arm = |arm: usize| {
-            let (whole, values) = self.sum(arm, of)?;
+            let (whole, values) = counting.sum(arm, of)?;
             let amounts = match by {
-                None if self.operation == Operation::Counted => Some(self.operations(arm, whole)?),
+                None if self.operation == Operation::Counted => Some(counting.operations(arm, whole)?),
                 None | Some([]) => None,
-                Some(by) => Some(self.sum(arm, by)?.1),
+                Some(by) => Some(counting.sum(arm, by)?.1),
             };
             let each = |(round, point): (u32, Point)| match &amounts {
                 None => Some((round, point)),
@@ -132,6 +136,19 @@ impl Source<'_> {
         let size = baseline.abs().max(candidate.abs());
         let found = difference(&rounds, if size > 0.0 { size } else { 1.0 })?;
         Some(Evidence { metric: called.to_owned(), unit, baseline, candidate, difference: Some(found) })
+    }
+
+    fn all_cells(&self) -> impl Iterator<Item = u32> {
+        self.cells.into_iter().chain(self.beside.into_iter().flatten())
+    }
+
+    /// The cells that count these metrics, so that a value and what it is divided by are of one trial.
+    fn counting(&self, names: &[&str]) -> Self {
+        let beside = self.beside.map(|cells| Source { cells, beside: None, ..*self });
+        let counts = |source: &Self| {
+            names.iter().any(|name| [0, 1].into_iter().any(|arm| source.column(arm, name).is_some()))
+        };
+        beside.filter(|beside| !counts(self) && counts(beside)).unwrap_or(*self)
     }
 
     /// The sum of those of these metrics that the cell has, and whether they are the whole trial's.

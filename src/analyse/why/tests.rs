@@ -4,7 +4,7 @@ use super::super::budget::BudgetPart;
 use super::super::{Options, Verdict, analyse};
 use super::made_pair::{add, explained, ns, run_with};
 use super::*;
-use crate::record::{Cell, Explains, Factor};
+use crate::record::{Cell, Explains, Factor, Trial};
 
 /// The two arms of `run_with`, unwatched and watched: cells are (watched, arm), and watching costs as many times the time.
 fn watched_run(price: f64) -> Run {
@@ -31,6 +31,42 @@ fn watched_run(price: f64) -> Run {
         trial.values.retain(|(metric, _)| !seen.contains(metric));
     }
     run
+}
+
+/// The same with a second watched level, which costs five times the time and counts the device's flushes.
+fn watched_twice() -> Run {
+    let mut run = watched_run(1.0);
+    run.design.factors[0].levels = ["no", "locks", "blocks"].map(str::to_owned).to_vec();
+    run.cells.extend([[2, 0], [2, 1]].map(|levels| Cell { levels: levels.to_vec() }));
+    let unwatched: Vec<Trial> = run.trials.iter().filter(|trial| trial.cell < 2).cloned().collect();
+    run.trials.extend(unwatched.into_iter().map(|mut trial| {
+        (trial.cell, trial.position) = (trial.cell + 4, trial.position + 4);
+        trial.values.iter_mut().for_each(|(_, value)| *value /= 5.0);
+        trial
+    }));
+    add(&mut run, "blocks.flushes", |cell| [0.0, 0.0, 0.0, 0.0, 0.0, 1e5][cell as usize]);
+    let flushes = run.metrics.iter().position(|metric| metric.name == "blocks.flushes").unwrap() as u32;
+    for trial in run.trials.iter_mut().filter(|trial| trial.cell < 4) {
+        trial.values.retain(|(metric, _)| *metric != flushes);
+    }
+    run
+}
+
+#[test]
+fn what_is_dear_to_watch_does_not_distort_what_others_saw() {
+    let run = run_with(&[]);
+    let why = why(&run, &analyse(&run, &Options::default()), Some(&watched_twice())).remove(0);
+    let watching = why.watching.clone().unwrap();
+    assert!(!watching.distorted && watching.price.is_some_and(|price| price.abs() < 0.01), "{watching:?}");
+    let lock = why.causes.iter().find(|cause| cause.rule == "lock_wait").unwrap();
+    assert_eq!((lock.grade, ns(lock) / 100), (Grade::AccountsFor, 80), "{lock:?}");
+    let flushes = why.causes.iter().find(|cause| cause.rule == "more_flushes").unwrap();
+    let each = &flushes.evidence[0];
+    assert_eq!(
+        (each.baseline, each.candidate.round()),
+        (0.0, 5.0),
+        "by the operations of the same trial: {each:?}"
+    );
 }
 
 #[test]

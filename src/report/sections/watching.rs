@@ -69,7 +69,9 @@ fn lines(prices: &[WatchingPrice]) -> Vec<String> {
 
 fn line(price: &WatchingPrice) -> String {
     let row = row_label(&price.row);
-    let row = if row.is_empty() { row } else { format!("{row}: ") };
+    let place = [row.as_str(), price.by.as_str()].into_iter().filter(|part| !part.is_empty());
+    let place = place.collect::<Vec<_>>().join(", by ");
+    let row = if place.is_empty() { place } else { format!("{place}: ") };
     let metric = &price.metric.name;
     if !price.is_known() {
         let Interval { low, high, .. } = price.interval;
@@ -119,6 +121,7 @@ mod tests {
         let (job, name) = (String::new(), "write.bw".to_owned());
         WatchingPrice {
             row: RowKey { levels: vec![("direct".to_owned(), direct.to_owned())], job: job.clone() },
+            by: String::new(),
             metric: Metric { job, name, unit: Unit::BytesPerSecond, better: Better::Higher },
             rounds: 4,
             estimate,
@@ -142,6 +145,8 @@ mod tests {
             ]
         );
         assert!(words(&[price("0", -0.06)])[0].contains("−6.0 % [−7.4, −4.6]"));
+        let by = WatchingPrice { by: "cpu+locks".to_owned(), ..price("0", 0.018) };
+        assert!(words(&[by])[0].starts_with("direct=0, by cpu+locks: watching cost 1.8 %"));
         assert!(words(&[])[0].starts_with("nobody knows it"));
     }
 
