@@ -104,7 +104,7 @@ fn unit_of(name: &str) -> Unit {
         "iops" => Unit::PerSecond,
         "runtime" | "usr_cpu" | "sys_cpu" | "busy" | "read_time" | "write_time" | "queue_time"
         | "flush_time" | "user_time" | "kernel_time" | "wait_time" | "longest" | "wall" | "run_wait"
-        | "storage_wait" => Unit::Seconds,
+        | "storage_wait" | "wakeup_time" | "steal" => Unit::Seconds,
         "sleep_time" | "storage_time" | "idle_time" | "preempted_time" | "audit_first_violation" => {
             Unit::Seconds
         }

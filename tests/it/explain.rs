@@ -122,7 +122,7 @@ fn a_run_is_explained_right_after_its_verdict() {
     let words = ["run", "job.fio", "--vary", "BS=4k,8k", "--rounds", "4", "--explain"];
     let plan = sandbox.succeed(&[&words[..], &["--plan"]].concat());
     let expected =
-        "after the verdict, to explain it\n  4 rounds of each cell, unwatched and watched (16 trials): ";
+        "after the verdict, to explain it\n  4 rounds of each cell, unwatched and watched (24 trials): ";
     assert!(plan.contains(expected), "{plan}");
     let output = sandbox.run(&[&words[..], &["--html", "page.html"]].concat());
     assert!(output.status.success(), "{}", said(&output));
@@ -135,7 +135,9 @@ fn a_run_is_explained_right_after_its_verdict() {
         "{report}"
     );
     assert_eq!(told.matches("price of watching, run 2 (4 rounds)").count(), 1, "{told}");
-    assert_eq!(watched(&sandbox.export("2")).len(), 16);
+    // What is dear watches in trials of its own.
+    assert!(report.contains("(blocks;"), "{report}");
+    assert_eq!(watched(&sandbox.export("2")).len(), 24);
     // A program reads one document.
     let json = sandbox.succeed(&[&words[..], &["-q", "--format", "json"]].concat());
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();

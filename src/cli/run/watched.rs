@@ -24,7 +24,7 @@ use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::experiment::Experiment;
 use crate::observe;
-use crate::plan::Expected;
+use crate::plan::{CellSpec, Expected};
 use crate::record::{Design, Explains, HostFacts, RECORD_VERSION, Run, RunState, Source};
 use crate::report::wrapped;
 use crate::run::Ending;
@@ -393,12 +393,17 @@ fn can_run(prepared: &Prepared) -> Result<(), Failure> {
 /// What is about to be done.
 fn say(prepared: &Prepared, id: i64, left_out: &[String]) -> std::io::Result<()> {
     let plan = &prepared.plan;
-    let watched = plan.cells.iter().map(|cell| cell.observe.join(", ")).find(|names| !names.is_empty());
+    let (unwatched, watched): (Vec<&CellSpec>, Vec<&CellSpec>) =
+        plan.cells.iter().partition(|cell| cell.observe.is_empty());
+    // Groups of observers watch in trials of their own.
+    let mut groups: Vec<String> = watched.iter().map(|cell| cell.observe.join(", ")).collect();
+    groups.sort();
+    groups.dedup();
     let said = format!(
         "watching run {id}: {} rounds of its {} cells, each unwatched and watched ({})",
         plan.rounds_at_most(),
-        plan.cells.len() / 2,
-        watched.unwrap_or_default()
+        unwatched.len(),
+        groups.join("; ")
     );
     for line in std::iter::once(&said).chain(left_out) {
         writeln!(err(), "{}", wrapped(line, "  "))?;
