@@ -1,8 +1,8 @@
 //! How near the arms of a run came to what their machine can do.
 //!
 //! Enters: a run and the probes of its machine, the latest first. Leaves: a [`Limit`] an arm and ceiling that can be compared: 4 KiB blocks
-//! that reached the device, against the depth at which it saturates; bytes that never reached it, against what the machine copies; an fsync
-//! after each page, against that of the probe. It must not know how it is worded. A limit is called a cause only within 15 % of it, and only where the time of the workers agrees: they sleep while
+//! that reached the device, against the depth at which it saturates; bytes that never reached it, against what the machine copies; a sync
+//! after each page, against the fsync of the probe. It must not know how it is worded. A limit is called a cause only within 15 % of it, and only where the time of the workers agrees: they sleep while
 //! the device is the limit, and are in the kernel while copying is.
 
 use serde::{Deserialize, Serialize};
@@ -168,11 +168,16 @@ impl Seen<'_> {
         })
     }
 
-    /// How near the fsyncs of a job came that changes one page before each.
+    /// How near the syncs of a worker came that changes one page before each.
     fn fsync(&self, known: &[Probed<'_>]) -> Option<Limit> {
         let (syncs, writes) = (self.median("sync.total_ios")?, self.median("write.total_ios")?);
         let each = (syncs / writes - 1.0).abs() <= 1.0 - REACHED;
         if !each || self.median("write.io_bytes")? > BLOCK * writes {
+            return None;
+        }
+        // Several share the commits of a journal, which the probe does not.
+        let workers = share_of_limit(self.median("workers.wall")?, self.median("write.runtime")?)?;
+        if workers.round() > 1.0 {
             return None;
         }
         let asleep = self.asleep().is_some_and(|share| share >= AGREES);
@@ -354,13 +359,14 @@ mod tests {
 
     #[test]
     fn an_fsync_after_each_page_is_compared_with_that_of_the_probe() {
-        let synced = |ns: f64, syncs: f64, bytes: f64| {
+        let synced_by = |workers: f64, ns: f64, syncs: f64, bytes: f64| {
             let run = run(&[
                 ("write.total_ios", Unit::Count, 1000.0),
                 ("write.io_bytes", Unit::Bytes, bytes),
                 ("sync.total_ios", Unit::Count, syncs),
                 ("sync.lat_ns.mean", Unit::Nanoseconds, ns),
-                ("workers.wall", Unit::Seconds, 2.0),
+                ("workers.wall", Unit::Seconds, workers),
+                ("write.runtime", Unit::Seconds, 1.0),
                 ("usr_cpu", Unit::Seconds, 0.1),
                 ("sys_cpu", Unit::Seconds, 0.1),
             ]);
@@ -368,6 +374,8 @@ mod tests {
             probe.facts = vec![facts()];
             limits(&run, &Options::default(), &[probe])
         };
+        let synced = |ns: f64, syncs: f64, bytes: f64| synced_by(1.0, ns, syncs, bytes);
+        assert_eq!(synced_by(8.0, 110_000.0, 1000.0, 4096.0 * 1000.0), [], "eight share commits");
         let all = synced(110_000.0, 1000.0, 4096.0 * 1000.0);
         assert_eq!((all.len(), all[0].kind, all[0].limit), (2, LimitKind::Fsync, 100_000.0));
         assert!((all[0].share - 1.1).abs() < 1e-9 && all[0].is_cause);

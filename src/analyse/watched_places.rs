@@ -37,7 +37,11 @@ pub(super) fn of(run: &Run) -> Vec<Place> {
     let named = (0_u32..).zip(&run.metrics);
     let place = |(metric, of): (u32, &crate::record::Metric)| {
         let (what, _) = parts(&of.name)?;
-        let always = format!("{}.lost", what.split('.').next()?);
+        let always = match what {
+            // Not every kernel and user can tell who wakes.
+            "waits.woken_at" => "waits.wakeup_time".to_owned(),
+            _ => format!("{}.lost", what.split('.').next()?),
+        };
         let always = run.metrics.iter().position(|known| known.job == of.job && known.name == always)?;
         Some(Place { metric, always: always as u32 })
     };

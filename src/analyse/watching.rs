@@ -56,7 +56,7 @@ impl WatchingPrice {
     }
 }
 
-/// The prices of a watched run, the highest first; a cell with fewer than 4 pairs, or whose values have no ratio, has none.
+/// The prices of a watched run by level, the highest first; a cell with fewer than 4 pairs, or whose values have no ratio, has none.
 #[must_use]
 pub fn watching_prices(watched: &Run) -> Vec<WatchingPrice> {
     let named =
@@ -68,11 +68,13 @@ pub fn watching_prices(watched: &Run) -> Vec<WatchingPrice> {
     let several = layout.arms.len() > 2;
     let of_level = |at: usize| {
         let by = if several { layout.arms[at].as_str() } else { "" };
-        layout.rows.iter().flat_map(|row| prices_of_row(&table, row, (at, by))).collect::<Vec<_>>()
+        let mut prices: Vec<WatchingPrice> =
+            layout.rows.iter().flat_map(|row| prices_of_row(&table, row, (at, by))).collect();
+        prices.sort_by(|a, b| b.estimate.total_cmp(&a.estimate));
+        prices
     };
-    let mut prices: Vec<WatchingPrice> = (1..layout.arms.len()).flat_map(of_level).collect();
-    prices.sort_by(|a, b| b.estimate.total_cmp(&a.estimate));
-    prices
+    // Times that explain are those of the first level.
+    (1..layout.arms.len()).flat_map(of_level).collect()
 }
 
 /// What an observer lost of the events that it should have read.

@@ -24,6 +24,8 @@ use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind};
 const TRACEPOINT: &str = "sched/sched_switch";
 /// The places of the two in the list of what is watched.
 const SWITCHES: usize = 0;
+/// The waker of sleeps of which no waking was seen: some kernels write no record of what interrupts the idle task.
+const UNSEEN: &str = "unseen";
 /// (place, waker) that are named at most, and the least share of all sleep for it.
 const MOST_WAKERS: usize = 16;
 const LEAST_SHARE: f64 = 0.01;
@@ -101,13 +103,17 @@ impl WaitsObserver {
             other => Refused::Kernel(other),
         })?;
         let state = switch.field("prev_state").map_err(|_| missing())?;
-        let (mut watched, mut wakers) = (vec![Watched::Switches { id: switch.id }], None);
-        // Without it sleeps are the same, and nobody knows who ends them.
+        let switches = Watched::Switches { id: switch.id };
+        let symbols = std::mem::take(&mut self.symbols);
         if let Some((id, fields)) = wakers::waking(&tracefs) {
-            watched.push(Watched::OfMachine { id });
-            wakers = Some(Wakers::new(fields));
+            let sink = Sleeps::new(state, Some(Wakers::new(fields)), symbols.clone());
+            let watch = Watch::start(&[switches, Watched::OfMachine { id }], sink);
+            if !matches!(watch, Err(Refused::Kernel(Errno::PERM | Errno::ACCESS))) {
+                return watch;
+            }
         }
-        Watch::start(&watched, Sleeps::new(state, wakers, std::mem::take(&mut self.symbols)))
+        // Who may not watch the whole machine sees the same sleeps, and not who ends them.
+        Watch::start(&[switches], Sleeps::new(state, None, symbols))
     }
 }
 
@@ -248,9 +254,12 @@ impl Sleeps {
                 continue;
             }
             wakeup_ns += slept.wakeup_ns;
-            for (waker, ns) in &slept.until_woken_ns {
+            let mut add = |waker: &str, ns: u64| {
                 *by_name.entry(format!("waits.woken_at.{place}.{waker}")).or_default() += ns;
-            }
+            };
+            slept.until_woken_ns.iter().for_each(|(waker, ns)| add(waker, *ns));
+            let seen = slept.until_woken_ns.values().sum::<u64>() + slept.wakeup_ns;
+            add(UNSEEN, slept.all.sum_ns.saturating_sub(seen));
         }
         let mut named: Vec<(String, u64)> = by_name.into_iter().collect();
         named.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::perf::{Event, Place, Tracefs, Watched, may_watch};
+use super::perf::{Event, Place, Tracefs};
 
 const TRACEPOINT: &str = "sched/sched_waking";
 /// In an interrupt, hard (0x08) or soft (0x10): `common_flags`, of include/linux/trace_events.h.
@@ -26,11 +26,15 @@ pub(super) struct Fields {
     pub(super) woken: Place,
 }
 
-/// The number of its tracepoint and its fields; `None`: this kernel has no such event, or this user may not watch the whole machine.
+/// The first pid namespace (include/linux/proc_ns.h: `PROC_PID_INIT_INO`).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// The number of its tracepoint and its fields; `None`: this kernel has no such event, or threads have other numbers here than in the event.
 pub(super) fn waking(tracefs: &Tracefs) -> Option<(u64, Fields)> {
     let waking = tracefs.tracepoint(TRACEPOINT).ok()?;
     let fields = Fields { flags: waking.field("common_flags").ok()?, woken: waking.field("pid").ok()? };
-    may_watch(Watched::OfMachine { id: waking.id }).then_some((waking.id, fields))
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    (namespace.to_str() == Some(FIRST_NAMESPACE)).then_some((waking.id, fields))
 }
 
 /// Names of those that woke somebody.

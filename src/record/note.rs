@@ -62,9 +62,20 @@ enum Form {
 impl From<Form> for Note {
     fn from(form: Form) -> Note {
         match form {
-            Form::Text(text) => Note::from(text),
+            Form::Text(text) => Note { kind: kind_of_old(&text), text },
             Form::Kinded { kind, text } => Note { text, kind },
         }
+    }
+}
+
+/// Notes of trials had no kind before these two were told apart by it: stores have them as plain strings.
+fn kind_of_old(text: &str) -> NoteKind {
+    if text.starts_with("audit of flushes (") {
+        NoteKind::Audit
+    } else if text.starts_with("io_uring: the kernel gave I/Os to worker threads") {
+        NoteKind::WorkerThreads
+    } else {
+        NoteKind::Lasting
     }
 }
 
@@ -90,6 +101,10 @@ mod tests {
             r#"["it was warm",{"kind":"ending","text":"the time budget ended it after 3 rounds"}]"#
         );
         assert_eq!(serde_json::from_str::<Vec<Note>>(&json).unwrap(), notes);
+        let old = r#"["audit of flushes (xfs): PASS","io_uring: the kernel gave I/Os to worker threads of its own: …"]"#;
+        let kinds: Vec<NoteKind> =
+            serde_json::from_str::<Vec<Note>>(old).unwrap().iter().map(|note| note.kind).collect();
+        assert_eq!(kinds, [NoteKind::Audit, NoteKind::WorkerThreads]);
         assert!(serde_json::from_str::<Vec<Note>>(r#"[{"kind":"unheard_of","text":"x"}]"#).is_err());
     }
 }

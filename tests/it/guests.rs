@@ -153,11 +153,11 @@ fn watched_beside_unwatched_twins(sandbox: &Sandbox) {
     assert!(output.status.success(), "{}", failure(&words, &output));
     nothing_left(sandbox);
     let explained = sandbox.export("2");
-    assert!(explained.design.explains.is_some() && explained.trials.len() == 8, "{:?}", explained.design);
+    assert!(explained.design.explains.is_some() && explained.trials.len() == 12, "{:?}", explained.design);
     assert!(explained.trials.iter().all(|trial| trial.status == Status::Done), "{:?}", explained.trials);
     for observer in ["cpu", "locks", "waits", "blocks", "fs"] {
         let lost = format!("{observer}.lost");
-        let watched = (0..8).filter(|at| value(&explained, *at, &lost).is_some()).count();
+        let watched = (0..12).filter(|at| value(&explained, *at, &lost).is_some()).count();
         assert_eq!(watched, 4, "{observer}: {:?}", explained.trials);
     }
     let words = ["report", "1", "--verbose"];

@@ -91,6 +91,8 @@ fn guests_have_their_modules_settings_and_hooks() {
         let facts = &first.facts[trial.facts.unwrap() as usize];
         assert!(facts.get("now.host.load1").is_some(), "{facts:?}");
     }
+    let page = sandbox.succeed(&["report", "1", "--format", "html"]);
+    assert!(page.contains("now.host.load1"), "a guest's report carries the load of its host");
     // A filesystem's module that nothing else asks for.
     let words =
         ["run", "-q", "-t", &kernel, "-t", "modules=xfs", "--vary", "n=1,2", "--rounds", "1", "--", "sh"];

@@ -106,6 +106,23 @@ fn fio_and_commands_are_watched_as_well() {
 }
 
 #[test]
+fn samples_of_a_busy_stranger_are_dropped() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let mut stranger = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let words = ["run", "-q", "--aa", "--rounds", "1", "--observe", "cpu", "--", "sleep", "1"];
+    let output = sandbox.run(&words);
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let run = sandbox.export("1");
+    let seconds = largest(&run, "cpu.user_time").unwrap() + largest(&run, "cpu.kernel_time").unwrap();
+    assert!(seconds < 0.3, "{seconds} s of a load that sleeps: {:?}", run.trials);
+}
+
+#[test]
 fn direct_writes_sleep_until_the_device_has_them() {
     if !can_make() {
         return;
@@ -138,6 +155,18 @@ fn direct_writes_sleep_until_the_device_has_them() {
     assert!(all < 1.5 * runtime, "one worker slept {all} of {runtime} s");
     let places: Vec<&str> = run.metrics.iter().filter_map(|m| m.name.strip_prefix("waits.at.")).collect();
     assert!(places.iter().any(|place| place.contains("dio")), "{places:?}");
+    // In another pid namespace the event has other numbers of threads.
+    if std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.ends_with("pid:[4026531836]")) {
+        let woken: Vec<(&str, f64)> = run
+            .metrics
+            .iter()
+            .filter(|metric| metric.name.starts_with("waits.woken_at.") && !metric.name.ends_with(".unseen"))
+            .map(|metric| (&*metric.name, largest(&run, &metric.name).unwrap()))
+            .collect();
+        assert!(woken.iter().any(|(_, seconds)| *seconds > 0.0), "{:?}", run.metrics);
+        assert!(woken.iter().all(|(_, seconds)| *seconds <= all), "{woken:?} of {all} s");
+        assert!(largest(&run, "waits.wakeup_time").is_some_and(|seconds| seconds <= all), "{:?}", run.trials);
+    }
     // The agent waits for its jobs all the time: that is none of their sleep.
     assert!(largest(&run, "waits.idle_time").is_some_and(|idle| idle > 0.3), "{:?}", run.metrics);
 }

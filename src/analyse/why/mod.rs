@@ -40,7 +40,7 @@ const LARGE: f64 = 0.1;
 
 /// Why each candidate differs from the baseline, one for each row that decides.
 ///
-/// `watched` explains this run: it has the same cells with one factor more, of an unwatched and a watched level. Where there is none, what
+/// `watched` explains this run: it has the same cells with one factor more, of an unwatched level and one or two watched ones. Where there is none, what
 /// the trials of the run itself were watched for is taken. Nothing is explained of results that were not measured in
 /// rounds.
 #[must_use]

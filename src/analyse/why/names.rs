@@ -20,6 +20,8 @@ pub(super) const LOCKS_WATCHED: &str = "locks.lost";
 pub(super) const WAITS_AT: &str = "waits.at.";
 /// Sleep at a function until a waker ended it, the two names behind one another (`--observe waits`).
 pub(super) const WOKEN_AT: &str = "waits.woken_at.";
+/// The waker of sleeps of which no waking was seen.
+pub(super) const UNSEEN: &str = "unseen";
 /// How much of it was waiting for storage.
 pub(super) const STORAGE_WATCHED: &str = "waits.storage_time";
 /// The part of the kernel that copies.

@@ -280,7 +280,7 @@ fn planned(
     let engines = prepare::probe(&plan)?;
     let explains = Explains { run: id, started_unix_ns: run.started_unix_ns, seed: run.seed, factor };
     let note = format!(
-        "its trials explain run {id} and enter no verdict of it; where {} is yes they are watched: {}",
+        "its trials explain run {id} and enter no verdict of it; {} says which of them are watched: {}",
         explains.factor,
         observe.join(", ")
     );

@@ -324,6 +324,7 @@ fn read_all<R: Recorder>(
     kinds: usize,
     mut recorder: R,
 ) -> Recorded<R> {
+    super::readers::join();
     let _ = up.send(());
     let mut met = vec![0; kinds];
     let Ok(Begun { mut processors, at_ns }) = to_read.recv() else {

@@ -11,6 +11,7 @@ mod counting;
 mod event;
 mod machine;
 mod programs;
+mod readers;
 mod refused;
 mod symbols;
 mod tracefs;
@@ -249,11 +250,6 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
     }
 }
 
-/// Whether this user may watch something.
-pub(in crate::observe) fn may_watch(what: Watched) -> bool {
-    processors().first().is_some_and(|processor| open(what, *processor).is_ok())
-}
-
 fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::INVAL)
 }
@@ -284,6 +280,7 @@ fn read_all<S: Sink>(
     mut family: Family,
     mut sink: S,
 ) -> (S, u64) {
+    readers::join();
     let _ = up.send(());
     let Ok(mut rings) = to_read.recv() else { return (sink, 0) };
     let mut waiting = Waiting::default();
@@ -352,7 +349,8 @@ impl Waiting {
     }
 }
 
-/// The thread that began to watch, and all that it has started since, of which alone samples of the whole machine are handed on.
+/// The thread that began to watch, and all that it has started since, of which alone samples of the whole machine are handed on; but for
+/// those that read events.
 struct Family {
     threads: HashSet<u32>,
     /// The places of what samples the whole machine in the list of what is watched.
@@ -378,7 +376,8 @@ impl Family {
             };
             return false;
         }
-        !self.sampled.contains(&event.watched) || self.threads.contains(&event.thread)
+        let sampled = self.sampled.contains(&event.watched);
+        (!sampled || self.threads.contains(&event.thread)) && !readers::has(event.thread)
     }
 }
 

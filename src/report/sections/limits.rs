@@ -60,7 +60,7 @@ fn fsync(limit: &Limit, row: &str, names: &Names<'_>) -> String {
     let number = |value: f64| format_number(&limit.unit, value).replace(' ', "\u{a0}");
     let cause = if limit.is_cause { "; this is the limit: the workers' time agrees" } else { "" };
     format!(
-        "{row}{}: an fsync takes {}, {:.0}\u{a0}% of what one of a changed page takes here ({}; probe of {}){cause}",
+        "{row}{}: a sync takes {}, {:.0}\u{a0}% of what an fsync of a changed page takes here ({}; probe of {}){cause}",
         names.arm(&limit.arm),
         number(limit.value),
         limit.share * 100.0,
@@ -109,7 +109,7 @@ mod tests {
         (limit.kind, limit.unit, limit.value) = (LimitKind::Fsync, Unit::Nanoseconds, 55_000.0);
         assert_eq!(
             words(&limit),
-            "bs=4k, cache=1: an fsync takes 55.0 µs, 110 % of what one of a changed page takes here (50.0 µs; probe of 2026-11-23)"
+            "bs=4k, cache=1: a sync takes 55.0 µs, 110 % of what an fsync of a changed page takes here (50.0 µs; probe of 2026-11-23)"
         );
     }
 }

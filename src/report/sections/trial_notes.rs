@@ -24,11 +24,13 @@ pub(super) fn watched_audits(watched: &Run, factor: &str, names: &Names<'_>) -> 
     let at = |name: &str| watched.design.factors.iter().position(|factor| factor.name == name);
     let watching = watched.design.explains.as_ref().and_then(|explains| at(&explains.factor));
     let (Some(watching), Some(arms)) = (watching, at(factor)) else { return Vec::new() };
-    let is_watched = |trial: &&Trial| {
-        let cell = watched.cells.get(trial.cell as usize);
-        cell.and_then(|cell| cell.levels.get(watching)).is_some_and(|level| *level > 0)
-    };
-    let trials: Vec<&Trial> = counted(watched).into_iter().filter(is_watched).collect();
+    let level = |trial: &Trial| watched.cells.get(trial.cell as usize)?.levels.get(watching).copied();
+    let has_audit = |trial: &&&Trial| trial.notes.iter().any(|note| note.kind == NoteKind::Audit);
+    // Of several groups of observers, those that audit.
+    let all = counted(watched);
+    let auditing: Vec<u32> = all.iter().filter(has_audit).filter_map(|trial| level(trial)).collect();
+    let is_audited = |trial: &&Trial| level(trial).is_some_and(|level| auditing.contains(&level));
+    let trials: Vec<&Trial> = all.into_iter().filter(is_audited).collect();
     notes_where(watched, &trials, arms, names, |kind| kind == NoteKind::Audit)
 }
 
@@ -176,6 +178,16 @@ mod tests {
         let factor = "watched".to_owned();
         watched.design.explains = Some(Explains { run: 3, started_unix_ns: 5, seed: 7, factor });
         let told = [format!("{passed} (cache=on)"), format!("{said} (cache=off)")];
+        assert_eq!(watched_audits(&watched, "cache", &Names::of_factor("cache")), told);
+        // Another group of observers, which does not audit.
+        watched.design.factors[0].levels.insert(1, "cpu".to_owned());
+        for cell in watched.cells.iter_mut().filter(|cell| cell.levels[0] == 1) {
+            cell.levels[0] = 2;
+        }
+        watched.cells.push(Cell { levels: vec![1, 1] });
+        let mut beside = watched.trials[0].clone();
+        beside.cell = 4;
+        watched.trials.push(beside);
         assert_eq!(watched_audits(&watched, "cache", &Names::of_factor("cache")), told);
     }
 

@@ -1,6 +1,6 @@
 //! What watching cost, and what it lost, where the run's cells were watched.
 //!
-//! Enters: the run that watched them. Leaves: a line a cell, the highest price first, and one for each observer that lost events. It must
+//! Enters: the run that watched them. Leaves: a line a cell and group of observers, and one for each observer that lost events. It must
 //! not compute: prices and losses are analyse's.
 
 use super::Material;
@@ -62,7 +62,8 @@ fn lines(prices: &[WatchingPrice]) -> Vec<String> {
             others.iter().find(|price| price.is_known()).map(|price| format!("at most {}", cost(price)));
         let unknown = others.iter().any(|price| !price.is_known()).then(|| "not known".to_owned());
         let said: Vec<String> = known.into_iter().chain(unknown).collect();
-        lines.push(format!("{}: {}", count(others.len() as u64, "more cell"), said.join(", or ")));
+        let what = if others[0].by.is_empty() { "more cell" } else { "more price" };
+        lines.push(format!("{}: {}", count(others.len() as u64, what), said.join(", or ")));
     }
     lines
 }

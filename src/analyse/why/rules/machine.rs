@@ -1,7 +1,8 @@
 //! Another speed of the processors: then it is the machine.
 //!
 //! Needs: the facts of the host; the budget; what the hypervisor took. Concludes: a setting of the processors differs undeclared between
-//! the arms, or the hypervisor took more time from the worse arm, enough to matter beside the budget, which both go with the difference; or
+//! the arms, or the hypervisor took surely more of the workers' time in the worse arm, and for each operation half of what is explained,
+//! which both go with the difference; or
 //! user and kernel time both grew by the same share and nothing else did, which a slower processor does and other things may do. Silent
 //! where settings are alike, nothing was taken and the shares differ.
 
@@ -25,6 +26,8 @@ const SETTINGS: [&str; 10] = [
     "clocksource",
     "power.supply",
 ];
+/// Less of what is explained is not the answer.
+const LEAST_STOLEN: f64 = 0.5;
 /// What the hypervisor took during a trial.
 const STEAL: &str = "machine.steal";
 /// Shares by which user and kernel time grew are the same where they differ by less than this.
@@ -55,8 +58,12 @@ fn setting(pair: &Pair<'_>, difference: &FactDifference) -> Option<Cause> {
 fn stolen_time(pair: &Pair<'_>) -> Option<Cause> {
     let time = pair.own.time(STEAL)?;
     let shown = pair.own.each(STEAL, Unit::Seconds)?;
-    let costs = pair.matters(&time) && pair.costs(&shown);
-    costs.then(|| Cause::new(RULE.name, Grade::GoesWith, What::StolenTime, vec![shown]))
+    // At an even rate, what takes longer loses more.
+    let rate = pair.own.ratio(&[STEAL], &["workers.wall"], STEAL, Unit::Count)?;
+    let whole = pair.budget?.total.difference_ns.estimate.abs();
+    let much = time.difference_ns.estimate.abs() >= LEAST_STOLEN * whole;
+    (much && pair.matters(&time) && pair.costs(&shown) && pair.costs(&rate))
+        .then(|| Cause::new(RULE.name, Grade::GoesWith, What::StolenTime, vec![shown]))
 }
 
 /// All processor time grew alike, and waiting did not.
@@ -124,12 +131,18 @@ mod tests {
 
     #[test]
     fn time_that_the_hypervisor_took_is_the_machine() {
-        let causes = found(&[(STEAL, 0.01, 0.3)], "machine");
+        let causes = found(&[(STEAL, 0.01, 0.9)], "machine");
         assert_eq!((causes.len(), causes[0].grade), (1, Grade::GoesWith), "{causes:?}");
         assert_eq!(causes[0].what, What::StolenTime);
-        let other_way = found(&[(STEAL, 0.3, 0.01)], "machine");
+        let other_way = found(&[(STEAL, 0.9, 0.01)], "machine");
         assert_eq!(other_way, [], "the better arm lost it");
         assert_eq!(found(&[(STEAL, 0.010, 0.013)], "machine"), [], "a tick or two");
+        assert_eq!(
+            found(&[(STEAL, 0.6, 1.2)], "machine"),
+            [],
+            "what takes twice as long loses twice as much"
+        );
+        assert_eq!(found(&[(STEAL, 0.01, 0.3)], "machine"), [], "a third of the difference");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::super::super::budget::{BudgetLine, BudgetPart};
 use super::super::super::comparison::Interval;
 use super::super::cause::{Cause, Evidence, Grade};
-use super::super::names::WOKEN_AT;
+use super::super::names::{UNSEEN, WOKEN_AT};
 use super::super::pair::Pair;
 use crate::record::Unit;
 
@@ -44,18 +44,22 @@ pub(super) fn agrees(cause: &Cause, shown: &Evidence) -> bool {
     cause.estimate_ns().is_some_and(|ns| moved * ns > 0.0)
 }
 
-/// Who ended most of the sleep at a function, as evidence behind that of the sleep itself; nothing where what it ended moves the other way.
+/// Who ended most of the sleep at a function, as evidence behind that of the sleep itself; nothing where nobody ended half of it, or what it
+/// ended moves the other way.
 pub(super) fn with_waker(pair: &Pair<'_>, at: &str, cause: &mut Cause) {
     let Some(watched) = &pair.watched else { return };
     let beginning = format!("{WOKEN_AT}{at}.");
     let woken_by = |waker: &String| {
-        let called = format!("woken by {waker}");
-        watched.source.each_of(&[&format!("{beginning}{waker}")], &called, Unit::Seconds)
+        let called = format!("ended by {waker},");
+        let shown = watched.source.each_of(&[&format!("{beginning}{waker}")], &called, Unit::Seconds)?;
+        Some((waker != UNSEEN, shown))
     };
     let longest = |shown: &Evidence| shown.baseline.max(shown.candidate);
     let wakers = watched.source.below(&beginning);
-    let most = wakers.iter().filter_map(woken_by).max_by(|a, b| longest(a).total_cmp(&longest(b)));
-    cause.evidence.extend(most.filter(|shown| agrees(cause, shown)));
+    let all: Vec<(bool, Evidence)> = wakers.iter().filter_map(woken_by).collect();
+    let half = all.iter().map(|(_, shown)| longest(shown)).sum::<f64>() / 2.0;
+    let most = all.into_iter().find(|(is_seen, shown)| *is_seen && longest(shown) >= half);
+    cause.evidence.extend(most.map(|(_, shown)| shown).filter(|shown| agrees(cause, shown)));
 }
 
 /// Whether what is left of a part is no time: in one arm the causes have more than the part, by half of the difference or more. The part was

@@ -56,7 +56,10 @@ mod tests {
         let sleep = ("waits.at.__iomap_dio_rw", 0.0, 0.7);
         let causes = found(&[WATCHED, sleep, woken[0], woken[1]], "sleep_place");
         let shown: Vec<&str> = causes[0].evidence.iter().map(|shown| &*shown.metric).collect();
-        assert_eq!(shown[1..], ["woken by interrupt an operation"]);
+        assert_eq!(shown[1..], ["ended by interrupt, an operation"]);
+        let unseen = (&*of("unseen"), 0.0, 0.65);
+        let causes = found(&[WATCHED, sleep, woken[1], unseen], "sleep_place");
+        assert_eq!(causes[0].evidence.len(), 1, "most of it was ended by nobody who was seen");
         let less = [(&*most, 0.6, 0.1)];
         let causes = found(&[WATCHED, sleep, less[0]], "sleep_place");
         assert_eq!(causes[0].evidence.len(), 1, "it moves the other way");
