@@ -87,7 +87,8 @@ why-real:
 
 ## Experiments whose cause is known, and the first screen of what assay says of each; needs root, 10 minutes. ONLY="NAMES", GUEST=1: dax-write, too
 explain-shown: build
-	@scripts/packages.sh xfsprogs e2fsprogs
+	@scripts/packages.sh xfsprogs e2fsprogs $(if $(GUEST),qemu)
+	$(if $(GUEST),@scripts/kernels.sh)
 	scripts/explain-shown.sh
 
 ## The recipes beside the studies they come from; needs root, 10 minutes (FULL=1: hours; EXPLAIN=1: watched as well). Writes docs/published.md
