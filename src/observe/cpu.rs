@@ -67,17 +67,22 @@ impl CpuObserver {
         }
     }
 
-    fn watch(&self, of_machine: bool, kernel: bool) -> Result<Watch<Samples>, Refused> {
-        let clock = Watched::Clock { of_machine, hertz: HERTZ, kernel, user_stacks: self.user_stacks };
-        Watch::start(&[clock], Samples::new(self.symbols.clone()))
+    fn watch(&self, machine: bool, kernel: bool) -> Result<Watch<Samples>, Refused> {
+        let clock = |of_machine: bool| {
+            let user_stacks = self.user_stacks;
+            Watched::Clock { of_machine, hertz: HERTZ, kernel, user_stacks }
+        };
+        let all = [clock(false), clock(true), Watched::Starts];
+        let watched = if machine { &all[..] } else { &all[..1] };
+        Watch::start(watched, Samples::new(self.symbols.clone()))
     }
 }
 
 impl Observer for CpuObserver {
     fn start(&mut self) {
         // The rights that a user may lack: to watch others, then the kernel.
-        for (of_machine, kernel) in [(true, true), (false, true), (false, false)] {
-            self.watch = self.watch(of_machine, kernel);
+        for (machine, kernel) in [(true, true), (false, true), (false, false)] {
+            self.watch = self.watch(machine, kernel);
             self.user_only = !kernel;
             if !matches!(self.watch, Err(Refused::Kernel(Errno::PERM | Errno::ACCESS))) {
                 break;

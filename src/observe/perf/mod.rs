@@ -29,10 +29,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use perf_event::events::{self, Software};
-use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
+use perf_event::{Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -98,11 +98,10 @@ pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: 
 /// What to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::observe) enum Watched {
-    /// The processor clock, so many times a second of running, with the kernel's stack or else where the program is.
-    /// Where threads leave their processors often, it costs a third of the speed to start and stop it for each of them, and nothing to let it
-    /// run for all.
+    /// The processor clock, so many times a second of running, with the kernel's stack or else where the program is. Beside one that is not of
+    /// the whole machine one that is takes over where threads leave their processors often: see [`Pace`].
     Clock {
-        /// On the whole machine; samples of others are dropped as they are read.
+        /// On the whole machine; samples of others are dropped as they are read. It needs [`Watched::Starts`].
         of_machine: bool,
         /// Samples a second.
         hertz: u64,
@@ -123,6 +122,8 @@ pub(in crate::observe) enum Watched {
         /// The number.
         id: u64,
     },
+    /// Which threads of the machine are started, and by whom; it is no event.
+    Starts,
     /// The tracepoint sched:sched_switch by its number, with the kernel's stack, and when threads are back on a processor.
     Switches {
         /// The number.
@@ -136,6 +137,7 @@ impl Watched {
             Watched::Clock { .. } => Parts { address: true, stack: true, raw: false },
             Watched::Tracepoint { stack, .. } => Parts { address: false, stack, raw: true },
             Watched::OfMachine { .. } => Parts { address: false, stack: false, raw: true },
+            Watched::Starts => Parts { address: false, stack: false, raw: false },
             Watched::Switches { .. } => Parts { address: false, stack: true, raw: true },
         }
     }
@@ -159,7 +161,7 @@ impl<S: Sink> Watch<S> {
     /// # Errors
     /// Why the kernel refuses.
     pub(in crate::observe) fn start(watched: &[Watched], sink: S) -> Result<Watch<S>, Refused> {
-        let (rings, to_read) = channel::<Vec<Ring>>();
+        let (rings, to_read) = channel::<Opened>();
         let (up, is_up) = channel::<()>();
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
@@ -184,16 +186,101 @@ struct Ring {
     watched: usize,
     parts: Parts,
     sampler: Sampler,
+    turn: Turn,
     /// Told by records among the events.
     lost: u64,
 }
 
-fn open_all(watched: &[Watched]) -> Result<Vec<Ring>, Refused> {
+/// When an event is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// All the time.
+    Always,
+    /// Until another one takes over.
+    First,
+    /// From then on.
+    Second,
+}
+
+impl Turn {
+    fn of(what: Watched, watched: &[Watched]) -> Turn {
+        let clock = |machine: bool| {
+            let is_it =
+                |what: &Watched| matches!(what, Watched::Clock { of_machine, .. } if *of_machine == machine);
+            watched.iter().any(is_it)
+        };
+        match what {
+            Watched::Clock { of_machine, .. } if clock(!of_machine) => {
+                if of_machine {
+                    Turn::Second
+                } else {
+                    Turn::First
+                }
+            }
+            _ => Turn::Always,
+        }
+    }
+}
+
+/// How often the load's threads leave their processors. A clock of a thread is started and stopped each time: on an AMD EPYC that cost direct
+/// writes to a loop device a third of their speed. A clock of the whole machine wakes idle processors, too, which a load that never sleeps
+/// pays for (1 to 2 % there).
+struct Pace {
+    switches: Counter,
+    since: Instant,
+}
+
+impl Pace {
+    /// So many switches a second cost about what the other clock does.
+    const FAST: f64 = 2000.0;
+    /// Fewer say nothing.
+    const LEAST: u64 = 40;
+
+    /// That of this thread and of all that it starts.
+    fn counted() -> Result<Pace, Errno> {
+        let mut builder = Builder::new(Software::CONTEXT_SWITCHES);
+        builder.observe_self().any_cpu().inherit(true).include_kernel();
+        let mut switches = builder.build().map_err(|error| errno_of(&error))?;
+        switches.enable().map_err(|error| errno_of(&error))?;
+        Ok(Pace { switches, since: Instant::now() })
+    }
+
+    fn is_fast(&mut self) -> bool {
+        let switches = self.switches.read().unwrap_or(0);
+        switches >= Pace::LEAST && switches as f64 >= Pace::FAST * self.since.elapsed().as_secs_f64()
+    }
+}
+
+/// What the reader is given.
+struct Opened {
+    rings: Vec<Ring>,
+    /// `None`: nothing takes over.
+    pace: Option<Pace>,
+}
+
+impl Opened {
+    /// Lets the clock of the machine take over; how many events the other had lost.
+    fn take_over(&mut self, waiting: &mut Waiting) -> u64 {
+        self.pace = None;
+        let second = self.rings.iter_mut().filter(|ring| ring.turn == Turn::Second);
+        second.for_each(|ring| drop(ring.sampler.enable()));
+        // Closed, they are no burden to threads that are switched.
+        let (mut ended, kept): (Vec<Ring>, Vec<Ring>) =
+            std::mem::take(&mut self.rings).into_iter().partition(|ring| ring.turn == Turn::First);
+        self.rings = kept;
+        ended.iter_mut().map(|ring| ring.end(waiting)).sum()
+    }
+}
+
+fn open_all(watched: &[Watched]) -> Result<Opened, Refused> {
     let mut rings = Vec::new();
     for processor in processors() {
         for (number, what) in watched.iter().enumerate() {
             match open(*what, processor) {
-                Ok(sampler) => rings.push(Ring { watched: number, parts: what.parts(), sampler, lost: 0 }),
+                Ok(sampler) => {
+                    let (parts, turn) = (what.parts(), Turn::of(*what, watched));
+                    rings.push(Ring { watched: number, parts, sampler, turn, lost: 0 });
+                }
                 // Taken offline meanwhile.
                 Err(Errno::NODEV) => {}
                 Err(errno) => return Err(Refused::Kernel(errno)),
@@ -203,23 +290,26 @@ fn open_all(watched: &[Watched]) -> Result<Vec<Ring>, Refused> {
     if rings.is_empty() {
         return Err(Refused::NoProcessors);
     }
-    for ring in &mut rings {
+    for ring in rings.iter_mut().filter(|ring| ring.turn != Turn::Second) {
         ring.sampler.enable().map_err(|error| Refused::Kernel(errno_of(&error)))?;
     }
-    Ok(rings)
+    let pace = rings.iter().any(|ring| ring.turn == Turn::Second).then(Pace::counted);
+    Ok(Opened { rings, pace: pace.transpose().map_err(Refused::Kernel)? })
 }
 
 fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
     let build = |read: ReadFormat| {
         let mut builder = match what {
             Watched::Clock { .. } => Builder::new(Software::CPU_CLOCK),
+            Watched::Starts => Builder::new(Software::DUMMY),
             Watched::Tracepoint { id, .. } | Watched::OfMachine { id } | Watched::Switches { id } => {
                 Builder::new(events::Tracepoint::with_id(id))
             }
         };
         match what {
             Watched::OfMachine { .. } => builder.any_pid(),
-            Watched::Clock { of_machine: true, .. } => builder.any_pid().exclude_idle(true).task(true),
+            Watched::Clock { of_machine: true, .. } => builder.any_pid().exclude_idle(true),
+            Watched::Starts => builder.any_pid().task(true),
             _ => builder.observe_self().inherit(true),
         };
         builder.one_cpu(processor).clockid(Clock::MONOTONIC);
@@ -231,6 +321,7 @@ fn open(what: Watched, processor: usize) -> Result<Sampler, Errno> {
                 builder.sample_frequency(hertz).exclude_kernel(!kernel).sample(SampleFlag::IP);
                 builder.sample(SampleFlag::CALLCHAIN).sample_max_stack(MOST_FRAMES);
             }
+            Watched::Starts => {}
             Watched::Tracepoint { .. } | Watched::OfMachine { .. } | Watched::Switches { .. } => {
                 builder.sample_period(1).sample(SampleFlag::RAW);
                 if what.parts().stack {
@@ -275,27 +366,26 @@ fn listed(text: &str) -> Vec<usize> {
 /// The reader's thread.
 fn read_all<S: Sink>(
     up: &Sender<()>,
-    to_read: &Receiver<Vec<Ring>>,
+    to_read: &Receiver<Opened>,
     over: &AtomicBool,
     mut family: Family,
     mut sink: S,
 ) -> (S, u64) {
     readers::join();
     let _ = up.send(());
-    let Ok(mut rings) = to_read.recv() else { return (sink, 0) };
-    let mut waiting = Waiting::default();
+    let Ok(mut opened) = to_read.recv() else { return (sink, 0) };
+    let (mut waiting, mut lost) = (Waiting::default(), 0);
     while !over.load(Ordering::Acquire) {
         std::thread::sleep(PAUSE);
+        if opened.pace.as_mut().is_some_and(Pace::is_fast) {
+            lost += opened.take_over(&mut waiting);
+        }
         let settled_ns = now_ns().saturating_sub(SETTLED_NS);
-        rings.iter_mut().for_each(|ring| ring.empty(&mut waiting));
+        opened.rings.iter_mut().for_each(|ring| ring.empty(&mut waiting));
         waiting.hand_on(settled_ns, &mut family, &mut sink);
     }
-    for ring in &mut rings {
-        let _ = ring.sampler.disable();
-        ring.empty(&mut waiting);
-    }
+    lost += opened.rings.iter_mut().map(|ring| ring.end(&mut waiting)).sum::<u64>();
     waiting.hand_on(u64::MAX, &mut family, &mut sink);
-    let lost = rings.iter_mut().map(Ring::lost).sum();
     (sink, lost)
 }
 
@@ -319,6 +409,13 @@ impl Ring {
                 _ => {}
             }
         }
+    }
+
+    /// Ends it; how many events it lost.
+    fn end(&mut self, waiting: &mut Waiting) -> u64 {
+        let _ = self.sampler.disable();
+        self.empty(waiting);
+        self.lost()
     }
 
     /// Events that found no room, by the kernel's count where it has one.
@@ -431,6 +528,14 @@ mod tests {
         ] {
             assert_eq!(family.has(&event), handed_on, "{event:?}");
         }
+    }
+
+    #[test]
+    fn a_clock_of_the_machine_takes_over_only_beside_another() {
+        let clock = |of_machine| Watched::Clock { of_machine, hertz: 1, kernel: true, user_stacks: false };
+        let both = [clock(false), clock(true), Watched::Starts];
+        assert_eq!(both.map(|what| Turn::of(what, &both)), [Turn::First, Turn::Second, Turn::Always]);
+        assert_eq!(Turn::of(clock(false), &both[..1]), Turn::Always);
     }
 
     #[test]
