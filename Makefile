@@ -85,7 +85,7 @@ why-real:
 	@scripts/packages.sh $(TESTED)
 	RUST_TEST_THREADS=1 $(CARGO) test --test it -- why_real --include-ignored
 
-## Experiments whose cause is known, and the first screen of what assay says of each; needs root, 10 minutes. ONLY="NAMES", GUEST=1: dax-write, too
+## Experiments whose cause is known, and the first screen of what assay says of each; needs root, 15 minutes. ONLY="NAMES", GUEST=1: dax-write, too
 explain-shown: build
 	@scripts/packages.sh xfsprogs e2fsprogs $(if $(GUEST),qemu)
 	$(if $(GUEST),@scripts/kernels.sh)

@@ -121,13 +121,8 @@ pub fn tried(name: &str) -> Result<Vec<Note>, Unseen> {
         (Ok(seen), None) => Ok(seen.notes),
         (Ok(_), Some(_)) => Ok(Vec::new()),
         (Err(reason), None) => Err(reason),
-        (Err(reason), Some(_)) => Err(Unseen::watched(&format!("{name} {}", verb(name)), reason.why)),
+        (Err(reason), Some(_)) => Err(Unseen::new(format!("{name}: not watched"), reason.why)),
     }
-}
-
-/// Names of observers are plural or not.
-fn verb(name: &str) -> &'static str {
-    if name == "blocks" { "are" } else { "is" }
 }
 
 /// Stops the observers and adds what they saw to the outcome. A value that the engine itself delivered under the same

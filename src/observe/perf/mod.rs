@@ -9,7 +9,9 @@
 
 mod counting;
 mod event;
+mod family;
 mod machine;
+mod pace;
 mod programs;
 mod readers;
 mod refused;
@@ -24,20 +26,22 @@ pub(in crate::observe) use refused::Refused;
 pub(in crate::observe) use symbols::{Function, Symbols};
 pub(in crate::observe) use tracefs::{Place, Tracefs};
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perf_event::events::{self, Software};
-use perf_event::{Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler};
+use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::units::counted;
 use event::Parts;
+use family::Family;
+use pace::{Pace, Turn};
 
 /// Bytes of a ring buffer: some 4000 events with stacks.
 const RING_BYTES: usize = 1 << 20;
@@ -189,66 +193,6 @@ struct Ring {
     turn: Turn,
     /// Told by records among the events.
     lost: u64,
-}
-
-/// When an event is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// All the time.
-    Always,
-    /// Until another one takes over.
-    First,
-    /// From then on.
-    Second,
-}
-
-impl Turn {
-    fn of(what: Watched, watched: &[Watched]) -> Turn {
-        let clock = |machine: bool| {
-            let is_it =
-                |what: &Watched| matches!(what, Watched::Clock { of_machine, .. } if *of_machine == machine);
-            watched.iter().any(is_it)
-        };
-        match what {
-            Watched::Clock { of_machine, .. } if clock(!of_machine) => {
-                if of_machine {
-                    Turn::Second
-                } else {
-                    Turn::First
-                }
-            }
-            _ => Turn::Always,
-        }
-    }
-}
-
-/// How often the load's threads leave their processors. A clock of a thread is started and stopped each time: on an AMD EPYC that cost direct
-/// writes to a loop device a third of their speed. A clock of the whole machine wakes idle processors, too, which a load that never sleeps
-/// pays for (1 to 2 % there).
-struct Pace {
-    switches: Counter,
-    since: Instant,
-}
-
-impl Pace {
-    /// So many switches a second cost about what the other clock does.
-    const FAST: f64 = 2000.0;
-    /// Fewer say nothing.
-    const LEAST: u64 = 40;
-
-    /// That of this thread and of all that it starts.
-    fn counted() -> Result<Pace, Errno> {
-        let mut builder = Builder::new(Software::CONTEXT_SWITCHES);
-        builder.observe_self().any_cpu().inherit(true).include_kernel();
-        let mut switches = builder.build().map_err(|error| errno_of(&error))?;
-        switches.enable().map_err(|error| errno_of(&error))?;
-        Ok(Pace { switches, since: Instant::now() })
-    }
-
-    fn is_fast(&mut self) -> bool {
-        let switches = self.switches.read().unwrap_or(0);
-        switches >= Pace::LEAST && switches as f64 >= Pace::FAST * self.since.elapsed().as_secs_f64()
-    }
 }
 
 /// What the reader is given.
@@ -446,38 +390,6 @@ impl Waiting {
     }
 }
 
-/// The thread that began to watch, and all that it has started since, of which alone samples of the whole machine are handed on; but for
-/// those that read events.
-struct Family {
-    threads: HashSet<u32>,
-    /// The places of what samples the whole machine in the list of what is watched.
-    sampled: Vec<usize>,
-}
-
-impl Family {
-    /// That of this thread.
-    fn new(watched: &[Watched]) -> Family {
-        let of_machine = |what: &Watched| matches!(what, Watched::Clock { of_machine: true, .. });
-        let sampled = (0..watched.len()).filter(|at| of_machine(&watched[*at])).collect();
-        let own = rustix::thread::gettid().as_raw_nonzero().get();
-        Family { threads: HashSet::from([own.unsigned_abs()]), sampled }
-    }
-
-    /// Whether an event is handed on.
-    fn has(&mut self, event: &Event) -> bool {
-        if let Some(parent) = event.started_by {
-            // The number of a thread that has ended may be another's.
-            match self.threads.contains(&parent) {
-                true => self.threads.insert(event.thread),
-                false => self.threads.remove(&event.thread),
-            };
-            return false;
-        }
-        let sampled = self.sampled.contains(&event.watched);
-        (!sampled || self.threads.contains(&event.thread)) && !readers::has(event.thread)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -503,39 +415,6 @@ mod tests {
         assert_eq!(sink.0, [2, 5, 7, 9]);
         waiting.hand_on(u64::MAX, &mut family, &mut sink);
         assert_eq!(sink.0, [2, 5, 7, 9, 12]);
-    }
-
-    #[test]
-    fn of_samples_of_the_machine_only_those_of_the_family_are_handed_on() {
-        let clock = Watched::Clock { hertz: 1, kernel: true, user_stacks: false, of_machine: true };
-        let mut family = Family::new(&[Watched::OfMachine { id: 1 }, clock]);
-        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-        let sample = |thread: u32| Event { watched: 1, thread, ..Event::default() };
-        let starts = |parent: u32, thread: u32| Event { started_by: Some(parent), ..sample(thread) };
-        let (child, other) = (own + 1, own + 2);
-        for (event, handed_on) in [
-            (sample(own), true),
-            (sample(child), false),
-            (starts(own, child), false),
-            (sample(child), true),
-            (starts(child, child + 9), false),
-            (sample(child + 9), true),
-            (sample(other), false),
-            (Event { watched: 0, ..sample(other) }, true),
-            // The child has ended, and another process has its number.
-            (starts(other, child), false),
-            (sample(child), false),
-        ] {
-            assert_eq!(family.has(&event), handed_on, "{event:?}");
-        }
-    }
-
-    #[test]
-    fn a_clock_of_the_machine_takes_over_only_beside_another() {
-        let clock = |of_machine| Watched::Clock { of_machine, hertz: 1, kernel: true, user_stacks: false };
-        let both = [clock(false), clock(true), Watched::Starts];
-        assert_eq!(both.map(|what| Turn::of(what, &both)), [Turn::First, Turn::Second, Turn::Always]);
-        assert_eq!(Turn::of(clock(false), &both[..1]), Turn::Always);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::super::cause::{Cause, What};
 use super::super::names::{FLUSH_TIME, Place, WAITS_AT, place};
 use super::super::pair::Pair;
-use super::rule::{Rule, agrees, with_waker};
+use super::rule::{Rule, add_waker, agrees};
 use super::storage_wait::part_here;
 use crate::record::Unit;
 
@@ -21,9 +21,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     for cause in &mut causes {
         let same_way = seen.clone().filter(|seen| agrees(cause, seen));
         cause.evidence.extend(same_way);
-        if let What::Flush { at } = cause.what.clone() {
-            with_waker(pair, &at, cause);
-        }
+        add_waker(pair, cause);
     }
     causes
 }

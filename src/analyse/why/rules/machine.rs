@@ -2,9 +2,8 @@
 //!
 //! Needs: the facts of the host; the budget; what the hypervisor took. Concludes: a setting of the processors differs undeclared between
 //! the arms, or the hypervisor took surely more of the workers' time in the worse arm, and for each operation half of what is explained,
-//! which both go with the difference; or
-//! user and kernel time both grew by the same share and nothing else did, which a slower processor does and other things may do. Silent
-//! where settings are alike, nothing was taken and the shares differ.
+//! which both go with the difference; or user and kernel time both grew by the same share and nothing else did, which a slower processor
+//! does and other things may do. Silent where settings are alike, nothing was taken and the shares differ.
 
 use super::super::super::budget::{BudgetLine, BudgetPart};
 use super::super::super::comparison::FactDifference;

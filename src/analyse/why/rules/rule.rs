@@ -2,7 +2,7 @@
 
 use super::super::super::budget::{BudgetLine, BudgetPart};
 use super::super::super::comparison::Interval;
-use super::super::cause::{Cause, Evidence, Grade};
+use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::names::{UNSEEN, WOKEN_AT};
 use super::super::pair::Pair;
 use crate::record::Unit;
@@ -46,7 +46,8 @@ pub(super) fn agrees(cause: &Cause, shown: &Evidence) -> bool {
 
 /// Who ended most of the sleep at a function, as evidence behind that of the sleep itself; nothing where nobody ended half of it, or what it
 /// ended moves the other way.
-pub(super) fn with_waker(pair: &Pair<'_>, at: &str, cause: &mut Cause) {
+pub(super) fn add_waker(pair: &Pair<'_>, cause: &mut Cause) {
+    let (What::Flush { at } | What::Commit { at } | What::Sleep { at }) = &cause.what else { return };
     let Some(watched) = &pair.watched else { return };
     let beginning = format!("{WOKEN_AT}{at}.");
     let woken_by = |waker: &String| {

@@ -7,7 +7,7 @@
 use super::super::cause::{Cause, What};
 use super::super::names::{LOCKS_AT, LOCKS_WATCHED, Place, WAITS_AT, is_mutex, only_sleeps, place};
 use super::super::pair::Pair;
-use super::rule::{Rule, with_waker};
+use super::rule::{Rule, add_waker};
 use super::storage_wait::part_here;
 
 pub(super) const RULE: Rule = Rule { name: "sleep_place", find };
@@ -28,11 +28,7 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let what = What::Sleep { at: function.to_owned() };
         (!told).then(|| (what, Some(part_here(pair, function))))
     });
-    for cause in &mut causes {
-        if let What::Sleep { at } = cause.what.clone() {
-            with_waker(pair, &at, cause);
-        }
-    }
+    causes.iter_mut().for_each(|cause| add_waker(pair, cause));
     causes
 }
 
