@@ -76,7 +76,7 @@ bench-trace: build
 	$(CARGO) build --release --quiet --example block-trace
 	scripts/bench-trace.sh
 
-## What each observer costs direct reads of 4 KiB on zram, watched and unwatched in turn; needs root. ROUNDS (5) says how often
+## What each observer costs direct reads of 4 KiB on zram, watched and unwatched in turn; needs root, 6 minutes
 bench-observers: build
 	scripts/bench-observers.sh
 

@@ -1,10 +1,10 @@
-//! Where processor time goes: which function of the program, or which part of the kernel (cpu-clock, 997 times a second of running).
+//! Where processor time goes: which function of the program, or which part of the kernel (cpu-clock, 499 times a second of running).
 //!
 //! Enters: samples of the workers with their stacks. Leaves: seconds in user mode and by function of it, in the kernel and by part of it; and
 //! the time by stack, as a file. It must not know which program runs. Which part a function belongs to is data: `subsystems.txt`.
 //!
-//! 997 is a prime: no timer of the load keeps step with it. The clock needs no counter of the processor, so that virtual machines have it.
-//! A sample stands for 1/997 s; of n samples the error is about √n of them.
+//! 499 is a prime: no timer of the load keeps step with it. The clock needs no counter of the processor, so that virtual machines have it.
+//! A sample stands for 1/499 s; of n samples the error is about √n of them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use super::{Observer, Unseen};
 use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind, Unit};
 
 /// Samples a second.
-const HERTZ: u64 = 997;
+const HERTZ: u64 = 499;
 /// A part of the kernel is named where at least this share of the samples was.
 const LEAST_SHARE: f64 = 0.01;
 /// The same of a function of the program. What a trial does not name counts as nothing, so that a larger share would make a difference of an
@@ -299,7 +299,7 @@ mod tests {
         samples.user = 1000;
         let found = samples.by_function(&names);
         let told: Vec<(&str, u64)> =
-            found.iter().map(|s| (s.metric.name.as_str(), (s.value * 997.0).round() as u64)).collect();
+            found.iter().map(|s| (s.metric.name.as_str(), (s.value * HERTZ as f64).round() as u64)).collect();
         assert_eq!(told.len(), 9, "{told:?}");
         assert!(told.iter().all(|(_, samples)| *samples == 80), "{told:?}");
         assert_eq!(told[0].0, "cpu.user_at.f0");
@@ -317,12 +317,12 @@ mod tests {
         let values = samples.values(0, false);
         let value = |name: &str| values.iter().find(|s| s.metric.name == name).map(|s| s.value);
         assert_eq!(value("cpu.samples"), Some(4.0));
-        assert_eq!(value("cpu.at.ext4"), Some(2.0 / 997.0));
-        assert_eq!(value("cpu.user_time"), Some(1.0 / 997.0));
+        assert_eq!(value("cpu.at.ext4"), Some(2.0 / HERTZ as f64));
+        assert_eq!(value("cpu.user_time"), Some(1.0 / HERTZ as f64));
         assert_eq!(
             samples.folded(&HashMap::new()).text(),
-            "[kernel];ext4_write_begin 1003009\n[kernel];ext4_write_begin;memset_orig 1003009\n\
-             [kernel];strange 1003009\n[user] 1003009\n"
+            "[kernel];ext4_write_begin 2004008\n[kernel];ext4_write_begin;memset_orig 2004008\n\
+             [kernel];strange 2004008\n[user] 2004008\n"
         );
         let without = samples.values(0, true);
         assert!(without.iter().all(|sample| sample.metric.name != "cpu.kernel_time"));
