@@ -11,6 +11,12 @@ use toml::{Table, Value};
 use crate::claims::Place;
 use crate::study::Found;
 
+/// Rules that need nothing but what every trial counts: docs/why.md.
+const COUNTED: [&str; 6] =
+    ["more_flushes", "device_bytes", "smaller_requests", "waiting_to_run", "worker_threads", "page_cache"];
+/// What accounts for less than this is not the reason.
+const LEAST_SHARE: f64 = 0.1;
+
 /// A reason.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,10 +95,20 @@ fn answer(because: &Because, runs: Option<&[&Run]>, watched: &[Run]) -> String {
         (None, Standing::NothingDiffers) => "nothing differs here".to_owned(),
         (None, Standing::NotDecided | Standing::NotJudged) => "not decided here".to_owned(),
         // What looks closer has not looked.
-        (None, Standing::Differs) if by.is_none() => {
+        (None, Standing::Differs)
+            if by.is_none() && because.rules.iter().any(|rule| is_watched(rule, run)) =>
+        {
             format!("not run yet: `assay run {} --quick --explain`", run.name)
         }
         (None, Standing::Differs) => "not named".to_owned(),
+    }
+}
+
+/// Whether a rule needs what only watched trials have.
+fn is_watched(rule: &str, run: &Run) -> bool {
+    match rule {
+        "owner_changes" => !run.metrics.iter().any(|metric| metric.name.starts_with("extents.")),
+        rule => !COUNTED.contains(&rule),
     }
 }
 
@@ -116,9 +132,13 @@ fn named(because: &Because, pair: &Why) -> Option<String> {
         let what = serde_json::to_string(&cause.what).unwrap_or_default();
         because.rules.iter().any(|wanted| is_it(wanted, cause.rule, &what))
     })?;
-    let share =
-        found.share.map_or_else(|| "goes with it".to_owned(), |share| format!("{:.0} %", share * 100.0));
-    Some(format!("named: `{}`, {share}", found.rule))
+    Some(match found.share {
+        None => format!("named: `{}`, goes with it", found.rule),
+        Some(share) if share < LEAST_SHARE => {
+            format!("hardly: `{}` accounts for {:.0} % of it", found.rule, share * 100.0)
+        }
+        Some(share) => format!("named: `{}`, {:.0} %", found.rule, share * 100.0),
+    })
 }
 
 /// Whether one factor's effect depends on another, where that was asked.

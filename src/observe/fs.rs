@@ -250,12 +250,9 @@ impl Observer for FsObserver {
             outcome.samples.push(count("fs.unknown", seen.recorder.unknown));
         }
         outcome.samples.push(count("fs.lost", seen.lost + seen.unwritten));
-        let of_watching = [
-            lost_note("fs", seen.lost),
-            unwritten_note("fs", "times", seen.unwritten),
-            distortion_note("fs", seen.met.iter().sum(), elapsed),
-        ];
+        let of_watching = [lost_note("fs", seen.lost), unwritten_note("fs", "times", seen.unwritten)];
         outcome.notes.extend(of_watching.into_iter().flatten().map(Note::from));
+        outcome.notes.extend(distortion_note("fs", seen.met.iter().sum(), elapsed));
         Ok(outcome)
     }
 }

@@ -29,6 +29,8 @@ pub enum NoteKind {
     Audit,
     /// It says that the kernel gave I/Os of a trial to worker threads of io_uring.
     WorkerThreads,
+    /// It says that watching made a trial so slow that its times are too long.
+    Distorting,
 }
 
 impl Note {
@@ -68,12 +70,14 @@ impl From<Form> for Note {
     }
 }
 
-/// Notes of trials had no kind before these two were told apart by it: stores have them as plain strings.
+/// Notes of trials had no kind before these were told apart by it: stores have them as plain strings.
 fn kind_of_old(text: &str) -> NoteKind {
     if text.starts_with("audit of flushes (") {
         NoteKind::Audit
     } else if text.starts_with("io_uring: the kernel gave I/Os to worker threads") {
         NoteKind::WorkerThreads
+    } else if text.contains(": watching distorts this trial: ") {
+        NoteKind::Distorting
     } else {
         NoteKind::Lasting
     }
@@ -101,10 +105,10 @@ mod tests {
             r#"["it was warm",{"kind":"ending","text":"the time budget ended it after 3 rounds"}]"#
         );
         assert_eq!(serde_json::from_str::<Vec<Note>>(&json).unwrap(), notes);
-        let old = r#"["audit of flushes (xfs): PASS","io_uring: the kernel gave I/Os to worker threads of its own: …"]"#;
+        let old = r#"["audit of flushes (xfs): PASS","io_uring: the kernel gave I/Os to worker threads of its own: …","blocks: watching distorts this trial: …"]"#;
         let kinds: Vec<NoteKind> =
             serde_json::from_str::<Vec<Note>>(old).unwrap().iter().map(|note| note.kind).collect();
-        assert_eq!(kinds, [NoteKind::Audit, NoteKind::WorkerThreads]);
+        assert_eq!(kinds, [NoteKind::Audit, NoteKind::WorkerThreads, NoteKind::Distorting]);
         assert!(serde_json::from_str::<Vec<Note>>(r#"[{"kind":"unheard_of","text":"x"}]"#).is_err());
     }
 }

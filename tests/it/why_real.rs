@@ -426,7 +426,7 @@ fn an_arm_against_itself_is_not_watched() {
 }
 
 #[test]
-fn every_rule_fires_and_keeps_silent_in_a_real_experiment() {
+fn every_rule_is_named_by_an_experiment_that_fires_it_and_one_that_keeps_it_silent() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let rules = std::fs::read_dir(root.join("src/analyse/why/rules")).unwrap();
     let rules = rules.map(|entry| entry.unwrap().file_name().to_string_lossy().replace(".rs", ""));

@@ -49,6 +49,8 @@ pub(super) struct Watched<'a> {
     watching: Watching,
     /// What was counted is of all that the budget's workers did, not of a job beside others.
     whole: bool,
+    /// Watching made the trials in which the block layer was watched so slow that the times of requests are too long.
+    pub(super) requests_distorted: bool,
 }
 
 impl<'a> Pair<'a> {
@@ -74,7 +76,7 @@ impl<'a> Pair<'a> {
             .find(|budget| budget.row == of.row && budget.baseline == arms[0] && budget.candidate == arms[1]);
         let operation = budget.map_or(Operation::Counted, |budget| budget.operation);
         let own = Source { table, cells: [base, cand], beside: None, job, operation };
-        let watched = by.and_then(|by| Watched::of(by, own, &levels)).or_else(|| Watched::own(own));
+        let watched = by.and_then(|by| Watched::of(by, own, &levels)).or_else(|| Watched::own(run, own));
         Some(Pair {
             metric: of.metric.name.clone(),
             arms,
@@ -255,11 +257,7 @@ impl<'a> Pair<'a> {
 
     /// How many of the trials of each arm that worked have such a note, as a share.
     pub(super) fn share_with_note(&self, kind: NoteKind) -> [f64; 2] {
-        self.own.cells.map(|cell| {
-            let worked = || self.run.trials.iter().filter(|trial| trial.cell == cell && trial.counts());
-            let with = worked().filter(|trial| trial.notes.iter().any(|note| note.kind == kind));
-            with.count() as f64 / worked().count().max(1) as f64
-        })
+        self.own.cells.map(|cell| share_with_note(self.run, cell, kind))
     }
 }
 
@@ -296,7 +294,12 @@ impl<'a> Watched<'a> {
         };
         let first = factor.levels.get(1)?;
         let beside = factor.levels.get(2).and_then(|watched| cells(watched));
-        let source = Source { table: &by.table, cells: cells(first)?, beside, ..own };
+        let alone = Source { table: &by.table, cells: cells(first)?, beside: None, ..own };
+        let of_requests = match factor.levels.get(2) {
+            Some(second) if alone.below("blocks.").is_empty() => second,
+            _ => first,
+        };
+        let source = Source { beside, ..alone };
         let rounds = source.rounds_with(&WATCHED);
         // Times of places are those of the first level.
         let price = by.price(first, levels);
@@ -306,15 +309,26 @@ impl<'a> Watched<'a> {
             price: price.map(|price| price.estimate),
             distorted: price.is_some_and(|price| price.is_distorted),
         };
-        (rounds > 0).then_some(Watched { source, watching, whole: source.job.is_empty() })
+        let requests_distorted = by.price(of_requests, levels).is_some_and(|price| price.is_distorted);
+        (rounds > 0).then_some(Watched { source, watching, whole: source.job.is_empty(), requests_distorted })
     }
 
-    /// The trials of the run itself, where they were watched.
-    fn own(source: Source<'a>) -> Option<Watched<'a>> {
+    /// The trials of the run itself, where they were watched. What that cost nobody measured; an observer may have said that it was much.
+    fn own(run: &Run, source: Source<'a>) -> Option<Watched<'a>> {
         let rounds = source.rounds_with(&WATCHED);
-        let watching = Watching { rounds, run: None, price: None, distorted: false };
-        (rounds > 0).then_some(Watched { source, watching, whole: source.job.is_empty() })
+        let distorted =
+            source.cells.iter().any(|cell| share_with_note(run, *cell, NoteKind::Distorting) >= 0.5);
+        let watching = Watching { rounds, run: None, price: None, distorted };
+        let whole = source.job.is_empty();
+        (rounds > 0).then_some(Watched { source, watching, whole, requests_distorted: distorted })
     }
+}
+
+/// The share of the trials of a cell that have a note of this kind.
+fn share_with_note(run: &Run, cell: u32, kind: NoteKind) -> f64 {
+    let worked = || run.trials.iter().filter(|trial| trial.cell == cell && trial.counts());
+    let with = worked().filter(|trial| trial.notes.iter().any(|note| note.kind == kind));
+    with.count() as f64 / worked().count().max(1) as f64
 }
 
 /// The cell with these levels of these factors, which are all that the run has.

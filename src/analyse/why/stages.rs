@@ -54,6 +54,8 @@ pub struct RequestTimes {
     /// From the bio to its end (Q2C). Means of stages are of requests, this one of bios: where many bios make a request, or one makes many, it
     /// is not their sum.
     pub whole: Evidence,
+    /// Watching made the trials slower by more than 5 %: these times are too long.
+    pub distorted: bool,
 }
 
 /// The times of requests of the pairs that decide.
@@ -72,9 +74,8 @@ pub fn request_times(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> V
             continue;
         }
         let pair = Pair::new((run, &own), other.as_ref(), analysis, of);
-        let Some(source) = pair.and_then(|pair| pair.watched).map(|watched| watched.source) else {
-            continue;
-        };
+        let Some(watched) = pair.and_then(|pair| pair.watched) else { continue };
+        let source = watched.source;
         for direction in [Direction::Read, Direction::Write] {
             let mean = |stage: &str| {
                 source.plain(&format!("blocks.{}.{stage}.mean", direction.name()), Unit::Seconds)
@@ -89,6 +90,7 @@ pub fn request_times(run: &Run, analysis: &Analysis, watched: Option<&Run>) -> V
                 direction,
                 stages: stages.collect(),
                 whole,
+                distorted: watched.requests_distorted,
             });
         }
     }

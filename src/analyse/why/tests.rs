@@ -4,7 +4,7 @@ use super::super::budget::BudgetPart;
 use super::super::{Options, Verdict, analyse};
 use super::made_pair::{add, explained, ns, run_with};
 use super::*;
-use crate::record::{Cell, Explains, Factor, Trial};
+use crate::record::{Cell, Explains, Factor, Note, NoteKind, Trial};
 
 /// The two arms of `run_with`, unwatched and watched: cells are (watched, arm), and watching costs as many times the time.
 fn watched_run(price: f64) -> Run {
@@ -45,9 +45,11 @@ fn watched_twice() -> Run {
         trial
     }));
     add(&mut run, "blocks.flushes", |cell| [0.0, 0.0, 0.0, 0.0, 0.0, 1e5][cell as usize]);
-    let flushes = run.metrics.iter().position(|metric| metric.name == "blocks.flushes").unwrap() as u32;
+    add(&mut run, "blocks.write.q2c.mean", |_| 1e-4);
+    let is_of_blocks: Vec<bool> =
+        run.metrics.iter().map(|metric| metric.name.starts_with("blocks.")).collect();
     for trial in run.trials.iter_mut().filter(|trial| trial.cell < 4) {
-        trial.values.retain(|(metric, _)| *metric != flushes);
+        trial.values.retain(|(metric, _)| !is_of_blocks[*metric as usize]);
     }
     run
 }
@@ -55,7 +57,10 @@ fn watched_twice() -> Run {
 #[test]
 fn what_is_dear_to_watch_does_not_distort_what_others_saw() {
     let run = run_with(&[]);
-    let why = why(&run, &analyse(&run, &Options::default()), Some(&watched_twice())).remove(0);
+    let (analysis, watched) = (analyse(&run, &Options::default()), watched_twice());
+    let why = why(&run, &analysis, Some(&watched)).remove(0);
+    let requests = request_times(&run, &analysis, Some(&watched));
+    assert!(requests.len() == 1 && requests[0].distorted, "their times are of dear trials: {requests:?}");
     let watching = why.watching.clone().unwrap();
     assert!(!watching.distorted && watching.price.is_some_and(|price| price.abs() < 0.01), "{watching:?}");
     let lock = why.causes.iter().find(|cause| cause.rule == "lock_wait").unwrap();
@@ -194,6 +199,23 @@ fn times_of_a_distorted_run_are_no_parts_of_the_sum() {
     let lock = why.causes.iter().find(|cause| cause.rule == "lock_wait").unwrap();
     assert_eq!((lock.grade, lock.part, lock.share, lock.distorted), (Grade::GoesWith, None, None, true));
     assert_eq!(why.causes[0].rule, "storage_wait", "the sleep itself was measured unwatched: {why:?}");
+}
+
+#[test]
+fn times_are_no_parts_of_the_sum_where_the_runs_own_trials_say_that_watching_distorts() {
+    let mut run = run_with(&[]);
+    add(&mut run, "locks.lost", |_| 0.0);
+    add(&mut run, "locks.at.rwsem_W.f", |cell| 0.8 * f64::from(cell));
+    let distorted = |run: &Run| {
+        let why = &why(run, &analyse(run, &Options::default()), None)[0];
+        let lock = why.causes.iter().find(|cause| cause.rule == "lock_wait").unwrap();
+        (why.watching.as_ref().unwrap().distorted, lock.grade)
+    };
+    assert_eq!(distorted(&run), (false, Grade::AccountsFor));
+    for trial in &mut run.trials {
+        trial.notes.push(Note { text: "too slow".to_owned(), kind: NoteKind::Distorting });
+    }
+    assert_eq!(distorted(&run), (true, Grade::GoesWith));
 }
 
 #[test]

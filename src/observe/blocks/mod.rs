@@ -161,12 +161,10 @@ impl Observer for BlocksObserver {
         let (watch, begun) = std::mem::replace(&mut self.watch, not_begun).map_err(not_watched)?;
         let elapsed = begun.elapsed();
         let seen = watch.stop().ok_or_else(|| not_watched(READER_DIED.to_owned()))?;
-        let of_watching = [
-            lost_note("blocks", seen.lost),
-            unwritten_note("blocks", "times and the depth", seen.unwritten),
-            distortion_note("blocks", seen.met.iter().sum(), elapsed),
-        ];
+        let of_watching =
+            [lost_note("blocks", seen.lost), unwritten_note("blocks", "times and the depth", seen.unwritten)];
         let mut notes: Vec<Note> = of_watching.into_iter().flatten().map(Note::from).collect();
+        notes.extend(distortion_note("blocks", seen.met.iter().sum(), elapsed));
         let Seen { summary, damaged, files, note } = seen.recorder.finish();
         // They are kept also where nothing can be said from them.
         self.files = files;
@@ -220,7 +218,7 @@ fn audit_words(audit: &crate::trace::AuditSummary, subject: &Subject) -> Option<
         Verdict::Violation => {
             let first = audit.first_violation.as_ref().map_or_else(String::new, |first| {
                 let inode = first.inode.map_or_else(String::new, |inode| format!(" of inode {inode}"));
-                format!(" (first the {}{inode})", first.call)
+                format!(" (first the {}{inode}; blocks.audit_first_violation is when)", first.call)
             });
             format!("{AUDIT} ({on}): VIOLATION{}{first}", because(audit.reason))
         }

@@ -38,6 +38,7 @@ use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::record::{Note, NoteKind};
 use crate::units::counted;
 use event::Parts;
 use family::Family;
@@ -88,14 +89,15 @@ const PRICE: Duration = Duration::from_nanos(800);
 const DISTORTS: f64 = 0.05;
 
 /// What is said where so many events of the whole machine must have changed what was measured.
-pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: Duration) -> Option<String> {
+pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: Duration) -> Option<Note> {
     let share = events as f64 * PRICE.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
-    (share > DISTORTS).then(|| {
-        format!(
+    (share > DISTORTS).then(|| Note {
+        text: format!(
             "{observer}: watching distorts this trial: its events took about {:.0} % of a processor's time, so that its times are \
              too long; it does not change counts",
             (share * 100.0).min(100.0)
-        )
+        ),
+        kind: NoteKind::Distorting,
     })
 }
 
@@ -422,7 +424,8 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(distortion_note("blocks", 60_000, second), None);
         let note = distortion_note("blocks", 250_000, second).unwrap();
-        assert!(note.contains("about 20 % of a processor's time"), "{note}");
+        assert_eq!(note.kind, NoteKind::Distorting);
+        assert!(note.text.contains("about 20 % of a processor's time"), "{note}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) fn sentences(scaling: &Scaling, names: &Names<'_>, detail: Detail) ->
     let label = |curve: &ScalingCurve| curve_label(curve, names);
     let fitted = scaling.curves.iter().filter_map(|curve| Some((curve, curve.law.as_ref()?)));
     let mut parts: Vec<String> = fitted
-        .map(|(curve, found)| format!("{} {}", label(curve), law(curve, found)).trim_start().to_owned())
+        .map(|(curve, found)| format!("{}; {}", measured(curve, names, detail), law(curve, found)))
         .collect();
     parts.extend(scaling.differences.iter().map(|difference| {
         let [first, other] = difference.curves.map(|at| label(&scaling.curves[at]));
@@ -47,7 +47,7 @@ pub(super) fn curve_label(curve: &ScalingCurve, names: &Names<'_>) -> String {
     }
 }
 
-/// `write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86
+/// `law up to 32: 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86
 /// GiB/s`.
 fn law(curve: &ScalingCurve, law: &ScalingLaw) -> String {
     let share = |i: Interval, decimals: usize| {
@@ -61,16 +61,22 @@ fn law(curve: &ScalingCurve, law: &ScalingLaw) -> String {
     let horizon = 2 * law.last;
     let peak = match law.peak {
         peak if peak.estimate <= f64::from(horizon) => {
-            let high = if peak.high.is_finite() { format!("{:.0}", peak.high) } else { "∞".to_owned() };
+            let is_near = peak.high <= f64::from(horizon);
+            let high = if is_near { format!("{:.0}", peak.high) } else { format!("beyond{NBSP}{horizon}") };
             format!("peak at {:.0} [{:.0},{NBSP}{high}]", peak.estimate, peak.low)
         }
         _ => format!("no peak up to {horizon}"),
     };
     let unit = |value: f64| format_number(&curve.metric.unit, value).replace(' ', "\u{a0}");
     let ceiling = law.ceiling.map(|ceiling| format!(", ceiling {}", unit(ceiling))).unwrap_or_default();
+    let left_out = if curve.points.iter().all(|point| point.fitted) {
+        ""
+    } else {
+        ", as further workers have no processor of their own"
+    };
     format!(
-        "{} {} for one, serial share {}, crosstalk {crosstalk}, {peak}{ceiling}",
-        curve.metric.name,
+        "law up to {}{left_out}: {} for one, serial share {}, crosstalk {crosstalk}, {peak}{ceiling}",
+        law.last,
         unit(law.gamma.estimate),
         share(law.alpha, 1)
     )
@@ -209,10 +215,25 @@ pub(super) mod tests {
         let told = sentences(&scaling(Some(&law), None), &names(&run), Detail::Screen);
         assert_eq!(
             told[0].replace('\u{a0}', " "),
-            "scaling with numjobs: direct=0 write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], \
-             peak at 22 [21, 23], ceiling 1.86 GiB/s; direct=1 write.bw 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], \
-             crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86 GiB/s"
+            "scaling with numjobs: direct=0 write.bw in KiB/s: 977 at 1, 7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % \
+             [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86 GiB/s; direct=1 write.bw in KiB/s: 977 at 1, \
+             7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 \
+             [21, 23], ceiling 1.86 GiB/s"
         );
+        let mut partly = scaling(Some(&law), None);
+        partly.curves[0].points[2].fitted = false;
+        let told = sentences(&partly, &names(&run), Detail::Screen);
+        assert_eq!(
+            told[0].matches("law up to 32, as further workers have no processor of their own: ").count(),
+            1
+        );
+        let open = Interval { high: 70.0, ..law.peak };
+        let told = sentences(
+            &scaling(Some(&ScalingLaw { peak: open, ..law.clone() }), None),
+            &names(&run),
+            Detail::Screen,
+        );
+        assert!(told[0].replace('\u{a0}', " ").contains("peak at 22 [21, beyond 64]"), "{told:?}");
         let far = ScalingLaw { peak: Interval { estimate: 500.0, low: 90.0, high: f64::INFINITY }, ..law };
         assert!(
             sentences(&scaling(Some(&far), None), &names(&run), Detail::Screen)[0]

@@ -55,7 +55,7 @@ fn table(times: &RequestTimes, names: &Names<'_>) -> Table {
     let whole = row("from the bio to its end (Q2C)", &times.whole, &scale);
     let columns = [names.arm(&times.baseline), names.arm(&times.candidate), "change".to_owned()];
     Table {
-        caption: format!("mean time of a {}, {}", one(times.direction), pair(times, names)),
+        caption: format!("{}, {}", mean_time(times), pair(times, names)),
         labels: vec![Head::new("stage", Of::Names)],
         columns: Head::values(columns.iter().map(String::as_str)).collect(),
         rows: stages.chain([whole]).collect(),
@@ -82,12 +82,14 @@ fn name(stage: RequestStage) -> &'static str {
     }
 }
 
-fn one(direction: Direction) -> &'static str {
-    match direction {
+fn mean_time(times: &RequestTimes) -> String {
+    let one = match times.direction {
         Direction::Read => "read",
         Direction::Write => "write",
         Direction::Trim => "discard",
-    }
+    };
+    let distorted = if times.distorted { " (distorted by watching)" } else { "" };
+    format!("mean time of a {one}{distorted}")
 }
 
 fn pair(times: &RequestTimes, names: &Names<'_>) -> String {
@@ -136,7 +138,7 @@ fn waterfall(document: &Document<'_>, times: &RequestTimes, form: Form) -> Optio
     let arms = [&times.baseline, &times.candidate];
     let whole = [times.whole.baseline, times.whole.candidate];
     let ends = [0, 1].map(|at| (names.arm(arms[at]), with_unit(ns(whole[at]), &scale)));
-    let title = format!("{}, mean time of a {}", pair(times, &names), one(times.direction));
+    let title = format!("{}, {}", pair(times, &names), mean_time(times));
     let places = arms.map(|arm| index_of(document, arm));
     picture::waterfall(ns(times.whole.baseline), &bars, &ends, places, &title, form)
         .map(|drawn| Picture { caption: CAPTION.to_owned(), ..drawn })

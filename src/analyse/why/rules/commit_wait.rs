@@ -36,7 +36,9 @@ mod tests {
 
     #[test]
     fn the_sleep_for_a_commit_is_a_part_of_the_sleep() {
-        for function in ["jbd2_log_wait_commit", "xlog_wait_on_iclog"] {
+        let functions =
+            ["jbd2_log_wait_commit", "xlog_wait_on_iclog", "wait_log_commit", "f2fs_issue_checkpoint"];
+        for function in functions {
             let at = format!("waits.at.{function}");
             let causes = found(&[WATCHED, (&at, 0.2, 0.9)], "commit_wait");
             let [cause] = causes.as_slice() else { panic!("{causes:?}") };
