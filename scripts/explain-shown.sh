@@ -52,7 +52,7 @@ expect_listed() {
     }
 }
 
-# What it is called, what is asked, then the words of the command.
+# What it is called, what is asked, then the words of the command. EXPLAIN_ROUNDS: watched behind it in so many rounds.
 shown() {
     local name=$1 asks=$2
     shift 2
@@ -77,6 +77,11 @@ shown() {
     echo
     if (cd "$place" && "$assay" "$@" -q --keep-disturbed --db "$db") > "$out/$name.txt" 2> "$out/$name.err"; then
         grep -v '^$' "$out/$name.err" | sed 's/^/    /'
+        if [ -n "${EXPLAIN_ROUNDS:-}" ]; then
+            echo "    assay explain latest --rounds $EXPLAIN_ROUNDS"
+            echo
+            "$assay" explain latest -q --rounds "$EXPLAIN_ROUNDS" --db "$db" > /dev/null 2> "$out/$name.err" || failed=$((failed + 1))
+        fi
         "$assay" report latest --db "$db" | sed "${lines}q" | sed 's/^/    /'
         # Behind the first screen: main effects, and how it scales.
         "$assay" report latest --verbose --db "$db" > "$out/$name.report" || failed=$((failed + 1))
@@ -158,8 +163,9 @@ done
 shown no-barrier "the same on ext4 that was told not to flush: what the audit says" \
     run sync.fio --vary mount=default,barrier=0 -t loop:400m -t fs=ext4 --rounds 6 --observe blocks --explain
 expect no-barrier "VIOLATION.*first the f(data)?sync"
-shown demo "the demo: buffered against direct writes" \
-    run randwrite.fio --vary direct=0,1 -t loop:400m -t fs=ext4 --rounds 6 --explain
+# The copy takes some 20 ms of a trial: ten samples.
+EXPLAIN_ROUNDS=10 shown demo "the demo: buffered against direct writes" \
+    run randwrite.fio --vary direct=0,1 -t loop:400m -t fs=ext4 --rounds 6
 expect demo "(sleeps at __iomap_dio_rw|time of the device.s requests)"
 expect demo "kernel CPU in copying|copying [+−]"
 expect demo "(kernel|user) CPU"

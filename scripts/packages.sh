@@ -5,14 +5,21 @@ set -euo pipefail
 # Where Debian keeps mkfs, which ordinary users do not have on their PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
-declare -A command=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4 [xfsprogs]=mkfs.xfs [btrfs-progs]=mkfs.btrfs [procps]=pgrep
-    [dbench]=dbench [fsmark]=fs_mark [qemu]=qemu-system-x86_64 [f2fs-tools]=mkfs.f2fs [valgrind]=valgrind [zstd]=zstd [blktrace]=btt [kernel-build]=bison)
+# The programs and files by which they are known.
+declare -A known_by=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4 [xfsprogs]=mkfs.xfs [btrfs-progs]=mkfs.btrfs [procps]=pgrep
+    [dbench]=dbench [fsmark]=fs_mark [qemu]="qemu-system-x86_64 xz" [f2fs-tools]=mkfs.f2fs [valgrind]=valgrind [zstd]=zstd [blktrace]=btt 
+    [kernel-build]="ccache gcc-12 make patch xz flex bison bc /usr/include/gelf.h /usr/include/openssl/ssl.h")
 declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]="chromium fonts-dejavu-core" [e2fsprogs]=e2fsprogs [xfsprogs]=xfsprogs [btrfs-progs]=btrfs-progs [procps]=procps
     [dbench]=dbench [fsmark]=fsmark [qemu]="qemu-system-x86 xz-utils" [f2fs-tools]=f2fs-tools [valgrind]=valgrind [zstd]=zstd [blktrace]=blktrace
     [kernel-build]="ccache gcc-12 make patch xz-utils flex bison bc libelf-dev libssl-dev")
 missing=()
 for tool in "$@"; do
-    command -v "${command[$tool]}" >/dev/null 2>&1 || missing+=("${package[$tool]}")
+    for name in ${known_by[$tool]}; do
+        [ -e "$name" ] && [[ $name = /* ]] && continue
+        command -v "$name" >/dev/null 2>&1 && continue
+        missing+=("${package[$tool]}")
+        break
+    done
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 

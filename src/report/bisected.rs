@@ -161,15 +161,20 @@ impl Words<'_> {
             Next::Stop(Outcome::Found(found)) => vec![self.change(found), self.effect("the side with it")],
             Next::Stop(Outcome::Among(found)) => {
                 let left = found.last - found.first + 1;
+                let is_spent = self.found.rounds.len() >= run.design.stop.max_rounds as usize;
+                let (why, remedy) = match is_spent {
+                    true => ("the rounds are spent, and", "--max-rounds allows more"),
+                    false => ("no step between them can be run, and", "why they were skipped is below"),
+                };
                 vec![
                     format!(
-                        "not found: the rounds are spent, and {left} steps are left with probability {}: {} to {}",
+                        "not found: {why} {left} steps are left with probability {}: {} to {}",
                         probability(found.probability),
                         self.named(found.first),
                         self.named(found.last)
                     ),
                     self.effect("the bad side"),
-                    "--max-rounds allows more".to_owned(),
+                    remedy.to_owned(),
                 ]
             }
             Next::Stop(Outcome::NotWorse(look)) => vec![

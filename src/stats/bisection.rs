@@ -30,7 +30,7 @@ const NOTHING_DIFFERS: f64 = 0.5;
 pub struct Rules {
     /// n: steps behind the good end; the last of them is the bad end.
     pub steps: usize,
-    /// Chance of a wrong answer.
+    /// Chance of a wrong answer: half of it is that of the ends' verdict, half that of the step.
     pub alpha: f64,
     /// The smallest difference that matters, on the log scale.
     pub delta: f64,
@@ -40,6 +40,13 @@ pub struct Rules {
     pub ends_rounds: usize,
     /// Most rounds of all.
     pub max_rounds: usize,
+}
+
+impl Rules {
+    /// The probability at which a step is the answer.
+    fn enough(&self) -> f64 {
+        1.0 - self.alpha / 2.0
+    }
 }
 
 /// Steps `first..=last`, one of which has the change. They are several where those between cannot be run, or the search ended early.
@@ -143,7 +150,7 @@ impl Bisection {
                 Ends::Worse(_) | Ends::Open(_) => Next::Ends,
             };
         };
-        let enough = 1.0 - self.rules.alpha;
+        let enough = self.rules.enough();
         let posterior = search.posterior();
         if posterior.nothing_differs >= enough {
             return Next::Stop(Outcome::NothingDiffers(posterior.nothing_differs));
@@ -168,11 +175,11 @@ impl Bisection {
         groups
     }
 
-    /// The shortest range of steps that has the change with probability 1 − α or more; the whole where no step was asked yet.
+    /// The shortest range of steps that has the change with probability 1 − α/2 or more; the whole where no step was asked yet.
     #[must_use]
     pub fn range(&self) -> Found {
         match &self.search {
-            Some(search) => shortest(&self.groups(&search.posterior()), 1.0 - self.rules.alpha),
+            Some(search) => shortest(&self.groups(&search.posterior()), self.rules.enough()),
             None => Found { first: 1, last: self.rules.steps, probability: 1.0 },
         }
     }
@@ -185,7 +192,7 @@ impl Bisection {
 
     fn ends_rule(&self) -> EndsRule {
         let Rules { alpha, delta, ends_rounds, .. } = self.rules;
-        EndsRule { max_rounds: ends_rounds, alpha, delta }
+        EndsRule { max_rounds: ends_rounds, alpha: alpha / 2.0, delta }
     }
 
     fn pairs(&self) -> Crossover {

@@ -38,11 +38,11 @@ fn a_module_with_the_patch_of_dio_append_lays_files_in_one_piece() {
         "run",
         "dio-append",
         "--vary",
-        "design=never,when needed",
+        "design=never,always,when needed",
         "--vary",
-        "write=append 2m",
+        "write=append 2m,overwrite 4k",
         "--rounds",
-        "2",
+        "1",
         "-t",
         &kernel,
         "-t",
@@ -52,25 +52,37 @@ fn a_module_with_the_patch_of_dio_append_lays_files_in_one_piece() {
     assert!(output.status.success(), "{}", failure(&words, &output));
     nothing_left(&sandbox);
     let stored = sandbox.export("1");
-    assert_eq!(stored.trials.len(), 4);
-    let factor = stored.design.factors.iter().position(|factor| factor.name == "design").unwrap();
-    let of_design = |level: u32, metric: &str| -> Vec<f64> {
-        let of_level = |at: &usize| stored.cells[stored.trials[*at].cell as usize].levels[factor] == level;
+    assert_eq!(stored.trials.len(), 6);
+    let factor = |name: &str| stored.design.factors.iter().position(|factor| factor.name == name).unwrap();
+    let (design, write) = (factor("design"), factor("write"));
+    let of = |wanted: [u32; 2], metric: &str| -> f64 {
+        let is_it = |at: &usize| {
+            let levels = &stored.cells[stored.trials[*at].cell as usize].levels;
+            [levels[design], levels[write]] == wanted
+        };
         let one = |at: usize| {
             assert_eq!(stored.trials[at].status, Status::Done, "{:?}", stored.trials[at]);
             assert_eq!(fact(&stored, at, "kernel.patch_digest").len(), 16);
             assert!(fact(&stored, at, "kernel.compiler").contains("gcc"));
             value(&stored, at, metric).unwrap()
         };
-        (0..stored.trials.len()).filter(of_level).map(one).collect()
+        (0..stored.trials.len()).find(is_it).map(one).unwrap()
     };
+    let (append, overwrite) = (0, 1);
     // A file of 8 MiB is four writes, each in one piece; block by block it is hundreds of pieces, fewer the less runs at a time.
-    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    assert!(most(&of_design(1, "extents.per_file")) <= 8.0, "{:?}", of_design(1, "extents.per_file"));
-    for metric in ["extents.per_file", "extents.owner_changes_per_mib"] {
-        let (never, needed) = (of_design(0, metric), of_design(1, metric));
-        assert!(never.iter().all(|count| *count > most(&needed)), "{metric}: {never:?} {needed:?}");
+    for serialized in [1, 2] {
+        let pieces = of([serialized, append], "extents.per_file");
+        assert!(pieces <= 8.0, "{pieces} pieces a file");
+        for metric in ["extents.per_file", "extents.owner_changes_per_mib"] {
+            let counts = [0, serialized].map(|design| of([design, append], metric));
+            assert!(counts[0] > counts[1], "{metric}: {counts:?}");
+        }
     }
+    // Each write that appends takes its turn, of 32 files in writes of 2 MiB; one that overwrites only where all do.
+    let turns = [append, overwrite].map(|row| [0, 1, 2].map(|design| of([design, row], "hook.turns")));
+    assert_eq!(turns[0], [0.0, 128.0, 128.0]);
+    let writes = of([1, overwrite], "write.total_ios");
+    assert!(turns[1][1] >= writes && [turns[1][0], turns[1][2]] == [0.0, 0.0], "{turns:?}, {writes} writes");
     // What was built is taken from the cache, which the plan knows.
     let plan = run(&sandbox, &[&words[..], &["--plan"]].concat());
     let said = String::from_utf8_lossy(&plan.stdout).into_owned();

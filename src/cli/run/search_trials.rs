@@ -25,14 +25,14 @@ use crate::store::Store;
 /// An end that cannot be run any more, and why.
 pub(super) fn lost_end(run: &Run) -> Option<(usize, String)> {
     let last = run.cells.len().checked_sub(1)?;
-    run.trials.iter().rev().find_map(|trial| match &trial.status {
-        Status::Skipped { reason } if [0, last].contains(&(trial.cell as usize)) => {
-            Some((trial.cell as usize, reason.clone()))
+    // Its newest trial says so: a resumed search may run again what could not be run before.
+    [0, last].into_iter().find_map(|end| {
+        let trial = run.trials.iter().rev().find(|trial| trial.cell as usize == end)?;
+        match &trial.status {
+            Status::Skipped { reason } => Some((end, reason.clone())),
+            Status::Failed { reason, .. } if trial.is_lasting() => Some((end, reason.clone())),
+            _ => None,
         }
-        Status::Failed { reason, .. } if trial.is_lasting() && [0, last].contains(&(trial.cell as usize)) => {
-            Some((trial.cell as usize, reason.clone()))
-        }
-        _ => None,
     })
 }
 

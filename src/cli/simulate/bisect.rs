@@ -153,8 +153,10 @@ impl Searches {
             let searches = line.searches as f64;
             let chance = 300.0 * (PROMISED / 100.0 * (1.0 - PROMISED / 100.0) / searches).sqrt();
             let Line { what, right, wrong, .. } = line;
-            // A figure that is none breaks its promise, too.
-            if right.is_nan() || *right < PROMISED - chance {
+            // The search that docs/bisection.md quotes is held to the figure itself, the others to what chance may take from it. A figure that is
+            // none breaks its promise, too.
+            let least = if what == "normal" { PROMISED } else { PROMISED - chance };
+            if right.is_nan() || *right < least {
                 broken.push(format!("bisect, {what}: {right:.1} % right, promised {PROMISED:.0}"));
             }
             if wrong.is_nan() || *wrong > 100.0 * ALPHA + chance {
@@ -346,17 +348,20 @@ mod tests {
     fn broken_promises_are_named() {
         let bins = vec![Bin { to: 0.95, answers: 400, stated: 90.0, right: 70.0 }];
         // Three standard errors of 95 % at 1,900 searches are 1.5 points.
+        let drift = |right: f64, wrong: f64| Line { what: "drift".to_owned(), ..line(right, wrong, true) };
         let lines = vec![
+            drift(94.0, 6.0),
             line(94.0, 6.0, true),
             line(40.0, 60.0, false),
-            line(90.0, 3.0, true),
+            drift(90.0, 3.0),
             line(96.0, 9.0, true),
         ];
         let broken = Searches { lines, bins }.broken();
-        assert_eq!(broken.len(), 3, "{broken:?}");
-        assert_eq!(broken[0], "bisect, normal: 90.0 % right, promised 95");
-        assert_eq!(broken[1], "bisect, normal: 9.0 % wrong steps, promised 5");
-        assert_eq!(broken[2], "bisect, stated up to 95 %: 90.0 % stated, 70.0 % right");
+        assert_eq!(broken.len(), 4, "{broken:?}");
+        assert_eq!(broken[0], "bisect, normal: 94.0 % right, promised 95");
+        assert_eq!(broken[1], "bisect, drift: 90.0 % right, promised 95");
+        assert_eq!(broken[2], "bisect, normal: 9.0 % wrong steps, promised 5");
+        assert_eq!(broken[3], "bisect, stated up to 95 %: 90.0 % stated, 70.0 % right");
     }
 
     #[test]
