@@ -84,7 +84,13 @@ impl Build {
 
     /// Everything that makes another kernel of it.
     pub(super) fn key(&self, modules: &BTreeSet<Module>) -> Result<String, BuildError> {
-        let mut pieces = vec![VERSION.to_owned(), self.source.all_digest(), self.compiler.version.clone()];
+        let mut pieces = vec![
+            VERSION.to_owned(),
+            self.source.all_digest(),
+            std::env::consts::ARCH.to_owned(),
+            self.compiler.version.clone(),
+            tools::version("ld"),
+        ];
         pieces.extend(self.patches.iter().map(|patch| patch.digest.clone()));
         match &self.kind {
             Kind::Modules(base, headers) => {

@@ -12,7 +12,7 @@ use super::size::Size;
 use crate::sys::{cache, regular_file};
 
 /// Seconds of a whole small kernel on one processor, where nothing is known.
-const WHOLE_CPU_S: f64 = 600.0;
+const WHOLE_CPU_S: f64 = 1000.0;
 /// Of a few modules: some 30 objects of f2fs, 110 of xfs.
 const MODULES_CPU_S: f64 = 100.0;
 /// What a kernel takes whose room has all objects but those of a patch, and the same of modules.

@@ -5,6 +5,7 @@
 //! half done by a kill, or by a full disk, is thrown away.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -144,6 +145,42 @@ fn forget(room: &Entry, name: &str, was_there: bool, is_there: bool) -> Result<(
     }
 }
 
+/// The names of all files of a tree.
+pub(super) fn names(tree: &Path) -> Result<BTreeSet<PathBuf>, BuildError> {
+    Ok(tree::files(tree)?.into_iter().map(|found| found.name).collect())
+}
+
+/// The same of what came and went with another revision: `before` is what the tree had.
+pub(super) fn forget_between(room: &Entry, before: &BTreeSet<PathBuf>) -> Result<(), BuildError> {
+    let after = names(&tree_of(room))?;
+    if shadows(before, &after) {
+        return removed(&room.path.join(OBJECTS));
+    }
+    before.difference(&after).try_for_each(|name| forget(room, &name.to_string_lossy(), true, false))
+}
+
+/// Whether a new header may be found in the place of one that was there: beside sources of before, or in another directory of headers.
+fn shadows(before: &BTreeSet<PathBuf>, after: &BTreeSet<PathBuf>) -> bool {
+    let is_header = |name: &&PathBuf| name.extension().is_some_and(|kind| kind == "h");
+    let mut new = after.difference(before).filter(is_header).peekable();
+    if new.peek().is_none() {
+        return false;
+    }
+    let included = |name: &Path| {
+        let at = name.iter().position(|part| part == "include")?;
+        Some(name.iter().skip(at + 1).collect::<PathBuf>())
+    };
+    let old = || before.iter().filter(is_header);
+    let directories: BTreeSet<&Path> = before.iter().filter_map(|name| name.parent()).collect();
+    let called: BTreeSet<&OsStr> = old().filter_map(|name| name.file_name()).collect();
+    let below: BTreeSet<PathBuf> = old().filter_map(|name| included(name)).collect();
+    new.any(|name| {
+        let beside = name.parent().is_some_and(|directory| directories.contains(directory));
+        let has_namesake = name.file_name().is_some_and(|file| called.contains(file));
+        included(name).map_or(beside && has_namesake, |name| below.contains(&name))
+    })
+}
+
 /// Whether another file of a tree has the same name, in another directory.
 fn has_namesake(tree: &Path, path: &Path) -> Result<bool, BuildError> {
     let all = tree::files(tree)?;
@@ -214,5 +251,23 @@ pub(super) fn removed(path: &Path) -> Result<(), BuildError> {
             Err(BuildError::io("cannot remove", path)(error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_header_shadows_one_that_was_found_before() {
+        let tree = |names: &[&str]| names.iter().map(PathBuf::from).collect::<BTreeSet<PathBuf>>();
+        let before = ["fs/one.c", "net/trace.h", "include/linux/list.h", "include/asm-generic/io.h"];
+        let shadowing = |new: &str| shadows(&tree(&before), &tree(&[&before[..], &[new]].concat()));
+        assert!(shadowing("fs/trace.h"), "fs/one.c may include it");
+        assert!(shadowing("arch/x86/include/linux/list.h"));
+        for harmless in ["fs/other.h", "drivers/new/trace.h", "arch/x86/include/asm/io.h", "fs/two.c"] {
+            assert!(!shadowing(harmless), "{harmless}");
+        }
+        assert!(!shadows(&tree(&before), &tree(&before[..2])), "what went shadows nothing");
     }
 }

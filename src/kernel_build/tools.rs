@@ -81,7 +81,8 @@ fn lacks(archive: &Path, is_here: &dyn Fn(&str) -> bool) -> Result<(), BuildErro
     }
 }
 
-fn version(program: &str) -> String {
+/// The first line of what a program calls its version.
+pub(super) fn version(program: &str) -> String {
     let output = clean_command(program).arg("--version").stdin(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().next().unwrap_or(program).trim().to_owned()

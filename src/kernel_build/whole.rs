@@ -48,11 +48,25 @@ impl Building<'_> {
         room::build(room, self.source, &overlay, watch, lay, |watch| self.make_kernel(room, into, watch))
     }
 
-    /// Brings the tree to what the source has.
+    /// Brings the tree to what the source has, without objects of what it had.
     fn lay(&self, room: &Entry, state: &State, watch: &mut Watch<'_>) -> Result<(), BuildError> {
         let tree = room::tree_of(room);
         let is_new = !tree.is_dir();
         std::fs::create_dir_all(&tree).map_err(BuildError::io("cannot make", &tree))?;
+        let before = if is_new || state.is_of(self.source) { None } else { Some(room::names(&tree)?) };
+        self.bring(room, state, is_new, watch)?;
+        before.map_or(Ok(()), |before| room::forget_between(room, &before))
+    }
+
+    /// Puts the source's files there.
+    fn bring(
+        &self,
+        room: &Entry,
+        state: &State,
+        is_new: bool,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), BuildError> {
+        let tree = room::tree_of(room);
         match &self.source.kind {
             Kind::Git(commit) if is_new || !state.is_of(self.source) => {
                 state.patched.iter().try_for_each(|name| tree::put(&tree, name, None))?;
@@ -164,6 +178,25 @@ mod tests {
             std::fs::write(root.join("fs/one.c"), "again\n").unwrap();
             assert!(built_of(&source, place, "c").is_err(), "the room has the files of before");
             assert_eq!(built(place, "d").unwrap(), "again\n");
+        });
+    }
+
+    #[test]
+    fn the_object_of_a_source_that_is_gone_is_not_linked_again() {
+        fake::alone(module_path!(), "the_object_of_a_source_that_is_gone_is_not_linked_again", |place| {
+            let source = place.join("source");
+            fake::kernel(&source, "exit 0\n");
+            std::fs::write(source.join("fs/two.c"), "two\n").unwrap();
+            built(place, "a").unwrap();
+            let rooms = std::fs::read_dir(cache::place(entries::ROOMS).unwrap()).unwrap();
+            let objects = rooms.flatten().next().unwrap().path().join("objects/fs");
+            std::fs::create_dir_all(&objects).unwrap();
+            for name in ["one.o", "two.o"] {
+                std::fs::write(objects.join(name), "").unwrap();
+            }
+            std::fs::remove_file(source.join("fs/two.c")).unwrap();
+            built(place, "b").unwrap();
+            assert_eq!(["one.o", "two.o"].map(|name| objects.join(name).exists()), [true, false]);
         });
     }
 
