@@ -57,6 +57,7 @@ for name in cpu locks waits blocks fs; do
             if (metric == "locks.waits" || metric == "waits.sleeps") events += 2 * value
         }
         END {
+            if (!trials["yes"] || !trials["no"]) { print name ": no trials"; exit 1 }
             for (round in seen) {
                 kept = 100 * (1 - sum["yes", round] / sum["no", round])
                 for (j = n++; j > 0 && loss[j - 1] > kept; j--) loss[j] = loss[j - 1]
@@ -67,7 +68,8 @@ for name in cpu locks waits blocks fs; do
             interval = k > 0 ? sprintf("[%.1f, %.1f]", loss[k - 1], loss[n - k]) : "too few rounds"
             printf "%-8s %7d %10.0f %9.1f %16s %10.0f", name, n, rate["no"] / trials["no"], cost, interval, events / trials["yes"]
             if (events / trials["yes"] > 100 && cost > 0) printf " %12.0f", 1e9 * trials["no"] / rate["no"] * cost / 100 * ios / events
-            if (cost > limit && !marked && name ~ /^(cpu|locks|blocks)$/) { printf "  above %d %%, and not marked", limit; bad = 1 }
+            # A cost that is no number is above it, too.
+            if (!(cost <= limit) && !marked && name ~ /^(cpu|locks|blocks)$/) { printf "  above %d %%, and not marked", limit; bad = 1 }
             else if (marked) printf "  distorting"
             print ""
             exit bad

@@ -80,7 +80,10 @@ shown() {
         if [ -n "${EXPLAIN_ROUNDS:-}" ]; then
             echo "    assay explain latest --rounds $EXPLAIN_ROUNDS"
             echo
-            "$assay" explain latest -q --rounds "$EXPLAIN_ROUNDS" --db "$db" > /dev/null 2> "$out/$name.err" || failed=$((failed + 1))
+            "$assay" explain latest -q --rounds "$EXPLAIN_ROUNDS" --db "$db" > /dev/null 2> "$out/$name.err" || {
+                cat "$out/$name.err" >&2
+                failed=$((failed + 1))
+            }
         fi
         "$assay" report latest --db "$db" | sed "${lines}q" | sed 's/^/    /'
         # Behind the first screen: main effects, and how it scales.

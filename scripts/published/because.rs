@@ -12,8 +12,17 @@ use crate::claims::Place;
 use crate::study::Found;
 
 /// Rules that need nothing but what every trial counts: docs/why.md.
-const COUNTED: [&str; 6] =
-    ["more_flushes", "device_bytes", "smaller_requests", "waiting_to_run", "worker_threads", "page_cache"];
+const COUNTED: [&str; 9] = [
+    "device_bytes",
+    "machine",
+    "more_flushes",
+    "page_cache",
+    "queue_depth",
+    "slower_device",
+    "smaller_requests",
+    "waiting_to_run",
+    "worker_threads",
+];
 /// What accounts for less than this is not the reason.
 const LEAST_SHARE: f64 = 0.1;
 

@@ -164,7 +164,7 @@ impl Words<'_> {
                 let is_spent = self.found.rounds.len() >= run.design.stop.max_rounds as usize;
                 let (why, remedy) = match is_spent {
                     true => ("the rounds are spent, and", "--max-rounds allows more"),
-                    false => ("no step between them can be run, and", "why they were skipped is below"),
+                    false => ("no step that would decide can be run, and", "the reasons are below"),
                 };
                 vec![
                     format!(

@@ -65,6 +65,17 @@ fn usual() -> Rules {
     }
 }
 
+/// How sure it is that right answers are as many as promised, and wrong ones as few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Promise {
+    /// Not at all: the row is there to be compared with.
+    No,
+    /// Chance may take something from it.
+    WithinChance,
+    /// The figure itself is held: docs/bisection.md quotes it.
+    Exact,
+}
+
 /// A row of the first table.
 struct Line {
     what: String,
@@ -73,8 +84,7 @@ struct Line {
     wrong: f64,
     trials: f64,
     steps: f64,
-    /// Right answers and no wrong ones are promised; else the row is there to be compared with.
-    promised: bool,
+    promised: Promise,
 }
 
 /// Stated probabilities beside how often they were right.
@@ -98,27 +108,28 @@ impl Searches {
         let usual = Model { kind: Kind::Normal, cv: CV, effect: EFFECT, rules: usual() };
         let mut lines = Vec::new();
         let mut halfway = Vec::new();
-        let mut add = |what: &str, model: Model| {
+        let mut add = |what: &str, model: Model, promised: Promise| {
             let ended = in_parallel(args, |seed| model.search(seed));
             halfway.extend(ended.iter().filter_map(|ended| ended.halfway));
-            lines.push(line(what, &ended, true));
+            lines.push(line(what, &ended, promised));
         };
-        add("normal", usual);
-        add("normal, one step a round", Model { rules: Rules { per_round: 1, ..usual.rules }, ..usual });
+        add("normal", usual, Promise::Exact);
+        let one_step = Model { rules: Rules { per_round: 1, ..usual.rules }, ..usual };
+        add("normal, one step a round", one_step, Promise::WithinChance);
         for kind in [Kind::Lognormal, Kind::Bimodal, Kind::Drift, Kind::Stalls, Kind::AfterB5] {
             // Two of these kinds are more than their CV says.
             let cv = if matches!(kind, Kind::Lognormal | Kind::Bimodal) { CV / 2.0 } else { CV };
-            add(kind.title(), Model { kind, cv, ..usual });
+            add(kind.title(), Model { kind, cv, ..usual }, Promise::WithinChance);
         }
-        add("normal, effect 20 %", Model { effect: 0.2, ..usual });
-        add("nothing differs", Model { effect: 0.0, ..usual });
+        add("normal, effect 20 %", Model { effect: 0.2, ..usual }, Promise::WithinChance);
+        add("nothing differs", Model { effect: 0.0, ..usual }, Promise::WithinChance);
         for runs in BY_HAND {
             let ended = in_parallel(args, |seed| usual.by_hand(seed, runs));
-            lines.push(line(&format!("by hand: {runs} runs a step, averages"), &ended, false));
+            lines.push(line(&format!("by hand: {runs} runs a step, averages"), &ended, Promise::No));
         }
         let (drifting, runs) = (Model { kind: Kind::Drift, ..usual }, BY_HAND[BY_HAND.len() - 1]);
         let ended = in_parallel(args, |seed| drifting.by_hand(seed, runs));
-        lines.push(line(&format!("by hand: {runs} runs a step, averages, drift"), &ended, false));
+        lines.push(line(&format!("by hand: {runs} runs a step, averages, drift"), &ended, Promise::No));
         Searches { lines, bins: bins(&halfway) }
     }
 
@@ -149,13 +160,12 @@ impl Searches {
     /// Broken promises, one line each.
     pub(super) fn broken(&self) -> Vec<String> {
         let mut broken = Vec::new();
-        for line in self.lines.iter().filter(|line| line.promised) {
+        for line in self.lines.iter().filter(|line| line.promised != Promise::No) {
             let searches = line.searches as f64;
             let chance = 300.0 * (PROMISED / 100.0 * (1.0 - PROMISED / 100.0) / searches).sqrt();
             let Line { what, right, wrong, .. } = line;
-            // The search that docs/bisection.md quotes is held to the figure itself, the others to what chance may take from it. A figure that is
-            // none breaks its promise, too.
-            let least = if what == "normal" { PROMISED } else { PROMISED - chance };
+            let least = if line.promised == Promise::Exact { PROMISED } else { PROMISED - chance };
+            // A figure that is none breaks its promise, too.
             if right.is_nan() || *right < least {
                 broken.push(format!("bisect, {what}: {right:.1} % right, promised {PROMISED:.0}"));
             }
@@ -178,7 +188,7 @@ impl Searches {
     }
 }
 
-fn line(what: &str, ended: &[Ended], promised: bool) -> Line {
+fn line(what: &str, ended: &[Ended], promised: Promise) -> Line {
     let percent = |of: &dyn Fn(&Ended) -> bool| {
         100.0 * ended.iter().filter(|ended| of(ended)).count() as f64 / ended.len() as f64
     };
@@ -332,7 +342,7 @@ impl Machine {
 mod tests {
     use super::*;
 
-    fn line(right: f64, wrong: f64, promised: bool) -> Line {
+    fn line(right: f64, wrong: f64, promised: Promise) -> Line {
         Line {
             what: "normal".to_owned(),
             searches: 1_900,
@@ -348,13 +358,16 @@ mod tests {
     fn broken_promises_are_named() {
         let bins = vec![Bin { to: 0.95, answers: 400, stated: 90.0, right: 70.0 }];
         // Three standard errors of 95 % at 1,900 searches are 1.5 points.
-        let drift = |right: f64, wrong: f64| Line { what: "drift".to_owned(), ..line(right, wrong, true) };
+        let drift = |right: f64, wrong: f64| Line {
+            what: "drift".to_owned(),
+            ..line(right, wrong, Promise::WithinChance)
+        };
         let lines = vec![
             drift(94.0, 6.0),
-            line(94.0, 6.0, true),
-            line(40.0, 60.0, false),
+            line(94.0, 6.0, Promise::Exact),
+            line(40.0, 60.0, Promise::No),
             drift(90.0, 3.0),
-            line(96.0, 9.0, true),
+            line(96.0, 9.0, Promise::Exact),
         ];
         let broken = Searches { lines, bins }.broken();
         assert_eq!(broken.len(), 4, "{broken:?}");
