@@ -250,7 +250,7 @@ impl<R: Read> BlktraceFile<R> {
                 ..event_of(&header, payload)
             };
             self.latest_ns = header.time_ns;
-            *item = match self.hole(&header) {
+            *item = match self.hole(header.cpu, header.sequence, header.time_ns) {
                 Some(lost) => {
                     self.waiting = Some(event);
                     Item::Lost(lost)
@@ -264,28 +264,26 @@ impl<R: Read> BlktraceFile<R> {
     }
 
     /// Looks whether the numbers of a processor's records go on.
-    fn hole(&mut self, header: &Header) -> Option<Lost> {
-        let cpu = header.cpu as usize;
+    #[inline(always)]
+    fn hole(&mut self, cpu: u32, sequence: u32, time_ns: u64) -> Option<Lost> {
+        let cpu = cpu as usize;
         if cpu >= self.processors.len() {
             self.processors.resize(cpu + 1, Processor::default());
         }
-        let before = std::mem::replace(
-            &mut self.processors[cpu],
-            Processor { sequence: header.sequence, time_ns: header.time_ns },
-        );
+        let before = std::mem::replace(&mut self.processors[cpu], Processor { sequence, time_ns });
         let expected = before.sequence.wrapping_add(1);
         // The first record seen need not be the first made: a trace may begin late.
-        let is_hole = before.sequence != 0 && header.sequence != 0 && header.sequence != expected;
+        let is_hole = before.sequence != 0 && sequence != 0 && sequence != expected;
         is_hole.then(|| Lost {
-            count: Some(u64::from(header.sequence.wrapping_sub(expected))),
+            count: Some(u64::from(sequence.wrapping_sub(expected))),
             from_ns: before.time_ns,
-            until_ns: header.time_ns,
+            until_ns: time_ns,
         })
     }
 }
 
 /// A task's name.
-#[inline]
+#[inline(always)]
 fn comm_of(recent: &mut [(u32, Comm); RECENT], comms: &HashMap<u32, Comm>, pid: u32) -> Comm {
     let slot = &mut recent[pid as usize % RECENT];
     if slot.0 != pid {
@@ -294,30 +292,33 @@ fn comm_of(recent: &mut [(u32, Comm); RECENT], comms: &HashMap<u32, Comm>, pid: 
     slot.1
 }
 
-/// The event of a record that is no notice.
-#[inline]
+/// The actions by their numbers. Drivers' data, plugs of zones, and what later versions add are all the first.
+const ACTIONS: [Action; 17] = [
+    Action::DriverData,
+    Action::Queue,
+    Action::BackMerge,
+    Action::FrontMerge,
+    Action::GetRequest,
+    Action::Sleep,
+    Action::Requeue,
+    Action::Issue,
+    Action::Complete,
+    Action::Plug,
+    Action::Unplug,
+    Action::UnplugTimer,
+    Action::Insert,
+    Action::Split,
+    Action::Bounce,
+    Action::Remap,
+    Action::Abort,
+];
+
+/// The event of a record that is no notice. It is made where it is used: a header that goes through memory is waited for.
+#[inline(always)]
 fn event_of(header: &Header, payload: &[u8]) -> Event {
     let categories = header.action >> 16;
-    let action = match header.action & 0xffff & !CGROUP_ACTION {
-        1 => Action::Queue,
-        2 => Action::BackMerge,
-        3 => Action::FrontMerge,
-        4 => Action::GetRequest,
-        5 => Action::Sleep,
-        6 => Action::Requeue,
-        7 => Action::Issue,
-        8 => Action::Complete,
-        9 => Action::Plug,
-        10 => Action::Unplug,
-        11 => Action::UnplugTimer,
-        12 => Action::Insert,
-        13 => Action::Split,
-        14 => Action::Bounce,
-        15 => Action::Remap,
-        16 => Action::Abort,
-        // Drivers' data, plugs of zones, and what later versions add.
-        _ => Action::DriverData,
-    };
+    let number = (header.action & 0xffff & !CGROUP_ACTION) as usize;
+    let action = ACTIONS.get(number).copied().unwrap_or(Action::DriverData);
     let mut sectors = header.bytes / 512;
     if action == Action::Split {
         // The payload ends with the sector at which the rest begins, big-endian.

@@ -75,7 +75,7 @@ impl Merged {
     ) -> Result<bool, TraceError> {
         while batch.len() < most {
             let Some(place) = self.earliest(names)? else { return Ok(false) };
-            batch.push(self.next[place]);
+            batch.extend_from_slice(&self.next[place..=place]);
             self.refill(place, names)?;
         }
         Ok(true)
