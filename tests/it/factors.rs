@@ -118,7 +118,9 @@ fn both_arms_scaling_is_fitted_and_drawn() {
     assert_eq!(scaling["differences"][0]["differs"], serde_json::json!(["gamma"]));
     let text = sandbox.succeed(&["report", "1"]);
     assert!(lines_of_it(&text) <= 6, "{text}");
-    assert!(words(&text).contains("scaling with iodepth: arm=a write.bw 95"), "{text}");
+    let told = words(&text);
+    assert!(told.contains("scaling with iodepth: arm=a write.bw in MiB/s: 95"), "{text}");
+    assert_eq!(told.matches("law up to 32: serial share ").count(), 2, "both arms' laws, whole: {text}");
     let html = sandbox.succeed(&["report", "1", "--format", "html"]);
     assert!(
         html.contains("<h2>Scaling</h2>") && html.contains("never beyond twice the last level"),

@@ -39,6 +39,10 @@ pub struct Why {
     /// How much of the sleep was waiting for storage, as watched trials saw it; `None`: none did, or the budget has it as a part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<Evidence>,
+    /// What threads that were woken waited for a processor, as watched trials saw it: causes count it with the sleep that it ended, the
+    /// budget with waiting to run. `None`: too little to matter, or nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub woken: Option<BudgetLine>,
     /// What no part accounts for, in ns an operation; `None`: there is no sum.
     pub unexplained_ns: Option<Interval>,
 }

@@ -83,6 +83,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         unsure: Vec::new(),
         smaller: Vec::new(),
         storage: None,
+        woken: None,
         unexplained_ns: None,
     }
 }
@@ -103,10 +104,11 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
     Why {
         metric: pair.metric.clone(),
         is_better: pair.worse == 0,
-        unsure: pair.budget.map_or_else(Vec::new, |budget| unsure(budget, &causes)),
+        unsure: pair.budget.map_or_else(Vec::new, |budget| unsure(pair, budget, &causes)),
         smaller: rules::smaller(pair),
         watching: pair.watching(),
         storage: rules::storage(pair),
+        woken: pair.woken,
         causes,
         unnamed_ns: sum.map_or(0.0, |(unnamed, _)| unnamed),
         unexplained_ns: sum.map(|(_, unexplained)| unexplained),
@@ -115,12 +117,12 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
 }
 
 /// The large parts of the difference that no cause names, or what causes leave of them.
-fn unsure(budget: &Budget, causes: &[Cause]) -> Vec<Unsure> {
+fn unsure(pair: &Pair<'_>, budget: &Budget, causes: &[Cause]) -> Vec<Unsure> {
     let least = LARGE * budget.total.difference_ns.estimate.abs();
-    let of = |(part, line): &(_, _)| {
-        let (left, rest) = rules::rest(*part, *line, causes);
+    let of = |(part, line)| {
+        let (left, rest) = rules::rest(part, line, causes);
         let difference_ns = left.difference_ns;
-        (difference_ns.estimate.abs() > least).then_some(Unsure { part: *part, rest, difference_ns })
+        (difference_ns.estimate.abs() > least).then_some(Unsure { part, rest, difference_ns })
     };
-    budget.parts.iter().filter_map(of).collect()
+    pair.parts().filter_map(of).collect()
 }

@@ -24,6 +24,10 @@ pub(super) const WOKEN_AT: &str = "waits.woken_at.";
 pub(super) const UNSEEN: &str = "unseen";
 /// How much of it was waiting for storage.
 pub(super) const STORAGE_WATCHED: &str = "waits.storage_time";
+/// What workers waited for a processor: counted in every trial.
+pub(super) const RUN_WAIT: &str = "workers.run_wait";
+/// How much of it came in the middle of their work (`--observe waits`).
+pub(super) const PREEMPTED: &str = "waits.preempted_time";
 /// The part of the kernel that copies.
 pub(super) const COPY: &str = "copy";
 /// What observers count: a trial that has one of these was watched.

@@ -2,13 +2,16 @@
 //!
 //! Enters: a run, its analysis and a comparison that claims a difference; a run that watched the same cells. Leaves: a [`Pair`]. Cells of
 //! the two runs are the same where all their levels but those of the factor that says whether a trial is watched are.
+//!
+//! Watched sleep ends when the thread runs again; the kernel's count of it ends when the thread is woken, and what it then waits for a
+//! processor is waiting to run. So that causes are pieces of the parts they belong to, a pair counts that wait with the sleep it ended.
 
 use super::super::budget::{Budget, BudgetLine, BudgetPart, Operation};
 use super::super::comparison::{Analysis, Comparison, FactDifference, Interval};
 use super::super::table::Table;
 use super::super::watching::{WatchingPrice, watching_prices};
 use super::cause::{Cause, Evidence, Grade, Watching, What};
-use super::names::WATCHED;
+use super::names::{PREEMPTED, RUN_WAIT, WATCHED};
 use super::source::Source;
 use crate::record::{Direction, Factor, NoteKind, Run, Unit};
 
@@ -31,6 +34,8 @@ pub(super) struct Pair<'a> {
     pub(super) own: Source<'a>,
     /// Counts of trials that were watched.
     pub(super) watched: Option<Watched<'a>>,
+    /// What threads that were woken waited for a processor, which counts with the sleep; `None`: too little, or nobody knows.
+    pub(super) woken: Option<BudgetLine>,
     /// Facts in which the arms differ undeclared.
     pub(super) facts: &'a [FactDifference],
     run: &'a Run,
@@ -77,16 +82,29 @@ impl<'a> Pair<'a> {
         let operation = budget.map_or(Operation::Counted, |budget| budget.operation);
         let own = Source { table, cells: [base, cand], beside: None, job, operation };
         let watched = by.and_then(|by| Watched::of(by, own, &levels)).or_else(|| Watched::own(run, own));
-        Some(Pair {
+        let mut pair = Pair {
             metric: of.metric.name.clone(),
             arms,
             worse: usize::from(of.is_better() == Some(false)),
             budget,
             own,
             watched,
+            woken: None,
             facts: &analysis.differences,
             run,
-        })
+        };
+        pair.woken = pair.woken_wait().filter(|woken| pair.matters(woken));
+        Some(pair)
+    }
+
+    /// All that workers waited for a processor, without what they did in the middle of their work. Where waiting for storage is a part by
+    /// itself nobody knows which sleep it was behind.
+    fn woken_wait(&self) -> Option<BudgetLine> {
+        let is_simple =
+            |budget: &&Budget| !budget.asleep.with_waiting_to_run && budget.asleep.with_waiting_for_storage;
+        self.budget.filter(is_simple)?;
+        let watched = self.watched.as_ref().filter(|watched| watched.whole && !watched.watching.distorted)?;
+        Some(minus(&watched.source.time(RUN_WAIT)?, &watched.source.time(PREEMPTED)?))
     }
 
     /// What the watched trials were.
@@ -208,8 +226,17 @@ impl<'a> Pair<'a> {
 
     /// A part of the budget.
     pub(super) fn part(&self, part: BudgetPart) -> Option<BudgetLine> {
-        let found = self.budget?.parts.iter().find(|(known, _)| *known == part);
-        found.map(|(_, line)| *line)
+        self.parts().find(|(known, _)| *known == part).map(|(_, line)| line)
+    }
+
+    /// The parts of the budget, with the wait of woken threads in their sleep.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (BudgetPart, BudgetLine)> {
+        let parts = self.budget.map_or(&[][..], |budget| &budget.parts);
+        parts.iter().map(|(part, line)| match (part, &self.woken) {
+            (BudgetPart::WaitingToRun, Some(woken)) => (*part, minus(line, woken)),
+            (BudgetPart::Asleep, Some(woken)) => (*part, plus(line, woken)),
+            _ => (*part, *line),
+        })
     }
 
     /// Whether a difference of time is proven and large enough for a cause of its own: δ of an operation, and no trifle of the difference.
@@ -322,6 +349,31 @@ impl<'a> Watched<'a> {
         let whole = source.job.is_empty();
         (rounds > 0).then_some(Watched { source, watching, whole, requests_distorted: distorted })
     }
+}
+
+/// The sum of two times. Its interval holds wherever both do: ends are added up as if both were off at once.
+fn plus(one: &BudgetLine, other: &BudgetLine) -> BudgetLine {
+    let (a, b) = (one.difference_ns, other.difference_ns);
+    BudgetLine {
+        baseline_ns: one.baseline_ns + other.baseline_ns,
+        candidate_ns: one.candidate_ns + other.candidate_ns,
+        difference_ns: Interval {
+            estimate: a.estimate + b.estimate,
+            low: a.low + b.low,
+            high: a.high + b.high,
+        },
+    }
+}
+
+/// What a time leaves of another, likewise.
+fn minus(whole: &BudgetLine, piece: &BudgetLine) -> BudgetLine {
+    let of = piece.difference_ns;
+    let negative = BudgetLine {
+        baseline_ns: -piece.baseline_ns,
+        candidate_ns: -piece.candidate_ns,
+        difference_ns: Interval { estimate: -of.estimate, low: -of.high, high: -of.low },
+    };
+    plus(whole, &negative)
 }
 
 /// The share of the trials of a cell that have a note of this kind.

@@ -17,7 +17,7 @@ pub(super) fn sentences(scaling: &Scaling, names: &Names<'_>, detail: Detail) ->
     let label = |curve: &ScalingCurve| curve_label(curve, names);
     let fitted = scaling.curves.iter().filter_map(|curve| Some((curve, curve.law.as_ref()?)));
     let mut parts: Vec<String> = fitted
-        .map(|(curve, found)| format!("{}; {}", measured(curve, names, detail), law(curve, found)))
+        .map(|(curve, found)| format!("{}; {}", measured(curve, names, detail), law(curve, found, detail)))
         .collect();
     parts.extend(scaling.differences.iter().map(|difference| {
         let [first, other] = difference.curves.map(|at| label(&scaling.curves[at]));
@@ -48,12 +48,14 @@ pub(super) fn curve_label(curve: &ScalingCurve, names: &Names<'_>) -> String {
 }
 
 /// `law up to 32: 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86
-/// GiB/s`.
-fn law(curve: &ScalingCurve, law: &ScalingLaw) -> String {
+/// GiB/s`; where room is short without what one does, which is measured, the ceiling, and the intervals but the peak's.
+fn law(curve: &ScalingCurve, law: &ScalingLaw, detail: Detail) -> String {
+    let is_short = detail <= Detail::Screen;
     let share = |i: Interval, decimals: usize| {
         let [estimate, low, high] =
             [i.estimate, i.low, i.high].map(|end| format!("{:.decimals$}", 100.0 * end));
-        format!("{estimate}{NBSP}% [{low},{NBSP}{high}]")
+        let ends = if is_short { String::new() } else { format!(" [{low},{NBSP}{high}]") };
+        format!("{estimate}{NBSP}%{ends}")
     };
     // Two digits of crosstalk, however small it is.
     let digits = (1.0 - (100.0 * law.beta.estimate).log10().floor()).clamp(1.0, 8.0) as usize;
@@ -68,16 +70,17 @@ fn law(curve: &ScalingCurve, law: &ScalingLaw) -> String {
         _ => format!("no peak up to {horizon}"),
     };
     let unit = |value: f64| format_number(&curve.metric.unit, value).replace(' ', "\u{a0}");
-    let ceiling = law.ceiling.map(|ceiling| format!(", ceiling {}", unit(ceiling))).unwrap_or_default();
+    let ceiling = law.ceiling.filter(|_| !is_short);
+    let ceiling = ceiling.map(|ceiling| format!(", ceiling {}", unit(ceiling))).unwrap_or_default();
+    let one = if is_short { String::new() } else { format!("{} for one, ", unit(law.gamma.estimate)) };
     let left_out = if curve.points.iter().all(|point| point.fitted) {
         ""
     } else {
         ", as further workers have no processor of their own"
     };
     format!(
-        "law up to {}{left_out}: {} for one, serial share {}, crosstalk {crosstalk}, {peak}{ceiling}",
+        "law up to {}{left_out}: {one}serial share {}, crosstalk {crosstalk}, {peak}{ceiling}",
         law.last,
-        unit(law.gamma.estimate),
         share(law.alpha, 1)
     )
 }
@@ -215,9 +218,16 @@ pub(super) mod tests {
         let told = sentences(&scaling(Some(&law), None), &names(&run), Detail::Screen);
         assert_eq!(
             told[0].replace('\u{a0}', " "),
-            "scaling with numjobs: direct=0 write.bw in KiB/s: 977 at 1, 7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % \
+            "scaling with numjobs: direct=0 write.bw in KiB/s: 977 at 1, 7812 at 8; law up to 32: serial share 5.0 %, crosstalk 0.20 %, \
+             peak at 22 [21, 23]; direct=1 write.bw in KiB/s: 977 at 1, 7812 at 8; law up to 32: serial share 5.0 %, crosstalk 0.20 %, \
+             peak at 22 [21, 23]"
+        );
+        let told = sentences(&scaling(Some(&law), None), &names(&run), Detail::All);
+        assert_eq!(
+            told[0].replace('\u{a0}', " "),
+            "scaling with numjobs: direct=0 write.bw in KiB/s: 977 at 1, 1953 at 2, 7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % \
              [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86 GiB/s; direct=1 write.bw in KiB/s: 977 at 1, \
-             7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 \
+             1953 at 2, 7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 \
              [21, 23], ceiling 1.86 GiB/s"
         );
         let mut partly = scaling(Some(&law), None);

@@ -114,13 +114,19 @@ pub(super) fn causes(
     let (beside, free) = fitting(&chosen.beside, free + kept);
     let all = super::why_choice::chosen(why, usize::MAX).count();
     let hidden = all - lines.len() - of_sum.len() - beside.len();
-    // A cause has the line rather than this.
-    let storage = budget.and(for_storage(why)).filter(|line| !room.hint && lines_of(line) <= free);
+    // A cause has the line rather than these.
+    let mut free = if room.hint { 0 } else { free };
+    let sleep = budget.map_or([None, None], |budget| [until_run(why, budget), for_storage(why)]);
+    let sleep = sleep.into_iter().flatten().filter(|line| {
+        let fits = lines_of(line) <= free;
+        free -= if fits { lines_of(line) } else { 0 };
+        fits
+    });
     if all == 0 && why.unsure.is_empty() {
         lines.push("no part of it differs so that it could be named".to_owned());
     }
     let after = after(of_sum.len());
-    lines.extend(of_sum.into_iter().chain(after).chain(storage).chain(beside).chain(watching));
+    lines.extend(of_sum.into_iter().chain(after).chain(sleep).chain(beside).chain(watching));
     (lines, hidden)
 }
 
@@ -259,6 +265,15 @@ fn for_storage(why: &Why) -> Option<String> {
     let [baseline, candidate] = [shown.baseline, shown.candidate].map(|value| figure(shown, value));
     let distorted = if why.watching.as_ref()?.distorted { ", distorted" } else { "" };
     Some(format!("of the sleep, waiting for storage (watched): {baseline} → {candidate}{distorted}"))
+}
+
+/// Where the causes have another border between two parts than the budget.
+fn until_run(why: &Why, budget: &Budget) -> Option<String> {
+    let scale = scale(&budget.total);
+    let moved = signed(why.woken?.difference_ns.estimate, &scale);
+    Some(format!(
+        "causes count with the sleep, the budget as waiting to run: {moved} of woken threads (watched)"
+    ))
 }
 
 /// That the trials themselves were watched, so that nothing is there to tell what that cost.

@@ -35,6 +35,7 @@ fn explained(causes: Vec<Cause>) -> Why {
         unsure: Vec::new(),
         smaller: Vec::new(),
         storage: None,
+        woken: None,
         unexplained_ns: None,
     }
 }
@@ -249,6 +250,16 @@ fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
     };
     let last = said(false, false).pop().unwrap().replace(NBSP, " ");
     assert_eq!(last, "of the sleep, waiting for storage (watched): 2.00 µs → 7.00 µs");
+    let moved = Interval { estimate: 6000.0, low: 5900.0, high: 6100.0 };
+    let woken = BudgetLine { baseline_ns: 0.0, candidate_ns: 6000.0, difference_ns: moved };
+    let with_both = Why { woken: Some(woken), ..why(false) };
+    let room_of_both = Room { hint: false, watching: false, ..room(9) };
+    let (told, _) = causes(&with_both, Some(&budget), &names(), room_of_both);
+    let [.., woken, _] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(
+        woken.replace(NBSP, " "),
+        "causes count with the sleep, the budget as waiting to run: +6.0 µs of woken threads (watched)"
+    );
     assert!(said(false, true).pop().unwrap().ends_with(", distorted"));
     let full = Room { hint: false, watching: false, causes: 9, lines: 1 };
     let lines = causes(&why(false), Some(&budget), &names(), full).0;

@@ -51,6 +51,26 @@ mod tests {
     }
 
     #[test]
+    fn a_waiter_that_was_woken_and_has_no_processor_yet_still_waits_for_the_lock() {
+        let counted = [("workers.run_wait", 0.05, 0.65), WATCHED, (AT, 0.0, 0.75)];
+        let left = |metrics: &[(&str, f64, f64)]| {
+            let why = explained(&run_with(metrics));
+            let rules: Vec<(&str, i64)> =
+                why.causes.iter().map(|cause| (cause.rule, (ns(cause) + 50) / 100)).collect();
+            (rules, why.woken.map(|woken| (woken.difference_ns.estimate / 100.0).round()))
+        };
+        // Of 6 µs of waiting to run none was in the middle of the work.
+        let watched = [&counted[..], &[("waits.preempted_time", 0.05, 0.05)]].concat();
+        let parts = vec![("lock_wait", 75), ("processor_time", 20), ("storage_wait", 5)];
+        assert_eq!(left(&watched), (parts, Some(60.0)));
+        let alone =
+            vec![("lock_wait", 75), ("waiting_to_run", 60), ("storage_wait", -54), ("processor_time", 20)];
+        assert_eq!(left(&counted), (alone, None), "nobody watched sleeps");
+        let busy = [&counted[..], &[("waits.preempted_time", 0.05, 0.65)]].concat();
+        assert_eq!(left(&busy).1, None, "all of it was in the middle of the work");
+    }
+
+    #[test]
     fn who_spins_uses_the_processor_already() {
         for lock in ["locks.at.spinlock.f", "locks.at.mutex.f"] {
             let causes = found(&[WATCHED, (lock, 0.0, 0.2)], "lock_wait");
