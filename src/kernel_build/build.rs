@@ -2,6 +2,7 @@
 //!
 //! Enters: a [`Wanted`] kernel with its source, patches and compiler. Leaves: an image with its modules in the cache, with its facts.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -208,7 +209,9 @@ impl Build {
         let log = logs::log(key)?;
         let whole = self.whole();
         let meter = Meter::new(format!("building {what}"), whole.as_ref());
-        let mut objects = |count| say(&meter.step(count));
+        // Who waits for a room tells, too.
+        let say = RefCell::new(say);
+        let mut objects = |count| say.borrow_mut()(&meter.step(count));
         let mut watch = Watch {
             log: &log.path,
             doing: "building",
@@ -220,7 +223,9 @@ impl Build {
         let patches: Vec<&Patch> = self.patches.iter().collect();
         let building = self.building(&patches, modules);
         // What another assay builds in this room meanwhile is found afterwards, and not built again.
-        let room = building.room(&watch)?;
+        let waits = format!("{what} waits for another assay, which builds in the same directory");
+        let waits = Step { what: &waits, objects: 0, of: 0, left_s: None, is_limit: false };
+        let room = building.room(&watch, &mut || say.borrow_mut()(&waits))?;
         meter.compiles(building.directories(&room));
         let entry = entries::made(entries::BUILT, key, &mut |into, lock| {
             let watch = &mut watch.holding(lock);
@@ -253,10 +258,10 @@ enum Building<'b> {
 }
 
 impl Building<'_> {
-    fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
+    fn room(&self, watch: &Watch<'_>, waits: &mut dyn FnMut()) -> Result<Entry, BuildError> {
         match self {
-            Building::Whole(building) => building.room(watch),
-            Building::Modules(building) => building.room(watch),
+            Building::Whole(building) => building.room(watch, waits),
+            Building::Modules(building) => building.room(watch, waits),
         }
     }
 

@@ -402,4 +402,30 @@ mod tests {
             assert!(builds.plan().unwrap().iter().all(|line| line.ends_with("is in the cache")));
         });
     }
+
+    #[test]
+    fn who_waits_for_another_build_in_the_same_room_says_so() {
+        let name = "who_waits_for_another_build_in_the_same_room_says_so";
+        fake::alone(module_path!(), name, |place| {
+            let builds = builds(place, &[("a.patch", fake::PATCH)]);
+            let key = builds.all[0].room_key().unwrap();
+            let mut other = Some(entries::room(&key, &mut || unreachable!()).unwrap());
+            let mut said = Vec::new();
+            let mut say = |step: &Step<'_>| {
+                said.push(step.what.to_owned());
+                if step.what.contains(" waits for another assay") {
+                    other = None;
+                }
+            };
+            match builds.carry_out(&mut say, &AtomicBool::new(false)) {
+                Err(BuildError::NoSpace { .. }) => return,
+                built => assert_eq!(built.unwrap().len(), 1),
+            }
+            assert_eq!(
+                said.iter().filter(|what| what.contains(" waits for another assay")).count(),
+                1,
+                "{said:?}"
+            );
+        });
+    }
 }

@@ -139,8 +139,8 @@ impl Building<'_> {
     ///
     /// # Errors
     /// It cannot be made; interrupted.
-    pub(super) fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
-        room::entered(&self.room_key()?, watch)
+    pub(super) fn room(&self, watch: &Watch<'_>, waits: &mut dyn FnMut()) -> Result<Entry, BuildError> {
+        room::entered(&self.room_key()?, watch, waits)
     }
 
     /// The directories of that room in which their sources lie.
@@ -349,7 +349,7 @@ mod tests {
                 let into = place.join(format!("build-{builds}"));
                 std::fs::create_dir(&into).unwrap();
                 let _ = std::fs::remove_file(&compiled);
-                let room = building.room(&watch).unwrap();
+                let room = building.room(&watch, &mut || ()).unwrap();
                 building.build(&room, &into, &mut watch).map(|()| {
                     let module = std::fs::read(into.join("lib/modules/6.12/kernel/fs/one/one.ko")).unwrap();
                     (module, std::fs::read_to_string(&compiled).unwrap_or_default())

@@ -62,12 +62,13 @@ pub(super) fn source_key(source: &Source) -> [String; 2] {
     }
 }
 
-/// The room of this name, once no other assay builds there.
+/// The room of this name, once no other assay builds there; `waits` is called now and then until then.
 ///
 /// # Errors
 /// It cannot be made; interrupted.
-pub(super) fn entered(key: &str, watch: &Watch<'_>) -> Result<Entry, BuildError> {
+pub(super) fn entered(key: &str, watch: &Watch<'_>, waits: &mut dyn FnMut()) -> Result<Entry, BuildError> {
     entries::room(key, &mut || {
+        waits();
         if watch.cancelled.load(Ordering::SeqCst) { Err(watch.interrupted()) } else { Ok(()) }
     })
 }

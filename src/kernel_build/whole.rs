@@ -34,8 +34,8 @@ impl Building<'_> {
     ///
     /// # Errors
     /// It cannot be made; interrupted.
-    pub(super) fn room(&self, watch: &Watch<'_>) -> Result<Entry, BuildError> {
-        room::entered(&room_key(self.source, self.configuration, self.compiler), watch)
+    pub(super) fn room(&self, watch: &Watch<'_>, waits: &mut dyn FnMut()) -> Result<Entry, BuildError> {
+        room::entered(&room_key(self.source, self.configuration, self.compiler), watch, waits)
     }
 
     /// Builds into an empty directory: `boot`, and `lib/modules/RELEASE` where the configuration has modules.
@@ -149,7 +149,7 @@ mod tests {
         let building = Building { source, patches: &[], configuration: &configuration, compiler: &compiler };
         let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
         let mut watch = fake::watch(&log, &flag, &mut objects);
-        let room = building.room(&watch)?;
+        let room = building.room(&watch, &mut || ())?;
         building.build(&room, &place.join(name), &mut watch)?;
         Ok(std::fs::read_to_string(place.join(name).join("boot/vmlinuz-6.12.117")).unwrap())
     }
