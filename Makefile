@@ -20,7 +20,7 @@ test:
 	@scripts/kernel-source.sh || [ -z "$$CI" ]
 	CARGO="$(CARGO)" scripts/test.sh
 
-## Debian's 6.1 and 6.12 kernels in target/kernels, with the source and headers of 6.12, for tests that boot and build them; nothing is installed
+## Debian's 6.1 and 6.12 kernels in target/kernels, with the source and headers of 6.12; on Debian 12, elsewhere put the packages there
 kernels:
 	@scripts/kernels.sh
 	@scripts/kernel-source.sh
@@ -63,7 +63,7 @@ bench: build
 	scripts/bench.sh
 	failed=0; scripts/bench-trace.sh || failed=1; scripts/bench-observers.sh || failed=1; exit $$failed
 
-## Count the instructions an I/O of each loop anew, for bench/instructions.txt
+## Count the instructions per I/O of each loop again, and write bench/instructions.txt
 instructions: build
 	@scripts/packages.sh fio valgrind
 	$(CARGO) build --release --quiet --example bench-instructions
@@ -102,6 +102,7 @@ published: build
 stress:
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh
+	@scripts/kernel-source.sh
 	$(CARGO) build --quiet
 	scripts/stress.sh
 
@@ -118,7 +119,7 @@ stress-patches: build
 	@scripts/kernel-source.sh
 	scripts/stress-patches.sh
 
-## design=all of each recipe, from nothing and again, with the times they took; an hour
+## design=all of each recipe with an empty cache, and dio-append once more with a full one; an hour (ONLY="NAMES")
 designs: build
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh
@@ -143,7 +144,7 @@ rooms:
 	@scripts/packages.sh compiler
 	CARGO="$(CARGO)" scripts/rooms.sh
 
-## Fuzz the job parser, the TOML reader, every importer and every decoder of block traces, 60 s each
+## Fuzz the parsers of jobs, TOML, imports, tools' output and block traces, 60 s each; property tests without a nightly toolchain
 fuzz:
 	@scripts/packages.sh compiler
 	fuzz/run 60

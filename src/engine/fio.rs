@@ -130,8 +130,9 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     let judged = judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable);
     judged.map(|mut outcome| {
         outcome.notes.extend(has_a_rate(job).then(|| Note::from(RATE_NOTE)));
-        // Of all its processes; fio itself says how long its jobs lived and ran.
-        outcome.samples.extend((ended.lives.wall_s > 0.0).then(|| tool::waits(&ended)).into_iter().flatten());
+        // Of all its processes; fio itself says how long its jobs lived and ran. Nobody knows what they waited after a ramp.
+        let is_known = ended.lives.wall_s > 0.0 && !task.has_a_ramp();
+        outcome.samples.extend(is_known.then(|| tool::waits(&ended)).into_iter().flatten());
         outcome
     })
 }

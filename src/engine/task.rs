@@ -39,6 +39,17 @@ pub struct Task {
     pub timeout_s: Option<f64>,
 }
 
+impl Task {
+    /// Whether any section of the job runs before it counts. Read as fio writes it: the job may mean something to fio only.
+    #[must_use]
+    pub fn has_a_ramp(&self) -> bool {
+        let lines = self.job.iter().flat_map(|job| job.lines()).filter_map(|line| line.split_once('='));
+        lines
+            .filter(|(key, _)| key.trim() == "ramp_time")
+            .any(|(_, time)| time.contains(|digit: char| ('1'..='9').contains(&digit)))
+    }
+}
+
 /// What the simulated engine makes up for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimulatedCell {

@@ -14,8 +14,11 @@ use crate::catalog::{EngineKind, LimitedBy, Runs};
 use crate::engine::{self, Engine, EngineError, Task};
 use crate::host::{end_children, own_children};
 use crate::observe::{self, Observer};
-use crate::record::{FailureKind, KeptFile, Note, Outcome, Sample, Unit};
+use crate::record::{FailureKind, KeptFile, Note, NoteKind, Outcome, Sample, Unit};
 use crate::target::{self, Released, TargetError};
+
+/// What is said where a job runs before it counts.
+const RAMP: &str = "ramp_time: counts of the device, of processor time of the machine and of observers hold the ramp, too; those of the job do not";
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
 ///
@@ -306,6 +309,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply, files: &mut V
         if request.engine.descriptor().runs != Runs::Command {
             observe::add_flushes_per_operation(&mut outcome);
         }
+        outcome.notes.extend(task.has_a_ramp().then(|| Note { text: RAMP.to_owned(), kind: NoteKind::Ramp }));
         Ok(outcome)
     });
     if result.is_err() {

@@ -176,10 +176,14 @@ impl LockWaits {
         let lock = self.places.begin_lock.of(&event.raw)?;
         let kind = Kind(self.places.begin_flags.of(&event.raw)? as u32);
         let of_thread = self.begun.entry(event.thread).or_default();
-        if let Some(known) = of_thread.iter_mut().find(|begun| begun.lock == lock) {
-            // Spinning has become sleeping.
-            known.kind = kind;
-            return Some(());
+        if let Some(at) = of_thread.iter().position(|begun| begun.lock == lock) {
+            if of_thread[at].kind.0 & kind.0 & MUTEX != 0 {
+                // Spinning has become sleeping, or the other way.
+                of_thread[at].kind = kind;
+                return Some(());
+            }
+            // The end of that wait was lost.
+            of_thread.swap_remove(at);
         }
         let outside = event.stack.iter().find(|address| !self.symbols.takes_locks(**address));
         let caller = outside.and_then(|address| self.symbols.function(*address));
@@ -221,6 +225,10 @@ impl Sink for LockWaits {
     fn take(&mut self, event: &Event) {
         // An end whose begin was lost is no wait.
         let _ = if event.watched == BEGIN { self.begin(event) } else { self.end(event) };
+    }
+
+    fn hole(&mut self) {
+        self.begun.clear();
     }
 }
 
@@ -309,6 +317,20 @@ mod tests {
             waits.ranked(),
             [("mutex", "vfs_write", Waited { count: 1, sum_ns: 100, longest_ns: 100 })]
         );
+    }
+
+    #[test]
+    fn a_wait_whose_end_was_lost_is_none() {
+        let mut waits = waits();
+        let stack = [0x1010];
+        // The thread waits for the same lock again.
+        for event in [begin(1, 100, 7, WRITE, &stack), begin(1, 5_000, 7, WRITE, &stack), end(1, 5_050, 7)] {
+            waits.take(&event);
+        }
+        waits.take(&begin(1, 6_000, 7, WRITE, &stack));
+        waits.hole();
+        waits.take(&end(1, 9_000, 7));
+        assert_eq!(waits.all(), Waited { count: 1, sum_ns: 50, longest_ns: 50 });
     }
 
     #[test]

@@ -305,6 +305,10 @@ impl Sink for Sleeps {
             None => self.preempted.add(waited),
         }
     }
+
+    fn hole(&mut self) {
+        self.left.clear();
+    }
 }
 
 #[cfg(test)]
@@ -360,6 +364,19 @@ mod tests {
             sleeps.folded().text(),
             "vfs_write;__schedule 10\nvfs_write;jbd2_log_wait_commit;folio_wait_bit_common;io_schedule;__schedule 300\n"
         );
+    }
+
+    #[test]
+    fn a_sleep_of_which_events_were_lost_is_none() {
+        let mut sleeps = sleeps();
+        sleeps.take(&leaves(1, 100, 2, &[0x2010]));
+        sleeps.hole();
+        sleeps.take(&back(1, 20_000_100));
+        sleeps.take(&leaves(1, 20_000_200, 2, &[0x2010]));
+        sleeps.take(&back(1, 20_000_250));
+        let samples = sleeps.samples(3);
+        let slept = samples.iter().find(|sample| sample.metric.name == "waits.sleep_time").unwrap();
+        assert!((slept.value - 50e-9).abs() < 1e-12, "{slept:?}");
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub enum NoteKind {
     Audit,
     /// It says that the kernel gave I/Os of a trial to worker threads of io_uring.
     WorkerThreads,
+    /// It says that counts of a trial hold time before its operations are counted (`ramp_time`).
+    Ramp,
     /// It says that watching made a trial so slow that its times are too long.
     Distorting,
 }

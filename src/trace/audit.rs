@@ -34,6 +34,8 @@ pub(super) struct Audit {
     tasks: HashMap<u32, u64, Multiply>,
     /// The same of all tasks.
     all_ns: u64,
+    /// Writes of all tasks that are in flight, as far as their ends are seen.
+    in_flight: u64,
     stable: Stable,
     commits: Commits,
     /// Of calls that surely were for this device.
@@ -74,6 +76,7 @@ impl Audit {
             number: 0,
             tasks: HashMap::default(),
             all_ns: 0,
+            in_flight: 0,
             stable: Stable::of_queues(queues),
             commits: Commits::default(),
             here: Cases::default(),
@@ -99,6 +102,7 @@ impl Audit {
         if event.flags.preflush() {
             self.asked_ns = event.time_ns;
         }
+        self.in_flight += u64::from(event.sectors > 0);
         self.commits.queue(event, self.filesystem, self.journal, self.all_ns);
         let Some(call) = self.running.get_mut(&event.pid) else { return 0 };
         if event.sectors > 0 {
@@ -154,7 +158,7 @@ impl Audit {
         }
     }
 
-    /// A flush command completed. Returns how long it took, if that is certain.
+    /// A flush command completed. Returns how long it took; of several in flight the oldest is taken to have ended.
     pub(super) fn flush_complete(&mut self, event: &Event) -> Option<u64> {
         self.stable.completed(event.time_ns, event.error == 0)
     }
@@ -191,6 +195,7 @@ impl Audit {
                     }
                 }
             }
+            self.in_flight = self.in_flight.saturating_sub(u64::from(bio.sectors > 0));
             if bio.sectors == 0 {
                 self.running.values_mut().for_each(|call| call.awaits_flush = false);
             } else if bio.call != 0
@@ -213,8 +218,11 @@ impl Audit {
             }
         }
         let in_journal = self.journal.is_some_and(|journal| journal.holds(bio.sector));
-        if in_journal && !self.running.is_empty() {
-            self.running.values_mut().for_each(|call| call.journal_ended = true);
+        if in_journal {
+            for call in self.running.values_mut() {
+                call.journal_ended = true;
+                call.journal_ns = if fua { call.journal_ns } else { time_ns };
+            }
         }
     }
 
@@ -262,6 +270,7 @@ impl Audit {
             beside_another: false,
             failed_write: false,
             journal_ended: false,
+            journal_ns: 0,
             early_commit: None,
             commit_in_order: false,
             weak_commit: None,
@@ -319,7 +328,8 @@ impl Audit {
                     stable: &self.stable,
                     asked_ns: self.asked_ns,
                     earlier_ns: self.tasks.get(&event.pid).copied(),
-                    all_ns: self.hole_ns.is_none().then_some(self.all_ns),
+                    all_ns: (self.hole_ns.is_none() && self.in_flight == 0).then_some(self.all_ns),
+                    has_commits: self.commits.counts.queued > 0,
                 };
                 let back = match running.judge_write_back(&around) {
                     // A commit that is not known to have ended is not known to be durable.
@@ -353,6 +363,7 @@ impl Audit {
         self.hole_ns = self.hole_ns.max(Some(lost.until_ns));
         self.running.values_mut().for_each(|call| call.hole = true);
         self.tasks.clear();
+        self.in_flight = 0;
         self.stable.forget();
         self.commits.forget();
     }

@@ -101,6 +101,28 @@ fn data_and_commit_behind_flushes_pass() {
 }
 
 #[test]
+fn who_wrote_nothing_does_not_pass_while_a_write_of_another_is_in_flight() {
+    let call = [(10, 5, "enter", "", 3, 0), (11, 5, "exit", "", 0, 0)];
+    assert_eq!(verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &call])), (Verdict::Pass, None));
+    let write = [(4, 8, "Q", "W", 64, 8), (5, 8, "D", "W", 64, 8)];
+    let in_flight = lines(&[&BEFORE, &write, &call, &[(12, 0, "C", "W", 64, 8)]]);
+    assert_eq!(
+        verdict(settings(Filesystem::Xfs), &in_flight),
+        (Verdict::Undecidable, Some(Reason::WhoseWrites))
+    );
+}
+
+#[test]
+fn a_flush_of_somebody_else_before_the_commit_is_no_pass() {
+    let foreign = [(16, 7, "D", "FF", 0, 0), (18, 0, "C", "FF", 0, 0)];
+    let plain = [(20, 6, "Q", "WSM", 1008, 2), (21, 6, "D", "WSM", 1008, 2), (30, 0, "C", "WSM", 1008, 2)];
+    let whole = lines(&[&BEFORE, &DATA, &foreign, &plain, &[(31, 5, "exit", "", 0, 0)]]);
+    let with_journal = settings(Filesystem::Ext4);
+    assert!(with_journal.journal.is_some_and(|journal| journal.holds(1008)));
+    assert_eq!(verdict(with_journal, &whole), (Verdict::Undecidable, Some(Reason::WhoseWrites)));
+}
+
+#[test]
 fn without_barriers_the_first_call_is_named() {
     // What ext4 does with barrier=0: the journal is written without flags.
     let plain = [(20, 6, "Q", "WSM", 1008, 2), (21, 6, "D", "WSM", 1008, 2), (30, 0, "C", "WSM", 1008, 2)];

@@ -38,6 +38,8 @@ pub(super) struct RunningCall {
     pub(super) failed_write: bool,
     /// A write of the journal ended within it.
     pub(super) journal_ended: bool,
+    /// When the last such write was complete that the device did not write through its cache.
+    pub(super) journal_ns: u64,
     /// A commit record that was issued before the call's data were stable.
     pub(super) early_commit: Option<u64>,
     /// A commit record that was issued when they were: an earlier one was of other tasks.
@@ -58,8 +60,10 @@ pub(super) struct Circumstances<'a> {
     pub(super) asked_ns: u64,
     /// When the last write of the calling task had completed that it queued before the call.
     pub(super) earlier_ns: Option<u64>,
-    /// When the last write of anybody had completed; nothing if events are missing.
+    /// When the last write of anybody had completed; nothing if events are missing, or writes are in flight.
     pub(super) all_ns: Option<u64>,
+    /// The trace has commit records, which are judged as such.
+    pub(super) has_commits: bool,
 }
 
 /// How a call is judged.
@@ -112,10 +116,14 @@ impl RunningCall {
         if let Some(sector) = self.weak_commit {
             return ViolatedIfAllEndsWereSeen(Reason::CommitNotDurable, Some(sector));
         }
+        // Where no commit asks for a flush any write of the journal may be one.
+        let is_open = self.journal_ns > 0 && around.stable.holds(self.journal_ns) != Answer::Yes;
+        let always = matches!(around.filesystem, Filesystem::Xfs | Filesystem::Ext4);
         if self.writes > 0 {
             return match around.stable.holds(self.data_ns) {
                 Answer::No => ViolatedIfAllEndsWereSeen(Reason::DataNotFlushed, None)
                     .surely_if(around.asked_ns < self.queued_ns),
+                Answer::Yes if always && !around.has_commits && is_open => Undecided(Reason::WhoseWrites),
                 Answer::Yes if !self.unclear_commit => Pass,
                 Answer::Yes | Answer::Unclear => Undecided(Reason::SeveralFlushes),
             };

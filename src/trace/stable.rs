@@ -51,9 +51,8 @@ impl Stable {
         self.newest_first.pop();
     }
 
-    /// A command completed. Returns how long it took, if it was the only one.
+    /// A command completed. Returns how long it took if the oldest ended: whichever it was, the sum of all is right.
     pub(super) fn completed(&mut self, time_ns: u64, success: bool) -> Option<u64> {
-        let alone = self.newest_first.len() == 1;
         let oldest = self.oldest_first.pop_front();
         let newest = self.newest_first.pop();
         if success {
@@ -61,7 +60,7 @@ impl Stable {
             // Without its issue it may have been issued just now.
             self.at_most_ns = self.at_most_ns.max(newest.unwrap_or(time_ns));
         }
-        newest.filter(|_| alone).map(|issued| time_ns.saturating_sub(issued))
+        oldest.map(|issued| time_ns.saturating_sub(issued))
     }
 
     /// A bio with a flush before it has ended on a device without requests; it was queued between these times.
@@ -119,7 +118,7 @@ mod tests {
         let mut several = Stable::of_queues(Some(2));
         several.issued(10);
         several.issued(30);
-        assert_eq!(several.completed(40, true), None);
+        assert_eq!(several.completed(40, true), Some(30));
         assert_eq!(several.holds(30), Answer::Unclear);
     }
 
@@ -128,7 +127,7 @@ mod tests {
         let mut stable = Stable::default();
         stable.issued(10);
         stable.issued(20);
-        assert_eq!(stable.completed(30, true), None);
+        assert_eq!(stable.completed(30, true), Some(20));
         assert_eq!(
             (stable.holds(10), stable.holds(15), stable.holds(21)),
             (Answer::Yes, Answer::Unclear, Answer::No)

@@ -26,6 +26,8 @@ pub(super) const UNSEEN: &str = "unseen";
 pub(super) const STORAGE_WATCHED: &str = "waits.storage_time";
 /// What workers waited for a processor: counted in every trial.
 pub(super) const RUN_WAIT: &str = "workers.run_wait";
+/// Events of sleeps that were not read (`--observe waits`).
+pub(super) const WAITS_LOST: &str = "waits.lost";
 /// How much of it came in the middle of their work (`--observe waits`).
 pub(super) const PREEMPTED: &str = "waits.preempted_time";
 /// The part of the kernel that copies.
@@ -79,7 +81,7 @@ const COMMIT: [&str; 12] = [
 const LOCK: [&str; 8] =
     ["__mutex_lock", "mutex_", "rwsem_", "down_", "__down", "percpu_", "__percpu_", "rt_mutex"];
 /// What is in the names of functions whose sleep the kernel counts as waiting for block I/O (io_schedule()).
-const FOR_STORAGE: [&str; 12] = [
+const FOR_STORAGE: [&str; 14] = [
     "dio",
     "folio_",
     "wait_on_page",
@@ -90,8 +92,10 @@ const FOR_STORAGE: [&str; 12] = [
     "blk_",
     "bio_",
     "filemap_",
-    "flush",
     "iomap_",
+    "io_cqring",
+    "wait_on_buffer",
+    "do_get_write_access",
 ];
 
 /// What a place is, by the function's name.

@@ -11,7 +11,7 @@ use super::super::comparison::{Analysis, Comparison, FactDifference, Interval};
 use super::super::table::Table;
 use super::super::watching::{WatchingPrice, watching_prices};
 use super::cause::{Cause, Evidence, Grade, Watching, What};
-use super::names::{PREEMPTED, RUN_WAIT, WATCHED};
+use super::names::{PREEMPTED, RUN_WAIT, WAITS_LOST, WATCHED};
 use super::source::Source;
 use crate::record::{Direction, Factor, NoteKind, Run, Unit};
 
@@ -52,7 +52,8 @@ pub(super) struct WatchedRun<'a> {
 pub(super) struct Watched<'a> {
     pub(super) source: Source<'a>,
     watching: Watching,
-    /// What was counted is of all that the budget's workers did, not of a job beside others.
+    /// What was counted is of all that the budget's workers did and of nothing else: not of a job beside others, of threads of the kernel that
+    /// work for them, or of the time before they are counted.
     whole: bool,
     /// Watching made the trials in which the block layer was watched so slow that the times of requests are too long.
     pub(super) requests_distorted: bool,
@@ -93,17 +94,28 @@ impl<'a> Pair<'a> {
             facts: &analysis.differences,
             run,
         };
-        pair.woken = pair.woken_wait().filter(|woken| pair.matters(woken));
+        pair.woken = pair.woken_wait().filter(|woken| pair.matters(woken) && pair.has_waited(woken));
         Some(pair)
     }
 
-    /// All that workers waited for a processor, without what they did in the middle of their work. Where waiting for storage is a part by
-    /// itself nobody knows which sleep it was behind.
+    /// Whether unwatched workers waited for a processor as long as that: watching may have made it longer.
+    fn has_waited(&self, woken: &BudgetLine) -> bool {
+        let all = self.part(BudgetPart::WaitingToRun).zip(self.budget);
+        all.is_some_and(|(all, budget)| {
+            let left = minus(&all, woken);
+            left.baseline_ns.min(left.candidate_ns) >= -budget.least_ns
+        })
+    }
+
+    /// All that workers waited for a processor, without what they did in the middle of their work; `None` where some of that was not seen.
+    /// Where waiting for storage is a part by itself nobody knows which sleep it was behind.
     fn woken_wait(&self) -> Option<BudgetLine> {
         let is_simple =
             |budget: &&Budget| !budget.asleep.with_waiting_to_run && budget.asleep.with_waiting_for_storage;
         self.budget.filter(is_simple)?;
         let watched = self.watched.as_ref().filter(|watched| watched.whole && !watched.watching.distorted)?;
+        let lost = watched.source.plain(WAITS_LOST, Unit::Count)?;
+        (lost.baseline == 0.0 && lost.candidate == 0.0).then_some(())?;
         Some(minus(&watched.source.time(RUN_WAIT)?, &watched.source.time(PREEMPTED)?))
     }
 
@@ -337,7 +349,8 @@ impl<'a> Watched<'a> {
             distorted: price.is_some_and(|price| price.is_distorted),
         };
         let requests_distorted = by.price(of_requests, levels).is_some_and(|price| price.is_distorted);
-        (rounds > 0).then_some(Watched { source, watching, whole: source.job.is_empty(), requests_distorted })
+        let whole = is_whole(by.run, source);
+        (rounds > 0).then_some(Watched { source, watching, whole, requests_distorted })
     }
 
     /// The trials of the run itself, where they were watched. What that cost nobody measured; an observer may have said that it was much.
@@ -346,7 +359,7 @@ impl<'a> Watched<'a> {
         let distorted =
             source.cells.iter().any(|cell| share_with_note(run, *cell, NoteKind::Distorting) >= 0.5);
         let watching = Watching { rounds, run: None, price: None, distorted };
-        let whole = source.job.is_empty();
+        let whole = is_whole(run, source);
         (rounds > 0).then_some(Watched { source, watching, whole, requests_distorted: distorted })
     }
 }
@@ -374,6 +387,12 @@ fn minus(whole: &BudgetLine, piece: &BudgetLine) -> BudgetLine {
         difference_ns: Interval { estimate: -of.estimate, low: -of.high, high: -of.low },
     };
     plus(whole, &negative)
+}
+
+/// Whether observers counted what the budget counts.
+fn is_whole(run: &Run, source: Source<'_>) -> bool {
+    let has = |kind: NoteKind| source.cells.iter().any(|cell| share_with_note(run, *cell, kind) > 0.0);
+    source.job.is_empty() && !has(NoteKind::WorkerThreads) && !has(NoteKind::Ramp)
 }
 
 /// The share of the trials of a cell that have a note of this kind.

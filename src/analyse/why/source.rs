@@ -111,6 +111,7 @@ impl Source<'_> {
             let amounts = match by {
                 None if self.operation == Operation::Counted => Some(counting.operations(arm, whole)?),
                 None | Some([]) => None,
+                Some(by) if whole => Some(counting.of_all_jobs(arm, by)?),
                 Some(by) => Some(counting.sum(arm, by)?.1),
             };
             let each = |(round, point): (u32, Point)| match &amounts {
@@ -156,6 +157,22 @@ impl Source<'_> {
         let columns: Vec<(bool, ByRound)> = names.iter().filter_map(|name| self.column(arm, name)).collect();
         let whole = columns.first()?.0;
         Some((whole, add(columns.into_iter().map(|(_, column)| column))))
+    }
+
+    /// The sum of these metrics over all that the trial did: where it has no sum of its own, over its jobs.
+    fn of_all_jobs(&self, arm: usize, names: &[&str]) -> Option<ByRound> {
+        let of = |job: Option<&str>| {
+            let metrics = self.table.metrics().iter().zip(0_u32..);
+            let named = metrics.filter(|(metric, _)| {
+                names.contains(&metric.name.as_str()) && job.is_none_or(|job| job == metric.job)
+            });
+            let columns = named.map(|(_, at)| self.table.column(self.cells[arm], at));
+            let sum =
+                add(columns
+                    .map(|column| column.iter().map(|point| (point.round, *point)).collect::<ByRound>()));
+            (!sum.is_empty()).then_some(sum)
+        };
+        of(Some("")).or_else(|| of(None))
     }
 
     /// A column of the job, else of the whole trial.

@@ -1,10 +1,12 @@
 //! Tests of what is explained, whatever the rules.
 
-use super::super::budget::BudgetPart;
+use super::super::budget::{BudgetPart, Operation};
 use super::super::{Options, Verdict, analyse};
 use super::made_pair::{add, explained, ns, run_with};
+use super::source::Source;
 use super::*;
-use crate::record::{Cell, Explains, Factor, Note, NoteKind, Trial};
+use crate::record::{Cell, Explains, Factor, Metric, Note, NoteKind, Trial};
+use crate::units::{Better, Unit};
 
 /// The two arms of `run_with`, unwatched and watched: cells are (watched, arm), and watching costs as many times the time.
 fn watched_run(price: f64) -> Run {
@@ -216,6 +218,40 @@ fn times_are_no_parts_of_the_sum_where_the_runs_own_trials_say_that_watching_dis
         trial.notes.push(Note { text: "too slow".to_owned(), kind: NoteKind::Distorting });
     }
     assert_eq!(distorted(&run), (true, Grade::GoesWith));
+}
+
+#[test]
+fn what_others_did_beside_the_counted_work_is_no_part_of_the_sum() {
+    for kind in [NoteKind::WorkerThreads, NoteKind::Ramp] {
+        let mut run = run_with(&[("locks.lost", 0.0, 0.0), ("locks.at.rwsem_W.f", 0.0, 0.8)]);
+        for trial in run.trials.iter_mut().filter(|trial| trial.cell == 1) {
+            trial.notes.push(Note { text: "more than the operations".to_owned(), kind });
+        }
+        let why = explained(&run);
+        let lock = why.causes.iter().find(|cause| cause.rule == "lock_wait").unwrap();
+        assert_eq!((lock.grade, lock.part), (Grade::GoesWith, None), "{kind:?}");
+    }
+}
+
+#[test]
+fn what_the_whole_trial_did_is_divided_by_what_all_its_jobs_asked() {
+    let mut run = run_with(&[("dev.write_bytes", 10.1, 10.04)]);
+    for (job, bytes) in [("a", [0.1, 0.04]), ("b", [10.0, 10.0])] {
+        let metric = Metric {
+            job: job.to_owned(),
+            name: "write.io_bytes".to_owned(),
+            unit: Unit::Bytes,
+            better: Better::Higher,
+        };
+        let at = run.metric_index(&metric);
+        run.trials.iter_mut().for_each(|trial| trial.values.push((at, bytes[trial.cell as usize])));
+    }
+    let table = Table::new(&run);
+    let source =
+        Source { table: &table, cells: [0, 1], beside: None, job: "a", operation: Operation::Counted };
+    let ratio =
+        source.ratio(&["dev.write_bytes"], &["write.io_bytes"], "amplification", Unit::Count).unwrap();
+    assert!((ratio.baseline - 1.0).abs() < 0.01 && (ratio.candidate - 1.0).abs() < 0.01, "{ratio:?}");
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(in crate::observe) struct Event {
     pub(in crate::observe) is_back: bool,
     /// No event: this thread started it.
     pub(in crate::observe) started_by: Option<u32>,
+    /// No event: some were lost before this.
+    pub(in crate::observe) is_hole: bool,
 }
 
 /// Which parts an event has besides thread and time.
@@ -82,6 +84,13 @@ impl Event {
             [u32_of(&mut rest)?, u32_of(&mut rest)?, u32_of(&mut rest)?, u32_of(&mut rest)?];
         let time_ns = u64_of(&mut rest)?;
         Some(Event { watched, time_ns, process, thread, started_by: Some(parent), ..Event::default() })
+    }
+
+    /// Reads where a `PERF_RECORD_LOST` lies in time; `None`: it is cut.
+    pub(in crate::observe) fn hole(watched: usize, bytes: &[u8]) -> Option<Event> {
+        // The number of the event and how many were lost, then as of an event.
+        let event = Event::back(watched, bytes.get(16..)?)?;
+        Some(Event { is_back: false, is_hole: true, ..event })
     }
 }
 

@@ -153,6 +153,9 @@ impl Watched {
 pub(in crate::observe) trait Sink: Send + 'static {
     /// One event.
     fn take(&mut self, event: &Event);
+
+    /// Events were lost: what has begun may have ended unseen.
+    fn hole(&mut self) {}
 }
 
 /// Events being watched.
@@ -350,7 +353,10 @@ impl Ring {
                     waiting.events.extend(Event::back(self.watched, &bytes));
                 }
                 FORK => waiting.events.extend(Event::started(self.watched, &bytes)),
-                LOST => self.lost += event::lost_of(&bytes).unwrap_or(0),
+                LOST => {
+                    self.lost += event::lost_of(&bytes).unwrap_or(0);
+                    waiting.events.extend(Event::hole(self.watched, &bytes));
+                }
                 // Others were not asked for.
                 _ => {}
             }
@@ -383,11 +389,12 @@ impl Waiting {
         // Stable: events of one moment stay as they were read.
         self.events.make_contiguous().sort_by_key(|event| event.time_ns);
         while self.events.front().is_some_and(|event| event.time_ns < settled_ns) {
-            self.events
-                .pop_front()
-                .iter()
-                .filter(|event| family.has(event))
-                .for_each(|event| sink.take(event));
+            let Some(event) = self.events.pop_front() else { return };
+            if event.is_hole {
+                sink.hole();
+            } else if family.has(&event) {
+                sink.take(&event);
+            }
         }
     }
 }
@@ -401,6 +408,10 @@ mod tests {
     impl Sink for Times {
         fn take(&mut self, event: &Event) {
             self.0.push(event.time_ns);
+        }
+
+        fn hole(&mut self) {
+            self.0.push(0);
         }
     }
 
@@ -417,6 +428,12 @@ mod tests {
         assert_eq!(sink.0, [2, 5, 7, 9]);
         waiting.hand_on(u64::MAX, &mut family, &mut sink);
         assert_eq!(sink.0, [2, 5, 7, 9, 12]);
+        // A hole has its place among them: number and count, task, time.
+        let record: Vec<u8> = [1, 5, 7 << 32 | 7, 14].into_iter().flat_map(u64::to_ne_bytes).collect();
+        waiting.events.extend([15, 13].map(at).into_iter().chain(Event::hole(0, &record)));
+        waiting.hand_on(u64::MAX, &mut family, &mut sink);
+        assert_eq!(sink.0[5..], [13, 0, 15]);
+        assert_eq!(Event::hole(0, &record[..20]), None, "cut");
     }
 
     #[test]

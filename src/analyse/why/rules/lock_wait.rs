@@ -60,13 +60,16 @@ mod tests {
             (rules, why.woken.map(|woken| (woken.difference_ns.estimate / 100.0).round()))
         };
         // Of 6 µs of waiting to run none was in the middle of the work.
-        let watched = [&counted[..], &[("waits.preempted_time", 0.05, 0.05)]].concat();
+        let seen = ("waits.lost", 0.0, 0.0);
+        let watched = [&counted[..], &[seen, ("waits.preempted_time", 0.05, 0.05)]].concat();
         let parts = vec![("lock_wait", 75), ("processor_time", 20), ("storage_wait", 5)];
         assert_eq!(left(&watched), (parts, Some(60.0)));
         let alone =
             vec![("lock_wait", 75), ("waiting_to_run", 60), ("storage_wait", -54), ("processor_time", 20)];
         assert_eq!(left(&counted), (alone, None), "nobody watched sleeps");
-        let busy = [&counted[..], &[("waits.preempted_time", 0.05, 0.65)]].concat();
+        let lost = [&watched[..], &[("waits.lost", 0.0, 9.0)]].concat();
+        assert_eq!(left(&lost).1, None, "some of what was in the middle of the work was not seen");
+        let busy = [&counted[..], &[seen, ("waits.preempted_time", 0.05, 0.65)]].concat();
         assert_eq!(left(&busy).1, None, "all of it was in the middle of the work");
     }
 
