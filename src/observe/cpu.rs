@@ -20,9 +20,7 @@ use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind, Unit};
 
 /// Samples a second.
 const HERTZ: u64 = 499;
-/// A part of the kernel is named where at least this share of the samples was.
-const LEAST_SHARE: f64 = 0.01;
-/// The same of a function of the program. What a trial does not name counts as nothing, so that a larger share would make a difference of an
+/// A function of the program is named where at least this share of the samples was. What a trial does not name counts as nothing, so that a larger share would make a difference of an
 /// arm's total into one of its functions.
 const LEAST_SHARE_OF_FUNCTION: f64 = 0.005;
 /// Letters of such a name in a metric: that of a generic function may be some lines long.
@@ -154,8 +152,8 @@ impl Samples {
             return values;
         }
         values.push(seconds("cpu.kernel_time", self.kernel));
-        let least = LEAST_SHARE * all as f64;
-        let parts = self.by_part().into_iter().filter(|(_, samples)| *samples as f64 >= least);
+        // All of them: one that is left out would be 0 beside an arm that names it.
+        let parts = self.by_part().into_iter().filter(|(_, samples)| *samples > 0);
         values.extend(parts.map(|(part, samples)| seconds(&format!("cpu.at.{part}"), samples)));
         values
     }

@@ -250,8 +250,10 @@ impl Action {
 
     /// The place of its count, below [`Action::KINDS`]; nothing for [`Action::Other`].
     #[must_use]
+    #[inline(always)]
     pub fn index(self) -> Option<usize> {
-        Some(match self {
+        // Constants alone become a table rather than a jump for each event.
+        let first = match self {
             Action::Queue => 0,
             Action::GetRequest => 1,
             Action::Sleep => 2,
@@ -275,10 +277,15 @@ impl Action {
             Action::Marker => 20,
             Action::FileSync(_) => 21,
             Action::FileSyncEnd => 22,
-            Action::Enter(call) => 23 + call as usize,
-            Action::Exit(call) => 28 + call as usize,
-            Action::Other(_) => return None,
-        })
+            Action::Enter(_) => 23,
+            Action::Exit(_) => 28,
+            Action::Other(_) => KINDS.len(),
+        };
+        match self {
+            Action::Enter(call) | Action::Exit(call) => Some(first + call as usize),
+            Action::Other(_) => None,
+            _ => Some(first),
+        }
     }
 
     /// The name of what is counted at this place, which is below [`Action::KINDS`].

@@ -37,16 +37,14 @@ impl Seen {
         self.events += 1;
         self.last_ns = self.last_ns.max(event.time_ns);
         self.cpus.add(event.cpu);
-        match (event.action, event.action.index()) {
-            (Action::Other(name), _) => {
-                let place = usize::from(name);
-                if self.by_name.len() <= place {
-                    self.by_name.resize(place + 1, 0);
-                }
-                self.by_name[place] += 1;
+        if let Some(kind) = event.action.index() {
+            self.by_kind.0[kind] += 1;
+        } else if let Action::Other(name) = event.action {
+            let place = usize::from(name);
+            if self.by_name.len() <= place {
+                self.by_name.resize(place + 1, 0);
             }
-            (_, Some(kind)) => self.by_kind.0[kind] += 1,
-            (_, None) => {}
+            self.by_name[place] += 1;
         }
     }
 

@@ -23,8 +23,6 @@ fn what(part: &str) -> Option<(What, Option<BudgetPart>)> {
 /// Parts of the kernel, and copying, that surely differ but by less than is named as a cause, the largest first.
 pub(in super::super) fn smaller(pair: &Pair<'_>) -> Vec<Cause> {
     let mut found = pair.smaller_places(RULE.name, CPU_AT, what);
-    // A part with less than the least share of the samples has no value: in the other arm it may have as much.
-    found.retain(|cause| cause.time.is_some_and(|time| time.baseline_ns.min(time.candidate_ns) > 0.0));
     found.sort_by(|a, b| b.size_ns().total_cmp(&a.size_ns()));
     found
 }
