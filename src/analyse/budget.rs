@@ -83,6 +83,30 @@ pub struct BudgetLine {
     pub difference_ns: Interval,
 }
 
+impl BudgetLine {
+    /// Both together. The interval holds wherever both do: ends are added up as if both were off at once.
+    pub(super) fn plus(&self, other: &BudgetLine) -> BudgetLine {
+        let (a, b) = (self.difference_ns, other.difference_ns);
+        let difference_ns =
+            Interval { estimate: a.estimate + b.estimate, low: a.low + b.low, high: a.high + b.high };
+        BudgetLine {
+            baseline_ns: self.baseline_ns + other.baseline_ns,
+            candidate_ns: self.candidate_ns + other.candidate_ns,
+            difference_ns,
+        }
+    }
+
+    /// What a piece leaves of it, likewise.
+    pub(super) fn minus(&self, piece: &BudgetLine) -> BudgetLine {
+        let of = piece.difference_ns;
+        self.plus(&BudgetLine {
+            baseline_ns: -piece.baseline_ns,
+            candidate_ns: -piece.candidate_ns,
+            difference_ns: Interval { estimate: -of.estimate, low: -of.high, high: -of.low },
+        })
+    }
+}
+
 /// Operations that a worker has under way at once. Then the latency of one is more than its share of the worker's time, and the
 /// processor time stands beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -18,7 +18,8 @@ use crate::record::{FailureKind, KeptFile, Note, NoteKind, Outcome, Sample, Unit
 use crate::target::{self, Released, TargetError};
 
 /// What is said where a job runs before it counts.
-const RAMP: &str = "ramp_time: counts of the device, of processor time of the machine and of observers hold the ramp, too; those of the job do not";
+const RAMP: &str =
+    "ramp_time: counts of the device and of observers include the ramp; those of the job do not";
 
 /// Runs the one trial asked for on standard input; the exit code says whether a reply was written.
 ///

@@ -13,7 +13,7 @@ use super::source::Item;
 use super::summary::{Settings, Summary};
 
 /// Items that go from one thread to the other at once.
-const BATCH: usize = 1024;
+const BATCH: usize = 2048;
 /// Batches that wait for the analysis.
 const WAITING: usize = 4;
 

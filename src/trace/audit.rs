@@ -158,7 +158,7 @@ impl Audit {
         }
     }
 
-    /// A flush command completed. Returns how long it took; of several in flight the oldest is taken to have ended.
+    /// A flush command completed. Returns how long it took, as far as [`Stable::completed`] knows.
     pub(super) fn flush_complete(&mut self, event: &Event) -> Option<u64> {
         self.stable.completed(event.time_ns, event.error == 0)
     }

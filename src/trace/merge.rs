@@ -75,6 +75,7 @@ impl Merged {
     ) -> Result<bool, TraceError> {
         while batch.len() < most {
             let Some(place) = self.earliest(names)? else { return Ok(false) };
+            // A slice is copied from place to place, where a value would go through the stack.
             batch.extend_from_slice(&self.next[place..=place]);
             self.refill(place, names)?;
         }

@@ -21,6 +21,8 @@ pub(super) struct Stable {
     at_most_ns: u64,
     /// The device has one hardware queue.
     one_queue: bool,
+    /// It is known how many it has.
+    queues_known: bool,
 }
 
 /// Whether a write is stable.
@@ -33,7 +35,7 @@ pub(super) enum Answer {
 
 impl Stable {
     pub(super) fn of_queues(queues: Option<u32>) -> Stable {
-        Stable { one_queue: queues == Some(1), ..Stable::default() }
+        Stable { one_queue: queues == Some(1), queues_known: queues.is_some(), ..Stable::default() }
     }
 
     pub(super) fn issued(&mut self, time_ns: u64) {
@@ -51,8 +53,10 @@ impl Stable {
         self.newest_first.pop();
     }
 
-    /// A command completed. Returns how long it took if the oldest ended: whichever it was, the sum of all is right.
+    /// A command completed. Returns how long it took if it was the only one. Of several the oldest is taken to have ended, whose sum is right
+    /// whichever it was; but where the queues are not known one of them may have ended unseen long ago.
     pub(super) fn completed(&mut self, time_ns: u64, success: bool) -> Option<u64> {
+        let is_certain = self.newest_first.len() == 1 || self.queues_known;
         let oldest = self.oldest_first.pop_front();
         let newest = self.newest_first.pop();
         if success {
@@ -60,7 +64,7 @@ impl Stable {
             // Without its issue it may have been issued just now.
             self.at_most_ns = self.at_most_ns.max(newest.unwrap_or(time_ns));
         }
-        oldest.map(|issued| time_ns.saturating_sub(issued))
+        oldest.filter(|_| is_certain).map(|issued| time_ns.saturating_sub(issued))
     }
 
     /// A bio with a flush before it has ended on a device without requests; it was queued between these times.
@@ -127,7 +131,7 @@ mod tests {
         let mut stable = Stable::default();
         stable.issued(10);
         stable.issued(20);
-        assert_eq!(stable.completed(30, true), Some(20));
+        assert_eq!(stable.completed(30, true), None);
         assert_eq!(
             (stable.holds(10), stable.holds(15), stable.holds(21)),
             (Answer::Yes, Answer::Unclear, Answer::No)

@@ -26,10 +26,10 @@ pub(super) const UNSEEN: &str = "unseen";
 pub(super) const STORAGE_WATCHED: &str = "waits.storage_time";
 /// What workers waited for a processor: counted in every trial.
 pub(super) const RUN_WAIT: &str = "workers.run_wait";
+/// What they waited in the middle of their work (`--observe waits`).
+pub(super) const PREEMPTED: &str = "waits.preempted_time";
 /// Events of sleeps that were not read (`--observe waits`).
 pub(super) const WAITS_LOST: &str = "waits.lost";
-/// How much of it came in the middle of their work (`--observe waits`).
-pub(super) const PREEMPTED: &str = "waits.preempted_time";
 /// The part of the kernel that copies.
 pub(super) const COPY: &str = "copy";
 /// What observers count: a trial that has one of these was watched.

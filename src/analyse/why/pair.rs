@@ -102,7 +102,7 @@ impl<'a> Pair<'a> {
     fn has_waited(&self, woken: &BudgetLine) -> bool {
         let all = self.part(BudgetPart::WaitingToRun).zip(self.budget);
         all.is_some_and(|(all, budget)| {
-            let left = minus(&all, woken);
+            let left = all.minus(woken);
             left.baseline_ns.min(left.candidate_ns) >= -budget.least_ns
         })
     }
@@ -116,7 +116,7 @@ impl<'a> Pair<'a> {
         let watched = self.watched.as_ref().filter(|watched| watched.whole && !watched.watching.distorted)?;
         let lost = watched.source.plain(WAITS_LOST, Unit::Count)?;
         (lost.baseline == 0.0 && lost.candidate == 0.0).then_some(())?;
-        Some(minus(&watched.source.time(RUN_WAIT)?, &watched.source.time(PREEMPTED)?))
+        Some(watched.source.time(RUN_WAIT)?.minus(&watched.source.time(PREEMPTED)?))
     }
 
     /// What the watched trials were.
@@ -245,8 +245,8 @@ impl<'a> Pair<'a> {
     pub(super) fn parts(&self) -> impl Iterator<Item = (BudgetPart, BudgetLine)> {
         let parts = self.budget.map_or(&[][..], |budget| &budget.parts);
         parts.iter().map(|(part, line)| match (part, &self.woken) {
-            (BudgetPart::WaitingToRun, Some(woken)) => (*part, minus(line, woken)),
-            (BudgetPart::Asleep, Some(woken)) => (*part, plus(line, woken)),
+            (BudgetPart::WaitingToRun, Some(woken)) => (*part, line.minus(woken)),
+            (BudgetPart::Asleep, Some(woken)) => (*part, line.plus(woken)),
             _ => (*part, *line),
         })
     }
@@ -362,31 +362,6 @@ impl<'a> Watched<'a> {
         let whole = is_whole(run, source);
         (rounds > 0).then_some(Watched { source, watching, whole, requests_distorted: distorted })
     }
-}
-
-/// The sum of two times. Its interval holds wherever both do: ends are added up as if both were off at once.
-fn plus(one: &BudgetLine, other: &BudgetLine) -> BudgetLine {
-    let (a, b) = (one.difference_ns, other.difference_ns);
-    BudgetLine {
-        baseline_ns: one.baseline_ns + other.baseline_ns,
-        candidate_ns: one.candidate_ns + other.candidate_ns,
-        difference_ns: Interval {
-            estimate: a.estimate + b.estimate,
-            low: a.low + b.low,
-            high: a.high + b.high,
-        },
-    }
-}
-
-/// What a time leaves of another, likewise.
-fn minus(whole: &BudgetLine, piece: &BudgetLine) -> BudgetLine {
-    let of = piece.difference_ns;
-    let negative = BudgetLine {
-        baseline_ns: -piece.baseline_ns,
-        candidate_ns: -piece.candidate_ns,
-        difference_ns: Interval { estimate: -of.estimate, low: -of.high, high: -of.low },
-    };
-    plus(whole, &negative)
 }
 
 /// Whether observers counted what the budget counts.

@@ -272,7 +272,7 @@ fn until_run(why: &Why, budget: &Budget) -> Option<String> {
     let scale = scale(&budget.total);
     let moved = signed(why.woken?.difference_ns.estimate, &scale);
     Some(format!(
-        "causes count with the sleep, the budget as waiting to run: {moved} of woken threads (watched)"
+        "woken threads waited {moved} for a processor (watched): part of the sleep here, not of waiting to run"
     ))
 }
 

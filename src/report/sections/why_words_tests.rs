@@ -258,7 +258,7 @@ fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
     let [.., woken, _] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(
         woken.replace(NBSP, " "),
-        "causes count with the sleep, the budget as waiting to run: +6.0 µs of woken threads (watched)"
+        "woken threads waited +6.0 µs for a processor (watched): part of the sleep here, not of waiting to run"
     );
     assert!(said(false, true).pop().unwrap().ends_with(", distorted"));
     let full = Room { hint: false, watching: false, causes: 9, lines: 1 };

@@ -1,7 +1,6 @@
 //! What a rule is, and what several rules need: what is left of a part of the budget.
 
 use super::super::super::budget::{BudgetLine, BudgetPart};
-use super::super::super::comparison::Interval;
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::names::{UNSEEN, WOKEN_AT};
 use super::super::pair::Pair;
@@ -15,27 +14,14 @@ pub(in super::super) struct Rule {
     pub(in super::super) find: fn(&Pair<'_>, &[Cause]) -> Vec<Cause>,
 }
 
-/// What the causes that name parts of a part of the budget leave of it, and whether there are any. The interval holds wherever those
-/// of the part and of the causes hold: ends are added up as if all were off at once.
+/// What the causes that name parts of a part of the budget leave of it, and whether there are any.
 pub(in super::super) fn rest(part: BudgetPart, whole: BudgetLine, causes: &[Cause]) -> (BudgetLine, bool) {
     let named: Vec<BudgetLine> = causes
         .iter()
         .filter(|cause| cause.grade == Grade::AccountsFor && cause.part == Some(part))
         .filter_map(|cause| cause.time)
         .collect();
-    let sum = |of: fn(&BudgetLine) -> f64| named.iter().map(of).sum::<f64>();
-    let all = whole.difference_ns;
-    let difference_ns = Interval {
-        estimate: all.estimate - sum(|line| line.difference_ns.estimate),
-        low: all.low - sum(|line| line.difference_ns.high),
-        high: all.high - sum(|line| line.difference_ns.low),
-    };
-    let left = BudgetLine {
-        baseline_ns: whole.baseline_ns - sum(|line| line.baseline_ns),
-        candidate_ns: whole.candidate_ns - sum(|line| line.candidate_ns),
-        difference_ns,
-    };
-    (left, !named.is_empty())
+    (named.iter().fold(whole, |left, line| left.minus(line)), !named.is_empty())
 }
 
 /// Whether what shows a cause moves as its time does, in figures that differ: what moves the other way shows nothing.
@@ -72,6 +58,7 @@ pub(super) fn is_noise(left: &BudgetLine) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::super::comparison::Interval;
     use super::*;
 
     #[test]
