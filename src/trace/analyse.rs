@@ -8,7 +8,6 @@ use super::analysis::Analysis;
 use super::error::TraceError;
 use super::event::Event;
 use super::open::Trace;
-use super::seen::Seen;
 use super::source::Item;
 use super::summary::{Settings, Summary};
 
@@ -46,7 +45,7 @@ pub fn analyse_and(
                 if let Item::Event(event) = item {
                     show(event);
                 }
-                analysis.follow(item);
+                analysis.feed(item);
             }
             batch.clear();
             // The reader may have ended already.
@@ -54,31 +53,24 @@ pub fn analyse_and(
         }
         reader.join()
     });
-    let seen = match read {
+    match read {
         Ok(read) => read?,
         Err(panic) => std::panic::resume_unwind(panic),
-    };
-    analysis.finish_with(&seen, trace.names())
+    }
+    analysis.finish(trace.names())
 }
 
-/// Decodes batch by batch, in vectors that come back, and counts what there is: that leaves less to the other thread, which has
-/// more to do.
+/// Decodes batch by batch, in vectors that come back.
 fn decode(
     trace: &mut Trace,
     full: &SyncSender<Vec<Item>>,
     empty: &Receiver<Vec<Item>>,
-) -> Result<Seen, TraceError> {
-    let mut seen = Seen::default();
+) -> Result<(), TraceError> {
     loop {
         let mut batch = empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
         let more = trace.read(&mut batch, BATCH)?;
-        for item in &batch {
-            if let Item::Event(event) = item {
-                seen.add(event);
-            }
-        }
         if full.send(batch).is_err() || !more {
-            return Ok(seen);
+            return Ok(());
         }
     }
 }

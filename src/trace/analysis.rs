@@ -75,16 +75,11 @@ impl Analysis {
 
     /// Takes the next item.
     pub fn feed(&mut self, item: &Item) {
-        if let Item::Event(event) = item {
-            self.seen.add(event);
-        }
-        self.follow(item);
-    }
-
-    /// Takes the next item, which somebody else counts for [`Analysis::finish_with`].
-    pub(super) fn follow(&mut self, item: &Item) {
         match item {
-            Item::Event(event) => self.event(event),
+            Item::Event(event) => {
+                self.seen.add(event);
+                self.event(event);
+            }
             Item::Lost(lost) => self.lost(lost),
             Item::Unwritten(unwritten) => self.unwritten(*unwritten),
         }
@@ -182,14 +177,6 @@ impl Analysis {
     /// There is no event; none of the device that was asked for; or too much is missing for any number.
     pub fn finish(mut self, names: &Names) -> Result<Summary, TraceError> {
         let seen = std::mem::take(&mut self.seen);
-        self.finish_with(&seen, names)
-    }
-
-    /// The same, where somebody else has counted the events.
-    ///
-    /// # Errors
-    /// As [`Analysis::finish`].
-    pub(super) fn finish_with(mut self, seen: &Seen, names: &Names) -> Result<Summary, TraceError> {
         if seen.events == 0 {
             return Err(TraceError::Empty);
         }

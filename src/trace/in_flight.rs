@@ -5,8 +5,6 @@
 //! of metadata is never in flight twice, because its buffer is locked meanwhile: there the younger one ends, and the end of the older one
 //! was not seen. A write that the block layer surrounds with flushes completes twice, and the completion without sectors is its end.
 
-use std::collections::BTreeMap;
-
 use super::class::Class;
 use super::event::Event;
 use super::flags::{Flags, Operation};
@@ -14,6 +12,8 @@ use super::sector_table::SectorTable;
 
 /// Bios or requests that may be in flight before the trace is taken to have no completions.
 const MOST: usize = 1 << 18;
+/// Requests that may wait in a scheduler before the trace is taken to have no issues.
+const MOST_INSERTED: usize = 1 << 14;
 /// Writes that await a flush at once, or bios that only ask for one; of more the oldest has ended unseen.
 const MOST_AWAITING: usize = 1 << 12;
 
@@ -44,6 +44,15 @@ impl Bio {
     }
 }
 
+/// A request between its insertion and its issue.
+#[derive(Clone, Copy, Debug)]
+struct Inserted {
+    sector: u64,
+    sectors: u32,
+    operation: Operation,
+    time_ns: u64,
+}
+
 /// A request between its issue and its completion.
 #[derive(Clone, Copy, Debug)]
 struct Request {
@@ -72,14 +81,13 @@ pub(super) enum Completed {
 #[derive(Default)]
 pub(super) struct InFlight {
     bios: SectorTable<Bio>,
-    /// Requests that were inserted and not issued, with their operation and time, by sector and number.
-    inserted: BTreeMap<(u64, u32), (Operation, u64)>,
+    /// Requests that were inserted and not issued.
+    inserted: SectorTable<Inserted>,
     issued: SectorTable<Request>,
     /// Bios that only ask for a flush.
     flush_bios: Vec<Bio>,
     /// Writes whose data are complete and whose flushes are not.
     awaiting: Vec<Bio>,
-    number: u32,
     /// The bios whose data ended with the last completion; with whether that was their end.
     pub(super) ended: Vec<(Bio, bool)>,
     /// Data were queued to be written where others were in flight: if ends are missing nobody knows which of them ended.
@@ -122,20 +130,38 @@ impl InFlight {
     }
 
     pub(super) fn insert(&mut self, event: &Event) {
-        self.number = self.number.wrapping_add(1);
-        self.inserted.insert((event.sector, self.number), (event.flags.operation, event.time_ns));
-        if self.inserted.len() > MOST {
+        let (sector, sectors) = (event.sector, event.sectors);
+        let (operation, time_ns) = (event.flags.operation, event.time_ns);
+        self.inserted.insert(sector, Inserted { sector, sectors, operation, time_ns });
+        if self.inserted.len() > MOST_INSERTED {
             self.inserted.clear();
         }
+    }
+
+    /// Takes what this request was inserted as. Returns when.
+    fn inserted(&mut self, event: &Event) -> Option<u64> {
+        let operation = event.flags.operation;
+        let same = self.inserted.take(event.sector, |inserted| inserted.operation == operation);
+        let mut time_ns = same.map(|inserted| inserted.time_ns);
+        if same.is_some_and(|inserted| inserted.sectors == event.sectors) {
+            return time_ns;
+        }
+        // It may have grown to both sides, and have taken in others, since it was inserted.
+        let sectors = event.sector..event.end();
+        let inside =
+            |inserted: &Inserted| inserted.operation == operation && sectors.contains(&inserted.sector);
+        let others: Vec<u64> = self.inserted.values().filter(|of| inside(of)).map(|of| of.sector).collect();
+        for sector in others {
+            let taken = self.inserted.take(sector, inside);
+            time_ns = time_ns.into_iter().chain(taken.map(|of| of.time_ns)).min();
+        }
+        time_ns
     }
 
     /// The request goes to the driver. Returns how long it had been inserted.
     pub(super) fn issue(&mut self, event: &Event) -> Option<u64> {
         let operation = event.flags.operation;
-        // The request may have grown to both sides, and have taken in others, since it was inserted.
-        let inside = (event.sector, 0)..(event.end(), 0);
-        let taken = self.inserted.extract_if(inside, |_, (of, _)| *of == operation);
-        let inserted_ns = taken.map(|(_, (_, time_ns))| time_ns).min();
+        let inserted_ns = self.inserted(event);
         let served = Served { inserted_ns, issued_ns: event.time_ns };
         insert(&mut self.issued, event, Request { sectors: event.sectors, operation, served });
         if self.issued.len() > MOST {

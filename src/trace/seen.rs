@@ -1,6 +1,6 @@
 //! What a trace has, whichever device it is of: events by kind and name, processors, time.
 //!
-//! Enters: events in order. Leaves: their counts. It is apart from the analysis, so that another thread can count.
+//! Enters: events in order. Leaves: their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

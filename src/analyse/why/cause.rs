@@ -33,7 +33,8 @@ pub struct Why {
     /// Parts of that which are large all the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<Unsure>,
-    /// Pieces of the kernel's processor time that surely differ, each by less than is named as a cause; the largest first.
+    /// Pieces of the kernel's processor time that surely differ, but are no cause: too small, or distorted by watching and against
+    /// the difference. The largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub smaller: Vec<Cause>,
     /// How much of the sleep was waiting for storage, as watched trials saw it; `None`: none did, or the budget has it as a part.

@@ -149,17 +149,25 @@ impl<'a> Pair<'a> {
         beginning: &str,
         cause: impl Fn(&str) -> Option<(What, Option<BudgetPart>)>,
     ) -> Vec<Cause> {
-        self.places_where(rule, beginning, cause, |time| self.matters(time))
+        self.places_where(rule, beginning, cause, |cause, time| self.is_told(cause, time))
     }
 
-    /// The same of places whose times surely differ, but by less than matters.
+    /// The same of places whose times surely differ, but are not told as causes.
     pub(super) fn smaller_places(
         &self,
         rule: &'static str,
         beginning: &str,
         cause: impl Fn(&str) -> Option<(What, Option<BudgetPart>)>,
     ) -> Vec<Cause> {
-        self.places_where(rule, beginning, cause, |time| shows(&time.difference_ns) && !self.matters(time))
+        self.places_where(rule, beginning, cause, |cause, time| {
+            shows(&time.difference_ns) && !self.is_told(cause, time)
+        })
+    }
+
+    /// Whether a watched place is a cause: a part of the sum may work against the difference, what only goes with it may not.
+    fn is_told(&self, cause: &Cause, time: &BudgetLine) -> bool {
+        let fits = cause.grade == Grade::AccountsFor || self.is_longer_in_the_worse(time);
+        fits && self.matters(time)
     }
 
     fn places_where(
@@ -167,17 +175,15 @@ impl<'a> Pair<'a> {
         rule: &'static str,
         beginning: &str,
         cause: impl Fn(&str) -> Option<(What, Option<BudgetPart>)>,
-        wanted: impl Fn(&BudgetLine) -> bool,
+        wanted: impl Fn(&Cause, &BudgetLine) -> bool,
     ) -> Vec<Cause> {
         let Some(watched) = &self.watched else { return Vec::new() };
         let of_place = |place: String| {
             let (what, part) = cause(&place)?;
             let metric = format!("{beginning}{place}");
             let time = watched.source.time(&metric)?;
-            let cause = wanted(&time).then(|| self.watched_cause(rule, what, part, &metric, time))?;
-            // A part of the sum may work against the difference; what only goes with it may not.
-            let fits = cause.grade == Grade::AccountsFor || self.is_longer_in_the_worse(&time);
-            fits.then_some(cause)
+            let cause = self.watched_cause(rule, what, part, &metric, time);
+            wanted(&cause, &time).then_some(cause)
         };
         watched.source.below(beginning).into_iter().filter_map(of_place).collect()
     }

@@ -2,6 +2,7 @@
 
 use super::super::budget::{BudgetPart, Operation};
 use super::super::{Options, Verdict, analyse};
+use super::cause::{Cause, Grade, What};
 use super::made_pair::{add, explained, ns, run_with};
 use super::source::Source;
 use super::*;
@@ -218,6 +219,21 @@ fn times_are_no_parts_of_the_sum_where_the_runs_own_trials_say_that_watching_dis
         trial.notes.push(Note { text: "too slow".to_owned(), kind: NoteKind::Distorting });
     }
     assert_eq!(distorted(&run), (true, Grade::GoesWith));
+}
+
+#[test]
+fn a_copy_that_distorted_trials_saw_shrink_is_kept_beside_the_causes() {
+    let mut run = run_with(&[("cpu.samples", 400.0, 600.0), ("cpu.at.copy", 0.25, 0.05)]);
+    let copying = |why: &Why| {
+        let is_copying = |cause: &&Cause| cause.what == What::Copying;
+        let told = why.causes.iter().find(is_copying).map(|cause| cause.grade);
+        (told, why.smaller.iter().find(is_copying).map(|cause| (ns(cause) / 100, cause.distorted)))
+    };
+    assert_eq!(copying(&explained(&run)), (Some(Grade::AccountsFor), None));
+    for trial in &mut run.trials {
+        trial.notes.push(Note { text: "too slow".to_owned(), kind: NoteKind::Distorting });
+    }
+    assert_eq!(copying(&explained(&run)), (None, Some((-20, true))), "it goes against the difference");
 }
 
 #[test]

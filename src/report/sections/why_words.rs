@@ -224,7 +224,7 @@ fn left(why: &Why, budget: Option<&Budget>, told: usize, hint: bool, names: &Nam
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// What surely differs by less than a cause: copying, which everybody asks for, and the largest.
+/// What surely differs and is no cause: copying, which everybody asks for, and the largest.
 fn smaller(why: &Why, scale: &Scale, names: &Names<'_>) -> String {
     let is_copying = |cause: &&Cause| cause.what == What::Copying;
     let copying = why.smaller.iter().filter(is_copying);
@@ -242,7 +242,7 @@ fn smaller(why: &Why, scale: &Scale, names: &Names<'_>) -> String {
     }
     // What was watched in a slower run is no piece of the sum.
     let of = if why.smaller.iter().any(|cause| cause.distorted) {
-        "small, distorted"
+        "distorted by watching"
     } else {
         "of the rest, small"
     };

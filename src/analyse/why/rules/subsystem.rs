@@ -20,7 +20,7 @@ fn what(part: &str) -> Option<(What, Option<BudgetPart>)> {
     Some((what, Some(BudgetPart::Kernel)))
 }
 
-/// Parts of the kernel, and copying, that surely differ but by less than is named as a cause, the largest first.
+/// Parts of the kernel, and copying, that surely differ and are not named as causes, the largest first.
 pub(in super::super) fn smaller(pair: &Pair<'_>) -> Vec<Cause> {
     let mut found = pair.smaller_places(RULE.name, CPU_AT, what);
     found.sort_by(|a, b| b.size_ns().total_cmp(&a.size_ns()));
