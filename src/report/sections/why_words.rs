@@ -240,9 +240,11 @@ fn smaller(why: &Why, scale: &Scale, names: &Names<'_>) -> String {
     if told.is_empty() {
         return String::new();
     }
-    // What was watched in a slower run is no piece of the sum.
+    // What was watched in a slower run, or not of the counted work alone, is no piece of the sum.
     let of = if why.smaller.iter().any(|cause| cause.distorted) {
         "distorted by watching"
+    } else if why.smaller.iter().any(|cause| cause.grade == Grade::GoesWith) {
+        "seen beside the sum"
     } else {
         "of the rest, small"
     };

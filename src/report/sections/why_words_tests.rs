@@ -188,10 +188,21 @@ fn no_cause_is_claimed_of_a_time_that_moves_against_the_verdict() {
 fn what_is_small_is_named_behind_the_rest_that_it_is_in() {
     let copying = cause(Grade::AccountsFor, What::Copying, Some(-380.0));
     let known = Interval { estimate: 160.0, low: 160.0, high: 160.0 };
-    let why = Why { smaller: vec![copying], unexplained_ns: Some(known), ..explained(Vec::new()) };
-    let (lines, _) = causes(&why, Some(&budget(4250.0, 171_000.0)), &names(), room(3));
-    let said = lines.join("\n").replace(NBSP, " ");
-    assert!(said.ends_with("; of the rest, small: kernel CPU in copying −0.38 µs"), "{said}");
+    let mut why = Why { smaller: vec![copying], unexplained_ns: Some(known), ..explained(Vec::new()) };
+    let said = |why: &Why| {
+        let (lines, _) = causes(why, Some(&budget(4250.0, 171_000.0)), &names(), room(3));
+        lines.join("\n").replace(NBSP, " ")
+    };
+    assert!(said(&why).ends_with("; of the rest, small: kernel CPU in copying −0.38 µs"), "{}", said(&why));
+    // What is no part of the sum is not of its rest.
+    why.smaller[0].grade = Grade::GoesWith;
+    assert!(said(&why).ends_with("; seen beside the sum: kernel CPU in copying −0.38 µs"), "{}", said(&why));
+    why.smaller[0].distorted = true;
+    assert!(
+        said(&why).ends_with("; distorted by watching: kernel CPU in copying −0.38 µs"),
+        "{}",
+        said(&why)
+    );
 }
 
 #[test]
