@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What each observer costs a loop of direct reads of 4 KiB (psync) on zram: unwatched and watched trials in turn, in the order that
-# `assay explain` makes. Needs root. ROUNDS (40 for cpu, 16 for the others) says how often, TIME (500ms) how long a trial takes.
+# `assay explain` makes. Needs root. ROUNDS (120 for cpu, 16 for the others) says how often, TIME (200ms and 500ms) how long a trial takes:
+# the limit of cpu is as small as the noise of a trial, and many short ones say more than a few long ones.
 # The cost is the median over the rounds, against the unwatched trials of the same round; the interval is that of the sign test.
 # Exit 1 when an observer does not watch; when cpu takes more than 2 %, or locks or blocks more than 5 %, and no note of the trials says that
 # watching distorts them.
@@ -10,18 +11,17 @@ assay=${ASSAY:-$PWD/target/release/assay}
 [ "$(id -u)" = 0 ] || { echo "make bench-observers needs root: it makes zram devices, and watches the kernel" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-printf '[r]\nrw=randread\nbs=4k\nsize=32m\ndirect=1\nioengine=psync\ntime_based\nruntime=%s\n' "${TIME:-500ms}" > "$work/job.fio"
-
 quietly() { "$@" > "$work/said.txt" 2>&1 || { cat "$work/said.txt" >&2; return 1; }; }
 
 echo "What an observer costs a loop of direct reads of 4 KiB on zram ($(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg)):"
 printf '%-8s %7s %10s %9s %16s %10s %12s\n' "" rounds "I/Os a s" "cost, %" "95 % interval" events "ns an event"
 bad=0
 for name in cpu locks waits blocks fs; do
-    target=(-t zram:64m) rounds=${ROUNDS:-16}
+    target=(-t zram:64m) rounds=${ROUNDS:-16} time=${TIME:-500ms}
     # The one needs a filesystem, the others have the plain device.
     if [ "$name" = fs ]; then target+=(-t fs=ext4); fi
-    if [ "$name" = cpu ]; then rounds=${ROUNDS:-40}; fi
+    if [ "$name" = cpu ]; then rounds=${ROUNDS:-120} time=${TIME:-200ms}; fi
+    printf '[r]\nrw=randread\nbs=4k\nsize=32m\ndirect=1\nioengine=psync\ntime_based\nruntime=%s\n' "$time" > "$work/job.fio"
     echo "bench-observers: $name, $rounds rounds" >&2
     # The experiment is run 1, its explanation run 2.
     db=$work/$name.db

@@ -166,7 +166,7 @@ done
 shown no-barrier "the same on ext4 that was told not to flush: what the audit says" \
     run sync.fio --vary mount=default,barrier=0 -t loop:400m -t fs=ext4 --rounds 6 --observe blocks --explain
 expect no-barrier "VIOLATION.*first the f(data)?sync"
-# The copy takes some 20 ms of a trial: ten samples.
+# The copy takes some 20 ms of a trial: six or seven samples.
 EXPLAIN_ROUNDS=10 shown demo "the demo: buffered against direct writes" \
     run randwrite.fio --vary direct=0,1 -t loop:400m -t fs=ext4 --rounds 6
 expect demo "(sleeps at __iomap_dio_rw|time of the device.s requests)"

@@ -6,42 +6,13 @@
 use std::collections::HashMap;
 
 use super::watched_places;
-use crate::record::{Metric, Run};
+use crate::record::{self, Metric, PER_OPERATION, Run, forms_of};
 use crate::units::Unit;
 
-/// Counted for each operation of any direction.
-const OF_ALL: [&str; 6] = ["usr_cpu", "sys_cpu", "ctx", "ctx.voluntary", "ctx.involuntary", "dev.flushes"];
-/// Counted for what the load itself did in the same direction: the metric, the end of its form's name, and the load's metric.
-const OF_DIRECTION: [(&str, &str, &str); 4] = [
-    ("dev.read_ios", "_per_op", "read.total_ios"),
-    ("dev.write_ios", "_per_op", "write.total_ios"),
-    ("dev.read_bytes", "_per_byte", "read.io_bytes"),
-    ("dev.write_bytes", "_per_byte", "write.io_bytes"),
-];
-/// What observers count whose names are fixed, for each operation of any direction; of places (`watched_places.rs`) all but the longest.
-const WATCHED: [&str; 18] = [
-    "locks.wait_time",
-    "locks.waits",
-    "cpu.user_time",
-    "cpu.kernel_time",
-    "waits.sleep_time",
-    "waits.storage_time",
-    "waits.wakeup_time",
-    "waits.sleeps",
-    "blocks.read_bios",
-    "blocks.write_bios",
-    "blocks.read_requests",
-    "blocks.write_requests",
-    "blocks.merges",
-    "blocks.flushes",
-    "blocks.flush_time",
-    "blocks.fua_writes",
-    "blocks.metadata_bytes",
-    "blocks.journal_bytes",
-];
-/// The same of what a filesystem does and of tracepoints that are counted, where a name follows: `fs.time.commit`.
+/// What observers count of a filesystem, and of tracepoints, where a name follows: `fs.time.commit`. They are counted for each operation.
 const WATCHED_BY_NAME: [&str; 3] = ["fs.time", "fs.count", "events"];
-const OPERATIONS: [&str; 3] = ["read.total_ios", "write.total_ios", "trim.total_ios"];
+/// Operations had different sizes where their means differ by more than this share.
+const SIZES_DIFFER: f64 = 0.01;
 
 /// A metric made of others.
 pub(super) struct Form {
@@ -80,9 +51,10 @@ fn name_of_form(metric: &str, end: &str) -> String {
     }
 }
 
-fn is_watched(metric: &str) -> bool {
+/// Of what observers name themselves all but the longest is counted for each operation.
+fn is_watched_by_name(metric: &str) -> bool {
     let of_place = watched_places::parts(metric).is_some_and(|(what, _)| !what.ends_with(".longest_at"));
-    of_place || by_name(metric).is_some() || WATCHED.contains(&metric)
+    of_place || by_name(metric).is_some()
 }
 
 /// What a run measured, and the forms that can be made of it.
@@ -93,18 +65,42 @@ pub fn metrics_of(run: &Run) -> Vec<Metric> {
 
 /// The forms of a run's metrics, for the whole trial and for each job.
 pub(super) fn forms(run: &Run) -> Vec<Form> {
-    run.metrics.iter().enumerate().filter_map(|(at, metric)| form(run, at as u32, metric)).collect()
+    let asked = run.design.primary.as_ref().is_some_and(|primary| primary.contains("_per_byte"));
+    let with_sizes = asked || sizes_differ(run);
+    let mut all = Vec::new();
+    for (at, metric) in (0_u32..).zip(&run.metrics) {
+        let own: &[record::Form] =
+            if is_watched_by_name(&metric.name) { &[PER_OPERATION] } else { forms_of(&metric.name) };
+        let wanted = own.iter().filter(|form| with_sizes || !form.for_sizes);
+        all.extend(wanted.filter_map(|of| form(run, (at, metric), of)));
+    }
+    all
 }
 
-fn form(run: &Run, counted: u32, metric: &Metric) -> Option<Form> {
-    let own = OF_DIRECTION.iter().find(|(name, ..)| *name == metric.name);
-    let (end, of): (&str, &[&str]) = match own {
-        Some((_, end, of)) => (end, std::slice::from_ref(of)),
-        None if OF_ALL.contains(&metric.name.as_str()) || is_watched(&metric.name) => {
-            ("_per_op", &OPERATIONS)
-        }
-        None => return None,
+/// Whether operations of some trials moved more bytes each than those of others.
+fn sizes_differ(run: &Run) -> bool {
+    let ends_with = |end: &str| -> Vec<u32> {
+        let is_amount = |name: &str| {
+            name.strip_suffix(end).is_some_and(|head| ["read.", "write.", "trim."].contains(&head))
+        };
+        (0_u32..).zip(&run.metrics).filter(|(_, metric)| is_amount(&metric.name)).map(|(at, _)| at).collect()
     };
+    let (operations, bytes) = (ends_with("total_ios"), ends_with("io_bytes"));
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    for trial in &run.trials {
+        let sum = |of: &[u32]| -> f64 {
+            trial.values.iter().filter(|(metric, _)| of.contains(metric)).map(|(_, value)| value).sum()
+        };
+        let size = sum(&bytes) / sum(&operations);
+        if size.is_finite() && size > 0.0 {
+            (least, most) = (least.min(size), most.max(size));
+        }
+    }
+    most > least * (1.0 + SIZES_DIFFER)
+}
+
+fn form(run: &Run, (counted, metric): (u32, &Metric), form: &record::Form) -> Option<Form> {
+    let (end, of) = (form.end, form.amounts);
     let name = name_of_form(&metric.name, end);
     if run.metrics.iter().any(|known| known.job == metric.job && known.name == name) {
         return None;
@@ -119,7 +115,8 @@ fn form(run: &Run, counted: u32, metric: &Metric) -> Option<Form> {
     let own = of_job(Some(&metric.job));
     let amounts = if own.is_empty() && metric.job.is_empty() { of_job(None) } else { own };
     // Bytes for a byte are a plain number.
-    let unit = if end == "_per_byte" { Unit::Count } else { metric.unit.clone() };
+    let unit =
+        if end == "_per_byte" && metric.unit == Unit::Bytes { Unit::Count } else { metric.unit.clone() };
     let metric = Metric { name, unit, ..metric.clone() };
     (!amounts.is_empty()).then_some(Form { metric, counted, amounts })
 }
@@ -167,6 +164,36 @@ mod tests {
         let written = ("", "dev.write_bytes", 8192.0);
         assert_eq!(made(&[written, bytes[0], bytes[1]]), [told("", "dev.write_bytes_per_byte", 2.0)]);
         assert_eq!(made(&[written, bytes[1]]), [], "the load wrote nothing");
+    }
+
+    #[test]
+    fn processor_time_is_for_each_byte_where_operations_had_different_sizes() {
+        let of = |bytes: [f64; 2]| {
+            let mut run = run_of(&Made::default(), 4);
+            run.metrics = ["sys_cpu", "write.total_ios", "write.io_bytes"]
+                .map(|name| Metric {
+                    job: String::new(),
+                    name: name.to_owned(),
+                    unit: if name == "sys_cpu" { Unit::Seconds } else { Unit::Count },
+                    better: Better::Lower,
+                })
+                .to_vec();
+            for trial in &mut run.trials {
+                trial.values = vec![(0, 2.0), (1, 100.0), (2, bytes[trial.cell as usize])];
+            }
+            run
+        };
+        let names = |run: &Run| forms(run).into_iter().map(|form| form.metric.name).collect::<Vec<_>>();
+        let mut alike = of([4096.0, 4096.0]);
+        assert_eq!(names(&alike), ["sys_cpu_per_op"]);
+        let differ = of([4096.0, 8192.0]);
+        assert_eq!(names(&differ), ["sys_cpu_per_op", "sys_cpu_per_byte"]);
+        let per_byte = &forms(&differ)[1];
+        let values: HashMap<u32, f64> = differ.trials[0].values.iter().copied().collect();
+        assert_eq!((per_byte.value(&values), &per_byte.metric.unit), (Some(2.0 / 4096.0), &Unit::Seconds));
+        // Whoever asks for it has it.
+        alike.design.primary = Some("sys_cpu_per_byte".to_owned());
+        assert_eq!(names(&alike), ["sys_cpu_per_op", "sys_cpu_per_byte"]);
     }
 
     #[test]

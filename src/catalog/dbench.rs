@@ -8,7 +8,7 @@
 //! three digits, so an average below 0.5 µs is printed, and kept, as 0. `max_latency` is the longest of any operation
 //! after the warm-up; the table counts the warm-up, too.
 
-use super::engine_descriptor::{EngineDescriptor, Output, Settings, tool};
+use super::engine_descriptor::{EngineDescriptor, Output, SectionMetric, Settings, tool};
 use super::program::Program;
 use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
@@ -18,7 +18,7 @@ use crate::record::{Note, Outcome, Series, Unit};
 pub(super) const DBENCH: EngineDescriptor = tool(
     Program { name: "dbench", package: "dbench" },
     Settings { known: SETTINGS, together: |_| None, file: None, lasts_s: time_s },
-    Output { format: "dbench output", is_line, read: outcomes_from_dbench },
+    Output { format: "dbench output", is_line, read: outcomes_from_dbench, metrics },
 );
 
 const SETTINGS: &[Setting] = &[
@@ -41,6 +41,13 @@ fn time_s(settings: &[(String, String)]) -> Option<f64> {
     let said = settings.iter().find(|(key, _)| key == "time").and_then(|(_, value)| value.parse().ok());
     let limit_s: f64 = said.unwrap_or(10.0);
     Some(limit_s + (limit_s / 5.0).floor() + CLEANUP_S)
+}
+
+/// Throughput and latencies; each operation that the load file names has its own.
+fn metrics(_: &[(String, String)]) -> Vec<SectionMetric> {
+    ["bw", "lat_ns.mean", "lat_ns.max", "operations", "*.count", "*.lat_ns.mean", "*.lat_ns.max"]
+        .map(|name| ("", name.to_owned()))
+        .to_vec()
 }
 
 /// Nanoseconds a millisecond.

@@ -60,6 +60,9 @@ pub struct Settings {
     pub lasts_s: fn(&[(String, String)]) -> Option<f64>,
 }
 
+/// A section (empty: the whole trial) and the name of a metric.
+pub type SectionMetric = (&'static str, String);
+
 /// What a tool prints, for its engine and for imports alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -69,6 +72,8 @@ pub struct Output {
     pub is_line: fn(&str) -> bool,
     /// Reads every run in a text.
     pub read: fn(&str) -> Result<Vec<ToolTrial>, ToolOutputError>,
+    /// What it reports with these settings, by sections; a `*` in a name stands for a word that only the run tells.
+    pub metrics: fn(&[(String, String)]) -> Vec<SectionMetric>,
 }
 
 /// One row of the table.

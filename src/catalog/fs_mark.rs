@@ -6,7 +6,7 @@
 //! Meanings: fs_mark 3.3, README. All times are microseconds; a call that is not made is printed, and left out here, as
 //! three zeros. `Files/sec` counts the time of the calls and of the program itself, unlinking left out.
 
-use super::engine_descriptor::{EngineDescriptor, Output, Settings, tool};
+use super::engine_descriptor::{EngineDescriptor, Output, SectionMetric, Settings, tool};
 use super::program::Program;
 use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, sample};
@@ -16,7 +16,7 @@ use crate::record::{Outcome, Unit};
 pub(super) const FS_MARK: EngineDescriptor = tool(
     Program { name: "fs_mark", package: "fsmark" },
     Settings { known: SETTINGS, together, file: None, lasts_s: |_| None },
-    Output { format: "fs_mark output", is_line, read: outcomes_from_fs_mark },
+    Output { format: "fs_mark output", is_line, read: outcomes_from_fs_mark, metrics },
 );
 
 // The limits are those of fs_mark.h (MAX_FILES, MAX_THREADS, MAX_IO_BUFFER_SIZE) and of its ints.
@@ -70,6 +70,31 @@ fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Files a second and the times of its calls; each phase is a section.
+fn metrics(settings: &[(String, String)]) -> Vec<SectionMetric> {
+    let own = ["files_per_s", "*.lat_ns.mean", "*.lat_ns.min", "*.lat_ns.max", "app_overhead_ns", "files"];
+    let mut names: Vec<(&str, String)> = own.map(|name| ("", name.to_owned())).to_vec();
+    let phases = settings.iter().find(|(key, _)| key == "phases").map_or("", |(_, phases)| phases.as_str());
+    for phase in PHASES.into_iter().filter(|phase| phases.split(',').any(|word| word == *phase)) {
+        let of_phase = [
+            "runtime",
+            "iops",
+            "total_ios",
+            "lat_ns.mean",
+            "lat_ns.min",
+            "lat_ns.max",
+            "dev.write_ios",
+            "dev.write_bytes",
+            "dev.flushes",
+            "dev.flushes_per_op",
+        ];
+        // The calls of the first are fs_mark's own, which times them by itself.
+        let timed = |name: &&str| phase != PHASES[0] || !name.starts_with("lat_ns");
+        names.extend(of_phase.into_iter().filter(timed).map(|name| (phase, name.to_owned())));
+    }
+    names
 }
 
 /// Nanoseconds a microsecond.

@@ -21,7 +21,9 @@ mod xfs_io;
 mod xfs_io_script;
 
 pub use dbench::outcomes_from_dbench;
-pub use engine_descriptor::{EngineDescriptor, LimitedBy, Output, Reaches, Runs, Settings, Together};
+pub use engine_descriptor::{
+    EngineDescriptor, LimitedBy, Output, Reaches, Runs, SectionMetric, Settings, Together,
+};
 pub use engine_kind::{EngineKind, tool_names};
 pub use filesystem::{Filesystem, FilesystemDescriptor, Mkfs, Smallest};
 pub use fs_mark::outcomes_from_fs_mark;
@@ -33,6 +35,8 @@ pub use patches::{OWN_PATCH, own_patch, own_patches};
 pub use program::Program;
 pub use setting::{Setting, Value};
 pub use tool_output::{ToolOutputError, ToolTrial};
+// What reports make of counts, by which a metric may be asked for.
+pub use crate::record::forms_of;
 // When a run ends is chosen by whoever writes the experiment; the record keeps it as it was chosen.
 pub use crate::record::StopRule;
 pub use xfs_io::{XfsIoTransfer, outcomes_from_xfs_io, xfs_io_outcome, xfs_io_transfers};

@@ -7,7 +7,7 @@
 //! rates. The counts are exact; time comes from whichever of time and `ops/sec` is printed with more digits. Commands
 //! without such lines (fsync, sync, falloc …) are part of the whole command's run time only.
 
-use super::engine_descriptor::{EngineDescriptor, Output, Settings, tool};
+use super::engine_descriptor::{EngineDescriptor, Output, SectionMetric, Settings, tool};
 use super::program::Program;
 use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
@@ -18,7 +18,7 @@ use crate::record::{Outcome, Unit};
 pub(super) const XFS_IO: EngineDescriptor = tool(
     Program { name: "xfs_io", package: "xfsprogs" },
     Settings { known: SETTINGS, together, file: Some("file"), lasts_s: |_| None },
-    Output { format: "xfs_io output", is_line, read: outcomes_from_xfs_io },
+    Output { format: "xfs_io output", is_line, read: outcomes_from_xfs_io, metrics },
 );
 
 const SETTINGS: &[Setting] = &[
@@ -32,6 +32,22 @@ const SETTINGS: &[Setting] = &[
 
 fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
     (!has("commands")).then_some("engine xfs_io needs [xfs_io] commands = [\"pwrite 0 64m\", \"fsync\"]")
+}
+
+/// What its transfers have in common, by kind.
+fn metrics(settings: &[(String, String)]) -> Vec<SectionMetric> {
+    let commands = settings.iter().find(|(key, _)| key == "commands").map_or("", |(_, text)| text.as_str());
+    let does = |names: &[&str]| {
+        let mut first = commands.lines().filter_map(|command| command.split_whitespace().next());
+        first.any(|word| names.contains(&word))
+    };
+    let kinds = [("write", does(&["pwrite", "w"])), ("read", does(&["pread", "r"]))];
+    let copies = ["sendfile", "reflink", "dedupe"].map(|kind| (kind, does(&[kind])));
+    let done = kinds.into_iter().chain(copies).filter(|(_, done)| *done);
+    done.flat_map(|(kind, _)| {
+        ["bw", "iops", "runtime", "total_ios", "io_bytes"].map(|name| ("", format!("{kind}.{name}")))
+    })
+    .collect()
 }
 
 /// One command's result.

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use super::Failure;
 use super::database::Database;
+use crate::analyse::metrics_of;
 use crate::experiment::{CommandLine, Experiment};
 use crate::plan::{MetricNames, Plan};
 use crate::record::{Metric, Sample};
@@ -43,7 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut metrics = if is_job || args.engine.is_some() {
         of_job(path, args.engine.as_ref())?
     } else {
-        args.database.load_for_report(&args.run)?.metrics
+        metrics_of(&args.database.load_for_report(&args.run)?)
     };
     // A name out of a store of somebody else's is no second line of the table.
     for metric in &mut metrics {
@@ -97,6 +98,11 @@ fn of_job(file: &Path, engine: Option<&String>) -> Result<Vec<Metric>, Failure> 
 
 /// The unit that a metric of assay's own has.
 fn unit_of(name: &str) -> Unit {
+    if let Some(counted) = name.strip_suffix("_per_op").or_else(|| name.strip_suffix("_per_byte")) {
+        let unit = unit_of(counted);
+        // Bytes for a byte are a plain number.
+        return if unit == Unit::Bytes && name.ends_with("_per_byte") { Unit::Count } else { unit };
+    }
     let last = name.rsplit('.').next().unwrap_or(name);
     match last {
         _ if name.contains("_ns.") => Unit::Nanoseconds,

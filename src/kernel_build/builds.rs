@@ -62,8 +62,9 @@ impl Builds {
     fn no_idle_modules(&self) -> Result<(), BuildError> {
         let is_idle = |build: &&Build| {
             let Kind::Modules(base, _) = &build.kind else { return false };
-            let alike =
-                |other: &&Build| other.patches.is_empty() && other.source.digest == build.source.digest;
+            let alike = |other: &&Build| {
+                other.patches.is_empty() && other.source.all_digest() == build.source.all_digest()
+            };
             self.of_base(base).all(|other| alike(&other))
         };
         if self.all.iter().any(|build| is_idle(&build)) { Err(BuildError::NothingToBuild) } else { Ok(()) }
@@ -93,7 +94,8 @@ impl Builds {
     fn modules_of(&self, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
         let mut modules = BTreeSet::new();
         for build in self.of_base(base) {
-            let patches: Vec<&Patch> = build.patches.iter().collect();
+            // What is not committed is part of the source, and is built like a patch.
+            let patches: Vec<&Patch> = build.source.uncommitted.iter().chain(&build.patches).collect();
             modules.extend(modules::changed(&patches, &build.source, base)?);
         }
         let revisions: Vec<&Source> = self.of_base(base).map(|build| &build.source).collect();
@@ -201,7 +203,7 @@ impl Builds {
         say: &mut dyn FnMut(&Step<'_>),
         cancelled: &AtomicBool,
     ) -> Result<Vec<BuiltKernel>, BuildError> {
-        self.room_for_all()?;
+        self.room_for(&self.all)?;
         // None of them is removed while another one is unpacked or built.
         let unpacked = self.all.iter().map(|build| build.unpacked(say, cancelled));
         let _kept = unpacked.collect::<Result<Vec<_>, _>>()?;
@@ -226,7 +228,7 @@ impl Builds {
         cancelled: &AtomicBool,
     ) -> Result<BuiltKernel, BuildError> {
         let build = &self.all[at];
-        self.room_for_all()?;
+        self.room_for(std::slice::from_ref(build))?;
         let patches: Vec<&Patch> = build.patches.iter().collect();
         Overlay::of(&build.source, &patches)?;
         build.built(&self.resolved_one(build)?, say, cancelled)
@@ -238,7 +240,7 @@ impl Builds {
     /// A patch that does not apply; not enough space.
     pub fn plan_one(&self, at: usize) -> Result<String, BuildError> {
         let build = &self.all[at];
-        self.room_for_all()?;
+        self.room_for(std::slice::from_ref(build))?;
         let (key, modules) = self.resolved_one(build)?;
         let what = build.described(Some(&modules));
         if entries::is_there(entries::BUILT, &key) {
@@ -254,7 +256,7 @@ impl Builds {
             let patches: Vec<&Patch> = build.patches.iter().collect();
             Overlay::of(&build.source, &patches)?;
         }
-        self.room_for_all()
+        self.room_for(&self.all)
     }
 
     /// Whether a kernel is in the cache, so that nothing is built.
@@ -263,13 +265,18 @@ impl Builds {
             && self.resolved_one(build).is_ok_and(|(key, _)| entries::is_there(entries::BUILT, &key))
     }
 
-    fn room_for_all(&self) -> Result<(), BuildError> {
+    /// Whether there is space for those of these that are not there.
+    fn room_for(&self, builds: &[Build]) -> Result<(), BuildError> {
+        let missing: Vec<&Build> = builds.iter().filter(|build| !self.is_there(build)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
         let mut sources: BTreeMap<&str, u64> = BTreeMap::new();
-        for build in &self.all {
+        for build in builds {
             sources.insert(&build.source.digest, build.source.needed_mib());
         }
         let mut rooms: BTreeMap<String, u64> = BTreeMap::new();
-        for build in self.all.iter().filter(|build| !self.is_there(build)) {
+        for build in missing {
             let Some(whole) = build.whole() else {
                 rooms.insert(build.shares_objects_of(), MODULES_MIB);
                 continue;

@@ -2,18 +2,20 @@
 //!
 //! Enters: a file. Leaves: a [`Configuration`]; what a finished `.config` is missing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::compiled;
 use super::digests;
 use super::error::BuildError;
+use super::patch::Patch;
 use crate::sys::regular_file;
 
 /// What assay's own kernels are made of, explained line by line.
 const SMALL: &str = include_str!("small.config");
 /// A larger file is no configuration.
 const MOST_BYTES: u64 = 4 << 20;
-/// How the kernel's own tools begin a whole one.
+/// What the kernel's own tools write above a whole one, behind a line of its own.
 const WHOLE: &str = "# Automatically generated file; DO NOT EDIT.";
 /// A fragment does not set as many.
 const MANY: usize = 400;
@@ -53,7 +55,7 @@ impl Configuration {
             .map_err(BuildError::unfit("cannot read the configuration", path))?;
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let set = options_of(path, &text)?;
-        if text.starts_with(WHOLE) || set >= MANY {
+        if text.lines().take(3).any(|line| line == WHOLE) || set >= MANY {
             let configuration = Configuration::of(&file, text, String::new(), true, needed);
             configuration.has(&configuration.text)?;
             return Ok(configuration);
@@ -111,7 +113,7 @@ impl Configuration {
         let asked = self.asked.lines().filter_map(option).filter(|(_, value)| matches!(*value, "y" | "m"));
         let left_out = off(finished, asked.map(|(name, _)| name));
         match left_out.first() {
-            None => Ok(()),
+            None => self.has_values(finished),
             Some(first) => Err(BuildError::Configuration {
                 what: format!(
                     "{} asks for {}, and this kernel leaves it out",
@@ -120,6 +122,40 @@ impl Configuration {
                 ),
                 hint: format!(
                     "the kernel has no {first}, or it depends on options that are off: add those, too"
+                ),
+            }),
+        }
+    }
+
+    /// Whether what was to be off is off, and what was to have another value has it.
+    fn has_values(&self, finished: &str) -> Result<(), BuildError> {
+        let all: BTreeMap<&str, &str> = finished.lines().filter_map(option).collect();
+        let differs = |(name, value): &(&str, &str)| {
+            let found = all.get(name).copied().unwrap_or("n");
+            !matches!(*value, "y" | "m") && found != *value
+        };
+        let other = self.asked.lines().filter_map(option).find(differs);
+        let Some((name, value)) = other else { return Ok(()) };
+        let found = all.get(name).copied().unwrap_or("n");
+        Err(BuildError::Configuration {
+            what: format!("{} asks for {name}={value}, and this kernel has {name}={found}", self.name),
+            hint: format!(
+                "another option selects {name}, or it cannot be chosen by itself (as HZ by HZ_1000): set that one"
+            ),
+        })
+    }
+
+    /// Whether the options that a patch brings are on: the small configuration has all off that nobody asks for.
+    pub(super) fn has_options_of(&self, patch: &Patch, finished: &str) -> Result<(), BuildError> {
+        let chosen: BTreeSet<&str> = self.asked.lines().filter_map(|line| Some(option(line)?.0)).collect();
+        let own = compiled::new_options(patch);
+        let own = own.iter().map(String::as_str).filter(|name| !self.is_whole && !chosen.contains(name));
+        match off(finished, own).first() {
+            None => Ok(()),
+            Some(name) => Err(BuildError::Configuration {
+                what: format!("{} brings the option {name}, which is off", patch.path.display()),
+                hint: format!(
+                    "--config FILE with CONFIG_{name}=y builds what it is for; with # CONFIG_{name} is not set it stays off"
                 ),
             }),
         }
@@ -225,7 +261,11 @@ mod tests {
         let lines: Vec<&str> = mine.text.lines().filter(|line| line.contains("CONFIG_XFS_FS")).collect();
         assert_eq!(lines, ["# CONFIG_XFS_FS is not set"]);
         let all = ALWAYS.map(|name| format!("CONFIG_{name}=y\n")).concat();
-        assert!(read(&format!("{WHOLE}\n{all}")).unwrap().is_whole);
+        assert!(
+            read(&format!("#\n{WHOLE}\n# Linux/x86 6.12.57 Kernel Configuration\n#\n{all}"))
+                .unwrap()
+                .is_whole
+        );
         for (text, expected) in [
             ("", "sets no option"),
             ("# nothing\n", "sets no option"),
@@ -236,6 +276,24 @@ mod tests {
             let message = read(text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");
         }
+    }
+
+    #[test]
+    fn options_that_a_patch_brings_are_on_or_off_by_name() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("mine.config");
+        let text =
+            "--- a/fs/xfs/Kconfig\n+++ b/fs/xfs/Kconfig\n@@ -1 +1,2 @@\n config XFS_FS\n+config XFS_FOO\n";
+        let patch = Patch::of(Path::new("foo.patch"), text.as_bytes().to_vec()).unwrap();
+        let has =
+            |configuration: &Configuration, finished: &str| configuration.has_options_of(&patch, finished);
+        let own = Configuration::read(None, &BTreeSet::new()).unwrap();
+        let off = "# CONFIG_XFS_FOO is not set\n";
+        let said = has(&own, off).unwrap_err().to_string();
+        assert_eq!(said, "foo.patch brings the option XFS_FOO, which is off");
+        has(&own, "CONFIG_XFS_FOO=y\n").unwrap();
+        std::fs::write(&path, off).unwrap();
+        has(&Configuration::read(Some(&path), &BTreeSet::new()).unwrap(), off).unwrap();
     }
 
     #[test]
@@ -259,6 +317,18 @@ mod tests {
             "{left_out}"
         );
         mine.check(&format!("{}CONFIG_XFS_RT=m\n", own.text)).unwrap();
+        // A value that cannot be chosen by itself, and an option that another one selects.
+        for (asked, found) in [
+            ("CONFIG_HZ=1000", "CONFIG_HZ=250\n"),
+            ("# CONFIG_IOMAP is not set", "CONFIG_IOMAP=y\n"),
+            ("CONFIG_NR_CPUS=8", ""),
+        ] {
+            std::fs::write(&path, format!("{asked}\n")).unwrap();
+            let mine = Configuration::read(Some(&path), &needed).unwrap();
+            let said = mine.check(&format!("{}{found}", own.text)).unwrap_err().to_string();
+            assert!(said.contains(" asks for ") && said.contains(", and this kernel has "), "{said}");
+            mine.check(&format!("{}{asked}\n", own.text)).unwrap();
+        }
         assert!(has_modules("CONFIG_MODULES=y\nCONFIG_XFS_FS=m\n") && !has_modules("CONFIG_MODULES=y\n"));
     }
 }

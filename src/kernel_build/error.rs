@@ -80,6 +80,14 @@ pub enum BuildError {
         /// The kernel.
         release: String,
     },
+    /// A patch of which nothing was compiled.
+    #[error("{} changes nothing that this kernel is made of: its configuration leaves out {file}", patch.display())]
+    LeftOut {
+        /// The patch.
+        patch: PathBuf,
+        /// The first file of it.
+        file: String,
+    },
     /// There is nothing to build in modules.
     #[error("kernel and source are given, and no patch or revision says which modules are to be built")]
     NothingToBuild,
@@ -239,6 +247,7 @@ impl BuildError {
                 | BuildError::DoesNotApply { .. }
                 | BuildError::Symbols { .. }
                 | BuildError::Configuration { .. }
+                | BuildError::LeftOut { .. }
                 | BuildError::Failed { .. }
                 | BuildError::NotMade { .. }
                 | BuildError::Elsewhere { .. }
@@ -307,12 +316,15 @@ impl BuildError {
             BuildError::NotAModule { .. } => {
                 "without kernel= a whole kernel is built from the source, with this change".to_owned()
             }
+            BuildError::LeftOut { file, .. } => format!(
+                "both arms would be the same kernel; --config FILE with the option by which the Makefile beside {file} builds it"
+            ),
             BuildError::NothingToBuild => {
                 "--vary patch=none,FILE builds what the patch changes, --vary rev=A,B what differs; without kernel= a whole kernel is built"
                     .to_owned()
             }
             BuildError::NoHeaders { .. } => {
-                "make kernels fetches those of Debian's 6.12, or apt-get download them beside the kernel's package; nothing needs to be installed"
+                "apt-get download them beside the kernel's package (`assay help patches`); nothing needs to be installed"
                     .to_owned()
             }
             BuildError::UntrustedHeaders { .. } => {

@@ -6,6 +6,7 @@
 
 mod build;
 mod builds;
+mod compiled;
 mod config;
 mod digests;
 mod entries;

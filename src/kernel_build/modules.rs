@@ -95,6 +95,10 @@ pub(super) fn of_files<'f>(
 }
 
 fn of_file(touched: &str, files: Files<'_>, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
+    // The kernel's options are chosen already.
+    if Path::new(touched).file_name().is_some_and(|name| name.to_string_lossy().starts_with("Kconfig")) {
+        return Ok(BTreeSet::new());
+    }
     let mut directory = Path::new(touched).parent();
     while let Some(here) = directory.filter(|here| !here.as_os_str().is_empty()) {
         let below = here.to_string_lossy().into_owned();

@@ -43,6 +43,11 @@ impl Patch {
         Patch::of(path, text)
     }
 
+    /// Its lines.
+    pub(super) fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.text)
+    }
+
     /// A patch of this text, called `path` in messages.
     pub(super) fn of(path: &Path, text: Vec<u8>) -> Result<Patch, BuildError> {
         let wrong = |found: String| BuildError::NoPatch { path: path.to_owned(), found };

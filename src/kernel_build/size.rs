@@ -20,6 +20,9 @@ const OBJECTS_AN_OPTION: u64 = 3;
 /// An object and its part of what is linked, in KiB; with what debuggers want it is as many times as large.
 const OBJECT_KIB: u64 = 200;
 const WITH_DEBUG_INFO: u64 = 6;
+/// What puts it in: a whole configuration has the first, a fragment asks for one of the others.
+const DEBUG_INFO: [&str; 4] =
+    ["DEBUG_INFO", "DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT", "DEBUG_INFO_DWARF4", "DEBUG_INFO_DWARF5"];
 
 impl Size {
     /// Of assay's small configuration.
@@ -28,11 +31,12 @@ impl Size {
     /// Of any configuration.
     pub(super) fn of(configuration: &Configuration) -> Size {
         // The kernel's own defaults are on besides what a fragment sets.
-        if !configuration.is_whole {
-            return Size::SMALL;
-        }
-        let debug = configuration.is_on("DEBUG_INFO") && !configuration.is_on("DEBUG_INFO_REDUCED");
-        let objects = configuration.options_on() * OBJECTS_AN_OPTION;
+        let objects = match configuration.is_whole {
+            true => configuration.options_on() * OBJECTS_AN_OPTION,
+            false => SMALL_OBJECTS,
+        };
+        let debug = DEBUG_INFO.iter().any(|name| configuration.is_on(name))
+            && !configuration.is_on("DEBUG_INFO_REDUCED");
         Size::of_objects(objects, if debug { WITH_DEBUG_INFO } else { 1 })
     }
 
@@ -56,6 +60,8 @@ mod tests {
             Size::of(&Configuration::read(Some(&path), &BTreeSet::new()).unwrap())
         };
         assert_eq!(size("CONFIG_XFS_RT=y\n"), Size::SMALL);
+        let with_debug_info = size("CONFIG_DEBUG_INFO_DWARF5=y\n");
+        assert!(with_debug_info.mib >= 6 * Size::SMALL.mib && with_debug_info.objects == Size::SMALL.objects);
         // As many options as Debian's 6.12 for amd64 has.
         let always =
             ["BLK_DEV_INITRD", "DEVTMPFS", "VIRTIO_PCI", "VIRTIO_CONSOLE", "BINFMT_ELF", "DEBUG_INFO"];

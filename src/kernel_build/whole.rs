@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::compiled;
 use super::config::{self, Configuration};
 use super::entries::Entry;
 use super::error::BuildError;
@@ -100,8 +101,14 @@ impl Building<'_> {
         let path = objects.join(".config");
         let finished = std::fs::read_to_string(&path).map_err(BuildError::io("cannot read", &path))?;
         self.configuration.check(&finished)?;
+        self.patches.iter().try_for_each(|patch| self.configuration.has_options_of(patch, &finished))?;
         let modules = config::has_modules(&finished);
         make::run(make(if modules { &["bzImage", "modules"] } else { &["bzImage"] }), watch)?;
+        for patch in self.patches {
+            if let Some(file) = compiled::left_out(patch, &objects)? {
+                return Err(BuildError::LeftOut { patch: patch.path.clone(), file: file.to_owned() });
+            }
+        }
         let path = objects.join("include/config/kernel.release");
         let release = std::fs::read_to_string(&path).map_err(BuildError::io("cannot read", &path))?;
         let release = release.trim();

@@ -1,10 +1,10 @@
-//! Where processor time goes: which function of the program, or which part of the kernel (cpu-clock, 499 times a second of running).
+//! Where processor time goes: which function of the program, or which part of the kernel (cpu-clock, 331 times a second of running).
 //!
 //! Enters: samples of the workers with their stacks. Leaves: seconds in user mode and by function of it, in the kernel and by part of it; and
 //! the time by stack, as a file. It must not know which program runs. Which part a function belongs to is data: `subsystems.txt`.
 //!
-//! 499 is a prime: no timer of the load keeps step with it. The clock needs no counter of the processor, so that virtual machines have it.
-//! A sample stands for 1/499 s; of n samples the error is about √n of them.
+//! 331 is a prime: no timer of the load keeps step with it. The clock needs no counter of the processor, so that virtual machines have it.
+//! A sample stands for 1/331 s; of n samples the error is about √n of them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use super::{Observer, Unseen};
 use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind, Unit};
 
 /// Samples a second.
-const HERTZ: u64 = 499;
+const HERTZ: u64 = 331;
 /// A function of the program is named where at least this share of the samples was. What a trial does not name counts as nothing, so that a larger share would make a difference of an
 /// arm's total into one of its functions.
 const LEAST_SHARE_OF_FUNCTION: f64 = 0.005;
@@ -319,8 +319,8 @@ mod tests {
         assert_eq!(value("cpu.user_time"), Some(1.0 / HERTZ as f64));
         assert_eq!(
             samples.folded(&HashMap::new()).text(),
-            "[kernel];ext4_write_begin 2004008\n[kernel];ext4_write_begin;memset_orig 2004008\n\
-             [kernel];strange 2004008\n[user] 2004008\n"
+            "[kernel];ext4_write_begin 3021148\n[kernel];ext4_write_begin;memset_orig 3021148\n\
+             [kernel];strange 3021148\n[user] 3021148\n"
         );
         let without = samples.values(0, true);
         assert!(without.iter().all(|sample| sample.metric.name != "cpu.kernel_time"));

@@ -77,8 +77,9 @@ impl Chosen {
             }
             Bound::Engine => match EngineKind::named(value) {
                 Some(named) if has_what_it_runs(experiment, named) => self.engine = named,
-                Some(_) => {
-                    self.problems.push((format!("engine={value}: the experiment has nothing it runs"), None));
+                Some(named) => {
+                    let problem = format!("engine={value}: the experiment has {}", lacks(named));
+                    self.problems.push((problem, None));
                 }
                 None => {
                     let names = EngineKind::names().join(", ");
@@ -96,6 +97,15 @@ impl Chosen {
         if self.target.state.is_some() && self.job.is_none() {
             self.problems.push(("state needs a job: it is the state of a job's files".to_owned(), None));
         }
+    }
+}
+
+/// What an engine cannot do without.
+fn lacks(engine: EngineKind) -> &'static str {
+    match engine.descriptor().runs {
+        Runs::Command => "no command to run: write it behind --",
+        Runs::Settings => "a job, which this engine does not read",
+        Runs::Job | Runs::Anything => "no job to run",
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use crate::catalog::EngineKind;
-use crate::workload::Job;
+use crate::workload::{Job, Mix};
 
 /// For all cells together.
 pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
@@ -47,11 +47,16 @@ fn writes(job: &Job) -> bool {
 /// The latency that decides for these jobs, where each of them has a pace in every cell; `None`: not so.
 fn latency(jobs: &[&Job], fio: bool) -> Option<String> {
     let pauses = |job: &Job| !job.thinktime.pause.is_zero();
-    let has_pace = |job: &&Job| (job.rate.is_limited() || pauses(job)) && !job.pattern.mix.trims();
+    let has_pace = |job: &&Job| job.rate.is_limited() || pauses(job);
     if !jobs.iter().all(has_pace) {
         return None;
     }
-    let direction = if jobs.iter().any(|job| writes(job)) { "write" } else { "read" };
+    let does = |of: fn(Mix) -> bool| jobs.iter().any(|job| of(job.pattern.mix));
+    let direction = match (does(Mix::writes), does(Mix::reads)) {
+        (true, _) => "write",
+        (_, true) => "read",
+        _ => "trim",
+    };
     let due = jobs.iter().all(|job| job.rate.is_limited()) && !fio;
     Some(format!("{direction}.{}.mean", if due { "lat_ns" } else { "clat_ns" }))
 }

@@ -64,8 +64,8 @@ impl Plan {
     pub fn longest_s(&self, rounds: u32, expected: &Expected) -> Option<f64> {
         let all = self.longest_round_s(expected)? * f64::from(rounds) * expected.rounds_for_one;
         let trial = self.longest_trials_s(expected).into_iter().flatten().fold(0.0, f64::max);
-        let before = RUN_S + self.rehearsals_s(expected);
-        Some(before + self.stop.time_budget_s.map_or(all, |budget| all.min(budget + trial)))
+        let all = RUN_S + self.rehearsals_s(expected) + all;
+        Some(self.stop.time_budget_s.map_or(all, |budget| all.min(budget + trial)))
     }
 
     /// What making the target of a cell once, and putting it back, takes.

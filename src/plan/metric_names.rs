@@ -2,14 +2,14 @@
 //!
 //! Enters: an experiment and its cells. Leaves: sections with names of metrics, and what is wrong with a `--primary` that is
 //! none of them. What engines and observers report is repeated here in names only; a test of the whole program compares
-//! both. Names that end in `_per_op` or `_per_byte` are made from the one in front, which counts work.
+//! both.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use super::metric_advice::advice;
-use crate::catalog::{EngineKind, Runs, metrics_of_tracepoint};
+use crate::catalog::{EngineKind, Runs, forms_of, metrics_of_tracepoint};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, deciding_metrics, nearest};
 
@@ -132,8 +132,6 @@ const LATENCY_OPTIONS: [&str; 8] = [
     "disable_slat",
     "gtod_reduce",
 ];
-/// How the names of metrics end that are made of a count and the work that was done.
-const FORMS: [&str; 2] = ["_per_op", "_per_byte"];
 
 /// All metrics that can be foreseen; the section of the whole trial is the empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -143,6 +141,8 @@ pub struct MetricNames {
     any_latency: bool,
     /// Hooks may report what they like, as [`OF_HOOKS`].
     hooks: bool,
+    /// A tool may name more of them than are known: a `*` in a name stands for its word.
+    open: bool,
 }
 
 impl MetricNames {
@@ -185,7 +185,14 @@ impl MetricNames {
                 }
             }
         }
+        names.add_forms();
         Some(names)
+    }
+
+    /// Whether these are all.
+    #[must_use]
+    pub fn are_all(&self) -> bool {
+        !self.open
     }
 
     /// Sections with their metrics, in the order they were found.
@@ -228,10 +235,8 @@ impl MetricNames {
         let moves = |asked: &str| {
             asked.split('.').next().is_some_and(|direction| here.contains(&&*format!("{direction}.bw")))
         };
-        let has =
-            |asked: &str| here.contains(&asked) || (self.any_latency && is_latency(asked) && moves(asked));
-        let derived = FORMS.iter().find_map(|form| name.strip_suffix(form)).filter(|stem| counts_work(stem));
-        has(name) || derived.is_some_and(has)
+        here.iter().any(|known| stands_for(known, name))
+            || (self.any_latency && is_latency(name) && moves(name))
     }
 
     fn one(&self, section: Option<&str>, name: &str) -> Result<(), String> {
@@ -249,7 +254,8 @@ impl MetricNames {
             });
             return Err(format!("no section reports as '{asked}'{advice}"));
         }
-        if let Some(only) = section.filter(|_| sections.len() == 1) {
+        // The phases of a tool are sections, however few there are.
+        if let Some(only) = section.filter(|_| sections.len() == 1 && !self.open) {
             return Err(format!("'{only}' is the only section, so its results have none; write {name}"));
         }
         let here: Vec<&str> = self
@@ -295,10 +301,31 @@ impl MetricNames {
                 self.add("", &["runtime", "write.bw", "write.iops", "write.total_ios", "write.io_bytes"]);
                 self.add("", &["write.clat_ns.mean", "write.clat_ns.p50", "write.clat_ns.p99"]);
             }
-            // What a tool prints is read only after it has run.
-            Runs::Settings => return None,
+            Runs::Settings => {
+                let output = cell.engine.descriptor().output?;
+                for (section, name) in (output.metrics)(&cell.settings) {
+                    self.open |= name.contains('*');
+                    self.add(section, &[&name]);
+                }
+                self.add("", &["runtime", "max_rss", PER_SYNC]);
+                self.add("", &OF_WORKERS);
+            }
         }
         Some(())
+    }
+
+    /// What counts work, for each operation or byte of the load that is counted beside it, or by all sections.
+    fn add_forms(&mut self) {
+        for (section, name) in self.known.clone() {
+            for form in forms_of(&name) {
+                let counts = |(of, known): (&str, &str)| {
+                    (section.is_empty() || of == section) && form.amounts.contains(&known)
+                };
+                if self.iter().any(counts) {
+                    self.add(&section, &[&format!("{name}{}", form.end)]);
+                }
+            }
+        }
     }
 
     fn add_job(&mut self, section: &str, job: &Job, fio: bool) {
@@ -368,9 +395,15 @@ fn is_latency(name: &str) -> bool {
     direction && kind && figure
 }
 
-/// Whether a metric counts work and is no count of the work itself, as `write.bw` is.
-fn counts_work(name: &str) -> bool {
-    !["read.", "write.", "trim.", "sync."].iter().any(|direction| name.starts_with(direction))
+/// Whether a known name is the one that is asked for; a `*` in it stands for any word.
+fn stands_for(known: &str, asked: &str) -> bool {
+    let is_word = |word: &str| !word.is_empty() && !word.contains('.');
+    match known.split_once('*') {
+        Some((head, tail)) => {
+            asked.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail)).is_some_and(is_word)
+        }
+        None => known == asked,
+    }
 }
 
 #[cfg(test)]
@@ -462,6 +495,47 @@ mod tests {
         assert_eq!(asked.check("write.lat_ns.p99.5"), Ok(()));
         assert!(names(job, "native").unwrap().check("write.lat_ns.mean").is_err(), "psync has no lat");
         assert_eq!(names(job, "bare"), None);
+    }
+
+    #[test]
+    fn a_tool_says_what_it_reports_before_it_has_run() {
+        let of = |text: &str| {
+            let file = format!("aa = true\n{text}");
+            let experiment =
+                Experiment::from_toml(&file, "e.toml", Path::new("/"), &CommandLine::default()).unwrap();
+            let plan = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap();
+            MetricNames::of(&experiment, &plan.cells).unwrap()
+        };
+        let dbench = of("engine = \"dbench\"\n[dbench]\nclients = 2\n");
+        assert!(!dbench.are_all());
+        for good in ["bw", "lat_ns.max", "Flush.lat_ns.mean", "dev.flushes_per_sync", "usr_cpu", "runtime"] {
+            assert_eq!(dbench.check(good), Ok(()), "{good}");
+        }
+        assert_eq!(dbench.check("bww").unwrap_err(), "no metric 'bww'; did you mean bw?");
+        assert!(dbench.check("a.b.lat_ns.mean").is_err() && dbench.check(".count").is_err());
+        let fs_mark = of("engine = \"fs_mark\"\n[fs_mark]\nfiles = 9\nphases = \"create,unlink\"\n");
+        for good in
+            ["files_per_s", "fsync.lat_ns.max", "create:runtime", "unlink:lat_ns.mean,create:dev.flushes"]
+        {
+            assert_eq!(fs_mark.check(good), Ok(()), "{good}");
+        }
+        for wrong in ["chown:runtime", "create:lat_ns.mean", "file_per_s"] {
+            assert!(fs_mark.check(wrong).is_err(), "{wrong}");
+        }
+        let xfs_io = of("engine = \"xfs_io\"\n[xfs_io]\ncommands = [\"pwrite 0 1m\", \"fsync\"]\n");
+        assert!(xfs_io.are_all() && xfs_io.check("write.bw,usr_cpu_per_byte").is_ok());
+        assert!(xfs_io.check("read.bw").unwrap_err().contains("did you mean write.bw?"));
+    }
+
+    #[test]
+    fn forms_are_of_what_counts_work_and_has_its_load_beside_it() {
+        let reads = names("[r]\nsize=1m\nrw=read\n", "native").unwrap();
+        for good in ["usr_cpu_per_op", "ctx_per_byte", "dev.read_bytes_per_byte", "dev.flushes_per_op"] {
+            assert_eq!(reads.check(good), Ok(()), "{good}");
+        }
+        for wrong in ["runtime_per_op", "minf_per_op", "dev.write_ios_per_op", "dev.read_ios_per_byte"] {
+            assert!(reads.check(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn values_that_cannot_be_are_found_in_their_cell() {
     for (levels, expected) in [
         ("bs=4k,4q", "bs=4q: bs: 'q' in '4q' is not a unit of size; write k, m, g, t or p"),
         ("engine=native,rocket", "engine=rocket: no such engine"),
-        ("engine=native,command", "engine=command: the experiment has nothing it runs"),
+        ("engine=native,command", "engine=command: the experiment has no command to run: write it behind --"),
     ] {
         let message = plan(JOB, &[levels]).unwrap_err().to_string();
         assert!(message.contains(expected), "{levels}: {message}");
@@ -235,6 +235,10 @@ fn the_budget_ends_it_with_the_trial_that_passes_it() {
     let plan = Plan::new(&experiment, 1, Path::new("/"), "own").unwrap();
     let longest = plan.longest_s(30, &Expected::default()).unwrap();
     assert!((110.0..112.0).contains(&longest), "{longest}");
+    // What is done before the first trial is part of it.
+    let slow = Expected { wait_s: 0.5, ..Expected::default() };
+    let longest = plan.longest_s(30, &slow).unwrap();
+    assert!((110.0..113.0).contains(&longest), "{longest}");
 }
 
 #[test]

@@ -163,7 +163,9 @@ impl Words<'_> {
                 let left = found.last - found.first + 1;
                 let is_spent = self.found.rounds.len() >= run.design.stop.max_rounds as usize;
                 let (why, remedy) = match is_spent {
-                    true => ("the rounds are spent, and", "--max-rounds allows more"),
+                    true => {
+                        ("the rounds are spent, and", "a new search with a larger --max-rounds may find it")
+                    }
                     false => ("no step that would decide can be run, and", "the reasons are below"),
                 };
                 vec![

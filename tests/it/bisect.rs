@@ -186,6 +186,18 @@ fn killed_and_resumed_it_finds_the_same() {
     }
 }
 
+#[test]
+fn a_search_that_its_time_ended_goes_on() {
+    let sandbox = exact();
+    // Each session ends with its first trial.
+    let spent = sandbox.succeed(&search(&["--time-budget", "1ms"]));
+    assert_eq!(json(&spent)["outcome"], "unfinished", "{spent}");
+    let before = sandbox.export("1").trials.len();
+    let goes_on = sandbox.run(&["bisect", "--resume", "1", "--format", "json"]);
+    assert_eq!(goes_on.status.code(), Some(0), "{}", errors(&goes_on));
+    assert!(sandbox.export("1").trials.len() > before);
+}
+
 /// Values without noise: the questions do not depend on how many trials there were.
 fn exact() -> Sandbox {
     let sandbox = Sandbox::new();

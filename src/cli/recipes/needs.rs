@@ -76,7 +76,9 @@ pub(super) fn needs(experiment: &Experiment) -> String {
     for need in all(experiment) {
         match need {
             Need::Root => words.push("root".to_owned()),
-            Need::Kernel => words.push("a kernel to boot in a guest (`make kernels`; no root)".to_owned()),
+            Need::Kernel => {
+                words.push("a kernel to boot in a guest (`assay help kernels`; no root)".to_owned());
+            }
             Need::Program(Program { package, .. }) if !packages.contains(&package) => packages.push(package),
             Need::Program(..) => {}
             Need::Offered(name) => offered.push(name),
@@ -151,7 +153,7 @@ mod tests {
         let guest = needs(&of(&["ram:1g", "kernel=newest"]));
         assert_eq!(
             guest,
-            "a kernel to boot in a guest (`make kernels`; no root), \
+            "a kernel to boot in a guest (`assay help kernels`; no root), \
              packages qemu-system-x86 xz-utils xfsprogs e2fsprogs dbench"
         );
     }

@@ -11,6 +11,7 @@ use crate::cli::fail_if::FailIf;
 use crate::cli::failures::Failures;
 use crate::experiment::{CommandLine, Experiment, target_key};
 use crate::report::Format;
+use crate::units::parse_duration_s;
 
 /// clap takes `{n}` for the end of a line: no variable is called n here.
 const EXAMPLES: &str = "Examples:
@@ -209,6 +210,17 @@ impl Args {
         args
     }
 
+    /// The options for each of so many parts, which share the time there is.
+    pub(super) fn with_share_of_time(&self, parts: usize) -> Args {
+        let mut args = self.clone();
+        // What is no time is refused where all options are read.
+        let budget_s = self.asked.time_budget.as_ref().and_then(|text| parse_duration_s(text, 1.0).ok());
+        if let Some(budget_s) = budget_s.filter(|_| parts > 1) {
+            args.asked.time_budget = Some(format!("{:.3}s", budget_s / parts as f64));
+        }
+        args
+    }
+
     /// Whether the command line says itself on what or where to run. A filesystem can be made on any device.
     pub(super) fn names_a_target(&self) -> bool {
         let setting =
@@ -229,7 +241,20 @@ impl Args {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: super::Args,
+    }
+
+    #[test]
+    fn the_parts_of_a_recipe_share_its_time() {
+        let args = Line::parse_from(["run", "journal-flush", "--time-budget", "10m"]).args;
+        let budget = |parts: usize| args.with_share_of_time(parts).asked.time_budget.unwrap();
+        assert_eq!((budget(1), budget(2)), ("10m".to_owned(), "300.000s".to_owned()));
+    }
 
     #[test]
     fn examples_of_the_help_are_whole() {

@@ -51,5 +51,7 @@ impl Buffered {
 fn asks_for_direct(cell: &CellSpec) -> bool {
     let does_io = cell.engine.descriptor().reaches == Reaches::JobFiles;
     let direct = |workload: &Workload| workload.jobs.iter().any(|job| job.direct);
-    does_io && cell.workload.as_ref().is_some_and(direct)
+    // xfs_io has a setting of that name.
+    let is_set = cell.settings.iter().any(|(key, value)| key == "direct" && value == "1");
+    is_set || does_io && cell.workload.as_ref().is_some_and(direct)
 }

@@ -186,7 +186,7 @@ impl Arms for KernelSteps {
             Err(error) if error.is_of_the_revision() => {
                 return Ok(Made::Cannot(format!("it cannot be built: {error}")));
             }
-            Err(error) => return Ok(Made::Ends(failure(&error))),
+            Err(error) => return Ok(Made::Ends(ended_by(&error))),
         };
         if let Some(earlier) = self.earlier.get(&step)
             && let Some((name, _)) = differing(&kernel, earlier)
@@ -319,6 +319,13 @@ fn failure(error: &BuildError) -> Failure {
     };
     let hint = error.hint();
     if hint.is_empty() { failure } else { failure.hint(hint) }
+}
+
+/// The same for a search that has begun: what the machine lacks, it may have later.
+fn ended_by(error: &BuildError) -> Failure {
+    let hint = error.hint();
+    let first = if hint.is_empty() { String::new() } else { format!("{hint}; then ") };
+    Failure::tool(error).hint(format!("{first}`assay bisect --resume latest` goes on with the search"))
 }
 
 /// Says how far a build is: a line that moves on a terminal, a line now and then elsewhere.

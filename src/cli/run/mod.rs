@@ -97,9 +97,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for part in sources.iter().filter_map(Source::recipe_name).filter(|_| several) {
         check_html(&args.of_part(part))?;
     }
+    let one = args.with_share_of_time(sources.len());
     for source in sources {
         let part = source.recipe_name().filter(|_| several);
-        let prepared = place::prepared(args, &source);
+        let prepared = place::prepared(&one, &source);
         let prepared = prepared.map_err(|failure| match part {
             Some(part) if failure.hinted().is_none_or(Hint::is_page) => failure.of(part).hint(format!(
                 "`assay run {part}` is one of the recipe's runs by itself, with settings of its own"

@@ -10,6 +10,7 @@ use super::planned::{Given, planned, seed_from_clock};
 use super::reach::Reach;
 use super::source::Source;
 use super::typed::first_typed;
+use crate::analyse::{Bisected, Next};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::cli::recipes::{KERNEL_HINT, SOURCE_HINT};
@@ -310,8 +311,18 @@ fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
     let may_be_made_good = run.failures().any(Trial::is_lasting);
     let untidy = leftovers.iter().any(|(run, _)| *run == id);
     // Its time budget ended it before the last of its rounds, and there is no verdict without that one.
-    let out_of_time = run.design.stop.time_budget_s.is_some() && run.so_far().is_some();
+    let search = Bisected::of(run);
+    let goes_on =
+        search.as_ref().map_or_else(|| run.so_far().is_some(), |now| !matches!(now.next, Next::Stop(_)));
+    let out_of_time = run.design.stop.time_budget_s.is_some() && goes_on;
     if run.state == RunState::Finished && !untidy && !may_be_made_good && !out_of_time {
+        if search.is_some() {
+            return Err(Failure::request(format!("search {id} is finished: nothing is left to do")).hint(
+                format!(
+                    "assay bisect --show {id} prints its answer; another number of rounds is a new search"
+                ),
+            ));
+        }
         let more = match run.design.stop.anytime {
             true => format!("assay run --more 10 {id} adds rounds"),
             false => "for more rounds, run it anew".to_owned(),
@@ -364,7 +375,7 @@ pub(super) fn absent(plan: &Plan, work: &[PathBuf]) -> Vec<PathBuf> {
 
 fn gone_on(id: i64) -> Failure {
     Failure::request(format!("another process is already continuing run {id}"))
-        .hint(format!("`assay report {id}` says how far it came"))
+        .hint(format!("`assay show {id}` says how far it came"))
 }
 
 /// The devices the run was begun on, as they were then.

@@ -28,7 +28,7 @@ pub(super) struct Reach {
 
 impl Reach {
     pub(super) fn of(experiment: &Experiment, plan: &Plan) -> Reach {
-        let names = MetricNames::of(experiment, &plan.cells);
+        let names = MetricNames::of(experiment, &plan.cells).filter(MetricNames::are_all);
         let wishes =
             plan.primary.as_deref().map(|text| deciding_metrics(text, |_| false)).unwrap_or_default();
         let deciding = match &names {

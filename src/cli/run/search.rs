@@ -66,6 +66,8 @@ impl Search {
         }];
         experiment.compare = 0;
         experiment.stop.max_rounds = max_rounds;
+        // How many rounds it takes, the search finds out, whatever the file says of comparisons.
+        (experiment.stop.rounds, experiment.stop.anytime) = (None, false);
         let mut prepared = Prepared::new(args, &source, experiment)?;
         if bisects.kernels {
             of_kernels(&prepared)?;

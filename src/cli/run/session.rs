@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::flag;
 
@@ -204,6 +204,7 @@ fn trials(
     if let Some(arms) = prepared.arms.take() {
         return search_trials::trials(conduct, store, prepared, arms, id, cancelled);
     }
+    let begun = Instant::now();
     let mut launcher = prepared.launcher()?;
     if let Some(ahead) = launcher.forecast().filter(|_| !conduct.quiet) {
         use std::io::Write;
@@ -220,7 +221,11 @@ fn trials(
     let plan = &prepared.plan;
     let limits = Limits {
         rounds: plan.rounds_at_most(),
-        time_budget: plan.stop.time_budget_s.map(Duration::from_secs_f64),
+        // Booting and trying the targets is part of the time.
+        time_budget: plan
+            .stop
+            .time_budget_s
+            .map(|s| Duration::from_secs_f64(s).saturating_sub(begun.elapsed())),
         disturbance: (!prepared.keep_disturbed).then(crate::host::Limits::default),
     };
     let expected = busy::with_guests(prepared.expected, launcher.forecast().as_ref());

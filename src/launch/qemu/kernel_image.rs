@@ -36,8 +36,9 @@ impl KernelImage {
         let image = if is_package { image_in(&unpacked(path)?, path)? } else { path.to_owned() };
         let release = release_of(&image)?;
         let directory = image.parent().unwrap_or(Path::new("/"));
-        let config = cache::digest_of(&directory.join(format!("config-{release}"))).ok();
-        let modules = modules_of(directory, &release);
+        let config = directory.join(format!("config-{release}"));
+        let modules = modules_of(directory, &release).filter(|_| may_have_modules(&config));
+        let config = cache::digest_of(&config).ok();
         Ok(KernelImage { image, release, modules, config })
     }
 
@@ -45,6 +46,12 @@ impl KernelImage {
     pub(super) fn modules_place(&self) -> PathBuf {
         self.modules.clone().unwrap_or_else(|| Path::new("/lib/modules").join(&self.release))
     }
+}
+
+/// Whether a kernel of this configuration can load any: one that cannot may have the release of another, whose modules are not its own.
+fn may_have_modules(config: &Path) -> bool {
+    let text = std::fs::read_to_string(config);
+    text.map_or(true, |text| !text.lines().any(|line| line == "# CONFIG_MODULES is not set"))
 }
 
 fn modules_of(directory: &Path, release: &str) -> Option<PathBuf> {
@@ -121,6 +128,8 @@ mod tests {
         assert_eq!(kernel.release, "6.1.0-1-amd64");
         assert_eq!(kernel.modules, Some(root.path().join("lib/modules/6.1.0-1-amd64")));
         assert_eq!(kernel.config.as_deref(), Some("ef46db3751d8e999"));
+        std::fs::write(boot.join("config-6.1.0-1-amd64"), "# CONFIG_MODULES is not set\n").unwrap();
+        assert_eq!(KernelImage::open(&path).unwrap().modules, None, "those are of another kernel");
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! What counts work, and for what of the load: such a metric has forms, `usr_cpu_per_op` or `dev.write_bytes_per_byte`, which say more
+//! where arms did different amounts of work.
+//!
+//! Enters: a metric's name. Leaves: its forms. fsync and its like are no operations.
+
+const OPERATIONS: [&str; 3] = ["read.total_ios", "write.total_ios", "trim.total_ios"];
+const BYTES: [&str; 3] = ["read.io_bytes", "write.io_bytes", "trim.io_bytes"];
+
+/// One form of a metric: its value for each of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// How its name ends, behind the metric's.
+    pub end: &'static str,
+    /// What it is divided by: the sum of these of the load.
+    pub amounts: &'static [&'static str],
+    /// It says something of its own only where operations had different sizes.
+    pub for_sizes: bool,
+}
+
+/// For each operation of any direction.
+pub const PER_OPERATION: Form = Form { end: "_per_op", amounts: &OPERATIONS, for_sizes: false };
+
+const OF_ANY: [Form; 1] = [PER_OPERATION];
+const OF_ANY_SIZE: [Form; 2] = [PER_OPERATION, Form { end: "_per_byte", amounts: &BYTES, for_sizes: true }];
+const READS: [Form; 1] = [Form { end: "_per_op", amounts: &["read.total_ios"], for_sizes: false }];
+const WRITES: [Form; 1] = [Form { end: "_per_op", amounts: &["write.total_ios"], for_sizes: false }];
+const READ_BYTES: [Form; 1] = [Form { end: "_per_byte", amounts: &["read.io_bytes"], for_sizes: false }];
+const WRITTEN_BYTES: [Form; 1] = [Form { end: "_per_byte", amounts: &["write.io_bytes"], for_sizes: false }];
+
+/// What observers count whose names are fixed.
+const WATCHED: [&str; 18] = [
+    "locks.wait_time",
+    "locks.waits",
+    "cpu.user_time",
+    "cpu.kernel_time",
+    "waits.sleep_time",
+    "waits.storage_time",
+    "waits.wakeup_time",
+    "waits.sleeps",
+    "blocks.read_bios",
+    "blocks.write_bios",
+    "blocks.read_requests",
+    "blocks.write_requests",
+    "blocks.merges",
+    "blocks.flushes",
+    "blocks.flush_time",
+    "blocks.fua_writes",
+    "blocks.metadata_bytes",
+    "blocks.journal_bytes",
+];
+
+/// The forms of a metric with a fixed name.
+#[must_use]
+pub fn forms_of(metric: &str) -> &'static [Form] {
+    match metric {
+        "usr_cpu" | "sys_cpu" | "ctx" | "ctx.voluntary" | "ctx.involuntary" | "dev.flushes" => &OF_ANY_SIZE,
+        "dev.read_ios" => &READS,
+        "dev.write_ios" => &WRITES,
+        "dev.read_bytes" => &READ_BYTES,
+        "dev.write_bytes" => &WRITTEN_BYTES,
+        watched if WATCHED.contains(&watched) => &OF_ANY,
+        _ => &[],
+    }
+}
