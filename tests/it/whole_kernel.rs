@@ -97,6 +97,36 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
     }
 }
 
+#[test]
+fn a_patch_of_what_a_whole_kernel_leaves_out_is_refused() {
+    let (Some((_, _alone)), Some(source)) = (kernels(), source()) else { return };
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[r]\nrw=randread\nbs=4k\nsize=8m\n");
+    // A line that is added in front of the first, which needs no other line to be known.
+    let patch = "--- a/block/blk-wbt.c\n+++ b/block/blk-wbt.c\n@@ -1 +1,2 @@\n+/* slower */\n // SPDX-License-Identifier: GPL-2.0\n";
+    sandbox.write("wbt.patch", patch);
+    let source = format!("source={}", source.display());
+    let words = [
+        "run",
+        "job.fio",
+        "-t",
+        "kernel=host",
+        "-t",
+        &source,
+        "-t",
+        "virtio_blk:16m",
+        "--vary",
+        "patch=none,wbt.patch",
+    ];
+    let output = run(&sandbox, &words);
+    assert_eq!(output.status.code(), Some(2), "{}", failure(&words, &output));
+    let said = errors(&output);
+    let expected =
+        "wbt.patch changes nothing that this kernel is made of: its configuration leaves out block/blk-wbt.c";
+    assert!(said.contains(expected) && said.contains("hint: both arms would be the same kernel"), "{said}");
+    nothing_left(&sandbox);
+}
+
 /// MiB of the persistent memory, which is the last of the guest's.
 const PMEM_MIB: u64 = 384;
 
