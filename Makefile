@@ -26,7 +26,7 @@ kernels:
 	@scripts/kernel-source.sh
 
 ## What continuous integration runs
-ci: lint test simulate
+ci: lint test simulate rooms
 
 lint:
 	@scripts/packages.sh compiler

@@ -67,7 +67,7 @@ for name in cpu locks waits blocks fs; do
             k = outside(n)
             interval = k > 0 ? sprintf("[%.1f, %.1f]", loss[k - 1], loss[n - k]) : "too few rounds"
             printf "%-8s %7d %10.0f %9.1f %16s %10.0f", name, n, rate["no"] / trials["no"], cost, interval, events / trials["yes"]
-            if (events / trials["yes"] > 100 && cost > 0) printf " %12.0f", 1e9 * trials["no"] / rate["no"] * cost / 100 * ios / events
+            if (events / trials["yes"] > 20 && cost > 0) printf " %12.0f", 1e9 * trials["no"] / rate["no"] * cost / 100 * ios / events
             # A cost that is no number is above it, too.
             if (!(cost <= limit) && !marked && name ~ /^(cpu|locks|blocks)$/) { printf "  above %d %%, and not marked", limit; bad = 1 }
             else if (marked) printf "  distorting"

@@ -12,7 +12,7 @@ use crate::units::Unit;
 /// What observers count of a filesystem, and of tracepoints, where a name follows: `fs.time.commit`. They are counted for each operation.
 const WATCHED_BY_NAME: [&str; 3] = ["fs.time", "fs.count", "events"];
 /// Operations had different sizes where their means differ by more than this share.
-const SIZES_DIFFER: f64 = 0.01;
+const SIZES_DIFFER: f64 = 0.1;
 
 /// A metric made of others.
 pub(super) struct Form {

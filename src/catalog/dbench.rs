@@ -17,7 +17,7 @@ use crate::record::{Note, Outcome, Series, Unit};
 /// The row of the table.
 pub(super) const DBENCH: EngineDescriptor = tool(
     Program { name: "dbench", package: "dbench" },
-    Settings { known: SETTINGS, together: |_| None, file: None, lasts_s: time_s },
+    Settings { known: SETTINGS, together: |_| None, file: None, lasts_s: time_s, takes },
     Output { format: "dbench output", is_line, read: outcomes_from_dbench, metrics },
 );
 
@@ -41,6 +41,19 @@ fn time_s(settings: &[(String, String)]) -> Option<f64> {
     let said = settings.iter().find(|(key, _)| key == "time").and_then(|(_, value)| value.parse().ok());
     let limit_s: f64 = said.unwrap_or(10.0);
     Some(limit_s + (limit_s / 5.0).floor() + CLEANUP_S)
+}
+
+/// What a client's files take at least, all the time, with the load file of the package (20.3 MiB, by du).
+const CLIENT_BYTES: u64 = 20 << 20;
+
+/// Bytes of all clients; of another load file nobody knows.
+fn takes(settings: &[(String, String)]) -> Option<u64> {
+    let said = |name: &str| settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let number = |name: &str| said(name).map_or(Some(1), |value| value.parse::<u64>().ok());
+    if said("loadfile").is_some() {
+        return None;
+    }
+    Some(number("clients")?.saturating_mul(number("clients_per_process")?).saturating_mul(CLIENT_BYTES))
 }
 
 /// Throughput and latencies; each operation that the load file names has its own.
@@ -234,6 +247,18 @@ mod tests {
         let series = &trial.outcome.series[0];
         assert_eq!((series.values.len(), series.interval_s), (2, 1.0));
         assert!((series.values[1] - 15.815e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn clients_take_what_the_usual_load_file_makes_them_write() {
+        let of = |settings: &[(&str, &str)]| {
+            let settings: Vec<(String, String)> =
+                settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            takes(&settings).map(|bytes| bytes >> 20)
+        };
+        assert_eq!(of(&[]), Some(20));
+        assert_eq!(of(&[("clients", "16"), ("clients_per_process", "2")]), Some(640));
+        assert_eq!(of(&[("clients", "16"), ("loadfile", "/mine.txt")]), None);
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub struct Settings {
     pub file: Option<&'static str>,
     /// Seconds that a trial lasts by these values, where they say so.
     pub lasts_s: fn(&[(String, String)]) -> Option<f64>,
+    /// Bytes that its files take at once by these values, where they say so.
+    pub takes: fn(&[(String, String)]) -> Option<u64>,
 }
 
 /// A section (empty: the whole trial) and the name of a metric.

@@ -15,7 +15,7 @@ use crate::record::{Outcome, Unit};
 /// The row of the table.
 pub(super) const FS_MARK: EngineDescriptor = tool(
     Program { name: "fs_mark", package: "fsmark" },
-    Settings { known: SETTINGS, together, file: None, lasts_s: |_| None },
+    Settings { known: SETTINGS, together, file: None, lasts_s: |_| None, takes },
     Output { format: "fs_mark output", is_line, read: outcomes_from_fs_mark, metrics },
 );
 
@@ -70,6 +70,17 @@ fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Bytes of the files that are there at once: of one loop, or of all where they are kept.
+fn takes(settings: &[(String, String)]) -> Option<u64> {
+    let said = |name: &str| settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let number =
+        |name: &str, otherwise: u64| said(name).map_or(Some(otherwise), |value| value.parse::<u64>().ok());
+    let stay = said("keep") == Some("1") || said("phases").is_some();
+    let loops = if stay { number("loops", 1)? } else { 1 };
+    let files = number("files", 1000)?.saturating_mul(number("threads", 1)?).saturating_mul(loops);
+    Some(files.saturating_mul(number("size", 51_200)?))
 }
 
 /// Files a second and the times of its calls; each phase is a section.
@@ -312,6 +323,19 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_one_loop_are_there_at_once_unless_they_stay() {
+        let of = |settings: &[(&str, &str)]| {
+            let settings: Vec<(String, String)> =
+                settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            takes(&settings)
+        };
+        assert_eq!(of(&[]), Some(51_200_000));
+        let many = [("files", "10"), ("threads", "4"), ("size", "4096"), ("loops", "5")];
+        assert_eq!(of(&many), Some(163_840));
+        assert_eq!(of(&[&many[..], &[("keep", "1")]].concat()), Some(5 * 163_840));
+    }
 
     #[test]
     fn phases_are_named_in_the_order_they_run() {

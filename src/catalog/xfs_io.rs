@@ -13,11 +13,12 @@ use super::setting::{Setting, Value};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
 use super::xfs_io_script;
 use crate::record::{Outcome, Unit};
+use crate::units::parse_bytes;
 
 /// The row of the table.
 pub(super) const XFS_IO: EngineDescriptor = tool(
     Program { name: "xfs_io", package: "xfsprogs" },
-    Settings { known: SETTINGS, together, file: Some("file"), lasts_s: |_| None },
+    Settings { known: SETTINGS, together, file: Some("file"), lasts_s: |_| None, takes },
     Output { format: "xfs_io output", is_line, read: outcomes_from_xfs_io, metrics },
 );
 
@@ -32,6 +33,23 @@ const SETTINGS: &[Setting] = &[
 
 fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
     (!has("commands")).then_some("engine xfs_io needs [xfs_io] commands = [\"pwrite 0 64m\", \"fsync\"]")
+}
+
+/// Bytes up to the furthest end of what is written, one after another or before; a file elsewhere is not looked at.
+fn takes(settings: &[(String, String)]) -> Option<u64> {
+    let said =
+        |name: &str| settings.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
+    if said("file").starts_with('/') {
+        return None;
+    }
+    let end = |command: &str| {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let (&[at, length], "pwrite" | "w") = (words.last_chunk::<2>()?, *words.first()?) else {
+            return None;
+        };
+        parse_bytes(at, 1024).ok()?.checked_add(parse_bytes(length, 1024).ok()?)
+    };
+    said("prepare").lines().chain(said("commands").lines()).filter_map(end).max()
 }
 
 /// What its transfers have in common, by kind.
@@ -220,6 +238,16 @@ pub fn xfs_io_outcome(transfers: &[XfsIoTransfer]) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_takes_what_is_written_furthest_behind() {
+        let of = |commands: &str, file: &str| {
+            takes(&[("commands".to_owned(), commands.to_owned()), ("file".to_owned(), file.to_owned())])
+        };
+        assert_eq!(of("pwrite -b 64k 16m 32m\nfsync\npwrite 0 1m", ""), Some(48 << 20));
+        assert_eq!(of("pread 0 1m", ""), None);
+        assert_eq!(of("pwrite 0 1m", "/dev/x"), None);
+    }
 
     fn read(name: &str) -> String {
         let path = format!("{}/tests/data/xfs_io/{name}", env!("CARGO_MANIFEST_DIR"));

@@ -94,8 +94,7 @@ impl Builds {
     fn modules_of(&self, base: &Base) -> Result<BTreeSet<Module>, BuildError> {
         let mut modules = BTreeSet::new();
         for build in self.of_base(base) {
-            // What is not committed is part of the source, and is built like a patch.
-            let patches: Vec<&Patch> = build.source.uncommitted.iter().chain(&build.patches).collect();
+            let patches: Vec<&Patch> = build.patches.iter().collect();
             modules.extend(modules::changed(&patches, &build.source, base)?);
         }
         let revisions: Vec<&Source> = self.of_base(base).map(|build| &build.source).collect();

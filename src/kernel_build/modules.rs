@@ -45,7 +45,8 @@ const NO_CODE: [&str; 6] = ["Documentation/", "MAINTAINERS", "CREDITS", "tools/"
 /// How single files are read: of a source, or as patches have changed it.
 pub(super) type Files<'f> = &'f dyn Fn(&str) -> Result<Option<SourceFile>, BuildError>;
 
-/// The modules that patches of one kernel change: with the Makefiles of the source, and those that the patches make of them.
+/// The modules that patches of one kernel change, and what is not committed: with the Makefiles of the source, and those that both make
+/// of them.
 ///
 /// # Errors
 /// [`BuildError::NotAModule`]: one changes something else.
@@ -59,7 +60,7 @@ pub(super) fn changed(
     let before: Files<'_> = &|name| source.file(name);
     let after: Files<'_> = &|name| overlay.as_ref().map_or(Ok(None), |overlay| overlay.file(source, name));
     let mut modules = BTreeSet::new();
-    for patch in patches {
+    for patch in source.uncommitted.iter().chain(patches.iter().copied()) {
         let touched = patch.touched.iter().map(String::as_str);
         modules.extend(of_files(touched, &[before, after], base, &patch.path)?);
     }
@@ -278,18 +279,25 @@ mod tests {
             config: None,
             places: Vec::new(),
         };
-        let source = Source::open(&root, None).unwrap();
-        let modules = |text: &str| {
-            let patch = Patch::of(Path::new("x.patch"), text.as_bytes().to_vec()).unwrap();
-            let modules = changed(&[&patch], &source, &base);
+        let mut source = Source::open(&root, None).unwrap();
+        let patch = |text: &str| Patch::of(Path::new("x.patch"), text.as_bytes().to_vec()).unwrap();
+        let names = |source: &Source, patches: &[&Patch]| {
+            let modules = changed(patches, source, &base);
             modules.map(|all| all.into_iter().map(|one| one.name).collect::<Vec<_>>())
         };
+        let modules = |text: &str| names(&source, &[&patch(text)]);
         let added = "--- /dev/null\n+++ b/fs/one/b.c\n@@ -0,0 +1 @@\n+b\n";
         let named = "--- a/fs/one/Makefile\n+++ b/fs/one/Makefile\n@@ -1,2 +1,2 @@\n obj-m += one.o\n-one-y := a.o\n+one-y := a.o b.o\n";
         let removed = "--- a/fs/one/a.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
         assert_eq!(modules(&format!("{added}{named}")).unwrap(), ["one"]);
         assert_eq!(modules(removed).unwrap(), ["one"]);
         assert!(matches!(modules(added), Err(BuildError::NotAModule { .. })));
+        // What is not committed counts like a patch, and a patch comes on top of it.
+        source.uncommitted = Some(patch(named));
+        assert_eq!(names(&source, &[]).unwrap(), ["one"]);
+        assert_eq!(names(&source, &[&patch(added)]).unwrap(), ["one"]);
+        source.uncommitted = Some(patch("--- /dev/null\n+++ b/mm/c.c\n@@ -0,0 +1 @@\n+c\n"));
+        assert!(matches!(names(&source, &[&patch(removed)]), Err(BuildError::NotAModule { .. })));
     }
 
     /// Compiles what is newer than its object, says what, and links all objects that lie there.

@@ -1,5 +1,6 @@
 //! `assay bisect` with the real program: steps with a known change, builds that fail, kills, commits, wrong requests.
 
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -183,6 +184,21 @@ fn killed_and_resumed_it_finds_the_same() {
         sandbox.no_process_left(Duration::from_secs(30));
         let again = sandbox.run(&["bisect", "--resume", "1"]);
         assert_eq!(again.status.code(), Some(2), "{}", errors(&again));
+    }
+}
+
+#[test]
+fn the_first_judged_trial_of_a_step_follows_no_build() {
+    for (more, extra) in [(&[][..], true), (&["--no-lead-in"][..], false)] {
+        let sandbox = exact();
+        sandbox.succeed(&search(&[&["--build", "sleep 1.1", "--max-rounds", "12"], more].concat()));
+        let run = sandbox.export("1");
+        let steps: BTreeSet<u32> = run.trials.iter().map(|trial| trial.cell).collect();
+        let rounds = run.trials.iter().map(|trial| trial.round).max().unwrap() as usize + 1;
+        let count = std::fs::read_to_string(sandbox.path().join("count")).unwrap();
+        let unjudged = count.lines().count() - run.trials.len();
+        // One leads in each round, and one follows each build.
+        assert_eq!(unjudged, if extra { rounds + steps.len() } else { 0 }, "{more:?}");
     }
 }
 

@@ -203,10 +203,11 @@ fn schedulers(sys: &Path) -> Option<Vec<String>> {
 
 /// Files of one cell that do not fit: those that are laid out or written in full, and those whose size assay's own engines reserve.
 fn room(cell: &CellSpec) -> Option<Failure> {
-    if cell.engine.descriptor().reaches != Reaches::JobFiles {
-        return None;
-    }
-    let files = files_of(cell)?;
+    let files = match cell.engine.descriptor().reaches {
+        Reaches::JobFiles => files_of(cell)?,
+        Reaches::OwnDirectory => files_of_tool(cell)?,
+        Reaches::Nothing | Reaches::Anything => return None,
+    };
     let all: u64 = files.values().map(|file| file.bytes).sum();
     let (needed, kept_back, free, place) = match &cell.target.device {
         _ if cell.target.is_in_memory() && !cell.target.is_elsewhere() => {
@@ -237,16 +238,19 @@ fn room(cell: &CellSpec) -> Option<Failure> {
     if needed == 0 || needed.saturating_add(kept_back) <= free {
         return None;
     }
+    let is_tool = cell.engine.descriptor().settings.is_some();
+    let whose = if is_tool { format!("{}'s", cell.engine.name()) } else { "the job's".to_owned() };
+    let less = if is_tool { "let it write less" } else { "lower size= or numjobs=" };
     let [needed, free] = [needed, free].map(|bytes| format_number(&Unit::Bytes, bytes as f64));
     Some(
         Failure::request(format!(
-            "{}: the job's files take {needed}, and {place} has room for {free}",
+            "{}: {whose} files take {needed}, and {place} has room for {free}",
             cell.label
         ))
         .hint(if cell.target.is_in_memory() {
-            "lower size= or numjobs=, or give it more: -t mount=size=8g"
+            format!("{less}, or give it more: -t mount=size=8g")
         } else {
-            "lower size= or numjobs=, take a larger device, or name another place with --directory"
+            format!("{less}, take a larger device, or name another place with --directory")
         }),
     )
 }
@@ -315,6 +319,12 @@ fn files_of(cell: &CellSpec) -> Option<BTreeMap<PathBuf, Takes>> {
         }
     }
     Some(files)
+}
+
+/// The same of a tool that says what it takes, whatever its files are called.
+fn files_of_tool(cell: &CellSpec) -> Option<BTreeMap<PathBuf, Takes>> {
+    let bytes = (cell.engine.descriptor().settings?.takes)(&cell.settings)?;
+    Some(BTreeMap::from([(cell.directory.join(cell.engine.name()), Takes { bytes, filled: true })]))
 }
 
 fn on_same_filesystem(path: &Path, place: &Path) -> bool {

@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::arms::{Arms, Made};
 use super::conduct::Conduct;
@@ -47,8 +47,14 @@ pub(super) fn trials(
 ) -> anyhow::Result<Ending> {
     let (current, state) = (Cell::new(0), RefCell::new(Bisected::of(&prepared.run)));
     let ended = RefCell::new(None);
-    let mut launcher =
-        Making { inner: prepared.launcher()?, arms, current: &current, made: BTreeMap::new(), ended: &ended };
+    let mut launcher = Making {
+        inner: prepared.launcher()?,
+        arms,
+        current: &current,
+        leads_in: prepared.plan.lead_in,
+        made: BTreeMap::new(),
+        ended: &ended,
+    };
     let plan = &prepared.plan;
     let limits = Limits {
         rounds: plan.rounds_at_most(),
@@ -93,12 +99,17 @@ pub(super) fn trials(
     }
 }
 
+/// A step that takes longer to be made was built.
+const SLOW: Duration = Duration::from_secs(1);
+
 /// Makes each step ready before its first trial.
 struct Making<'m> {
     inner: Box<dyn Launcher>,
     arms: Box<dyn Arms>,
     /// The step of the request that comes next.
     current: &'m Cell<usize>,
+    /// Whether trials that are not judged come before others.
+    leads_in: bool,
     /// Steps that were made, each with why it cannot be run, if so.
     made: BTreeMap<usize, Option<String>>,
     /// Why no step can be made any more.
@@ -109,6 +120,7 @@ impl Launcher for Making<'_> {
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
         let step = self.current.get();
         if !self.made.contains_key(&step) {
+            let begun = Instant::now();
             let why = match self.arms.make(step, request, self.inner.as_mut(), cancelled)? {
                 Made::Ready => None,
                 Made::Cannot(reason) => Some(reason),
@@ -117,6 +129,10 @@ impl Launcher for Making<'_> {
                     return Err(LaunchError::Cancelled { left: Vec::new() });
                 }
             };
+            // What was built leaves warm processors and other caches than the trials of its neighbours find.
+            if why.is_none() && self.leads_in && begun.elapsed() >= SLOW {
+                self.inner.launch(&self.arms.trial(step, request.clone()), cancelled)?;
+            }
             self.made.insert(step, why);
         }
         match self.made.get(&step) {
@@ -134,7 +150,7 @@ impl Launcher for Making<'_> {
 struct Shown<'s> {
     quiet: bool,
     state: &'s RefCell<Option<Bisected>>,
-    last: Option<std::time::Instant>,
+    last: Option<Instant>,
 }
 
 /// Lines come at most this often.
@@ -149,7 +165,7 @@ impl Sink for Shown<'_> {
             Event::LeadInBegins { run, round, .. } | Event::TrialBegins { run, round, attempt: 0, .. }
                 if !self.quiet && self.last.is_none_or(|last| last.elapsed() >= INTERVAL) =>
             {
-                self.last = Some(std::time::Instant::now());
+                self.last = Some(Instant::now());
                 if let Some(line) = self.state.borrow().as_ref().and_then(|state| line(run, state, *round)) {
                     // Nobody to tell is no reason to end a run.
                     let _ = writeln!(said, "{}", wrapped(&line, "  "));
