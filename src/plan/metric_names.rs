@@ -164,16 +164,20 @@ impl MetricNames {
         }
         names.add("", &OF_TRIAL);
         names.add("", &OF_DEVICE);
-        for (observer, metrics) in [
-            ("extents", &OF_EXTENTS[..]),
-            ("cpu", &OF_CPU[..]),
-            ("locks", &OF_LOCKS[..]),
-            ("waits", &OF_WAITS[..]),
-            ("blocks", &OF_BLOCKS[..]),
-            ("fs", &OF_FS[..]),
-        ] {
-            if cells.iter().flat_map(|cell| &cell.observe).any(|known| known == observer) {
-                names.add("", metrics);
+        for observer in cells.iter().flat_map(|cell| &cell.observe) {
+            match observer.as_str() {
+                "extents" => names.add("", &OF_EXTENTS),
+                "cpu" => names.add("", &OF_CPU),
+                "locks" => names.add("", &OF_LOCKS),
+                "waits" => names.add("", &OF_WAITS),
+                "blocks" => names.add("", &OF_BLOCKS),
+                "fs" => names.add("", &OF_FS),
+                other if metrics_of_tracepoint(other).is_some() => {}
+                // What another one reports, only the run tells.
+                other => {
+                    names.open = true;
+                    names.add("", &[&format!("{other}.*")]);
+                }
             }
         }
         for cell in cells {
