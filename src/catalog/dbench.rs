@@ -10,7 +10,7 @@
 
 use super::engine_descriptor::{EngineDescriptor, Output, SectionMetric, Settings, tool};
 use super::program::Program;
-use super::setting::{Setting, Value};
+use super::setting::{Setting, Value, number, said};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
 use crate::record::{Note, Outcome, Series, Unit};
 
@@ -38,8 +38,7 @@ const SETTINGS: &[Setting] = &[
 /// (dbench.c), and behind it the removal of the files.
 fn time_s(settings: &[(String, String)]) -> Option<f64> {
     const CLEANUP_S: f64 = 0.4;
-    let said = settings.iter().find(|(key, _)| key == "time").and_then(|(_, value)| value.parse().ok());
-    let limit_s: f64 = said.unwrap_or(10.0);
+    let limit_s: f64 = said(settings, "time").and_then(|value| value.parse().ok()).unwrap_or(10.0);
     Some(limit_s + (limit_s / 5.0).floor() + CLEANUP_S)
 }
 
@@ -48,12 +47,11 @@ const CLIENT_BYTES: u64 = 20 << 20;
 
 /// Bytes of all clients; of another load file nobody knows.
 fn takes(settings: &[(String, String)]) -> Option<u64> {
-    let said = |name: &str| settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    let number = |name: &str| said(name).map_or(Some(1), |value| value.parse::<u64>().ok());
-    if said("loadfile").is_some() {
+    if said(settings, "loadfile").is_some() {
         return None;
     }
-    Some(number("clients")?.saturating_mul(number("clients_per_process")?).saturating_mul(CLIENT_BYTES))
+    let clients = number(settings, "clients", 1)?.saturating_mul(number(settings, "clients_per_process", 1)?);
+    Some(clients.saturating_mul(CLIENT_BYTES))
 }
 
 /// Throughput and latencies; each operation that the load file names has its own.

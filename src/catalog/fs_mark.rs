@@ -8,7 +8,7 @@
 
 use super::engine_descriptor::{EngineDescriptor, Output, SectionMetric, Settings, tool};
 use super::program::Program;
-use super::setting::{Setting, Value};
+use super::setting::{Setting, Value, number, said};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, sample};
 use crate::record::{Outcome, Unit};
 
@@ -74,20 +74,17 @@ fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
 
 /// Bytes of the files that are there at once: of one loop, or of all where they are kept.
 fn takes(settings: &[(String, String)]) -> Option<u64> {
-    let said = |name: &str| settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    let number =
-        |name: &str, otherwise: u64| said(name).map_or(Some(otherwise), |value| value.parse::<u64>().ok());
-    let stay = said("keep") == Some("1") || said("phases").is_some();
-    let loops = if stay { number("loops", 1)? } else { 1 };
-    let files = number("files", 1000)?.saturating_mul(number("threads", 1)?).saturating_mul(loops);
-    Some(files.saturating_mul(number("size", 51_200)?))
+    let stay = said(settings, "keep") == Some("1") || said(settings, "phases").is_some();
+    let loops = if stay { number(settings, "loops", 1)? } else { 1 };
+    let files = number(settings, "files", 1000)?.saturating_mul(number(settings, "threads", 1)?);
+    Some(files.saturating_mul(loops).saturating_mul(number(settings, "size", 51_200)?))
 }
 
 /// Files a second and the times of its calls; each phase is a section.
 fn metrics(settings: &[(String, String)]) -> Vec<SectionMetric> {
     let own = ["files_per_s", "*.lat_ns.mean", "*.lat_ns.min", "*.lat_ns.max", "app_overhead_ns", "files"];
     let mut names: Vec<(&str, String)> = own.map(|name| ("", name.to_owned())).to_vec();
-    let phases = settings.iter().find(|(key, _)| key == "phases").map_or("", |(_, phases)| phases.as_str());
+    let phases = said(settings, "phases").unwrap_or_default();
     for phase in PHASES.into_iter().filter(|phase| phases.split(',').any(|word| word == *phase)) {
         let of_phase = [
             "runtime",

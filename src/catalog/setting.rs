@@ -91,6 +91,16 @@ impl Value {
     }
 }
 
+/// The value that was given to a setting; `None`: none was, and the engine's default holds.
+pub(super) fn said<'s>(settings: &'s [(String, String)], name: &str) -> Option<&'s str> {
+    settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+/// A number that was given, or `otherwise`; `None`: what was given is no number.
+pub(super) fn number(settings: &[(String, String)], name: &str, otherwise: u64) -> Option<u64> {
+    said(settings, name).map_or(Some(otherwise), |value| value.parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

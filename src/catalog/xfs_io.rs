@@ -9,7 +9,7 @@
 
 use super::engine_descriptor::{EngineDescriptor, Output, SectionMetric, Settings, tool};
 use super::program::Program;
-use super::setting::{Setting, Value};
+use super::setting::{Setting, Value, said};
 use super::tool_output::{ToolOutputError, ToolTrial, amount, count, sample};
 use super::xfs_io_script;
 use crate::record::{Outcome, Unit};
@@ -35,26 +35,39 @@ fn together(has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
     (!has("commands")).then_some("engine xfs_io needs [xfs_io] commands = [\"pwrite 0 64m\", \"fsync\"]")
 }
 
-/// Bytes up to the furthest end of what is written, one after another or before; a file elsewhere is not looked at.
+/// Commands behind which less may be there than was written.
+const FREES: [&str; 7] = ["truncate", "t", "fpunch", "fcollapse", "fzero", "freesp", "unresvsp"];
+
+/// Bytes of all that is written, each place once: between them the file has holes. A file elsewhere is not looked at, nor one that is cut.
 fn takes(settings: &[(String, String)]) -> Option<u64> {
-    let said =
-        |name: &str| settings.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
-    if said("file").starts_with('/') {
+    let scripts = ["prepare", "commands"].map(|name| said(settings, name).unwrap_or_default());
+    let commands = || scripts.iter().flat_map(|script| script.lines());
+    let frees = |command: &str| command.split_whitespace().next().is_some_and(|name| FREES.contains(&name));
+    if said(settings, "file").is_some_and(|file| file.starts_with('/')) || commands().any(frees) {
         return None;
     }
-    let end = |command: &str| {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let (&[at, length], "pwrite" | "w") = (words.last_chunk::<2>()?, *words.first()?) else {
-            return None;
-        };
-        parse_bytes(at, 1024).ok()?.checked_add(parse_bytes(length, 1024).ok()?)
-    };
-    said("prepare").lines().chain(said("commands").lines()).filter_map(end).max()
+    let mut written: Vec<(u64, u64)> = commands().filter_map(written_range).collect();
+    written.sort_unstable();
+    let mut bytes = 0;
+    let mut end = 0;
+    for (from, until) in &written {
+        bytes += until.saturating_sub(*from.max(&end));
+        end = end.max(*until);
+    }
+    (!written.is_empty()).then_some(bytes)
+}
+
+/// Where `pwrite OFFSET LENGTH` begins and ends.
+fn written_range(command: &str) -> Option<(u64, u64)> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let (&[at, length], "pwrite" | "w") = (words.last_chunk::<2>()?, *words.first()?) else { return None };
+    let at = parse_bytes(at, 1024).ok()?;
+    Some((at, at.checked_add(parse_bytes(length, 1024).ok()?)?))
 }
 
 /// What its transfers have in common, by kind.
 fn metrics(settings: &[(String, String)]) -> Vec<SectionMetric> {
-    let commands = settings.iter().find(|(key, _)| key == "commands").map_or("", |(_, text)| text.as_str());
+    let commands = said(settings, "commands").unwrap_or_default();
     let does = |names: &[&str]| {
         let mut first = commands.lines().filter_map(|command| command.split_whitespace().next());
         first.any(|word| names.contains(&word))
@@ -240,11 +253,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_takes_what_is_written_furthest_behind() {
+    fn a_file_takes_what_is_written_and_no_holes() {
         let of = |commands: &str, file: &str| {
             takes(&[("commands".to_owned(), commands.to_owned()), ("file".to_owned(), file.to_owned())])
         };
-        assert_eq!(of("pwrite -b 64k 16m 32m\nfsync\npwrite 0 1m", ""), Some(48 << 20));
+        assert_eq!(of("pwrite -b 64k 16m 32m\nfsync\npwrite 0 1m", ""), Some(33 << 20));
+        assert_eq!(of("pwrite 1t 4k\npwrite 0 8k\npwrite 4k 8k\npwrite 0 4k", ""), Some(16 << 10));
+        assert_eq!(of("pwrite 0 1g\ntruncate 0\npwrite 1g 1g", ""), None);
         assert_eq!(of("pread 0 1m", ""), None);
         assert_eq!(of("pwrite 0 1m", "/dev/x"), None);
     }

@@ -22,7 +22,9 @@ use crate::units::{Better, Unit};
   assay metrics latest                    what the newest run has measured
   assay metrics job.fio                   what a job will report
   assay metrics job.fio --engine fio      the same through real fio
-  assay run job.fio --vary bs=4k,8k --primary wal:write.lat_ns.p99")]
+  assay run job.fio --vary bs=4k,8k --primary wal:write.lat_ns.p99
+
+A * in the name stands for a word that only a run tells, e.g. an operation of dbench.")]
 pub struct Args {
     /// Number or name of a stored run, `latest`, an exported file; or a job or experiment file
     #[arg(value_name = "RUN|JOB")]

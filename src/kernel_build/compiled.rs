@@ -55,14 +55,19 @@ fn any_command(directory: &Path, fits: &mut impl FnMut(&str) -> bool) -> std::io
     Ok(false)
 }
 
-/// The options that a patch adds to the kernel's.
+/// The options that a patch adds to the kernel's; those that it moves are there already.
 pub(super) fn new_options(patch: &Patch) -> Vec<String> {
-    let name = |line: &str| {
-        let added = line.strip_prefix('+')?;
-        let name = added.strip_prefix("config ").or_else(|| added.strip_prefix("menuconfig "))?.trim();
-        (!name.is_empty()).then(|| name.to_owned())
+    let text = patch.text();
+    let named = |sign: char| {
+        let name = move |line: &'_ str| -> Option<String> {
+            let line = line.strip_prefix(sign)?;
+            let name = line.strip_prefix("config ").or_else(|| line.strip_prefix("menuconfig "))?.trim();
+            (!name.is_empty()).then(|| name.to_owned())
+        };
+        text.lines().filter_map(name).collect::<Vec<String>>()
     };
-    patch.text().lines().filter_map(name).collect()
+    let taken_out = named('-');
+    named('+').into_iter().filter(|name| !taken_out.contains(name)).collect()
 }
 
 #[cfg(test)]
@@ -94,7 +99,7 @@ mod tests {
 
     #[test]
     fn options_that_a_patch_brings_are_found() {
-        let text = "--- a/fs/xfs/Kconfig\n+++ b/fs/xfs/Kconfig\n@@ -1,2 +1,4 @@\n config XFS_FS\n+config XFS_FOO\n+\tdefault y\n \ttristate\n";
+        let text = "--- a/fs/xfs/Kconfig\n+++ b/fs/xfs/Kconfig\n@@ -1,3 +1,5 @@\n config XFS_FS\n+config XFS_FOO\n+\tdefault y\n \ttristate\n-config XFS_RT\n+config XFS_RT\n";
         let patch = Patch::of(Path::new("a.patch"), text.as_bytes().to_vec()).unwrap();
         assert_eq!(new_options(&patch), ["XFS_FOO"]);
     }

@@ -20,8 +20,8 @@ use crate::record::{Folded, KeptFile, Note, Outcome, Sample, StackKind, Unit};
 
 /// Samples a second.
 const HERTZ: u64 = 331;
-/// A function of the program is named where at least this share of the samples was. What a trial does not name counts as nothing, so that a larger share would make a difference of an
-/// arm's total into one of its functions.
+/// A function of the program is named where at least this share of the samples was. What a trial does not name counts as nothing, so that a
+/// larger share would make a difference of an arm's total into one of its functions.
 const LEAST_SHARE_OF_FUNCTION: f64 = 0.005;
 /// Letters of such a name in a metric: that of a generic function may be some lines long.
 const LONGEST_NAME: usize = 80;

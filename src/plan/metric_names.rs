@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use super::metric_advice::advice;
+use super::observed_names::observed;
 use crate::catalog::{EngineKind, Runs, forms_of, metrics_of_tracepoint};
 use crate::experiment::{Experiment, Fresh};
 use crate::workload::{Job, deciding_metrics, nearest};
@@ -41,77 +42,6 @@ const PER_SYNC: &str = "dev.flushes_per_sync";
 const OF_TARGET: [&str; 2] = ["target.umount", "target.teardown"];
 /// What the names of metrics begin with that hooks report.
 const OF_HOOKS: &str = "hook.";
-/// What `--observe extents` adds.
-const OF_EXTENTS: [&str; 7] = [
-    "extents.per_file",
-    "extents.max",
-    "extents.owner_changes",
-    "extents.owner_changes_per_mib",
-    "extents.mean_bytes",
-    "extents.count",
-    "extents.files",
-];
-/// What `--observe cpu` adds, besides parts of the kernel.
-const OF_CPU: [&str; 4] = ["cpu.samples", "cpu.lost", "cpu.user_time", "cpu.kernel_time"];
-/// What `--observe locks` adds, besides kinds and places.
-const OF_LOCKS: [&str; 4] = ["locks.wait_time", "locks.waits", "locks.longest", "locks.lost"];
-/// What `--observe waits` adds, besides places.
-const OF_WAITS: [&str; 8] = [
-    "waits.sleep_time",
-    "waits.storage_time",
-    "waits.sleeps",
-    "waits.longest",
-    "waits.idle_time",
-    "waits.preempted_time",
-    "waits.wakeup_time",
-    "waits.lost",
-];
-/// What `--observe blocks` adds; the second half only where the device had such requests.
-const OF_BLOCKS: [&str; 41] = [
-    "blocks.read_bios",
-    "blocks.write_bios",
-    "blocks.read_requests",
-    "blocks.write_requests",
-    "blocks.discards",
-    "blocks.merges",
-    "blocks.splits",
-    "blocks.flushes",
-    "blocks.flush_bios",
-    "blocks.flush_time",
-    "blocks.fua_writes",
-    "blocks.metadata_bytes",
-    "blocks.journal_bytes",
-    "blocks.errors",
-    "blocks.depth",
-    "blocks.audit_passed",
-    "blocks.audit_violations",
-    "blocks.audit_undecided",
-    "blocks.events",
-    "blocks.lost",
-    "blocks.audit_first_violation",
-    "blocks.read_request_size",
-    "blocks.write_request_size",
-    "blocks.merge_ratio",
-    "blocks.sequential_share",
-    "blocks.read.q2i.mean",
-    "blocks.read.q2i.p99",
-    "blocks.read.i2d.mean",
-    "blocks.read.i2d.p99",
-    "blocks.read.d2c.mean",
-    "blocks.read.d2c.p99",
-    "blocks.read.q2c.mean",
-    "blocks.read.q2c.p99",
-    "blocks.write.q2i.mean",
-    "blocks.write.q2i.p99",
-    "blocks.write.i2d.mean",
-    "blocks.write.i2d.p99",
-    "blocks.write.d2c.mean",
-    "blocks.write.d2c.p99",
-    "blocks.write.q2c.mean",
-    "blocks.write.q2c.p99",
-];
-/// What `--observe fs` adds, besides what each filesystem has.
-const OF_FS: [&str; 1] = ["fs.lost"];
 /// What every section reports besides its directions.
 const OF_SECTION: [&str; 8] =
     ["runtime", "usr_cpu", "sys_cpu", "ctx", "ctx.voluntary", "ctx.involuntary", "majf", "minf"];
@@ -165,18 +95,13 @@ impl MetricNames {
         names.add("", &OF_TRIAL);
         names.add("", &OF_DEVICE);
         for observer in cells.iter().flat_map(|cell| &cell.observe) {
-            match observer.as_str() {
-                "extents" => names.add("", &OF_EXTENTS),
-                "cpu" => names.add("", &OF_CPU),
-                "locks" => names.add("", &OF_LOCKS),
-                "waits" => names.add("", &OF_WAITS),
-                "blocks" => names.add("", &OF_BLOCKS),
-                "fs" => names.add("", &OF_FS),
-                other if metrics_of_tracepoint(other).is_some() => {}
+            match observed(observer) {
+                Some(metrics) => names.add("", metrics),
+                None if metrics_of_tracepoint(observer).is_some() => {}
                 // What another one reports, only the run tells.
-                other => {
+                None => {
                     names.open = true;
-                    names.add("", &[&format!("{other}.*")]);
+                    names.add("", &[&format!("{observer}.*")]);
                 }
             }
         }

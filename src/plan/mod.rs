@@ -14,6 +14,7 @@ mod duration;
 mod error;
 mod metric_advice;
 mod metric_names;
+mod observed_names;
 mod order;
 mod outlook;
 mod same_levels;

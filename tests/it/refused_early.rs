@@ -219,12 +219,10 @@ fn files_larger_than_the_room_are_refused() {
     refused(&sandbox, &target, &["the job's files take 64", "loop:32m has room for 32"]);
     // Tools say what they will write, too.
     let made = ["-t", "fs=ext4", "-t", "loop:32m", "--aa"];
-    sandbox.write(
-        "x.toml",
-        "engine = \"xfs_io\"\n[xfs_io]\ncommands = [\"pwrite -b 64k 16m 32m\", \"fsync\"]\n",
-    );
+    sandbox
+        .write("x.toml", "engine = \"xfs_io\"\n[xfs_io]\ncommands = [\"pwrite -b 64k 1t 40m\", \"fsync\"]\n");
     sandbox.write("f.toml", "engine = \"fs_mark\"\n[fs_mark]\nfiles = 100\nthreads = 4\nsize = \"256k\"\n");
-    for (file, words) in [("x.toml", "xfs_io's files take 48"), ("f.toml", "fs_mark's files take 100")] {
+    for (file, words) in [("x.toml", "xfs_io's files take 40"), ("f.toml", "fs_mark's files take 100")] {
         refused(
             &sandbox,
             &[&[file], &made[..]].concat(),

@@ -42,6 +42,12 @@ echo "torn=$(torn):lower" >> "$ASSAY_METRICS"
 rm /tmp/end
 "#;
 
+/// `assay run job.fio` on a small disk of a kernel that is built from this source.
+fn on_a_built_kernel<'a>(source: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let first = ["run", "job.fio", "-t", "kernel=host", "-t", source, "-t", "virtio_blk:16m"];
+    [&first[..], more].concat()
+}
+
 #[test]
 fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
     let (Some((_, _alone)), Some(source)) = (kernels(), source()) else { return };
@@ -49,27 +55,9 @@ fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
     sandbox.write("job.fio", "[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\n");
     let source = format!("source={}", source.display());
     let args = "kernel_args=bdev_guard=none,bdev_guard=rwsem,bdev_guard=percpu,bdev_guard=srcu";
-    let words = [
-        "run",
-        "job.fio",
-        "-t",
-        "kernel=host",
-        "-t",
-        &source,
-        "-t",
-        "patch=assay:bdev-mix",
-        "-t",
-        "virtio_blk:16m",
-        "--vary",
-        args,
-        "--before",
-        RACE,
-        "--observe",
-        "block:block_guard_none,block:block_guard_shared,block:block_guard_local",
-        "--rounds",
-        "1",
-        "--no-lead-in",
-    ];
+    let events = "block:block_guard_none,block:block_guard_shared,block:block_guard_local";
+    let more = ["-t", "patch=assay:bdev-mix", "--vary", args, "--before", RACE, "--observe", events];
+    let words = on_a_built_kernel(&source, &[&more[..], &["--rounds", "1", "--no-lead-in"]].concat());
     let output = run(&sandbox, &words);
     assert!(output.status.success(), "{}", failure(&words, &output));
     nothing_left(&sandbox);
@@ -106,18 +94,7 @@ fn a_patch_of_what_a_whole_kernel_leaves_out_is_refused() {
     let patch = "--- a/block/blk-wbt.c\n+++ b/block/blk-wbt.c\n@@ -1 +1,2 @@\n+/* slower */\n // SPDX-License-Identifier: GPL-2.0\n";
     sandbox.write("wbt.patch", patch);
     let source = format!("source={}", source.display());
-    let words = [
-        "run",
-        "job.fio",
-        "-t",
-        "kernel=host",
-        "-t",
-        &source,
-        "-t",
-        "virtio_blk:16m",
-        "--vary",
-        "patch=none,wbt.patch",
-    ];
+    let words = on_a_built_kernel(&source, &["--vary", "patch=none,wbt.patch"]);
     let output = run(&sandbox, &words);
     assert_eq!(output.status.code(), Some(2), "{}", failure(&words, &output));
     let said = errors(&output);

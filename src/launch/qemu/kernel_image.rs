@@ -48,9 +48,12 @@ impl KernelImage {
     }
 }
 
+/// A larger file is no configuration.
+const MOST_CONFIG_BYTES: u64 = 4 << 20;
+
 /// Whether a kernel of this configuration can load any: one that cannot may have the release of another, whose modules are not its own.
 fn may_have_modules(config: &Path) -> bool {
-    let text = std::fs::read_to_string(config);
+    let text = regular_file::read_text(config, MOST_CONFIG_BYTES);
     text.map_or(true, |text| !text.lines().any(|line| line == "# CONFIG_MODULES is not set"))
 }
 
