@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn among_other_rows_an_adjusted_difference_has_its_share_of_alpha_only() {
+    fn among_other_rows_an_adjusted_difference_shares_alpha() {
         let stop = StopRule { max_rounds: 24, rounds: None, ..StopRule::default() };
         let between_shares = (0..40).filter(|step| {
             let mut run = run(f64::from(*step) * 5e-4, 0.05, false, 24, stop);

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_declares_the_fact_it_is_kept_as_and_what_follows_from_it() {
+    fn a_setting_declares_its_fact_and_what_follows_from_it() {
         for (factor, fact) in [
             ("scheduler", "sysfs.queue/scheduler"),
             ("scheduler", "queue.nr_requests"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_levels_set_is_declared_whatever_the_factor_is_called() {
+    fn what_levels_set_is_declared_whatever_the_factors_name() {
         let mut run = run_of(&Made::default(), 4);
         run.design.factors[0].name = "cache".to_owned();
         assert!(!declared(&run, "sysfs.queue/write_cache"));

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn several_metrics_may_decide_a_row_and_those_of_the_whole_trial_beside_jobs() {
+    fn several_metrics_may_decide_a_row_also_of_the_whole_trial() {
         let of = |job: &str, names: &[&str]| names.iter().map(|name| metric(job, name)).collect::<Vec<_>>();
         let run = with_metrics([of("", &["bw", "dev.flushes"]), of("w", &["write.bw", "usr_cpu"])].concat());
         let decide = |primary: &str| {

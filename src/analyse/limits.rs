@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_reach_the_device_are_compared_with_its_saturation() {
+    fn blocks_at_the_device_are_compared_with_its_saturation() {
         let all = found(&direct(45_000.0, 0.2));
         assert_eq!(all.len(), 2, "one an arm: {all:?}");
         let Limit { kind, limit, at, share, is_cause, probed_unix_ns, .. } = all[0];

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_for_each_byte_where_operations_had_different_sizes() {
+    fn cpu_time_is_for_each_byte_where_operations_differ_in_size() {
         let of = |bytes: [f64; 2]| {
             let mut run = run_of(&Made::default(), 4);
             run.metrics = ["sys_cpu", "write.total_ios", "write.io_bytes"]

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_no_difference_only_when_they_are_fine_enough() {
+    fn equal_values_are_no_difference_only_where_fine_enough() {
         let constant = |value: f64| {
             let mut run = run_of(&Made::default(), 8);
             run.trials.iter_mut().for_each(|trial| trial.values[0].1 = value);

@@ -82,7 +82,7 @@ fn work_is_compared_as_it_is_where_amounts_are_alike() {
 }
 
 #[test]
-fn flushes_an_fsync_are_listed_where_they_are_not_flushes_an_operation() {
+fn flushes_an_fsync_are_listed_where_they_tell_more() {
     let told = |syncs: [f64; 2]| {
         let mut run = run(false);
         for name in ["dev.flushes", "dev.flushes_per_op", "dev.flushes_per_sync"] {

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_here_may_be_overwritten_because_it_was_made_for_the_run() {
+    fn what_was_made_for_the_run_is_not_overwritten_for_that() {
         for row in LauncherKind::ALL.iter().map(|kind| kind.descriptor()) {
             assert!(row.elsewhere || !row.made_for_the_run, "{row:?}");
         }

@@ -143,6 +143,7 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
         trust: args.trust,
         ours: false,
         destroy: &[],
+        time_left: None,
     };
     match watch(&conduct, &mut store, run, &wish, None)? {
         Watched::By(id) => {

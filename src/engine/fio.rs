@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_an_old_and_a_strange_fio_are_refused_with_the_remedy() {
+    fn a_missing_old_or_strange_fio_is_refused_with_the_remedy() {
         let directory = tempfile::tempdir().unwrap();
         let path = Some(directory.path().as_os_str());
         assert!(reason(probe_in(path)).contains("apt-get install fio"));

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_counts_with_what_it_ran_and_its_children_with_their_lives() {
+    fn a_parent_counts_what_it_ran_and_children_their_lives() {
         // Seen for half of their lives: what they were counted for doubles until their ends.
         let workers = [
             (7, worker(7, 4.0, 100_000_000, 0)),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_baseline_compared_with_itself_becomes_two_levels_that_set_nothing() {
+    fn a_baseline_against_itself_is_two_levels_that_set_nothing() {
         let plain = experiment(&CommandLine { aa: true, ..varying(&["direct=0,1"]) });
         let (watched, _) = plain.watched(&["cpu".to_owned()], 4).unwrap();
         let names: Vec<(&str, usize)> =

@@ -66,7 +66,7 @@ pub struct CommandLine {
     /// Skip the lead-in of each round: a trial that is not judged, run first so that all arms follow another trial
     #[arg(long)]
     pub no_lead_in: bool,
-    /// End with the trial that passes this time, e.g. 10m; the runs of one recipe share it
+    /// End with the trial that passes this time, e.g. 10m; the runs of one recipe share it, and --explain is part of it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub time_budget: Option<String>,
     /// Stop a trial that takes longer, e.g. 5m

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_does_not_account_counts_nothing_and_zram_always_counts() {
+    fn a_queue_without_accounting_counts_nothing_zram_always_does() {
         let sys = tempfile::tempdir().unwrap();
         let named = |name: &str| BlockDevice { name: name.to_owned(), sys: sys.path().to_owned() };
         assert!(named("vda").counts_transfers(), "an old kernel has no such setting");

@@ -32,7 +32,7 @@ fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 #[test]
-fn a_directory_of_fio_files_is_an_arm_and_options_that_vary_are_rows() {
+fn a_directory_of_fio_files_is_an_arm_varying_options_are_rows() {
     let before = format!("before={}", data("fio/single-*.json"));
     let after = format!("after={}", data("fio/single-4k-*.json"));
     let run = run(&[&before, &after], &Options::default());

@@ -376,8 +376,8 @@ mod tests {
     }
 
     #[test]
-    fn the_second_kernel_of_a_room_is_planned_as_one_that_shares_its_objects() {
-        let name = "the_second_kernel_of_a_room_is_planned_as_one_that_shares_its_objects";
+    fn a_second_kernel_is_planned_as_one_that_shares_objects() {
+        let name = "a_second_kernel_is_planned_as_one_that_shares_objects";
         fake::alone(module_path!(), name, |place| {
             let other = fake::PATCH.replace("+two", "+three");
             let builds = builds(place, &[("a.patch", fake::PATCH), ("b.patch", &other)]);

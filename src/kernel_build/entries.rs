@@ -292,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_not_removed_and_what_is_being_removed_is_not_found() {
-        let name = "what_is_held_is_not_removed_and_what_is_being_removed_is_not_found";
+    fn what_is_held_stays_and_what_is_being_removed_is_not_found() {
+        let name = "what_is_held_stays_and_what_is_being_removed_is_not_found";
         fake::alone(module_path!(), name, |_| {
             let kept = Kept::of(make_one("a"), "file");
             let log = logs::log("a").unwrap();
@@ -379,37 +379,33 @@ mod tests {
     }
 
     #[test]
-    fn a_room_is_taken_for_as_long_as_a_program_of_a_killed_build_lives() {
-        fake::alone(
-            module_path!(),
-            "a_room_is_taken_for_as_long_as_a_program_of_a_killed_build_lives",
-            |place| {
-                let number = place.join("number");
-                if fake::is_victim() {
-                    let room = room("room", &mut busy).unwrap();
-                    let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
-                    let mut watch = fake::watch(&log, &flag, &mut objects);
-                    let mut command = Command::new("sh");
-                    // What ignores the signal that make gets when assay dies.
-                    command.args(["-c", "trap '' TERM; echo $$ > \"$1\"; exec sleep 100", "sh"]).arg(&number);
-                    make::run(command, &mut watch.holding(&room.lock)).unwrap();
-                }
-                let module = module_path!();
-                let name = "a_room_is_taken_for_as_long_as_a_program_of_a_killed_build_lives";
-                let mut victim = fake::victim(module, name, place);
-                let left = Pid::from_raw(fake::awaited(&number).parse().unwrap()).unwrap();
-                victim.kill().unwrap();
-                victim.wait().unwrap();
-                let taken = room("room", &mut busy);
-                kill_process(left, Signal::KILL).unwrap();
-                assert!(taken.is_err(), "something still writes into it");
-                let mut waits = 0;
-                let free = room("room", &mut || {
-                    waits += 1;
-                    if waits < 20 { Ok(()) } else { busy() }
-                });
-                free.unwrap();
-            },
-        );
+    fn a_room_is_taken_while_a_program_of_a_killed_build_lives() {
+        fake::alone(module_path!(), "a_room_is_taken_while_a_program_of_a_killed_build_lives", |place| {
+            let number = place.join("number");
+            if fake::is_victim() {
+                let room = room("room", &mut busy).unwrap();
+                let (log, flag, mut objects) = (place.join("log"), AtomicBool::new(false), |_| ());
+                let mut watch = fake::watch(&log, &flag, &mut objects);
+                let mut command = Command::new("sh");
+                // What ignores the signal that make gets when assay dies.
+                command.args(["-c", "trap '' TERM; echo $$ > \"$1\"; exec sleep 100", "sh"]).arg(&number);
+                make::run(command, &mut watch.holding(&room.lock)).unwrap();
+            }
+            let module = module_path!();
+            let name = "a_room_is_taken_while_a_program_of_a_killed_build_lives";
+            let mut victim = fake::victim(module, name, place);
+            let left = Pid::from_raw(fake::awaited(&number).parse().unwrap()).unwrap();
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+            let taken = room("room", &mut busy);
+            kill_process(left, Signal::KILL).unwrap();
+            assert!(taken.is_err(), "something still writes into it");
+            let mut waits = 0;
+            let free = room("room", &mut || {
+                waits += 1;
+                if waits < 20 { Ok(()) } else { busy() }
+            });
+            free.unwrap();
+        });
     }
 }

@@ -315,8 +315,8 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_compiles_what_it_changes_and_leaves_nothing_to_the_next() {
-        let name = "a_patch_compiles_what_it_changes_and_leaves_nothing_to_the_next";
+    fn a_patch_compiles_what_it_changes_and_leaves_nothing() {
+        let name = "a_patch_compiles_what_it_changes_and_leaves_nothing";
         fake::alone(module_path!(), name, |place| {
             let (root, kernel) = (place.join("source"), place.join("kernel"));
             fake::kernel(&root, "exit 0\n");

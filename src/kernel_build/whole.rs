@@ -208,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn a_room_is_kept_after_a_mistake_and_thrown_away_when_space_was_missing() {
-        let name = "a_room_is_kept_after_a_mistake_and_thrown_away_when_space_was_missing";
+    fn a_room_outlives_a_mistake_but_not_missing_space() {
+        let name = "a_room_outlives_a_mistake_but_not_missing_space";
         fake::alone(module_path!(), name, |place| {
             let source = place.join("source");
             fake::kernel(&source, "echo 'one.c:1: error: x'; exit 1\n");

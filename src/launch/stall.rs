@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_wakes_up_only_to_wait_on_has_made_no_progress() {
+    fn who_is_woken_only_to_wait_on_has_made_no_progress() {
         let reading =
             |call, switches, counted| Reading { call: Some(call), switches, counted: Some(counted) };
         // A direct write that never comes: woken up every 60 s, no call ended.

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_from_its_begin_to_its_end_at_the_function_that_wanted_the_lock() {
+    fn a_wait_belongs_to_the_function_that_wanted_the_lock() {
         let mut waits = waits();
         let stack = [0x9100, 0x9050, 0x2010, 0x1010];
         for event in [

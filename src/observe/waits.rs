@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_is_from_leaving_to_being_back_at_the_function_that_waits() {
+    fn a_sleep_lasts_until_the_waiting_function_is_back() {
         let mut sleeps = sleeps();
         for event in [
             leaves(1, 100, 2, &[0x9010, 0x9810, 0x3010, 0x2010, 0x1010]),

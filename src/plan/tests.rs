@@ -41,7 +41,7 @@ fn a_fio_option_is_set_in_every_job() {
 }
 
 #[test]
-fn a_variable_comes_before_an_option_and_an_option_before_a_setting() {
+fn a_variable_precedes_an_option_and_that_a_setting() {
     let named = plan("[a]\nsize=1m\nbs=${bs}\ndirectory=/x\n", &["bs=4k,8k"]).unwrap();
     assert!(text(&named, 1).contains("bs=8k\n") && text(&named, 1).matches("bs=").count() == 1);
     let option = plan("[a]\nsize=1m\n", &["directory=/x,/y"]).unwrap();

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_effect_of_the_place_that_is_not_proven_is_told_only_where_all_is() {
+    fn an_unproven_effect_of_the_place_is_told_only_with_all() {
         let of_place = |p| told_from(&Caveat::OrderEffect { effect: 0.03, p });
         assert_eq!(
             (of_place(0.049), of_place(0.05), of_place(0.9)),

@@ -126,7 +126,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_place_that_is_the_same_in_both_arms_tells_nothing_and_a_sum_does() {
+    fn a_place_alike_in_both_arms_tells_nothing_and_a_sum_does() {
         let analysis = made_up().1;
         let place = observed("locks.at_per_op.mutex.f", [800e-9, 801e-9]);
         let sum = observed("locks.wait_time_per_op", [800e-9, 801e-9]);

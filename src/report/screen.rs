@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_pair_with_many_tables_fits_a_screen_and_says_how_many_more_there_are() {
+    fn one_pair_with_many_tables_fits_a_screen_and_counts_the_rest() {
         let (run, analysis) = made_up();
         let options = Options { detail: Detail::Screen, ..Options::default() };
         let mut document = Document::build(&run, &analysis, &options);

@@ -105,7 +105,7 @@ fn a_section_of_which_a_format_shows_nothing_has_no_heading() {
 }
 
 #[test]
-fn figures_give_way_to_tables_of_a_format_and_warnings_come_before_them() {
+fn figures_give_way_to_tables_and_warnings_come_first() {
     let of = |weight| unheard_of().of_weight(weight);
     for format in [Format::Lkml, Format::Mmtests] {
         assert!(!written(vec![of(Weight::Figures)], format).contains("wolf"), "{format}");

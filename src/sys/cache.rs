@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_dead_process_was_unpacking_goes_and_what_is_held_stays() {
+    fn what_a_dead_process_unpacked_goes_and_what_is_held_stays() {
         let place = tempfile::tempdir().unwrap();
         for name in [".tmpDead", ".tmpHeld", "0123456789abcdef"] {
             std::fs::create_dir_all(place.path().join(name).join("boot")).unwrap();

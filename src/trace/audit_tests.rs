@@ -101,7 +101,7 @@ fn data_and_commit_behind_flushes_pass() {
 }
 
 #[test]
-fn who_wrote_nothing_does_not_pass_while_a_write_of_another_is_in_flight() {
+fn who_wrote_nothing_waits_for_a_write_of_another() {
     let call = [(10, 5, "enter", "", 3, 0), (11, 5, "exit", "", 0, 0)];
     assert_eq!(verdict(settings(Filesystem::Xfs), &lines(&[&BEFORE, &call])), (Verdict::Pass, None));
     let write = [(4, 8, "Q", "W", 64, 8), (5, 8, "D", "W", 64, 8)];
@@ -296,7 +296,7 @@ fn flushes_of_several_callers_end_in_any_order() {
 }
 
 #[test]
-fn writes_of_others_leave_a_doubt_and_a_flush_after_the_call_began_none() {
+fn writes_of_others_leave_a_doubt_and_a_late_flush_none() {
     let other = [(4, 8, "Q", "W", 64, 8), (5, 8, "D", "W", 64, 8), (6, 0, "C", "W", 64, 8)];
     let call = [(10, 5, "enter", "", 3, 0), (11, 5, "exit", "", 0, 0)];
     assert_eq!(

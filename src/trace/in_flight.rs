@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_a_journal_that_was_not_seen_does_not_move_the_next_ones() {
+    fn an_unseen_end_of_a_journal_does_not_move_the_next_ones() {
         let mut all = InFlight::default();
         queue(&mut all, 1, "FWFSM", 100, 2);
         all.issue(&event(2, "WSM", 100, 2));

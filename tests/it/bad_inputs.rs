@@ -470,7 +470,7 @@ fn a_missing_or_old_fio_is_said_before_anything_is_run() {
 }
 
 #[test]
-fn a_directory_that_may_not_be_written_is_said_before_anything_is_run() {
+fn a_directory_that_cannot_be_written_is_said_beforehand() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);
     put(&sandbox, "closed", Directory);

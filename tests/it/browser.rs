@@ -256,7 +256,7 @@ const FRAMES: &str = r#"<!DOCTYPE html><body>
 }</script></body>"#;
 
 #[test]
-fn a_phone_shows_all_of_verdict_effect_and_table_and_a_desktop_few_screens() {
+fn a_phone_shows_all_and_a_desktop_report_has_few_screens() {
     let Some(browser) = chromium() else { return };
     let dir = tempfile::tempdir().unwrap();
     let frames = dir.path().join("frames.html");
@@ -294,7 +294,7 @@ fn with_stacks() -> (Run, Analysis) {
 }
 
 #[test]
-fn functions_are_found_in_flame_graphs_by_the_only_script_of_a_page() {
+fn functions_are_found_in_flame_graphs_by_the_only_script() {
     let Some(browser) = chromium() else { return };
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("report.html");

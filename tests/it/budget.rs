@@ -42,7 +42,7 @@ fn the_native_engine_and_fio_count_the_time_of_all_workers() {
 }
 
 #[test]
-fn the_processes_of_a_command_are_its_workers_and_who_waits_for_them_is_none() {
+fn processes_of_a_command_are_workers_unless_they_wait() {
     unless_spoiled(|| {
         let sandbox = Sandbox::new();
         let script = "sleep 2 & sleep 2 & wait";

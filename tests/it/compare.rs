@@ -128,7 +128,7 @@ fn verdicts_decide_the_exit_code_only_when_asked() {
 }
 
 #[test]
-fn an_output_file_says_its_format_and_standard_output_stays_empty() {
+fn an_output_file_says_its_format_and_stdout_stays_empty() {
     let directory = tempfile::tempdir().unwrap();
     let (a, b) = (numbers(directory.path(), "a", 0.0), numbers(directory.path(), "b", 0.1));
     let csv = directory.path().join("r.csv");
@@ -288,7 +288,7 @@ fn wrong_tables(here: &Path) -> Vec<Case> {
 }
 
 #[test]
-fn fifty_ways_to_be_wrong_are_answered_with_2_a_message_and_a_hint() {
+fn fifty_mistakes_are_answered_with_2_a_message_and_a_hint() {
     let directory = tempfile::tempdir().unwrap();
     let cases = [wrong_files(directory.path()), wrong_flags(), wrong_tables(directory.path())].concat();
     assert!(cases.len() >= 50, "{}", cases.len());

@@ -78,7 +78,7 @@ fn assay(arguments: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn the_program_prints_text_at_80_columns_without_colour_in_a_pipe() {
+fn in_a_pipe_text_has_80_columns_and_no_colour() {
     let directory = tempfile::tempdir().unwrap();
     let output = assay(&["doctor", directory.path().to_str().unwrap()]);
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));

@@ -337,7 +337,7 @@ fn a_failed_trial_is_tried_once_more() {
 }
 
 #[test]
-fn a_trial_that_fails_twice_leaves_its_round_without_it_and_the_run_goes_on() {
+fn after_a_trial_that_fails_twice_the_run_goes_on() {
     let mut run = run_of(&["a", "b"]);
     let script = |cell, round, _| if (cell, round) == (0, 0) { failed("x") } else { done() };
     let (ending, log, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &script);
@@ -350,7 +350,7 @@ fn a_trial_that_fails_twice_leaves_its_round_without_it_and_the_run_goes_on() {
 }
 
 #[test]
-fn what_would_fail_again_is_not_tried_again_and_the_others_go_on() {
+fn what_would_fail_again_is_not_tried_and_others_go_on() {
     let mut run = run_of(&["a", "b", "c"]);
     let script = |cell, _, _| if cell == 1 { failed_as(FailureKind::Lasting, "EMFILE") } else { done() };
     let (ending, log, asked) = Session { rounds: 3, ..Session::default() }.execute(&mut run, &script);
@@ -365,7 +365,7 @@ fn what_would_fail_again_is_not_tried_again_and_the_others_go_on() {
 }
 
 #[test]
-fn without_a_baseline_and_a_candidate_in_one_row_it_ends_with_the_round() {
+fn without_a_pair_in_a_row_it_ends_with_the_round() {
     // Cells 0 and 1 are the baseline's, 2 and 3 the candidate's; both in a row of each size.
     let lasting = |lost: &'static [usize]| {
         move |cell, _, _| {
@@ -393,7 +393,7 @@ fn without_a_baseline_and_a_candidate_in_one_row_it_ends_with_the_round() {
 }
 
 #[test]
-fn what_could_be_done_before_and_cannot_be_now_has_failed_and_is_not_skipped() {
+fn what_worked_before_and_cannot_now_has_failed() {
     let mut run = run_of(&["a", "b"]);
     let script = |cell, round, _| if (cell, round) == (1, 2) { unsupported() } else { done() };
     let (ending, log, asked) = Session { rounds: 4, ..Session::default() }.execute(&mut run, &script);
@@ -477,7 +477,7 @@ fn with_one_cell_left_it_ends_with_the_round() {
 }
 
 #[test]
-fn wrong_data_are_never_tried_again_and_twice_running_stop_the_run() {
+fn wrong_data_are_never_tried_again_and_two_stop_the_run() {
     let mut run = run_of(&["a", "b"]);
     let wrong = |cell, round| (cell, round) == (1, 0);
     let script = |cell, round, _| {
@@ -523,7 +523,7 @@ fn a_run_that_stopped_for_failures_goes_on_when_resumed() {
 }
 
 #[test]
-fn killed_after_any_trial_a_resumed_run_repeats_nothing_and_loses_nothing() {
+fn killed_after_any_trial_a_resumed_run_repeats_and_loses_none() {
     // Cell 1 fails at first in every round, and for good in round 1.
     let script = |cell: usize, round: u32, before: u32| match (cell, round, before) {
         (1, 1, _) | (1, _, 0) => failed("x"),
@@ -566,7 +566,7 @@ fn a_resumed_run_is_not_judged_on_the_part_of_a_round() {
 }
 
 #[test]
-fn cancelled_in_the_middle_of_a_round_it_ends_there_and_nothing_is_recorded_of_the_trial() {
+fn cancelled_within_a_round_nothing_of_the_trial_is_recorded() {
     let cancelled = AtomicBool::new(false);
     let mut run = run_of(&["a", "b"]);
     let script = |cell, round, _| {
@@ -609,7 +609,7 @@ fn cancelled_in_the_middle_of_a_round_it_ends_there_and_nothing_is_recorded_of_t
 }
 
 #[test]
-fn a_cell_that_cannot_be_run_here_is_skipped_with_its_reason_and_never_asked_again() {
+fn a_cell_that_cannot_run_is_skipped_once_with_its_reason() {
     let mut run = run_of(&["a", "b", "c"]);
     let script = |cell, _, _| if cell == 1 { unsupported() } else { done() };
     let (ending, log, asked) = Session::default().execute(&mut run, &script);
@@ -699,7 +699,7 @@ fn only_the_rows_that_were_disturbed_lose_the_round() {
 }
 
 #[test]
-fn a_command_waits_for_the_device_no_longer_than_four_of_its_trials() {
+fn a_command_waits_for_the_device_at_most_four_trials() {
     let mut run = run_of(&["a", "b"]);
     let waits = RefCell::new(Vec::new());
     let mut launcher = Waits { waits: &waits };
@@ -736,7 +736,7 @@ impl Launcher for Waits<'_> {
 }
 
 #[test]
-fn a_machine_that_is_never_calm_ends_a_run_after_twice_its_rounds() {
+fn a_machine_never_calm_ends_a_run_after_twice_its_rounds() {
     let mut run = run_of(&["a", "b"]);
     let session = Session { rounds: 3, ..Session::default() };
     let (ending, _, asked) = session.execute(&mut run, &|_, _, _| disturbed());
@@ -745,7 +745,7 @@ fn a_machine_that_is_never_calm_ends_a_run_after_twice_its_rounds() {
 }
 
 #[test]
-fn a_round_disturbed_before_a_kill_is_excluded_whole_by_the_session_that_goes_on() {
+fn a_round_disturbed_before_a_kill_is_excluded_on_resume() {
     let script = |cell, round, _| if (cell, round) == (0, 0) { disturbed() } else { done() };
     for kept in 1..=2 {
         let mut run = run_of(&["a", "b"]);

@@ -146,6 +146,34 @@ fn a_run_is_explained_right_after_its_verdict() {
 }
 
 #[test]
+fn explaining_is_part_of_the_time_budget() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nrw=randwrite\nbs=${BS}\nsize=1m\nioengine=psync\n");
+    let words = ["run", "job.fio", "--vary", "BS=4k,8k", "--explain", "--time-budget"];
+    let spent = sandbox.run(&[&words[..], &["1ms", "--quiet"]].concat());
+    assert!(
+        errors(&spent).contains("the time budget is spent; assay explain 1 watches it"),
+        "{}",
+        said(&spent)
+    );
+    // Half is kept for trials of which it cannot be said how long they take.
+    sandbox.run(&[&words[..], &["6s", "--quiet", "--rounds", "500"]].concat());
+    let run = sandbox.export("2");
+    assert!(
+        run.notes.iter().any(|note| note.text.starts_with("the time budget ended it")),
+        "{:?}",
+        run.notes
+    );
+    let watched = sandbox.export("3");
+    assert_eq!(watched.design.explains.map(|explains| explains.run), Some(2));
+    let left_s = watched.design.stop.time_budget_s.unwrap();
+    assert!(0.0 < left_s && left_s <= 3.0, "{left_s}");
+}
+
+#[test]
 fn a_baseline_against_itself_and_commands_are_watched_as_well() {
     if !is_root() {
         return;

@@ -92,7 +92,7 @@ fn the_observer_counts_what_filefrag_counts() {
 }
 
 #[test]
-fn preallocation_and_the_hint_are_levels_and_what_cannot_be_is_skipped() {
+fn preallocation_and_hint_are_levels_what_cannot_be_is_skipped() {
     if !can_make() {
         return;
     }

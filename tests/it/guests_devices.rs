@@ -113,7 +113,7 @@ fn every_kind_of_device_is_there_in_one_boot() {
 }
 
 #[test]
-fn disks_that_differ_in_their_cache_and_sizes_of_persistent_memory_are_devices_of_their_own() {
+fn disks_differ_by_their_cache_and_pmem_by_its_size() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", JOB);

@@ -43,7 +43,7 @@ pub(crate) fn wait_for_console(place: &Path, child: &mut Child, words: &str) -> 
 }
 
 #[test]
-fn a_guest_that_hangs_ends_its_trial_and_the_next_has_a_fresh_one() {
+fn a_guest_that_hangs_ends_its_trial_the_next_is_fresh() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[0]);
@@ -158,7 +158,7 @@ fn the_time_limit_holds_in_guests_and_the_guest_lives_on() {
 }
 
 #[test]
-fn a_kernel_that_does_not_come_up_is_told_before_the_first_trial() {
+fn a_kernel_that_does_not_boot_is_told_before_the_trials() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[1]);

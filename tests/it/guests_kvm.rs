@@ -96,7 +96,7 @@ fn where_kvm_runs_guests_are_not_called_emulated() {
 }
 
 #[test]
-fn where_a_guest_under_kvm_says_nothing_all_are_emulated_and_it_is_remembered() {
+fn a_silent_guest_under_kvm_has_all_emulated_from_then_on() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();
     for again in [false, true] {

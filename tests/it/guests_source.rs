@@ -30,7 +30,7 @@ pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_module_with_the_patch_of_dio_append_lays_files_in_one_piece() {
+fn a_module_patched_for_dio_append_lays_files_in_one_piece() {
     let (Some((kernels, _alone)), Some(source)) = (kernels(), source()) else { return };
     let sandbox = Sandbox::new();
     let (source, kernel) = (format!("source={}", source.display()), format!("kernel={}", kernels[1]));

@@ -146,7 +146,7 @@ fn latencies_are_counted_with(method: &str) {
 }
 
 #[test]
-fn runtime_is_kept_and_a_mixed_wave_of_threads_and_processes_runs() {
+fn runtime_is_kept_by_a_wave_of_threads_and_processes() {
     let (_base, work) = work();
     let job = "[global]\nrw=randread\nbs=4k\nsize=1m\ntime_based\nruntime=500ms\n[processes]\nnumjobs=2\n[threads]\nthread\nnumjobs=2\n";
     let outcome = done(EngineKind::Native, job, work.path());

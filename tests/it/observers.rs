@@ -31,7 +31,7 @@ fn notes(run: &Run) -> String {
 }
 
 #[test]
-fn writers_of_one_file_wait_for_its_lock_and_of_four_files_do_not() {
+fn writers_of_one_file_wait_for_its_lock_those_of_four_not() {
     if !can_make() {
         return;
     }

@@ -41,7 +41,7 @@ fn a_name_that_climbs_out_of_the_work_directory_is_refused() {
 }
 
 #[test]
-fn a_file_of_the_same_name_beside_the_work_directory_is_neither_in_the_way_nor_touched() {
+fn a_namesake_beside_the_work_directory_is_not_touched() {
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.path().join("place")).unwrap();
     sandbox.write("job.fio", "[a]\nrw=write\nsize=64k\n");
@@ -93,7 +93,7 @@ fn a_file_that_came_between_two_sessions_is_not_overwritten() {
 }
 
 #[test]
-fn an_iolog_is_added_to_and_stays_and_nothing_else_of_its_name_is_touched() {
+fn an_iolog_grows_and_nothing_else_of_its_name_is_touched() {
     let iolog = "[a]\nrw=write\nsize=64k\nwrite_iolog=HERE/log\n";
     refused("log", "native", iolog, EXISTS);
     let sandbox = Sandbox::new();

@@ -76,7 +76,7 @@ fn invalidate_0_keeps_what_is_cached_of_a_file_that_is_there() {
 }
 
 #[test]
-fn a_later_job_finds_what_it_had_read_beforehand_though_an_earlier_one_dropped_it() {
+fn a_job_finds_what_it_pre_read_though_another_dropped_it() {
     let (_base, work) = work();
     let job = "[global]\nrw=randread\nbs=4k\nsize=4m\nio_size=8k\nfilename=both\n[cold]\n[warm]\nstonewall\npre_read=1\n";
     done(EngineKind::Native, job, work.path());

@@ -169,7 +169,7 @@ fn all_270_cells_of_the_block_device_study() {
 }
 
 #[test]
-fn the_standard_deviations_of_the_layout_are_in_the_report_of_repeats() {
+fn a_report_of_repeats_has_the_deviations_of_the_layout() {
     let table = path("published/f2fs-dio-serialize.csv");
     let out = ok(&[&["compare", &table][..], &F2FS, &["--format", "lkml"]].concat());
     assert!(out.contains("STANDARD DEVIATION in %") && out.lines().all(|line| line.len() <= 72), "{out}");

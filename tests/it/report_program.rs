@@ -157,7 +157,7 @@ fn what_came_of_another_attempt_is_a_field_of_its_own() {
 }
 
 #[test]
-fn pictures_are_files_of_their_own_and_replace_only_what_assay_wrote() {
+fn pictures_are_files_that_replace_only_what_assay_wrote() {
     let directory = with_run();
     let pictures = directory.path().join("pictures");
     let output = report(directory.path(), &["run.json", "--pictures", "pictures"]);

@@ -167,7 +167,7 @@ fn killed_at_ten_random_moments_the_fio_engine() {
 
 /// A session may be killed when it has made its directory and does not have the run yet.
 #[test]
-fn what_a_session_left_that_never_had_the_run_is_removed_by_the_next() {
+fn what_a_session_left_without_the_run_goes_with_the_next() {
     let sandbox = sandbox();
     let child = sandbox.start(&arguments("native"));
     wait_for(&sandbox, " agent");
@@ -207,7 +207,7 @@ fn a_killed_agent_is_a_failed_trial_that_is_tried_again() {
 }
 
 #[test]
-fn interrupted_it_puts_everything_back_prints_the_verdict_so_far_and_how_to_go_on() {
+fn interrupted_it_cleans_up_and_prints_verdict_and_way_on() {
     let fio = available("fio");
     let cases =
         [("native", Signal::INT), ("native", Signal::TERM), ("fio", Signal::INT), ("fio", Signal::TERM)];
@@ -248,7 +248,7 @@ fn interrupted_it_puts_everything_back_prints_the_verdict_so_far_and_how_to_go_o
 }
 
 #[test]
-fn ctrl_c_on_a_terminal_reaches_the_whole_process_group_and_is_one_interruption() {
+fn ctrl_c_to_a_whole_process_group_is_one_interruption() {
     use std::os::unix::process::CommandExt;
     let sandbox = sandbox();
     let mut command = sandbox.assay(&arguments("native"));
@@ -283,7 +283,7 @@ fn a_killed_process_group_leaves_no_process() {
 }
 
 #[test]
-fn what_a_kill_left_is_listed_by_the_next_start_and_removed_by_cleanup() {
+fn what_a_kill_left_is_listed_and_removed_by_cleanup() {
     let sandbox = sandbox();
     // A file outside the work directory that the job itself places.
     let placed = sandbox.path().join("placed.dat");
@@ -345,7 +345,7 @@ fn a_run_that_another_process_executes_is_not_resumed() {
 }
 
 #[test]
-fn what_failed_as_it_would_again_is_made_good_when_its_cause_is_gone() {
+fn what_failed_for_good_is_made_good_when_its_cause_is_gone() {
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[r]\nrw=read\nbs=4k\nsize=64k\nioengine=psync\nfilename=${F}\n");
     let data = "x".repeat(64 << 10);

@@ -44,7 +44,7 @@ fn run(sandbox: &Sandbox, more: &[&str]) -> Output {
 }
 
 #[test]
-fn rounds_of_which_time_was_stolen_are_thrown_out_unless_asked_for() {
+fn rounds_with_stolen_time_are_thrown_out_unless_asked_for() {
     if !is_root() || !installed("unshare") {
         return;
     }

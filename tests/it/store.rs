@@ -100,7 +100,7 @@ fn a_run_comes_back_as_it_went_in() {
 }
 
 #[test]
-fn a_report_reads_every_value_and_the_histograms_of_some_trials_of_every_cell() {
+fn a_report_reads_every_value_and_some_histograms_of_a_cell() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::open(&directory.path().join("assay.db")).unwrap();
     let mut original = run(2500);

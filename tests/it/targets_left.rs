@@ -96,7 +96,7 @@ fn an_interrupted_run_puts_back_what_it_made_at_any_step() {
 }
 
 #[test]
-fn a_filesystem_on_a_device_that_stays_is_wiped_from_where_it_was_made() {
+fn a_filesystem_is_wiped_from_a_device_that_stays() {
     if !can_make() {
         return;
     }

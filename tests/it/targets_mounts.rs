@@ -105,7 +105,7 @@ fn what_a_hook_mounted_before_it_failed_survives_the_next_trial() {
 }
 
 #[test]
-fn a_filesystem_that_stands_is_emptied_without_what_is_mounted_in_it() {
+fn a_standing_filesystem_is_emptied_but_not_its_mounts() {
     if !can_make() {
         return;
     }

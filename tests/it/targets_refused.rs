@@ -252,7 +252,7 @@ fn a_second_device_is_asked_for_as_the_first_is() {
 }
 
 #[test]
-fn a_second_device_that_was_named_is_used_in_every_trial_and_left_clean() {
+fn a_second_device_is_used_in_every_trial_and_left_clean() {
     if !can_make() {
         return;
     }

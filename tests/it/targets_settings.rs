@@ -80,7 +80,7 @@ fn a_share_is_put_back_to_the_amount_it_replaced() {
 }
 
 #[test]
-fn a_setting_that_does_not_take_back_what_it_says_is_not_changed() {
+fn a_setting_that_cannot_be_put_back_is_not_changed() {
     if !can_make() {
         return;
     }

@@ -124,7 +124,7 @@ fn a_missing_cpu_is_named() {
 }
 
 #[test]
-fn files_of_different_forms_and_pages_without_layouts_are_refused() {
+fn files_of_other_forms_and_pages_without_layout_are_refused() {
     let message = said(&[("a", &bytes_of("xfs_fsync.txt")), ("b", &bytes_of("xfs_fsync.blkparse.txt"))]);
     assert_eq!(message, "a is tracefs text, b is blkparse text: one trace has one form");
     let place = tempfile::tempdir().unwrap();

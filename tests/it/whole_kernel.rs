@@ -49,7 +49,7 @@ fn on_a_built_kernel<'a>(source: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_guards_of_bdev_mix_keep_the_block_size_away_from_direct_io() {
+fn guards_of_bdev_mix_keep_the_block_size_from_direct_io() {
     let (Some((_, _alone)), Some(source)) = (kernels(), source()) else { return };
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\n");
@@ -130,7 +130,7 @@ sleep 300
 /// It cannot show a flush that is missing: the emulator has no caches of a processor that a crash would empty. It shows that what is written
 /// in another way is where the filesystem and its log say.
 #[test]
-fn what_was_synced_through_the_patch_of_dax_write_survives_the_machine() {
+fn what_dax_write_synced_survives_the_machine() {
     let (Some((_, _alone)), Some(source)) = (kernels(), source()) else { return };
     if !is_root() {
         return;

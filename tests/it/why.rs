@@ -115,7 +115,7 @@ fn all_seven_formats_say_why() {
 }
 
 #[test]
-fn one_pair_has_three_causes_on_a_screen_and_at_most_twelve_lines_in_full() {
+fn one_pair_has_three_causes_on_a_screen_or_twelve_lines() {
     let fixture = made_up();
     let screen = text(&fixture, Format::Text, Detail::Screen);
     let of = |text: &str| {
@@ -206,7 +206,7 @@ fn in_a_few_tries(mut experiment: impl FnMut() -> Result<(), String>) {
 }
 
 #[test]
-fn buffered_writes_are_served_by_the_page_cache_and_direct_ones_wait_for_the_device() {
+fn buffered_writes_end_in_the_cache_and_direct_ones_wait() {
     // A device of the run's own: the counters of the disk below the tests count everybody.
     if !can_make() {
         return;
@@ -268,7 +268,7 @@ level = [{ label = "four", set = {} }, { label = "one", set = { filename = "one"
 "#;
 
 #[test]
-fn writers_of_one_file_wait_for_its_lock_more_than_for_anything_but_processor_and_disk() {
+fn writers_of_one_file_wait_most_for_its_lock() {
     if !can_make() {
         return;
     }

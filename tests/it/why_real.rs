@@ -234,7 +234,7 @@ levels = [0, 1]
 
 #[test]
 #[ignore = "an experiment that a busy machine spoils: make why-real"]
-fn of_direct_writes_device_service_copy_and_processor_time_are_named() {
+fn of_direct_writes_device_copy_and_cpu_time_are_named() {
     if !can_make() {
         return;
     }
@@ -335,7 +335,7 @@ fn more_workers_than_processors_wait_to_run() {
 
 #[test]
 #[ignore = "an experiment that a busy machine spoils: make why-real"]
-fn twice_the_processor_time_for_the_same_may_be_a_slower_processor() {
+fn twice_the_cpu_time_for_the_same_may_be_a_slower_processor() {
     if !is_root() || !available("chrt") {
         return;
     }
@@ -426,7 +426,7 @@ fn an_arm_against_itself_is_not_watched() {
 }
 
 #[test]
-fn every_rule_is_named_by_an_experiment_that_fires_it_and_one_that_keeps_it_silent() {
+fn every_rule_has_an_experiment_that_fires_it_and_one_silent() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let rules = std::fs::read_dir(root.join("src/analyse/why/rules")).unwrap();
     let rules = rules.map(|entry| entry.unwrap().file_name().to_string_lossy().replace(".rs", ""));

@@ -155,7 +155,7 @@ level = [
 
 #[test]
 #[ignore = "an experiment that a busy machine spoils: make why-real"]
-fn who_overwrites_waits_for_the_flush_itself_unless_nobody_flushes() {
+fn who_overwrites_waits_for_the_flush_unless_nobody_flushes() {
     if !can_make() {
         return;
     }

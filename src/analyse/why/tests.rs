@@ -78,7 +78,7 @@ fn what_is_dear_to_watch_does_not_distort_what_others_saw() {
 }
 
 #[test]
-fn causes_smaller_changes_and_the_unexplained_add_up_to_the_whole() {
+fn causes_small_changes_and_the_unexplained_add_up() {
     let run = run_with(&[
         ("usr_cpu", 0.1, 0.11),
         ("workers.run_wait", 0.05, 0.15),
@@ -205,7 +205,7 @@ fn times_of_a_distorted_run_are_no_parts_of_the_sum() {
 }
 
 #[test]
-fn times_are_no_parts_of_the_sum_where_the_runs_own_trials_say_that_watching_distorts() {
+fn times_are_no_parts_of_the_sum_where_watching_distorts() {
     let mut run = run_with(&[]);
     add(&mut run, "locks.lost", |_| 0.0);
     add(&mut run, "locks.at.rwsem_W.f", |cell| 0.8 * f64::from(cell));
@@ -222,7 +222,7 @@ fn times_are_no_parts_of_the_sum_where_the_runs_own_trials_say_that_watching_dis
 }
 
 #[test]
-fn a_copy_that_distorted_trials_saw_shrink_is_kept_beside_the_causes() {
+fn a_copy_that_distorted_trials_saw_shrink_is_no_cause() {
     let mut run = run_with(&[("cpu.samples", 400.0, 600.0), ("cpu.at.copy", 0.25, 0.05)]);
     let copying = |why: &Why| {
         let is_copying = |cause: &&Cause| cause.what == What::Copying;
@@ -237,7 +237,7 @@ fn a_copy_that_distorted_trials_saw_shrink_is_kept_beside_the_causes() {
 }
 
 #[test]
-fn what_others_did_beside_the_counted_work_is_no_part_of_the_sum() {
+fn what_others_did_beside_the_work_is_no_part_of_the_sum() {
     for kind in [NoteKind::WorkerThreads, NoteKind::Ramp] {
         let mut run = run_with(&[("locks.lost", 0.0, 0.0), ("locks.at.rwsem_W.f", 0.0, 0.8)]);
         for trial in run.trials.iter_mut().filter(|trial| trial.cell == 1) {
@@ -250,7 +250,7 @@ fn what_others_did_beside_the_counted_work_is_no_part_of_the_sum() {
 }
 
 #[test]
-fn what_the_whole_trial_did_is_divided_by_what_all_its_jobs_asked() {
+fn what_a_trial_did_is_divided_by_what_all_its_jobs_asked() {
     let mut run = run_with(&[("dev.write_bytes", 10.1, 10.04)]);
     for (job, bytes) in [("a", [0.1, 0.04]), ("b", [10.0, 10.0])] {
         let metric = Metric {

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_are_those_of_the_first_parent_line_and_both_ends_are_on_it() {
+    fn commits_are_of_the_first_parent_line_both_ends_on_it() {
         if crate::sys::find_program("git").is_none() {
             return;
         }

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use super::args::Args;
 use super::conduct::database_flag;
 use super::prepare::Prepared;
 use super::session::{carry_out, interrupted, stopped};
-use super::{verdict, watched};
+use super::{verdict, watched, watching};
 use crate::cli::Failure;
 use crate::cli::database::wrong;
 use crate::record::Run;
@@ -26,6 +27,11 @@ pub(super) fn execute(
     prepared: &mut Prepared,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
+    let budget = prepared.plan.stop.time_budget_s.map(Duration::from_secs_f64);
+    if args.explain {
+        watching::keep_time(prepared);
+    }
     let ending = carry_out(&args.conduct()?, store, prepared, cancelled)?;
     verdict::primary_is_known(&prepared.run)?;
     let id = prepared.run.id.unwrap_or_default();
@@ -35,15 +41,18 @@ pub(super) fn execute(
     // People read the verdict meanwhile; a document for programs is one, and waits.
     let waits = explain && args.format != Format::Text;
     let analysis = verdict::of(args, store, run);
-    let mut watched =
-        if waits { watched::afterwards(args, store, run, &analysis, cancelled) } else { Ok(None) };
+    let afterwards = |store: &mut Store| {
+        let left = budget.map(|budget| budget.saturating_sub(begun.elapsed()));
+        watched::afterwards(args, store, run, &analysis, cancelled, left)
+    };
+    let mut watched = if waits { afterwards(store) } else { Ok(None) };
     verdict::print(args, store, run, &analysis, seen(&watched))?;
     let code = match ended_early(ending, run, &args.database.db) {
         Ok(()) => verdict::exit_code(args, run, &analysis),
         Err(failure) => Err(failure.into()),
     };
     if explain && !waits && code.is_ok() {
-        watched = watched::afterwards(args, store, run, &analysis, cancelled);
+        watched = afterwards(store);
         if let Some(watched) = seen(&watched) {
             verdict::explain(args, run, &analysis, watched)?;
         }

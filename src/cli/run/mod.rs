@@ -111,11 +111,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         all.push((prepared, source));
     }
     if args.plan {
-        for (prepared, _) in &all {
-            let kernels = prepared.kernels.planned()?;
-            let explain = args.explain && !prepared.run.aa;
-            plan_text::print(prepared, prepared.launcher()?.forecast().as_ref(), explain, &kernels)?;
-        }
+        all.iter_mut().try_for_each(|(prepared, _)| print_plan(args, prepared))?;
         return Ok(ExitCode::SUCCESS);
     }
     for (prepared, _) in &all {
@@ -137,6 +133,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         prepared.begins_now();
         judged::execute(&args, &mut store, &mut prepared, &cancelled)
     })
+}
+
+/// Prints what would be run, and what explaining it would add.
+fn print_plan(args: &Args, prepared: &mut Prepared) -> anyhow::Result<()> {
+    let kernels = prepared.kernels.planned()?;
+    let explain = args.explain && !prepared.run.aa;
+    if explain {
+        watching::keep_time(prepared);
+    }
+    Ok(plan_text::print(prepared, prepared.launcher()?.forecast().as_ref(), explain, &kernels)?)
 }
 
 /// Looks for what is in the way of a run, and warns of one that can show nothing.
@@ -193,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ctrl_c_while_a_verdict_is_printed_ends_a_recipe_of_several_runs() {
+    fn ctrl_c_while_a_verdict_is_printed_ends_a_whole_recipe() {
         let cancelled = AtomicBool::new(false);
         let runs = || [(Some("journal-flush/dbench"), 1), (Some("journal-flush/fs_mark"), 2)].into_iter();
         let mut begun = Vec::new();

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::args::Args;
 use super::conduct::{Conduct, database_flag};
@@ -59,6 +60,8 @@ pub(in crate::cli) struct Wish<'w> {
     pub(in crate::cli) ours: bool,
     /// What this session was allowed to overwrite, beside what the run's first session was.
     pub(in crate::cli) destroy: &'w [PathBuf],
+    /// It ends with the trial that passes this time.
+    pub(in crate::cli) time_left: Option<Duration>,
 }
 
 /// What came of it.
@@ -136,11 +139,16 @@ pub(super) fn afterwards(
     run: &Run,
     analysis: &Analysis,
     cancelled: &AtomicBool,
+    time_left: Option<Duration>,
 ) -> anyhow::Result<Option<Run>> {
     let standings = analyse::why(run, analysis, None).into_iter().map(|why| why.standing);
     if standings.min() == Some(Standing::NothingDiffers) {
         say_not_here(run, NOTHING_DIFFERS)?;
         writeln!(err(), "hint: {}", all_the_same(run, &args.database.db))?;
+        return Ok(None);
+    }
+    if time_left.is_some_and(|left| left.is_zero()) {
+        say_not_here(run, &out_of_time(run, &args.database.db))?;
         return Ok(None);
     }
     let wish = Wish {
@@ -151,6 +159,7 @@ pub(super) fn afterwards(
         trust: args.trust,
         ours: true,
         destroy: &args.destroy,
+        time_left,
     };
     let conduct = Conduct { busy_told: true, ..args.conduct()? };
     match watch(&conduct, store, run, &wish, Some(cancelled))? {
@@ -173,6 +182,11 @@ pub(super) fn afterwards(
 pub(in crate::cli) fn all_the_same(run: &Run, db: &Path) -> String {
     let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
     format!("assay explain {id}{db} --only cpu,locks,waits watches it all the same")
+}
+
+fn out_of_time(run: &Run, db: &Path) -> String {
+    let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
+    format!("the time budget is spent; assay explain {id}{db} watches it")
 }
 
 fn failed_while_watched(by: i64, database: &str) -> String {
@@ -276,7 +290,8 @@ fn planned(
         claimed: &claimed,
         trust: wish.trust,
     };
-    let (plan, work, targets) = plan_of(&explaining, &given)?;
+    let (mut plan, work, targets) = plan_of(&explaining, &given)?;
+    plan.stop.time_budget_s = wish.time_left.map(|left| left.as_secs_f64());
     let engines = prepare::probe(&plan)?;
     let explains = Explains { run: id, started_unix_ns: run.started_unix_ns, seed: run.seed, factor };
     let note = format!(
@@ -457,8 +472,15 @@ mod tests {
     #[test]
     fn the_command_that_does_it_again_names_what_was_asked() {
         let only = ["locks".to_owned(), "cpu".to_owned()];
-        let wish =
-            Wish { rounds: 6, only: &only, keep_traces: false, trust: false, ours: false, destroy: &[] };
+        let wish = Wish {
+            rounds: 6,
+            only: &only,
+            keep_traces: false,
+            trust: false,
+            ours: false,
+            destroy: &[],
+            time_left: None,
+        };
         let words = command_line(Path::new("other.db"), 3, &wish).join(" ");
         assert_eq!(words, "assay explain 3 --rounds 6 --only locks,cpu --db other.db");
         let wish = Wish { only: &[], ..wish };

@@ -38,9 +38,31 @@ pub(super) fn foretold(prepared: &Prepared, expected: &Expected) -> Option<(u64,
     Some((plan.trials_at_most(), plan.longest_s(ROUNDS, expected)))
 }
 
+/// Keeps for explaining what it takes of the time budget, half of it at most: the trials of the run itself end that much sooner. Of an A/A run there
+/// should be nothing to explain.
+pub(super) fn keep_time(prepared: &mut Prepared) {
+    if prepared.run.aa {
+        return;
+    }
+    let foretold = foretold(prepared, &prepared.expected).and_then(|(_, seconds)| seconds);
+    let stop = &mut prepared.plan.stop;
+    stop.time_budget_s = stop.time_budget_s.map(|budget_s| of_the_run(budget_s, foretold));
+}
+
+/// Seconds of a budget for the trials of the run itself.
+fn of_the_run(budget_s: f64, explaining_s: Option<f64>) -> f64 {
+    budget_s - explaining_s.unwrap_or(f64::INFINITY).min(budget_s / 2.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn explaining_has_its_part_of_the_time_and_half_at_most() {
+        let kept = [Some(60.0), Some(500.0), None].map(|explaining_s| of_the_run(600.0, explaining_s));
+        assert_eq!(kept, [540.0, 300.0, 300.0]);
+    }
 
     #[test]
     fn all_observers_watch_unless_some_are_named() {

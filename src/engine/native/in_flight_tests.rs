@@ -149,7 +149,7 @@ fn batches_are_as_large_as_the_job_asks() {
 }
 
 #[test]
-fn what_the_kernel_took_of_a_batch_counts_though_it_refused_the_rest() {
+fn what_the_kernel_took_of_a_refused_batch_counts() {
     let options = "ioengine=libaio\niodepth_batch_submit=4\niodepth_batch_complete_min=4";
     let (_, counts) = ran(options, |running, path| RefusedAt {
         inner: Libaio::new(4, running.job.method_options).unwrap(),

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_works_is_charged_at_once_and_one_that_sleeps_is_not() {
+    fn a_working_thread_is_charged_at_once_a_sleeping_one_not() {
         let spin = |ms: u64| {
             let begun = std::time::Instant::now();
             while begun.elapsed().as_millis() < u128::from(ms) {

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unpacked_or_beside_is_known_and_what_is_being_unpacked_is_not() {
+    fn what_is_being_unpacked_is_not_known_yet() {
         let root = tempfile::tempdir().unwrap();
         let places = places(root.path());
         packages(&places.put[0], &["linux-image-6.1.0-50-amd64_6.1.176-1_amd64.deb"]);

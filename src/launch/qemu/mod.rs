@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trials_that_want_other_persistent_memory_are_run_in_other_guests() {
+    fn trials_that_want_other_pmem_run_in_other_guests() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("vmlinuz"), "x").unwrap();
         let asked = |device: &str| {

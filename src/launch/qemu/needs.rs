@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_a_command_names_are_copied_and_directories_are_refused() {
+    fn files_of_a_command_are_copied_directories_are_refused() {
         let here = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         std::fs::create_dir(here.path().join("data")).unwrap();
         std::fs::write(here.path().join("data/words"), "x").unwrap();

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_samples_of_the_machine_only_those_of_the_family_are_handed_on() {
+    fn of_the_machines_samples_only_the_familys_are_handed_on() {
         let clock = Watched::Clock { hertz: 1, kernel: true, user_stacks: false, of_machine: true };
         let mut family = Family::new(&[Watched::OfMachine { id: 1 }, clock]);
         let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_handed_on_in_the_order_of_time_once_all_before_are_there() {
+    fn events_are_handed_on_in_order_once_all_before_are_there() {
         let (mut waiting, mut sink) = (Waiting::default(), Times(Vec::new()));
         let mut family = Family::new(&[]);
         let at = |time_ns| Event { time_ns, ..Event::default() };

@@ -122,7 +122,7 @@ fn text_around_the_json_is_skipped() {
 }
 
 #[test]
-fn several_documents_are_several_trials_but_status_reports_are_one() {
+fn documents_are_trials_but_status_reports_are_one() {
     let two = outcome_from_fio_json(&read("concatenated.json")).unwrap();
     assert_eq!(two.len(), 2);
     assert!(two[0].started_unix_ns > 1_700_000_000_000_000_000);

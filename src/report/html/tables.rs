@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_table_the_first_rows_are_there_before_it_is_unfolded() {
+    fn the_first_rows_of_a_long_table_stand_before_unfolding() {
         let effects = html(17, Of::Names);
         let (first, folded) = effects.split_once("<details><summary>12\u{a0}more rows</summary>").unwrap();
         assert!(first.contains("row 5<") && !first.contains("row 6<"), "{effects}");

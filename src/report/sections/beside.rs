@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_one_row_share_a_table_in_one_unit_with_the_largest_difference_first() {
+    fn times_of_a_row_share_a_table_the_largest_difference_first() {
         let told = [
             observed("locks.at_per_op.spinlock.exit_to_user_mode_loop", [0.371e-9, 0.0]),
             observed("locks.at_per_op.spinlock.irqentry_exit", [0.0, 0.0]),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_has_its_cell_its_interval_and_a_warning_beyond_five_percent() {
+    fn a_price_has_its_interval_and_a_warning_beyond_5_percent() {
         let said = words(&[price("1", 0.082), price("0", 0.018)]);
         assert_eq!(
             said,

@@ -113,7 +113,7 @@ fn parts_that_cancel_each_other_have_no_shares() {
 }
 
 #[test]
-fn parts_of_the_sum_come_first_and_what_is_hidden_of_it_has_its_sum() {
+fn parts_of_the_sum_come_first_the_hidden_ones_summed() {
     let time = |ns: f64| cause(Grade::AccountsFor, What::UserTime { rest: false }, Some(ns));
     let mut all: Vec<Cause> = [26_990.0, 21_410.0, 13_330.0, -2510.0].map(time).to_vec();
     all.push(cause(Grade::GoesWith, What::MoreFlushes, None));

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_was_woken_and_has_no_processor_yet_still_waits_for_the_lock() {
+    fn a_woken_waiter_without_a_processor_still_waits() {
         let counted = [("workers.run_wait", 0.05, 0.65), WATCHED, (AT, 0.0, 0.75)];
         let left = |metrics: &[(&str, f64, f64)]| {
             let why = explained(&run_with(metrics));

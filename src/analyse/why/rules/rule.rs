@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_noise_where_the_causes_have_more_than_the_part() {
+    fn the_rest_is_noise_where_causes_have_more_than_the_part() {
         let left = |baseline_ns: f64, candidate_ns: f64| {
             let estimate = candidate_ns - baseline_ns;
             let difference_ns = Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 };

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_does_not_count_it_watched_trials_say_what_was_for_storage() {
+    fn watched_trials_tell_storage_waits_the_kernel_does_not_count() {
         let watched = [("waits.lost", 0.0, 0.0), ("waits.storage_time", 0.2, 0.7)];
         let storage = explained(&run_with(&watched)).storage.unwrap();
         assert_eq!(storage.metric, "waits.storage_time an operation");

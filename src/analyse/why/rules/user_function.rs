@@ -30,7 +30,7 @@ mod tests {
     const MORE: (&str, f64, f64) = ("usr_cpu", 0.1, 0.4);
 
     #[test]
-    fn the_function_that_takes_longer_is_named_and_the_rest_is_what_it_leaves() {
+    fn the_function_that_takes_longer_is_named_the_rest_is_left() {
         let watched = [WATCHED, MORE, ("cpu.user_at.crc32c", 0.05, 0.25), ("cpu.user_at.memcmp", 0.02, 0.02)];
         let causes = found(&watched, "user_function");
         let [crc] = causes.as_slice() else { panic!("{causes:?}") };

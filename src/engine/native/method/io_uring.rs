@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_late_is_reaped_beside_batches_that_end_as_they_are_submitted() {
+    fn what_ends_late_is_reaped_beside_batches_that_end_at_once() {
         let (files, [mut late, mut ready]) = two_pipes();
         let mut buffers = Buffers::new(2, 4096, BufferFill::Zero, 1).unwrap();
         let all = "iodepth=2\niodepth_batch=2\niodepth_batch_complete_max=2";

@@ -279,7 +279,7 @@ mod tests {
     use crate::workload::BufferFill;
 
     #[test]
-    fn of_a_batch_that_is_refused_in_its_middle_the_first_part_is_in_flight() {
+    fn of_a_batch_refused_in_its_middle_the_start_is_in_flight() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, vec![7; 16384]).unwrap();

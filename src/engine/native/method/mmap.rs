@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_the_end_is_an_error_and_the_next_transfer_works() {
+    fn behind_the_end_is_an_error_and_the_next_transfer_works() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(8192).unwrap();
         let mut method = one(&file, &RULE, 8192);
