@@ -107,6 +107,24 @@ fn clusters_with_both_arms_are_pairs() {
 }
 
 #[test]
+fn failures_have_no_place_in_the_mean_of_a_cluster() {
+    let mut run = clustered(Boots { clusters: [6, 6], effect: 0.3, ..FIVE });
+    // The arm that would be called faster failed twice, and not often enough for a test to see it.
+    for trial in run.trials.iter_mut().filter(|trial| trial.cell == 1).take(2) {
+        let [reason, command, output] = ["exit status: 1", "", ""].map(str::to_owned);
+        trial.status = Status::Failed { kind: crate::record::FailureKind::Passing, reason, command, output };
+        trial.values.clear();
+    }
+    let found = first(&run);
+    assert!(found.failures.is_some_and(|counts| counts.p.unwrap() > 0.05), "{found:?}");
+    assert_eq!((found.verdict, found.effect), (Verdict::NotComparable, None));
+    let worst = Options { failures: Some(FailureRule::Worst), ..Options::default() };
+    let found = analyse(&run, &worst).comparisons.remove(0);
+    assert_eq!(found.verdict, Verdict::NotComparable);
+    assert!(!found.caveats.contains(&Caveat::FailuresAsWorst), "{:?}", found.caveats);
+}
+
+#[test]
 fn too_few_clusters_are_a_change_only() {
     for (clusters, shared, n) in [([3, 8], false, 3), ([3, 3], true, 3), ([1, 1], false, 1)] {
         let found = first(&clustered(Boots { clusters, shared, repeats: 20, effect: 0.5, ..FIVE }));

@@ -129,6 +129,20 @@ pub enum Method {
     ChangeOnly,
 }
 
+impl Method {
+    /// Whether failed trials can be ranked as worse than any value: not in the mean of a cluster, nor on a line through all rounds.
+    pub(super) fn ranks_failures(self) -> bool {
+        !matches!(
+            self,
+            Method::CarryOverAdjusted
+                | Method::ClusterSignedRank
+                | Method::ClusterT
+                | Method::ClusterMannWhitney
+                | Method::ClusterWelch
+        )
+    }
+}
+
 /// One arm's values of one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmSummary {
@@ -346,6 +360,9 @@ pub struct Comparison {
     /// Effect and interval in the metric's unit, where values ≤ 0 have no ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Interval>,
+    /// The smallest difference that matters, as a ratio − 1; a document has it once.
+    #[serde(skip)]
+    pub delta: f64,
     /// `effect` as it would be if this were the only comparison that decides; `None`: it is, or it does not decide. It does not
     /// hold together with those of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -34,6 +34,8 @@ pub(super) struct Draft {
     pub spread: f64,
     /// The comparison's share of α, or of q.
     pub share: f64,
+    /// Rounds that were run of it, also where a trial failed.
+    pub tried: usize,
     /// The estimate corrected for an early stop, on the scale.
     pub corrected: f64,
     /// The interval leaves out all of the level, not its share: it does not hold together with those of the other comparisons, and
@@ -175,6 +177,7 @@ impl Setting<'_> {
             n: 0,
             effect: None,
             difference: None,
+            delta: self.stop.delta,
             alone: None,
             unlisted: None,
             corrected: None,
@@ -200,6 +203,7 @@ impl Setting<'_> {
             spread: f64::NAN,
             share,
             corrected: f64::NAN,
+            tried: 0,
             alone: false,
             settled: false,
             so_far: None,
@@ -212,6 +216,16 @@ impl Draft {
     /// Settles it: nothing to compare, with the reason.
     pub(super) fn not_measured(mut self, reason: String) -> Draft {
         self.comparison.verdict = Verdict::NotMeasured(reason);
+        self.settled = true;
+        self
+    }
+
+    /// Settles it: what worked is no fair sample of an arm, and its test cannot rank what did not.
+    pub(super) fn not_comparable(mut self) -> Draft {
+        self.comparison.verdict = Verdict::NotComparable;
+        (self.comparison.effect, self.comparison.difference) = (None, None);
+        (self.comparison.p, self.comparison.p_adjusted) = (None, None);
+        self.comparison.caveats.push(Caveat::UnequalFailures);
         self.settled = true;
         self
     }

@@ -27,11 +27,14 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
             trials[arm] += 1;
         }
     }
-    if seen.iter().all(|indices| Some(indices) == seen.first()) || trials.contains(&0) {
+    // An arm without a counted trial has no facts to differ in.
+    let there: Vec<usize> = (0..trials.len()).filter(|arm| trials[*arm] > 0).collect();
+    if there.len() < 2 || there.windows(2).all(|pair| seen[pair[0]] == seen[pair[1]]) {
         return Vec::new();
     }
+    trials.retain(|n| *n > 0);
     let by_arm: Vec<BTreeMap<&str, BTreeSet<&str>>> =
-        seen.iter().map(|indices| collect(run, indices)).collect();
+        there.iter().map(|arm| collect(run, &seen[*arm])).collect();
     let names: BTreeSet<&str> = by_arm.iter().flat_map(|facts| facts.keys().copied()).collect();
     let none = BTreeSet::new();
     let mut found = Vec::new();
@@ -46,7 +49,8 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
             continue;
         }
         let joined = |values: &BTreeSet<&str>| values.iter().copied().collect::<Vec<_>>().join(" | ");
-        let values = layout.arms.iter().cloned().zip(values.into_iter().map(joined)).collect();
+        let arms = there.iter().map(|arm| layout.arms[*arm].clone());
+        let values = arms.zip(values.into_iter().map(joined)).collect();
         found.push(FactDifference { fact: name.to_owned(), values });
     }
     found

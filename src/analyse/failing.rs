@@ -140,6 +140,12 @@ impl<'a> Setting<'a> {
         }
     }
 
+    /// How many rounds both arms of a case were tried in, whatever came of it.
+    pub(super) fn tried_together(&self, case: &Case) -> usize {
+        let [Some(first), Some(second)] = case.cells() else { return 0 };
+        self.tried_by_both([first, second]).count()
+    }
+
     fn tried_by_both(&self, [first, second]: [u32; 2]) -> impl Iterator<Item = u32> {
         self.table.tried_rounds(first).intersection(self.table.tried_rounds(second)).copied()
     }
@@ -307,6 +313,29 @@ mod tests {
         let worst = primary(&run, &Options { failures: Some(FailureRule::Worst), ..Options::default() });
         assert_ne!(worst.verdict, Verdict::NotComparable);
         assert_eq!((worst.n, worst.effect.unwrap().low), (30, -1.0), "{:?}", worst.effect);
+    }
+
+    #[test]
+    fn an_end_that_is_a_failure_is_infinite_also_where_values_have_no_ratio() {
+        let mut run = run_of(&Made { stop: FIXED, ..Made::default() }, 30);
+        run.trials[0].values[0].1 = 0.0;
+        let run = retried(run, 1, &(0..9).map(|n| 3 * n + 1).collect::<Vec<_>>(), FailureKind::Passing);
+        let worst = primary(&run, &Options { failures: Some(FailureRule::Worst), ..Options::default() });
+        let difference = worst.difference.unwrap();
+        assert!(difference.low == f64::NEG_INFINITY && difference.high.is_finite(), "{difference:?}");
+        assert_eq!(worst.effect.unwrap().low, -1.0, "bandwidth cannot be negative");
+    }
+
+    #[test]
+    fn a_lost_trial_of_the_last_rounds_is_no_early_stop() {
+        let made = Made { effect: 0.3, stop: SEQUENTIAL, ..Made::default() };
+        let mut run = run_of(&made, 30);
+        let at = run.trials.iter().position(|trial| trial.round == 12 && trial.cell == 1).unwrap();
+        run.trials[at] = failed(&run.trials[at], FailureKind::Passing);
+        let told = |run: &Run| judged(run).caveats.contains(&crate::analyse::Caveat::StoppedEarly);
+        assert!(!told(&run), "all its rounds were run");
+        run.trials.retain(|trial| trial.round < 20);
+        assert!(told(&run));
     }
 
     #[test]

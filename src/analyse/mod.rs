@@ -213,9 +213,16 @@ fn compare(setting: &Setting, case: &Case) -> Draft {
     let failures = setting.failures(case);
     if setting.rule == FailureRule::Compare && failures.is_some_and(|counts| counts.are_unequal()) {
         let worst = compare_by(&setting.strict_with_worst(), case);
-        draft.worst = Some(Worst { log: worst.log, p: worst.comparison.p });
-    } else if setting.rule == FailureRule::Worst && failures.is_some() {
-        draft.comparison.caveats.push(Caveat::FailuresAsWorst);
+        let ranks = worst.comparison.method.ranks_failures();
+        draft.worst = Some(Worst { log: worst.log.filter(|_| ranks), p: worst.comparison.p });
+    } else if setting.rule == FailureRule::Worst
+        && let Some(counts) = failures
+    {
+        if draft.comparison.method.ranks_failures() {
+            draft.comparison.caveats.push(Caveat::FailuresAsWorst);
+        } else if counts.are_unequal() {
+            draft = draft.not_comparable();
+        }
     }
     draft.comparison.failures = failures;
     if case.role == Role::Primary {
@@ -225,7 +232,7 @@ fn compare(setting: &Setting, case: &Case) -> Draft {
         Some(Caveat::QuantileRefused { metric, needed, had }) => {
             let reason = format!("{metric} needs {needed} operations a trial, the smallest had {had}");
             let mut draft = draft.not_measured(reason);
-            draft.comparison.effect = None;
+            (draft.comparison.effect, draft.comparison.difference) = (None, None);
             draft.comparison.method = Method::ChangeOnly;
             (draft.comparison.p, draft.comparison.p_adjusted) = (None, None);
             draft.comparison.caveats = vec![Caveat::QuantileRefused { metric, needed, had }];

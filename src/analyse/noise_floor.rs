@@ -137,6 +137,14 @@ pub fn claims_a_difference(run: &Run) -> bool {
 }
 
 fn any_claim(comparisons: &[Comparison]) -> bool {
-    let claims = |c: &&Comparison| matches!(c.verdict, Verdict::Faster { .. } | Verdict::Slower { .. });
+    // One below δ is a claim like any other: the interval leaves out 0.
+    let claims = |c: &&Comparison| {
+        matches!(
+            c.verdict,
+            Verdict::Faster { .. }
+                | Verdict::Slower { .. }
+                | Verdict::NoDifference { real_but_below_delta: true }
+        )
+    };
     comparisons.iter().filter(|c| c.role == Role::Primary).any(|c| claims(&c))
 }

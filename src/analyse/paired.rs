@@ -46,6 +46,8 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
     let rounds = judged(setting, case, &pairs, &worked);
     let differences = rounds.differences();
     draft.comparison.n = differences.len();
+    // Also rounds of which a trial failed: the run has had them.
+    draft.tried = setting.tried_together(case).max(differences.len());
     if differences.len() < FEWEST_ROUNDS {
         return draft.too_few(differences.len());
     }
@@ -59,7 +61,7 @@ pub(super) fn compare(setting: &Setting, case: &Case) -> Draft {
         draft.theta = line.intercept.estimate;
         draft.spread = line.residual;
         // Looked at once: its error rate has no shares for looks on the way.
-        if !sequential || differences.len() >= setting.stop.max_rounds as usize {
+        if !sequential || draft.tried >= setting.stop.max_rounds as usize {
             draft.comparison.p = Some(line.intercept_p);
             draft.set_effect(line.intercept);
         }

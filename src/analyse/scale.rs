@@ -11,6 +11,9 @@ use super::summary::as_ratio;
 use super::table::Point;
 use crate::stats::{Estimate, descriptive};
 
+/// Beyond any difference of measured values on the raw scale, and below any average with a failed trial.
+const FAR: f64 = 1e3;
+
 /// Logarithms, or the values as they are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
@@ -123,8 +126,10 @@ fn power_of_two_above(size: f64) -> f64 {
     if size > 0.0 { 2.0_f64.powi(size.log2().ceil().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
 }
 
+/// Differences of the raw scale are 2 at most: what is far beyond stands for failed trials, which are worse than any value.
 fn times(effect: Estimate, factor: f64) -> Interval {
-    Interval { estimate: effect.estimate * factor, low: effect.low * factor, high: effect.high * factor }
+    let sized = |size: f64| if size.abs() >= FAR { size.signum() * f64::INFINITY } else { size * factor };
+    Interval { estimate: sized(effect.estimate), low: sized(effect.low), high: sized(effect.high) }
 }
 
 #[cfg(test)]

@@ -126,11 +126,12 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
     if refused || draft.widened {
         comparison.caveats.push(Caveat::Steps { step: draft.steps.share(), refused });
     }
-    if sequential && decided && comparison.n < stop.max_rounds as usize {
+    if sequential && decided && draft.tried < stop.max_rounds as usize {
         comparison.caveats.push(Caveat::StoppedEarly);
         let claimed = !matches!(comparison.verdict, Verdict::NoDifference { .. });
-        let corrected = draft.scale.share_of(draft.corrected);
-        comparison.corrected = (claimed && corrected.is_finite()).then_some(corrected);
+        let corrected = Some(draft.corrected).filter(|size| claimed && size.is_finite());
+        comparison.corrected =
+            corrected.map(|size| draft.scale.share_of(size)).filter(|share| share.is_finite());
     }
     comparison.caveats.extend(mean_disagrees(&comparison, stop.delta));
     comparison
@@ -150,7 +151,8 @@ fn hull(log: Estimate, other: Estimate) -> Estimate {
 /// What worked is no fair sample of an arm: its interval would mislead like a verdict.
 fn not_comparable(mut comparison: Comparison) -> Comparison {
     comparison.verdict = Verdict::NotComparable;
-    (comparison.effect, comparison.p, comparison.p_adjusted) = (None, None, None);
+    (comparison.effect, comparison.difference) = (None, None);
+    (comparison.p, comparison.p_adjusted) = (None, None);
     comparison.caveats.push(Caveat::UnequalFailures);
     comparison
 }

@@ -246,6 +246,7 @@ fn drop_single_job_names(batch: &mut Batch, labels: &[String]) {
     let mut merged = Batch::default();
     merged.notes = std::mem::take(&mut batch.notes);
     merged.factor = batch.factor.take();
+    merged.so_far = batch.so_far;
     let at: Vec<u32> = batch
         .metrics
         .iter()
@@ -280,7 +281,7 @@ fn option_rows(batch: &mut Batch) {
         .iter()
         .flat_map(|facts| facts.0.keys())
         .map(String::as_str)
-        .filter(|name| name.starts_with(OPTION) && *name != "fio.version" && !name.contains('['))
+        .filter(|name| name.starts_with(OPTION) && *name != "fio.version")
         .collect();
     let varies = |name: &str| {
         let mut first: BTreeMap<usize, Option<&str>> = BTreeMap::new();

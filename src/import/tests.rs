@@ -56,6 +56,24 @@ fn a_directory_of_fio_files_is_an_arm_varying_options_are_rows() {
 }
 
 #[test]
+fn options_of_sections_that_vary_are_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(data("fio/groups.json")).unwrap();
+    assert!(text.contains("\"fsync\" : \"8\""));
+    let other = text.replace("\"fsync\" : \"8\"", "\"fsync\" : \"32\"");
+    for (side, of_side) in [("a", [&text, &other]), ("b", [&text, &other])] {
+        fs::create_dir(directory.path().join(side)).unwrap();
+        for (number, text) in of_side.into_iter().enumerate() {
+            write(&directory.path().join(side), &format!("{number}.json"), text);
+        }
+    }
+    let specs = ["a", "b"].map(|side| format!("{side}={}/*.json", directory.path().join(side).display()));
+    let run = run(&[&specs[0], &specs[1]], &Options::default());
+    assert_eq!((run.design.factors[1].name.as_str(), run.cells.len()), ("fsync[w]", 4));
+    assert_eq!(run.design.factors[1].levels, ["8", "32"]);
+}
+
+#[test]
 fn several_jobs_keep_their_names() {
     let groups = data("fio/groups.json");
     let run = run(&[&format!("a={groups}"), &format!("b={groups}")], &Options::default());

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use crate::catalog::EngineKind;
-use crate::workload::{Job, Mix};
+use crate::workload::{Job, JobFile, Mix, Workload};
 
 /// For all cells together.
 pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
@@ -35,9 +35,32 @@ pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
 
 /// Whether fio is told to measure no latency.
 fn has_no_latency(cell: &CellSpec) -> bool {
-    cell.job_text
-        .as_ref()
-        .is_some_and(|text| ["gtod_reduce", "disable_clat"].iter().any(|option| text.contains(option)))
+    let Some(file) = job_file(cell) else { return false };
+    let of = |name: &str| matches!(name, "gtod_reduce" | "disable_clat");
+    // A flag without a value is set.
+    file.settings().any(|setting| of(setting.canonical()) && setting.value.as_deref() != Some("0"))
+}
+
+fn job_file(cell: &CellSpec) -> Option<JobFile> {
+    JobFile::parse(cell.job_text.as_ref()?, &cell.job_origin, &cell.directory).ok()
+}
+
+/// What says whether a section has a pace, which way its I/O goes, and what it reports as.
+const OF_PACE: [&str; 6] = ["rate", "rate_iops", "thinktime", "rw", "group_reporting", "numjobs"];
+
+/// That much of a job that has a meaning only to fio; `None`: not even that has one to assay.
+fn paces_only(cell: &CellSpec) -> Option<Workload> {
+    let mut file = job_file(cell)?;
+    for section in &mut file.sections {
+        section.settings.retain(|setting| OF_PACE.contains(&setting.canonical()));
+        for setting in section.settings.iter_mut().filter(|setting| setting.canonical() == "rw") {
+            // `randwrite:8` goes the way of `randwrite`.
+            let value = setting.value.take();
+            setting.value = value.map(|value| value.split(':').next().unwrap_or_default().to_owned());
+        }
+    }
+    file.set_where_missing("size", "1m");
+    Workload::resolve(&file).ok()
 }
 
 fn writes(job: &Job) -> bool {
@@ -78,14 +101,15 @@ fn wishes(sections: &[(String, Job)], fio: bool) -> Vec<String> {
 }
 
 /// The jobs of a cell with the names they report as: under `group_reporting` that of the first of the group. None where the engine
-/// has no job, or its job only a meaning to fio.
+/// has no job.
 fn sections(cell: &CellSpec) -> Vec<(String, Job)> {
     // The others have no latency from the due time, or none at all.
-    let (true, Some(workload)) =
-        (matches!(cell.engine, EngineKind::Native | EngineKind::Fio), &cell.workload)
-    else {
-        return Vec::new();
+    let workload = match cell.engine {
+        EngineKind::Native => cell.workload.clone(),
+        EngineKind::Fio => cell.workload.clone().or_else(|| paces_only(cell)),
+        _ => None,
     };
+    let Some(workload) = workload else { return Vec::new() };
     let instances = workload.instances(Path::new("/"));
     let named = |at: usize| {
         let job = &workload.jobs[instances[at].job];

@@ -142,13 +142,14 @@ pub(super) fn longest_trial_s(workload: &Workload, directory: &Path) -> Option<f
     Some(waves.values().sum())
 }
 
-/// Bytes of the job's files that are filled before each trial, as it reads, overwrites or maps them.
+/// Bytes of the job's files that are filled before each trial, as it reads, overwrites or maps them: those in assay's own `directory`,
+/// which is emptied between trials. Others are filled once, if at all.
 pub(super) fn laid_out_bytes(workload: &Workload, directory: &Path) -> u64 {
     let mut files: BTreeMap<PathBuf, u64> = BTreeMap::new();
     for instance in workload.instances(directory) {
         let job = &workload.jobs[instance.job];
         if job.needs_layout() && !job.create_on_open && job.method != IoMethod::Null {
-            for file in instance.files.into_iter().filter(|file| !file.path.starts_with("/dev")) {
+            for file in instance.files.into_iter().filter(|file| file.path.starts_with(directory)) {
                 let bytes = file.file_size().unwrap_or(0);
                 let known = files.entry(file.path).or_default();
                 *known = bytes.max(*known);

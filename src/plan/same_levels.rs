@@ -1,4 +1,4 @@
-//! Levels that are the same trial: an `iodepth` that a synchronous method ignores.
+//! Levels that are the same trial: of a job that does not heed what they set, such as an `iodepth` with a synchronous method.
 //!
 //! Enters: a plan. Leaves: sentences. A factor with such levels everywhere is a mistake; where another factor makes a difference
 //! of it, only some rows compare nothing.
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{CellSpec, Plan};
-use crate::catalog::Reaches;
+use crate::catalog::{EngineKind, Reaches};
 use crate::workload::IoMethod;
 
 /// What was found.
@@ -31,18 +31,25 @@ impl SameLevels {
         for (factor, levels, [one, other]) in plan.neighbours() {
             let pair = pairs.entry((factor, levels)).or_default();
             pair.0 += 1;
-            if let Some(method) = ignored_depth(one, other) {
+            let ignored = ignored_depth(one, other).map(|method| {
+                format!("ioengine={} has one I/O in flight whatever iodepth says", method.name())
+            });
+            let why = ignored.or_else(|| {
+                is_same_job(one, other)
+                    .then(|| "the job does the same with both, and nothing else differs".to_owned())
+            });
+            if let Some(why) = why {
                 pair.1 += 1;
                 if pair.2.is_empty() {
-                    method.name().clone_into(&mut pair.2);
+                    pair.2 = why;
                 }
             }
         }
-        for ((factor, [one, other]), (rows, same, method)) in pairs {
+        for ((factor, [one, other]), (rows, same, why)) in pairs {
             let factor = &plan.factors[factor];
             let label = |level: u32| &factor.levels[level as usize];
             let what = format!(
-                "{0}={1} and {0}={2} are the same trial{3}: ioengine={method} has one I/O in flight whatever iodepth says",
+                "{0}={1} and {0}={2} are the same trial{3}: {why}",
                 factor.name,
                 label(one),
                 label(other),
@@ -106,6 +113,26 @@ fn ignored_depth(one: &CellSpec, other: &CellSpec) -> Option<IoMethod> {
     method.filter(|_| *one == other)
 }
 
+/// Whether the native engine, which sees nothing of a job but what it is to assay, would do the same in both cells.
+fn is_same_job(one: &CellSpec, other: &CellSpec) -> bool {
+    let (Some(first), Some(mut second)) = (&one.workload, other.workload.clone()) else { return false };
+    if one.engine != EngineKind::Native || first.jobs.len() != second.jobs.len() {
+        return false;
+    }
+    for (known, job) in first.jobs.iter().zip(&mut second.jobs) {
+        job.line = known.line;
+    }
+    let named = CellSpec {
+        levels: one.levels.clone(),
+        label: one.label.clone(),
+        job_text: one.job_text.clone(),
+        variables: one.variables.clone(),
+        workload: Some(second),
+        ..other.clone()
+    };
+    *one == named
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +165,23 @@ mod tests {
         assert_eq!(found(JOB, &["bs=4k,8k"]), SameLevels::default());
         let mixed = format!("{JOB}[b]\nsize=1m\nioengine=libaio\n");
         assert_eq!(found(&mixed, &["iodepth=1,8"]), SameLevels::default(), "one section heeds it");
+    }
+
+    #[test]
+    fn levels_that_the_job_does_not_heed_are_refused() {
+        let reads = "[a]\nsize=1m\nrw=randread\n";
+        for vary in ["rwmixread=30,70", "iodepth_batch=1,16", "bs=4k,4096", "gtod_reduce=0,1"] {
+            let same = found(reads, &[vary]);
+            assert!(
+                same.refused[0].contains("are the same trial: the job does the same with both"),
+                "{vary}: {same:?}"
+            );
+        }
+        assert_eq!(found("[a]\nsize=1m\nrw=randrw\n", &["rwmixread=30,70"]), SameLevels::default());
+        assert_eq!(found(reads, &["randseed=1,2"]), SameLevels::default());
+        assert_eq!(found(reads, &["observe=none,cpu"]), SameLevels::default());
+        // fio may heed what assay does not.
+        assert_eq!(found(reads, &["engine=native,fio"]), SameLevels::default());
     }
 
     #[test]

@@ -276,6 +276,13 @@ fn what_a_rate_fixes_does_not_decide() {
         None,
         "it measures none"
     );
+    assert_eq!(
+        decides(&format!("{paced}gtod_reduce=0\n"), &["engine=fio", "bs=4k,8k"]).as_deref(),
+        Some("write.clat_ns.mean")
+    );
+    // What has a meaning only to fio is judged by its pace as well.
+    let of_fio = "[a]\nrw=randwrite:8\nsize=50%\nprio=3\nrate_iops=500\n[b]\nrw=read\nsize=50%\n";
+    assert_eq!(decides(of_fio, &["engine=fio", "bs=4k,8k"]).as_deref(), Some("a:write.clat_ns.mean"));
     // By section: bandwidth decides for the others.
     let two = "[checkpoint]\nrw=write\nsize=1m\n[wal]\nrw=read\nsize=1m\n";
     let beside = |paced: &str| decides(&format!("{two}{paced}\n"), &["bs=4k,8k"]);

@@ -7,7 +7,8 @@ use super::clusters;
 use super::counts::Counted;
 use super::format::Detail;
 use super::words::{NBSP, Names, interval, p_equals, percent, plain_percent, step_size};
-use crate::analyse::{Caveat, Comparison, Interval};
+use crate::analyse::{Caveat, Comparison, Interval, Method};
+use crate::units::Better;
 
 /// Footnotes in the order of their first use.
 pub(super) struct Footnotes<'c> {
@@ -117,7 +118,7 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
         | Caveat::CarryOver { .. }
         | Caveat::BaselineDrift { .. }
         | Caveat::EffectDrift { .. }
-        | Caveat::Autocorrelated { .. } => over_time(caveat, names),
+        | Caveat::Autocorrelated { .. } => over_time(caveat, comparison, names),
         Caveat::QuantileRefused { metric, needed, had } => {
             format!("{metric} refused: it needs {needed} operations a trial, the smallest trial had {had}")
         }
@@ -149,13 +150,18 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
 }
 
 /// A caveat about the order of trials and what changed over time; nothing for others.
-fn over_time(caveat: &Caveat, names: &Names<'_>) -> String {
+fn over_time(caveat: &Caveat, comparison: Option<&Comparison>, names: &Names<'_>) -> String {
     match caveat {
         Caveat::OrderEffect { effect, p } if *p < SHOWS => format!(
             "the place within a round matters: a later trial reads {}{NBSP}% ({}); the random order keeps it out of the \
-             difference, and where it shows it does not widen the interval",
+             difference{}",
             percent(*effect, 1),
-            p_equals(*p)
+            p_equals(*p),
+            if comparison.is_none_or(is_free_of_place) {
+                ", and where it shows it does not widen the interval"
+            } else {
+                ", and makes the interval wider"
+            }
         ),
         Caveat::OrderEffect { effect, p } => format!(
             "effect of the place within a round: {}{NBSP}% for a later trial ({}, not proven); the random order keeps it \
@@ -179,6 +185,13 @@ fn over_time(caveat: &Caveat, names: &Names<'_>) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// Whether the place within a round is taken out of the differences before they are judged: signed ranks do that, unless failed trials
+/// are among them.
+fn is_free_of_place(c: &Comparison) -> bool {
+    let ranked = matches!(c.method, Method::SequentialSignedRank | Method::FixedSignedRank);
+    ranked && !c.caveats.contains(&Caveat::FailuresAsWorst)
 }
 
 fn chosen_afterwards(instead_of: Option<&str>) -> String {
@@ -233,7 +246,7 @@ fn carry_over(arm: &str, effect: Interval, p: f64, lead_in: bool) -> String {
 
 fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, names: &Names<'_>) -> String {
     let mut text = format!(
-        "the typical trial and the mean time disagree: {}{NBSP}% against {}{NBSP}%",
+        "the typical trial and the mean disagree: {}{NBSP}% against {}{NBSP}%",
         percent(typical, 1),
         percent(mean, 1)
     );
@@ -243,7 +256,8 @@ fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, name
             text.push_str(&format!("{NBSP}{of_mean}"));
         }
         text.push_str(&format!(
-            "; trials beyond 1.5 × their own median: {} {}, {} {}",
+            "; trials {} their own median: {} {}, {} {}",
+            if c.metric.better == Better::Lower { "beyond 1.5 ×" } else { "below two thirds of" },
             names.arm(&c.baseline.arm),
             plain_percent(c.baseline.stall_rate),
             names.arm(&c.candidate.arm),
@@ -256,6 +270,24 @@ fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, name
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stalls_are_on_the_bad_side_of_a_metric() {
+        let (_, analysis) = crate::report::section_tests::made_up();
+        let names = Names::of_factor("direct");
+        let told = |better: Better| {
+            let mut c = analysis.comparisons[0].clone();
+            c.metric.better = better;
+            caveat_text(&Caveat::MeanDisagrees { typical: 0.1, mean: -0.2 }, Some(&c), &names)
+        };
+        assert!(
+            told(Better::Lower).contains("; trials beyond 1.5 × their own median: "),
+            "{}",
+            told(Better::Lower)
+        );
+        let higher = told(Better::Higher);
+        assert!(higher.contains("; trials below two thirds of their own median: "), "{higher}");
+    }
 
     #[test]
     fn an_unproven_effect_of_the_place_is_told_only_with_all() {

@@ -216,7 +216,12 @@ fn footer(out: &mut String, document: &Document<'_>, page: &Page) {
         page.words(out, &text, "", "   ");
     }
     if has(&[Method::ChangeOnly]) {
-        page.words(out, "Rows with fewer than 4 repeats have no test and no star.", "", "");
+        page.words(
+            out,
+            "Rows with fewer than 4 repeats, or too few operations for a quantile, have no test and no star.",
+            "",
+            "",
+        );
     }
     if let Some(SoFar { rounds, of }) = document.analysis.so_far() {
         let text = format!("So far {rounds} of {of} rounds: no test and no star before the last.");

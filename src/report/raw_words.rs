@@ -4,7 +4,7 @@
 //! difference in the metric's unit where the baseline has no size.
 
 use super::scale_of_medians::scale_of;
-use super::words::{NBSP, effect_decimals, interval, percent};
+use super::words::{NBSP, effect_decimals, interval_of, percent};
 use crate::analyse::Comparison;
 use crate::units::Scale;
 
@@ -22,7 +22,7 @@ pub(super) fn raw_change(comparison: &Comparison) -> Option<String> {
     Some(format!(
         "{name} {}{NBSP}% {} of the baseline's size, medians {base}{NBSP}→{NBSP}{cand}{symbol}",
         percent(share.estimate, effect_decimals(comparison.effect)),
-        interval(comparison.effect),
+        interval_of(comparison),
     ))
 }
 
@@ -30,7 +30,7 @@ pub(super) fn raw_change(comparison: &Comparison) -> Option<String> {
 fn in_unit(comparison: &Comparison) -> String {
     let metric = &comparison.metric;
     let Some(difference) = comparison.difference else { return metric.name.clone() };
-    let scale = Scale::for_column(&metric.unit, [difference.low, difference.high, difference.estimate]);
+    let scale = Scale::by_largest(&metric.unit, [difference.low, difference.high, difference.estimate]);
     let signed = |value: f64| {
         let size = scale.number(value.abs());
         // What is shown as 0 has no sign.
@@ -47,9 +47,15 @@ fn in_unit(comparison: &Comparison) -> String {
         "{} {}{symbol} [{},{NBSP}{}]",
         metric.name,
         signed(difference.estimate),
-        signed(difference.low),
-        signed(difference.high)
+        beside_zero(signed(difference.low), difference.low, '>'),
+        beside_zero(signed(difference.high), -difference.high, '<')
     )
+}
+
+/// An end that lies beside 0 must not read like one that holds it.
+fn beside_zero(shown: String, beyond: f64, sign: char) -> String {
+    let zero = shown.chars().all(|c| matches!(c, '0' | '.'));
+    if zero && beyond > 0.0 { format!("{sign}{shown}") } else { shown }
 }
 
 #[cfg(test)]
@@ -82,5 +88,8 @@ mod tests {
         assert!(words(&few).ends_with(", medians 0.188 → 0.000 per 1000 operations"), "{}", words(&few));
         let without = Comparison { effect: None, ..c };
         assert_eq!(words(&without), "dev.flushes −3.00 [−9.70, +2.20]");
+        let claimed = Interval { estimate: 1.0, low: 1e-9, high: 2.0 };
+        let claimed = Comparison { difference: Some(claimed), ..without };
+        assert_eq!(words(&claimed), "dev.flushes +1.00 [>0.00, +2.00]");
     }
 }

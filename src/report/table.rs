@@ -8,8 +8,8 @@ use super::layout::one_line;
 use super::scale_of_medians::{medians, scale_of};
 use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
-    Names, cell_number, direction, effect_decimals, heads_of, interval, is_nothing, p_value, percent,
-    row_label, short_key, shown_change, unit_words,
+    Names, cell_number, direction, effect_decimals, heads_of, interval, interval_of, is_nothing, p_value,
+    percent, row_label, short_key, shown_change, unit_words,
 };
 use crate::analyse::{Comparison, RowKey, Verdict};
 use crate::units::Scale;
@@ -125,7 +125,7 @@ pub(super) fn primary(
                 cell_number(&scale, c.baseline.median),
                 cell_number(&scale, c.candidate.median),
                 percent(shown_change(c), decimals),
-                interval(c.effect),
+                interval_of(c),
                 percent(c.mean_change.estimate, 1),
             ];
             if with_p {
@@ -160,7 +160,7 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
         .iter()
         .map(|c| TableRow {
             labels: labels_of(&c.row, labels.len()),
-            cells: vec![interval(c.effect), interval(c.alone)],
+            cells: vec![interval_of(c), interval(c.alone)],
             tone: None,
             notes: Vec::new(),
         })
@@ -174,9 +174,14 @@ pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Ta
     Some(Table { caption, labels, columns: Head::values(["interval", "alone"]).collect(), rows })
 }
 
+/// A share of nothing is no figure, but where it differs all the same.
+fn hides_change(c: &Comparison) -> bool {
+    is_nothing(c) && !stands_out(c)
+}
+
 /// The change in percent, of a comparison that accompanies.
 fn change_beside(c: &Comparison) -> String {
-    if is_nothing(c) { "-".to_owned() } else { percent(shown_change(c), effect_decimals(c.effect)) }
+    if hides_change(c) { "-".to_owned() } else { percent(shown_change(c), effect_decimals(c.effect)) }
 }
 
 /// A table of one metric that accompanies: values and their change, no verdict. Times of an operation share one unit, `of_times`.
@@ -271,7 +276,7 @@ pub(super) fn exploratory(
                 value(c.baseline.median),
                 value(c.candidate.median),
                 change_beside(c),
-                if is_nothing(c) { String::new() } else { interval(c.effect) },
+                if hides_change(c) { String::new() } else { interval_of(c) },
                 verdict_word(c).to_owned(),
             ];
             TableRow {

@@ -6,7 +6,7 @@ use super::clusters;
 use super::manner::manner;
 use super::raw_words::raw_change;
 use super::words::{
-    NBSP, Names, effect_decimals, interval, p_equals, percent, plain_percent, row_label, shown_change,
+    NBSP, Names, effect_decimals, interval_of, p_equals, percent, plain_percent, row_label, shown_change,
     step_size,
 };
 use crate::analyse::{Caveat, Comparison, Method, Role, Verdict};
@@ -203,7 +203,7 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
     } else {
         format!("{metric} has no ratio")
     };
-    let interval = interval(comparison.effect);
+    let interval = interval_of(comparison);
     if let Some(raw) = raw_change(comparison) {
         change = raw;
     } else if !interval.is_empty() {
@@ -223,6 +223,8 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             let how = manner(&comparison.metric, comparison.is_better() == Some(true));
             let by = match comparison.verdict {
                 Verdict::NoDifference { .. } => format!(", but by less than {below} (real but below δ)"),
+                // Of nothing there is no share.
+                _ if comparison.effect.is_none() => String::new(),
                 _ if is_beyond_delta(&comparison.verdict) => format!(" by more than {below}"),
                 _ => format!(", maybe by less than {below}"),
             };
@@ -243,8 +245,8 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             )
         }
         Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {
-            let mut needed = needed(*rounds_to_claim, *rounds_for_no_difference, &another, &below);
-            needed.push_str(&too_coarse(comparison));
+            let needed =
+                what_it_takes(comparison, [*rounds_to_claim, *rounds_for_no_difference], &another, &below);
             format!("{prefix}undecided whether {cand} differs from {base}: {change}, {evidence}{needed}")
         }
         Verdict::SoFar { rounds, of } => format!(
@@ -259,6 +261,18 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
         Verdict::NotMeasured(reason) => {
             format!("{prefix}{cand} cannot be compared with {base} on {metric}: {reason}")
         }
+    }
+}
+
+/// What would decide an undecided row: rounds to claim, and to show that nothing differs; or why no rounds would.
+fn what_it_takes(comparison: &Comparison, rounds: [Option<u32>; 2], another: &str, below: &str) -> String {
+    let coarse = too_coarse(comparison);
+    match rounds {
+        [None, None] if comparison.effect.is_none() && comparison.difference.is_some() => {
+            format!("; the baseline's usual value is 0, of which {below} is nothing")
+        }
+        [None, None] if !coarse.is_empty() => coarse,
+        [claim, none] => needed(claim, none, another, below) + &coarse,
     }
 }
 

@@ -49,6 +49,11 @@ impl<'a> Names<'a> {
         (!self.bare).then(|| one_line(self.factor))
     }
 
+    /// The place of the compared factor in a run's design, which need not be the one that the run was made to compare.
+    pub(super) fn compared(&self, run: &Run) -> usize {
+        compared(run, self.factor)
+    }
+
     /// `direct=1`, or the label alone.
     pub(super) fn arm(&self, label: &str) -> String {
         let label = one_line(label);
@@ -60,6 +65,11 @@ impl<'a> Names<'a> {
         let both = format!("{} against {}", self.arm(candidate), self.arm(baseline));
         if self.alone && !self.bare { format!("{both} ({})", one_line(short_key(self.factor))) } else { both }
     }
+}
+
+/// The place of a factor in a run's design; where it has none of this name, that of the one it was made to compare.
+pub(super) fn compared(run: &Run, factor: &str) -> usize {
+    run.design.factors.iter().position(|known| known.name == factor).unwrap_or(run.design.compare)
 }
 
 /// Whether a factor is a file below /sys or /proc/sys.
@@ -141,10 +151,39 @@ pub(super) fn effect_decimals(effect: Option<Interval>) -> usize {
 
 /// `[−33.0, −29.1]`, or nothing.
 pub(super) fn interval(effect: Option<Interval>) -> String {
+    beside(None, effect)
+}
+
+/// The interval of a comparison: an end that is not δ does not read like δ, so that it says the same as the verdict.
+pub(super) fn interval_of(c: &Comparison) -> String {
+    beside(Some(c.delta), c.effect)
+}
+
+/// Most digits behind the point that tell an end from δ.
+const MOST_DECIMALS: usize = 4;
+
+/// Digits with which an end, a ratio − 1, reads as within δ or beyond it as it is. δ is a ratio, whose inverse is the band's other end:
+/// what lies between that and −δ is beyond, and no digits say so.
+fn decimals_beside(delta: f64, end: f64, decimals: usize) -> usize {
+    let printed = |decimals: usize| {
+        let ten = 10_f64.powi(decimals as i32);
+        (end.abs() * 100.0 * ten).round() / ten - delta * 100.0
+    };
+    let is_delta = |rest: f64| rest.abs() < 1e-9;
+    let beyond = end > delta || end < -delta / (1.0 + delta);
+    if !is_delta(printed(decimals)) {
+        return decimals;
+    }
+    let tells = |at: &usize| !is_delta(printed(*at)) && (printed(*at) > 0.0) == beyond;
+    (decimals + 1..=MOST_DECIMALS).find(tells).unwrap_or(decimals)
+}
+
+fn beside(delta: Option<f64>, effect: Option<Interval>) -> String {
     match effect {
         Some(i) if i.low.is_finite() || i.high.is_finite() => {
             let decimals = effect_decimals(effect);
-            let end = |end: f64| match percent(end, decimals) {
+            let digits = |end: f64| delta.map_or(decimals, |delta| decimals_beside(delta, end, decimals));
+            let end = |end: f64| match percent(end, digits(end)) {
                 // An end that is beside 0 must not read like one that holds it.
                 zero if zero.chars().all(|c| matches!(c, '0' | '.')) && i.low > 0.0 && end == i.low => {
                     format!(">{zero}")
@@ -300,6 +339,15 @@ mod tests {
         assert_eq!(of(-0.03, -1e-9), "[−3.0,\u{a0}<0.0]");
         assert_eq!(of(-1e-9, 0.03), "[0.0,\u{a0}+3.0]", "it holds 0");
         assert_eq!(of(0.001, 0.03), "[+0.1,\u{a0}+3.0]");
+    }
+
+    #[test]
+    fn an_end_that_is_not_delta_does_not_read_like_delta() {
+        let digits = |end: f64| percent(end, decimals_beside(0.02, end, 1));
+        assert_eq!([0.0196, 0.0204, 0.019_98, 0.02].map(digits), ["+1.96", "+2.04", "+1.998", "+2.0"]);
+        assert_eq!([-0.0196, -0.0204].map(digits), ["−1.96", "−2.04"]);
+        assert_eq!(digits(-0.019_65), "−2.0", "beyond 1/1.02, where no digits read like that");
+        assert_eq!([0.013, -0.5, 0.031].map(digits), ["+1.3", "−50.0", "+3.1"]);
     }
 
     #[test]

@@ -35,6 +35,11 @@ pub enum ProblemKind {
     Inconsistent,
     /// fio has it, the native engine does not.
     NotNative,
+    /// fio has it, and assay runs it with no engine.
+    Refused {
+        /// What to do instead.
+        hint: &'static str,
+    },
     /// A `${NAME}` has no value.
     UnsetVariable,
 }
@@ -78,6 +83,13 @@ impl WorkloadErrors {
     /// The hint for the user, without the word `hint:`.
     #[must_use]
     pub fn hint(&self) -> Hint {
+        let refused = self.problems.iter().find_map(|problem| match problem.kind {
+            ProblemKind::Refused { hint } => Some(hint),
+            _ => None,
+        });
+        if let Some(hint) = refused {
+            return Hint::from(hint);
+        }
         let only = |kind: ProblemKind| self.problems.iter().all(|problem| problem.kind == kind);
         if only(ProblemKind::NotNative) {
             Hint::from("--engine fio runs it")

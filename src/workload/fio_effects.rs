@@ -226,7 +226,7 @@ impl FioJob<'_> {
 }
 
 /// What no job may have, whatever else it says.
-fn refusal(setting: &Setting) -> Option<FioRefusal> {
+pub(super) fn refusal(setting: &Setting) -> Option<FioRefusal> {
     let value = setting.value.as_deref().unwrap_or_default();
     let name = &setting.name;
     let no = |what: String, hint| Some(FioRefusal { what, hint });

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
 use super::fio_options::{Effect, Takes, fio_option, fio_option_names};
 use super::nearest::nearest;
+use super::values::paths;
 use super::variables;
 use crate::sys::regular_file;
 
@@ -200,8 +201,10 @@ impl JobFile {
         let settings = self.sections.iter_mut().flat_map(|section| &mut section.settings);
         for setting in settings.filter(|setting| setting.canonical() == "directory") {
             if let Some(value) = &mut setting.value {
-                let parts = value.split(':').map(|part| base.join(part).to_string_lossy().into_owned());
-                *value = parts.collect::<Vec<_>>().join(":");
+                // A name that is none is refused where it is read.
+                let Ok(parts) = paths(value) else { continue };
+                let absolute = |part: &PathBuf| base.join(part).to_string_lossy().replace(':', "\\:");
+                *value = parts.iter().map(absolute).collect::<Vec<_>>().join(":");
             }
         }
     }

@@ -69,6 +69,13 @@ fn an_override_reaches_every_job() {
 }
 
 #[test]
+fn a_colon_in_a_directory_divides_nothing() {
+    let mut file = parse("[a]\ndirectory=files:/mnt/a\\:b\n").unwrap();
+    file.make_directories_absolute(Path::new("/data/21:03"));
+    assert_eq!(file.to_fio_text(), "[a]\ndirectory=/data/21\\:03/files:/mnt/a\\:b\n");
+}
+
+#[test]
 fn an_override_that_cannot_hold_is_refused() {
     let mut file = parse("[a]\nbssplit=4k/50:8k/50\n").unwrap();
     assert!(file.set_everywhere("bs", "4k").unwrap_err().to_string().contains("bssplit"));

@@ -4,6 +4,7 @@
 
 use super::draft::Draft;
 use super::errors::{Place, Problem, ProblemKind, WorkloadErrors, shortened};
+use super::fio_effects::{FioRefusal, refusal};
 use super::fio_options::fio_option;
 use super::job::Workload;
 use super::job_file::{JobFile, Section, Setting, unknown_option};
@@ -95,6 +96,10 @@ fn collect(section: &Section, settings: &[&Setting], problems: &mut Vec<Problem>
             }
             None if is_tolerated(option.name, value) => {}
             None => {
+                if let Some(FioRefusal { what, hint }) = refusal(setting) {
+                    fault(ProblemKind::Refused { hint }, what);
+                    continue;
+                }
                 let written =
                     value.map_or_else(|| setting.name.clone(), |value| format!("{}={value}", setting.name));
                 fault(

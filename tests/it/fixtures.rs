@@ -195,6 +195,7 @@ pub(crate) fn comparison(
         n,
         effect,
         difference: None,
+        delta: 0.02,
         alone: None,
         unlisted: None,
         corrected: None,

@@ -241,7 +241,10 @@ fn response<'a>(
         return Err(NoEffects::NoCommonRound);
     }
     let (row, metric) = rows_and_metrics.clone().next().ok_or(NoEffects::NoCommonRound)?;
-    let steps = columns.iter().map(|(_, points)| Steps::of(points, setting.stop.delta));
+    // What is counted one by one is exact.
+    let exact = setting.table.metrics()[metric as usize].is_exact_count();
+    let stepped = columns.iter().filter(|_| !exact);
+    let steps = stepped.map(|(_, points)| Steps::of(points, setting.stop.delta));
     let steps = steps.fold(Steps::default(), Steps::larger);
     Ok(Response { row, metric, steps, levels: crossed.levels(), rounds, samples })
 }

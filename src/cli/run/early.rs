@@ -34,7 +34,7 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
     let same = SameLevels::of(&prepared.plan, hooks);
     if let Some(reason) = same.refused.into_iter().next() {
         return Err(Failure::request(reason)
-            .hint("give the job ioengine=io_uring or ioengine=libaio, or vary something else; --aa compares a level with itself"));
+            .hint("vary what the job heeds (iodepth: with ioengine=io_uring or libaio); --aa compares a level with itself"));
     }
     same_kernels(prepared)?;
     // What is the same in all rows is said of each trial, too, and so in no note of the run.

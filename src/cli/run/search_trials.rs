@@ -62,7 +62,12 @@ pub(super) fn trials(
         disturbance: (!prepared.keep_disturbed).then(crate::host::Limits::default),
     };
     // It says what failed; how far the search is, the other one does.
-    let planned = Planned { trials_s: vec![None; plan.cells.len()], boots_s: 0.0, rounds_for_one: 1.0 };
+    let planned = Planned {
+        trials_s: vec![None; plan.cells.len()],
+        boots_s: 0.0,
+        rounds_for_one: 1.0,
+        budget: limits.time_budget,
+    };
     let mut failures = Progress::new(true, TimeLeft::new(planned));
     let mut store_sink = StoreSink { store, run: id };
     let mut shown = Shown { quiet: conduct.quiet, state: &state, last: None };

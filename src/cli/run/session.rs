@@ -237,6 +237,7 @@ fn trials(
         trials_s: trials.map(|(cell, trial_s)| Some(trial_s? + longer(cell))).collect(),
         boots_s: expected.boots_s,
         rounds_for_one: expected.rounds_for_one,
+        budget: limits.time_budget,
     };
     let mut progress = Progress::new(conduct.quiet, TimeLeft::new(planned));
     let mut store_sink = StoreSink { store, run: id };

@@ -15,6 +15,8 @@ pub(in crate::cli) struct Planned {
     pub(in crate::cli) boots_s: f64,
     /// Rounds that are run for each one that counts.
     pub(in crate::cli) rounds_for_one: f64,
+    /// What is left of the time budget when the first trial begins.
+    pub(in crate::cli) budget: Option<Duration>,
 }
 
 /// So many rounds, or trials of a cell, speak for themselves: one that was slow by chance is not taken for what all will be.
@@ -113,9 +115,8 @@ impl TimeLeft {
         // In the first round its guests run already.
         let booted_s = if self.ended == self.in_round { self.planned.boots_s } else { 0.0 };
         let left = (trial_s * trials_left as f64 * self.trials_for_one(cells) - booted_s).max(0.0);
-        let budget = run.design.stop.time_budget_s;
-        Some(budget.map_or(left, |budget| {
-            left.min((budget - self.begun.elapsed().as_secs_f64()).max(0.0) + trial_s)
+        Some(self.planned.budget.map_or(left, |budget| {
+            left.min(budget.saturating_sub(self.begun.elapsed()).as_secs_f64() + trial_s)
         }))
     }
 
@@ -182,7 +183,12 @@ mod tests {
     }
 
     fn planned(trials_s: [Option<f64>; 2]) -> TimeLeft {
-        TimeLeft::new(Planned { trials_s: trials_s.to_vec(), boots_s: 0.0, rounds_for_one: 1.0 })
+        TimeLeft::new(Planned {
+            trials_s: trials_s.to_vec(),
+            boots_s: 0.0,
+            rounds_for_one: 1.0,
+            budget: None,
+        })
     }
 
     fn is_about(left: Option<f64>, expected: f64) -> bool {

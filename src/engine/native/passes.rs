@@ -77,7 +77,9 @@ impl Running<'_> {
     /// What closing and opening the files does where fio does it, between two loops; false when it failed.
     #[cold]
     pub(super) fn reopen(&mut self) -> bool {
-        if self.job.fsync_on_close && self.job.pattern.mix.writes() {
+        // A file that is alone stays open where a job fills its time.
+        let closes = !(self.job.time_based && self.instance.files.len() == 1);
+        if closes && self.job.fsync_on_close && self.job.pattern.mix.writes() {
             self.not_closed = self.sync_files().err();
         }
         if self.job.invalidate && self.job.method != IoMethod::Null {

@@ -7,7 +7,7 @@ use super::method::{Operation, RangesWritten};
 use super::opened::end_of;
 use super::verify;
 use crate::workload::{
-    Access, DataDirection, DirectionChoice, FileChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule,
+    DataDirection, DirectionChoice, FileChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule,
 };
 
 /// One transfer to be made.
@@ -45,8 +45,8 @@ pub(super) struct Source {
     /// The length of every I/O, when all are alike: one file, one direction, one size, no syncs.
     alike: Option<u64>,
     endless: bool,
-    /// No file is ever done: nothing says which blocks were hit.
-    unmapped: bool,
+    /// No amount ends it or begins its files again, only their ends do: as in fio where a job fills its time.
+    boundless: bool,
     /// Ends where the files were gone through once: see [`Source::next_pass`].
     one_pass: bool,
     sync_every: [(u32, Operation); 2],
@@ -88,6 +88,7 @@ impl Source {
         }
         let once = instance.io_size.unwrap_or(total);
         let endless = job.time_based && job.runtime.is_some();
+        let reads_back = verify::reads_back(job);
         Ok(Source {
             seed,
             choice: DirectionChoice::new(job.pattern.mix, seed ^ 0x5851_f42d_4c95_7f2d),
@@ -106,8 +107,8 @@ impl Source {
             max_block: job.max_block(),
             alike: alike(job, instance).then(|| job.max_block()),
             endless,
-            unmapped: job.pattern.access == Access::Random && !job.random_map,
-            one_pass: verify::reads_back(job) && !endless,
+            boundless: endless && !reads_back,
+            one_pass: reads_back && !endless,
             sync_every: [(job.fsync, Operation::Fsync), (job.fdatasync, Operation::Fdatasync)],
             writes_since_sync: [0, 0],
             sync_due: None,
@@ -138,7 +139,7 @@ impl Source {
         &mut self,
         steer: impl FnOnce(DataDirection) -> DataDirection,
     ) -> Option<Next> {
-        if self.bytes_left == 0 && (self.one_pass || !self.next_loop()) {
+        if self.bytes_left == 0 && !self.boundless && (self.one_pass || !self.next_loop()) {
             // As in fio, a sync that the very last write made due is not issued.
             return None;
         }
@@ -195,14 +196,18 @@ impl Source {
     /// that cannot be known without looking at each.
     pub(super) fn more_alike(&mut self, next: &Next, most: usize, into: &mut Vec<u64>) {
         let Some(length) = self.alike else { return };
-        let affordable = self.bytes_left.div_ceil(length);
+        let affordable = if self.boundless { u64::MAX } else { self.bytes_left.div_ceil(length) };
         let direction = match next.operation {
             Operation::Read => DataDirection::Read,
             Operation::Write => DataDirection::Write,
             _ => return,
         };
         let before = into.len();
-        self.files[0].offsets.fill(direction, most.min(affordable as usize), into);
+        self.files[0].offsets.fill(
+            direction,
+            most.min(usize::try_from(affordable).unwrap_or(usize::MAX)),
+            into,
+        );
         self.bytes_left = self.bytes_left.saturating_sub((into.len() - before) as u64 * length);
     }
 
@@ -212,6 +217,7 @@ impl Source {
         if self.file_choice.is_some() {
             return self.place_chosen(direction);
         }
+        let wraps = self.boundless && self.files.len() == 1;
         for _ in 0..self.files.len() {
             let at = self.turn;
             self.turn = if at + 1 == self.files.len() { 0 } else { at + 1 };
@@ -221,6 +227,12 @@ impl Source {
             }
             match file.offsets.draw(direction) {
                 Some((offset, length)) => return Some((at, offset, length)),
+                None if wraps => {
+                    // As in fio: a file that is alone stays open, and a direction that came to its end goes on at its start.
+                    file.offsets.wrap(direction);
+                    self.began_again = true;
+                    return file.offsets.draw(direction).map(|(offset, length)| (at, offset, length));
+                }
                 None => file.done = true,
             }
         }
@@ -260,10 +272,7 @@ impl Source {
         }
         self.loops_left = self.loops_left.saturating_sub(1);
         self.bytes_left = self.bytes_a_loop;
-        // As in fio: a job that only fills its time never comes to an end of its files, to open them again.
-        if !(self.endless && self.unmapped) {
-            self.restart();
-        }
+        self.restart();
         true
     }
 
@@ -342,21 +351,44 @@ mod tests {
     use super::*;
     use crate::workload::{JobFile, Workload};
 
-    fn passes_begun(options: &str, transfers: usize) -> usize {
+    /// The first transfers of a job that fills its time: what each does, its block of 4 KiB, and whether its file was begun again.
+    fn transfers(options: &str, count: usize) -> Vec<(Operation, u64, bool)> {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f"), vec![1_u8; 16 * 4096]).unwrap();
-        let text = format!("[j]\nfilename=f\nsize=64k\nbs=4k\nruntime=1\ntime_based\n{options}\n");
+        let text = format!("[j]\nfilename=f\nbs=4k\nruntime=1\ntime_based\n{options}\n");
         let file = JobFile::parse(&text, "test", directory.path()).unwrap();
         let workload = Workload::resolve(&file).unwrap();
         let instance = &workload.instances(directory.path())[0];
         let files = [File::open(&instance.files[0].path).unwrap()];
         let mut source = Source::new(&workload.jobs[0], instance, &files, 7).unwrap();
-        let mut begun = 0;
-        for _ in 0..transfers {
-            source.next().unwrap();
-            begun += usize::from(source.began_again());
+        let mut next = || {
+            let next = source.next().unwrap();
+            (next.operation, next.offset / 4096, source.began_again())
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    fn passes_begun(options: &str, count: usize) -> usize {
+        let all = transfers(&format!("size=64k\n{options}"), count);
+        all.iter().filter(|(_, _, began_again)| *began_again).count()
+    }
+
+    #[test]
+    fn what_fills_its_time_goes_to_the_end_of_its_file() {
+        // As fio's iolog shows it: no amount begins a file again before its end.
+        for options in ["size=64k\nio_size=16k", "size=16k\nfilesize=64k"] {
+            let blocks: Vec<u64> =
+                transfers(&format!("rw=read\n{options}"), 40).iter().map(|(_, block, _)| *block).collect();
+            let expected: Vec<u64> = (0..40).map(|at| at % 16).collect();
+            assert_eq!(blocks, expected, "{options}");
         }
-        begun
+        let mixed = transfers("rw=rw\nrwmixread=70\nsize=64k", 200);
+        for (operation, least) in [(Operation::Read, 100), (Operation::Write, 30)] {
+            let of = mixed.iter().filter(|(done, _, _)| *done == operation);
+            let blocks: Vec<u64> = of.map(|(_, block, _)| *block).collect();
+            let expected: Vec<u64> = (0..blocks.len() as u64).map(|at| at % 16).collect();
+            assert!(blocks.len() > least && blocks == expected, "{operation:?}: {blocks:?}");
+        }
     }
 
     #[test]

@@ -267,6 +267,25 @@ fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
         total = (total.0 + 1, total.1 + side.bw_bytes(), total.2 + side.iops);
         runtime_ms = runtime_ms.max(side.runtime);
     }
+    if let Some(mixed) = job.mixed.as_ref().filter(|side| total.0 == 0 && side.did_io()) {
+        total = (2, mixed.bw_bytes(), mixed.iops);
+        runtime_ms = mixed.runtime;
+        let told = format!(
+            "job '{}': unified_rw_reporting sums reads and writes, and the latency of that sum is left out; unified_rw_reporting=both \
+             reports each of them, too",
+            job.jobname
+        );
+        outcome.notes.push(told.into());
+    }
+    if job.total_err > 0.0 {
+        let told = format!(
+            "job '{}': {} I/Os failed, the first with error {}, and fio went on (continue_on_error)",
+            job.jobname,
+            job.total_err,
+            errno_name(job.first_error)
+        );
+        outcome.notes.push(told.into());
+    }
     if total.0 > 1 {
         push(outcome, job, "bw", Unit::BytesPerSecond, total.1)?;
         push(outcome, job, "iops", Unit::PerSecond, total.2)?;

@@ -51,6 +51,31 @@ fn every_job_and_direction_has_fios_numbers() {
 }
 
 #[test]
+fn reads_and_writes_summed_by_fio_are_read() {
+    let trial = one("mixed.json");
+    assert_eq!(value(&trial, "m", "bw"), raw("mixed.json", "/jobs/0/mixed/bw_bytes"));
+    assert_eq!(value(&trial, "m", "iops"), raw("mixed.json", "/jobs/0/mixed/iops"));
+    assert_eq!(value(&trial, "m", "runtime"), raw("mixed.json", "/jobs/0/mixed/runtime") / 1e3);
+    assert!(
+        trial.outcome.notes[0].text.contains("unified_rw_reporting=both reports each"),
+        "{:?}",
+        trial.outcome.notes
+    );
+}
+
+#[test]
+fn errors_that_fio_went_on_after_are_told() {
+    let text = read("groups.json").replacen(
+        "\"error\" : 0,",
+        "\"error\" : 0, \"total_err\" : 12, \"first_error\" : 5,",
+        1,
+    );
+    let trials = outcome_from_fio_json(&text).unwrap();
+    let told = &trials[0].outcome.notes[0].text;
+    assert!(told.contains("12 I/Os failed, the first with error 5 (Input/output error)"), "{told}");
+}
+
+#[test]
 fn cpu_is_seconds_of_the_jobs_run_time() {
     let trial = one("groups.json");
     let percent = raw("groups.json", "/jobs/1/sys_cpu");

@@ -88,6 +88,11 @@ pub(super) struct Job {
     pub(super) groupid: i64,
     #[serde(default)]
     pub(super) error: i64,
+    /// I/Os that failed where `continue_on_error` goes on.
+    #[serde(default)]
+    pub(super) total_err: f64,
+    #[serde(default)]
+    pub(super) first_error: i64,
     #[serde(default)]
     elapsed: f64,
     #[serde(default)]
@@ -102,6 +107,9 @@ pub(super) struct Job {
     pub(super) write: Option<Side>,
     #[serde(default)]
     pub(super) trim: Option<Side>,
+    /// The sum of the three, in their place: `unified_rw_reporting=1`.
+    #[serde(default)]
+    pub(super) mixed: Option<Side>,
     #[serde(default)]
     pub(super) sync: Option<Sync>,
     #[serde(default)]

@@ -12,7 +12,7 @@ use crate::record::Metric;
 use crate::report::layout::shorten;
 use crate::report::manner::manner;
 use crate::report::verdict_words::{so_far, tone};
-use crate::report::words::{effect_decimals, interval, percent, plain_percent, shown_change};
+use crate::report::words::{effect_decimals, interval_of, percent, plain_percent, shown_change};
 use crate::units::Better;
 
 const TOP: f64 = 14.0;
@@ -93,7 +93,7 @@ pub(in crate::report) fn forest(rows: &[(&Comparison, String)], delta: f64, form
     let title = format!("Effects with their intervals{so_far}");
     let words: Vec<String> = drawn
         .iter()
-        .map(|(c, label)| format!("{label} {} percent {}", percent(shown_change(c), 1), interval(c.effect)))
+        .map(|(c, label)| format!("{label} {} percent {}", percent(shown_change(c), 1), interval_of(c)))
         .collect();
     let label = format!("{title}: {}", words.join("; "));
     let svg = draw((form.width(), height), &title, &label, |area| {
@@ -241,7 +241,7 @@ impl Frame {
                 area.draw(&PathElement::new([(x, y - px(4.0)), (x, y + px(4.0))], line(colour, 2.0)))?;
             }
             area.draw(&Circle::new(dot, px(5.0), colour.filled()))?;
-            value = format!("{value}  {}", interval(comparison.effect));
+            value = format!("{value}  {}", interval_of(comparison));
         } else {
             area.draw(&Circle::new(dot, px(5.0), PAPER.filled()))?;
             area.draw(&Circle::new(dot, px(4.5), line(colour, 1.5)))?;

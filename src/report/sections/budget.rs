@@ -4,6 +4,7 @@
 
 use super::Material;
 use crate::analyse::{Asleep, Budget, BudgetLine, BudgetPart, Interval, Operation};
+use crate::report::document::so_far;
 use crate::report::format::Detail;
 use crate::report::section::{Block, Heading, Line, List, Section};
 use crate::report::words::{Names, count, row_label};
@@ -18,7 +19,7 @@ const ALWAYS: usize = 3;
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let Material { analysis, options, names, .. } = material;
     let list = |budget: &Budget| List {
-        caption: Some(heading(budget, names)),
+        caption: Some(format!("{}{}", heading(budget, names), so_far(analysis))),
         lines: lines(budget).into_iter().map(Line::from).collect(),
     };
     let blocks = match options.detail {

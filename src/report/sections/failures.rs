@@ -193,7 +193,11 @@ fn shared_levels(run: &Run, cells: &BTreeSet<u32>, names: &Names<'_>) -> String 
         .filter(|(at, (_, level))| levels.iter().all(|other| other.get(*at) == Some(*level)))
         .filter_map(|(at, (factor, level))| {
             let level = factor.levels.get(*level as usize)?;
-            Some(if at == run.design.compare { names.arm(level) } else { format!("{}={level}", factor.name) })
+            Some(if at == names.compared(run) {
+                names.arm(level)
+            } else {
+                format!("{}={level}", factor.name)
+            })
         })
         .collect();
     parts.join(", ")

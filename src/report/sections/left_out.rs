@@ -19,8 +19,9 @@ pub(super) fn sentences(clear: &[&Comparison], others: &[&Comparison], small: us
 pub(super) fn alike(others: &[&Comparison]) -> Option<String> {
     let are = if others.len() == 1 { "is" } else { "are" };
     let n = count(others.len() as u64, "metric");
-    (!others.is_empty())
-        .then(|| format!("{n} {are} the same in both arms; `assay report RUN --metrics NAME` lists one"))
+    (!others.is_empty()).then(|| {
+        format!("{n} {are} printed alike for both arms; `assay report RUN --metrics NAME` lists one")
+    })
 }
 
 fn clear_ones(clear: &[&Comparison]) -> Option<String> {

@@ -4,7 +4,7 @@
 
 use crate::analyse::NoiseFloor;
 use crate::record::{Run, Source};
-use crate::report::words::{NBSP, count, plain_percent};
+use crate::report::words::{NBSP, count, p_equals, plain_percent};
 
 /// What shows when nothing differs, or how to learn it; `None` for results that assay did not measure.
 pub(super) fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
@@ -32,10 +32,10 @@ pub(super) fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
     );
     if floor.aa_runs > 0 {
         text.push_str(&format!(
-            "; {} of {} claimed a difference (at most 5{NBSP}% should; binomial p{NBSP}={NBSP}{:.2})",
+            "; {} of {} claimed a difference (at most 5{NBSP}% should; binomial {})",
             floor.aa_claims,
             count(u64::from(floor.aa_runs), "A/A run"),
-            floor.aa_p
+            p_equals(floor.aa_p)
         ));
     }
     Some(text)

@@ -70,7 +70,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 /// in both arms.
 fn is_listed(c: &Comparison, all: bool) -> bool {
     let tells = || matches!(c.verdict, Verdict::NoDifference { .. }) || !printed_alike(c);
-    (table::stands_out(c) || all && tells()) && !is_nothing(c)
+    table::stands_out(c) || all && tells() && !is_nothing(c)
 }
 
 #[cfg(test)]
@@ -114,7 +114,10 @@ mod tests {
         assert_eq!(names.len(), 1, "{names:?}");
         assert!(names[0].starts_with("usr_cpu "), "{names:?}");
         let last = sentences.last().unwrap().replace('\u{a0}', " ");
-        assert_eq!(last, "2 metrics are the same in both arms; `assay report RUN --metrics NAME` lists one");
+        assert_eq!(
+            last,
+            "2 metrics are printed alike for both arms; `assay report RUN --metrics NAME` lists one"
+        );
         let named = Options { named_metrics: true, ..Options::default() };
         alike.metric.name = "dev.other".to_owned();
         assert_eq!(told(&[nothing], &named).0, ["dev.read_bytes -"], "no percentage of nothing");

@@ -11,12 +11,12 @@ const MOST: usize = 8;
 
 /// The notes of the trials whose values count, but for those of the audit, which have a section of their own.
 pub(super) fn trial_notes(run: &Run, names: &Names<'_>) -> Vec<String> {
-    notes_where(run, &counted(run), run.design.compare, names, |kind| kind != NoteKind::Audit)
+    notes_where(run, &counted(run), names.compared(run), names, |kind| kind != NoteKind::Audit)
 }
 
 /// What the audit of flushes says.
 pub(super) fn audits(run: &Run, names: &Names<'_>) -> Vec<String> {
-    notes_where(run, &counted(run), run.design.compare, names, |kind| kind == NoteKind::Audit)
+    notes_where(run, &counted(run), names.compared(run), names, |kind| kind == NoteKind::Audit)
 }
 
 /// What it says of the trials of a run that watched the cells of another one, whose arms are called after `factor`.

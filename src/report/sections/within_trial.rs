@@ -9,6 +9,7 @@ use crate::report::document::Document;
 use crate::report::picture::{self, Picture};
 use crate::report::pictures::{MOST_ROWS, rows};
 use crate::report::section::{Block, Drawings, Heading, Section, Weight};
+use crate::report::words::compared;
 use crate::units::Unit;
 
 /// Series drawn an arm.
@@ -39,7 +40,9 @@ fn row_series(document: &Document<'_>, row: &RowKey) -> Option<Picture> {
             .trials
             .iter()
             .filter(|trial| trial.counts() && !trial.series.is_empty())
-            .filter(|trial| run.arm_of(trial.cell) == index && in_row(document, trial.cell, row))
+            .filter(|trial| {
+                level_of(document, trial.cell) == Some(label) && in_row(document, trial.cell, row)
+            })
             .collect();
         let stride = of_arm.len().div_ceil(MOST_SERIES).max(1);
         let mut trials: Vec<&Series> = Vec::new();
@@ -59,6 +62,13 @@ fn row_series(document: &Document<'_>, row: &RowKey) -> Option<Picture> {
     let name = name?;
     let unit = run.metrics.iter().find(|metric| metric.name == name).map_or(Unit::Count, |m| m.unit.clone());
     picture::series(&arms, name, &unit, &document.row(row))
+}
+
+/// The level of the compared factor in a cell.
+fn level_of<'d>(document: &'d Document<'_>, cell: u32) -> Option<&'d String> {
+    let (run, at) = (document.run, compared(document.run, &document.analysis.factor));
+    let level = *run.cells.get(cell as usize)?.levels.get(at)?;
+    run.design.factors.get(at)?.levels.get(level as usize)
 }
 
 /// Whether a cell has the levels of a row.

@@ -18,8 +18,10 @@ pub(super) fn contradictions(job: &Job) -> Vec<(ProblemKind, String)> {
         let message = format!("a size of {bytes} bytes is below its block of {} bytes", job.min_block());
         add(ProblemKind::Inconsistent, message);
     }
-    if job.filesize.is_some_and(|(low, _)| low <= job.offset) {
-        add(ProblemKind::Inconsistent, "offset is behind the end of its files (filesize)".to_owned());
+    let moved = job.offset_increment.saturating_mul(u64::from(job.numjobs.max(1) - 1));
+    if job.filesize.is_some_and(|(low, _)| low <= job.offset.saturating_add(moved)) {
+        let what = if moved > 0 { "offset, with offset_increment for the last clone," } else { "offset" };
+        add(ProblemKind::Inconsistent, format!("{what} is behind the end of its files (filesize)"));
     }
     let increments = job.offset_increment.checked_mul(u64::from(job.numjobs));
     let end = increments.and_then(|moved| moved.checked_add(job.offset)?.checked_add(job.size.unwrap_or(0)));

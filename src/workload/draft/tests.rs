@@ -173,6 +173,26 @@ fn surroundings() {
 }
 
 #[test]
+fn what_no_engine_runs_has_no_hint_to_another_engine() {
+    for (option, hint) in
+        [("ioscheduler=none", "--target scheduler=NAME"), ("read_iolog=trace.log", "run fio yourself")]
+    {
+        let text = format!("[a]\nrw=read\nsize=1m\n{option}\n");
+        let file = JobFile::parse(&text, "j.fio", Path::new("/")).unwrap();
+        let errors = crate::workload::Workload::resolve(&file).unwrap_err();
+        assert!(errors.hint().to_string().contains(hint), "{option}: {}", errors.hint());
+    }
+}
+
+#[test]
+fn a_clone_beyond_its_file_is_refused() {
+    let moved =
+        |clones: u32| format!("rw=read\nfilename=f\nfilesize=64m\noffset_increment=32m\nnumjobs={clones}");
+    assert!(made(&moved(2)).is_ok());
+    refused(&moved(3), "offset_increment for the last clone");
+}
+
+#[test]
 fn refusals_say_what_to_do() {
     for (settings, why) in [
         ("write_hint=short", "leave it out"),

@@ -131,6 +131,14 @@ impl Offsets {
         }
     }
 
+    /// Begins the region again for one direction, whose turn the others do not share where they have places of their own.
+    pub fn wrap(&mut self, direction: DataDirection) {
+        match &mut self.order {
+            Order::Sequential(positions) => positions[direction as usize] = 0,
+            _ => self.restart(),
+        }
+    }
+
     /// Offset and length of the next I/O; `None` when the region is done for this direction.
     #[inline]
     pub fn draw(&mut self, direction: DataDirection) -> Option<(u64, u64)> {
