@@ -39,7 +39,7 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     let later = run(&[]);
     assert!(later.contains("noise floor (A/A run 2): write.bw"), "{later}");
     let claims = u32::from(analyse::claims_a_difference(&aa));
-    let p = if claims == 0 { "1.00" } else { "0.05" };
+    let p = if claims == 0 { "1.000" } else { "0.050" };
     let counted =
         format!("{claims} of 1 A/A run claimed a difference (at most 5 % should; binomial p = {p})");
     assert!(later.contains(&counted) && of_itself.contains(&counted), "{later}");

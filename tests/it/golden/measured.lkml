@@ -59,9 +59,9 @@ usr and sys are CPU time in % of the job's run time.
 [1] stopped as soon as it was clear: such an estimate is too large on
     average, by less than a point where most runs would find the effect,
     by more where few would
-[2] the typical trial and the mean time disagree: +1.2 % against
-    -4.1 % [-9.4, +7.2]; trials beyond 1.5 x their own median: direct=0
-    0 %, direct=1 0 %
+[2] the typical trial and the mean disagree: +1.2 % against
+    -4.1 % [-9.4, +7.2]; trials below two thirds of their own median:
+    direct=0 0 %, direct=1 0 %
 [3] the baseline drifted by -0.21 % a round (p = 0.004); pairing within
     rounds cancels it
 
@@ -74,7 +74,7 @@ notes
   round to round (0.79 % to 1.81 %, 2 A/A runs together), interval
   +/- 0.89 %; the smallest effect all rounds would show is 0.76 %; 1 of
   12 A/A runs claimed a difference (at most 5 % should; binomial
-  p = 0.46)
+  p = 0.460)
 
 undeclared differences between the arms
 - queue.scheduler: mq-deadline for direct=0; none for direct=1
