@@ -121,6 +121,7 @@ fn assemble(
         command: written.command.map(|command| command.value).unwrap_or_default(),
         engine,
         directory,
+        begun_in: None,
         target,
         factors: written.factors.into_iter().map(|factor| factor.value).collect(),
         compare,

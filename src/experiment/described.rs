@@ -113,6 +113,9 @@ pub struct Experiment {
     pub engine: EngineKind,
     /// Where files go that the job does not place itself; absolute. `None`: a directory made for the run.
     pub directory: Option<PathBuf>,
+    /// The current directory in which a run of it was begun, which relative paths are below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_in: Option<PathBuf>,
     /// What the trials work on, where no level says otherwise.
     #[serde(default)]
     pub target: TargetSettings,

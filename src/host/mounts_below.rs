@@ -33,14 +33,23 @@ fn described(mount: &Mount) -> String {
     let found = statx(CWD, &mount.point, flags, StatxFlags::from_bits_retain(UNIQUE)).ok();
     let unique =
         found.filter(|found| found.stx_mask & UNIQUE != 0).map(|found| format!(" {}", found.stx_mnt_id));
-    format!("{} {}{}", mount.kind, mount.source, unique.unwrap_or_default())
+    what(mount) + &unique.unwrap_or_default()
+}
+
+fn what(mount: &Mount) -> String {
+    format!("{} {}", mount.kind, mount.source)
 }
 
 /// Where a mount that [`mounted_at`] has named is now; `None`: it is gone.
 #[must_use]
 pub fn point_of(mount: &(u64, String)) -> Option<PathBuf> {
-    let same = |known: &Mount| known.id == mount.0 && described(known) == mount.1;
-    mounts(&Roots::default().mountinfo()).into_iter().find(same).map(|mount| mount.point)
+    let all = mounts(&Roots::default().mountinfo());
+    let at = all.iter().position(|known| known.id == mount.0)?;
+    let found = &all[at];
+    // Of one that something is mounted over, the kernel's number is that of what covers it.
+    let covered = all[at + 1..].iter().any(|later| later.point == found.point);
+    let as_then = if covered { mount.1.starts_with(&what(found)) } else { described(found) == mount.1 };
+    as_then.then(|| found.point.clone())
 }
 
 /// Processes with a working directory, root or open file at or below a path, as `PID NAME`; at most five.

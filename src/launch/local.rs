@@ -1,8 +1,9 @@
 //! The agent as a child process on this host.
 
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -29,6 +30,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How much longer than the task's own limit an agent may take (layout, settling, hooks).
 const ALLOWANCE: Duration = Duration::from_secs(600);
 
+/// The kernel's link to the program that runs, also where its file was replaced.
+const OWN_IMAGE: &str = "/proc/self/exe";
+
 /// Starts agents from this very program.
 pub struct Local {
     program: PathBuf,
@@ -44,9 +48,15 @@ impl Local {
     /// # Errors
     /// The system's words when it cannot be found.
     pub fn new() -> std::io::Result<Local> {
-        // The kernel's own link still names the right file when the binary was replaced by a rebuild.
-        let program = PathBuf::from("/proc/self/exe").canonicalize()?;
+        let program = PathBuf::from(OWN_IMAGE).canonicalize()?;
         Ok(Local { program, group: None, adopted: Vec::new() })
+    }
+
+    /// What an agent is: the program by its name, or what runs here, where another file has that name since (an upgrade, a rebuild).
+    fn image(&self) -> &Path {
+        let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
+        let own = Path::new(OWN_IMAGE);
+        if identity(&self.program) == identity(own) { &self.program } else { own }
     }
 }
 
@@ -102,7 +112,7 @@ impl Launcher for Local {
 
 impl Local {
     fn spawn(&mut self) -> Result<Program, LaunchError> {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(self.image());
         command.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env(MARK_VARIABLE, host::run_mark());
         // A process group of its own: Ctrl-C on the terminal reaches only assay, which then ends the agent in order.

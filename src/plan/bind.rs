@@ -30,6 +30,18 @@ pub(super) enum Bound {
     Tool(EngineKind, &'static str),
 }
 
+impl Bound {
+    /// What it sets, under one name where fio has several options for it: of two of them the last would win.
+    pub(super) fn governs(&self) -> Bound {
+        match self {
+            Bound::Option("buffered") => Bound::Option("direct"),
+            Bound::Option("bsrange" | "bssplit") => Bound::Option("bs"),
+            Bound::Option("rwmixwrite") => Bound::Option("rwmixread"),
+            other => other.clone(),
+        }
+    }
+}
+
 /// Everything a key can name.
 pub(super) struct Keys {
     variables: BTreeSet<String>,

@@ -73,7 +73,7 @@ fn bind_all(
                 match keys.bind(set.namespace, &set.key) {
                     Err(message) => problems.push(message),
                     Ok(found) => {
-                        let other = owner.entry(found.clone()).or_insert(&factor.name);
+                        let other = owner.entry(found.governs()).or_insert(&factor.name);
                         if *other != factor.name {
                             problems.push(format!(
                                 "{} is set by two factors: {other} and {}",

@@ -146,6 +146,14 @@ fn values_that_cannot_be_are_found_in_their_cell() {
     }
     assert!(
         plan(JOB, &["direct=0,1", "job.direct=1,0"]).unwrap_err().to_string().contains("set by two factors")
+            && plan(JOB, &["direct=0,1", "buffered=0,1"])
+                .unwrap_err()
+                .to_string()
+                .contains("set by two factors")
+            && plan(JOB, &["bs=4k,8k", "bsrange=1k-4k,8k-16k"])
+                .unwrap_err()
+                .to_string()
+                .contains("two factors")
     );
     assert!(
         plan("[a]\nsize=${ASSAY_TEST_NO}\n", &["direct=0,1"])

@@ -134,14 +134,15 @@ pub(super) fn remove_recorded(ledger: &Rc<Ledger>) -> std::io::Result<Vec<String
     let other = std::io::Error::other;
     let mut journal = Journal::begin_with(Rc::clone(ledger)).map_err(other)?;
     let path = journal.directory().to_owned();
-    if path.exists() {
+    if matches!(journal.found(), Ok(Found::Ours(_))) {
         // Here the wait of who removes something would be assay's own, and nothing could end it.
         frozen::takes_changes(&path)?;
     }
     // Mounts below it are undone first: what is on them is not the directory's to remove.
-    journal.undo_all().map_err(other)?;
-    // One that cannot be removed does not keep the directory from it.
+    let undone = journal.undo_all();
+    // One that cannot be removed does not keep the directory from it, nor does a mount that stays keep the files from it.
     let files = journal.remove_files();
+    undone.map_err(other)?;
     let mut notes = journal.notes();
     match journal.found().map_err(other)? {
         Found::Nothing => {}

@@ -30,7 +30,12 @@ fn all_of(wanted: &[PathBuf]) -> Vec<PathBuf> {
 /// Whether setting one changes the other: a scheduler resets the other settings of its queue.
 fn clash(one: &Path, other: &Path) -> bool {
     let is_scheduler = |path: &Path| path.ends_with("queue/scheduler");
-    one == other || (one.parent() == other.parent() && (is_scheduler(one) || is_scheduler(other)))
+    // The scheduler's own settings are a directory further down.
+    let queue = |path: &Path| match path.parent() {
+        Some(parent) if parent.ends_with("queue/iosched") => parent.parent().map(Path::to_owned),
+        parent => parent.map(Path::to_owned),
+    };
+    one == other || (queue(one) == queue(other) && (is_scheduler(one) || is_scheduler(other)))
 }
 
 /// A setting that a killed run has changed, and that clashes with one of these.
@@ -185,6 +190,7 @@ mod tests {
         assert_eq!(wanted.len(), 2, "{wanted:?}");
         let queue = |name: &str| Path::new("/sys/block/x/queue").join(name);
         assert!(clash(&queue("scheduler"), &queue("nr_requests")));
+        assert!(clash(&queue("iosched/read_expire"), &queue("scheduler")));
         assert!(!clash(&queue("read_ahead_kb"), &queue("nr_requests")));
         assert!(!clash(&queue("scheduler"), Path::new("/sys/block/y/queue/scheduler")));
     }

@@ -70,6 +70,8 @@ pub(super) fn turn(
     for knob in knobs {
         let path = place(knob, watched)?;
         note_down(journal, &path)?;
+        // Behind it, as they are put back in this order.
+        changed_by_a_scheduler(&path).iter().for_each(|other| note_down_if_it_can_be(journal, other));
         paths.push(path);
     }
     for (knob, path) in knobs.iter().zip(paths) {
@@ -82,6 +84,24 @@ pub(super) fn turn(
     }
     journal.reached("knobs");
     Ok((notes, facts))
+}
+
+/// The settings that a change of scheduler sets to the kernel's defaults: what is asked of the queue, and the scheduler's own.
+fn changed_by_a_scheduler(path: &Path) -> Vec<PathBuf> {
+    let Some(queue) = path.parent().filter(|_| path.ends_with("queue/scheduler")) else { return Vec::new() };
+    let own = std::fs::read_dir(queue.join("iosched")).into_iter().flatten().flatten();
+    // Where the kernel has switched throttling of writes off, writing that 0 would switch it off for good.
+    let throttles = crate::host::read_knob(&queue.join("wbt_lat_usec")).is_ok_and(|value| value != "0");
+    let of_queue = ["nr_requests"].into_iter().chain(throttles.then_some("wbt_lat_usec"));
+    let of_queue = of_queue.map(|name| queue.join(name));
+    let mut own: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
+    own.sort();
+    of_queue.chain(own).filter(|path| path.is_file()).collect()
+}
+
+/// Where a setting cannot be read or written, as some of a queue without a scheduler, there is nothing to put back.
+fn note_down_if_it_can_be(journal: &mut Journal, path: &Path) {
+    let _ = note_down(journal, path);
 }
 
 /// Why a setting changes nothing, where that is known.
@@ -112,6 +132,27 @@ fn note_down(journal: &mut Journal, path: &Path) -> Result<(), TargetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_scheduler_resets_is_noted_behind_it() {
+        let sys = tempfile::tempdir().unwrap();
+        let queue = sys.path().join("queue");
+        std::fs::create_dir_all(queue.join("iosched")).unwrap();
+        for name in ["scheduler", "nr_requests", "read_ahead_kb", "iosched/read_expire", "iosched/fifo_batch"]
+        {
+            std::fs::write(queue.join(name), "1\n").unwrap();
+        }
+        let found = |with: &[&str]| {
+            let expected: Vec<PathBuf> = with.iter().map(|name| queue.join(name)).collect();
+            assert_eq!(changed_by_a_scheduler(&queue.join("scheduler")), expected);
+        };
+        found(&["nr_requests", "iosched/fifo_batch", "iosched/read_expire"]);
+        std::fs::write(queue.join("wbt_lat_usec"), "0\n").unwrap();
+        found(&["nr_requests", "iosched/fifo_batch", "iosched/read_expire"]);
+        std::fs::write(queue.join("wbt_lat_usec"), "2000\n").unwrap();
+        found(&["nr_requests", "wbt_lat_usec", "iosched/fifo_batch", "iosched/read_expire"]);
+        assert!(changed_by_a_scheduler(&queue.join("nr_requests")).is_empty());
+    }
 
     #[test]
     fn a_setting_that_a_driver_does_not_ask_is_told() {

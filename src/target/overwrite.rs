@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use crate::sys::find_system_program;
 use crate::sys::mountinfo::{self, mounts};
 
 /// Why a path is not written to.
@@ -152,9 +154,25 @@ pub fn may_overwrite(path: &Path, named: &[PathBuf]) -> Result<(), Refusal> {
         return Err(Refusal::DeviceNotNamed(path.to_owned()));
     }
     let mut device = File::open(&real).map_err(io)?;
-    match signature(&mut device).map_err(io)? {
-        Some(found) => Err(Refusal::Signature { path: path.to_owned(), found: found.to_owned() }),
+    let found = signature(&mut device).map_err(io)?.map(str::to_owned).or_else(|| probed(&real));
+    match found {
+        Some(found) => Err(Refusal::Signature { path: path.to_owned(), found }),
         None => Ok(()),
+    }
+}
+
+/// What blkid finds, which knows many more signatures, also at the end of a device; `None`: nothing, or there is no blkid.
+fn probed(device: &Path) -> Option<String> {
+    let mut blkid = Command::new(find_system_program("blkid")?);
+    blkid.args(["--probe", "--output", "value", "--match-tag", "TYPE", "--match-tag", "PTTYPE"]).arg(device);
+    let output = blkid.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    // It says 2 where nothing is known, and 8 where several things are.
+    let found = String::from_utf8_lossy(&output.stdout);
+    match (output.status.code(), found.lines().next()) {
+        (Some(0), Some(kind)) => Some(format!("what blkid calls {kind}")),
+        (Some(0), None) => Some("something that blkid knows".to_owned()),
+        (Some(8), _) => Some("several things that blkid knows".to_owned()),
+        _ => None,
     }
 }
 
@@ -201,7 +219,7 @@ fn user_of(real: &Path, major: u32, minor: u32) -> Option<String> {
 }
 
 /// (offset, magic, what): where filesystems, partition tables and volume managers sign a device.
-const SIGNATURES: [(u64, &[u8], &str); 22] = [
+const SIGNATURES: [(u64, &[u8], &str); 23] = [
     (0, b"XFSB", "an XFS filesystem"),
     (0x438, b"\x53\xef", "an ext2/3/4 filesystem"),
     (0x1_0040, b"_BHRfS_M", "a btrfs filesystem"),
@@ -221,6 +239,7 @@ const SIGNATURES: [(u64, &[u8], &str); 22] = [
     (0xff6, b"SWAP-SPACE", "swap space"),
     (0, b"LUKS\xba\xbe", "a LUKS volume"),
     (0x218, b"LVM2 001", "an LVM physical volume"),
+    (0, b"\xfc\x4e\x2b\xa9", "a member of an MD array"),
     (0x1000, b"\xfc\x4e\x2b\xa9", "a member of an MD array"),
     (0x200, b"EFI PART", "a GPT partition table"),
     (0x1fe, b"\x55\xaa", "a DOS partition table or boot sector"),

@@ -63,6 +63,11 @@ pub(super) fn adopt(file: &mut OwnFile, began: (i64, u32)) -> bool {
     adopted
 }
 
+/// Whether what is there now is the file that was made.
+pub(super) fn is_there(file: &OwnFile) -> bool {
+    Seen::of(&file.path).is_ok_and(|seen| seen.is_file && file.inode.is_none_or(|inode| inode == seen.inode))
+}
+
 /// Removes it; the note says that another is there, which stays.
 pub(super) fn remove(file: &OwnFile) -> Result<Option<String>, TargetError> {
     let (parent, name) = match parent_of(file) {

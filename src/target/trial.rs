@@ -163,6 +163,10 @@ fn stand(
         }
         return Ok(built);
     }
+    if journal.standing(name).is_some() && setup.settings.fs.is_none() {
+        // The run's own trials wrote what is on it.
+        clear_foreign(spec, setup)?;
+    }
     journal.undo_stack(name)?;
     let mut named = setup.named.clone();
     if let Some(Device::Block(path)) = &setup.settings.device {

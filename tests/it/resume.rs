@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal};
 
 use assay::record::{Run, RunState, Status};
 
+use crate::attacks::sql;
 use crate::fixtures::Noise;
 use crate::sandbox::{Sandbox, errors};
 use crate::spoiled::{expect, unless_spoiled};
@@ -204,6 +205,44 @@ fn a_killed_agent_is_a_failed_trial_that_is_tried_again() {
             Ok(())
         });
     }
+}
+
+#[test]
+fn a_run_goes_on_where_it_was_begun_and_with_its_engine() {
+    let sandbox = sandbox();
+    sandbox.write("job.fio", JOB);
+    sandbox.succeed(&[
+        "run",
+        "job.fio",
+        "--vary",
+        "BS=4k,8k",
+        "--rounds",
+        "3",
+        "--time-budget",
+        "1ms",
+        "--quiet",
+    ]);
+    let elsewhere = sandbox.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let resume = ["run", "--resume", "1", "--db", "../assay.db", "--quiet"];
+    let refused = sandbox.assay(&resume).current_dir(&elsewhere).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", errors(&refused));
+    let there = sandbox.path().canonicalize().unwrap();
+    assert!(
+        errors(&refused).contains(&format!("run 1 was begun in {}", there.display())),
+        "{}",
+        errors(&refused)
+    );
+    // Another release would measure the other rounds.
+    let other = sandbox.path().join("other.db");
+    std::fs::copy(sandbox.path().join("assay.db"), &other).unwrap();
+    sql(&other, "UPDATE run SET engine = 'native 0.0.9'");
+    let refused = sandbox.run(&["run", "--resume", "1", "--db", "other.db", "--quiet", "--trust"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", errors(&refused));
+    assert!(errors(&refused).contains("run 1 was measured by native 0.0.9"), "{}", errors(&refused));
+    let before = sandbox.export("1").trials.len();
+    sandbox.succeed(&["run", "--resume", "1", "--quiet"]);
+    assert_eq!(sandbox.export("1").trials.len(), before + 1, "each session ends with its first trial");
 }
 
 #[test]

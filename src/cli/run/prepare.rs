@@ -110,6 +110,8 @@ impl Prepared {
     /// A [`Failure`] with exit code 2; nothing was touched.
     pub(super) fn new(args: &Args, source: &Source, mut experiment: Experiment) -> Result<Prepared, Failure> {
         experiment.complete();
+        // A name that is no text cannot be kept, and is then not compared either.
+        experiment.begun_in = std::env::current_dir().ok().filter(|here| here.to_str().is_some());
         find_newest(&mut experiment)?;
         let seed = args.seed.unwrap_or_else(seed_from_clock);
         let job_text = experiment.job.as_ref().map(|job| job.text.clone());
@@ -134,7 +136,7 @@ impl Prepared {
             started_unix_ns: now_unix_ns(),
             command_line: command_line(args, source, seed),
             seed,
-            engine: engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", "),
+            engine: versions(&engines),
             job_text,
             experiment: serde_json::to_value(&experiment).map_err(Failure::tool)?,
             design: record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) },
@@ -226,6 +228,7 @@ impl Prepared {
         let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
         let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
+        begun_here(&run, &experiment, first)?;
         let mut claimed = devices(store, id)?;
         claimed.extend(ClaimedDevice::of(&args.destroy));
         let given =
@@ -244,6 +247,14 @@ impl Prepared {
             .hint("resume it with that version, or run it anew"));
         }
         let engines = probe(&plan)?;
+        let now = versions(&engines);
+        if now != run.engine {
+            return Err(Failure::request(format!(
+                "run {id} was measured by {}, and here is {now}",
+                run.engine
+            ))
+            .hint("bring that release back, or run it anew; its finished trials stay in the store"));
+        }
         let surroundings = surroundings(&experiment, targets)?;
         let kernels = Kernels::of(&plan.cells)?;
         let absent = absent(&plan, &work);
@@ -273,6 +284,33 @@ impl Prepared {
     pub(super) fn begins_now(&mut self) {
         self.run.started_unix_ns = now_unix_ns();
     }
+}
+
+/// Refuses to go on elsewhere with a run whose files, or what it may destroy, are named from the directory it was begun in.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2 that names the directory.
+pub(super) fn begun_here(run: &Run, experiment: &Experiment, first: Option<&Args>) -> Result<(), Failure> {
+    let Some(there) = &experiment.begun_in else { return Ok(()) };
+    let relative = |path: &PathBuf| path.is_relative();
+    let needs_it =
+        experiment.directory.is_none() || first.is_some_and(|first| first.destroy.iter().any(relative));
+    let same = || {
+        let here = std::env::current_dir().ok();
+        here.is_some_and(|here| here.canonicalize().ok() == there.canonicalize().ok())
+    };
+    if !needs_it || same() {
+        return Ok(());
+    }
+    let id = run.id.unwrap_or_default();
+    let shown = there.display();
+    Err(Failure::request(format!("run {id} was begun in {shown}, and names its files from there"))
+        .hint(format!("cd {shown}, and give the store with --db")))
+}
+
+/// Releases of the engines, as a run keeps them.
+fn versions(engines: &[(EngineKind, Probe)]) -> String {
+    engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", ")
 }
 
 /// Finds the source and the kernel that an experiment calls `newest`.

@@ -282,6 +282,7 @@ fn planned(
     let more = further(&destroy, wish.destroy);
     claimed.extend(ClaimedDevice::of(&more));
     destroy.extend(more);
+    prepare::begun_here(run, experiment, first)?;
     let seed = seed_from_clock();
     let given = Given {
         seed,

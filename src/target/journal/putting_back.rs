@@ -66,9 +66,20 @@ impl Journal {
     fn undo(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<(), TargetError> {
         self.claims = Claims::default();
         let (inside, mut written) = (self.inside(), Ok(()));
-        while let Some(at) = self.contents.entries.iter().rposition(&wanted) {
+        // What could not be undone keeps what it lies on; other stacks have nothing to do with it.
+        let (mut stuck, mut failed): (Vec<Option<String>>, Vec<TargetError>) = (Vec::new(), Vec::new());
+        while let Some(at) =
+            self.contents.entries.iter().rposition(|entry| wanted(entry) && !stuck.contains(&entry.stack))
+        {
             let (made, begun) = (&self.contents.entries[at].made, Instant::now());
-            let note = undo::undo(made, inside.as_deref())?;
+            let note = match undo::undo(made, inside.as_deref()) {
+                Ok(note) => note,
+                Err(error) => {
+                    failed.push(error);
+                    stuck.push(self.contents.entries[at].stack.clone());
+                    continue;
+                }
+            };
             if matches!(made, Made::Mount { .. }) {
                 self.unmounting = Some(self.unmounting.unwrap_or_default() + begun.elapsed());
             }
@@ -76,22 +87,24 @@ impl Journal {
             self.contents.entries.remove(at);
             written = written.and(self.write());
         }
-        written
+        all_of(failed).and(written)
     }
 
     /// Removes the files that were made elsewhere; one that is another now stays, which is noted.
     pub(in crate::target) fn remove_files(&mut self) -> Result<(), TargetError> {
         let (mut failed, mut asked) = (Vec::new(), BTreeMap::new());
         for file in std::mem::take(&mut self.contents.files) {
-            // Whoever removes a file of a frozen filesystem hangs; each is asked once.
+            // Whoever removes a file of a frozen filesystem hangs; each is asked once, by a file that is the run's own.
             let device = file.inode.map(|inode| inode.device);
-            let takes = asked
-                .entry(device)
-                .or_insert_with(|| frozen::takes_changes(&file.path).map_err(|error| error.to_string()));
+            let asks = || frozen::takes_changes(&file.path).map_err(|error| error.to_string());
+            let takes = match own_file::is_there(&file) {
+                true => asked.entry(device).or_insert_with(asks).clone(),
+                false => Ok(()),
+            };
             let removed = match takes {
                 Ok(()) => own_file::remove(&file),
                 Err(why) => {
-                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, why.clone());
+                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, why);
                     Err(TargetError::io("cannot remove", &file.path)(why))
                 }
             };
