@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_made_for_the_run_is_not_overwritten_for_that() {
+    fn made_for_the_run_lets_nothing_here_be_overwritten() {
         for row in LauncherKind::ALL.iter().map(|kind| kind.descriptor()) {
             assert!(row.elsewhere || !row.made_for_the_run, "{row:?}");
         }

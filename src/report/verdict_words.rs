@@ -269,7 +269,7 @@ fn what_it_takes(comparison: &Comparison, rounds: [Option<u32>; 2], another: &st
     let coarse = too_coarse(comparison);
     match rounds {
         [None, None] if comparison.effect.is_none() && comparison.difference.is_some() => {
-            format!("; the baseline's usual value is 0, of which {below} is nothing")
+            format!("; the baseline's usual value is 0, and {below} of it is nothing")
         }
         [None, None] if !coarse.is_empty() => coarse,
         [claim, none] => needed(claim, none, another, below) + &coarse,

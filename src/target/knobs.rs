@@ -71,7 +71,9 @@ pub(super) fn turn(
         let path = place(knob, watched)?;
         note_down(journal, &path)?;
         // Behind it, as they are put back in this order.
-        changed_by_a_scheduler(&path).iter().for_each(|other| note_down_if_it_can_be(journal, other));
+        for other in changed_by_a_scheduler(&path).iter().filter(|other| takes_its_own_value(other)) {
+            note_down(journal, other)?;
+        }
         paths.push(path);
     }
     for (knob, path) in knobs.iter().zip(paths) {
@@ -99,9 +101,9 @@ fn changed_by_a_scheduler(path: &Path) -> Vec<PathBuf> {
     of_queue.chain(own).filter(|path| path.is_file()).collect()
 }
 
-/// Where a setting cannot be read or written, as some of a queue without a scheduler, there is nothing to put back.
-fn note_down_if_it_can_be(journal: &mut Journal, path: &Path) {
-    let _ = note_down(journal, path);
+/// Whether a setting can be put back: some of a queue without a scheduler cannot be read or written.
+fn takes_its_own_value(path: &Path) -> bool {
+    crate::host::read_knob(path).is_ok_and(|now| crate::host::write_knob(path, &now).is_ok())
 }
 
 /// Why a setting changes nothing, where that is known.

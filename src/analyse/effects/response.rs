@@ -243,9 +243,8 @@ fn response<'a>(
     let (row, metric) = rows_and_metrics.clone().next().ok_or(NoEffects::NoCommonRound)?;
     // What is counted one by one is exact.
     let exact = setting.table.metrics()[metric as usize].is_exact_count();
-    let stepped = columns.iter().filter(|_| !exact);
-    let steps = stepped.map(|(_, points)| Steps::of(points, setting.stop.delta));
-    let steps = steps.fold(Steps::default(), Steps::larger);
+    let of_columns = columns.iter().map(|(_, points)| Steps::of(points, setting.stop.delta));
+    let steps = if exact { Steps::default() } else { of_columns.fold(Steps::default(), Steps::larger) };
     Ok(Response { row, metric, steps, levels: crossed.levels(), rounds, samples })
 }
 

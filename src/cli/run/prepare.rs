@@ -303,9 +303,11 @@ pub(super) fn begun_here(run: &Run, experiment: &Experiment, first: Option<&Args
         return Ok(());
     }
     let id = run.id.unwrap_or_default();
-    let shown = there.display();
+    let shown = there.to_string_lossy();
+    // To be typed: whoever wrote the store chose the name.
+    let typed = shlex::try_quote(&shown).unwrap_or_default();
     Err(Failure::request(format!("run {id} was begun in {shown}, and names its files from there"))
-        .hint(format!("cd {shown}, and give the store with --db")))
+        .hint(format!("cd {typed}, and give the store with --db")))
 }
 
 /// Releases of the engines, as a run keeps them.

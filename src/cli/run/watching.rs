@@ -38,8 +38,8 @@ pub(super) fn foretold(prepared: &Prepared, expected: &Expected) -> Option<(u64,
     Some((plan.trials_at_most(), plan.longest_s(ROUNDS, expected)))
 }
 
-/// Keeps for explaining what it takes of the time budget, half of it at most: the trials of the run itself end that much sooner. Of an A/A run there
-/// should be nothing to explain.
+/// Keeps for explaining what it takes of the time budget, half of it at most: the trials of the run itself end that much sooner.
+/// Of an A/A run there should be nothing to explain.
 pub(super) fn keep_time(prepared: &mut Prepared) {
     if prepared.run.aa {
         return;
