@@ -85,9 +85,10 @@ fn guards_of_bdev_mix_keep_the_block_size_from_direct_io() {
     }
 }
 
+/// It boots nothing, so it need not wait for those that do: the kernel is compiled beside them.
 #[test]
 fn a_patch_of_what_a_whole_kernel_leaves_out_is_refused() {
-    let (Some((_, _alone)), Some(source)) = (kernels(), source()) else { return };
+    let Some(source) = source() else { return };
     let sandbox = Sandbox::new();
     sandbox.write("job.fio", "[r]\nrw=randread\nbs=4k\nsize=8m\n");
     // A line that is added in front of the first, which needs no other line to be known.
