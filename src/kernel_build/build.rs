@@ -72,15 +72,20 @@ impl Kind {
 impl Build {
     /// Whether two are one kernel under different names.
     pub(super) fn is_the_same_as(&self, other: &Build) -> bool {
-        let digests = |build: &Build| -> Vec<String> {
-            build.patches.iter().map(|patch| patch.digest.clone()).collect()
-        };
         let alike = match (&self.kind, &other.kind) {
             (Kind::Whole(one), Kind::Whole(other)) => one.digest == other.digest,
             (Kind::Modules(one, _), Kind::Modules(other, _)) => one == other,
             _ => false,
         };
-        alike && self.source.all_digest() == other.source.all_digest() && digests(self) == digests(other)
+        alike && self.source.all_digest() == other.source.all_digest() && self.has_patches_of(other)
+    }
+
+    /// Whether both have the same patches in the same order.
+    pub(super) fn has_patches_of(&self, other: &Build) -> bool {
+        let digests = |build: &Build| -> Vec<String> {
+            build.patches.iter().map(|patch| patch.digest.clone()).collect()
+        };
+        digests(self) == digests(other)
     }
 
     /// Everything that makes another kernel of it.

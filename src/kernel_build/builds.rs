@@ -15,7 +15,7 @@ use super::patch::Patch;
 use super::progress::{self, Step};
 use super::source::Source;
 use super::wanted::{Base, Wanted};
-use super::{entries, room};
+use super::{compiled, entries, room};
 
 /// What a room takes in addition where it has nearly all objects.
 const CHANGES_MIB: u64 = 200;
@@ -213,7 +213,34 @@ impl Builds {
         };
         self.check(true)?;
         let built = self.all.iter().zip(&resolved);
-        built.map(|(build, resolved)| build.built(resolved, say, cancelled)).collect()
+        let built: Result<Vec<_>, _> =
+            built.map(|(build, resolved)| build.built(resolved, say, cancelled)).collect();
+        built.and_then(|built| self.no_twins().map(|()| built))
+    }
+
+    /// Refuses two revisions of which the configuration leaves out all that they differ in: nothing is compared with itself unasked.
+    /// Those of the same content are told apart from that by [`Builds::notes`].
+    fn no_twins(&self) -> Result<(), BuildError> {
+        for (at, build) in self.all.iter().enumerate() {
+            let Some(key) = build.room_key() else { continue };
+            let Some(objects) = room::objects_in(&key) else { continue };
+            for other in &self.all[..at] {
+                let shares = other.room_key().as_ref() == Some(&key) && build.has_patches_of(other);
+                let (one, other) = (&other.source, &build.source);
+                if !shares || one.all_digest() == other.all_digest() {
+                    continue;
+                }
+                let mut differing: BTreeSet<String> = one.differs(other)?.into_iter().collect();
+                let uncommitted = [one, other].into_iter().filter_map(|source| source.uncommitted.as_ref());
+                differing.extend(uncommitted.flat_map(|patch| patch.touched.iter().cloned()));
+                let is_in_both = |name: &str| Ok(one.file(name)?.is_some() && other.file(name)?.is_some());
+                if let Some(file) = compiled::all_left_out(&differing, &objects, &is_in_both)? {
+                    let [one, other] = [one, other].map(Source::name);
+                    return Err(BuildError::OneKernel { one, other, file: file.to_owned() });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Builds one of them, the others being built some other time or never. It is of a source that needs no unpacking.
@@ -432,6 +459,50 @@ mod tests {
                 1,
                 "{said:?}"
             );
+        });
+    }
+
+    /// Commits what lies there as a revision of this name.
+    fn commit(root: &Path, name: &str) {
+        let author = ["-c", "user.name=x", "-c", "user.email=x@y"];
+        for words in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", name], &["tag", name]] {
+            let mut git = std::process::Command::new("git");
+            assert!(git.arg("-C").arg(root).args(author).args(words).status().unwrap().success());
+        }
+    }
+
+    #[test]
+    fn revisions_that_leave_a_kernel_as_it_is_are_refused() {
+        let name = "revisions_that_leave_a_kernel_as_it_is_are_refused";
+        fake::alone(module_path!(), name, |place| {
+            let root = place.join("source");
+            // As kbuild does, which says what each object was made of.
+            fake::kernel(&root, "mkdir -p $1/fs; echo 'deps := /r/tree/fs/one.c' > $1/fs/.one.o.cmd\n");
+            std::fs::write(root.join("fs/two.c"), "left out\n").unwrap();
+            commit(&root, "v1");
+            std::fs::write(root.join("fs/two.c"), "changed\n").unwrap();
+            commit(&root, "v2");
+            std::fs::write(root.join("fs/one.c"), "changed\n").unwrap();
+            commit(&root, "v3");
+            let built = |revisions: [&str; 2]| {
+                let of = |revision| {
+                    let source = Source::open(&root, Some(revision)).unwrap();
+                    Build { source, ..fake::build(&root, Vec::new()) }
+                };
+                let builds = Builds { all: revisions.map(of).into(), modules: OnceCell::new() };
+                builds.carry_out(&mut |_| (), &AtomicBool::new(false)).map(|built| built.len())
+            };
+            let same = match built(["v1", "v2"]) {
+                Err(BuildError::NoSpace { .. }) => return,
+                other => other.unwrap_err(),
+            };
+            let said = "source@v1 and source@v2 are one kernel: its configuration leaves out fs/two.c, \
+                        and nothing that it is made of differs";
+            assert_eq!(same.to_string(), said);
+            assert!(same.hint().contains("--config FILE"), "{}", same.hint());
+            for differing in [["v1", "v3"], ["v2", "v3"], ["v1", "v1"]] {
+                assert_eq!(built(differing).unwrap(), 2, "{differing:?}");
+            }
         });
     }
 }

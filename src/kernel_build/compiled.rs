@@ -1,9 +1,10 @@
-//! Whether anything was compiled of what a patch changes: a configuration may leave all of it out, and then the kernel is the one without
-//! the patch, which nothing else would show.
+//! Whether anything was compiled of what a patch changes, or of what two revisions differ in: a configuration may leave all of it out, and
+//! then both are one kernel, which nothing else would show.
 //!
-//! Enters: a patch, and the directory of a kernel's objects, where kbuild keeps beside each object which files it was made of
-//! (`.file.o.cmd`). Leaves: the first file, where nothing was made of any; options of the patch's own that are off.
+//! Enters: a patch or names of files, and the directory of a kernel's objects, where kbuild keeps beside each object which files it was made
+//! of (`.file.o.cmd`). Leaves: the first file, where nothing was made of any; options of the patch's own that are off.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::error::BuildError;
@@ -11,26 +12,56 @@ use super::patch::Patch;
 
 /// What is compiled by itself or in another file.
 const CODE: [&str; 3] = [".c", ".S", ".h"];
+/// What no kernel depends on; of all else that is no code, nothing is known.
+const FOR_PEOPLE: [&str; 5] = ["Documentation/", "LICENSES/", "MAINTAINERS", "CREDITS", ".mailmap"];
 
 /// The first file of code that a patch changes, if no object was made of any of them. Without objects nothing is known.
 ///
 /// # Errors
 /// The objects cannot be read.
 pub(super) fn left_out<'p>(patch: &'p Patch, objects: &Path) -> Result<Option<&'p str>, BuildError> {
-    let code: Vec<&str> = patch
-        .touched
-        .iter()
-        .map(String::as_str)
-        .filter(|name| CODE.iter().any(|end| name.ends_with(end)))
-        .collect();
+    let code: Vec<&str> = patch.touched.iter().map(String::as_str).filter(|name| is_code(name)).collect();
     let Some(first) = code.first().copied() else { return Ok(None) };
+    Ok((made_of(&code, objects)? == Some(false)).then_some(first))
+}
+
+/// The first of the files in which two revisions differ, if neither kernel is made of any. Without objects nothing is known, nor where
+/// something differs that says how a kernel is made, or where a file `is_in_both` not: objects of it may be gone.
+///
+/// # Errors
+/// The objects cannot be read.
+pub(super) fn all_left_out<'n>(
+    differing: &'n BTreeSet<String>,
+    objects: &Path,
+    is_in_both: &dyn Fn(&str) -> Result<bool, BuildError>,
+) -> Result<Option<&'n str>, BuildError> {
+    let for_people = |name: &str| FOR_PEOPLE.iter().any(|front| name.starts_with(front));
+    let (code, others): (Vec<&str>, Vec<&str>) =
+        differing.iter().map(String::as_str).partition(|name| is_code(name) && !for_people(name));
+    if !others.iter().all(|name| for_people(name)) || made_of(&code, objects)? != Some(false) {
+        return Ok(None);
+    }
+    for name in &code {
+        if !is_in_both(name)? {
+            return Ok(None);
+        }
+    }
+    Ok(code.first().or(others.first()).copied())
+}
+
+fn is_code(name: &str) -> bool {
+    CODE.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether an object was made of any of these files; `None`: there are no objects.
+fn made_of(code: &[&str], objects: &Path) -> Result<Option<bool>, BuildError> {
     let mut seen = false;
     let mut made_of_one = |text: &str| {
         seen = true;
         text.split_ascii_whitespace().any(|word| code.iter().any(|name| is_file(word, name)))
     };
     let found = any_command(objects, &mut made_of_one).map_err(BuildError::io("cannot read", objects))?;
-    Ok((seen && !found).then_some(first))
+    Ok(seen.then_some(found))
 }
 
 /// Whether a word of a command is this file of the source, however the source is named in front of it.
@@ -79,15 +110,39 @@ mod tests {
         Patch::of(Path::new("a.patch"), text.into_bytes()).unwrap()
     }
 
+    /// Puts the command of one object there.
+    fn made(objects: &Path) {
+        std::fs::create_dir_all(objects.join("fs/xfs")).unwrap();
+        let command = "savedcmd_fs/xfs/xfs_file.o := gcc -c -o fs/xfs/xfs_file.o /r/tree/fs/xfs/xfs_file.c\n\
+                       deps_fs/xfs/xfs_file.o := \\\n  /r/tree/fs/xfs/xfs_inode.h \\\n  /r/tree/kernel/sched/rt.c \\\n";
+        std::fs::write(objects.join("fs/xfs/.xfs_file.o.cmd"), command).unwrap();
+    }
+
+    #[test]
+    fn revisions_that_differ_in_nothing_compiled_are_one_kernel() {
+        let place = tempfile::tempdir().unwrap();
+        let objects = place.path();
+        let found = |names: &[&str], missing: &str| {
+            let names: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            all_left_out(&names, objects, &|name| Ok(name != missing)).unwrap().map(str::to_owned)
+        };
+        assert_eq!(found(&["block/blk-wbt.c"], ""), None, "no kernel is built yet");
+        made(objects);
+        let wbt = Some("block/blk-wbt.c".to_owned());
+        assert_eq!(found(&["block/blk-wbt.c"], ""), wbt);
+        assert_eq!(found(&["MAINTAINERS", "block/blk-wbt.c"], ""), wbt);
+        assert_eq!(found(&["Documentation/x.h"], "").as_deref(), Some("Documentation/x.h"));
+        assert_eq!(found(&["block/blk-wbt.c", "fs/xfs/xfs_inode.h"], ""), None);
+        assert_eq!(found(&["block/blk-wbt.c", "block/Makefile"], ""), None, "it may say how all is made");
+        assert_eq!(found(&["block/blk-wbt.c"], "block/blk-wbt.c"), None, "its object may be gone");
+    }
+
     #[test]
     fn a_change_of_what_nothing_was_made_of_is_found() {
         let place = tempfile::tempdir().unwrap();
         let objects = place.path();
         assert_eq!(left_out(&patch("block/blk-wbt.c"), objects).unwrap(), None, "no kernel is built yet");
-        std::fs::create_dir_all(objects.join("fs/xfs")).unwrap();
-        let command = "savedcmd_fs/xfs/xfs_file.o := gcc -c -o fs/xfs/xfs_file.o /r/tree/fs/xfs/xfs_file.c\n\
-                       deps_fs/xfs/xfs_file.o := \\\n  /r/tree/fs/xfs/xfs_inode.h \\\n  /r/tree/kernel/sched/rt.c \\\n";
-        std::fs::write(objects.join("fs/xfs/.xfs_file.o.cmd"), command).unwrap();
+        made(objects);
         std::fs::write(objects.join("fs/xfs/file.txt"), "block/blk-wbt.c").unwrap();
         for compiled in ["fs/xfs/xfs_file.c", "fs/xfs/xfs_inode.h", "kernel/sched/rt.c", "fs/xfs/Kconfig"] {
             assert_eq!(left_out(&patch(compiled), objects).unwrap(), None, "{compiled}");

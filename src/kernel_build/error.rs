@@ -88,6 +88,18 @@ pub enum BuildError {
         /// The first file of it.
         file: String,
     },
+    /// Two revisions, and nothing was compiled of what they differ in.
+    #[error(
+        "{one} and {other} are one kernel: its configuration leaves out {file}, and nothing that it is made of differs"
+    )]
+    OneKernel {
+        /// A revision.
+        one: String,
+        /// The other.
+        other: String,
+        /// The first file in which they differ.
+        file: String,
+    },
     /// There is nothing to build in modules.
     #[error("kernel and source are given, and no patch or revision says which modules are to be built")]
     NothingToBuild,
@@ -316,7 +328,7 @@ impl BuildError {
             BuildError::NotAModule { .. } => {
                 "without kernel= a whole kernel is built from the source, with this change".to_owned()
             }
-            BuildError::LeftOut { file, .. } => format!(
+            BuildError::LeftOut { file, .. } | BuildError::OneKernel { file, .. } => format!(
                 "both arms would be the same kernel; --config FILE with the option by which the Makefile beside {file} builds it"
             ),
             BuildError::NothingToBuild => {
