@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use super::compiled::Compiled;
 use super::config::Configuration;
 use super::entries::{self, Entry, Kept};
 use super::error::BuildError;
@@ -33,7 +34,14 @@ pub struct BuiltKernel {
     pub image: PathBuf,
     /// What tells it from others: source, patch, compiler.
     pub facts: Vec<(String, String)>,
-    _held: Entry,
+    held: Entry,
+}
+
+impl BuiltKernel {
+    /// The files that it was made of; `None`: that is not known.
+    pub(super) fn compiled(&self) -> Option<Compiled> {
+        Compiled::kept(&self.held.path)
+    }
 }
 
 /// One kernel, looked at.
@@ -72,20 +80,20 @@ impl Kind {
 impl Build {
     /// Whether two are one kernel under different names.
     pub(super) fn is_the_same_as(&self, other: &Build) -> bool {
+        self.differs_in_source_alone(other) && self.source.all_digest() == other.source.all_digest()
+    }
+
+    /// Whether both are made of their sources in the same way, with the same patches in the same order.
+    pub(super) fn differs_in_source_alone(&self, other: &Build) -> bool {
+        let digests = |build: &Build| -> Vec<String> {
+            build.patches.iter().map(|patch| patch.digest.clone()).collect()
+        };
         let alike = match (&self.kind, &other.kind) {
             (Kind::Whole(one), Kind::Whole(other)) => one.digest == other.digest,
             (Kind::Modules(one, _), Kind::Modules(other, _)) => one == other,
             _ => false,
         };
-        alike && self.source.all_digest() == other.source.all_digest() && self.has_patches_of(other)
-    }
-
-    /// Whether both have the same patches in the same order.
-    pub(super) fn has_patches_of(&self, other: &Build) -> bool {
-        let digests = |build: &Build| -> Vec<String> {
-            build.patches.iter().map(|patch| patch.digest.clone()).collect()
-        };
-        digests(self) == digests(other)
+        alike && digests(self) == digests(other)
     }
 
     /// Everything that makes another kernel of it.
@@ -176,7 +184,7 @@ impl Build {
     ) -> Result<BuiltKernel, BuildError> {
         let entry = self.made(key, modules, say, cancelled)?;
         let image = image_in(&entry.path)?;
-        Ok(BuiltKernel { image, facts: self.facts(), _held: entry })
+        Ok(BuiltKernel { image, facts: self.facts(), held: entry })
     }
 
     /// Its source where files can be read, which stays while this is held.

@@ -215,32 +215,39 @@ impl Builds {
         let built = self.all.iter().zip(&resolved);
         let built: Result<Vec<_>, _> =
             built.map(|(build, resolved)| build.built(resolved, say, cancelled)).collect();
-        built.and_then(|built| self.no_twins().map(|()| built))
+        let built = built?;
+        for at in 0..built.len() {
+            (0..at).try_for_each(|other| self.are_two_kernels((other, &built[other]), (at, &built[at])))?;
+        }
+        Ok(built)
     }
 
-    /// Refuses two revisions of which the configuration leaves out all that they differ in: nothing is compared with itself unasked.
-    /// Those of the same content are told apart from that by [`Builds::notes`].
-    fn no_twins(&self) -> Result<(), BuildError> {
-        for (at, build) in self.all.iter().enumerate() {
-            let Some(key) = build.room_key() else { continue };
-            let Some(objects) = room::objects_in(&key) else { continue };
-            for other in &self.all[..at] {
-                let shares = other.room_key().as_ref() == Some(&key) && build.has_patches_of(other);
-                let (one, other) = (&other.source, &build.source);
-                if !shares || one.all_digest() == other.all_digest() {
-                    continue;
-                }
-                let mut differing: BTreeSet<String> = one.differs(other)?.into_iter().collect();
-                let uncommitted = [one, other].into_iter().filter_map(|source| source.uncommitted.as_ref());
-                differing.extend(uncommitted.flat_map(|patch| patch.touched.iter().cloned()));
-                let is_in_both = |name: &str| Ok(one.file(name)?.is_some() && other.file(name)?.is_some());
-                if let Some(file) = compiled::all_left_out(&differing, &objects, &is_in_both)? {
-                    let [one, other] = [one, other].map(Source::name);
-                    return Err(BuildError::OneKernel { one, other, file: file.to_owned() });
-                }
+    /// Refuses two kernels of which neither is made of anything in which their sources differ: nothing is compared with itself
+    /// unasked. Sources of the same content are another thing ([`Builds::notes`]).
+    ///
+    /// # Errors
+    /// [`BuildError::OneKernel`]; the sources cannot be compared.
+    pub fn are_two_kernels(
+        &self,
+        (one, first): (usize, &BuiltKernel),
+        (other, second): (usize, &BuiltKernel),
+    ) -> Result<(), BuildError> {
+        let [one, other] = [&self.all[one], &self.all[other]];
+        let sources = [&one.source, &other.source];
+        if one.source.all_digest() == other.source.all_digest() || !one.differs_in_source_alone(other) {
+            return Ok(());
+        }
+        let (Some(first), Some(second)) = (first.compiled(), second.compiled()) else { return Ok(()) };
+        let mut differing: BTreeSet<String> = one.source.differs(&other.source)?.into_iter().collect();
+        let uncommitted = sources.into_iter().filter_map(|source| source.uncommitted.as_ref());
+        differing.extend(uncommitted.flat_map(|patch| patch.touched.iter().cloned()));
+        match compiled::left_out(differing.iter().map(String::as_str), &[&first, &second]) {
+            None => Ok(()),
+            Some(file) => {
+                let [one, other] = sources.map(Source::name);
+                Err(BuildError::OneKernel { one, other, file: file.to_owned() })
             }
         }
-        Ok(())
     }
 
     /// Builds one of them, the others being built some other time or never. It is of a source that needs no unpacking.
@@ -496,8 +503,8 @@ mod tests {
                 Err(BuildError::NoSpace { .. }) => return,
                 other => other.unwrap_err(),
             };
-            let said = "source@v1 and source@v2 are one kernel: its configuration leaves out fs/two.c, \
-                        and nothing that it is made of differs";
+            let said =
+                "source@v1 and source@v2 are one kernel: they differ in fs/two.c, which is no part of it";
             assert_eq!(same.to_string(), said);
             assert!(same.hint().contains("--config FILE"), "{}", same.hint());
             for differing in [["v1", "v3"], ["v2", "v3"], ["v1", "v1"]] {

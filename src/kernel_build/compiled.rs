@@ -1,67 +1,97 @@
 //! Whether anything was compiled of what a patch changes, or of what two revisions differ in: a configuration may leave all of it out, and
 //! then both are one kernel, which nothing else would show.
 //!
-//! Enters: a patch or names of files, and the directory of a kernel's objects, where kbuild keeps beside each object which files it was made
-//! of (`.file.o.cmd`). Leaves: the first file, where nothing was made of any; options of the patch's own that are off.
+//! Enters: the directories of a kernel's objects, where kbuild keeps beside each object which files it was made of (`.file.o.cmd`); names
+//! of files. Leaves: the files of code that a kernel was made of, kept with it; the first of the names, where it was made of none of them;
+//! options of a patch's own that are off.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::BuildError;
 use super::patch::Patch;
 
 /// What is compiled by itself or in another file.
 const CODE: [&str; 3] = [".c", ".S", ".h"];
-/// What no kernel depends on; of all else that is no code, nothing is known.
-const FOR_PEOPLE: [&str; 5] = ["Documentation/", "LICENSES/", "MAINTAINERS", "CREDITS", ".mailmap"];
+/// What no kernel depends on; of all else that is no code, nothing is known, nor of the programs that take part in a build.
+const APART: [&str; 7] =
+    ["Documentation/", "LICENSES/", "MAINTAINERS", "CREDITS", ".mailmap", "samples/", "tools/testing/"];
+/// Programs that take part in a build, whose commands name files in another way.
+const TOOLS: &str = "tools/";
+/// The file of a kernel in the cache that has their names.
+const FILE: &str = "compiled";
 
-/// The first file of code that a patch changes, if no object was made of any of them. Without objects nothing is known.
-///
-/// # Errors
-/// The objects cannot be read.
-pub(super) fn left_out<'p>(patch: &'p Patch, objects: &Path) -> Result<Option<&'p str>, BuildError> {
-    let code: Vec<&str> = patch.touched.iter().map(String::as_str).filter(|name| is_code(name)).collect();
-    let Some(first) = code.first().copied() else { return Ok(None) };
-    Ok((made_of(&code, objects)? == Some(false)).then_some(first))
+/// The files of code that a kernel, or the modules that were built for it, were made of, as the commands name them.
+pub(super) struct Compiled(BTreeSet<String>);
+
+impl Compiled {
+    /// Of the objects below these directories.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn of(directories: &[PathBuf]) -> Result<Compiled, BuildError> {
+        let mut names = BTreeSet::new();
+        for directory in directories {
+            let mut add = |text: &str| {
+                names.extend(text.split_ascii_whitespace().filter(|word| is_code(word)).map(str::to_owned));
+            };
+            each_command(directory, &mut add).map_err(BuildError::io("cannot read", directory))?;
+        }
+        Ok(Compiled(names))
+    }
+
+    /// Keeps them with the kernel.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn keep(&self, into: &Path) -> Result<(), BuildError> {
+        let path = into.join(FILE);
+        let lines: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        std::fs::write(&path, lines.join("\n")).map_err(BuildError::io("cannot write", &path))
+    }
+
+    /// Those of a kernel in the cache; `None`: an earlier assay has built it.
+    pub(super) fn kept(entry: &Path) -> Option<Compiled> {
+        let text = std::fs::read_to_string(entry.join(FILE)).ok()?;
+        Some(Compiled(text.lines().map(str::to_owned).collect()))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|word| is_file(word, name))
+    }
 }
 
-/// The first of the files in which two revisions differ, if neither kernel is made of any. Without objects nothing is known, nor where
-/// something differs that says how a kernel is made, or where a file `is_in_both` not: objects of it may be gone.
+/// Keeps with a kernel what it was made of, once something of its patches was: of a series, one patch is enough.
 ///
 /// # Errors
-/// The objects cannot be read.
-pub(super) fn all_left_out<'n>(
-    differing: &'n BTreeSet<String>,
-    objects: &Path,
-    is_in_both: &dyn Fn(&str) -> Result<bool, BuildError>,
-) -> Result<Option<&'n str>, BuildError> {
-    let for_people = |name: &str| FOR_PEOPLE.iter().any(|front| name.starts_with(front));
-    let (code, others): (Vec<&str>, Vec<&str>) =
-        differing.iter().map(String::as_str).partition(|name| is_code(name) && !for_people(name));
-    if !others.iter().all(|name| for_people(name)) || made_of(&code, objects)? != Some(false) {
-        return Ok(None);
+/// [`BuildError::LeftOut`]; the objects cannot be read.
+pub(super) fn keep(patches: &[&Patch], directories: &[PathBuf], into: &Path) -> Result<(), BuildError> {
+    let compiled = Compiled::of(directories)?;
+    let changed = patches.iter().flat_map(|patch| patch.touched.iter().map(String::as_str));
+    if let (Some(file), Some(patch)) = (left_out(changed, &[&compiled]), patches.first()) {
+        return Err(BuildError::LeftOut { patch: patch.path.clone(), file: file.to_owned() });
     }
-    for name in &code {
-        if !is_in_both(name)? {
-            return Ok(None);
-        }
+    compiled.keep(into)
+}
+
+/// The first of these changed files, if none of the kernels depends on any. Where something changed that says how a kernel is made, or
+/// where nothing is known of a kernel, that is not known.
+pub(super) fn left_out<'n>(
+    changed: impl IntoIterator<Item = &'n str>,
+    kernels: &[&Compiled],
+) -> Option<&'n str> {
+    let is_apart = |name: &&str| APART.iter().any(|front| name.starts_with(front));
+    let (apart, others): (Vec<&str>, Vec<&str>) = changed.into_iter().partition(is_apart);
+    let is_known = others.iter().all(|name| is_code(name) && !name.starts_with(TOOLS));
+    let is_made_of = |kernel: &&Compiled| kernel.0.is_empty() || others.iter().any(|name| kernel.has(name));
+    if !is_known || kernels.iter().any(is_made_of) {
+        return None;
     }
-    Ok(code.first().or(others.first()).copied())
+    others.first().or(apart.first()).copied()
 }
 
 fn is_code(name: &str) -> bool {
     CODE.iter().any(|end| name.ends_with(end))
-}
-
-/// Whether an object was made of any of these files; `None`: there are no objects.
-fn made_of(code: &[&str], objects: &Path) -> Result<Option<bool>, BuildError> {
-    let mut seen = false;
-    let mut made_of_one = |text: &str| {
-        seen = true;
-        text.split_ascii_whitespace().any(|word| code.iter().any(|name| is_file(word, name)))
-    };
-    let found = any_command(objects, &mut made_of_one).map_err(BuildError::io("cannot read", objects))?;
-    Ok(seen.then_some(found))
 }
 
 /// Whether a word of a command is this file of the source, however the source is named in front of it.
@@ -69,21 +99,21 @@ fn is_file(word: &str, name: &str) -> bool {
     word.strip_suffix(name).is_some_and(|front| front.is_empty() || front.ends_with('/'))
 }
 
-/// Whether `fits` of any of the commands below a directory.
-fn any_command(directory: &Path, fits: &mut impl FnMut(&str) -> bool) -> std::io::Result<bool> {
+/// Reads each of the commands below a directory.
+fn each_command(directory: &Path, read: &mut impl FnMut(&str)) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         let is_command = kind.is_file()
             && entry.file_name().to_str().is_some_and(|name| name.starts_with('.') && name.ends_with(".cmd"));
-        if is_command && fits(&String::from_utf8_lossy(&std::fs::read(entry.path())?)) {
-            return Ok(true);
+        if is_command {
+            read(&String::from_utf8_lossy(&std::fs::read(entry.path())?));
         }
-        if kind.is_dir() && any_command(&entry.path(), fits)? {
-            return Ok(true);
+        if kind.is_dir() {
+            each_command(&entry.path(), read)?;
         }
     }
-    Ok(false)
+    Ok(())
 }
 
 /// The options that a patch adds to the kernel's; those that it moves are there already.
@@ -105,51 +135,33 @@ pub(super) fn new_options(patch: &Patch) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn patch(name: &str) -> Patch {
-        let text = format!("--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n one\n+two\n");
-        Patch::of(Path::new("a.patch"), text.into_bytes()).unwrap()
-    }
-
-    /// Puts the command of one object there.
-    fn made(objects: &Path) {
-        std::fs::create_dir_all(objects.join("fs/xfs")).unwrap();
-        let command = "savedcmd_fs/xfs/xfs_file.o := gcc -c -o fs/xfs/xfs_file.o /r/tree/fs/xfs/xfs_file.c\n\
-                       deps_fs/xfs/xfs_file.o := \\\n  /r/tree/fs/xfs/xfs_inode.h \\\n  /r/tree/kernel/sched/rt.c \\\n";
-        std::fs::write(objects.join("fs/xfs/.xfs_file.o.cmd"), command).unwrap();
-    }
-
-    #[test]
-    fn revisions_that_differ_in_nothing_compiled_are_one_kernel() {
-        let place = tempfile::tempdir().unwrap();
-        let objects = place.path();
-        let found = |names: &[&str], missing: &str| {
-            let names: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            all_left_out(&names, objects, &|name| Ok(name != missing)).unwrap().map(str::to_owned)
-        };
-        assert_eq!(found(&["block/blk-wbt.c"], ""), None, "no kernel is built yet");
-        made(objects);
-        let wbt = Some("block/blk-wbt.c".to_owned());
-        assert_eq!(found(&["block/blk-wbt.c"], ""), wbt);
-        assert_eq!(found(&["MAINTAINERS", "block/blk-wbt.c"], ""), wbt);
-        assert_eq!(found(&["Documentation/x.h"], "").as_deref(), Some("Documentation/x.h"));
-        assert_eq!(found(&["block/blk-wbt.c", "fs/xfs/xfs_inode.h"], ""), None);
-        assert_eq!(found(&["block/blk-wbt.c", "block/Makefile"], ""), None, "it may say how all is made");
-        assert_eq!(found(&["block/blk-wbt.c"], "block/blk-wbt.c"), None, "its object may be gone");
-    }
-
     #[test]
     fn a_change_of_what_nothing_was_made_of_is_found() {
         let place = tempfile::tempdir().unwrap();
-        let objects = place.path();
-        assert_eq!(left_out(&patch("block/blk-wbt.c"), objects).unwrap(), None, "no kernel is built yet");
-        made(objects);
+        let objects = place.path().join("objects");
+        std::fs::create_dir_all(objects.join("fs/xfs")).unwrap();
+        let read = || Compiled::of(std::slice::from_ref(&objects)).unwrap();
+        assert_eq!(left_out(["block/blk-wbt.c"], &[&read()]), None, "no kernel is built yet");
+        let command = "savedcmd_fs/xfs/xfs_file.o := gcc -c -o fs/xfs/xfs_file.o /r/tree/fs/xfs/xfs_file.c\n\
+                       deps_fs/xfs/xfs_file.o := \\\n  /r/tree/fs/xfs/xfs_inode.h \\\n  /r/tree/kernel/sched/rt.c \\\n";
+        std::fs::write(objects.join("fs/xfs/.xfs_file.o.cmd"), command).unwrap();
         std::fs::write(objects.join("fs/xfs/file.txt"), "block/blk-wbt.c").unwrap();
-        for compiled in ["fs/xfs/xfs_file.c", "fs/xfs/xfs_inode.h", "kernel/sched/rt.c", "fs/xfs/Kconfig"] {
-            assert_eq!(left_out(&patch(compiled), objects).unwrap(), None, "{compiled}");
+        read().keep(place.path()).unwrap();
+        let kernel = Compiled::kept(place.path()).unwrap();
+        assert!(Compiled::kept(&objects).is_none());
+        for compiled in ["fs/xfs/xfs_file.c", "fs/xfs/xfs_inode.h", "kernel/sched/rt.c"] {
+            assert_eq!(left_out([compiled, "block/blk-wbt.c"], &[&kernel]), None, "{compiled}");
+        }
+        for unknown in ["fs/xfs/Kconfig", "block/Makefile", "tools/objtool/check.c"] {
+            assert_eq!(left_out(["block/blk-wbt.c", unknown], &[&kernel]), None, "{unknown}");
         }
         for not in ["block/blk-wbt.c", "xfs/xfs_file.h", "fs/xfs/xfs_inode.c"] {
-            assert_eq!(left_out(&patch(not), objects).unwrap(), Some(not));
+            assert_eq!(left_out(["MAINTAINERS", not], &[&kernel]), Some(not));
         }
+        let apart = ["Documentation/x.h", "tools/testing/selftests/a.c"];
+        assert_eq!(left_out(apart, &[&kernel]), Some("Documentation/x.h"));
+        let other = Compiled(["/r/tree/block/blk-wbt.c".to_owned()].into());
+        assert_eq!(left_out(["block/blk-wbt.c"], &[&kernel, &other]), None, "one of both is made of it");
     }
 
     #[test]

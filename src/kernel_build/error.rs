@@ -81,7 +81,7 @@ pub enum BuildError {
         release: String,
     },
     /// A patch of which nothing was compiled.
-    #[error("{} changes nothing that this kernel is made of: its configuration leaves out {file}", patch.display())]
+    #[error("{} changes nothing that this kernel is made of: {file} is no part of it", patch.display())]
     LeftOut {
         /// The patch.
         patch: PathBuf,
@@ -89,9 +89,7 @@ pub enum BuildError {
         file: String,
     },
     /// Two revisions, and nothing was compiled of what they differ in.
-    #[error(
-        "{one} and {other} are one kernel: its configuration leaves out {file}, and nothing that it is made of differs"
-    )]
+    #[error("{one} and {other} are one kernel: they differ in {file}, which is no part of it")]
     OneKernel {
         /// A revision.
         one: String,
@@ -268,7 +266,8 @@ impl BuildError {
     }
 
     /// A program's complaint, if it is one of the machine: of a lack of space or memory, whatever was built.
-    pub(super) fn of_the_machine(text: &str, what: &str) -> Option<BuildError> {
+    #[must_use]
+    pub fn of_the_machine(text: &str, what: &str) -> Option<BuildError> {
         let of_space = |line: &&str| SPACE.iter().any(|words| line.contains(words));
         let of_memory = |line: &&str| {
             MEMORY.iter().any(|words| line.contains(words))
@@ -317,20 +316,25 @@ impl BuildError {
             BuildError::NoSource { .. } => {
                 "a source is a kernel tree, a git repository (or REPOSITORY@REV), a tarball, or Debian's linux-source .deb".to_owned()
             }
+            // As git says itself, further below.
+            BuildError::NoRevision { said, path, .. } if said.contains("dubious ownership") => {
+                format!("git config --global --add safe.directory {}", path.display())
+            }
             BuildError::NoRevision { .. } => "git tag, git log: a tag, branch or commit of that repository".to_owned(),
             BuildError::NotARepository { .. } => "rev needs --source REPOSITORY; a patch is a level of any source".to_owned(),
             BuildError::NoPatch { .. } => {
                 "write it with git diff or diff -ru in the kernel's top directory; patch=none is the source as it is".to_owned()
             }
             BuildError::DoesNotApply { .. } => {
-                "the patch is for another version of the source, or a patch in front of it changed the same lines".to_owned()
+                "the patch is for another version of the source, or a patch in front of it changed the same lines; all lines around a change must be as they are there".to_owned()
             }
             BuildError::NotAModule { .. } => {
                 "without kernel= a whole kernel is built from the source, with this change".to_owned()
             }
-            BuildError::LeftOut { file, .. } | BuildError::OneKernel { file, .. } => format!(
-                "both arms would be the same kernel; --config FILE with the option by which the Makefile beside {file} builds it"
-            ),
+            BuildError::LeftOut { .. } | BuildError::OneKernel { .. } => {
+                "both arms would be the same kernel; code that its configuration leaves out is built with --config FILE (without kernel=)"
+                    .to_owned()
+            }
             BuildError::NothingToBuild => {
                 "--vary patch=none,FILE builds what the patch changes, --vary rev=A,B what differs; without kernel= a whole kernel is built"
                     .to_owned()
@@ -357,6 +361,15 @@ impl BuildError {
                 "run it again when nobody writes there; REPOSITORY@REV is a source that does not change".to_owned()
             }
             BuildError::Machine { is_space, .. } => of_machine(*is_space).to_owned(),
+            BuildError::DoesNotCompile { first, log, .. }
+                if first.iter().any(|line| line.contains("No such file or directory")) =>
+            {
+                format!(
+                    "with kernel= there are only the modules' own directories and the kernel's headers; without it a whole kernel is \
+                     built from all of the source; {} has all that the build said",
+                    log.display()
+                )
+            }
             BuildError::DoesNotCompile { log, .. } | BuildError::Symbols { log, .. } => {
                 format!("{} has all that the build said", log.display())
             }

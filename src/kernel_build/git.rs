@@ -135,6 +135,8 @@ impl Commit {
         read.env("GIT_DIR", own).env("GIT_WORK_TREE", tree).env("GIT_INDEX_FILE", index);
         // Hooks of the repository are for its own work tree.
         read.args(["-c", "core.hooksPath=/dev/null", "-c", "core.bare=false"]);
+        // All files, also where the work tree has some alone.
+        read.args(["-c", "core.sparseCheckout=false"]);
         // A daemon that outlives git would keep the lock of the room.
         read.args(["-c", "core.fsmonitor=false", "read-tree", "--reset", "-u"]).arg(&self.tree);
         make::run(read, watch)
@@ -148,7 +150,18 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
     if !output(bare)?.is_ok_and(|said| said.starts_with(b"true")) {
         return Ok(None);
     }
+    // git diff brings the index up to date, and the one of the repository stays as it is.
+    let mut place = git(repository);
+    place.args(["rev-parse", "--git-path", "index"]);
+    let failed = |said| failed("git rev-parse", said);
+    let index = output(place)?.map_err(failed)?;
+    let index = repository.join(String::from_utf8_lossy(&index).trim_end_matches('\n'));
+    let scratch = tempfile::tempdir().map_err(BuildError::io("cannot make a directory for", &index))?;
+    let copy = scratch.path().join("index");
     let mut diff = git(repository);
+    if std::fs::copy(&index, &copy).is_ok() {
+        diff.env("GIT_INDEX_FILE", &copy);
+    }
     diff.args([
         "diff",
         "--no-ext-diff",
@@ -159,7 +172,7 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
         "--dst-prefix=b/",
         "HEAD",
     ]);
-    let failed = |said| failed("git diff", said);
+    let failed = |said| self::failed("git diff", said);
     let text = output(diff)?.map_err(failed)?;
     let name = repository.join("uncommitted changes");
     (!text.is_empty()).then(|| Patch::of(&name, text)).transpose()
@@ -225,6 +238,12 @@ mod tests {
     fn what_is_not_committed_is_a_patch() {
         let root = repository();
         assert_eq!(uncommitted(root.path()).unwrap(), None);
+        // Written again as it was: git would note in the index that it looked.
+        let index = || std::fs::read(root.path().join(".git/index")).unwrap();
+        std::fs::write(root.path().join("a.c"), "one\n").unwrap();
+        let before = index();
+        assert_eq!(uncommitted(root.path()).unwrap(), None);
+        assert!(index() == before, "the repository's index was written");
         std::fs::write(root.path().join("a.c"), "two\n").unwrap();
         let patch = uncommitted(root.path()).unwrap().unwrap();
         assert_eq!(patch.touched.into_iter().collect::<Vec<_>>(), ["a.c"]);

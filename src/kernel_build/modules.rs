@@ -18,7 +18,7 @@ use super::room::{self, State};
 use super::source::{Source, SourceFile};
 use super::tools::{self, Compiler};
 use super::wanted::Base;
-use super::{digests, tree};
+use super::{compiled, digests, tree};
 use crate::sys::clean_command;
 
 /// A module of a kernel.
@@ -177,6 +177,7 @@ impl Building<'_> {
                 command.args(tools::compiler_words(self.compiler)).arg("modules");
                 make::run(command, watch)?;
             }
+            compiled::keep(self.patches, &self.directories_in(room), into)?;
             self.modules.iter().try_for_each(|module| self.replace(module, &tree, into, watch))
         })
     }

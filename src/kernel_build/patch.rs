@@ -20,6 +20,30 @@ const RENAMED: [&str; 4] = ["rename from ", "rename to ", "copy from ", "copy to
 /// What git says of a file before its hunks; one whose rights alone change has none, nor has an empty one.
 const WITHOUT_HUNKS: [&str; 4] = ["old mode ", "new mode ", "new file mode ", "deleted file mode "];
 
+/// Directories of a kernel.
+const TOP: [&str; 20] = [
+    "Documentation",
+    "arch",
+    "block",
+    "certs",
+    "crypto",
+    "drivers",
+    "fs",
+    "include",
+    "init",
+    "io_uring",
+    "ipc",
+    "kernel",
+    "lib",
+    "mm",
+    "net",
+    "rust",
+    "scripts",
+    "security",
+    "sound",
+    "virt",
+];
+
 /// A patch that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Patch {
@@ -67,7 +91,7 @@ impl Patch {
     /// [`BuildError::DoesNotApply`] with the hunk.
     pub(super) fn apply(&self, tree: &Path, source_name: &str, try_only: bool) -> Result<(), BuildError> {
         let mut command = clean_command("patch");
-        // -u: what looks like a script of ed is none.
+        // -u: what looks like a script of ed is none. With fuzz a hunk may land in a function that only looks like its own.
         command
             .args([
                 "-u",
@@ -75,7 +99,7 @@ impl Patch {
                 "--batch",
                 "--forward",
                 "--no-backup-if-mismatch",
-                "--fuzz=2",
+                "--fuzz=0",
                 "-r",
                 "-",
                 "-d",
@@ -149,7 +173,7 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
     let text = String::from_utf8_lossy(text);
     let mut touched = BTreeSet::new();
     let (mut hunks, mut left) = (0_usize, (0_u64, 0_u64));
-    let (mut before, mut of_git, mut without_hunks) = ("", None, false);
+    let (mut before, mut of_git, mut in_header, mut without_hunks) = ("", None, false, false);
     for line in text.lines() {
         if left.0 > 0 || left.1 > 0 {
             // Within a hunk nothing is a header, whatever it looks like.
@@ -169,10 +193,12 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
             left = hunk_lengths(lengths).ok_or_else(|| format!("has a hunk that cannot be read: {line}"))?;
         }
         if let Some(names) = line.strip_prefix("diff --git ") {
-            of_git = same_name(names);
+            (of_git, in_header) = (same_name(names), true);
         }
-        let whole = of_git.filter(|_| WITHOUT_HUNKS.iter().any(|start| line.starts_with(start)));
-        let renamed = RENAMED.iter().find_map(|start| line.strip_prefix(start));
+        // What comes before it is a message, in which a line may begin like anything.
+        in_header &= !line.starts_with("--- ") && !line.starts_with("@@ ") && line != "-- ";
+        let whole = of_git.filter(|_| in_header && WITHOUT_HUNKS.iter().any(|start| line.starts_with(start)));
+        let renamed = RENAMED.iter().filter(|_| in_header).find_map(|start| line.strip_prefix(start));
         if let Some(name) = whole.or(renamed) {
             touched.insert(inside(name)?);
             without_hunks = true;
@@ -182,8 +208,9 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
             let name = header[4..].split('\t').next().unwrap_or_default().trim();
             if name != "/dev/null" {
                 let below = name.split_once('/').map(|(_, below)| below);
+                let below = below.filter(|_| !is_bare(before, line));
                 touched.insert(inside(below.ok_or_else(|| {
-                    format!("names {name} without the directory in front that a/{name} has (patch -p1)")
+                    format!("names {name} without the directory in front that a/{name} has (patch -p1; git diff without --no-prefix)")
                 })?)?);
             }
         }
@@ -193,6 +220,14 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
         return Err("is no unified diff: it names no file with --- and +++ and a hunk".to_owned());
     }
     Ok(touched)
+}
+
+/// Whether both names of a pair begin in the kernel's own top directory, and not in one beside it.
+fn is_bare(before: &str, after: &str) -> bool {
+    let name = |header: &str| header[4..].split('\t').next().unwrap_or_default().trim().to_owned();
+    let (one, other) = (name(before), name(after));
+    let first = one.split('/').next().unwrap_or_default();
+    one == other && TOP.contains(&first)
 }
 
 /// `NAME` of `a/NAME b/NAME`; `None`: there are two.
@@ -245,6 +280,10 @@ mod tests {
         assert_eq!(files(ONE), ["fs/f2fs/file.c"]);
         let new = "--- /dev/null\t1970\n+++ b/fs/f2fs/new.c\t2024\n@@ -0,0 +1 @@\n+int x;\n";
         assert_eq!(files(&format!("{ONE}{new}")), ["fs/f2fs/file.c", "fs/f2fs/new.c"]);
+        let bare = of(&ONE.replace("a/fs/", "fs/").replace("b/fs/", "fs/")).unwrap_err();
+        assert!(bare.to_string().contains("names fs/f2fs/file.c without the directory in front"), "{bare}");
+        let prose = "copy to userspace fails when the page is gone, and\nrename from the old way:\n";
+        assert_eq!(files(&format!("{prose}{ONE}-- \n2.39\n{prose}")), ["fs/f2fs/file.c"]);
         let renamed =
             "diff --git a/a/b.c b/a/c.c\nsimilarity index 100%\nrename from a/b.c\nrename to a/c.c\n";
         assert_eq!(files(renamed), ["a/b.c", "a/c.c"]);
@@ -312,6 +351,10 @@ mod tests {
         std::fs::write(&file, "1\n2\n3\n").unwrap();
         let failed = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
         assert_eq!(failed, "x/mine.patch does not apply to linux: hunk #1 fails at line 1 of fs/f2fs/file.c");
+        std::fs::write(&file, "one\ntwo\nanother\n").unwrap();
+        assert!(patch.apply(tree.path(), "linux", true).is_err(), "what is beside the change differs");
+        std::fs::write(&file, "new\none\ntwo\nthree\n").unwrap();
+        patch.apply(tree.path(), "linux", true).unwrap();
         std::fs::remove_file(&file).unwrap();
         let gone = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
         assert!(gone.ends_with("there is no a/fs/f2fs/file.c"), "{gone}");

@@ -36,12 +36,6 @@ pub(super) fn source_in(key: &str) -> Option<String> {
     (lines.next() == Some(WHOLE)).then(|| lines.next().unwrap_or_default().to_owned())
 }
 
-/// Where a room's objects are, if it has some of a source that was built to its end.
-pub(super) fn objects_in(key: &str) -> Option<PathBuf> {
-    let objects = cache::place(entries::ROOMS)?.join(key).join(OBJECTS);
-    (is_filled(key) && objects.is_dir()).then_some(objects)
-}
-
 /// How many objects of earlier builds a room has that the next one uses, whether or not those came to their end: none where assay was killed,
 /// because such a room is emptied.
 pub(super) fn objects(key: &str) -> u64 {

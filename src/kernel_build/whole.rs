@@ -104,16 +104,12 @@ impl Building<'_> {
         self.patches.iter().try_for_each(|patch| self.configuration.has_options_of(patch, &finished))?;
         let modules = config::has_modules(&finished);
         make::run(make(if modules { &["bzImage", "modules"] } else { &["bzImage"] }), watch)?;
-        for patch in self.patches {
-            if let Some(file) = compiled::left_out(patch, &objects)? {
-                return Err(BuildError::LeftOut { patch: patch.path.clone(), file: file.to_owned() });
-            }
-        }
         let path = objects.join("include/config/kernel.release");
         let release = std::fs::read_to_string(&path).map_err(BuildError::io("cannot read", &path))?;
         let release = release.trim();
         let boot = into.join("boot");
         std::fs::create_dir_all(&boot).map_err(BuildError::io("cannot make", &boot))?;
+        compiled::keep(self.patches, std::slice::from_ref(&objects), into)?;
         for (from, to) in
             [("arch/x86/boot/bzImage", "vmlinuz"), (".config", "config"), ("System.map", "System.map")]
         {
