@@ -61,6 +61,8 @@ struct Kind {
     kernel: Option<KernelImage>,
     initramfs: Option<PathBuf>,
     running: Option<Guest>,
+    /// It was learned of or booted since the last round ended.
+    of_this_round: bool,
     /// What the last one that died in this round died of, where nothing was measured in it and the emulator may be why.
     booted_again: Option<Mishap>,
 }
@@ -75,13 +77,15 @@ pub(super) struct Guests {
     settled: bool,
     /// Whether kernels are decompressed beforehand: all or none, for the same reason.
     decompressed: Option<bool>,
+    /// What was free when no guest was running, the last time that was looked at: all guests of a round have that together.
+    free: Option<room::Free>,
 }
 
 impl Guests {
     /// No guest is known yet.
     pub(super) fn new() -> Guests {
         let accelerator = Accelerator::likely();
-        Guests { kinds: Vec::new(), booted: 0, accelerator, settled: false, decompressed: None }
+        Guests { kinds: Vec::new(), booted: 0, accelerator, settled: false, decompressed: None, free: None }
     }
 
     /// Learns what a cell needs of its guest.
@@ -100,25 +104,31 @@ impl Guests {
                     kernel: None,
                     initramfs: None,
                     running: None,
+                    of_this_round: true,
                     booted_again: None,
                 });
                 self.kinds.len() - 1
             }
         };
         let kind = &mut self.kinds[at];
+        kind.of_this_round = true;
         kind.pmem = kind.pmem.or(pmem);
         kind.needs.add(request)
     }
 
-    /// Whether all the guests can be had: emulator, kernels, modules, room for them and, in `place`, for their disks. Only the
-    /// cache is touched.
+    /// Whether all the guests of a round can be had: emulator, kernels, modules, room for them and, in `place`, for their disks. A
+    /// search learns of kernels as it goes, and those of earlier rounds run no more. Only the cache is touched.
     fn can_be_had(&mut self, place: &Path) -> Result<(), GuestError> {
-        for kind in &mut self.kinds {
+        for kind in self.kinds.iter_mut().filter(|kind| kind.of_this_round) {
             machine::emulator()?;
             let kernel = kind.kernel()?.clone();
             ModuleSet::of(&kernel, &kind.needs.drivers)?;
         }
-        room::check(self.kinds.iter().map(|kind| (&kind.settings, &kind.needs)), room::Free::now(place))
+        let is_idle = self.kinds.iter().all(|kind| kind.running.is_none());
+        let free = self.free.filter(|_| !is_idle).unwrap_or_else(|| room::Free::now(place));
+        self.free = Some(free);
+        let of_round = self.kinds.iter().filter(|kind| kind.of_this_round);
+        room::check(of_round.map(|kind| (&kind.settings, &kind.needs)), free)
     }
 
     /// A guest of this kind: the running one, or one booted now.
@@ -181,6 +191,7 @@ impl Guests {
         let decompressed = accelerator == Accelerator::Tcg && self.kernels_are_decompressed();
         let name = format!("guest-{}", self.booted);
         self.booted += 1;
+        self.kinds[at].of_this_round = true;
         let guest = self.kinds[at].boot(accelerator, decompressed, (directory, &name), cancelled)?;
         accelerator.came_up(guest.boot_s);
         Ok(guest)
@@ -331,7 +342,7 @@ impl Launcher for Guests {
     /// The next round boots anew, so that what one boot happens to be like is not taken for the kernel.
     fn round_ends(&mut self) {
         for kind in &mut self.kinds {
-            (kind.running, kind.booted_again) = (None, None);
+            (kind.running, kind.booted_again, kind.of_this_round) = (None, None, false);
         }
     }
 }
@@ -360,26 +371,44 @@ fn of_ended(ended: Ended) -> Result<Reply, LaunchError> {
 mod tests {
     use super::*;
 
+    /// A trial in a guest of a kernel in this directory, with this device.
+    fn request(directory: &Path, kernel: &str, device: &str) -> Request {
+        std::fs::write(directory.join(kernel), "x").unwrap();
+        let mut setup = crate::target::Setup::default();
+        for (key, value) in [("kernel", kernel), ("device", device)] {
+            setup.settings.set(key, value, directory).unwrap();
+        }
+        Request {
+            protocol: super::super::PROTOCOL,
+            engine: super::super::EngineKind::Null,
+            task: super::super::Task::default(),
+            target: super::super::TargetSpec { setup: Some(setup), ..Default::default() },
+            rehearsal: false,
+            observe: Vec::new(),
+            before: None,
+            after: None,
+        }
+    }
+
+    #[test]
+    fn guests_of_earlier_rounds_need_no_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut guests = Guests::new();
+        let of_round = |guests: &Guests| guests.kinds.iter().filter(|kind| kind.of_this_round).count();
+        for step in 0..40 {
+            guests.expect(&request(directory.path(), &format!("vmlinuz-{step}"), "ram:64m")).unwrap();
+            assert_eq!(of_round(&guests), 1);
+            guests.round_ends();
+        }
+        assert_eq!((guests.kinds.len(), of_round(&guests)), (40, 0));
+        guests.expect(&request(directory.path(), "vmlinuz-0", "ram:64m")).unwrap();
+        assert_eq!((guests.kinds.len(), of_round(&guests)), (40, 1));
+    }
+
     #[test]
     fn trials_that_want_other_pmem_run_in_other_guests() {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("vmlinuz"), "x").unwrap();
-        let asked = |device: &str| {
-            let mut setup = crate::target::Setup::default();
-            for (key, value) in [("kernel", "vmlinuz"), ("device", device)] {
-                setup.settings.set(key, value, directory.path()).unwrap();
-            }
-            Request {
-                protocol: super::super::PROTOCOL,
-                engine: super::super::EngineKind::Null,
-                task: super::super::Task::default(),
-                target: super::super::TargetSpec { setup: Some(setup), ..Default::default() },
-                rehearsal: false,
-                observe: Vec::new(),
-                before: None,
-                after: None,
-            }
-        };
+        let asked = |device: &str| request(directory.path(), "vmlinuz", device);
         let mut guests = Guests::new();
         let devices = ["ram:64m", "pmem:128m", "pmem:1g", "nvme:64m", "pmem:100m", "pmem:1g"];
         devices.iter().for_each(|device| guests.expect(&asked(device)).unwrap());
