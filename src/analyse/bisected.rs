@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::layout::deciding_metric;
-use crate::record::{Better, Bisects, Metric, Run, Status, Trial};
+use crate::record::{Better, Bisects, FailureKind, Metric, Run, Status, Trial};
 use crate::stats::anytime;
 use crate::stats::bisection::{Bisection, Round, Rules};
 use crate::stats::descriptive::mean;
@@ -35,6 +35,10 @@ pub struct Bisected {
     pub range: Found,
     /// Steps between the ends that could not be run, with why.
     pub skipped: Vec<(usize, String)>,
+    /// An end that cannot be run any more, with why: nothing can be compared.
+    pub lost_end: Option<(usize, String)>,
+    /// Steps that are worse than the good end and better than the bad one: more than one change lies between them.
+    pub halfway: Vec<usize>,
     /// Every round, in order.
     pub rounds: Vec<BisectedRound>,
     /// The bad side beside the good side, as a ratio − 1 of the metric: over all rounds, at any number of looks. Where no step was found, of
@@ -93,6 +97,21 @@ impl Bisected {
         });
         asked.into_iter().chain([0, self.steps]).collect()
     }
+}
+
+/// An end that cannot be run any more, and why.
+#[must_use]
+pub fn lost_end(run: &Run) -> Option<(usize, String)> {
+    let last = run.cells.len().checked_sub(1)?;
+    // Its newest trial says so: a resumed search may run again what could not be run before.
+    [0, last].into_iter().find_map(|end| {
+        let trial = run.trials.iter().rev().find(|trial| trial.cell as usize == end)?;
+        match &trial.status {
+            Status::Skipped { reason } => Some((end, reason.clone())),
+            Status::Failed { reason, .. } if trial.is_lasting() => Some((end, reason.clone())),
+            _ => None,
+        }
+    })
 }
 
 /// A run that is being read.
@@ -165,12 +184,26 @@ impl<'r> Reading<'r> {
                 Status::Skipped { reason } | Status::Failed { reason, .. } => reason.clone(),
             };
             let step = trial.cell as usize;
+            if !self.fails_for_good(step, round, trial) {
+                continue;
+            }
             if !self.skipped.iter().any(|(known, _)| *known == step) {
                 self.skipped.push((step, why));
                 self.search.skip(step);
             }
         }
         self.rounds.push(BisectedRound { round, asked, values, excluded, whole });
+    }
+
+    /// Whether a step that failed is not asked any more: what mostly runs lacks a value of this round alone.
+    fn fails_for_good(&self, step: usize, round: u32, failed: &Trial) -> bool {
+        let so_far =
+            self.run.trials.iter().filter(|trial| trial.cell as usize == step && trial.round <= round);
+        let (done, not_done): (Vec<&Trial>, Vec<&Trial>) =
+            so_far.filter(|trial| trial.is_final()).partition(|trial| trial.status == Status::Done);
+        let may_pass =
+            matches!(failed.status, Status::Failed { kind: FailureKind::Passing | FailureKind::Outside, .. });
+        !may_pass || not_done.len() > done.len()
     }
 
     /// The values of a round on the log scale, worse being higher.
@@ -201,6 +234,8 @@ impl<'r> Reading<'r> {
             _ => (1, self.steps),
         };
         let differences = self.differences(sides);
+        // Asked once, as it takes as long as all else together.
+        let halfway = if matches!(next, Next::Stop(_)) { self.halfway() } else { Vec::new() };
         let metric = self.metric.and_then(|index| self.run.metrics.get(index as usize)).cloned();
         let sign =
             if metric.as_ref().is_some_and(|metric| metric.better == Better::Higher) { -1.0 } else { 1.0 };
@@ -216,12 +251,36 @@ impl<'r> Reading<'r> {
             likeliest: self.search.likeliest(),
             range: self.search.range(),
             skipped: self.skipped.into_iter().filter(|(step, _)| (1..self.steps).contains(step)).collect(),
+            lost_end: lost_end(self.run),
+            halfway,
             rounds: self.rounds,
             effect,
             pairs: differences.len(),
             steps: self.steps,
             not_positive: self.not_positive,
         }
+    }
+
+    /// The steps between the ends of which the rounds say, all of them with probability 1 − α, that they are neither as one end nor as
+    /// the other: a search for one change puts it on a side of them.
+    fn halfway(&self) -> Vec<usize> {
+        let asked: BTreeSet<usize> = self.rounds.iter().flat_map(|round| &round.asked).copied().collect();
+        let alpha = self.run.design.stop.alpha / (2 * asked.len().max(1)) as f64;
+        let counted = self.rounds.iter().filter(|round| round.whole && !round.excluded);
+        let logs: Vec<Vec<(usize, f64)>> = counted.map(|round| self.logs(&round.values)).collect();
+        let above = |step: usize, end: usize| {
+            let of = |round: &[(usize, f64)], step| {
+                round.iter().find(|(known, _)| *known == step).map(|(_, log)| *log)
+            };
+            let differences: Vec<f64> =
+                logs.iter().filter_map(|round| Some(of(round, step)? - of(round, end)?)).collect();
+            anytime::interval(&differences, alpha)
+        };
+        let is_between = |step: &usize| {
+            above(*step, 0).is_some_and(|good| good.low > 0.0)
+                && above(*step, self.steps).is_some_and(|bad| bad.high < 0.0)
+        };
+        asked.into_iter().filter(is_between).collect()
     }
 
     /// For each round that counts the mean of its steps from `last` on less that of its steps before `first`.

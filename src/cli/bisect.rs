@@ -49,11 +49,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         source: asked.git_dir.clone(),
         build: args.build.clone(),
         titles: asked.titles,
+        merges: asked.merges,
         per_round: args.ask,
         ends_rounds: args.max_rounds / ENDS_PART,
         kernels: args.is_of_kernels(),
     };
     let mut search = Search::new(&options, &asked.names, args.max_rounds, bisects)?;
+    search.is_repeated_by(|words| fixed(words, args, &asked.names));
     if args.plan {
         return plan(args, &search);
     }
@@ -68,6 +70,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut store = args.database.open()?;
     let run = search.execute(&options, &mut store, arms)?;
     show(args, &run)
+}
+
+/// A command line whose revisions are commits and whose repository has its whole path: it means the same tomorrow.
+fn fixed(words: &mut [String], args: &Args, commits: &[String]) {
+    let (Some(source), Some(first), Some(last)) = (&args.source, commits.first(), commits.last()) else {
+        return;
+    };
+    let source = source.canonicalize().unwrap_or_else(|_| source.clone());
+    // What follows is the command's own.
+    let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    for (option, value) in [("--source", &*source.to_string_lossy()), ("--good", first), ("--bad", last)] {
+        let Some(at) = words[..own].iter().position(|word| word.split('=').next() == Some(option)) else {
+            continue;
+        };
+        if words[at].contains('=') {
+            words[at] = format!("{option}={value}");
+        } else if at + 1 < own {
+            value.clone_into(&mut words[at + 1]);
+        }
+    }
 }
 
 /// The arms of a search, new or stored.

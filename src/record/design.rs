@@ -80,6 +80,9 @@ pub struct Bisects {
     /// What each step is about, in the order of the arms; empty where nothing is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub titles: Vec<String>,
+    /// Steps that are merges of a branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merges: Vec<u32>,
     /// Steps asked in one round.
     pub per_round: u32,
     /// Most rounds of the ends alone.

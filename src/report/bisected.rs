@@ -84,6 +84,8 @@ pub fn bisected_json(run: &Run, found: &Bisected) -> Value {
         "effect": found.effect.as_ref().map(|of| effect(of, found.pairs)),
         "steps": (0..=found.steps).map(|step| words.step_json(step)).collect::<Vec<_>>(),
         "likeliest": found.likeliest.iter().take(MOST_LINES).map(range).collect::<Vec<_>>(),
+        "lost_end": found.lost_end.as_ref().map(|(step, why)| json!({ "step": words.arm(*step), "reason": why })),
+        "halfway": found.halfway.iter().map(|step| words.arm(*step)).collect::<Vec<_>>(),
         "skipped": found.skipped.iter().map(|(step, why)| json!({ "step": words.arm(*step), "reason": why })).collect::<Vec<_>>(),
         "trials": run.trials.len(),
         "lead_ins": run.lead_ins.len(),
@@ -158,7 +160,10 @@ impl Words<'_> {
         let run = self.run;
         let (good, bad) = (step_name(run, 0), step_name(run, self.found.steps));
         match &self.found.next {
-            Next::Stop(Outcome::Found(found)) => vec![self.change(found), self.effect("the side with it")],
+            Next::Stop(Outcome::Found(found)) => {
+                let besides = [self.halfway(), self.merge(found)].into_iter().flatten();
+                [self.change(found), self.effect("the side with it")].into_iter().chain(besides).collect()
+            }
             Next::Stop(Outcome::Among(found)) => {
                 let left = found.last - found.first + 1;
                 let is_spent = self.found.rounds.len() >= run.design.stop.max_rounds as usize;
@@ -193,6 +198,9 @@ impl Words<'_> {
                     Some(look) => {
                         format!("the ends: {}; a larger --max-rounds or --delta decides it", self.look(look))
                     }
+                    None if self.mostly_thrown_out() => {
+                        "too few rounds counted for any verdict: see below why the others do not".to_owned()
+                    }
                     None => "too few rounds for any verdict; --max-rounds allows more".to_owned(),
                 },
             ],
@@ -200,6 +208,7 @@ impl Words<'_> {
                 "nothing to find: {bad} seemed worse than {good} at first, and with all rounds it is not, with probability {}",
                 probability(*p)
             )],
+            Next::Ends | Next::Ask(_) if self.found.lost_end.is_some() => vec![self.lost_end()],
             Next::Ends => vec![match self.found.ends {
                 Ends::Open(Some(look)) => {
                     format!("not finished: the ends are being compared, {} so far", self.look(&look))
@@ -216,6 +225,51 @@ impl Words<'_> {
                 )]
             }
         }
+    }
+
+    fn lost_end(&self) -> String {
+        let (step, why) = self.found.lost_end.as_ref().map_or((0, ""), |(step, why)| (*step, why.as_str()));
+        format!(
+            "not found: {} cannot be run, and without it nothing can be compared: {}; begin a new search when it can",
+            step_name(self.run, step),
+            in_one_line(why)
+        )
+    }
+
+    /// The model is of one change.
+    fn halfway(&self) -> Option<String> {
+        let names: Vec<&str> = self.found.halfway.iter().map(|step| step_name(self.run, *step)).collect();
+        let last = names.last()?;
+        let (who, is) = if names.len() == 1 { (*last, "is") } else { (&*names.join(" and "), "are") };
+        Some(format!(
+            "there is more than one change: {who} {is} worse than the good end and better than the bad one. The probability is \
+             for one change alone; search again with such a step as an end"
+        ))
+    }
+
+    /// What helps further with a commit that is many.
+    fn merge(&self, found: &Found) -> Option<String> {
+        let merges = &self.run.design.bisects.as_ref()?.merges;
+        let step = found.last;
+        if found.first != found.last || !merges.contains(&(step as u32)) {
+            return None;
+        }
+        let name = step_name(self.run, step);
+        Some(format!(
+            "{name} is a merge: the same search with --good $(git merge-base {name}^1 {name}^2) --bad {name}^2 is over the commits \
+             that came with it"
+        ))
+    }
+
+    /// Rounds that count for nothing, and the rule that the latest of them broke.
+    fn thrown_out(&self) -> Option<(usize, &str)> {
+        let count = self.found.rounds.iter().filter(|round| round.excluded).count();
+        let rule = self.run.trials.iter().rev().find_map(|trial| trial.excluded.as_deref())?;
+        (count > 0).then_some((count, rule))
+    }
+
+    fn mostly_thrown_out(&self) -> bool {
+        self.thrown_out().is_some_and(|(count, _)| 2 * count >= self.found.rounds.len())
     }
 
     fn change(&self, found: &Found) -> String {
@@ -275,8 +329,17 @@ impl Words<'_> {
             0 => String::new(),
             led => format!(" and {led} that led into rounds"),
         };
+        let out = match self.thrown_out() {
+            None => String::new(),
+            Some((count, rule)) => {
+                let all = self.found.rounds.len();
+                let remedy =
+                    if self.mostly_thrown_out() { "; --keep-disturbed keeps such rounds" } else { "" };
+                format!(", {count} of {} thrown out ({rule}{remedy})", counted(all as u64, "round"))
+            }
+        };
         format!(
-            "{}{led}, {} of {} steps run besides the ends, {}",
+            "{}{led}{out}, {} of {} steps run besides the ends, {}",
             counted(self.run.trials.len() as u64, "trial"),
             self.found.asked().len(),
             self.found.steps - 1,

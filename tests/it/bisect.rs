@@ -145,9 +145,29 @@ fn a_step_that_does_not_build_or_run_is_skipped() {
     assert!(end.1.contains("20 cannot be run") && end.1.contains("no rule"), "{}", end.1);
 }
 
+/// What it said, also where it was asked again.
 fn sandbox_with_end_that_does_not_build() -> (Option<i32>, String) {
-    let ended = sandbox(13).run(&search(&["--build", "[ {step} != 20 ] || { echo no rule; exit 2; }"]));
+    let sandbox = sandbox(13);
+    let ended = sandbox.run(&search(&["--build", "[ {step} != 20 ] || { echo no rule; exit 2; }"]));
+    let shown = sandbox.succeed(&["bisect", "--show", "1"]);
+    assert!(shown.contains("20 cannot be run") && shown.contains("begin a new search"), "{shown}");
+    let resumed = errors(&sandbox.run(&["bisect", "--resume", "1"]));
+    assert!(resumed.contains("one of its ends cannot be run"), "{resumed}");
     (ended.status.code(), errors(&ended))
+}
+
+#[test]
+fn a_build_that_finds_no_space_ends_a_search_that_goes_on() {
+    let sandbox = sandbox(13);
+    let build = "[ ! -e full ] || { echo 'cc: error writing: No space left on device'; exit 1; }; echo {step} >> built; [ {step} != 20 ] || [ -e once ] || touch full once; true";
+    let ended = sandbox.run(&search(&["--build", build, "--ask", "1"]));
+    let said = errors(&ended);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("No space left on device") && said.contains("--resume"), "{said}");
+    std::fs::remove_file(sandbox.path().join("full")).unwrap();
+    let answer = json(&sandbox.succeed(&["bisect", "--resume", "1", "--format", "json"]));
+    assert_eq!(found(&answer), ["13"]);
+    assert!(answer["skipped"].as_array().unwrap().is_empty(), "{answer}");
 }
 
 #[test]
@@ -241,6 +261,8 @@ fn commits_are_searched_and_the_repository_is_only_read() {
         String::from_utf8(ended.stdout).unwrap().trim().to_owned()
     };
     git(&["init", "-q", "-b", "main", "src"]);
+    // The directory that all is done in is a repository as well.
+    git(&["init", "-q", "-b", "main", "."]);
     let mut commits = Vec::new();
     for number in 0..9 {
         let took = if number >= 6 { 120 } else { 100 };
@@ -262,7 +284,8 @@ fn commits_are_searched_and_the_repository_is_only_read() {
             "--bad",
             bad,
             "--build",
-            "cp prog.in prog",
+            // No repository around the files answers.
+            "cp prog.in prog && ! git rev-parse --git-dir",
             "--metric",
             METRIC,
             "--seed",
@@ -278,6 +301,15 @@ fn commits_are_searched_and_the_repository_is_only_read() {
     let answer = json(&sandbox.succeed(&words("HEAD~8", "HEAD")));
     assert_eq!(found(&answer), [commits[6].as_str()]);
     assert_eq!(answer["found"]["steps"][0]["title"], "change 6");
+    let line: Vec<&str> =
+        answer["command_line"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let after = |option: &str| line[line.iter().position(|word| *word == option).unwrap() + 1];
+    assert_eq!(
+        [after("--good"), after("--bad")],
+        [&*commits[0], &*commits[8]],
+        "they mean the same tomorrow"
+    );
+    assert!(after("--source").starts_with('/'), "{line:?}");
     let text = sandbox.succeed(&["bisect", "--show", "1"]);
     assert!(text.contains(&format!("the change came with {} \"change 6\"", &commits[6][..12])), "{text}");
     assert_eq!(git(&["-C", "src", "status", "--porcelain"]), before);

@@ -11,6 +11,7 @@ fn stored(steps: usize) -> Run {
         source: None,
         build: None,
         titles: Vec::new(),
+        merges: Vec::new(),
         per_round: 1,
         ends_rounds: 60,
         kernels: false,
@@ -148,4 +149,79 @@ fn over_kernels_the_bandwidth_of_a_section_decides() {
     assert_eq!(found(&run), (5, 5));
     let effect = Bisected::of(&run).unwrap().effect.unwrap();
     assert!(effect.low < -0.45 && effect.high > -0.55 && effect.high < 0.0, "{effect:?}");
+}
+
+/// Values that scatter by 2 %.
+fn scattered() -> impl FnMut(f64) -> f64 {
+    let mut noise = 0_u32;
+    move |value| {
+        noise = noise.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        value * (1.0 + 0.02 * (f64::from(noise >> 16) / 65_536.0 - 0.5))
+    }
+}
+
+#[test]
+fn a_step_that_mostly_runs_is_not_skipped() {
+    let (mut run, mut scattered) = (stored(20), scattered());
+    let has_run = |run: &Run, step: usize| {
+        run.trials.iter().any(|trial| trial.cell as usize == step && trial.status == Status::Done)
+    };
+    // Until a step is asked for the second time.
+    let (now, asked) = loop {
+        go_on(&mut run, 1, |step| Some(scattered(if step >= 9 { 1.02 } else { 1.0 })));
+        let now = Bisected::of(&run).unwrap();
+        match &now.next {
+            Next::Ask(asked) if has_run(&run, asked[0]) => break (now.clone(), asked[0]),
+            Next::Ends | Next::Ask(_) => {}
+            Next::Stop(_) => panic!("{:?}", now.next),
+        }
+    };
+    let round = now.rounds.len() as u32;
+    let failed = Status::Failed {
+        reason: "it died".to_owned(),
+        command: String::new(),
+        output: String::new(),
+        kind: FailureKind::Passing,
+    };
+    for (position, step) in (0..).zip(now.of_round(round)) {
+        let mut tried = trial(round, position, step, Some(1.0));
+        if step == asked {
+            (tried.status, tried.values, tried.attempt) = (failed.clone(), Vec::new(), 1);
+        }
+        run.trials.push(tried);
+    }
+    let read = Bisected::of(&run).unwrap();
+    assert!(read.skipped.is_empty() && read.rounds.last().unwrap().whole, "{:?}", read.skipped);
+    // One that has never run is.
+    run.trials.retain(|trial| trial.round == round || trial.cell as usize != asked);
+    assert_eq!(Bisected::of(&run).unwrap().skipped, [(asked, "it died".to_owned())]);
+}
+
+#[test]
+fn a_second_change_and_a_lost_end_are_told() {
+    // 5 % at step 10, 5 % more at step 30.
+    let (mut run, mut scattered) = (stored(40), scattered());
+    go_on(&mut run, 400, |step| {
+        let worse = if step >= 30 {
+            1.1025
+        } else if step >= 10 {
+            1.05
+        } else {
+            1.0
+        };
+        Some(scattered(worse))
+    });
+    let read = Bisected::of(&run).unwrap();
+    assert!(matches!(read.next, Next::Stop(_)), "{:?}", read.next);
+    assert!(
+        read.halfway.iter().all(|step| (10..30).contains(step)) && !read.halfway.is_empty(),
+        "{:?}",
+        read.halfway
+    );
+    let mut one = stored(40);
+    go_on(&mut one, 100, |step| Some(if step >= 31 { 1.1 } else { 1.0 }));
+    assert!(Bisected::of(&one).unwrap().halfway.is_empty());
+    let mut lost = stored(5);
+    go_on(&mut lost, 1, |step| (step != 5).then_some(1.0));
+    assert_eq!(Bisected::of(&lost).unwrap().lost_end, Some((5, "it cannot be built".to_owned())));
 }

@@ -18,6 +18,8 @@ pub(super) struct Asked {
     pub(super) names: Vec<String>,
     /// What they are about; empty where nothing is known.
     pub(super) titles: Vec<String>,
+    /// Those that are merges.
+    pub(super) merges: Vec<u32>,
     /// The repository's own directory, where the steps are commits.
     pub(super) git_dir: Option<PathBuf>,
 }
@@ -31,12 +33,13 @@ impl Asked {
         let asked = match (&args.steps, &args.source) {
             (Some(steps), _) => {
                 let names: Vec<String> = steps.split_whitespace().map(str::to_owned).collect();
-                Asked { names, titles: Vec::new(), git_dir: None }
+                Asked { names, titles: Vec::new(), merges: Vec::new(), git_dir: None }
             }
             (None, Some(source)) => {
                 let word = |word: &Option<String>| word.clone().unwrap_or_default();
                 let found = revisions::between(source, &word(&args.good), &word(&args.bad))?;
-                Asked { names: found.commits, titles: found.subjects, git_dir: Some(found.git_dir) }
+                let (names, titles, merges) = (found.commits, found.subjects, found.merges);
+                Asked { names, titles, merges, git_dir: Some(found.git_dir) }
             }
             (None, None) => {
                 return Err(Failure::request("nothing says what the steps are").hint(

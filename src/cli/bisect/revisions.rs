@@ -16,6 +16,8 @@ pub(super) struct Revisions {
     pub(super) commits: Vec<String>,
     /// Their subjects.
     pub(super) subjects: Vec<String>,
+    /// Those that have a second parent: what came with them are the commits of a branch.
+    pub(super) merges: Vec<u32>,
 }
 
 /// Where the repository's own files are.
@@ -40,6 +42,11 @@ pub(super) fn between(source: &Path, good: &str, bad: &str) -> Result<Revisions,
     if first == last {
         return Err(Failure::request(format!("--good {good} and --bad {bad} are the same commit"))
             .hint("name the last revision that was good and the first that is known to be bad"));
+    }
+    let tree = |commit: &str| git(source, &["rev-parse", &format!("{commit}^{{tree}}")]);
+    if tree(&first)? == tree(&last)? {
+        return Err(Failure::request(format!("--good {good} and --bad {bad} have the same files"))
+            .hint("what changed between them was taken back: name ends that differ"));
     }
     let is_before = |one: &str, other: &str| {
         git(source, &["merge-base", "--is-ancestor", one, other]).map(|said| said.is_ok())
@@ -67,9 +74,10 @@ pub(super) fn between(source: &Path, good: &str, bad: &str) -> Result<Revisions,
             left.get(..12).unwrap_or(left)
         )));
     }
-    let all = commits(source, &["--max-count=1", &first])?.into_iter().chain(listed);
-    let (commits, subjects) = all.map(|one| (one.name, one.subject)).unzip();
-    Ok(Revisions { git_dir, commits, subjects })
+    let all: Vec<Listed> = commits(source, &["--max-count=1", &first])?.into_iter().chain(listed).collect();
+    let merges = (0..).zip(&all).filter(|(_, one)| one.is_merge).map(|(step, _)| step).collect();
+    let (commits, subjects) = all.into_iter().map(|one| (one.name, one.subject)).unzip();
+    Ok(Revisions { git_dir, commits, subjects, merges })
 }
 
 /// A commit of a line.
@@ -77,6 +85,7 @@ struct Listed {
     name: String,
     /// The first one; a root has none.
     parent: Option<String>,
+    is_merge: bool,
     subject: String,
 }
 
@@ -89,7 +98,8 @@ fn commits(source: &Path, which: &[&str]) -> Result<Vec<Listed>, Failure> {
         let mut words = line.splitn(3, '\t');
         let (name, parents) = (words.next()?.to_owned(), words.next()?);
         let parent = parents.split(' ').next().filter(|parent| !parent.is_empty()).map(str::to_owned);
-        Some(Listed { name, parent, subject: words.next().unwrap_or_default().to_owned() })
+        let is_merge = parents.contains(' ');
+        Some(Listed { name, parent, is_merge, subject: words.next().unwrap_or_default().to_owned() })
     };
     // Each has a line `commit NAME` before it, without tabs.
     Ok(listed.lines().filter_map(of).collect())
@@ -130,7 +140,9 @@ mod tests {
             git(place.path(), &words).unwrap().unwrap();
         };
         let commit = |name: &str| {
-            run(&["commit", "-q", "--allow-empty", "-m", &format!("subject\u{e4} {name}")]);
+            std::fs::write(place.path().join(name), name).unwrap();
+            run(&["add", "."]);
+            run(&["commit", "-q", "-m", &format!("subject\u{e4} {name}")]);
             run(&["tag", name]);
         };
         run(&["init", "-q"]);
@@ -153,11 +165,16 @@ mod tests {
         let place = repository();
         let found = between(place.path(), "0", "3").unwrap();
         assert_eq!(found.subjects, ["subject\u{e4} 0", "subject\u{e4} 1", "merged", "subject\u{e4} 3"]);
-        assert_eq!(found.commits.len(), 4);
+        assert_eq!((found.commits.len(), found.merges), (4, vec![2]));
         let error = between(place.path(), "side", "3").map(drop).unwrap_err();
         let said = format!("{error:?}");
         assert!(said.contains("on a branch that was merged"), "{said}");
         assert!(said.contains(&format!("--good {}", &found.commits[0][..12])), "{said}");
         assert!(between(place.path(), "3", "0").is_err());
+        git(place.path(), &["-c", "user.name=x", "-c", "user.email=x@y", "revert", "--no-edit", "HEAD"])
+            .unwrap()
+            .unwrap();
+        let error = between(place.path(), "2", "HEAD").map(drop).unwrap_err();
+        assert!(format!("{error:?}").contains("--good 2 and --bad HEAD have the same files"), "{error:?}");
     }
 }

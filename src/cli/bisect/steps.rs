@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use crate::cli::run::arms::{Arms, Made};
+use crate::cli::run::ended_by;
 use crate::engine::EngineKind;
+use crate::kernel_build::BuildError;
 use crate::launch::{Answer, LaunchError, Launcher, Request};
 
 /// What stands for the step.
@@ -63,11 +65,13 @@ impl Steps {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
         let (tree, git_dir) = (quoted(&tree), quoted(&commits.git_dir.to_string_lossy()));
         let commit = quoted(&self.names[step]);
-        // An index of its own: nothing is written to the repository or to its files.
+        // An index of its own: nothing is written to the repository or to its files. What a build asks git is not answered by, nor done
+        // to, a repository that the directory happens to lie in.
         let git = format!("git --git-dir={git_dir} --work-tree={tree}");
         let lay_out = format!(
             "rm -rf {tree} && mkdir {tree} && export GIT_INDEX_FILE={tree}.index && {git} read-tree {commit} && \
-             cd {tree} && {git} checkout-index --all --force && unset GIT_INDEX_FILE"
+             cd {tree} && {git} checkout-index --all --force && unset GIT_INDEX_FILE && \
+             GIT_CEILING_DIRECTORIES=$(dirname \"$PWD\") && export GIT_CEILING_DIRECTORIES"
         );
         Some(match build {
             Some(build) => format!("{lay_out} || exit 1\n{build}"),
@@ -100,6 +104,10 @@ impl Arms for Steps {
             Answer::Done(_) => Made::Ready,
             Answer::Unsupported { reason } => cannot(reason),
             Answer::Failed { reason, output, .. } => {
+                // The next steps would fail as well, and this one not, once there is space or memory.
+                if let Some(lack) = BuildError::of_the_machine(&output, "the step") {
+                    return Ok(Made::Ends(ended_by(&lack)));
+                }
                 let lines: Vec<&str> = output.lines().collect();
                 let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
                 cannot(

@@ -172,6 +172,18 @@ impl KernelSteps {
     }
 }
 
+impl KernelSteps {
+    /// Refuses ends that are one kernel, once both are built.
+    fn ends_differ(&self) -> Result<(), BuildError> {
+        let last = self.kernels.cells.len() - 1;
+        let of = |step: usize| Some((self.kernels.cells[step]?, self.built.get(&step)?));
+        match (&self.kernels.builds, of(0), of(last)) {
+            (Some(builds), Some(good), Some(bad)) => builds.are_two_kernels(good, bad),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Arms for KernelSteps {
     fn make(
         &mut self,
@@ -194,9 +206,12 @@ impl Arms for KernelSteps {
             return Ok(Made::Ends(another_one(&kernel_name(trial), name)));
         }
         self.built.insert(step, kernel);
+        if let Err(error) = self.ends_differ() {
+            return Ok(Made::Ends(failure(&error)));
+        }
         let wanted = self.trial(step, trial.clone());
         let ready = launcher.expect(&wanted).and_then(|()| launcher.check(&self.place));
-        Ok(ready.map_or_else(|reason| Made::Ends(unready(reason)), |()| Made::Ready))
+        Ok(ready.map_or_else(|lack| Made::Ends(ended_by_lack(lack)), |()| Made::Ready))
     }
 
     fn trial(&self, step: usize, mut request: Request) -> Request {
@@ -322,10 +337,13 @@ fn failure(error: &BuildError) -> Failure {
 }
 
 /// The same for a search that has begun: what the machine lacks, it may have later.
-fn ended_by(error: &BuildError) -> Failure {
-    let hint = error.hint();
+pub(in crate::cli) fn ended_by(error: &BuildError) -> Failure {
+    ended_by_lack(Unready { reason: error.to_string(), hint: error.hint() })
+}
+
+fn ended_by_lack(Unready { reason, hint }: Unready) -> Failure {
     let first = if hint.is_empty() { String::new() } else { format!("{hint}; then ") };
-    Failure::tool(error).hint(format!("{first}`assay bisect --resume latest` goes on with the search"))
+    Failure::tool(reason).hint(format!("{first}`assay bisect --resume latest` goes on with the search"))
 }
 
 /// Says how far a build is: a line that moves on a terminal, a line now and then elsewhere.

@@ -293,8 +293,13 @@ impl Prepared {
 pub(super) fn begun_here(run: &Run, experiment: &Experiment, first: Option<&Args>) -> Result<(), Failure> {
     let Some(there) = &experiment.begun_in else { return Ok(()) };
     let relative = |path: &PathBuf| path.is_relative();
-    let needs_it =
-        experiment.directory.is_none() || first.is_some_and(|first| first.destroy.iter().any(relative));
+    // A command, a hook or a build is run where assay is.
+    let builds = run.design.bisects.as_ref().is_some_and(|bisects| bisects.build.is_some());
+    let runs =
+        builds || !experiment.command.is_empty() || experiment.before.is_some() || experiment.after.is_some();
+    let needs_it = runs
+        || experiment.directory.is_none()
+        || first.is_some_and(|first| first.destroy.iter().any(relative));
     let same = || {
         let here = std::env::current_dir().ok();
         here.is_some_and(|here| here.canonicalize().ok() == there.canonicalize().ok())
@@ -356,7 +361,15 @@ fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
         search.as_ref().map_or_else(|| run.so_far().is_some(), |now| !matches!(now.next, Next::Stop(_)));
     let out_of_time = run.design.stop.time_budget_s.is_some() && goes_on;
     if run.state == RunState::Finished && !untidy && !may_be_made_good && !out_of_time {
-        if search.is_some() {
+        if let Some(search) = &search {
+            if search.lost_end.is_some() {
+                return Err(Failure::request(format!(
+                    "search {id} has ended: one of its ends cannot be run"
+                ))
+                .hint(
+                    "when it builds and runs, begin the search anew; nothing was measured between the ends",
+                ));
+            }
             return Err(Failure::request(format!("search {id} is finished: nothing is left to do")).hint(
                 format!(
                     "assay bisect --show {id} prints its answer; another number of rounds is a new search"

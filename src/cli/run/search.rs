@@ -9,9 +9,9 @@ use super::arms::{Arms, FACTOR};
 use super::conduct::database_flag;
 use super::kernels::KernelSteps;
 use super::prepare::Prepared;
-use super::search_trials::lost_end;
 use super::source::Source;
 use super::{early, foreseen, overwrite, session, trust};
+use crate::analyse::lost_end;
 use crate::cli::Failure;
 use crate::experiment::{Assignment, Namespace};
 use crate::record::{Bisects, Run};
@@ -99,6 +99,11 @@ impl Search {
         prepared.look_again();
         overwrite::check(&prepared)?;
         Ok(Search { prepared })
+    }
+
+    /// Changes the command line that is kept to repeat it.
+    pub(in crate::cli) fn is_repeated_by(&mut self, change: impl FnOnce(&mut [String])) {
+        change(&mut self.prepared.run.command_line);
     }
 
     /// Its steps as kernels.

@@ -13,28 +13,14 @@ use super::conduct::Conduct;
 use super::prepare::Prepared;
 use super::store_sink::StoreSink;
 use super::time_left::{Planned, TimeLeft};
-use crate::analyse::{Bisected, Next};
+use crate::analyse::{Bisected, Next, lost_end};
 use crate::cli::Failure;
 use crate::cli::progress::Progress;
 use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
-use crate::record::{Run, Status};
+use crate::record::Run;
 use crate::report::{step_name, wrapped};
 use crate::run::{Ending, Event, Execution, Limits, Sink, SinkError};
 use crate::store::Store;
-
-/// An end that cannot be run any more, and why.
-pub(super) fn lost_end(run: &Run) -> Option<(usize, String)> {
-    let last = run.cells.len().checked_sub(1)?;
-    // Its newest trial says so: a resumed search may run again what could not be run before.
-    [0, last].into_iter().find_map(|end| {
-        let trial = run.trials.iter().rev().find(|trial| trial.cell as usize == end)?;
-        match &trial.status {
-            Status::Skipped { reason } => Some((end, reason.clone())),
-            Status::Failed { reason, .. } if trial.is_lasting() => Some((end, reason.clone())),
-            _ => None,
-        }
-    })
-}
 
 /// The trials of a search.
 pub(super) fn trials(
