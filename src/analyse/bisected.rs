@@ -37,8 +37,8 @@ pub struct Bisected {
     pub skipped: Vec<(usize, String)>,
     /// An end that cannot be run any more, with why: nothing can be compared.
     pub lost_end: Option<(usize, String)>,
-    /// Steps that are worse than the good end and better than the bad one: more than one change lies between them.
-    pub halfway: Vec<usize>,
+    /// On which sides of the step that was found there is another change.
+    pub others: Vec<Another>,
     /// Every round, in order.
     pub rounds: Vec<BisectedRound>,
     /// The bad side beside the good side, as a ratio − 1 of the metric: over all rounds, at any number of looks. Where no step was found, of
@@ -50,6 +50,15 @@ pub struct Bisected {
     pub steps: usize,
     /// Values that are not above 0, of which there is no ratio.
     pub not_positive: usize,
+}
+
+/// Where another change is than the one that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Another {
+    /// Steps before it are worse than the good end.
+    Before,
+    /// Steps from it on are better than the bad end.
+    Behind,
 }
 
 /// What a round asked, and what came of it.
@@ -234,8 +243,10 @@ impl<'r> Reading<'r> {
             _ => (1, self.steps),
         };
         let differences = self.differences(sides);
-        // Asked once, as it takes as long as all else together.
-        let halfway = if matches!(next, Next::Stop(_)) { self.halfway() } else { Vec::new() };
+        let others = match next {
+            Next::Stop(Outcome::Found(found)) => self.others(&found),
+            _ => Vec::new(),
+        };
         let metric = self.metric.and_then(|index| self.run.metrics.get(index as usize)).cloned();
         let sign =
             if metric.as_ref().is_some_and(|metric| metric.better == Better::Higher) { -1.0 } else { 1.0 };
@@ -252,7 +263,7 @@ impl<'r> Reading<'r> {
             range: self.search.range(),
             skipped: self.skipped.into_iter().filter(|(step, _)| (1..self.steps).contains(step)).collect(),
             lost_end: lost_end(self.run),
-            halfway,
+            others,
             rounds: self.rounds,
             effect,
             pairs: differences.len(),
@@ -261,26 +272,27 @@ impl<'r> Reading<'r> {
         }
     }
 
-    /// The steps between the ends of which the rounds say, all of them with probability 1 − α, that they are neither as one end nor as
-    /// the other: a search for one change puts it on a side of them.
-    fn halfway(&self) -> Vec<usize> {
-        let asked: BTreeSet<usize> = self.rounds.iter().flat_map(|round| &round.asked).copied().collect();
-        let alpha = self.run.design.stop.alpha / (2 * asked.len().max(1)) as f64;
+    /// Whether the steps on a side of what was found are as the end there, which a search for one change takes them to be: both answers
+    /// hold with probability 1 − α, and a difference below δ is none.
+    fn others(&self, found: &Found) -> Vec<Another> {
+        let stop = &self.run.design.stop;
         let counted = self.rounds.iter().filter(|round| round.whole && !round.excluded);
         let logs: Vec<Vec<(usize, f64)>> = counted.map(|round| self.logs(&round.values)).collect();
-        let above = |step: usize, end: usize| {
-            let of = |round: &[(usize, f64)], step| {
-                round.iter().find(|(known, _)| *known == step).map(|(_, log)| *log)
+        let above = |end: usize, side: std::ops::Range<usize>| {
+            let difference = |round: &Vec<(usize, f64)>| {
+                let of_end = round.iter().find(|(step, _)| *step == end)?.1;
+                let of_side: Vec<f64> =
+                    round.iter().filter(|(step, _)| side.contains(step)).map(|(_, log)| *log).collect();
+                (!of_side.is_empty()).then(|| mean(&of_side) - of_end)
             };
-            let differences: Vec<f64> =
-                logs.iter().filter_map(|round| Some(of(round, step)? - of(round, end)?)).collect();
-            anytime::interval(&differences, alpha)
+            let differences: Vec<f64> = logs.iter().filter_map(difference).collect();
+            let matters = |found: &Estimate| found.estimate.abs() >= stop.delta.ln_1p();
+            anytime::interval(&differences, stop.alpha / 2.0).filter(matters)
         };
-        let is_between = |step: &usize| {
-            above(*step, 0).is_some_and(|good| good.low > 0.0)
-                && above(*step, self.steps).is_some_and(|bad| bad.high < 0.0)
-        };
-        asked.into_iter().filter(is_between).collect()
+        let before = above(0, 1..found.first).is_some_and(|good| good.low > 0.0);
+        let behind = above(self.steps, found.last..self.steps).is_some_and(|bad| bad.high < 0.0);
+        let sides = [(before, Another::Before), (behind, Another::Behind)];
+        sides.into_iter().filter(|(is, _)| *is).map(|(_, side)| side).collect()
     }
 
     /// For each round that counts the mean of its steps from `last` on less that of its steps before `first`.

@@ -63,7 +63,7 @@ mod watching;
 mod why;
 
 pub use analysis::Analysis;
-pub use bisected::{Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome, lost_end};
+pub use bisected::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome, lost_end};
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
     ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::wrapped;
-use crate::analyse::{Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
+use crate::analyse::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
 use crate::record::{Better, Run};
 use crate::units::{Unit, counted, format_number, pretty_duration};
 
@@ -85,7 +85,7 @@ pub fn bisected_json(run: &Run, found: &Bisected) -> Value {
         "steps": (0..=found.steps).map(|step| words.step_json(step)).collect::<Vec<_>>(),
         "likeliest": found.likeliest.iter().take(MOST_LINES).map(range).collect::<Vec<_>>(),
         "lost_end": found.lost_end.as_ref().map(|(step, why)| json!({ "step": words.arm(*step), "reason": why })),
-        "halfway": found.halfway.iter().map(|step| words.arm(*step)).collect::<Vec<_>>(),
+        "others": found.others.iter().map(|another| match another { Another::Before => "before", Another::Behind => "behind" }).collect::<Vec<_>>(),
         "skipped": found.skipped.iter().map(|(step, why)| json!({ "step": words.arm(*step), "reason": why })).collect::<Vec<_>>(),
         "trials": run.trials.len(),
         "lead_ins": run.lead_ins.len(),
@@ -161,7 +161,8 @@ impl Words<'_> {
         let (good, bad) = (step_name(run, 0), step_name(run, self.found.steps));
         match &self.found.next {
             Next::Stop(Outcome::Found(found)) => {
-                let besides = [self.halfway(), self.merge(found)].into_iter().flatten();
+                let others = self.found.others.iter().map(|another| self.another(found, *another));
+                let besides = others.chain(self.merge(found));
                 [self.change(found), self.effect("the side with it")].into_iter().chain(besides).collect()
             }
             Next::Stop(Outcome::Among(found)) => {
@@ -236,15 +237,24 @@ impl Words<'_> {
         )
     }
 
-    /// The model is of one change.
-    fn halfway(&self) -> Option<String> {
-        let names: Vec<&str> = self.found.halfway.iter().map(|step| step_name(self.run, *step)).collect();
-        let last = names.last()?;
-        let (who, is) = if names.len() == 1 { (*last, "is") } else { (&*names.join(" and "), "are") };
-        Some(format!(
-            "there is more than one change: {who} {is} worse than the good end and better than the bad one. The probability is \
-             for one change alone; search again with such a step as an end"
-        ))
+    /// What the search, whose model is of one change, has missed.
+    fn another(&self, found: &Found, another: Another) -> String {
+        let name = |step: usize| step_name(self.run, step);
+        let (good, bad) = (name(0), name(self.found.steps));
+        match another {
+            Another::Before => format!(
+                "there is another change before it: the steps from {good} to {} that were run are worse than {good}; search them with \
+                 {} as the bad end",
+                name(found.first - 1),
+                name(found.first - 1)
+            ),
+            Another::Behind => format!(
+                "there is another change behind it: the steps from {} on that were run are better than {bad}; search them with {} as \
+                 the good end",
+                name(found.last),
+                name(found.last)
+            ),
+        }
     }
 
     /// What helps further with a commit that is many.

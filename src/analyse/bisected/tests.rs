@@ -199,28 +199,17 @@ fn a_step_that_mostly_runs_is_not_skipped() {
 
 #[test]
 fn a_second_change_and_a_lost_end_are_told() {
-    // 5 % at step 10, 5 % more at step 30.
-    let (mut run, mut scattered) = (stored(40), scattered());
-    go_on(&mut run, 400, |step| {
-        let worse = if step >= 30 {
-            1.1025
-        } else if step >= 10 {
-            1.05
-        } else {
-            1.0
-        };
-        Some(scattered(worse))
-    });
-    let read = Bisected::of(&run).unwrap();
-    assert!(matches!(read.next, Next::Stop(_)), "{:?}", read.next);
-    assert!(
-        read.halfway.iter().all(|step| (10..30).contains(step)) && !read.halfway.is_empty(),
-        "{:?}",
-        read.halfway
-    );
-    let mut one = stored(40);
-    go_on(&mut one, 100, |step| Some(if step >= 31 { 1.1 } else { 1.0 }));
-    assert!(Bisected::of(&one).unwrap().halfway.is_empty());
+    // 5 % at one step, 5 % more at another; and one change alone.
+    for (steps, expected) in [((10, 30), true), ((30, 30), false)] {
+        let (mut run, mut scattered) = (stored(40), scattered());
+        go_on(&mut run, 400, |step| {
+            let worse = [steps.0, steps.1].iter().filter(|change| step >= **change).count() as i32;
+            Some(scattered(1.05_f64.powi(worse)))
+        });
+        let read = Bisected::of(&run).unwrap();
+        assert!(matches!(read.next, Next::Stop(Outcome::Found(_))), "{:?}", read.next);
+        assert_eq!(!read.others.is_empty(), expected, "{:?} {:?}", read.next, read.others);
+    }
     let mut lost = stored(5);
     go_on(&mut lost, 1, |step| (step != 5).then_some(1.0));
     assert_eq!(Bisected::of(&lost).unwrap().lost_end, Some((5, "it cannot be built".to_owned())));
