@@ -326,7 +326,7 @@ impl BuildError {
                 "write it with git diff or diff -ru in the kernel's top directory; patch=none is the source as it is".to_owned()
             }
             BuildError::DoesNotApply { .. } => {
-                "the patch is for another version of the source, or a patch in front of it changed the same lines; all lines around a change must be as they are there".to_owned()
+                "the patch is for another version of the source, or a patch in front of it changed the same lines".to_owned()
             }
             BuildError::NotAModule { .. } => {
                 "without kernel= a whole kernel is built from the source, with this change".to_owned()
