@@ -264,7 +264,11 @@ impl Words<'_> {
         if found.first != found.last || !merges.contains(&(step as u32)) {
             return None;
         }
+        // What is to be typed is a commit's name: whoever wrote the store chose what it is called.
         let name = step_name(self.run, step);
+        if !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
         Some(format!(
             "{name} is a merge: the same search with --good $(git merge-base {name}^1 {name}^2) --bad {name}^2 is over the commits \
              that came with it"

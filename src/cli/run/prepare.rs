@@ -363,12 +363,8 @@ fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
     if run.state == RunState::Finished && !untidy && !may_be_made_good && !out_of_time {
         if let Some(search) = &search {
             if search.lost_end.is_some() {
-                return Err(Failure::request(format!(
-                    "search {id} has ended: one of its ends cannot be run"
-                ))
-                .hint(
-                    "when it builds and runs, begin the search anew; nothing was measured between the ends",
-                ));
+                let ended = format!("search {id} has ended: one of its ends cannot be run");
+                return Err(Failure::request(ended).hint("when it builds and runs, begin the search anew"));
             }
             return Err(Failure::request(format!("search {id} is finished: nothing is left to do")).hint(
                 format!(
