@@ -11,10 +11,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::Failure;
-use super::run::{self, Arms, Search};
+use super::run::{self, Arms, BuiltEnds, Search};
 use crate::analyse::Bisected;
 use crate::record::{Bisects, Run};
-use crate::report::{bisected_json, bisected_text, step_name, wrapped};
+use crate::report::{bisected_json, bisected_text, left_out_line, step_name, wrapped};
 use crate::sys::terminal::{self, Form};
 use crate::units::counted;
 pub use args::Args;
@@ -44,20 +44,21 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let run = search.execute(&options, &mut store, arms)?;
         return show(args, &run);
     }
-    let asked = Asked::of(args)?;
-    let bisects = Bisects {
-        source: asked.git_dir.clone(),
-        build: args.build.clone(),
-        titles: asked.titles,
-        merges: asked.merges,
-        per_round: args.ask,
-        ends_rounds: args.max_rounds / ENDS_PART,
-        kernels: args.is_of_kernels(),
-    };
+    let mut asked = Asked::of(args)?;
+    let mut ends = None;
+    if args.is_of_kernels() {
+        let of_ends = of_ends(args, &options, &asked)?;
+        if args.plan && of_ends.builds_whole_kernels() {
+            return plan(args, &of_ends, asked.names.len() - 1);
+        }
+        (asked, ends) = that_are_compiled(args, asked, &of_ends)?;
+        asked.can_be_searched()?;
+    }
+    let bisects = bisects(args, &asked);
     let mut search = Search::new(&options, &asked.names, args.max_rounds, bisects)?;
     search.is_repeated_by(|words| fixed(words, args, &asked.names));
     if args.plan {
-        return plan(args, &search);
+        return plan(args, &search, asked.names.len() - 1);
     }
     // What is built is not there yet.
     if args.build.is_none()
@@ -69,7 +70,47 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let arms = of_stored(&mut search, args.quiet)?;
     let mut store = args.database.open()?;
     let run = search.execute(&options, &mut store, arms)?;
+    // Until they were booted, nobody removed them from the cache.
+    drop(ends);
     show(args, &run)
+}
+
+fn bisects(args: &Args, asked: &Asked) -> Bisects {
+    Bisects {
+        source: asked.git_dir.clone(),
+        build: args.build.clone(),
+        titles: asked.titles(),
+        merges: asked.merges(),
+        paths: args.path.clone(),
+        left_out: asked.left_out,
+        per_round: args.ask,
+        ends_rounds: args.max_rounds / ENDS_PART,
+        kernels: args.is_of_kernels(),
+    }
+}
+
+/// The search as if nothing lay between the ends.
+fn of_ends(args: &Args, options: &run::Args, asked: &Asked) -> Result<Search, Failure> {
+    let ends: Vec<String> = asked.names.first().into_iter().chain(asked.names.last()).cloned().collect();
+    let bisects = Bisects { titles: Vec::new(), merges: Vec::new(), ..bisects(args, asked) };
+    Search::new(options, &ends, args.max_rounds, bisects)
+}
+
+/// The commits that may make another kernel, once those of the ends are built: of a kernel's commits most change what a configuration
+/// leaves out. Whether modules alone are built depends on all commits, and then all are searched.
+fn that_are_compiled(
+    args: &Args,
+    asked: Asked,
+    of_ends: &Search,
+) -> Result<(Asked, Option<BuiltEnds>), Failure> {
+    let Some(source) = args.source.as_ref().filter(|_| of_ends.builds_whole_kernels()) else {
+        return Ok((asked, None));
+    };
+    let ends = of_ends.build_ends(args.quiet)?;
+    match ends.made_of() {
+        Some(made_of) => Ok((asked.that_are_compiled(source, &made_of)?, Some(ends))),
+        None => Ok((asked, Some(ends))),
+    }
 }
 
 /// A command line whose revisions are commits and whose repository has its whole path: it means the same tomorrow.
@@ -141,9 +182,8 @@ fn show(args: &Args, run: &Run) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what would be run.
-fn plan(args: &Args, search: &Search) -> anyhow::Result<ExitCode> {
+fn plan(args: &Args, search: &Search, steps: usize) -> anyhow::Result<ExitCode> {
     let run = search.run();
-    let steps = run.arms().len() - 1;
     let led = u64::from(run.design.lead_in);
     let a_round = u64::from(args.ask) + 2 + led;
     let questions = (steps as f64).log(f64::from(args.ask) + 1.0).ceil() as u64 + 1;
@@ -155,8 +195,15 @@ fn plan(args: &Args, search: &Search) -> anyhow::Result<ExitCode> {
         "{} from {} to {}",
         counted(steps as u64, "step"),
         step_name(run, 0),
-        step_name(run, steps)
+        step_name(run, run.arms().len() - 1)
     )?;
+    if let Some(left_out) = left_out_line(run) {
+        writeln!(out, "{}", wrapped(&left_out, "  "))?;
+    }
+    if args.is_of_kernels() && search.builds_whole_kernels() {
+        let line = "fewer once the ends are built: commits that change nothing of what these are made of are left out";
+        writeln!(out, "{}", wrapped(line, "  "))?;
+    }
     if let Some(build) = &args.build {
         writeln!(out, "  built before the first trial: {build}")?;
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::compiled::Compiled;
+use super::compiled::{Compiled, MadeOf};
 use super::config::Configuration;
 use super::entries::{self, Entry, Kept};
 use super::error::BuildError;
@@ -41,6 +41,12 @@ impl BuiltKernel {
     /// The files that it was made of; `None`: that is not known.
     pub(super) fn compiled(&self) -> Option<Compiled> {
         Compiled::kept(&self.held.path)
+    }
+
+    /// What these were made of; `None`: that is not known of each.
+    #[must_use]
+    pub fn made_of(kernels: &[BuiltKernel]) -> Option<MadeOf> {
+        kernels.iter().map(BuiltKernel::compiled).collect::<Option<_>>().map(MadeOf::of)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Enters: [`Wanted`] kernels. Leaves: for each an image with its modules in the cache, and the facts that tell it from others.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -29,6 +29,8 @@ pub struct Builds {
     all: Vec<Build>,
     /// Looked for once: that may mean reading many revisions.
     modules: OnceCell<Vec<(Base, BTreeSet<Module>)>>,
+    /// What was seen when their patches were tried.
+    doubts: RefCell<BTreeSet<String>>,
 }
 
 impl Builds {
@@ -53,9 +55,19 @@ impl Builds {
             let (kind, compiler) = Kind::of(wanted, all_wanted)?;
             all.push(Build { wanted: wanted.clone(), source, patches, compiler, kind });
         }
-        let builds = Builds { all, modules: OnceCell::new() };
+        let builds = Builds::of(all);
         builds.no_idle_modules()?;
         Ok(builds)
+    }
+
+    fn of(all: Vec<Build>) -> Builds {
+        Builds { all, modules: OnceCell::new(), doubts: RefCell::default() }
+    }
+
+    /// Whether each kernel is built whole, and none from patched modules alone.
+    #[must_use]
+    pub fn are_whole(&self) -> bool {
+        self.all.iter().all(|build| matches!(build.kind, Kind::Whole(_)))
     }
 
     /// Modules are chosen by patches, and by what revisions differ in: there must be one, or two of the other.
@@ -190,6 +202,7 @@ impl Builds {
             });
             notes.extend(uncommitted.filter(|note| !notes.contains(note)).into_iter().chain(twin));
         }
+        notes.extend(self.doubts.borrow().iter().cloned());
         notes
     }
 
@@ -238,16 +251,23 @@ impl Builds {
             return Ok(());
         }
         let (Some(first), Some(second)) = (first.compiled(), second.compiled()) else { return Ok(()) };
-        let mut differing: BTreeSet<String> = one.source.differs(&other.source)?.into_iter().collect();
-        let uncommitted = sources.into_iter().filter_map(|source| source.uncommitted.as_ref());
-        differing.extend(uncommitted.flat_map(|patch| patch.touched.iter().cloned()));
-        match compiled::left_out(differing.iter().map(String::as_str), &[&first, &second]) {
-            None => Ok(()),
-            Some(file) => {
-                let [one, other] = sources.map(Source::name);
-                Err(BuildError::OneKernel { one, other, file: file.to_owned() })
+        let differing = differing(sources)?;
+        one_kernel(sources, compiled::left_out(differing.iter().map(String::as_str), &[&first, &second]))
+    }
+
+    /// Refuses two kernels whose sources differ in what no kernel is made of, which needs no build to be known.
+    fn differ_in_more_than_words(&self) -> Result<(), BuildError> {
+        for (at, one) in self.all.iter().enumerate() {
+            let others = self.all[..at].iter().filter(|other| {
+                one.source.all_digest() != other.source.all_digest() && one.differs_in_source_alone(other)
+            });
+            for other in others {
+                let sources = [&other.source, &one.source];
+                let differing = differing(sources)?;
+                one_kernel(sources, compiled::all_apart(differing.iter().map(String::as_str)))?;
             }
         }
+        Ok(())
     }
 
     /// Builds one of them, the others being built some other time or never. It is of a source that needs no unpacking.
@@ -287,8 +307,9 @@ impl Builds {
     fn check(&self, readable: bool) -> Result<(), BuildError> {
         for build in self.all.iter().filter(|_| readable) {
             let patches: Vec<&Patch> = build.patches.iter().collect();
-            Overlay::of(&build.source, &patches)?;
+            self.doubts.borrow_mut().extend(Overlay::of(&build.source, &patches)?.note());
         }
+        self.differ_in_more_than_words()?;
         self.room_for(&self.all)
     }
 
@@ -325,6 +346,21 @@ impl Builds {
         let free_mib = (found.f_bavail * found.f_frsize) >> 20;
         if free_mib < needed_mib { Err(BuildError::NoSpace { place, needed_mib, free_mib }) } else { Ok(()) }
     }
+}
+
+/// The files in which two sources differ, with what is not committed in either.
+fn differing(sources: [&Source; 2]) -> Result<BTreeSet<String>, BuildError> {
+    let mut differing: BTreeSet<String> = sources[0].differs(sources[1])?.into_iter().collect();
+    let uncommitted = sources.into_iter().filter_map(|source| source.uncommitted.as_ref());
+    differing.extend(uncommitted.flat_map(|patch| patch.touched.iter().cloned()));
+    Ok(differing)
+}
+
+/// Refuses two sources that are one kernel, as one of the files in which they differ shows.
+fn one_kernel(sources: [&Source; 2], file: Option<&str>) -> Result<(), BuildError> {
+    let Some(file) = file else { return Ok(()) };
+    let [one, other] = sources.map(Source::name);
+    Err(BuildError::OneKernel { one, other, file: file.to_owned() })
 }
 
 /// About how long a kernel takes, in seconds, and the word before that where it is a limit. `before` is the digest of the source that was built

@@ -5,7 +5,7 @@
 //! of files. Leaves: the files of code that a kernel was made of, kept with it; the first of the names, where it was made of none of them;
 //! options of a patch's own that are off.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::error::BuildError;
@@ -21,8 +21,8 @@ const TOOLS: &str = "tools/";
 /// The file of a kernel in the cache that has their names.
 const FILE: &str = "compiled";
 
-/// The files of code that a kernel, or the modules that were built for it, were made of, as the commands name them.
-pub(super) struct Compiled(BTreeSet<String>);
+/// The files of code that a kernel, or the modules that were built for it, were made of, as the commands name them; by their last names.
+pub(super) struct Compiled(BTreeMap<String, BTreeSet<String>>);
 
 impl Compiled {
     /// Of the objects below these directories.
@@ -30,14 +30,23 @@ impl Compiled {
     /// # Errors
     /// They cannot be read.
     fn of(directories: &[PathBuf]) -> Result<Compiled, BuildError> {
-        let mut names = BTreeSet::new();
+        let mut compiled = Compiled(BTreeMap::new());
         for directory in directories {
             let mut add = |text: &str| {
-                names.extend(text.split_ascii_whitespace().filter(|word| is_code(word)).map(str::to_owned));
+                text.split_ascii_whitespace()
+                    .filter(|word| is_code(word))
+                    .for_each(|word| compiled.add(word));
             };
             each_command(directory, &mut add).map_err(BuildError::io("cannot read", directory))?;
         }
-        Ok(Compiled(names))
+        Ok(compiled)
+    }
+
+    fn add(&mut self, word: &str) {
+        let words = self.0.entry(last_name(word).to_owned()).or_default();
+        if !words.contains(word) {
+            words.insert(word.to_owned());
+        }
     }
 
     /// Keeps them with the kernel.
@@ -46,18 +55,54 @@ impl Compiled {
     /// The file cannot be written.
     fn keep(&self, into: &Path) -> Result<(), BuildError> {
         let path = into.join(FILE);
-        let lines: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        let lines: Vec<&str> = self.0.values().flatten().map(String::as_str).collect();
         std::fs::write(&path, lines.join("\n")).map_err(BuildError::io("cannot write", &path))
     }
 
     /// Those of a kernel in the cache; `None`: an earlier assay has built it.
     pub(super) fn kept(entry: &Path) -> Option<Compiled> {
         let text = std::fs::read_to_string(entry.join(FILE)).ok()?;
-        Some(Compiled(text.lines().map(str::to_owned).collect()))
+        let mut compiled = Compiled(BTreeMap::new());
+        text.lines().for_each(|line| compiled.add(line));
+        Some(compiled)
     }
 
     fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|word| is_file(word, name))
+        let words = self.0.get(last_name(name));
+        words.is_some_and(|words| words.iter().any(|word| is_file(word, name)))
+    }
+}
+
+/// What some kernels were made of, so that changes can be told that make no other kernel of either.
+pub struct MadeOf {
+    kernels: Vec<Compiled>,
+    /// Those of their files, with a slash around each.
+    directories: BTreeSet<String>,
+}
+
+impl MadeOf {
+    pub(super) fn of(kernels: Vec<Compiled>) -> MadeOf {
+        let words = kernels.iter().flat_map(|kernel| kernel.0.values().flatten());
+        let directory = |word: &String| Some(format!("/{}/", word.rsplit_once('/')?.0));
+        let directories = words.filter_map(directory).collect();
+        MadeOf { kernels, directories }
+    }
+
+    /// Whether a change of these files may make another kernel of one of them.
+    #[must_use]
+    pub fn may_change_with(&self, files: &[String]) -> bool {
+        let kernels: Vec<&Compiled> = self.kernels.iter().collect();
+        let names = files.iter().map(String::as_str).filter(|name| !self.is_of_nothing(name));
+        let mut names = names.peekable();
+        names.peek().is_some() && left_out(names, &kernels).is_none()
+    }
+
+    /// Whether a file says how things are made (a Makefile, a Kconfig) in a directory of which nothing was.
+    fn is_of_nothing(&self, name: &str) -> bool {
+        let Some((directory, _)) = name.rsplit_once('/') else { return false };
+        let below = format!("/{directory}/");
+        let is_known = !self.directories.is_empty() && !is_code(name) && !name.starts_with(TOOLS);
+        is_known && !self.directories.iter().any(|made| made.contains(&below))
     }
 }
 
@@ -80,14 +125,28 @@ pub(super) fn left_out<'n>(
     changed: impl IntoIterator<Item = &'n str>,
     kernels: &[&Compiled],
 ) -> Option<&'n str> {
-    let is_apart = |name: &&str| APART.iter().any(|front| name.starts_with(front));
-    let (apart, others): (Vec<&str>, Vec<&str>) = changed.into_iter().partition(is_apart);
+    let (apart, others): (Vec<&str>, Vec<&str>) = changed.into_iter().partition(|name| is_apart(name));
     let is_known = others.iter().all(|name| is_code(name) && !name.starts_with(TOOLS));
     let is_made_of = |kernel: &&Compiled| kernel.0.is_empty() || others.iter().any(|name| kernel.has(name));
     if !is_known || kernels.iter().any(is_made_of) {
         return None;
     }
     others.first().or(apart.first()).copied()
+}
+
+/// The first of these changed files, if no kernel whatsoever depends on any.
+pub(super) fn all_apart<'n>(changed: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let mut changed = changed.into_iter().peekable();
+    let first = changed.peek().copied();
+    changed.all(is_apart).then_some(first).flatten()
+}
+
+fn is_apart(name: &str) -> bool {
+    APART.iter().any(|front| name.starts_with(front))
+}
+
+fn last_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 fn is_code(name: &str) -> bool {
@@ -160,8 +219,49 @@ mod tests {
         }
         let apart = ["Documentation/x.h", "tools/testing/selftests/a.c"];
         assert_eq!(left_out(apart, &[&kernel]), Some("Documentation/x.h"));
-        let other = Compiled(["/r/tree/block/blk-wbt.c".to_owned()].into());
+        assert_eq!(
+            (all_apart(apart), all_apart(["MAINTAINERS", "fs/a.c"]), all_apart([])),
+            (Some(apart[0]), None, None)
+        );
+        let mut other = Compiled(BTreeMap::new());
+        other.add("/r/tree/block/blk-wbt.c");
         assert_eq!(left_out(["block/blk-wbt.c"], &[&kernel, &other]), None, "one of both is made of it");
+    }
+
+    #[test]
+    fn changes_that_make_no_other_kernel_are_told() {
+        let compiled = |words: &[&str]| {
+            let mut compiled = Compiled(BTreeMap::new());
+            words.iter().for_each(|word| compiled.add(word));
+            compiled
+        };
+        let ends = [compiled(&["/r/tree/fs/xfs/a.c", "block/bio.c"]), compiled(&["/r/tree/lib/new.c"])];
+        let ends = MadeOf::of(ends.into());
+        let may = |files: &[&str]| {
+            let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+            ends.may_change_with(&files)
+        };
+        for changing in [
+            "fs/xfs/a.c",
+            "fs/Makefile",
+            "fs/xfs/Kconfig",
+            "lib/new.c",
+            "block/Kconfig",
+            "Makefile",
+            "tools/x",
+        ] {
+            assert!(may(&["drivers/gpu/a.c", changing]), "{changing}");
+        }
+        for not in
+            ["fs/xfs/b.c", "drivers/gpu/Makefile", "arch/arm/boot/a.dts", "MAINTAINERS", "fs/xfs2/Kconfig"]
+        {
+            assert!(!may(&["drivers/gpu/a.c", not]), "{not}");
+        }
+        assert!(!may(&[]));
+        assert!(
+            MadeOf::of(vec![compiled(&[])]).may_change_with(&["fs/Makefile".to_owned()]),
+            "nothing is known"
+        );
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod whole;
 
 pub use build::BuiltKernel;
 pub use builds::Builds;
+pub use compiled::MadeOf;
 pub use entries::{Left, empty_the_cache, in_the_cache};
 pub use error::BuildError;
 pub use progress::Step;

@@ -174,7 +174,10 @@ impl Building<'_> {
                 command.arg(format!("M={}", tree.join(directory).display()));
                 // As in the kernel itself, a BUG() names its file below the tree and not where it was built.
                 command.arg(format!("KCFLAGS=-fmacro-prefix-map={}/=", tree.display()));
-                command.args(tools::compiler_words(self.compiler)).arg("modules");
+                command.args(tools::compiler_words(self.compiler));
+                // These alone: a directory may have a hundred others.
+                let here = self.modules.iter().filter(|module| module.directory == directory);
+                command.args(here.map(|module| format!("{}.ko", module.name)));
                 make::run(command, watch)?;
             }
             compiled::keep(self.patches, &self.directories_in(room), into)?;
@@ -305,7 +308,7 @@ mod tests {
     fn headers(place: &Path) -> Headers {
         let root = place.join("headers");
         let makefile = format!(
-            "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nmodules:\n\t@cd $(M) && grep -q obj-m Makefile || exit 0; \
+            "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\none.ko:\n\t@cd $(M) && grep -q obj-m Makefile || exit 0; \
              cd $(M) && for c in *.c; do o=$${{c%.c}}.o; [ $$o -nt $$c ] || {{ cc -c $$c -o $$o && echo $$c >> {}; }}; done; \
              ld -r -o one.ko *.o\n",
             place.join("compiled").display()

@@ -19,6 +19,8 @@ pub(super) struct Overlay {
     /// For as long as it is held, nobody removes the directory.
     _lock: File,
     touched: BTreeSet<String>,
+    /// Hunks that went in where lines around them differ, in words.
+    fuzzy: Vec<String>,
 }
 
 impl Overlay {
@@ -35,8 +37,12 @@ impl Overlay {
                 tree::put(place.path(), name, Some((&file.bytes, file.executable)))?;
             }
         }
-        all.into_iter().try_for_each(|patch| patch.apply(place.path(), &source.name(), false))?;
-        Ok(Overlay { place, _lock: lock, touched })
+        let mut fuzzy = Vec::new();
+        for patch in all {
+            let hunks = patch.apply(place.path(), &source.name(), false)?.into_iter();
+            fuzzy.extend(hunks.map(|hunk| format!("{hunk} ({})", patch.name())));
+        }
+        Ok(Overlay { place, _lock: lock, touched, fuzzy })
     }
 
     /// Puts them into a tree; what is as it should be is left alone, so that make sees no change.
@@ -72,6 +78,18 @@ impl Overlay {
                 Ok(Some(SourceFile { bytes, executable: tree::is_executable(&path) }))
             }
         }
+    }
+
+    /// What a reader should look at, if anything.
+    pub(super) fn note(&self) -> Option<String> {
+        let first = self.fuzzy.first()?;
+        let more = match self.fuzzy.len() - 1 {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        Some(format!(
+            "applied although lines around it differ (fuzz): {first}{more}; look whether that is where it belongs"
+        ))
     }
 
     /// The names of the files.

@@ -20,6 +20,9 @@ const RENAMED: [&str; 4] = ["rename from ", "rename to ", "copy from ", "copy to
 /// What git says of a file before its hunks; one whose rights alone change has none, nor has an empty one.
 const WITHOUT_HUNKS: [&str; 4] = ["old mode ", "new mode ", "new file mode ", "deleted file mode "];
 
+/// How lines of git end that are of a symbolic link.
+const LINK: &str = "120000";
+
 /// Directories of a kernel.
 const TOP: [&str; 20] = [
     "Documentation",
@@ -85,11 +88,17 @@ impl Patch {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Applies it in a tree that belongs to assay; with `try_only` it is only looked whether it can be.
+    /// Applies it in a tree that belongs to assay; with `try_only` it is only looked whether it can be. Leaves the hunks that went in
+    /// where lines around them differ.
     ///
     /// # Errors
     /// [`BuildError::DoesNotApply`] with the hunk.
-    pub(super) fn apply(&self, tree: &Path, source_name: &str, try_only: bool) -> Result<(), BuildError> {
+    pub(super) fn apply(
+        &self,
+        tree: &Path,
+        source_name: &str,
+        try_only: bool,
+    ) -> Result<Vec<String>, BuildError> {
         let mut command = clean_command("patch");
         // -u: what looks like a script of ed is none.
         command
@@ -121,11 +130,11 @@ impl Patch {
         });
         let output = child.wait_with_output().map_err(BuildError::io("cannot apply", &self.path))?;
         let _ = writer.join();
-        if output.status.success() {
-            return Ok(());
-        }
         let said =
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if output.status.success() {
+            return Ok(fuzzy_hunks(&said));
+        }
         if let Some(error) = BuildError::of_the_machine(&said, &self.path.to_string_lossy()) {
             return Err(error);
         }
@@ -137,15 +146,29 @@ impl Patch {
     }
 }
 
-/// `hunk #2 at line 1040 of fs/f2fs/file.c` of what patch(1) says.
+/// `hunk #2 at line 1040 of fs/f2fs/file.c` of each that patch(1) says it applied with fuzz.
+fn fuzzy_hunks(said: &str) -> Vec<String> {
+    let mut file = "";
+    let hunk = |line| {
+        file = named_file(line).unwrap_or(file);
+        // `Hunk #2 succeeded at 1040 with fuzz 1 (offset 3 lines).`
+        let (hunk, place) = str::strip_prefix(line, "Hunk #")?.split_once(" succeeded at ")?;
+        let at = place.split_once(" with fuzz ")?.0;
+        Some(format!("hunk #{hunk} at line {at} of {file}"))
+    };
+    said.lines().filter_map(hunk).collect()
+}
+
+/// The file that patch(1) says it goes on with.
+fn named_file(line: &str) -> Option<&str> {
+    line.strip_prefix("checking file ").or_else(|| line.strip_prefix("patching file "))
+}
+
+/// `hunk #2 fails at line 1040 of fs/f2fs/file.c` of what patch(1) says.
 fn failed_hunk(said: &str) -> String {
     let mut file = "";
     for line in said.lines() {
-        if let Some(name) =
-            line.strip_prefix("checking file ").or_else(|| line.strip_prefix("patching file "))
-        {
-            file = name;
-        }
+        file = named_file(line).unwrap_or(file);
         if line.starts_with("Hunk #") && line.contains("FAILED") {
             let hunk = line
                 .trim_end_matches('.')
@@ -198,6 +221,13 @@ fn touched(text: &[u8]) -> Result<BTreeSet<String>, String> {
         // What comes before it is a message, in which a line may begin like anything.
         in_header &= !line.starts_with("--- ") && !line.starts_with("@@ ") && line != "-- ";
         let whole = of_git.filter(|_| in_header && WITHOUT_HUNKS.iter().any(|start| line.starts_with(start)));
+        let of_link = line.strip_suffix(LINK).filter(|_| in_header);
+        if of_link.is_some_and(|start| WITHOUT_HUNKS.contains(&start) || start.starts_with("index ")) {
+            return Err(format!(
+                "changes the symbolic link {}: only files can be patched",
+                of_git.unwrap_or("")
+            ));
+        }
         let renamed = RENAMED.iter().filter(|_| in_header).find_map(|start| line.strip_prefix(start));
         if let Some(name) = whole.or(renamed) {
             touched.insert(inside(name)?);
@@ -326,6 +356,10 @@ mod tests {
             ("--- file.c\n+++ file.c\n@@ -1 +1 @@\n-a\n+b\n", "without the directory in front"),
             ("--- a/x\n+++ b/x\n@@ -one +1 @@\n", "cannot be read"),
             ("diff --git a/x b/x\nGIT binary patch\n", "binary parts"),
+            (
+                "diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n",
+                "changes the symbolic link x: only files",
+            ),
         ] {
             let message = of(text).unwrap_err().to_string();
             assert!(
@@ -352,7 +386,10 @@ mod tests {
         let failed = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
         assert_eq!(failed, "x/mine.patch does not apply to linux: hunk #1 fails at line 1 of fs/f2fs/file.c");
         std::fs::write(&file, "new\none\ntwo\nthree\n").unwrap();
-        patch.apply(tree.path(), "linux", true).unwrap();
+        assert!(patch.apply(tree.path(), "linux", true).unwrap().is_empty(), "an offset is no doubt");
+        std::fs::write(&file, "0\n1\ntwo\nthree\n").unwrap();
+        let fuzzy = patch.apply(tree.path(), "linux", true).unwrap();
+        assert_eq!(fuzzy, ["hunk #1 at line 2 of fs/f2fs/file.c"]);
         std::fs::remove_file(&file).unwrap();
         let gone = patch.apply(tree.path(), "linux", true).unwrap_err().to_string();
         assert!(gone.ends_with("there is no a/fs/f2fs/file.c"), "{gone}");

@@ -83,6 +83,12 @@ pub struct Bisects {
     /// Steps that are merges of a branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merges: Vec<u32>,
+    /// Files and directories of the repository: only commits that change one of them were searched; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// Commits that are no steps.
+    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    pub left_out: LeftOut,
     /// Steps asked in one round.
     pub per_round: u32,
     /// Most rounds of the ends alone.
@@ -90,6 +96,25 @@ pub struct Bisects {
     /// The steps are kernels, and what runs is the same in each.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernels: bool,
+}
+
+/// Commits between the ends of a search that are no steps of it, as nothing that is compared can have come with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// They change none of the paths that the search was limited to.
+    #[serde(default)]
+    pub beside_paths: u32,
+    /// They change nothing that the kernels of the ends were made of.
+    #[serde(default)]
+    pub not_compiled: u32,
+}
+
+impl LeftOut {
+    /// Whether each commit is a step.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == LeftOut::default()
+    }
 }
 
 /// Which run a watched run explains: its number alone would mean another run in another store.

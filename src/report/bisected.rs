@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::wrapped;
 use crate::analyse::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
-use crate::record::{Better, Run};
+use crate::record::{Better, LeftOut, Run};
 use crate::units::{Unit, counted, format_number, pretty_duration};
 
 /// Characters of a commit that are shown.
@@ -28,6 +28,19 @@ pub fn step_name(run: &Run, step: usize) -> &str {
     if is_commit { name.get(..SHORT_COMMIT).unwrap_or(name) } else { name }
 }
 
+/// How many commits between the ends are no steps, and why; `None`: all are.
+#[must_use]
+pub fn left_out_line(run: &Run) -> Option<String> {
+    let bisects = run.design.bisects.as_ref().filter(|bisects| !bisects.left_out.is_none())?;
+    let LeftOut { beside_paths, not_compiled } = bisects.left_out;
+    let beside = format!("{beside_paths} that change nothing of {}", bisects.paths.join(", "));
+    let same = format!("{not_compiled} that change nothing of what the kernels of the ends are made of");
+    let each = [(beside_paths, beside), (not_compiled, same)];
+    let told: Vec<String> = each.into_iter().filter(|(count, _)| *count > 0).map(|(_, told)| told).collect();
+    let all = u64::from(beside_paths) + u64::from(not_compiled);
+    Some(format!("{} left out: {}", counted(all, "commit"), told.join(", and ")))
+}
+
 /// The answer on a screen.
 #[must_use]
 pub fn bisected_text(run: &Run, found: &Bisected) -> String {
@@ -45,7 +58,7 @@ pub fn bisected_text(run: &Run, found: &Bisected) -> String {
         "{}: {} steps from {first} to {last}, {metric} ({better} is better)\n",
         run.name, found.steps
     );
-    for line in words.answer() {
+    for line in words.answer().into_iter().chain(left_out_line(run)) {
         let _ = writeln!(text, "{}", wrapped(&line, "  "));
     }
     let _ = writeln!(text, "{}", wrapped(&words.cost(), "  "));
@@ -87,6 +100,9 @@ pub fn bisected_json(run: &Run, found: &Bisected) -> Value {
         "lost_end": found.lost_end.as_ref().map(|(step, why)| json!({ "step": words.arm(*step), "reason": why })),
         "others": found.others.iter().map(|another| match another { Another::Before => "before", Another::Behind => "behind" }).collect::<Vec<_>>(),
         "skipped": found.skipped.iter().map(|(step, why)| json!({ "step": words.arm(*step), "reason": why })).collect::<Vec<_>>(),
+        "left_out": run.design.bisects.as_ref().map(|bisects| json!({
+            "paths": bisects.paths, "beside_paths": bisects.left_out.beside_paths, "not_compiled": bisects.left_out.not_compiled,
+        })),
         "trials": run.trials.len(),
         "lead_ins": run.lead_ins.len(),
         "elapsed_s": words.elapsed_s(),

@@ -39,7 +39,7 @@ mod text;
 mod verdict_words;
 mod words;
 
-pub use bisected::{bisected_json, bisected_text, step_name};
+pub use bisected::{bisected_json, bisected_text, left_out_line, step_name};
 pub use document::Document;
 pub use flames::{FlameFile, flame_files};
 pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};

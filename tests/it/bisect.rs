@@ -242,24 +242,147 @@ fn exact() -> Sandbox {
     sandbox
 }
 
+/// What git says in the sandbox.
+fn git(sandbox: &Sandbox, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(sandbox.path()).args(words).stdin(Stdio::null());
+    let named = ["AUTHOR", "COMMITTER"]
+        .map(|who| [(format!("GIT_{who}_NAME"), "t"), (format!("GIT_{who}_EMAIL"), "t@t")]);
+    for (name, value) in named.into_iter().flatten() {
+        git.env(name, value);
+    }
+    let ended = git.output().unwrap();
+    assert!(ended.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8(ended.stdout).unwrap().trim().to_owned()
+}
+
+/// Commits what lies in `src`.
+fn commit(sandbox: &Sandbox, subject: &str) -> String {
+    git(sandbox, &["-C", "src", "add", "."]);
+    git(sandbox, &["-C", "src", "commit", "-q", "-m", subject]);
+    git(sandbox, &["-C", "src", "rev-parse", "HEAD"])
+}
+
+#[test]
+fn only_commits_that_change_a_path_are_searched() {
+    if !available("git") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    git(&sandbox, &["init", "-q", "-b", "main", "src"]);
+    std::fs::create_dir(sandbox.path().join("src/doc")).unwrap();
+    let mut commits = Vec::new();
+    for number in 0..12 {
+        let took = if number >= 6 { 120 } else { 100 };
+        match number % 2 {
+            0 => sandbox.write("src/prog", &format!("echo took {took} # {number}\n")),
+            _ => sandbox.write("src/doc/text", &format!("{number}\n")),
+        };
+        commits.push(commit(&sandbox, &format!("change {number}")));
+    }
+    let search = |more: &[&str]| {
+        let words = ["bisect", "--source", "src", "--good", "HEAD~11", "--bad", "HEAD", "--seed", "1"];
+        let command = ["--metric", METRIC, "--keep-disturbed", "--format", "json", "--", "sh", "{tree}/prog"];
+        sandbox.run(&[&words[..], more, &command].concat())
+    };
+    let ended = search(&["--path", "prog"]);
+    assert!(ended.status.success(), "{}", errors(&ended));
+    let answer = json(&String::from_utf8(ended.stdout).unwrap());
+    assert_eq!((found(&answer), answer["left_out"]["beside_paths"].as_u64()), (vec![&*commits[6]], Some(5)));
+    let steps: Vec<&str> =
+        answer["steps"].as_array().unwrap().iter().map(|step| step["step"].as_str().unwrap()).collect();
+    assert_eq!(steps, [0, 2, 4, 6, 8, 10, 11].map(|at| &*commits[at]));
+    let text = sandbox.succeed(&["bisect", "--show", "1"]);
+    assert!(text.contains("5 commits left out: 5 that change nothing of prog"), "{text}");
+    for (path, said) in
+        [("nothing", "no commit from --good to --bad changes nothing"), ("../..", "is outside repository")]
+    {
+        let refused = search(&["--path", path]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(errors(&refused).contains(said), "{}", errors(&refused));
+    }
+}
+
+/// As much of a kernel's Makefile as its build asks for: the image is `fs/one.c`, and `fs/two.c` is left out.
+const MAKEFILE: &str = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\nO ?= .\n\
+    allnoconfig:\n\t@cp $(KCONFIG_ALLCONFIG) $(O)/.config\n\
+    bzImage:\n\t@mkdir -p $(O)/arch/x86/boot $(O)/include/config $(O)/fs; echo 6.12.117 > $(O)/include/config/kernel.release\n\
+    \t@! grep broken fs/one.c; echo 'deps := /r/tree/fs/one.c' > $(O)/fs/.one.o.cmd\n\
+    \t@cp fs/one.c $(O)/arch/x86/boot/bzImage; cp fs/one.c $(O)/System.map\n";
+
+#[test]
+fn commits_of_which_no_kernel_is_made_are_left_out() {
+    if !["git", "make", "gcc", "flex", "bison", "qemu-system-x86_64"].into_iter().all(available) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    git(&sandbox, &["init", "-q", "-b", "main", "src"]);
+    for directory in ["init", "fs", "Documentation"] {
+        std::fs::create_dir(sandbox.path().join("src").join(directory)).unwrap();
+    }
+    sandbox.write("src/Makefile", MAKEFILE);
+    sandbox.write("src/Kconfig", "\n");
+    sandbox.write("src/init/main.c", "main\n");
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=1m\n");
+    let mut commits = Vec::new();
+    for (number, file) in ["fs/one.c", "Documentation/a", "fs/two.c", "fs/one.c", "fs/two.c", "fs/one.c"]
+        .into_iter()
+        .enumerate()
+    {
+        sandbox.write(&format!("src/{file}"), &format!("{number}\n"));
+        commits.push(commit(&sandbox, &format!("change {number}")));
+    }
+    sandbox.write("src/fs/one.c", "broken\n");
+    commits.push(commit(&sandbox, "does not compile"));
+    let search = |[good, bad]: [usize; 2], more: &[&str]| {
+        let ends = ["bisect", "--source", "src", "--good", &commits[good], "--bad", &commits[bad]];
+        let words = [&ends[..], &["job.fio", "-t", "ram:64m", "--settle", "0"], more].concat();
+        let ended = sandbox.assay(&words).env("XDG_CACHE_HOME", sandbox.path().join("cache")).output();
+        let ended = ended.unwrap();
+        (ended.status.code(), errors(&ended), String::from_utf8(ended.stdout).unwrap())
+    };
+    let plan = search([0, 5], &["--plan"]);
+    assert_eq!(plan.0, Some(0), "{}", plan.1);
+    assert!(
+        plan.2.contains("5 steps from") && plan.2.contains("fewer once the ends are built"),
+        "{}",
+        plan.2
+    );
+    let one_kernel = search([0, 2], &[]);
+    assert_eq!(one_kernel.0, Some(2), "{}", one_kernel.1);
+    assert!(one_kernel.1.contains("are one kernel: they differ in"), "{}", one_kernel.1);
+    let nothing = search([0, 3], &[]);
+    assert_eq!(nothing.0, Some(2), "{}", nothing.1);
+    let said =
+        "all 2 commits between --good and --bad change nothing that the kernels of the ends are made of";
+    assert!(nothing.1.contains(said), "{}", nothing.1);
+    let lost = search([0, 6], &[]);
+    assert_eq!(lost.0, Some(1), "{}", lost.1);
+    let said = format!(
+        "{} cannot be run, and without it nothing can be compared: it cannot be built",
+        &commits[6][..12]
+    );
+    assert!(lost.1.contains(&said), "{}", lost.1);
+    assert!(!sandbox.path().join("assay.db").exists(), "nothing was begun");
+    // The image is no kernel, so that it ends there.
+    let begun = search([0, 5], &[]);
+    assert_eq!(begun.0, Some(1), "{}", begun.1);
+    let answer = json(&sandbox.succeed(&["bisect", "--show", "1", "--format", "json"]));
+    let steps: Vec<&str> =
+        answer["steps"].as_array().unwrap().iter().map(|step| step["step"].as_str().unwrap()).collect();
+    assert_eq!(steps, [0, 3, 5].map(|at| &*commits[at]));
+    assert_eq!(answer["left_out"]["not_compiled"], 3);
+    let text = sandbox.succeed(&["bisect", "--show", "1"]);
+    assert!(text.contains("3 commits left out: 3 that change nothing of what the kernels"), "{text}");
+}
+
 #[test]
 fn commits_are_searched_and_the_repository_is_only_read() {
     if !available("git") {
         return;
     }
     let sandbox = Sandbox::new();
-    let git = |words: &[&str]| {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(sandbox.path()).args(words).stdin(Stdio::null());
-        let named = ["AUTHOR", "COMMITTER"]
-            .map(|who| [(format!("GIT_{who}_NAME"), "t"), (format!("GIT_{who}_EMAIL"), "t@t")]);
-        for (name, value) in named.into_iter().flatten() {
-            git.env(name, value);
-        }
-        let ended = git.output().unwrap();
-        assert!(ended.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ended.stderr));
-        String::from_utf8(ended.stdout).unwrap().trim().to_owned()
-    };
+    let git = |words: &[&str]| git(&sandbox, words);
     git(&["init", "-q", "-b", "main", "src"]);
     // The directory that all is done in is a repository as well.
     git(&["init", "-q", "-b", "main", "."]);

@@ -12,6 +12,8 @@ fn stored(steps: usize) -> Run {
         build: None,
         titles: Vec::new(),
         merges: Vec::new(),
+        paths: Vec::new(),
+        left_out: crate::record::LeftOut::default(),
         per_round: 1,
         ends_rounds: 60,
         kernels: false,

@@ -15,6 +15,7 @@ const EXAMPLES: &str = "Examples:
   assay bisect --steps 'a b c d' --build 'make -C {step}' --metric 'tps=tps: ([0-9.]+):/s:higher' -- {step}/prog
   assay bisect --source . --good v1.0 --bad HEAD --build make -- {tree}/prog input.dat
   assay bisect --source linux --good v6.11 --bad v6.12 job.fio -t virtio_blk:1g -t fs=xfs     kernels, in guests
+  assay bisect --source linux --good v6.11 --bad v6.12 --path fs/xfs job.fio -t ram:1g -t fs=xfs     only what changes fs/xfs
   assay bisect --resume 7                       go on with a search that was stopped or killed
   assay bisect --show 7 --format json           every question and every value of a stored search
 
@@ -59,6 +60,9 @@ pub struct Args {
     /// The revision that is bad
     #[arg(long, value_name = "REV", requires = "source")]
     pub(super) bad: Option<String>,
+    /// Only the commits that change this file or directory of the repository are searched; may be given several times
+    #[arg(long, value_name = "PATH", requires = "source")]
+    pub(super) path: Vec<String>,
     /// Shell command that makes a step ready, once before its first trial; with --source it runs in the commit's files. A step whose
     /// build fails is skipped
     #[arg(long, value_name = "SHELL")]
@@ -119,11 +123,11 @@ pub struct Args {
     pub(super) plan: bool,
     /// Go on with a search that was stopped or killed: its number, its name, or latest
     #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "build", "command", "metrics", "primary", "before", "after",
-        "directory", "delta", "alpha", "max_rounds", "ask", "time_budget", "timeout", "settle", "no_lead_in", "seed", "plan", "show", "file", "target",
+        "path", "directory", "delta", "alpha", "max_rounds", "ask", "time_budget", "timeout", "settle", "no_lead_in", "seed", "plan", "show", "file", "target",
         "engine", "config"])]
     pub(super) resume: Option<String>,
     /// Print the answer of a stored search; nothing is run
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "build", "command", "plan", "file", "target", "engine", "config"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["steps", "source", "path", "build", "command", "plan", "file", "target", "engine", "config"])]
     pub(super) show: Option<String>,
     /// Go on with a search that somebody else may have written (prints first what it would do), and work in a directory that others can
     /// change

@@ -1,12 +1,17 @@
 //! What a new search is over: its steps, and a command that says where they go.
 //!
-//! Enters: the options. Leaves: names and titles, or what is wrong with them. Nothing is run but git, which only reads.
+//! Enters: the options; of kernels, what those of the ends were made of. Leaves: names and titles, or what is wrong with them. Nothing is
+//! run but git, which only reads.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
+use super::revisions::{self, Commit};
 use super::steps::names_the_step;
-use super::{Args, revisions, steps};
+use super::{Args, steps};
 use crate::cli::Failure;
+use crate::kernel_build::MadeOf;
+use crate::record::LeftOut;
 use crate::units::counted;
 
 /// Most steps: more cells than this no run has.
@@ -16,30 +21,32 @@ const MOST_STEPS: usize = 1000;
 pub(super) struct Asked {
     /// Names of the steps, the good end first.
     pub(super) names: Vec<String>,
-    /// What they are about; empty where nothing is known.
-    pub(super) titles: Vec<String>,
-    /// Those that are merges.
-    pub(super) merges: Vec<u32>,
+    /// The same as commits; empty where they are none.
+    commits: Vec<Commit>,
     /// The repository's own directory, where the steps are commits.
     pub(super) git_dir: Option<PathBuf>,
+    /// Commits that are no steps.
+    pub(super) left_out: LeftOut,
 }
 
 impl Asked {
     /// What the command line asks for.
     ///
     /// # Errors
-    /// A [`Failure`] with exit code 2: no steps, too few, some twice, or a command that does not name them.
+    /// A [`Failure`] with exit code 2: no steps, some twice, or a command that does not name them.
     pub(super) fn of(args: &Args) -> Result<Asked, Failure> {
         let asked = match (&args.steps, &args.source) {
             (Some(steps), _) => {
                 let names: Vec<String> = steps.split_whitespace().map(str::to_owned).collect();
-                Asked { names, titles: Vec::new(), merges: Vec::new(), git_dir: None }
+                Asked { names, commits: Vec::new(), git_dir: None, left_out: LeftOut::default() }
             }
             (None, Some(source)) => {
                 let word = |word: &Option<String>| word.clone().unwrap_or_default();
-                let found = revisions::between(source, &word(&args.good), &word(&args.bad))?;
-                let (names, titles, merges) = (found.commits, found.subjects, found.merges);
-                Asked { names, titles, merges, git_dir: Some(found.git_dir) }
+                let found = revisions::between(source, &word(&args.good), &word(&args.bad), &args.path)?;
+                let left_out = LeftOut { beside_paths: found.beside_paths, not_compiled: 0 };
+                let asked =
+                    Asked { names: Vec::new(), commits: Vec::new(), git_dir: Some(found.git_dir), left_out };
+                asked.with(found.commits)
             }
             (None, None) => {
                 return Err(Failure::request("nothing says what the steps are").hint(
@@ -51,36 +58,92 @@ impl Asked {
         Ok(asked)
     }
 
-    fn check(&self, args: &Args) -> Result<(), Failure> {
-        let of_git = self.git_dir.is_some();
+    fn with(self, commits: Vec<Commit>) -> Asked {
+        let names = commits.iter().map(|commit| commit.name.clone()).collect();
+        Asked { names, commits, ..self }
+    }
+
+    /// What the steps are about; empty where nothing is known.
+    pub(super) fn titles(&self) -> Vec<String> {
+        self.commits.iter().map(|commit| commit.subject.clone()).collect()
+    }
+
+    /// Those that are merges.
+    pub(super) fn merges(&self) -> Vec<u32> {
+        (0..).zip(&self.commits).filter(|(_, commit)| commit.is_merge).map(|(step, _)| step).collect()
+    }
+
+    /// The same without the commits between the ends that change nothing of what the kernels of the ends were made of.
+    ///
+    /// # Errors
+    /// A [`Failure`]: git does not say what they change.
+    pub(super) fn that_are_compiled(self, source: &Path, ends: &MadeOf) -> Result<Asked, Failure> {
+        let last = self.commits.len().saturating_sub(1);
+        let differing = revisions::differing(source, &self.commits)?;
+        let (mut left_out, mut kept) = (self.left_out, Vec::new());
+        let all = self.commits;
+        let asked = Asked { commits: Vec::new(), ..self };
+        for (at, (commit, files)) in all.into_iter().zip(&differing).enumerate() {
+            if at == 0 || at == last || ends.may_change_with(files) {
+                kept.push(commit);
+            } else {
+                left_out.not_compiled += 1;
+            }
+        }
+        Ok(Asked { left_out, ..asked }.with(kept))
+    }
+
+    /// Whether there are enough steps, and not too many.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2.
+    pub(super) fn can_be_searched(&self) -> Result<(), Failure> {
         match self.names.as_slice() {
             [] | [_] => {
-                return Err(Failure::request(format!(
-                    "--steps names {}",
-                    counted(self.names.len() as u64, "step")
-                ))
-                .hint("name at least three with blanks between: the good one first, the bad one last"));
+                Err(Failure::request(format!("--steps names {}", counted(self.names.len() as u64, "step")))
+                    .hint("name at least three with blanks between: the good one first, the bad one last"))
             }
-            [_, _] => {
-                let what = if of_git {
-                    "there is one commit from --good to --bad"
-                } else {
-                    "--steps names the ends alone"
-                };
-                return Err(Failure::request(format!("{what}: nothing lies between to be searched"))
-                    .hint("assay run --vary step=GOOD,BAD -- prog ${step} compares two"));
-            }
+            [_, _] => Err(self.nothing_between()),
             names if names.len() > MOST_STEPS => {
-                return Err(Failure::request(format!("{} steps are more than {MOST_STEPS}", names.len()))
-                    .hint("name ends that are nearer to each other, or a part of the steps"));
+                let failure = Failure::request(format!("{} steps are more than {MOST_STEPS}", names.len()));
+                Err(failure.hint(if self.git_dir.is_some() {
+                    "name ends that are nearer to each other, or --path FILE|DIRECTORY: only commits that change it are searched"
+                } else {
+                    "name ends that are nearer to each other, or a part of the steps"
+                }))
             }
-            names => {
-                let mut seen = std::collections::BTreeSet::new();
-                if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-                    return Err(Failure::request(format!("the step {twice} is given twice"))
-                        .hint("each step is one place in the row; give each a name of its own"));
-                }
+            _ => Ok(()),
+        }
+    }
+
+    fn nothing_between(&self) -> Failure {
+        let LeftOut { beside_paths, not_compiled } = self.left_out;
+        let what = match (self.git_dir.is_some(), beside_paths + not_compiled) {
+            (false, _) => "--steps names the ends alone".to_owned(),
+            (true, 0) => "there is one commit from --good to --bad".to_owned(),
+            (true, left_out) => {
+                let why = if not_compiled == 0 {
+                    "none of the paths"
+                } else {
+                    "nothing that the kernels of the ends are made of"
+                };
+                format!("all {left_out} commits between --good and --bad change {why}")
             }
+        };
+        Failure::request(format!("{what}: nothing lies between to be searched"))
+            .hint("assay run --vary step=GOOD,BAD -- prog ${step} compares two")
+    }
+
+    fn check(&self, args: &Args) -> Result<(), Failure> {
+        let of_git = self.git_dir.is_some();
+        // Of kernels some commits are left out once it is known what the ends are made of.
+        if !args.is_of_kernels() || self.names.len() < 3 {
+            self.can_be_searched()?;
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = self.names.iter().find(|name| !seen.insert(name.as_str())) {
+            return Err(Failure::request(format!("the step {twice} is given twice"))
+                .hint("each step is one place in the row; give each a name of its own"));
         }
         if args.is_of_kernels() {
             let runs = args.file.is_some() || args.engine.is_some() || !args.command.is_empty();

@@ -1,9 +1,12 @@
 //! Commits of a git repository as steps: those on the first-parent line from the good one to the bad one.
 //!
-//! Enters: the repository and two revisions. Leaves: commits with their subjects. The repository is only read.
+//! Enters: the repository, two revisions, and the paths of what may have changed. Leaves: commits with their subjects, and the files that
+//! differ between them. The repository is only read.
 
+use std::collections::BTreeSet;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::cli::Failure;
 use crate::sys::clean_command;
@@ -12,12 +15,20 @@ use crate::sys::clean_command;
 pub(super) struct Revisions {
     /// The repository's own directory.
     pub(super) git_dir: PathBuf,
-    /// Full names.
-    pub(super) commits: Vec<String>,
-    /// Their subjects.
-    pub(super) subjects: Vec<String>,
-    /// Those that have a second parent: what came with them are the commits of a branch.
-    pub(super) merges: Vec<u32>,
+    /// The commits.
+    pub(super) commits: Vec<Commit>,
+    /// How many of the line change none of the paths.
+    pub(super) beside_paths: u32,
+}
+
+/// A commit that is a step.
+pub(super) struct Commit {
+    /// Its full name.
+    pub(super) name: String,
+    /// What it is about.
+    pub(super) subject: String,
+    /// It has a second parent: what came with it are the commits of a branch.
+    pub(super) is_merge: bool,
 }
 
 /// Where the repository's own files are.
@@ -32,11 +43,11 @@ pub(super) fn git_dir(source: &Path) -> Result<PathBuf, Failure> {
     Ok(PathBuf::from(said.trim_end_matches('\n')))
 }
 
-/// The commits between two revisions, both with them.
+/// The commits between two revisions, both with them; where paths are given, those that change one of them, and the ends.
 ///
 /// # Errors
-/// A [`Failure`] with exit code 2: no such revision, or no way from one to the other.
-pub(super) fn between(source: &Path, good: &str, bad: &str) -> Result<Revisions, Failure> {
+/// A [`Failure`] with exit code 2: no such revision, no way from one to the other, or nothing that changes the paths.
+pub(super) fn between(source: &Path, good: &str, bad: &str, paths: &[String]) -> Result<Revisions, Failure> {
     let git_dir = git_dir(source)?;
     let (first, last) = (commit(source, "--good", good)?, commit(source, "--bad", bad)?);
     if first == last {
@@ -74,19 +85,76 @@ pub(super) fn between(source: &Path, good: &str, bad: &str) -> Result<Revisions,
             left.get(..12).unwrap_or(left)
         )));
     }
-    let all: Vec<Listed> = commits(source, &["--max-count=1", &first])?.into_iter().chain(listed).collect();
-    let merges = (0..).zip(&all).filter(|(_, one)| one.is_merge).map(|(step, _)| step).collect();
-    let (commits, subjects) = all.into_iter().map(|one| (one.name, one.subject)).unzip();
-    Ok(Revisions { git_dir, commits, subjects, merges })
+    let on_line = listed.len();
+    let between = changing(source, (&first, &last), paths, listed)?;
+    let beside_paths = u32::try_from(on_line - between.len()).unwrap_or(u32::MAX);
+    let good = commits(source, &["--max-count=1", &first])?;
+    let commits = good.into_iter().chain(between).map(|listed| listed.commit).collect();
+    Ok(Revisions { git_dir, commits, beside_paths })
+}
+
+/// Those that change one of the paths, and the last one; all, where there are no paths.
+fn changing(
+    source: &Path,
+    (first, last): (&str, &str),
+    paths: &[String],
+    listed: Vec<Listed>,
+) -> Result<Vec<Listed>, Failure> {
+    if paths.is_empty() {
+        return Ok(listed);
+    }
+    let range = format!("{first}..{last}");
+    let mut words = vec!["rev-list", "--first-parent", &range, "--"];
+    words.extend(paths.iter().map(String::as_str));
+    let named = git(source, &words)?;
+    let named = named.map_err(|why| Failure::request(format!("--path {}: {why}", paths.join(" "))))?;
+    let named: BTreeSet<&str> = named.lines().collect();
+    if named.is_empty() {
+        return Err(Failure::request(format!(
+            "no commit from --good to --bad changes {}",
+            paths.join(" or ")
+        ))
+        .hint("--path is a file or directory below --source; without it all commits are searched"));
+    }
+    let is_kept = |one: &Listed| named.contains(one.commit.name.as_str()) || one.commit.name == last;
+    Ok(listed.into_iter().filter(is_kept).collect())
+}
+
+/// The files in which each commit differs from the one before it in the list; of the first, none.
+///
+/// # Errors
+/// A [`Failure`]: git failed.
+pub(super) fn differing(source: &Path, commits: &[Commit]) -> Result<Vec<Vec<String>>, Failure> {
+    let failed = |error| Failure::tool(format!("cannot ask git what commits change: {error}"));
+    let mut pairs = tempfile::tempfile().map_err(failed)?;
+    // The second of a pair is taken as the parent of the first.
+    for pair in commits.windows(2) {
+        writeln!(pairs, "{} {}", pair[1].name, pair[0].name).map_err(failed)?;
+    }
+    pairs.rewind().map_err(failed)?;
+    let mut diff = command(source);
+    diff.args(["-c", "core.quotePath=false", "diff-tree", "--stdin", "-r", "--always", "--name-only"]);
+    let listed = said(diff.arg("--no-renames").stdin(pairs))?;
+    let listed = listed.map_err(|why| Failure::request(format!("--source {}: {why}", source.display())))?;
+    let mut all: Vec<Vec<String>> = vec![Vec::new()];
+    for line in listed.lines() {
+        if commits.get(all.len()).is_some_and(|next| next.name == line) {
+            all.push(Vec::new());
+        } else if let Some(files) = all.last_mut() {
+            files.push(line.to_owned());
+        }
+    }
+    if all.len() == commits.len() {
+        return Ok(all);
+    }
+    Err(Failure::tool("git does not say what each commit changes"))
 }
 
 /// A commit of a line.
 struct Listed {
-    name: String,
+    commit: Commit,
     /// The first one; a root has none.
     parent: Option<String>,
-    is_merge: bool,
-    subject: String,
 }
 
 /// What `git rev-list` lists, whatever is set for `git log`.
@@ -99,7 +167,8 @@ fn commits(source: &Path, which: &[&str]) -> Result<Vec<Listed>, Failure> {
         let (name, parents) = (words.next()?.to_owned(), words.next()?);
         let parent = parents.split(' ').next().filter(|parent| !parent.is_empty()).map(str::to_owned);
         let is_merge = parents.contains(' ');
-        Some(Listed { name, parent, is_merge, subject: words.next().unwrap_or_default().to_owned() })
+        let commit = Commit { name, is_merge, subject: words.next().unwrap_or_default().to_owned() };
+        Some(Listed { commit, parent })
     };
     // Each has a line `commit NAME` before it, without tabs.
     Ok(listed.lines().filter_map(of).collect())
@@ -116,10 +185,19 @@ fn commit(source: &Path, option: &str, revision: &str) -> Result<String, Failure
 
 /// What git prints, or the last line of its complaint.
 fn git(source: &Path, words: &[&str]) -> Result<Result<String, String>, Failure> {
-    let ended =
-        clean_command("git").arg("-C").arg(source).args(words).stdin(Stdio::null()).output().map_err(
-            |error| Failure::request(format!("git cannot be started: {error}")).hint("sudo apt install git"),
-        )?;
+    said(command(source).args(words).stdin(Stdio::null()))
+}
+
+fn command(source: &Path) -> Command {
+    let mut command = clean_command("git");
+    command.arg("-C").arg(source);
+    command
+}
+
+fn said(command: &mut Command) -> Result<Result<String, String>, Failure> {
+    let ended = command.output().map_err(|error| {
+        Failure::request(format!("git cannot be started: {error}")).hint("sudo apt install git")
+    })?;
     if ended.status.success() {
         return Ok(Ok(String::from_utf8_lossy(&ended.stdout).into_owned()));
     }
@@ -163,18 +241,33 @@ mod tests {
             return;
         }
         let place = repository();
-        let found = between(place.path(), "0", "3").unwrap();
-        assert_eq!(found.subjects, ["subject\u{e4} 0", "subject\u{e4} 1", "merged", "subject\u{e4} 3"]);
-        assert_eq!((found.commits.len(), found.merges), (4, vec![2]));
-        let error = between(place.path(), "side", "3").map(drop).unwrap_err();
+        let of = |good: &str, bad: &str, paths: &[&str]| {
+            let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+            between(place.path(), good, bad, &paths)
+        };
+        let found = of("0", "3", &[]).unwrap();
+        let subjects = |found: &Revisions| -> Vec<String> {
+            found.commits.iter().map(|commit| commit.subject.clone()).collect()
+        };
+        assert_eq!(subjects(&found), ["subject\u{e4} 0", "subject\u{e4} 1", "merged", "subject\u{e4} 3"]);
+        let merges = found.commits.iter().map(|commit| commit.is_merge).collect::<Vec<_>>();
+        assert_eq!((merges, found.beside_paths), (vec![false, false, true, false], 0));
+        let differing = differing(place.path(), &found.commits).unwrap();
+        assert_eq!(differing, [vec![], vec!["1"], vec!["side"], vec!["3"]]);
+        let error = of("side", "3", &[]).map(drop).unwrap_err();
         let said = format!("{error:?}");
         assert!(said.contains("on a branch that was merged"), "{said}");
-        assert!(said.contains(&format!("--good {}", &found.commits[0][..12])), "{said}");
-        assert!(between(place.path(), "3", "0").is_err());
+        assert!(said.contains(&format!("--good {}", &found.commits[0].name[..12])), "{said}");
+        assert!(of("3", "0", &[]).is_err());
+        let limited = of("0", "3", &["side"]).unwrap();
+        assert_eq!(subjects(&limited), ["subject\u{e4} 0", "merged", "subject\u{e4} 3"]);
+        assert_eq!(limited.beside_paths, 1);
+        let nothing = format!("{:?}", of("0", "3", &["none", "0"]).map(drop).unwrap_err());
+        assert!(nothing.contains("no commit from --good to --bad changes none or 0"), "{nothing}");
         git(place.path(), &["-c", "user.name=x", "-c", "user.email=x@y", "revert", "--no-edit", "HEAD"])
             .unwrap()
             .unwrap();
-        let error = between(place.path(), "2", "HEAD").map(drop).unwrap_err();
+        let error = of("2", "HEAD", &[]).map(drop).unwrap_err();
         assert!(format!("{error:?}").contains("--good 2 and --bad HEAD have the same files"), "{error:?}");
     }
 }

@@ -16,7 +16,7 @@ use super::arms::{Arms, Made};
 use super::prepare::Prepared;
 use crate::catalog::{OWN_PATCH, own_patch};
 use crate::cli::Failure;
-use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, Step, Wanted};
+use crate::kernel_build::{Base, BuildError, Builds, BuiltKernel, MadeOf, Step, Wanted};
 use crate::launch::{LaunchError, Launcher, Request, Unready, kernel_options, opened_kernel};
 use crate::plan::CellSpec;
 use crate::record::{HostFacts, Status, Trial};
@@ -81,6 +81,35 @@ impl Kernels {
         self.builds.is_some() && self.cells.iter().all(Option::is_some)
     }
 
+    /// Whether there are some, each built whole.
+    pub(super) fn are_whole(&self) -> bool {
+        self.builds.as_ref().is_some_and(Builds::are_whole)
+    }
+
+    /// Builds the kernels of the ends of a search. An error is told with the end that it is of.
+    pub(super) fn build_ends(
+        &self,
+        ends: [usize; 2],
+        quiet: bool,
+        cancelled: &AtomicBool,
+    ) -> Result<BuiltEnds, (usize, BuildError)> {
+        let mut built: Vec<(usize, BuiltKernel)> = Vec::new();
+        for end in ends {
+            let (Some(builds), Some(kernel)) = (&self.builds, self.cells[end]) else {
+                return Err((end, BuildError::NothingToBuild));
+            };
+            let mut teller = Teller::new(quiet);
+            let made = builds.carry_out_one(kernel, &mut |told| teller.tell(told), cancelled);
+            teller.end();
+            let made = made.map_err(|error| (end, error))?;
+            if let Some((other, first)) = built.first() {
+                builds.are_two_kernels((*other, first), (kernel, &made)).map_err(|error| (end, error))?;
+            }
+            built.push((kernel, made));
+        }
+        Ok(BuiltEnds { kernels: built.into_iter().map(|(_, kernel)| kernel).collect() })
+    }
+
     /// What would be built for a cell.
     ///
     /// # Errors
@@ -98,6 +127,18 @@ impl Kernels {
     /// A [`Failure`] with exit code 2: a patch that does not apply, no space.
     pub(super) fn planned(&self) -> Result<Vec<String>, Failure> {
         self.builds.as_ref().map_or(Ok(Vec::new()), |builds| builds.plan().map_err(|error| failure(&error)))
+    }
+}
+
+/// The kernels of a search's ends, which stay in the cache while this is held.
+pub(in crate::cli) struct BuiltEnds {
+    kernels: Vec<BuiltKernel>,
+}
+
+impl BuiltEnds {
+    /// What they were made of; `None`: that is not known of both.
+    pub(in crate::cli) fn made_of(&self) -> Option<MadeOf> {
+        BuiltKernel::made_of(&self.kernels)
     }
 }
 
@@ -196,7 +237,7 @@ impl Arms for KernelSteps {
             Ok(kernel) => kernel,
             Err(BuildError::Interrupted { .. }) => return Err(LaunchError::Cancelled { left: Vec::new() }),
             Err(error) if error.is_of_the_revision() => {
-                return Ok(Made::Cannot(format!("it cannot be built: {error}")));
+                return Ok(Made::Cannot(cannot_be_built(&error)));
             }
             Err(error) => return Ok(Made::Ends(ended_by(&error))),
         };
@@ -326,7 +367,12 @@ fn unready(Unready { reason, hint }: Unready) -> Failure {
     if hint.is_empty() { failure } else { failure.hint(hint) }
 }
 
-fn failure(error: &BuildError) -> Failure {
+/// What is said of a step of which no kernel can be made.
+pub(super) fn cannot_be_built(error: &BuildError) -> String {
+    format!("it cannot be built: {error}")
+}
+
+pub(super) fn failure(error: &BuildError) -> Failure {
     let failure = match error {
         BuildError::Interrupted { .. } => Failure::interrupted(error),
         _ if error.is_of_the_request() => Failure::request(error),

@@ -38,6 +38,7 @@ pub use args::Args;
 pub(super) use arms::Arms;
 pub(super) use conduct::{Conduct, database_flag};
 use extended::Extended;
+pub(super) use kernels::BuiltEnds;
 pub(super) use kernels::ended_by;
 use more::More;
 use prepare::Prepared;

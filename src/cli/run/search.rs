@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::args::Args;
 use super::arms::{Arms, FACTOR};
 use super::conduct::database_flag;
-use super::kernels::KernelSteps;
+use super::kernels::{BuiltEnds, KernelSteps, cannot_be_built, failure};
 use super::prepare::Prepared;
 use super::source::Source;
 use super::{early, foreseen, overwrite, session, trust};
@@ -111,6 +111,24 @@ impl Search {
         Box::new(KernelSteps::of(&mut self.prepared, quiet))
     }
 
+    /// Whether its steps are kernels that are built whole.
+    pub(in crate::cli) fn builds_whole_kernels(&self) -> bool {
+        self.prepared.kernels.are_whole()
+    }
+
+    /// Builds the kernels of the ends.
+    ///
+    /// # Errors
+    /// A [`Failure`]: they cannot be built, or are one kernel.
+    pub(in crate::cli) fn build_ends(&self, quiet: bool) -> Result<BuiltEnds, Failure> {
+        let cancelled = session::cancelled()?;
+        let last = self.prepared.plan.cells.len() - 1;
+        self.prepared.kernels.build_ends([0, last], quiet, &cancelled).map_err(|(end, error)| {
+            let name = step_name(&self.prepared.run, end);
+            if error.is_of_the_revision() { lost(name, &cannot_be_built(&error)) } else { failure(&error) }
+        })
+    }
+
     /// What would be built for the ends.
     ///
     /// # Errors
@@ -168,16 +186,17 @@ impl Search {
                 .hint(format!("assay show {id}{db} has the commands and last output"))
                 .into()),
             Ending::Finished => match lost_end(&run) {
-                Some((step, why)) => Err(Failure::tool(format!(
-                    "{} cannot be run, and without it nothing can be compared: {why}",
-                    step_name(&run, step)
-                ))
-                .hint("name ends that build and run; a step between them is skipped")
-                .into()),
+                Some((step, why)) => Err(lost(step_name(&run, step), &why).into()),
                 None => Ok(run),
             },
         }
     }
+}
+
+/// An end that cannot be run.
+fn lost(name: &str, why: &str) -> Failure {
+    Failure::tool(format!("{name} cannot be run, and without it nothing can be compared: {why}"))
+        .hint("name ends that build and run; a step between them is skipped")
 }
 
 /// Refuses a search over kernels in which one is not built and booted, or whose trials lack something.

@@ -9,7 +9,7 @@ fn builds(place: &Path, patches: &[(&str, &str)]) -> Builds {
     fake::kernel(&root, "exit 0\n");
     let patch = |(name, text): &(&str, &str)| Patch::of(Path::new(name), text.as_bytes().to_vec()).unwrap();
     let all = patches.iter().map(|one| fake::build(&root, vec![patch(one)])).collect();
-    Builds { all, modules: OnceCell::new() }
+    Builds::of(all)
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn revisions_that_leave_a_kernel_as_it_is_are_refused() {
                 let source = Source::open(&root, Some(revision)).unwrap();
                 Build { source, ..fake::build(&root, Vec::new()) }
             };
-            let builds = Builds { all: revisions.map(of).into(), modules: OnceCell::new() };
+            let builds = Builds::of(revisions.map(of).into());
             builds.carry_out(&mut |_| (), &AtomicBool::new(false)).map(|built| built.len())
         };
         let same = built(["v1", "v2"]).unwrap_err();
@@ -151,5 +151,16 @@ fn revisions_that_leave_a_kernel_as_it_is_are_refused() {
         for differing in [["v1", "v3"], ["v2", "v3"], ["v1", "v1"]] {
             assert_eq!(built(differing).unwrap(), 2, "{differing:?}");
         }
+        // Of words alone that is known before anything is built.
+        std::fs::create_dir(root.join("Documentation")).unwrap();
+        std::fs::write(root.join("Documentation/one.rst"), "words\n").unwrap();
+        commit(&root, "v4");
+        std::fs::write(root.join("fs/hook.sh"), "exit 1\n").unwrap();
+        commit(&root, "v5");
+        let words = built(["v3", "v4"]).unwrap_err().to_string();
+        assert!(
+            words.starts_with("source@v3 and source@v4 are one kernel: they differ in Documentation/one.rst")
+        );
+        assert!(!matches!(built(["v4", "v5"]), Err(BuildError::OneKernel { .. })));
     });
 }
