@@ -70,7 +70,7 @@ instructions: build
 	UPDATE_INSTRUCTIONS=1 target/release/examples/bench-instructions $(ASSAY)
 	UPDATE_INSTRUCTIONS=1 $(CARGO) test --quiet --test it -- instructions::the_null_loop
 
-## assay trace against blkparse -d and btt on 1.5 million events; ROUNDS (5) says how often
+## assay trace against blkparse -d and btt on 1.5 million events; ROUNDS (9) says how often
 bench-trace: build
 	@scripts/packages.sh blktrace
 	$(CARGO) build --release --quiet --example block-trace

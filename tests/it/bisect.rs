@@ -307,7 +307,7 @@ fn only_commits_that_change_a_path_are_searched() {
 const MAKEFILE: &str = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\nO ?= .\n\
     allnoconfig:\n\t@cp $(KCONFIG_ALLCONFIG) $(O)/.config\n\
     bzImage:\n\t@mkdir -p $(O)/arch/x86/boot $(O)/include/config $(O)/fs; echo 6.12.117 > $(O)/include/config/kernel.release\n\
-    \t@! grep broken fs/one.c; echo 'deps := /r/tree/fs/one.c' > $(O)/fs/.one.o.cmd\n\
+    \t@! grep broken fs/one.c || exit 1; echo 'deps := /r/tree/fs/one.c' > $(O)/fs/.one.o.cmd\n\
     \t@cp fs/one.c $(O)/arch/x86/boot/bzImage; cp fs/one.c $(O)/System.map\n";
 
 #[test]
