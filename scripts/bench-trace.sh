@@ -28,11 +28,12 @@ awk -v theirs="$(median 1)" -v ours="$(median 2)" -v memory="$(median 3)" '
     { ratio[NR] = $1 }
     END {
         middle = (ratio[int((NR + 1) / 2)] + ratio[int(NR / 2) + 1]) / 2
-        # Of 9 to 11 rounds, all but the lowest and the highest are an interval of 96 % and more.
+        # From 9 rounds on, all but the lowest and the highest are an interval of 96 % or more.
         low = NR < 9 ? middle : ratio[2]
         high = NR < 9 ? middle : ratio[NR - 1]
+        interval = NR < 9 ? "" : sprintf(" [%.1f, %.1f]", low, high)
         doubt = (high >= 15 && low < 15) ? "; undecided whether 15" : ""
-        printf "blkparse -d and btt %.3f s, assay trace %.3f s: %.1f times as fast [%.1f, %.1f], %.1f MB%s\n",
-            theirs / 1e9, ours / 1e9, middle, low, high, memory / 1024, doubt
+        printf "blkparse -d and btt %.3f s, assay trace %.3f s: %.1f times as fast%s, %.1f MB%s\n",
+            theirs / 1e9, ours / 1e9, middle, interval, memory / 1024, doubt
         exit !(high >= 15 && memory / 1024 < 200)
     }' ratios.txt

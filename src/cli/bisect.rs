@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return plan(args, &of_ends, asked.names.len() - 1);
         }
         (asked, ends) = that_are_compiled(args, asked, &of_ends)?;
-        asked.can_be_searched()?;
+        asked.can_be_searched(args)?;
     }
     let bisects = bisects(args, &asked);
     let mut search = Search::new(&options, &asked.names, args.max_rounds, bisects)?;

@@ -40,7 +40,7 @@ impl Overlay {
         let mut fuzzy = Vec::new();
         for patch in all {
             let hunks = patch.apply(place.path(), &source.name(), false)?.into_iter();
-            fuzzy.extend(hunks.map(|hunk| format!("{hunk} ({})", patch.name())));
+            fuzzy.extend(hunks.map(|hunk| format!("{}: {hunk}", patch.name())));
         }
         Ok(Overlay { place, _lock: lock, touched, fuzzy })
     }
@@ -85,10 +85,10 @@ impl Overlay {
         let first = self.fuzzy.first()?;
         let more = match self.fuzzy.len() - 1 {
             0 => String::new(),
-            more => format!(", and {more} more"),
+            more => format!(" ({more} more like it)"),
         };
         Some(format!(
-            "applied although lines around it differ (fuzz): {first}{more}; look whether that is where it belongs"
+            "{first} was applied although lines around it differ{more}; look whether that is where it belongs"
         ))
     }
 

@@ -33,12 +33,16 @@ pub fn step_name(run: &Run, step: usize) -> &str {
 pub fn left_out_line(run: &Run) -> Option<String> {
     let bisects = run.design.bisects.as_ref().filter(|bisects| !bisects.left_out.is_none())?;
     let LeftOut { beside_paths, not_compiled } = bisects.left_out;
-    let beside = format!("{beside_paths} that change nothing of {}", bisects.paths.join(", "));
-    let same = format!("{not_compiled} that change nothing of what the kernels of the ends are made of");
-    let each = [(beside_paths, beside), (not_compiled, same)];
-    let told: Vec<String> = each.into_iter().filter(|(count, _)| *count > 0).map(|(_, told)| told).collect();
-    let all = u64::from(beside_paths) + u64::from(not_compiled);
-    Some(format!("{} left out: {}", counted(all, "commit"), told.join(", and ")))
+    let paths = bisects.paths.join(", ");
+    let ends = "what the kernels of the ends are made of";
+    let all = counted(u64::from(beside_paths) + u64::from(not_compiled), "commit");
+    Some(match (beside_paths, not_compiled) {
+        (_, 0) => format!("{all} left out: nothing of {paths} changes there"),
+        (0, _) => format!("{all} left out: nothing of {ends} changes there"),
+        _ => format!(
+            "{all} left out: nothing of {paths} changes in {beside_paths}, and nothing of {ends} in {not_compiled}"
+        ),
+    })
 }
 
 /// The answer on a screen.

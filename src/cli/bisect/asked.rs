@@ -97,13 +97,20 @@ impl Asked {
     ///
     /// # Errors
     /// A [`Failure`] with exit code 2.
-    pub(super) fn can_be_searched(&self) -> Result<(), Failure> {
+    pub(super) fn can_be_searched(&self, args: &Args) -> Result<(), Failure> {
         match self.names.as_slice() {
             [] | [_] => {
                 Err(Failure::request(format!("--steps names {}", counted(self.names.len() as u64, "step")))
                     .hint("name at least three with blanks between: the good one first, the bad one last"))
             }
-            [_, _] => Err(self.nothing_between()),
+            [_, _] => {
+                Err(Failure::request(format!("{}: nothing lies between to be searched", self.why_no_step()))
+                    .hint(if args.is_of_kernels() {
+                        "assay run JOB --source GIT --vary rev=GOOD,BAD compares two"
+                    } else {
+                        "assay run --vary step=GOOD,BAD -- prog ${step} compares two"
+                    }))
+            }
             names if names.len() > MOST_STEPS => {
                 let failure = Failure::request(format!("{} steps are more than {MOST_STEPS}", names.len()));
                 Err(failure.hint(if self.git_dir.is_some() {
@@ -116,29 +123,25 @@ impl Asked {
         }
     }
 
-    fn nothing_between(&self) -> Failure {
+    /// Why there are the ends alone.
+    fn why_no_step(&self) -> String {
         let LeftOut { beside_paths, not_compiled } = self.left_out;
-        let what = match (self.git_dir.is_some(), beside_paths + not_compiled) {
-            (false, _) => "--steps names the ends alone".to_owned(),
-            (true, 0) => "there is one commit from --good to --bad".to_owned(),
-            (true, left_out) => {
-                let why = if not_compiled == 0 {
-                    "none of the paths"
-                } else {
-                    "nothing that the kernels of the ends are made of"
-                };
-                format!("all {left_out} commits between --good and --bad change {why}")
-            }
+        let what = match (beside_paths, not_compiled) {
+            (0, 0) if self.git_dir.is_none() => return "--steps names the ends alone".to_owned(),
+            (0, 0) => return "there is one commit from --good to --bad".to_owned(),
+            (_, 0) => "one of the paths",
+            (0, _) => "what the kernels of the ends are made of",
+            _ => "one of the paths and what the kernels of the ends are made of",
         };
-        Failure::request(format!("{what}: nothing lies between to be searched"))
-            .hint("assay run --vary step=GOOD,BAD -- prog ${step} compares two")
+        let all = u64::from(beside_paths) + u64::from(not_compiled);
+        format!("none of the {} between --good and --bad changes {what}", counted(all, "commit"))
     }
 
     fn check(&self, args: &Args) -> Result<(), Failure> {
         let of_git = self.git_dir.is_some();
         // Of kernels some commits are left out once it is known what the ends are made of.
         if !args.is_of_kernels() || self.names.len() < 3 {
-            self.can_be_searched()?;
+            self.can_be_searched(args)?;
         }
         let mut seen = BTreeSet::new();
         if let Some(twice) = self.names.iter().find(|name| !seen.insert(name.as_str())) {

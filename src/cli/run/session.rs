@@ -79,13 +79,19 @@ pub(super) fn carry_out(
 /// The signal that ended the run; 0: none.
 static ENDED_BY: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
 
+/// What a signal sets: one for all, so that none is lost between what is built and what is run.
+static CANCELLED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
 /// Set from the first signal on that would end this process, whatever is being done then. From now on orphans of what is started
 /// become this process's children, so that it can end them.
 ///
 /// # Errors
 /// A [`Failure`]: the signals cannot be watched.
 pub(super) fn cancelled() -> Result<Arc<AtomicBool>, Failure> {
-    let cancelled = Arc::new(AtomicBool::new(false));
+    if let Some(known) = CANCELLED.get() {
+        return Ok(Arc::clone(known));
+    }
+    let cancelled = Arc::clone(CANCELLED.get_or_init(Arc::default));
     let by = Arc::clone(ENDED_BY.get_or_init(Arc::default));
     let failed = |error| Failure::tool(format!("cannot watch for Ctrl-C: {error}"));
     for signal in launch::ending_signals() {

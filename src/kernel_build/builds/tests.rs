@@ -64,6 +64,19 @@ fn two_levels_of_the_same_content_are_said_to_be_one_kernel() {
 }
 
 #[test]
+fn a_hunk_that_goes_in_among_other_lines_is_noted() {
+    fake::alone(module_path!(), "a_hunk_that_goes_in_among_other_lines_is_noted", |place| {
+        let fuzzy = "--- a/fs/one.c\n+++ b/fs/one.c\n@@ -1,2 +1,2 @@\n-one\n+two\n zero\n";
+        let builds =
+            builds(place, &[("a.patch", fuzzy), ("b.patch", &fake::PATCH.replace("+two", "+three"))]);
+        builds.plan().unwrap();
+        let said = "a.patch: hunk #1 at line 1 of fs/one.c was applied although lines around it differ; \
+                    look whether that is where it belongs";
+        assert_eq!(builds.notes(), [said]);
+    });
+}
+
+#[test]
 fn a_second_kernel_is_planned_as_one_that_shares_objects() {
     let name = "a_second_kernel_is_planned_as_one_that_shares_objects";
     fake::alone(module_path!(), name, |place| {
