@@ -32,6 +32,7 @@ pub(super) fn run<M: Asynchronous>(
         free: (0..slots).rev().collect(),
         flights: vec![idle; slots],
         queued: Vec::with_capacity(slots),
+        of_batch: 0,
         done: Vec::with_capacity(slots),
         now: running.begun_ns,
         most: depth.complete_max as usize,
@@ -61,6 +62,8 @@ struct Queue<'m, M> {
     flights: Vec<Flight>,
     /// Queued but not yet submitted.
     queued: Vec<usize>,
+    /// Queued since a batch was last full. As in fio it counts on where a wait submits what there is: see [`Queue::submit_if_due`].
+    of_batch: usize,
     done: Vec<Completion>,
     /// When the clock was last read.
     now: u64,
@@ -81,9 +84,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             let took = more && self.take_one(running)?;
             let full = self.is_full();
             let wait = self.in_flight() > 0 && (full || !took);
-            if self.queued.len() >= batch || (wait && !self.queued.is_empty()) {
-                self.submit(running)?;
-            }
+            self.submit_if_due(running, batch, wait)?;
             if wait {
                 self.reap(running, full)?;
             }
@@ -157,7 +158,19 @@ impl<M: Asynchronous> Queue<'_, M> {
             .queue(&transfer, &mut running.buffers)
             .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
         self.queued.push(slot);
+        self.of_batch += 1;
         Ok(true)
+    }
+
+    /// Submits what is queued when a batch is full, or before a wait. What a wait submits early counts for the batch all the
+    /// same, as in fio: the next one is full sooner, and the device gets the first part of a refill while the rest is queued.
+    #[inline]
+    fn submit_if_due(&mut self, running: &Running<'_>, batch: usize, wait: bool) -> Result<(), Failure> {
+        if self.of_batch >= batch {
+            self.of_batch = 0;
+            return self.submit(running);
+        }
+        if wait && !self.queued.is_empty() { self.submit(running) } else { Ok(()) }
     }
 
     fn submit(&mut self, running: &Running<'_>) -> Result<(), Failure> {

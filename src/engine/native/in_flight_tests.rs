@@ -139,6 +139,12 @@ fn batches_are_as_large_as_the_job_asks() {
         assert_eq!(submitted, [vec![2; 2], vec![1; 12]].concat());
         assert_eq!(reaped, [1; 16]);
     }
+    // Three are reaped and queued, and a wait follows: the one of the first batch's four that is missing is the next.
+    let threes = "iodepth_batch=4\niodepth_batch_complete_min=3\niodepth_batch_complete_max=3";
+    for (submitted, reaped) in batches(threes) {
+        assert_eq!(reaped, [3, 3, 3, 3, 3, 1]);
+        assert_eq!(submitted, [4, 3, 1, 2, 2, 1, 3]);
+    }
     // 0 is all that there is room for.
     for (submitted, _) in batches("iodepth_batch=0\niodepth_batch_complete_min=4") {
         assert_eq!(submitted, [4; 4]);
