@@ -45,6 +45,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return show(args, &run);
     }
     let mut asked = Asked::of(args)?;
+    if !args.plan {
+        args.database.can_be_opened()?;
+    }
     let mut ends = None;
     if args.is_of_kernels() {
         let of_ends = of_ends(args, &options, &asked)?;

@@ -32,6 +32,14 @@ impl Database {
         Store::open(&self.db).map_err(|error| wrong(&error))
     }
 
+    /// Whether [`Database::open`] has what it needs: asked before kernels are built, which takes minutes.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 2.
+    pub fn can_be_opened(&self) -> Result<(), Failure> {
+        Store::can_be_opened(&self.db).map_err(|error| wrong(&error))
+    }
+
     /// Opens the store, which must exist, to read; nothing of it is changed.
     ///
     /// # Errors

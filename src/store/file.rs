@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags, access};
 
 use super::error::StoreError;
 use super::held::Held;
@@ -96,6 +96,21 @@ pub(super) fn vet_or_make(path: &Path) -> Result<Vetted, StoreError> {
         }
     }
     Err(refused(path, "a file that others keep removing"))
+}
+
+/// Whether the file at `path` can be written, and its directory, where journals come beside it; when nothing is there, the directory alone.
+///
+/// # Errors
+/// As [`vet`], and [`StoreError::ReadOnly`].
+pub(super) fn can_be_written(path: &Path) -> Result<(), StoreError> {
+    let found = vet(path)?;
+    let place = place(path)?;
+    let directory = place.parent().unwrap_or(Path::new("/"));
+    let file = found.iter().map(|vetted| (&*vetted.path, Access::WRITE_OK));
+    for (needed, wanted) in file.chain([(directory, Access::WRITE_OK | Access::EXEC_OK)]) {
+        access(needed, wanted).map_err(|_| StoreError::ReadOnly(path.to_owned()))?;
+    }
+    Ok(())
 }
 
 /// Where `path` leads, without symbolic links; `None` when nothing is there.

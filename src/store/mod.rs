@@ -49,6 +49,18 @@ impl Store {
         Self::open_to_write(path, file::vet_or_make(path)?)
     }
 
+    /// Whether [`Store::open`] has what it needs, for whoever has much to do before it; makes and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn can_be_opened(path: &Path) -> Result<(), StoreError> {
+        file::can_be_written(path)?;
+        match Store::read(path) {
+            Ok(_) | Err(StoreError::Missing(_) | StoreError::Older { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Opens a store to write that must exist already.
     ///
     /// # Errors

@@ -147,6 +147,8 @@ fn what_cannot_be_built_is_refused_before_anything_is_booted() {
         (&["--vary", "patch=none,built-in.patch"], 2, "without kernel= a whole kernel is built"),
         (&["--vary", "patch=none,broken.patch"], 1, "no_such_name"),
         (&["--vary", "patch=none,symbol.patch"], 1, "\"no_such_export\""),
+        // Before a build that takes minutes.
+        (&["--vary", "patch=none,broken.patch", "--db", "absent/a.db"], 2, "absent/a.db"),
         (&["--vary", "patch=none,assay:dio-append", "-t", &old], 2, "there are no headers of 6.1."),
         (
             &["--vary", "patch=none,assay:dio-append", "--config", "both.config"],

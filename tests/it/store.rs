@@ -261,6 +261,27 @@ fn newer_and_foreign_files_are_refused_and_not_touched() {
 }
 
 #[test]
+fn whether_a_store_can_be_opened_is_told_without_making_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
+    assert!(Store::can_be_opened(&place("new.db")).is_ok());
+    drop(Store::open(&place("made.db")).unwrap());
+    assert!(Store::can_be_opened(&place("made.db")).is_ok());
+    drop(Store::open(&place("newer.db")).unwrap());
+    let newer = rusqlite::Connection::open(place("newer.db")).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    std::fs::write(place("notes.txt"), "this is no database, only a text that is long enough").unwrap();
+    assert!(matches!(Store::can_be_opened(&place("newer.db")), Err(StoreError::Newer { found: 99, .. })));
+    assert!(matches!(Store::can_be_opened(&place("notes.txt")), Err(StoreError::NotAStore { .. })));
+    assert!(matches!(Store::can_be_opened(directory.path()), Err(StoreError::NotAStore { .. })));
+    assert!(matches!(Store::can_be_opened(&place("absent/a.db")), Err(StoreError::Io { .. })));
+    let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(names, ["made.db", "newer.db", "notes.txt"]);
+}
+
+#[test]
 fn damage_is_named_and_never_a_panic() {
     let no_factor = "{\"factors\":[],\"compare\":3,\"paired\":true,\"primary\":null,\"stop\":{\"max_rounds\":1,\
          \"rounds\":null,\"delta\":0.02,\"alpha\":0.05,\"exact\":false,\"time_budget_s\":null}}";

@@ -116,6 +116,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         all.iter_mut().try_for_each(|(prepared, _)| print_plan(args, prepared))?;
         return Ok(ExitCode::SUCCESS);
     }
+    args.database.can_be_opened()?;
     for (prepared, _) in &all {
         can_begin(prepared, args.quiet)?;
     }
