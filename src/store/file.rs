@@ -104,10 +104,10 @@ pub(super) fn vet_or_make(path: &Path) -> Result<Vetted, StoreError> {
 /// As [`vet`], and [`StoreError::ReadOnly`].
 pub(super) fn can_be_written(path: &Path) -> Result<(), StoreError> {
     let found = vet(path)?;
-    let place = place(path)?;
-    let directory = place.parent().unwrap_or(Path::new("/"));
-    let file = found.iter().map(|vetted| (&*vetted.path, Access::WRITE_OK));
-    for (needed, wanted) in file.chain([(directory, Access::WRITE_OK | Access::EXEC_OK)]) {
+    let file = found.as_ref().map(|vetted| (&*vetted.path, Access::WRITE_OK));
+    let place = found.as_ref().map_or_else(|| place(path), |vetted| Ok(vetted.path.clone()))?;
+    let directory = (place.parent().unwrap_or(Path::new("/")), Access::WRITE_OK | Access::EXEC_OK);
+    for (needed, wanted) in file.into_iter().chain([directory]) {
         access(needed, wanted).map_err(|_| StoreError::ReadOnly(path.to_owned()))?;
     }
     Ok(())

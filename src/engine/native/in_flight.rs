@@ -299,6 +299,7 @@ impl<M: Asynchronous> Queue<'_, M> {
     fn attend(&mut self, running: &mut Running<'_>) -> Result<(), Failure> {
         let wanted = running.wanted(self.now);
         if wanted.drains() {
+            self.of_batch = 0;
             self.submit(running)?;
             while self.in_flight() > 0 {
                 self.method
