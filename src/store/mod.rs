@@ -49,7 +49,8 @@ impl Store {
         Self::open_to_write(path, file::vet_or_make(path)?)
     }
 
-    /// Whether [`Store::open`] has what it needs, for whoever has much to do before it; makes and changes nothing.
+    /// Whether [`Store::open`] has what it needs, for whoever has much to do before it. Makes no store; one whose writer was killed is
+    /// put right, as by [`Store::read`].
     ///
     /// # Errors
     /// As [`Store::open`].

@@ -139,7 +139,7 @@ fn batches_are_as_large_as_the_job_asks() {
         assert_eq!(submitted, [vec![2; 2], vec![1; 12]].concat());
         assert_eq!(reaped, [1; 16]);
     }
-    // Three are reaped and queued, and a wait follows: the one of the first batch's four that is missing is the next.
+    // A wait submits three early; they count for the batch, so that the next one fills it and is submitted alone.
     let threes = "iodepth_batch=4\niodepth_batch_complete_min=3\niodepth_batch_complete_max=3";
     for (submitted, reaped) in batches(threes) {
         assert_eq!(reaped, [3, 3, 3, 3, 3, 1]);
