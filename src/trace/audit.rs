@@ -135,7 +135,7 @@ impl Audit {
         if !event.flags.writes() {
             return;
         }
-        for commit in self.commits.issue(event, &self.stable) {
+        for commit in self.commits.issue(event, &mut self.stable) {
             // The commit that a call waits for is queued after the call's data are complete.
             for (pid, call) in &mut self.running {
                 if call.data_ns == 0 || call.data_ns > commit.queued_ns {
@@ -173,19 +173,19 @@ impl Audit {
             // The flag of the completion says what the device did, not what was asked.
             let fua = event.flags.fua() && success;
             self.commits.data_complete(bio, fua);
-            if is_bio_device && bio.flags.preflush() && success {
-                self.stable.bio_flushed(bio.queued_ns, bio.latest_ns);
+            if bio.flags.preflush() && success {
+                self.flushed_before(bio, is_bio_device);
             }
             if !fua {
                 self.all_ns = self.all_ns.max(event.time_ns);
                 self.remember(bio.pid, event.time_ns);
             }
             self.data_of_call(bio, event.time_ns, fua, success);
-        } else if is_bio_device && bio.flags.preflush() && success {
-            self.stable.bio_flushed(bio.queued_ns, bio.latest_ns);
+        } else if bio.sectors == 0 && bio.flags.preflush() && success {
+            self.flushed_before(bio, is_bio_device);
         }
         if ended {
-            if let Some((commit, answer)) = self.commits.end(bio, &self.stable)
+            if let Some((commit, answer)) = self.commits.end(bio, !data && success, &mut self.stable)
                 && answer != Answer::Yes
             {
                 for call in self.running.values_mut().filter(|call| call.entered_ns <= commit.queued_ns) {
@@ -204,6 +204,15 @@ impl Audit {
             {
                 call.open = call.open.saturating_sub(1);
             }
+        }
+    }
+
+    /// The flush that a bio asked for has ended. Only a device without requests, whose flush commands are not seen, is believed that there was one.
+    fn flushed_before(&mut self, bio: &Bio, is_bio_device: bool) {
+        if is_bio_device {
+            self.stable.bio_flushed(bio.queued_ns, bio.latest_ns);
+        } else {
+            self.stable.waited_for(bio.queued_ns);
         }
     }
 

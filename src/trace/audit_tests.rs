@@ -296,6 +296,43 @@ fn flushes_of_several_callers_end_in_any_order() {
 }
 
 #[test]
+fn which_of_several_flushes_ended_is_said_by_who_waited_for_it() {
+    // Two queues: a flush of others is in flight from 13 to 60. The commit record asks for one before and, without FUA, for one behind it.
+    let commit = |asks: &'static str| {
+        [
+            (20, 7, "Q", asks, 1008, 2),
+            (21, 7, "D", "FF", 0, 0),
+            (25, 0, "C", "FF", 0, 0),
+            (26, 7, "D", "WSM", 1008, 2),
+            (30, 0, "C", "WSM", 1008, 2),
+            (31, 7, "D", "FF", 0, 0),
+            (40, 0, "C", "FF", 0, 0),
+            (41, 0, "C", "WSM", 1008, 0),
+            (42, 5, "exit", "", 0, 0),
+            (60, 0, "C", "FF", 0, 0),
+        ]
+    };
+    let other = [(13, 8, "D", "FF", 0, 0)];
+    for filesystem in [Filesystem::Xfs, Filesystem::Ext4] {
+        let whole = lines(&[&BEFORE, &DATA[..3], &other, &DATA[3..], &commit("FWFSM")]);
+        let audit = summary(settings(filesystem), &whole).device.audit;
+        assert_eq!((audit.verdict, audit.commits.in_order, audit.commits.durable), (Verdict::Pass, 1, 1));
+        // No flush was issued behind it: that it ended is no proof of one.
+        let mut weak = whole.clone();
+        weak.retain(|line| line.0 != 31 && line.0 != 40);
+        assert_eq!(
+            verdict(settings(filesystem), &weak),
+            (Verdict::Violation, Some(Reason::CommitNotDurable)),
+            "{filesystem:?}"
+        );
+    }
+    // One that did not ask for the flush before it says nothing of it.
+    let whole = lines(&[&BEFORE, &DATA[..3], &other, &DATA[3..], &commit("WFSM")]);
+    let audit = summary(settings(Filesystem::Xfs), &whole).device.audit;
+    assert_eq!((audit.reason, audit.commits.in_order), (Some(Reason::SeveralFlushes), 0));
+}
+
+#[test]
 fn writes_of_others_leave_a_doubt_and_a_late_flush_none() {
     let other = [(4, 8, "Q", "W", 64, 8), (5, 8, "D", "W", 64, 8), (6, 0, "C", "W", 64, 8)];
     let call = [(10, 5, "enter", "", 3, 0), (11, 5, "exit", "", 0, 0)];

@@ -43,6 +43,8 @@ pub(super) struct Commit {
     /// When the last write before it had completed.
     before_ns: u64,
     judged: bool,
+    /// It asks for a flush before it.
+    preflush: bool,
     /// The device wrote it through its cache.
     fua: bool,
 }
@@ -94,13 +96,14 @@ impl Commits {
                 only_pid: (filesystem == Some(Filesystem::Btrfs)).then_some(event.pid),
                 before_ns,
                 judged: false,
+                preflush: event.flags.preflush(),
                 fua: false,
             });
         }
     }
 
-    /// A write went to the driver. Gives the commit records within it.
-    pub(super) fn issue(&mut self, event: &Event, stable: &Stable) -> Vec<Commit> {
+    /// A write went to the driver. Gives the commit records within it. Those that ask for a flush have had it: what is stable says so.
+    pub(super) fn issue(&mut self, event: &Event, stable: &mut Stable) -> Vec<Commit> {
         if self.pending.is_empty() {
             return Vec::new();
         }
@@ -108,6 +111,9 @@ impl Commits {
         for commit in &mut self.pending {
             if !commit.judged && (event.sector..event.end()).contains(&commit.sector) {
                 commit.judged = true;
+                if commit.preflush {
+                    stable.waited_for(commit.queued_ns);
+                }
                 match stable.holds(commit.before_ns) {
                     Answer::Yes => self.counts.in_order += 1,
                     Answer::No if commit.only_pid.is_none() => self.counts.out_of_order += 1,
@@ -127,10 +133,14 @@ impl Commits {
         }
     }
 
-    /// A write has ended. Gives the commit and whether it is durable, if it was one.
-    pub(super) fn end(&mut self, bio: &Bio, stable: &Stable) -> Option<(Commit, Answer)> {
+    /// A write has ended; `later`: not with its data, but with what follows them, which is a flush where the device did not write
+    /// through its cache. Gives the commit and whether it is durable, if it was one.
+    pub(super) fn end(&mut self, bio: &Bio, later: bool, stable: &mut Stable) -> Option<(Commit, Answer)> {
         let place = self.pending.iter().position(|commit| commit.is(bio))?;
         let commit = self.pending.remove(place);
+        if later && bio.flags.fua() && !commit.fua {
+            stable.waited_for(bio.data_ns);
+        }
         let answer = if commit.fua { Answer::Yes } else { stable.holds(bio.data_ns) };
         match answer {
             Answer::Yes => self.counts.durable += 1,

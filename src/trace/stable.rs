@@ -3,7 +3,8 @@
 //! Enters: flush commands as they are issued and complete. Leaves: two times. A completed flush makes durable what was complete
 //! when it was issued. A hardware queue has one command in flight (block/blk-flush.c): where there is one queue, the next command says
 //! that the one before has ended. Commands carry no number: with several in flight, the one that completed may be the oldest or the newest, so
-//! there is a time up to which all is surely stable and one beyond which nothing is.
+//! there is a time up to which all is surely stable and one beyond which nothing is. Between the two, the bios that wait for a command say
+//! which one it was: the block layer goes on with a bio, or ends it, when a command has completed that was issued after it asked for one.
 
 use std::collections::VecDeque;
 
@@ -71,6 +72,14 @@ impl Stable {
     pub(super) fn bio_flushed(&mut self, queued_ns: u64, latest_ns: u64) {
         self.surely_ns = self.surely_ns.max(queued_ns);
         self.at_most_ns = self.at_most_ns.max(latest_ns);
+    }
+
+    /// A bio was gone on with that had asked at this time for a flush: of the commands that may have completed, one that was issued after
+    /// that has. Where none may have, the bio does not make it so.
+    pub(super) fn waited_for(&mut self, asked_ns: u64) {
+        if self.holds(asked_ns) == Answer::Unclear {
+            self.surely_ns = asked_ns;
+        }
     }
 
     /// Events are missing: commands in flight are not known any more. What was stable stays so.
@@ -141,5 +150,20 @@ mod tests {
         // A completion without its issue.
         stable.completed(50, true);
         assert_eq!(stable.holds(45), Answer::Unclear);
+    }
+
+    #[test]
+    fn of_several_in_flight_the_bio_that_waited_says_which_one_ended() {
+        let mut stable = Stable::of_queues(Some(2));
+        stable.issued(10);
+        stable.issued(20);
+        stable.completed(30, true);
+        stable.waited_for(15);
+        assert_eq!((stable.holds(15), stable.holds(16)), (Answer::Yes, Answer::Unclear));
+        // No command that was issued after it has completed, whatever the bio says.
+        stable.waited_for(25);
+        assert_eq!((stable.holds(20), stable.holds(25)), (Answer::Unclear, Answer::No));
+        stable.waited_for(5);
+        assert_eq!(stable.holds(15), Answer::Yes);
     }
 }
