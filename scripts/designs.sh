@@ -27,9 +27,27 @@ once() {
     sed 40q "$work/report.txt"
     # Every design against the first, by a metric that decides.
     local alike
-    alike=$("$assay" report latest --format csv --db "$work/$name.db" | awk -F, '
-        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        $at["role"] == "primary" { known[$at["candidate"]] = 1; if ($at["verdict"] ~ /^(faster|slower)/) differs[$at["candidate"]] = 1 }
+    alike=$("$assay" report latest --format csv --db "$work/$name.db" | awk '
+        # A field in quotes may have commas.
+        function split_line(line, fields,    n, part) {
+            n = 0
+            while (length(line)) {
+                match(line, /^("([^"]|"")*"|[^,]*)/)
+                part = substr(line, 1, RLENGTH)
+                line = substr(line, RLENGTH + 2)
+                gsub(/^"|"$/, "", part)
+                fields[++n] = part
+            }
+        }
+        NR == 1 { split_line($0, heads); for (i in heads) at[heads[i]] = i; next }
+        {
+            split("", row)
+            split_line($0, row)
+            if (row[at["role"]] != "primary") next
+            design = row[at["candidate"]]
+            known[design] = 1
+            if (row[at["verdict"]] ~ /^(faster|slower)/) differs[design] = 1
+        }
         END { for (design in known) { n++; if (!(design in differs)) print design }; if (!n) print "any design, as none was judged" }')
     if [ -n "$alike" ]; then
         echo "designs: $name: nothing that decides differs with: $alike" >&2

@@ -5,14 +5,63 @@
 /// Observers; what each watches is in `observe`.
 pub const OBSERVERS: &[&str] = &["extents", "cpu", "locks", "waits", "blocks", "fs"];
 /// What an unknown name is told.
-pub const OR_A_TRACEPOINT: &str = "a tracepoint to count, such as block:block_plug";
+pub const OR_A_TRACEPOINT: &str = "a tracepoint, such as block:block_plug or NAME=GROUP:EVENT/FILTER/";
 
-/// Whether this is a tracepoint as perf(1) writes it, `block:block_plug`. Nothing in it leads to another directory.
+/// A tracepoint to count as it is written: `block:block_plug` as for perf(1), or `NAME=block:block_rq_issue/nr_sector > 256/`, where only
+/// the hits count that the kernel's filter lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedEvent<'n> {
+    /// What its metrics are called; needed with a filter, because the tracepoint's own name would say too much.
+    pub name: Option<&'n str>,
+    /// The subsystem that has it.
+    pub group: &'n str,
+    /// The tracepoint.
+    pub event: &'n str,
+    /// In the words of the kernel's filters (Documentation/trace/events.rst), of numbers only.
+    pub filter: Option<&'n str>,
+}
+
+impl<'n> CountedEvent<'n> {
+    /// `None`: it is not written like one. Nothing in it leads to another directory.
+    #[must_use]
+    pub fn of(written: &'n str) -> Option<CountedEvent<'n>> {
+        let (name, event) = match written.split_once('=').filter(|(name, _)| is_word(name)) {
+            Some((name, event)) => (Some(name), event),
+            None => (None, written),
+        };
+        let (event, filter) = match event.split_once('/') {
+            Some((event, filter)) => (event, Some(filter.strip_suffix('/').map(str::trim)?)),
+            None => (event, None),
+        };
+        let (group, event) = event.split_once(':')?;
+        let fits = is_word(group)
+            && is_word(event)
+            && filter.is_none_or(|filter| name.is_some() && is_filter(filter));
+        fits.then_some(CountedEvent { name, group, event, filter })
+    }
+
+    /// As perf(1) writes it.
+    #[must_use]
+    pub fn tracepoint(&self) -> String {
+        format!("{}:{}", self.group, self.event)
+    }
+}
+
+fn is_word(word: &str) -> bool {
+    !word.is_empty()
+        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'))
+}
+
+/// Commas and plus signs stand between observers.
+fn is_filter(filter: &str) -> bool {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "_ &|!=<>()".contains(letter);
+    !filter.is_empty() && filter.chars().all(fits)
+}
+
+/// Whether this is a tracepoint to count.
 #[must_use]
 pub fn is_tracepoint(name: &str) -> bool {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(fits);
-    name.split_once(':').is_some_and(|(group, event)| is_word(group) && is_word(event))
+    CountedEvent::of(name).is_some()
 }
 
 /// Whether something of this name can be watched.
@@ -34,10 +83,25 @@ pub fn in_order<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<String>
     ordered
 }
 
+/// A name that two of these tracepoints have, so that their counts could not be told apart.
+#[must_use]
+pub fn named_twice<'n>(names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for written in names {
+        let Some(name) = CountedEvent::of(written).and_then(|counted| counted.name) else { continue };
+        if seen.iter().any(|(known, other)| *known == name && *other != written) {
+            return Some(name);
+        }
+        seen.push((name, written));
+    }
+    None
+}
+
 /// The count of a tracepoint as a metric, and the same for each operation.
 #[must_use]
 pub fn metrics_of_tracepoint(name: &str) -> Option<[String; 2]> {
-    let place = is_tracepoint(name).then(|| name.replace(':', "."))?;
+    let counted = CountedEvent::of(name)?;
+    let place = counted.name.map_or_else(|| format!("{}.{}", counted.group, counted.event), str::to_owned);
     Some(["events", "events_per_op"].map(|what| format!("{what}.{place}")))
 }
 
@@ -52,6 +116,38 @@ mod tests {
             assert!(!is_tracepoint(name) && metrics_of_tracepoint(name).is_none(), "{name}");
         }
         assert!(is_observer("locks") && is_observer("a:b") && !is_observer("lock"));
+    }
+
+    #[test]
+    fn a_filter_needs_a_name_for_what_it_lets_through() {
+        let counted = CountedEvent::of("large=block:block_rq_issue/nr_sector > 256 && (rwbs == 1)/").unwrap();
+        assert_eq!((counted.name, counted.tracepoint().as_str()), (Some("large"), "block:block_rq_issue"));
+        assert_eq!(counted.filter, Some("nr_sector > 256 && (rwbs == 1)"));
+        assert_eq!(
+            metrics_of_tracepoint("large=a:b/c == 1/").unwrap(),
+            ["events.large", "events_per_op.large"]
+        );
+        assert_eq!(metrics_of_tracepoint("plug=block:block_plug").unwrap()[0], "events.plug");
+        for name in [
+            "a:b/c > 1/",
+            "n=a:b/c > 1",
+            "n=a:b//",
+            "n=a:b/c,d/",
+            "n=a:b/c/d/",
+            "n.m=a:b",
+            "=a:b",
+            "n=a:b/\"x\"/",
+            "n=m=a:b",
+        ] {
+            assert!(!is_tracepoint(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn two_counts_have_two_names() {
+        let of = |names: &[&'static str]| named_twice(names.iter().copied());
+        assert_eq!(of(&["n=a:b", "n=a:c", "a:b"]), Some("n"));
+        assert_eq!(of(&["n=a:b", "n=a:b", "m=a:b", "a:b", "cpu"]), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::tool_settings::ToolSettings;
 use super::watched::{OBSERVE_KEY, observers};
 use super::written::{CommandLine, Written, WrittenJob, flag};
 use crate::catalog::{
-    EngineKind, OBSERVERS, OR_A_TRACEPOINT, Runs, in_order, is_observer, metrics_of_tracepoint,
+    EngineKind, OBSERVERS, OR_A_TRACEPOINT, Runs, in_order, is_observer, metrics_of_tracepoint, named_twice,
 };
 use crate::workload::{Place, nearest};
 
@@ -277,13 +277,20 @@ impl Check<'_> {
 
     /// Each once, in the order of [`OBSERVERS`].
     fn observe(&mut self, written: &Written) -> Vec<String> {
+        let names = || written.observe.iter().map(|asked| asked.value.as_str());
+        if let (Some(name), Some(last)) = (named_twice(names()), written.observe.last()) {
+            self.mistake(
+                &last.place,
+                format!("two tracepoints are called {name}; give each a name of its own"),
+            );
+        }
         for Placed { value, place } in &written.observe {
             if !is_observer(value) {
                 let known = OBSERVERS.join(", ");
                 self.mistake(place, format!("no observer '{value}'; write {known}, or {OR_A_TRACEPOINT}"));
             }
         }
-        in_order(written.observe.iter().map(|asked| asked.value.as_str()))
+        in_order(names())
     }
 
     /// What is kept must be watched: in all trials, or in those of a level.

@@ -1,19 +1,25 @@
-//! How often the kernel hits a tracepoint of the user's choice, as `perf stat -a -e GROUP:EVENT` counts it.
+//! How often the kernel hits a tracepoint of the user's choice, as `perf stat -a -e GROUP:EVENT --filter FILTER` counts it.
 //!
-//! Enters: the tracepoint's name as perf(1) writes it, `block:block_plug`. Leaves: a count. It must not know what any tracepoint means.
+//! Enters: a [`CountedEvent`] as written. Leaves: a count. It must not know what any tracepoint means.
 //! The whole machine is counted, because kernel threads do much of a trial's work.
+
+use std::ffi::CString;
 
 use rustix::io::Errno;
 
-use super::perf::{Counting, Refused, Tracefs};
+use super::perf::{Counting, Refused, Tracefs, Tracepoint};
 use super::waited::count;
 use super::{Observer, Unseen};
-use crate::catalog::{is_tracepoint, metrics_of_tracepoint};
+use crate::catalog::{CountedEvent, metrics_of_tracepoint};
 use crate::record::Outcome;
 
 /// Counts one tracepoint.
 pub struct EventsObserver {
+    /// As written.
     name: String,
+    /// As perf(1) writes it.
+    tracepoint: String,
+    filter: Option<CString>,
     /// The kernel's number for it.
     id: Result<u64, Refused>,
     counting: Option<Result<Counting, Refused>>,
@@ -23,44 +29,71 @@ impl EventsObserver {
     /// Looks up the tracepoint, which takes longer than a start may. `None`: it is not the name of one.
     #[must_use]
     pub fn prepared(name: &str) -> Option<EventsObserver> {
-        is_tracepoint(name).then(|| EventsObserver {
+        let counted = CountedEvent::of(name)?;
+        Some(EventsObserver {
             name: name.to_owned(),
-            id: number_of(name),
+            tracepoint: counted.tracepoint(),
+            filter: filter_of(&counted),
+            id: looked_up(&counted.tracepoint()).map(|point| point.id),
             counting: None,
         })
     }
 }
 
-/// The other tracepoints of its group, where this kernel surely lacks it. An unknown group may come with a module that is not loaded yet.
-#[must_use]
-pub fn beside_missing(name: &str) -> Option<Vec<String>> {
-    let (group, _) = name.split_once(':').filter(|_| is_tracepoint(name))?;
-    if !matches!(number_of(name), Err(Refused::NoTracepoint(_))) {
-        return None;
-    }
-    let names = Tracefs::open().ok()?.directories(&format!("events/{group}")).ok()?;
-    Some(names.into_iter().map(|event| format!("{group}:{event}")).collect())
+/// What this kernel surely cannot count.
+pub enum Uncountable {
+    /// It lacks the tracepoint; the others of its group.
+    NoTracepoint(Vec<String>),
+    /// It does not take the filter; the fields of the tracepoint.
+    Filter(Vec<String>),
 }
 
-fn number_of(name: &str) -> Result<u64, Refused> {
-    let tracefs = Tracefs::open().map_err(Refused::NoTracefs)?;
-    match tracefs.tracepoint(&name.replace(':', "/")) {
-        Ok(point) => Ok(point.id),
-        Err(Errno::NOENT) => Err(Refused::NoTracepoint(name.to_owned())),
-        Err(errno) => Err(Refused::Kernel(errno)),
+/// Why this kernel surely cannot count it. An unknown group may come with a module that is not loaded yet.
+#[must_use]
+pub fn uncountable(name: &str) -> Option<Uncountable> {
+    let counted = CountedEvent::of(name)?;
+    match looked_up(&counted.tracepoint()) {
+        Ok(point) => {
+            let filter = filter_of(&counted)?;
+            let refused = matches!(Counting::start(point.id, Some(&filter)), Err(Refused::Filter(_)));
+            refused.then(|| Uncountable::Filter(point.own_fields().map(str::to_owned).collect()))
+        }
+        Err(Refused::NoTracepoint(_)) => {
+            let group = counted.group;
+            let names = Tracefs::open().ok()?.directories(&format!("events/{group}")).ok()?;
+            Some(Uncountable::NoTracepoint(
+                names.into_iter().map(|event| format!("{group}:{event}")).collect(),
+            ))
+        }
+        Err(_) => None,
     }
+}
+
+/// It has no zeroes: see [`CountedEvent::of`].
+fn filter_of(counted: &CountedEvent<'_>) -> Option<CString> {
+    CString::new(counted.filter?).ok()
+}
+
+fn looked_up(tracepoint: &str) -> Result<Tracepoint, Refused> {
+    let tracefs = Tracefs::open().map_err(Refused::NoTracefs)?;
+    tracefs.tracepoint(&tracepoint.replace(':', "/")).map_err(|errno| match errno {
+        Errno::NOENT => Refused::NoTracepoint(tracepoint.to_owned()),
+        errno => Refused::Kernel(errno),
+    })
 }
 
 impl Observer for EventsObserver {
     fn start(&mut self) {
-        self.counting = Some(self.id.clone().and_then(Counting::start));
+        let filter = self.filter.as_deref();
+        self.counting = Some(self.id.clone().and_then(|id| Counting::start(id, filter)));
     }
 
-    /// `events.GROUP.EVENT`.
+    /// `events.GROUP.EVENT`, or `events.NAME`.
     fn stop(&mut self) -> Result<Outcome, Unseen> {
         let counting = self.counting.take().unwrap_or(Err(Refused::Kernel(Errno::INVAL)));
         let met = counting.and_then(Counting::stop);
-        let met = met.map_err(|refused| Unseen::watched(&format!("{} is", self.name), refused.words()))?;
+        let met =
+            met.map_err(|refused| Unseen::watched(&format!("{} is", self.tracepoint), refused.words()))?;
         let [metric, _] = metrics_of_tracepoint(&self.name).unwrap_or_default();
         Ok(Outcome { samples: vec![count(&metric, met)], ..Outcome::default() })
     }
@@ -77,6 +110,6 @@ mod tests {
         let reason = observer.stop().unwrap_err();
         assert!(reason.to_string().starts_with("block:no_such_event is not watched: "), "{reason}");
         // Another group may come with a module.
-        assert_eq!(beside_missing("no_such_group:event"), None);
+        assert!(uncountable("no_such_group:event").is_none());
     }
 }

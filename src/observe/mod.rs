@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 pub use blocks::BlocksObserver;
 pub use cpu::CpuObserver;
 pub use device_counters::{DeviceObserver, device_stat};
-pub use events::{EventsObserver, beside_missing};
+pub use events::{EventsObserver, Uncountable, uncountable};
 pub use extents::ExtentsObserver;
 pub use fs::FsObserver;
 pub use locks::LocksObserver;

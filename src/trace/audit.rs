@@ -174,15 +174,19 @@ impl Audit {
             let fua = event.flags.fua() && success;
             self.commits.data_complete(bio, fua);
             if bio.flags.preflush() && success {
-                self.flushed_before(bio, is_bio_device);
+                // Of a device without requests no flush command is seen.
+                match is_bio_device {
+                    true => self.stable.bio_flushed(bio.queued_ns, bio.latest_ns),
+                    false => self.stable.waited_for(bio.queued_ns),
+                }
             }
             if !fua {
                 self.all_ns = self.all_ns.max(event.time_ns);
                 self.remember(bio.pid, event.time_ns);
             }
             self.data_of_call(bio, event.time_ns, fua, success);
-        } else if bio.sectors == 0 && bio.flags.preflush() && success {
-            self.flushed_before(bio, is_bio_device);
+        } else if is_bio_device && bio.flags.preflush() && success {
+            self.stable.bio_flushed(bio.queued_ns, bio.latest_ns);
         }
         if ended {
             if let Some((commit, answer)) = self.commits.end(bio, !data && success, &mut self.stable)
@@ -204,15 +208,6 @@ impl Audit {
             {
                 call.open = call.open.saturating_sub(1);
             }
-        }
-    }
-
-    /// The flush that a bio asked for has ended. Only a device without requests, whose flush commands are not seen, is believed that there was one.
-    fn flushed_before(&mut self, bio: &Bio, is_bio_device: bool) {
-        if is_bio_device {
-            self.stable.bio_flushed(bio.queued_ns, bio.latest_ns);
-        } else {
-            self.stable.waited_for(bio.queued_ns);
         }
     }
 

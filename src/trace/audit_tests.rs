@@ -296,7 +296,7 @@ fn flushes_of_several_callers_end_in_any_order() {
 }
 
 #[test]
-fn which_of_several_flushes_ended_is_said_by_who_waited_for_it() {
+fn which_of_several_flushes_ended_is_said_by_the_commit_that_waited_for_it() {
     // Two queues: a flush of others is in flight from 13 to 60. The commit record asks for one before and, without FUA, for one behind it.
     let commit = |asks: &'static str| {
         [

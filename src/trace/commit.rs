@@ -102,7 +102,7 @@ impl Commits {
         }
     }
 
-    /// A write went to the driver. Gives the commit records within it. Those that ask for a flush have had it: what is stable says so.
+    /// A write went to the driver. Gives the commit records within it; what was complete when they asked for a flush is stable now.
     pub(super) fn issue(&mut self, event: &Event, stable: &mut Stable) -> Vec<Commit> {
         if self.pending.is_empty() {
             return Vec::new();
@@ -138,7 +138,8 @@ impl Commits {
     pub(super) fn end(&mut self, bio: &Bio, later: bool, stable: &mut Stable) -> Option<(Commit, Answer)> {
         let place = self.pending.iter().position(|commit| commit.is(bio))?;
         let commit = self.pending.remove(place);
-        if later && bio.flags.fua() && !commit.fua {
+        // Each part of a bio that was cut has its own flush.
+        if later && bio.flags.fua() && !commit.fua && !bio.cut {
             stable.waited_for(bio.data_ns);
         }
         let answer = if commit.fua { Answer::Yes } else { stable.holds(bio.data_ns) };

@@ -32,6 +32,8 @@ pub(super) struct Bio {
     at: u64,
     /// Sectors that are complete.
     done: u32,
+    /// It was cut: it completed in parts.
+    pub(super) cut: bool,
     /// When its data were complete, while flushes behind it are awaited.
     pub(super) data_ns: u64,
     /// When it was queued at the latest: bios that only ask for a flush look alike, and it may be any of those in flight.
@@ -109,6 +111,7 @@ impl InFlight {
             call,
             at: event.sector,
             done: 0,
+            cut: false,
             data_ns: 0,
             latest_ns: event.time_ns,
         };
@@ -217,7 +220,8 @@ impl InFlight {
             let in_order = bio.at == at;
             at += part;
             if bio.done < bio.sectors {
-                // It was cut. Mostly the next part completes next.
+                // Mostly the next part completes next.
+                bio.cut = true;
                 bio.at = if in_order && at < bio.end() { at } else { bio.at };
                 self.bios.insert(bio.at, bio);
                 continue;

@@ -3,8 +3,9 @@
 //! Enters: flush commands as they are issued and complete. Leaves: two times. A completed flush makes durable what was complete
 //! when it was issued. A hardware queue has one command in flight (block/blk-flush.c): where there is one queue, the next command says
 //! that the one before has ended. Commands carry no number: with several in flight, the one that completed may be the oldest or the newest, so
-//! there is a time up to which all is surely stable and one beyond which nothing is. Between the two, the bios that wait for a command say
-//! which one it was: the block layer goes on with a bio, or ends it, when a command has completed that was issued after it asked for one.
+//! there is a time up to which all is surely stable and one beyond which nothing is. Between the two the block layer is believed: it issues
+//! a write that asks for a flush before it, and ends one that needs a flush behind it, when a command has completed that was issued later
+//! than it was asked for.
 
 use std::collections::VecDeque;
 
@@ -50,22 +51,32 @@ impl Stable {
 
     /// A command was given back and will be issued again.
     pub(super) fn requeued(&mut self) {
-        self.oldest_first.pop_back();
-        self.newest_first.pop();
+        self.take_back();
+    }
+
+    /// A command leaves that made nothing durable. Whichever it was, those that stay were issued no earlier than the oldest, and no later than
+    /// the newest of them all.
+    fn take_back(&mut self) -> Option<u64> {
+        if !self.newest_first.is_empty() {
+            self.newest_first.remove(0);
+        }
+        self.oldest_first.pop_back()
     }
 
     /// A command completed. Returns how long it took if it was the only one. Of several the oldest is taken to have ended, whose sum is right
     /// whichever it was; but where the queues are not known one of them may have ended unseen long ago.
     pub(super) fn completed(&mut self, time_ns: u64, success: bool) -> Option<u64> {
         let is_certain = self.newest_first.len() == 1 || self.queues_known;
-        let oldest = self.oldest_first.pop_front();
-        let newest = self.newest_first.pop();
-        if success {
+        let issued_ns = if success {
+            let oldest = self.oldest_first.pop_front();
             self.surely_ns = self.surely_ns.max(oldest.unwrap_or(0));
             // Without its issue it may have been issued just now.
-            self.at_most_ns = self.at_most_ns.max(newest.unwrap_or(time_ns));
-        }
-        oldest.filter(|_| is_certain).map(|issued| time_ns.saturating_sub(issued))
+            self.at_most_ns = self.at_most_ns.max(self.newest_first.pop().unwrap_or(time_ns));
+            oldest
+        } else {
+            self.take_back()
+        };
+        issued_ns.filter(|_| is_certain).map(|issued| time_ns.saturating_sub(issued))
     }
 
     /// A bio with a flush before it has ended on a device without requests; it was queued between these times.
@@ -74,8 +85,8 @@ impl Stable {
         self.at_most_ns = self.at_most_ns.max(latest_ns);
     }
 
-    /// A bio was gone on with that had asked at this time for a flush: of the commands that may have completed, one that was issued after
-    /// that has. Where none may have, the bio does not make it so.
+    /// The block layer took the next step with a write that had asked at this time for a flush. If a command may have completed that was
+    /// issued later, one has; if none may have, this proves nothing.
     pub(super) fn waited_for(&mut self, asked_ns: u64) {
         if self.holds(asked_ns) == Answer::Unclear {
             self.surely_ns = asked_ns;
@@ -153,14 +164,29 @@ mod tests {
     }
 
     #[test]
-    fn of_several_in_flight_the_bio_that_waited_says_which_one_ended() {
+    fn of_several_in_flight_one_that_fails_makes_nothing_stable() {
+        let mut stable = Stable::of_queues(Some(2));
+        stable.issued(10);
+        stable.issued(16);
+        stable.completed(20, false);
+        stable.completed(21, true);
+        assert_eq!((stable.holds(10), stable.holds(16)), (Answer::Yes, Answer::Unclear));
+        stable.issued(30);
+        stable.issued(36);
+        stable.requeued();
+        stable.completed(40, true);
+        assert_eq!((stable.holds(30), stable.holds(36)), (Answer::Yes, Answer::Unclear));
+    }
+
+    #[test]
+    fn of_several_in_flight_the_write_that_waited_says_whether_a_later_one_ended() {
         let mut stable = Stable::of_queues(Some(2));
         stable.issued(10);
         stable.issued(20);
         stable.completed(30, true);
         stable.waited_for(15);
         assert_eq!((stable.holds(15), stable.holds(16)), (Answer::Yes, Answer::Unclear));
-        // No command that was issued after it has completed, whatever the bio says.
+        // No command that was issued after it can have completed.
         stable.waited_for(25);
         assert_eq!((stable.holds(20), stable.holds(25)), (Answer::Unclear, Answer::No));
         stable.waited_for(5);

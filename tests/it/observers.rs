@@ -207,6 +207,39 @@ fn a_tracepoint_of_the_users_choice_is_counted_and_can_decide() {
 }
 
 #[test]
+fn only_the_hits_count_that_a_filter_lets_through() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=4k\nsize=2m\ndirect=1\nioengine=psync\n");
+    let observed = |filter: &str| {
+        let run = ["run", "job.fio", "-q", "-t", "loop:32m", "--vary", "bs=4k,512k", "--rounds", "4"];
+        let events = format!("all=block:block_bio_queue,large=block:block_bio_queue/{filter}/");
+        sandbox.run(&[&run[..], &["--primary", "events_per_op.large", "--observe", &events]].concat())
+    };
+    let output = observed("nr_sectors >= 1024");
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let refusal = "does not take the filter 'nr_sectors >= 1024' of block:block_bio_queue; its fields are dev, sector, nr_sector,";
+    assert!(said.contains(refusal), "{said}");
+    let output = observed("nr_sector >= 1024");
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let run = sandbox.export("1");
+    let of = |arm: usize, metric: &str| -> Vec<f64> {
+        let of_arm = run.trials.iter().filter(|trial| run.arm_of(trial.cell) == arm);
+        let named = |(at, value): &(u32, f64)| (run.metrics[*at as usize].name == metric).then_some(*value);
+        of_arm.flat_map(|trial| trial.values.iter().filter_map(named)).collect()
+    };
+    // 512 writes of 4 KiB, 4 of 512 KiB; what others do meanwhile is small.
+    let (small, large) = (of(0, "events.all"), of(1, "events.large"));
+    assert!(small.len() == 4 && small.iter().all(|hits| *hits >= 512.0), "{small:?}");
+    assert!(large.len() == 4 && large.iter().all(|hits| *hits >= 4.0), "{large:?}");
+    let other = of(0, "events.large");
+    assert!(other.iter().all(|hits| *hits < 100.0), "{other:?}");
+}
+
+#[test]
 fn who_may_not_watch_is_told_what_helps_and_has_the_rest() {
     if !is_root() || !available("setpriv") {
         return;

@@ -1,23 +1,34 @@
 //! Trials that must fail are not begun: what this machine does not have is said at once, for all cells.
 
 use super::prepare::Prepared;
+use crate::catalog::CountedEvent;
 use crate::cli::Failure;
 use crate::engine::{self, EngineError};
-use crate::observe::beside_missing;
+use crate::observe::{Uncountable, uncountable};
 use crate::workload::nearest;
 
 /// Reasons told; the rest is counted.
 const MOST_REASONS: usize = 5;
 
-/// That this kernel lacks a tracepoint which is to be counted, with the name that was probably meant.
-fn no_tracepoint(name: &str) -> Option<String> {
-    let beside = beside_missing(name)?;
-    let near = nearest(name, beside.iter().map(String::as_str), 1);
-    let advice = near.first().map_or_else(
-        || "`perf list tracepoint` lists them".to_owned(),
-        |near| format!("did you mean {near}?"),
-    );
-    Some(format!("this kernel does not have the tracepoint {name}; {advice}"))
+/// That this kernel cannot count a tracepoint, with the name that was probably meant, or what it can be filtered by.
+fn not_counted(name: &str) -> Option<String> {
+    let counted = CountedEvent::of(name)?;
+    let tracepoint = counted.tracepoint();
+    Some(match uncountable(name)? {
+        Uncountable::NoTracepoint(beside) => {
+            let near = nearest(&tracepoint, beside.iter().map(String::as_str), 1);
+            let advice = near.first().map_or_else(
+                || "`perf list tracepoint` lists them".to_owned(),
+                |near| format!("did you mean {near}?"),
+            );
+            format!("this kernel does not have the tracepoint {tracepoint}; {advice}")
+        }
+        Uncountable::Filter(fields) => format!(
+            "the kernel does not take the filter '{}' of {tracepoint}; its fields are {}",
+            counted.filter.unwrap_or_default(),
+            fields.join(", ")
+        ),
+    })
 }
 
 /// Looks ahead at each cell's trial.
@@ -42,10 +53,7 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
             // What cannot be read before its target is made is the trial's to say.
             Ok(()) | Err(EngineError::Unsupported { .. }) => {}
         }
-        cell.observe
-            .iter()
-            .filter_map(|name| no_tracepoint(name))
-            .for_each(|reason| add(reason, &cell.label));
+        cell.observe.iter().filter_map(|name| not_counted(name)).for_each(|reason| add(reason, &cell.label));
     }
     if found.is_empty() {
         return Ok(());

@@ -24,7 +24,7 @@ pub(in crate::observe) use machine::{MachineWatch, Recorder, Wanted};
 pub(in crate::observe) use programs::{Programs, Spot};
 pub(in crate::observe) use refused::Refused;
 pub(in crate::observe) use symbols::{Function, Symbols};
-pub(in crate::observe) use tracefs::{Place, Tracefs};
+pub(in crate::observe) use tracefs::{Place, Tracefs, Tracepoint};
 
 use std::collections::VecDeque;
 use std::sync::Arc;

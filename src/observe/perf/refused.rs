@@ -9,6 +9,8 @@ pub(in crate::observe) enum Refused {
     Kernel(Errno),
     /// The kernel has no such tracepoint, or not with this field.
     NoTracepoint(String),
+    /// The tracepoint has no such field, or the filter cannot be read.
+    Filter(String),
     /// tracefs can neither be found nor mounted.
     NoTracefs(Errno),
     /// Nothing says which processors there are.
@@ -35,6 +37,11 @@ impl Refused {
             Refused::NoTracepoint(name) => {
                 format!(
                     "this kernel does not have the tracepoint {name}; boot one with it (CONFIG_TRACEPOINTS, a newer Linux)"
+                )
+            }
+            Refused::Filter(filter) => {
+                format!(
+                    "the kernel does not take the filter '{filter}'; `assay help observers` says what it may be"
                 )
             }
             Refused::NoProcessors => {

@@ -93,6 +93,11 @@ impl Tracefs {
 }
 
 impl Tracepoint {
+    /// The fields that are its own, in their order.
+    pub(in crate::observe) fn own_fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|field| field.name.as_str()).filter(|name| !name.starts_with("common_"))
+    }
+
     /// Where a field of up to eight bytes lies.
     ///
     /// # Errors
