@@ -54,7 +54,7 @@ fn is_word(word: &str) -> bool {
 
 /// Commas and plus signs stand between observers.
 fn is_filter(filter: &str) -> bool {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || "_ &|!=<>()".contains(letter);
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "_ &|!=<>()-".contains(letter);
     !filter.is_empty() && filter.chars().all(fits)
 }
 
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!((counted.name, counted.tracepoint().as_str()), (Some("large"), "block:block_rq_issue"));
         assert_eq!(counted.filter, Some("nr_sector > 256 && (rwbs == 1)"));
         assert_eq!(
-            metrics_of_tracepoint("large=a:b/c == 1/").unwrap(),
+            metrics_of_tracepoint("large=a:b/c == -1/").unwrap(),
             ["events.large", "events_per_op.large"]
         );
         assert_eq!(metrics_of_tracepoint("plug=block:block_plug").unwrap()[0], "events.plug");

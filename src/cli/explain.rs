@@ -89,8 +89,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .into());
     }
     if args.keep_traces && !args.only.is_empty() && !args.only.iter().any(|name| name == "blocks") {
+        let only = format!("{},blocks", args.only.join(","));
+        let quoted = shlex::try_quote(&only).map_or_else(|_| only.clone(), |quoted| quoted.into_owned());
         return Err(Failure::request("--keep-traces keeps what blocks sees, which --only leaves out")
-            .hint(format!("--only {},blocks", args.only.join(",")))
+            .hint(format!("--only {quoted}"))
             .into());
     }
     if let Some(directory) = &args.flame {

@@ -3,8 +3,6 @@
 //! Enters: a [`CountedEvent`] as written. Leaves: a count. It must not know what any tracepoint means.
 //! The whole machine is counted, because kernel threads do much of a trial's work.
 
-use std::ffi::CString;
-
 use rustix::io::Errno;
 
 use super::perf::{Counting, Refused, Tracefs, Tracepoint};
@@ -19,7 +17,7 @@ pub struct EventsObserver {
     name: String,
     /// As perf(1) writes it.
     tracepoint: String,
-    filter: Option<CString>,
+    filter: Option<String>,
     /// The kernel's number for it.
     id: Result<u64, Refused>,
     counting: Option<Result<Counting, Refused>>,
@@ -33,7 +31,7 @@ impl EventsObserver {
         Some(EventsObserver {
             name: name.to_owned(),
             tracepoint: counted.tracepoint(),
-            filter: filter_of(&counted),
+            filter: counted.filter.map(str::to_owned),
             id: looked_up(&counted.tracepoint()).map(|point| point.id),
             counting: None,
         })
@@ -44,7 +42,7 @@ impl EventsObserver {
 pub enum Uncountable {
     /// It lacks the tracepoint; the others of its group.
     NoTracepoint(Vec<String>),
-    /// It does not take the filter; the fields of the tracepoint.
+    /// It does not take the filter; the fields of the tracepoint that are numbers.
     Filter(Vec<String>),
 }
 
@@ -54,9 +52,8 @@ pub fn uncountable(name: &str) -> Option<Uncountable> {
     let counted = CountedEvent::of(name)?;
     match looked_up(&counted.tracepoint()) {
         Ok(point) => {
-            let filter = filter_of(&counted)?;
-            let refused = matches!(Counting::start(point.id, Some(&filter)), Err(Refused::Filter(_)));
-            refused.then(|| Uncountable::Filter(point.own_fields().map(str::to_owned).collect()))
+            let refused = matches!(Counting::start(point.id, Some(counted.filter?)), Err(Refused::Filter(_)));
+            refused.then(|| Uncountable::Filter(point.numbers().map(str::to_owned).collect()))
         }
         Err(Refused::NoTracepoint(_)) => {
             let group = counted.group;
@@ -67,11 +64,6 @@ pub fn uncountable(name: &str) -> Option<Uncountable> {
         }
         Err(_) => None,
     }
-}
-
-/// It has no zeroes: see [`CountedEvent::of`].
-fn filter_of(counted: &CountedEvent<'_>) -> Option<CString> {
-    CString::new(counted.filter?).ok()
 }
 
 fn looked_up(tracepoint: &str) -> Result<Tracepoint, Refused> {

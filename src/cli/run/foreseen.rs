@@ -24,7 +24,7 @@ fn not_counted(name: &str) -> Option<String> {
             format!("this kernel does not have the tracepoint {tracepoint}; {advice}")
         }
         Uncountable::Filter(fields) => format!(
-            "the kernel does not take the filter '{}' of {tracepoint}; its fields are {}",
+            "the kernel does not take the filter '{}' of {tracepoint}; its numbers are {}",
             counted.filter.unwrap_or_default(),
             fields.join(", ")
         ),

@@ -2,18 +2,14 @@
 //!
 //! Enters: a tracepoint's number. Leaves: the count. As with [`super::Watch`] nothing outlives the process.
 
-use std::ffi::CStr;
 use std::os::fd::AsRawFd;
 
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 use rustix::io::Errno;
 
-use super::machine::MoreFiles;
+use super::machine::{MoreFiles, set_filter};
 use super::{Refused, errno_of, processors};
-
-/// `PERF_EVENT_IOC_SET_FILTER` of linux/perf_event.h.
-const SET_FILTER: libc::c_ulong = 0x4008_2406;
 
 /// A tracepoint being counted, on each processor.
 pub(in crate::observe) struct Counting(Vec<Counter>);
@@ -23,7 +19,7 @@ impl Counting {
     ///
     /// # Errors
     /// Why the kernel refuses.
-    pub(in crate::observe) fn start(id: u64, filter: Option<&CStr>) -> Result<Counting, Refused> {
+    pub(in crate::observe) fn start(id: u64, filter: Option<&str>) -> Result<Counting, Refused> {
         let numbers = processors();
         let _more = MoreFiles::allowed(numbers.len());
         let mut counters = Vec::new();
@@ -33,7 +29,10 @@ impl Counting {
             match built.map_err(|error| errno_of(&error)) {
                 Ok(counter) => {
                     if let Some(filter) = filter {
-                        set_filter(&counter, filter)?;
+                        set_filter(counter.as_raw_fd(), filter).map_err(|errno| match errno {
+                            Errno::INVAL => Refused::Filter(filter.to_owned()),
+                            errno => Refused::Kernel(errno),
+                        })?;
                     }
                     counters.push(counter);
                 }
@@ -61,19 +60,5 @@ impl Counting {
             counter.disable().map_err(refused)?;
         }
         self.0.iter_mut().map(|counter| counter.read().map_err(refused)).sum()
-    }
-}
-
-/// The library has no call for it.
-fn set_filter(counter: &Counter, filter: &CStr) -> Result<(), Refused> {
-    #[expect(unsafe_code, reason = "no library wraps PERF_EVENT_IOC_SET_FILTER")]
-    // SAFETY: the kernel reads a string that ends with 0, which outlives the call.
-    let result = unsafe { libc::ioctl(counter.as_raw_fd(), SET_FILTER, filter.as_ptr()) };
-    if result == 0 {
-        return Ok(());
-    }
-    match Errno::from_io_error(&std::io::Error::last_os_error()) {
-        Some(Errno::INVAL) => Err(Refused::Filter(filter.to_string_lossy().into_owned())),
-        errno => Err(Refused::Kernel(errno.unwrap_or(Errno::IO))),
     }
 }

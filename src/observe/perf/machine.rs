@@ -381,7 +381,7 @@ fn set_output(point: RawFd, ring: RawFd) -> Result<(), Errno> {
 }
 
 #[expect(unsafe_code, reason = "an ioctl that perf-event2 has no wrapper for")]
-fn set_filter(point: RawFd, filter: &str) -> Result<(), Errno> {
+pub(super) fn set_filter(point: RawFd, filter: &str) -> Result<(), Errno> {
     let text = CString::new(filter).map_err(|_| Errno::INVAL)?;
     // SAFETY: an open descriptor of a perf event, and a text with its end that outlives the call, which copies it.
     let result = unsafe { libc::ioctl(point, SET_FILTER, text.as_ptr()) };

@@ -30,6 +30,8 @@ struct Field {
     name: String,
     offset: usize,
     size: usize,
+    /// Not an array, nor a text elsewhere (`__data_loc char[]`).
+    is_number: bool,
 }
 
 /// The filesystem that describes tracepoints.
@@ -93,9 +95,10 @@ impl Tracefs {
 }
 
 impl Tracepoint {
-    /// The fields that are its own, in their order.
-    pub(in crate::observe) fn own_fields(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|field| field.name.as_str()).filter(|name| !name.starts_with("common_"))
+    /// The fields of its own that are numbers, in their order.
+    pub(in crate::observe) fn numbers(&self) -> impl Iterator<Item = &str> {
+        let own = self.fields.iter().filter(|field| field.is_number && !field.name.starts_with("common_"));
+        own.map(|field| field.name.as_str())
     }
 
     /// Where a field of up to eight bytes lies.
@@ -142,7 +145,8 @@ fn fields(format: &str) -> Vec<Field> {
         let declared = parts.next()?.strip_prefix("field:")?;
         let name = declared.rsplit([' ', '*']).next()?.split('[').next()?;
         let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
-        Some(Field { name: name.to_owned(), offset: number("offset:")?, size: number("size:")? })
+        let is_number = !declared.contains('[');
+        Some(Field { name: name.to_owned(), offset: number("offset:")?, size: number("size:")?, is_number })
     };
     format.lines().filter_map(of_line).collect()
 }
@@ -169,6 +173,7 @@ mod tests {
         assert_eq!(point.field("common_type"), Ok(Place { offset: 0, size: 2 }));
         assert_eq!(point.field("comm"), Err(Errno::NOENT), "no number");
         assert_eq!(point.field("ret"), Err(Errno::NOENT));
+        assert_eq!(point.numbers().collect::<Vec<_>>(), ["lock_addr", "flags"]);
     }
 
     #[test]
