@@ -119,7 +119,7 @@ stress-patches: build
 	@scripts/kernel-source.sh
 	scripts/stress-patches.sh
 
-## design=all of each recipe with an empty cache, and dio-append once more with a full one; an hour (ONLY="NAMES")
+## design=all of each recipe with an empty cache, and dio-append once more with a full one; three quarters of an hour (ONLY="NAMES")
 designs: build
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh

@@ -11,13 +11,13 @@ pub const OR_A_TRACEPOINT: &str = "a tracepoint, such as block:block_plug or NAM
 /// the hits count that the kernel's filter lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedEvent<'n> {
-    /// What its metrics are called; needed with a filter, because the tracepoint's own name would say too much.
+    /// What its metrics are called; needed with a filter, because the tracepoint's name stands for all its hits.
     pub name: Option<&'n str>,
     /// The subsystem that has it.
     pub group: &'n str,
     /// The tracepoint.
     pub event: &'n str,
-    /// In the words of the kernel's filters (Documentation/trace/events.rst), of numbers only.
+    /// Which hits count, as the kernel writes it (Documentation/trace/events.rst); fields that are texts cannot be asked.
     pub filter: Option<&'n str>,
 }
 

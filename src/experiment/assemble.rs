@@ -278,11 +278,16 @@ impl Check<'_> {
     /// Each once, in the order of [`OBSERVERS`].
     fn observe(&mut self, written: &Written) -> Vec<String> {
         let names = || written.observe.iter().map(|asked| asked.value.as_str());
-        if let (Some(name), Some(last)) = (named_twice(names()), written.observe.last()) {
-            self.mistake(
-                &last.place,
-                format!("two tracepoints are called {name}; give each a name of its own"),
-            );
+        // Also those of levels, whose counts would be compared as one metric.
+        let levels = written.factors.iter().flat_map(|factor| &factor.value.levels);
+        let sets = levels.flat_map(|level| &level.set).filter(|set| set.key == OBSERVE_KEY);
+        let of_levels: Vec<String> = sets.flat_map(|set| observers(&set.value).unwrap_or_default()).collect();
+        let last = written.observe.last().map(|asked| &asked.place);
+        let place = last.or_else(|| written.factors.last().map(|factor| &factor.place));
+        if let (Some(name), Some(place)) =
+            (named_twice(names().chain(of_levels.iter().map(String::as_str))), place)
+        {
+            self.mistake(place, format!("two tracepoints are called {name}; give each a name of its own"));
         }
         for Placed { value, place } in &written.observe {
             if !is_observer(value) {

@@ -6,7 +6,7 @@
 
 use super::assemble::shown;
 use super::described::{Assignment, Experiment, Factor, Level, Namespace};
-use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, StopRule, in_order, is_observer, named_twice};
+use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, StopRule, in_order, is_observer};
 
 /// The key whose levels say which observers watch a trial.
 pub const OBSERVE_KEY: &str = "observe";
@@ -28,9 +28,6 @@ pub fn observers(level: &str) -> Result<Vec<String>, String> {
         return Err(format!(
             "no observer '{unknown}'; write {NONE}, or some of {known} with + between, or {OR_A_TRACEPOINT}"
         ));
-    }
-    if let Some(name) = named_twice(names.iter().copied()) {
-        return Err(format!("two tracepoints are called {name}; give each a name of its own"));
     }
     Ok(in_order(names.into_iter()))
 }

@@ -91,7 +91,8 @@ pub struct CommandLine {
     pub metrics: Vec<String>,
     /// Watch besides, each with root's rights: cpu (where processor time goes in the kernel), locks (waits for the kernel's locks), waits
     /// (where workers sleep), blocks (the device's requests, flushes and their times), fs (what the filesystem does), GROUP:EVENT (how
-    /// often the kernel hits a tracepoint, e.g. block:block_plug) or NAME=GROUP:EVENT/FILTER/ (some of its hits); with any: extents (how the files of a trial lie on the device)
+    /// often the kernel hits a tracepoint, e.g. block:block_plug) or NAME=GROUP:EVENT/FILTER/ (some of its hits); with any: extents (how
+    /// the files of a trial lie on the device)
     #[arg(long, value_name = "OBSERVER")]
     pub observe: Vec<String>,
     /// Keep the events that --observe blocks sees as files of each trial, up to 16 MiB: assay show RUN --files DIR writes them, and assay trace

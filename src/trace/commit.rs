@@ -102,7 +102,8 @@ impl Commits {
         }
     }
 
-    /// A write went to the driver. Gives the commit records within it; what was complete when they asked for a flush is stable now.
+    /// A write went to the driver. Gives the commit records within it. One that asked for a flush before it has waited for
+    /// that.
     pub(super) fn issue(&mut self, event: &Event, stable: &mut Stable) -> Vec<Commit> {
         if self.pending.is_empty() {
             return Vec::new();

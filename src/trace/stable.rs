@@ -54,8 +54,8 @@ impl Stable {
         self.take_back();
     }
 
-    /// A command leaves that made nothing durable. Whichever it was, those that stay were issued no earlier than the oldest, and no later than
-    /// the newest of them all.
+    /// A command leaves that made nothing durable. It may be any of those in flight; the bounds hold whichever it was, as the newest leaves the
+    /// one list and the oldest the other.
     fn take_back(&mut self) -> Option<u64> {
         if !self.newest_first.is_empty() {
             self.newest_first.remove(0);

@@ -218,6 +218,11 @@ fn only_the_hits_count_that_a_filter_lets_through() {
         let events = format!("all=block:block_bio_queue,large=block:block_bio_queue/{filter}/");
         sandbox.run(&[&run[..], &["--primary", "events_per_op.large", "--observe", &events]].concat())
     };
+    // Also where two levels give one name to different counts.
+    let levels = "observe=large=block:block_plug,large=block:block_unplug";
+    let twice = sandbox.run(&["run", "job.fio", "-q", "-t", "loop:32m", "--vary", levels, "--rounds", "4"]);
+    assert_eq!(twice.status.code(), Some(2), "{}", errors(&twice));
+    assert!(errors(&twice).contains("two tracepoints are called large"), "{}", errors(&twice));
     let output = observed("nr_sectors == 1032");
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");

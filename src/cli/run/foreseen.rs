@@ -1,5 +1,7 @@
 //! Trials that must fail are not begun: what this machine does not have is said at once, for all cells.
 
+use std::collections::HashMap;
+
 use super::prepare::Prepared;
 use crate::catalog::CountedEvent;
 use crate::cli::Failure;
@@ -42,6 +44,8 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
         Some((.., others)) => *others += 1,
         None => found.push((reason, cell, 0)),
     };
+    // The kernel is asked once for each of them.
+    let mut asked: HashMap<&str, Option<String>> = HashMap::new();
     for (number, cell) in prepared.plan.cells.iter().enumerate() {
         if cell.target.is_elsewhere() {
             continue;
@@ -53,7 +57,11 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), Failure> {
             // What cannot be read before its target is made is the trial's to say.
             Ok(()) | Err(EngineError::Unsupported { .. }) => {}
         }
-        cell.observe.iter().filter_map(|name| not_counted(name)).for_each(|reason| add(reason, &cell.label));
+        for name in &cell.observe {
+            if let Some(reason) = asked.entry(name).or_insert_with(|| not_counted(name)) {
+                add(reason.clone(), &cell.label);
+            }
+        }
     }
     if found.is_empty() {
         return Ok(());

@@ -1,7 +1,7 @@
 //! What explaining runs: how many rounds, which observers, and how long that takes.
 
 use super::prepare::Prepared;
-use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, in_order, is_observer};
+use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, in_order, is_observer, named_twice};
 use crate::cli::Failure;
 use crate::experiment::Experiment;
 use crate::plan::{Expected, Plan};
@@ -22,6 +22,11 @@ pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure>
             OBSERVERS.join(", ")
         ))
         .hint("`assay help observers` says what each watches"));
+    }
+    if let Some(name) = named_twice(only.iter().map(String::as_str)) {
+        return Err(Failure::request(format!(
+            "two tracepoints are called {name}; give each a name of its own"
+        )));
     }
     if only.is_empty() {
         return Ok(in_order(OBSERVERS.iter().copied().filter(|name| *name != OF_FILES)));
