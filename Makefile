@@ -112,7 +112,7 @@ promised-time: build
 	@scripts/kernels.sh
 	scripts/promised-time.sh $(ASSAY)
 
-## The patches of the recipes in kernels that watch themselves (lockdep, KASAN), with data verified, and one that is known to be wrong; an hour
+## The patches of the recipes in kernels that watch themselves (lockdep, KASAN), with data verified, and one known to be wrong; half an hour
 stress-patches: build
 	@scripts/packages.sh $(TESTED)
 	@scripts/kernels.sh
