@@ -3,9 +3,8 @@
 //! Enters: a run's analysis. Leaves: comparisons in the order in which they are read. It must not know what is said of them.
 
 use super::format::Options;
-use super::operation_times::matters;
-use super::table;
-use crate::analyse::{Analysis, Comparison, Role};
+use super::operation_times::{is_time, matters};
+use crate::analyse::{Analysis, Comparison, Role, Verdict};
 use crate::record::Run;
 
 /// Comparisons of one role.
@@ -22,9 +21,8 @@ pub(super) fn arms_of(comparison: &Comparison) -> [&str; 2] {
 pub(super) fn shown<'a>(run: &Run, analysis: &'a Analysis, options: &Options) -> Vec<&'a Comparison> {
     let Beside { shown: beside, .. } = beside(run, analysis, options);
     let is_beside = |c: &Comparison| beside.iter().any(|other| std::ptr::eq(*other, c));
-    let is_shown = |c: &&Comparison| {
-        c.role == Role::Primary || options.all_metrics || table::stands_out(c) || is_beside(c)
-    };
+    let is_shown =
+        |c: &&Comparison| c.role == Role::Primary || options.all_metrics || stands_out(c) || is_beside(c);
     analysis.comparisons.iter().filter(is_shown).collect()
 }
 
@@ -50,7 +48,9 @@ pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis, options: &Options) -
         .partition(|c| wanted(c) && !(c.row.job.is_empty() && of_jobs(&c.metric.name)));
     let all = wanted.len();
     let of_one_table = |c: &Comparison, other: &Comparison| {
-        c.metric.name == other.metric.name && c.candidate.arm == other.candidate.arm
+        c.metric.name == other.metric.name
+            && c.baseline.arm == other.baseline.arm
+            && (!is_time(&c.metric) || c.candidate.arm == other.candidate.arm)
     };
     let matters = |c: &&Comparison| {
         let mut table = wanted.iter().filter(|other| of_one_table(c, other));
@@ -58,6 +58,12 @@ pub(super) fn beside<'c>(run: &Run, analysis: &'c Analysis, options: &Options) -
     };
     let shown: Vec<&Comparison> = wanted.iter().copied().filter(matters).collect();
     Beside { small: all - shown.len(), shown, others }
+}
+
+/// Whether an exploratory metric is worth a line without `--all-metrics`: it differs clearly, and says something of its own.
+pub(super) fn stands_out(comparison: &Comparison) -> bool {
+    comparison.unlisted.is_none()
+        && matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. })
 }
 
 /// Comparisons with the same key together, keys in the order of their first use.

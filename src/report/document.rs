@@ -6,7 +6,7 @@ mod building;
 
 use super::format::Options;
 use super::section::{Block, Section, unfolded};
-use super::words::{Names, row_label};
+use super::words::Names;
 use crate::analyse::{Analysis, Flame, RequestTimes, RowKey, Why};
 use crate::record::Run;
 
@@ -76,7 +76,7 @@ impl<'a> Document<'a> {
     /// The label of a row, empty when there is one only.
     #[must_use]
     pub fn row(&self, row: &RowKey) -> String {
-        row_label(row)
+        self.names().row(row)
     }
 
     /// The blocks of all sections, also those that can be folded.

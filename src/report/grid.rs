@@ -1,17 +1,20 @@
 //! A [`Table`] laid out in columns of text that fit a page.
 //!
 //! Enters: a table of strings. Leaves: lines. Labels that leave no room for the values are shortened in the middle,
-//! or, when too little would be left of them, put on lines of their own; values that do not fit even so are listed.
+//! or, when too little would be left of them, put on lines of their own: the first ones once above the rows that share them, or all
+//! above each row; values that do not fit even so are listed.
 
-use super::layout::{left, right, shorten, told_apart, width, wrap};
+use super::layout::{left, right, shorten, told_apart, width};
 use super::page::Page;
-use super::table::{Of, Table, TableRow};
+use super::table::{Of, Table};
 
 /// Widest head of a value column.
 const MOST_HEAD: usize = 12;
 /// The same of an arm, and whether other heads are short, in the order in which it is tried whether a table fits: a table is easier
 /// to read than a list of the same values.
 const TRIED: [(usize, bool); 6] = [(16, false), (16, true), (12, false), (12, true), (9, true), (7, true)];
+/// Before rows whose labels stand above them.
+const INDENT: &str = "  ";
 /// Labels are not shortened below this many columns in all.
 const LEAST_LABELS: usize = 24;
 
@@ -21,18 +24,20 @@ struct Grid {
     values: Vec<usize>,
     gap: &'static str,
     stacked: bool,
+    /// So many labels stand above the rows that share them.
+    above: usize,
     listed: bool,
     /// No label is shortened.
     whole: bool,
 }
 
 impl Grid {
-    fn measure(table: &Table, heads: &[String], page: &Page) -> Grid {
+    fn measure(table: &Table, heads: &[String], page: &Page, above: usize) -> Grid {
         let widest = |cells: &mut dyn Iterator<Item = usize>, head: usize| cells.fold(head, usize::max);
         let values: Vec<usize> = (0..heads.len())
             .map(|at| widest(&mut table.rows.iter().map(|row| width(&row.cells[at])), width(&heads[at])))
             .collect();
-        let wanted: Vec<usize> = (0..table.labels.len())
+        let wanted: Vec<usize> = (above..table.labels.len())
             .map(|at| {
                 widest(
                     &mut table.rows.iter().map(|row| width(&row.labels[at])),
@@ -41,22 +46,27 @@ impl Grid {
             })
             .collect();
         let marks = widest(&mut table.rows.iter().map(|row| width(&page.mark(&row.notes))), 0);
-        let bare = values.iter().sum::<usize>() + marks;
+        let indent = if above > 0 { INDENT.len() } else { 0 };
+        let bare = values.iter().sum::<usize>() + marks + indent;
         let gaps = values.len().saturating_sub(1);
         let all: usize = wanted.iter().map(|w| w + 2).sum();
-        let room = page.columns.saturating_sub(bare + 2 * gaps);
+        let room = |gap: usize| page.columns.saturating_sub(bare + gap * gaps);
+        // Labels come before a second blank between values.
+        let close = all > room(2) && all <= room(1);
+        let room = room(if close { 1 } else { 2 });
         let stacked = all > room && room < LEAST_LABELS.min(all);
-        let gap = if bare + 2 * gaps + 2 * usize::from(stacked) > page.columns { " " } else { "  " };
+        let is_wide = bare + 2 * gaps + 2 * usize::from(stacked) > page.columns;
+        let gap = if close || is_wide { " " } else { "  " };
         let labels = if stacked { Vec::new() } else { share(&wanted, room) };
         let least = bare + gaps * gap.len() + if stacked { 2 } else { labels.iter().map(|w| w + 2).sum() };
         let whole = !stacked && labels == wanted;
-        Grid { labels, values, gap, stacked, listed: least > page.columns, whole }
+        Grid { labels, values, gap, stacked, above, listed: least > page.columns, whole }
     }
 
     /// A line without its verdict: labels and all values but the last.
     fn line(&self, labels: &[String], cells: &[String]) -> String {
-        let mut line = if self.stacked { "  ".to_owned() } else { String::new() };
-        for (label, columns) in labels.iter().zip(&self.labels) {
+        let mut line = if self.stacked || self.above > 0 { INDENT.to_owned() } else { String::new() };
+        for (label, columns) in labels.iter().skip(self.above).zip(&self.labels) {
             line.push_str(&left(&shorten(label, *columns), *columns));
             line.push_str("  ");
         }
@@ -85,15 +95,24 @@ fn heads_of(table: &Table, most: usize, short: bool) -> Vec<String> {
 
 /// The first way of writing heads with which the table fits; where there is more room for arms labels must not be shortened for it.
 fn measured(table: &Table, page: &Page) -> (Vec<String>, Grid) {
-    let tried = |(most, short): (usize, bool)| {
+    let tried = |above: usize, (most, short): (usize, bool)| {
         let heads = heads_of(table, most, short);
-        let grid = Grid::measure(table, &heads, page);
+        let grid = Grid::measure(table, &heads, page, above);
         (most, heads, grid)
     };
     let fits =
         |(most, _, grid): &(usize, Vec<String>, Grid)| !grid.listed && (*most <= MOST_HEAD || grid.whole);
-    let found = TRIED.into_iter().map(tried).find(fits);
-    let (_, heads, grid) = found.unwrap_or_else(|| tried((MOST_HEAD, false)));
+    let first = |above: usize| TRIED.into_iter().map(|heads| tried(above, heads)).find(fits);
+    let is_inline = |found: &(usize, Vec<String>, Grid)| !found.2.stacked;
+    let inline = |above: usize| {
+        TRIED.into_iter().map(|heads| tried(above, heads)).find(|found| fits(found) && is_inline(found))
+    };
+    let found = match first(0) {
+        Some(found) if is_inline(&found) => Some(found),
+        // A label of many rows is better read once than each time on a line of its own.
+        other => (1..table.labels.len()).find_map(inline).or(other),
+    };
+    let (_, heads, grid) = found.unwrap_or_else(|| tried(0, (MOST_HEAD, false)));
     (heads, grid)
 }
 
@@ -107,10 +126,12 @@ pub(super) fn table(table: &Table, page: &Page) -> String {
     let labels: Vec<String> = table.labels.iter().map(|head| head.text.clone()).collect();
     let mut out = page.dim(format!("{}{last}", grid.line(&labels, &heads)).trim_end());
     out.push('\n');
+    let mut above: &[String] = &[];
     for row in &table.rows {
-        if grid.stacked {
-            out.push_str(&wrap(&stacked_label(table, row), page.columns, "", "  "));
-            out.push('\n');
+        let stacked = if grid.stacked { row.labels.len() } else { grid.above };
+        if grid.stacked || row.labels[..stacked] != *above {
+            above = &row.labels[..stacked];
+            page.words(&mut out, &stacked_label(table, above), "", INDENT);
         }
         let verdict = row.cells.last().map_or("", String::as_str);
         out.push_str(&grid.line(&row.labels, &row.cells));
@@ -125,7 +146,7 @@ pub(super) fn table(table: &Table, page: &Page) -> String {
 fn list(table: &Table, heads: &[String], page: &Page) -> String {
     let mut out = String::new();
     for row in &table.rows {
-        let label = stacked_label(table, row);
+        let label = stacked_label(table, &row.labels);
         if !label.is_empty() {
             page.words(&mut out, &label, "", "  ");
         }
@@ -136,12 +157,12 @@ fn list(table: &Table, heads: &[String], page: &Page) -> String {
     out
 }
 
-/// `write=append, io_size=4K`: a row's labels on a line of their own.
-fn stacked_label(table: &Table, row: &TableRow) -> String {
+/// `write=append, io_size=4K`: labels of a row on a line of their own.
+fn stacked_label(table: &Table, labels: &[String]) -> String {
     let parts: Vec<String> = table
         .labels
         .iter()
-        .zip(&row.labels)
+        .zip(labels)
         .filter(|(_, label)| !label.is_empty())
         .map(|(head, label)| match head.of {
             Of::Names => label.clone(),
@@ -165,7 +186,7 @@ fn share(wanted: &[usize], room: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::Head;
+    use super::super::table::{Head, TableRow};
     use super::*;
 
     /// A table of flushes of two arms, a row a job, as wide as that of journal-flush.
@@ -187,7 +208,7 @@ mod tests {
         }
     }
 
-    const PAGE: Page = Page { columns: 80, colour: false, plain: false };
+    const PAGE: Page = Page { columns: 80, colour: false, plain: false, each_verdict: false };
 
     #[test]
     fn heads_give_way_before_a_table_becomes_a_list() {
@@ -195,6 +216,30 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "a head, a label and a row:\n{text}");
         assert!(lines.iter().all(|line| width(line) <= 80) && lines[0].contains("chg %"), "{text}");
+    }
+
+    #[test]
+    fn a_label_of_many_rows_stands_above_them_once() {
+        let mut table_of = flushes(["write back", "candidate"]);
+        table_of.labels = ["variant", "io_size"].map(|head| Head::new(head, Of::Levels)).to_vec();
+        let row = table_of.rows[0].clone();
+        let of = |variant: &str, size: &str| TableRow {
+            labels: [variant, size].map(str::to_owned).to_vec(),
+            cells: row.cells.iter().map(|cell| cell.replace("−100.00, −100.00", "−16.5, +1.9")).collect(),
+            ..row.clone()
+        };
+        table_of.rows = vec![
+            of("serialize none at all", "4K"),
+            of("serialize none at all", "128K"),
+            of("serialize partial", "4K"),
+        ];
+        let text = table(&table_of, &PAGE);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].trim_start().starts_with("io_size"), "{text}");
+        assert_eq!(lines[1], "variant=serialize none at all", "{text}");
+        assert!(lines[2].starts_with("  4K ") && lines[3].starts_with("  128K "), "{text}");
+        assert_eq!((lines.len(), lines[4]), (6, "variant=serialize partial"), "{text}");
+        assert!(lines.iter().all(|line| width(line) <= 80), "{text}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ const GAIN: usize = 11;
 
 /// Writes the document as mmtests would.
 pub(super) fn render(document: &Document<'_>) -> String {
-    let page = Page { columns: 80, colour: false, plain: true };
+    let page = Page { columns: 80, colour: false, plain: true, each_verdict: true };
     let mut out = String::new();
     page.words(&mut out, &document.title, "", "  ");
     let shown = shown(document.run, document.analysis, &document.options);

@@ -18,6 +18,8 @@ pub(super) struct Page {
     pub(super) colour: bool,
     /// ASCII only.
     pub(super) plain: bool,
+    /// Each verdict has a sentence: no table has it.
+    pub(super) each_verdict: bool,
 }
 
 impl Page {

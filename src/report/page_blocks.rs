@@ -97,7 +97,8 @@ impl Page {
             out.push_str(&self.bold(&wrap(&self.letters(tally), self.columns, "", "")));
             out.push('\n');
         }
-        for sentence in &verdicts.sentences {
+        let told = if self.each_verdict { &verdicts.each } else { &verdicts.sentences };
+        for sentence in told {
             // A mark alone on a line would belong to nothing.
             let mark = self.mark(&sentence.notes).replace(' ', "\u{a0}");
             let text = format!("{}{mark}", sentence.text);
@@ -105,7 +106,7 @@ impl Page {
             out.push_str(&self.tone(&lines, sentence.tone));
             out.push('\n');
         }
-        if verdicts.sentences.is_empty() {
+        if told.is_empty() {
             self.words(out, verdicts.otherwise, "  ", "  ");
         }
     }

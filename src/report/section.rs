@@ -156,8 +156,10 @@ impl Block {
 pub(super) struct Verdicts {
     /// How many were faster, slower …; `None` for few.
     pub(super) tally: Option<String>,
-    /// One sentence each.
+    /// In few sentences, where tables have the verdict of each row.
     pub(super) sentences: Vec<Sentence>,
+    /// One sentence each, for formats without such tables.
+    pub(super) each: Vec<Sentence>,
     /// What is said when there is none.
     pub(super) otherwise: &'static str,
 }

@@ -1,17 +1,18 @@
-//! Comparisons as rows of strings: one table a metric and candidate, one scale a column.
+//! Comparisons as rows of strings: one table a metric and baseline, one scale a column.
 //!
 //! Enters: comparisons. Leaves: tables that text, Markdown and HTML lay out each in its own way.
 
 use super::clusters;
+use super::comparisons::{group, stands_out};
 use super::footnotes::Footnotes;
 use super::layout::one_line;
 use super::scale_of_medians::{medians, scale_of};
 use super::verdict_words::{Tone, so_far, tone, verdict_word};
 use super::words::{
-    Names, cell_number, direction, effect_decimals, heads_of, interval, interval_of, is_nothing, p_value,
-    percent, row_label, short_key, shown_change, unit_words,
+    NBSP, Names, cell_number, direction, effect_decimals, heads_of, interval, interval_of, is_nothing,
+    p_value, percent, short_key, shown_change, unit_words,
 };
-use crate::analyse::{Comparison, RowKey, Verdict};
+use crate::analyse::{Comparison, RowKey};
 use crate::units::Scale;
 
 /// A table: label columns at the left, value columns, the verdict last.
@@ -63,8 +64,12 @@ impl Head {
     }
 
     /// Heads of the columns of both arms.
-    fn arms(names: &Names<'_>, comparison: &Comparison) -> impl Iterator<Item = Head> {
-        heads_of(names, comparison).into_iter().map(|text| Head::new(text, Of::Arm))
+    fn arms(names: &Names<'_>, comparisons: &[&Comparison]) -> impl Iterator<Item = Head> {
+        let several = candidates(comparisons) > 1;
+        let mut heads = comparisons.first().map(|c| heads_of(names, c)).into_iter().flatten();
+        let baseline = heads.next();
+        let candidate = heads.next().map(|head| if several { "candidate".to_owned() } else { head });
+        baseline.into_iter().chain(candidate).map(|text| Head::new(text, Of::Arm))
     }
 }
 
@@ -81,24 +86,60 @@ pub(super) struct TableRow {
     pub(super) notes: Vec<usize>,
 }
 
-/// Heads of the label columns of these rows: the factors, and the job when any row has one.
-fn label_heads(comparisons: &[&Comparison]) -> Vec<Head> {
-    let factors = comparisons.first().map(|c| c.row.levels.as_slice()).unwrap_or_default();
-    let job = comparisons.iter().any(|c| !c.row.job.is_empty()).then_some("job");
-    let names = factors.iter().map(|(factor, _)| factor.as_str()).chain(job);
-    names.map(|name| Head::new(short_key(name), Of::Levels)).collect()
+/// What tells the rows of a table apart: the candidate where there are several, the factors of several levels, and the job when any row
+/// has one.
+struct Labels<'n> {
+    names: &'n Names<'n>,
+    heads: Vec<Head>,
+    has_job: bool,
+    has_candidate: bool,
 }
 
-fn labels_of(row: &RowKey, heads: usize) -> Vec<String> {
-    let mut labels: Vec<String> = row.levels.iter().map(|(_, level)| one_line(level)).collect();
-    if labels.len() < heads {
-        labels.push(one_line(&row.job));
+impl<'n> Labels<'n> {
+    fn of(comparisons: &[&Comparison], names: &'n Names<'_>) -> Labels<'n> {
+        let factors = comparisons.first().map(|c| c.row.levels.as_slice()).unwrap_or_default();
+        let varied =
+            factors.iter().map(|(factor, _)| factor.as_str()).filter(|factor| !names.is_fixed(factor));
+        let has_job = comparisons.iter().any(|c| !c.row.job.is_empty());
+        let has_candidate = candidates(comparisons) > 1;
+        let job = has_job.then_some("job");
+        let arm = has_candidate.then(|| names.factor().unwrap_or_else(|| "arm".to_owned()));
+        let heads = arm.as_deref().into_iter().chain(varied).chain(job);
+        let heads = heads.map(|name| Head::new(short_key(name), Of::Levels)).collect();
+        Labels { names, heads, has_job, has_candidate }
     }
-    labels.resize(heads, String::new());
-    labels
+
+    /// The labels of a comparison, one a head.
+    fn row(&self, comparison: &Comparison) -> Vec<String> {
+        let RowKey { levels, job } = &comparison.row;
+        let varied = levels.iter().filter(|(factor, _)| !self.names.is_fixed(factor));
+        let job = self.has_job.then_some(job);
+        let candidate = self.has_candidate.then_some(&comparison.candidate.arm);
+        let labels = candidate.into_iter().chain(varied.map(|(_, level)| level)).chain(job);
+        labels.map(|label| one_line(label)).collect()
+    }
 }
 
-/// The primary table of one metric and one candidate.
+/// How many arms are compared with the baseline.
+fn candidates(comparisons: &[&Comparison]) -> usize {
+    group(comparisons, |c| &c.candidate.arm).len()
+}
+
+/// `direct=1 against direct=0`, or how many there are of them.
+fn both(comparisons: &[&Comparison], names: &Names<'_>) -> String {
+    let Some(first) = comparisons.first() else { return String::new() };
+    match candidates(comparisons) {
+        1 => names.against(&first.candidate.arm, &first.baseline.arm),
+        n => format!("{n}{NBSP}candidates against {}", names.arm(&first.baseline.arm)),
+    }
+}
+
+/// The rows of a candidate below each other.
+fn by_candidate<'c>(comparisons: &[&'c Comparison]) -> Vec<&'c Comparison> {
+    group(comparisons, |c| &c.candidate.arm).concat()
+}
+
+/// The primary table of one metric and one baseline.
 pub(super) fn primary(
     comparisons: &[&Comparison],
     names: &Names<'_>,
@@ -106,19 +147,19 @@ pub(super) fn primary(
 ) -> Option<Table> {
     let first = comparisons.first()?;
     let metric = &first.metric;
-    let both = names.against(&first.candidate.arm, &first.baseline.arm);
+    let both = both(comparisons, names);
     let scale = scale_of(comparisons);
-    let labels = label_heads(comparisons);
+    let labels = Labels::of(comparisons, names);
     let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
     let adjusted = comparisons.iter().any(|c| c.p_adjusted.is_some_and(|p| Some(p) != c.p));
     let p = with_p.then_some(if adjusted { "adj. p" } else { "p" });
     let values = ["change %", "interval", "mean %"].into_iter().chain(p).chain(["n"]);
-    let columns = Head::arms(names, first)
+    let columns = Head::arms(names, comparisons)
         .chain(Head::values(values))
         .chain([Head::new("verdict", Of::Verdicts)])
         .collect();
-    let rows = comparisons
-        .iter()
+    let rows = by_candidate(comparisons)
+        .into_iter()
         .map(|c| {
             let decimals = effect_decimals(c.effect);
             let mut cells = vec![
@@ -133,12 +174,7 @@ pub(super) fn primary(
             }
             cells.push(repeats(c));
             cells.push(verdict_word(c).to_owned());
-            TableRow {
-                labels: labels_of(&c.row, labels.len()),
-                cells,
-                tone: Some(tone(&c.verdict)),
-                notes: notes.of(c, names),
-            }
+            TableRow { labels: labels.row(c), cells, tone: Some(tone(&c.verdict)), notes: notes.of(c, names) }
         })
         .collect();
     let caption = format!(
@@ -148,30 +184,35 @@ pub(super) fn primary(
         so_far(comparisons.iter().copied()),
         direction(metric.better)
     );
-    Some(Table { caption, labels, columns, rows })
+    Some(Table { caption, labels: labels.heads, columns, rows })
 }
 
 /// The interval of each row as the only one that decides, beside the one that holds together with the others; `None` where one row
 /// decides, which has one interval.
 pub(super) fn alone(comparisons: &[&Comparison], names: &Names<'_>) -> Option<Table> {
     let first = comparisons.iter().find(|c| c.alone.is_some())?;
-    let labels = label_heads(comparisons);
-    let rows = comparisons
-        .iter()
+    let labels = Labels::of(comparisons, names);
+    let rows = by_candidate(comparisons)
+        .into_iter()
         .map(|c| TableRow {
-            labels: labels_of(&c.row, labels.len()),
+            labels: labels.row(c),
             cells: vec![interval_of(c), interval(c.alone)],
             tone: None,
             notes: Vec::new(),
         })
         .collect();
-    let both = names.against(&first.candidate.arm, &first.baseline.arm);
+    let both = both(comparisons, names);
     let caption = format!(
         "{}: intervals in percent of {both}: with the other rows, as judged, and of each row alone, which do not \
          hold together",
         first.metric.name
     );
-    Some(Table { caption, labels, columns: Head::values(["interval", "alone"]).collect(), rows })
+    Some(Table {
+        caption,
+        labels: labels.heads,
+        columns: Head::values(["interval", "alone"]).collect(),
+        rows,
+    })
 }
 
 /// A share of nothing is no figure, but where it differs all the same.
@@ -192,16 +233,16 @@ pub(super) fn beside(
 ) -> Option<Table> {
     let first = comparisons.first()?;
     let metric = &first.metric;
-    let both = names.against(&first.candidate.arm, &first.baseline.arm);
+    let both = both(comparisons, names);
     let scale = of_times
         .map_or_else(|| scale_of(comparisons), |scale| scale.clone().with_digits_of(medians(comparisons)));
-    let labels = label_heads(comparisons);
-    let columns = Head::arms(names, first).chain(Head::values(["change %", "n"])).collect();
-    let rows = comparisons.iter().map(|c| row_beside(labels_of(&c.row, labels.len()), &scale, c)).collect();
+    let labels = Labels::of(comparisons, names);
+    let columns = Head::arms(names, comparisons).chain(Head::values(["change %", "n"])).collect();
+    let rows = by_candidate(comparisons).into_iter().map(|c| row_beside(labels.row(c), &scale, c)).collect();
     let unit = unit_words(&scale, &metric.unit);
     let so_far = so_far(comparisons.iter().copied());
     let caption = format!("beside: {}{unit}, medians of {both}{so_far}", metric.name);
-    Some(Table { caption, labels, columns, rows })
+    Some(Table { caption, labels: labels.heads, columns, rows })
 }
 
 /// Both medians, their change and how often they were measured.
@@ -219,19 +260,18 @@ fn row_beside(labels: Vec<String>, scale: &Scale, c: &Comparison) -> TableRow {
 /// A table of times of an operation in the one row of a run, in the order in which they come.
 pub(super) fn times(comparisons: &[&Comparison], names: &Names<'_>, of_times: &Scale) -> Option<Table> {
     let first = comparisons.first()?;
-    let row = row_label(&first.row);
-    let place = if row.is_empty() { row } else { format!("{row}: ") };
+    let place = names.before(&first.row);
     let rows = comparisons.iter().map(|c| {
         let scale = of_times.clone().with_digits_of(medians(&[*c]));
         row_beside(vec![c.metric.name.clone()], &scale, c)
     });
-    let both = names.against(&first.candidate.arm, &first.baseline.arm);
+    let both = both(comparisons, names);
     let unit = unit_words(of_times, &first.metric.unit);
     let so_far = so_far(comparisons.iter().copied());
     Some(Table {
         caption: format!("beside: {place}times of an operation{unit}, medians of {both}{so_far}"),
         labels: vec![Head::new("metric", Of::Names)],
-        columns: Head::arms(names, first).chain(Head::values(["change %", "n"])).collect(),
+        columns: Head::arms(names, comparisons).chain(Head::values(["change %", "n"])).collect(),
         rows: rows.collect(),
     })
 }
@@ -255,9 +295,8 @@ pub(super) fn exploratory(
     notes: &mut Footnotes,
 ) -> Option<Table> {
     let first = comparisons.first()?;
-    let both = names.against(&first.candidate.arm, &first.baseline.arm);
-    let row = row_label(&first.row);
-    let place = if row.is_empty() { String::new() } else { format!("{row}: ") };
+    let both = both(comparisons, names);
+    let place = names.before(&first.row);
     let rows = comparisons
         .iter()
         .map(|c| {
@@ -293,7 +332,7 @@ pub(super) fn exploratory(
             so_far(comparisons.iter().copied())
         ),
         labels: vec![Head::new("metric", Of::Names)],
-        columns: Head::arms(names, first)
+        columns: Head::arms(names, comparisons)
             .chain(Head::values(["change %", "interval"]))
             .chain([Head::new("verdict", Of::Verdicts)])
             .collect(),
@@ -301,8 +340,48 @@ pub(super) fn exploratory(
     })
 }
 
-/// Whether an exploratory metric is worth a line without `--all-metrics`: it differs clearly, and says something of its own.
-pub(super) fn stands_out(comparison: &Comparison) -> bool {
-    comparison.unlisted.is_none()
-        && matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Factor;
+    use crate::report::format::Detail;
+    use crate::report::section_tests::made_up;
+
+    /// The table of these rows and candidates, as they come from an analysis: all candidates of a row after each other.
+    fn table_of(candidates: &[&str], sizes: &[&str]) -> Table {
+        let (mut run, analysis) = made_up();
+        run.design.factors.push(Factor::new("fs", vec!["xfs".to_owned()]));
+        let of = |candidate: &&str, bs: &&str| {
+            let mut c = analysis.comparisons[0].clone();
+            c.candidate.arm = (*candidate).to_owned();
+            c.row.levels =
+                [("fs", "xfs"), ("bs", bs)].map(|(f, level)| (f.to_owned(), level.to_owned())).to_vec();
+            c
+        };
+        let all: Vec<Comparison> = sizes.iter().flat_map(|bs| candidates.iter().map(|c| of(c, bs))).collect();
+        let mut notes = Footnotes::besides(Vec::new(), Detail::Screen);
+        primary(&all.iter().collect::<Vec<_>>(), &Names::new(&run, "cache"), &mut notes).unwrap()
+    }
+
+    fn heads(of: &[Head]) -> Vec<&str> {
+        of.iter().map(|head| head.text.as_str()).collect()
+    }
+
+    #[test]
+    fn candidates_of_one_baseline_share_a_table() {
+        let table = table_of(&["off", "half"], &["4k", "8k"]);
+        assert_eq!(heads(&table.labels), ["cache", "bs"], "all rows have xfs");
+        assert_eq!(heads(&table.columns)[..2], ["cache=on", "candidate"]);
+        let rows: Vec<String> = table.rows.iter().map(|row| row.labels.join(" ")).collect();
+        assert_eq!(rows, ["off 4k", "off 8k", "half 4k", "half 8k"]);
+        assert!(table.caption.contains("medians of 2\u{a0}candidates against cache=on"), "{}", table.caption);
+    }
+
+    #[test]
+    fn one_candidate_has_its_own_column() {
+        let table = table_of(&["off"], &["4k", "8k"]);
+        assert_eq!(heads(&table.labels), ["bs"]);
+        assert_eq!(heads(&table.columns)[..2], ["cache=on", "cache=off"]);
+        assert!(table.caption.contains("cache=off against cache=on"), "{}", table.caption);
+    }
 }

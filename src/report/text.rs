@@ -8,7 +8,7 @@ use super::screen;
 
 /// Writes the document in at most `columns` columns.
 pub(super) fn render(document: &Document<'_>, columns: usize, colour: bool) -> String {
-    let page = Page { columns, colour, plain: false };
+    let page = Page { columns, colour, plain: false, each_verdict: false };
     let mut out = page.bold(&wrap(&document.title, columns, "", "  "));
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");

@@ -6,8 +6,7 @@ use super::clusters;
 use super::manner::manner;
 use super::raw_words::raw_change;
 use super::words::{
-    NBSP, Names, effect_decimals, interval_of, p_equals, percent, plain_percent, row_label, shown_change,
-    step_size,
+    NBSP, Names, effect_decimals, interval_of, p_equals, percent, plain_percent, shown_change, step_size,
 };
 use crate::analyse::{Caveat, Comparison, Method, Role, Verdict};
 
@@ -143,18 +142,25 @@ fn p_words(comparison: &Comparison) -> String {
 
 /// `8 rounds`, or for results without rounds `8 and 5 repeats, p = 0.012`, or by clusters `5 boots each, p = 0.03`.
 fn evidence(comparison: &Comparison) -> String {
+    let has_p = clusters::counted(comparison).is_some()
+        || matches!(comparison.method, Method::MannWhitney | Method::ChangeOnly);
+    let p = if has_p { p_words(comparison) } else { String::new() };
+    repeats_words(comparison) + &p
+}
+
+/// The same without p.
+pub(super) fn repeats_words(comparison: &Comparison) -> String {
     if let Some(of) = clusters::counted(comparison) {
-        return of.words() + &p_words(comparison);
+        return of.words();
     }
     match comparison.method {
         Method::MannWhitney | Method::ChangeOnly => {
             let (a, b) = (comparison.baseline.n, comparison.candidate.n);
-            let text = match (a == b, a) {
+            match (a == b, a) {
                 (true, 1) => "one value each".to_owned(),
                 (true, _) => format!("{a}{NBSP}repeats each"),
                 (false, _) => format!("{a} and {b}{NBSP}repeats"),
-            };
-            text + &p_words(comparison)
+            }
         }
         _ if comparison.n == 1 => format!("1{NBSP}round"),
         _ => format!("{}{NBSP}rounds", comparison.n),
@@ -191,8 +197,86 @@ pub(super) fn sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -
 
 fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> String {
     let (base, cand) = (names.arm(&comparison.baseline.arm), names.arm(&comparison.candidate.arm));
-    let row = row_label(&comparison.row);
-    let prefix = if row.is_empty() { String::new() } else { format!("{row}: ") };
+    let prefix = names.before(&comparison.row);
+    let metric = &comparison.metric.name;
+    let change = change_words(comparison);
+    let evidence = evidence(comparison);
+    if let Some(claim) = claim(comparison, names, delta) {
+        let change = match names_metric(comparison) {
+            true => change.strip_prefix(metric.as_str()).unwrap_or(&change).trim_start(),
+            false => change.as_str(),
+        };
+        let needed = match &comparison.verdict {
+            Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } if !names.aa => what_it_takes(
+                comparison,
+                [*rounds_to_claim, *rounds_for_no_difference],
+                &counted(comparison).1,
+                &plain_percent(delta),
+            ),
+            _ => String::new(),
+        };
+        return format!("{prefix}{claim}: {change}, {evidence}{needed}");
+    }
+    match &comparison.verdict {
+        Verdict::SoFar { rounds, of } => format!(
+            "{prefix}{SO_FAR}, {rounds} of {of}{NBSP}rounds: {change} for {cand} against {base}; no verdict before the last"
+        ),
+        Verdict::TooFew { n } => format!(
+            "{prefix}too few {} to judge {cand} against {base}: {change}, {evidence} ({n} of the 4 that an interval needs)",
+            counted(comparison).0
+        ),
+        Verdict::NotMeasured(reason) => {
+            format!("{prefix}{cand} cannot be compared with {base} on {metric}: {reason}")
+        }
+        _ => format!("{prefix}{cand} is not comparable with {base}"),
+    }
+}
+
+/// `direct=1 is faster than direct=0 by more than 2 %`: what was judged, without the row, the figures and the evidence, so that rows
+/// that show one difference have the same words. `None` where nothing was judged.
+pub(super) fn claim(comparison: &Comparison, names: &Names<'_>, delta: f64) -> Option<String> {
+    let (base, cand) = (names.arm(&comparison.baseline.arm), names.arm(&comparison.candidate.arm));
+    let below = plain_percent(delta);
+    Some(match &comparison.verdict {
+        Verdict::NoDifference { real_but_below_delta: false } => {
+            format!("no difference beyond {below} between {cand} and {base}")
+        }
+        Verdict::Faster { .. } | Verdict::Slower { .. } | Verdict::NoDifference { .. } => {
+            let how = manner(&comparison.metric, comparison.is_better() == Some(true));
+            let by = match comparison.verdict {
+                Verdict::NoDifference { .. } => format!(", but by less than {below} (real but below δ)"),
+                // Of nothing there is no share.
+                _ if comparison.effect.is_none() => String::new(),
+                _ if is_beyond_delta(&comparison.verdict) => format!(" by more than {below}"),
+                _ => format!(", maybe by less than {below}"),
+            };
+            let word = how.word;
+            match how.amount {
+                None => format!("{cand} is {word} than {base}{by}"),
+                Some(verb) => format!("{cand} {verb} {word} {} than {base}{by}", comparison.metric.name),
+            }
+        }
+        // More rounds would show nothing: the two are the same.
+        Verdict::Undecided { .. } if names.aa => {
+            format!("no difference claimed between {cand} and {base}, as it should be")
+        }
+        Verdict::Undecided { .. } => format!("undecided whether {cand} differs from {base}"),
+        _ => return None,
+    })
+}
+
+/// Whether the words of a claim name the metric: of an amount there is more or less.
+pub(super) fn names_metric(comparison: &Comparison) -> bool {
+    let is_claimed = match comparison.verdict {
+        Verdict::NoDifference { real_but_below_delta } => real_but_below_delta,
+        Verdict::Faster { .. } | Verdict::Slower { .. } => true,
+        _ => false,
+    };
+    is_claimed && manner(&comparison.metric, comparison.is_better() == Some(true)).amount.is_some()
+}
+
+/// `bw +31.2 % [+29.0, +33.5]`: by how much the metric changed.
+fn change_words(comparison: &Comparison) -> String {
     let metric = &comparison.metric.name;
     let decimals = effect_decimals(comparison.effect);
     let ratio = shown_change(comparison);
@@ -212,56 +296,7 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
     if let Some(corrected) = comparison.corrected {
         change.push_str(&format!(" ({}{NBSP}% corrected for the early stop)", percent(corrected, decimals)));
     }
-    let evidence = evidence(comparison);
-    let below = plain_percent(delta);
-    let (counted, another) = counted(comparison);
-    match &comparison.verdict {
-        Verdict::NoDifference { real_but_below_delta: false } => {
-            format!("{prefix}no difference beyond {below} between {cand} and {base}: {change}, {evidence}")
-        }
-        Verdict::Faster { .. } | Verdict::Slower { .. } | Verdict::NoDifference { .. } => {
-            let how = manner(&comparison.metric, comparison.is_better() == Some(true));
-            let by = match comparison.verdict {
-                Verdict::NoDifference { .. } => format!(", but by less than {below} (real but below δ)"),
-                // Of nothing there is no share.
-                _ if comparison.effect.is_none() => String::new(),
-                _ if is_beyond_delta(&comparison.verdict) => format!(" by more than {below}"),
-                _ => format!(", maybe by less than {below}"),
-            };
-            let word = how.word;
-            match how.amount {
-                None => format!("{prefix}{cand} is {word} than {base}{by}: {change}, {evidence}"),
-                Some(verb) => {
-                    let change = change.strip_prefix(metric.as_str()).unwrap_or(&change).trim_start();
-                    format!("{prefix}{cand} {verb} {word} {metric} than {base}{by}: {change}, {evidence}")
-                }
-            }
-        }
-        Verdict::NotComparable => format!("{prefix}{cand} is not comparable with {base}"),
-        // More rounds would show nothing: the two are the same.
-        Verdict::Undecided { .. } if names.aa => {
-            format!(
-                "{prefix}no difference claimed between {cand} and {base}, as it should be: {change}, {evidence}"
-            )
-        }
-        Verdict::Undecided { rounds_to_claim, rounds_for_no_difference } => {
-            let needed =
-                what_it_takes(comparison, [*rounds_to_claim, *rounds_for_no_difference], &another, &below);
-            format!("{prefix}undecided whether {cand} differs from {base}: {change}, {evidence}{needed}")
-        }
-        Verdict::SoFar { rounds, of } => format!(
-            "{prefix}{SO_FAR}, {rounds} of {of}{NBSP}rounds: {change} for {cand} against {base}; no verdict before the last"
-        ),
-        Verdict::TooFew { n } => {
-            format!(
-                "{prefix}too few {counted} to judge {cand} against {base}: {change}, {evidence} \
-                 ({n} of the 4 that an interval needs)"
-            )
-        }
-        Verdict::NotMeasured(reason) => {
-            format!("{prefix}{cand} cannot be compared with {base} on {metric}: {reason}")
-        }
-    }
+    change
 }
 
 /// What would decide an undecided row: rounds to claim, and to show that nothing differs; or why no rounds would.
@@ -288,7 +323,7 @@ fn too_coarse(comparison: &Comparison) -> String {
 }
 
 /// More rounds than this are not run on a machine that somebody waits for.
-const MOST_ROUNDS: u32 = 1_000;
+pub(super) const MOST_ROUNDS: u32 = 1_000;
 
 /// What an undecided row would probably take.
 fn needed(claim: Option<u32>, none: Option<u32>, what: &str, below: &str) -> String {

@@ -5,7 +5,7 @@
 
 use super::layout::{one_line, width};
 use crate::analyse::{Comparison, Interval, RowKey};
-use crate::record::{Run, Source};
+use crate::record::{Factor, Run, Source};
 use crate::units::{Better, Scale, Unit, counted};
 
 /// Keeps a number and what belongs to it on one line; text and lkml print a blank.
@@ -22,6 +22,8 @@ pub(super) struct Names<'a> {
     bare: bool,
     /// The levels of a file's path say by themselves what they are.
     alone: bool,
+    /// Factors of one level: the head of a report has them, and no row.
+    fixed: Vec<String>,
     /// Whether an arm is compared with itself.
     pub(super) aa: bool,
 }
@@ -35,13 +37,15 @@ impl<'a> Names<'a> {
         let mut levels =
             run.design.factors.iter().filter(|known| known.name == factor).flat_map(|f| &f.levels);
         let alone = is_path(factor) && levels.all(|level| says_what_it_is(level));
-        Names { factor, bare: bare || run.aa, alone, aa: run.aa }
+        let one_level = run.design.factors.iter().filter(|known| known.levels.len() == 1);
+        let fixed = one_level.map(|known| known.name.clone()).filter(|name| name != factor).collect();
+        Names { factor, bare: bare || run.aa, alone, fixed, aa: run.aa }
     }
 
     /// Names of the levels of a factor, for tests of sections.
     #[cfg(test)]
     pub(super) fn of_factor(factor: &'a str) -> Self {
-        Names { factor, bare: false, alone: false, aa: false }
+        Names { factor, bare: false, alone: false, fixed: Vec::new(), aa: false }
     }
 
     /// What varies, where arms are called after it.
@@ -60,11 +64,42 @@ impl<'a> Names<'a> {
         if self.bare || self.alone { label } else { format!("{}={label}", one_line(short_key(self.factor))) }
     }
 
+    /// `bs=4k, rw=read, job randwrite1`, without what all rows have; empty when the run has one row only.
+    pub(super) fn row(&self, row: &RowKey) -> String {
+        let levels = row.levels.iter().filter(|(factor, _)| !self.is_fixed(factor)).cloned().collect();
+        row_label(&RowKey { levels, job: row.job.clone() })
+    }
+
+    /// The row before what is said of it: `bs=4k, rw=read: `, or nothing.
+    pub(super) fn before(&self, row: &RowKey) -> String {
+        let row = self.row(row);
+        if row.is_empty() { row } else { format!("{row}: ") }
+    }
+
+    /// The same for pictures, where room is short: `bs=4k fsync=0`.
+    pub(super) fn short_row(&self, row: &RowKey) -> String {
+        self.row(row).replace(", ", " ")
+    }
+
+    /// Whether all rows have the same level of a factor.
+    pub(super) fn is_fixed(&self, factor: &str) -> bool {
+        self.fixed.iter().any(|fixed| fixed == factor)
+    }
+
     /// `direct=1 against direct=0`, or `write back against write through (write_cache)`.
     pub(super) fn against(&self, candidate: &str, baseline: &str) -> String {
         let both = format!("{} against {}", self.arm(candidate), self.arm(baseline));
         if self.alone && !self.bare { format!("{both} ({})", one_line(short_key(self.factor))) } else { both }
     }
+}
+
+/// What all rows have: `fs=xfs, where=zram`, the factors of one level but for the one that is compared.
+pub(super) fn in_all_rows(run: &Run, factor: &str) -> Option<String> {
+    let is_fixed = |known: &&Factor| known.levels.len() == 1 && known.name != factor;
+    let fixed = run.design.factors.iter().filter(is_fixed);
+    let told: Vec<String> =
+        fixed.map(|known| one_line(&format!("{}={}", short_key(&known.name), known.levels[0]))).collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
 /// The place of a factor in a run's design; where it has none of this name, that of the one it was made to compare.
@@ -99,13 +134,8 @@ pub(super) fn heads_of(names: &Names<'_>, comparison: &Comparison) -> [String; 2
     if full.iter().any(|head| width(head) > MOST) { labels.map(|label| one_line(label)) } else { full }
 }
 
-/// The row for pictures, where room is short: `bs=4k fsync=0`.
-pub(super) fn short_row_label(row: &RowKey) -> String {
-    row_label(row).replace(", ", " ")
-}
-
-/// `bs=4k, rw=read, job randwrite1`; empty when the run has one row only.
-pub(super) fn row_label(row: &RowKey) -> String {
+/// `bs=4k, rw=read, job randwrite1`, with every factor there is.
+fn row_label(row: &RowKey) -> String {
     let mut parts: Vec<String> =
         row.levels.iter().map(|(factor, level)| format!("{}={level}", short_key(factor))).collect();
     if !row.job.is_empty() {
@@ -299,7 +329,7 @@ mod tests {
         let run = |factor: &str, levels: [&str; 2]| {
             let mut run = super::super::section_tests::made_up().0;
             let levels = levels.map(str::to_owned).to_vec();
-            run.design.factors = vec![crate::record::Factor::new(factor, levels)];
+            run.design.factors = vec![Factor::new(factor, levels)];
             run
         };
         let words = run("sysfs:queue/write_cache", ["write through", "write back"]);
@@ -320,8 +350,24 @@ mod tests {
         let levels = [("bs", "4k"), ("sysfs:queue/scheduler", "none")];
         let levels = levels.map(|(factor, level)| (factor.to_owned(), level.to_owned())).to_vec();
         let row = RowKey { levels, job: "w".to_owned() };
-        assert_eq!(row_label(&row), "bs=4k, scheduler=none, job w");
-        assert_eq!(short_row_label(&row), "bs=4k scheduler=none job w");
+        let names = Names::of_factor("direct");
+        assert_eq!(names.row(&row), "bs=4k, scheduler=none, job w");
+        assert_eq!(names.short_row(&row), "bs=4k scheduler=none job w");
+    }
+
+    #[test]
+    fn what_all_rows_have_stands_in_the_head_only() {
+        let mut run = super::super::section_tests::made_up().0;
+        run.design.factors.push(Factor::new("fs", vec!["xfs".to_owned()]));
+        let names = Names::new(&run, "cache");
+        let row = |levels: &[(&str, &str)]| RowKey {
+            levels: levels.iter().map(|(factor, level)| (factor.to_string(), level.to_string())).collect(),
+            job: String::new(),
+        };
+        assert_eq!(names.before(&row(&[("fs", "xfs"), ("bs", "4k")])), "bs=4k: ");
+        assert_eq!(names.before(&row(&[("fs", "xfs")])), "");
+        assert_eq!(in_all_rows(&run, "cache").as_deref(), Some("fs=xfs"));
+        assert_eq!(in_all_rows(&run, "fs"), None, "arms have it in their names");
     }
 
     #[test]

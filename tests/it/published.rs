@@ -83,7 +83,7 @@ fn what_the_published_f2fs_reading_missed_is_said() {
         let spread = number(missed, &format!("{arm}_stddev")) / number(missed, &format!("{arm}_mean"));
         assert!((0.03..=0.046).contains(&spread), "{arm}: {spread}");
     }
-    let text = f2fs(&[]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = f2fs(&["--verbose"]).split_whitespace().collect::<Vec<_>>().join(" ");
     let words = "write=append, io_size=4K-1024K: undecided whether variant=serialize none differs from variant=serialize all";
     assert!(text.contains(words), "{text}");
 }

@@ -9,7 +9,7 @@ use super::super::comparisons::of_role;
 use super::super::format::Options;
 use super::super::section::Section;
 use super::super::sections::{self, Material};
-use super::super::words::{NBSP, Names, count, plain_percent};
+use super::super::words::{NBSP, Names, count, in_all_rows, plain_percent};
 use super::Document;
 use crate::analyse::{Analysis, Caveat, Role};
 use crate::record::{Run, SoFar, Source};
@@ -135,6 +135,7 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
         parts.push(format!("assay{NBSP}{}", run.assay_version));
     }
     parts.push(format!("δ{NBSP}{}", plain_percent(analysis.delta)));
+    parts.extend(in_all_rows(run, &analysis.factor).map(|levels| format!("all with {levels}")));
     parts.extend(run.busy_machine().map(|why| format!("busy machine at the start: {why}")));
     parts.join("\u{a0}· ")
 }

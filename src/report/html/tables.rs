@@ -18,12 +18,19 @@ pub(super) fn table(out: &mut String, table: &Table) {
     if table.rows.len() <= most + 1 {
         return rows(out, table, &table.caption, &table.rows);
     }
-    let (first, others) = table.rows.split_at(most);
+    let (first, others) = table.rows.split_at(boundary(table, most));
     rows(out, table, &table.caption, first);
     let summary = count(others.len() as u64, "more row");
     let mut body = String::new();
     rows(&mut body, table, &format!("{}: {summary}", table.caption), others);
     folded(out, &summary, false, &body);
+}
+
+/// Where a long table is cut: rows with the same first label stay together, if that is not most of them.
+fn boundary(table: &Table, most: usize) -> usize {
+    let first = |at: usize| table.rows.get(at).and_then(|row| row.labels.first());
+    let begins = |at: &usize| table.labels.len() < 2 || first(*at) != first(at - 1);
+    (most / 2..=most).rev().find(begins).unwrap_or(most)
 }
 
 fn rows(out: &mut String, table: &Table, caption: &str, rows: &[TableRow]) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::super::document::Document;
 use super::super::layout::{ascii, left, right, shorten, width, wrap};
 use super::super::page::Page;
+use super::super::words::Names;
 use super::columns::{Average, Averages, Column, Nine, averages};
 use super::{difference_heading, difference_pct};
 use crate::analyse::RowKey;
@@ -15,6 +16,7 @@ const LEAST_LABEL: usize = 10;
 /// Averages of all rows and arms, ready to be written.
 pub(super) struct FioTables<'d> {
     averages: Averages<'d>,
+    names: Names<'d>,
     arms: Vec<(&'d str, String)>,
     head: String,
     hide: Option<f64>,
@@ -27,13 +29,16 @@ impl<'d> FioTables<'d> {
         let averages = averages(document.analysis)?;
         let arms = document.analysis.arms.iter().map(|arm| (arm.as_str(), document.arm(arm))).collect();
         let row = averages.rows.first()?;
-        let head = match row.levels.as_slice() {
+        let names = document.names();
+        let factors: Vec<&str> = varied(row, &names).map(|(factor, _)| factor.as_str()).collect();
+        let head = match factors.as_slice() {
             [] => "Job Name".to_owned(),
-            [(factor, _)] if row.job.is_empty() && factor == "job" => "Job Name".to_owned(),
-            levels => levels.iter().map(|(factor, _)| factor.as_str()).collect::<Vec<_>>().join(" "),
+            ["job"] if row.job.is_empty() => "Job Name".to_owned(),
+            factors => factors.join(" "),
         };
         Some(FioTables {
             averages,
+            names,
             arms,
             head,
             hide: document.options.hide_below_pct,
@@ -101,7 +106,8 @@ impl<'d> FioTables<'d> {
 
     /// One table: in one block where it fits, else in two blocks, READ + WRITE and CPU.
     fn table(&self, out: &mut String, page: &Page, text: impl Fn(&RowKey, Column) -> Option<String>) {
-        let labels: Vec<String> = self.averages.rows.iter().map(|row| ascii(&label(row))).collect();
+        let labels: Vec<String> =
+            self.averages.rows.iter().map(|row| ascii(&label(row, &self.names))).collect();
         let cells: Vec<Vec<String>> = self
             .averages
             .rows
@@ -156,9 +162,14 @@ fn difference_text(percent: f64, column: Column) -> String {
     format!("{:.0}", if truncated == 0.0 { 0.0 } else { truncated })
 }
 
+/// The levels that tell a row from others.
+fn varied<'r>(row: &'r RowKey, names: &Names<'_>) -> impl Iterator<Item = &'r (String, String)> {
+    row.levels.iter().filter(|(factor, _)| !names.is_fixed(factor))
+}
+
 /// The row's levels and job, without the names of the factors.
-fn label(row: &RowKey) -> String {
-    let mut parts: Vec<&str> = row.levels.iter().map(|(_, level)| level.as_str()).collect();
+fn label(row: &RowKey, names: &Names<'_>) -> String {
+    let mut parts: Vec<&str> = varied(row, names).map(|(_, level)| level.as_str()).collect();
     if !row.job.is_empty() {
         parts.push(&row.job);
     }

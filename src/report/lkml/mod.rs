@@ -17,7 +17,7 @@ use crate::analyse::{Comparison, Role};
 
 /// Writes the document in at most `width` columns.
 pub(super) fn render(document: &Document<'_>, width: usize) -> String {
-    let page = Page { columns: width, colour: false, plain: true };
+    let page = Page { columns: width, colour: false, plain: true, each_verdict: true };
     let mut out = wrap(&ascii(&document.title), width, "", "  ");
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");

@@ -4,7 +4,7 @@ use super::super::comparisons::group;
 use super::super::document::Document;
 use super::super::layout::{ascii, left, right, shorten, told_apart, width};
 use super::super::page::Page;
-use super::super::words::{cell_number, direction, row_label, unit_words};
+use super::super::words::{cell_number, direction, unit_words};
 use super::{difference_heading, difference_pct};
 use crate::analyse::{ArmSummary, Comparison};
 use crate::units::Scale;
@@ -24,7 +24,7 @@ pub(super) fn write(document: &Document<'_>, comparisons: &[&Comparison], out: &
 fn one_metric(document: &Document<'_>, comparisons: &[&Comparison], out: &mut String, page: &Page) {
     let Some(first) = comparisons.first() else { return };
     let rows = group(comparisons, |c| &c.row);
-    let labels: Vec<String> = rows.iter().map(|row| ascii(&row_label(&row[0].row))).collect();
+    let labels: Vec<String> = rows.iter().map(|row| ascii(&document.row(&row[0].row))).collect();
     let summaries = comparisons.iter().flat_map(|c| [&c.baseline, &c.candidate]);
     let scale = Scale::for_column(&first.metric.unit, summaries.map(|s| s.mean));
     let name = &first.metric.name;

@@ -34,7 +34,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         tables.extend(told);
         left_out |= !all_told;
     }
-    let groups = group(&others, |c| (c.candidate.arm.as_str(), &c.metric.name, &c.metric.unit));
+    let groups = group(&others, |c| (c.baseline.arm.as_str(), &c.metric.name, &c.metric.unit));
     let (others, all_told) = places_that_fit(groups, options.detail);
     tables.extend(others.iter().filter_map(|rows| table::beside(rows, names, None)));
     left_out |= !all_told;

@@ -7,7 +7,7 @@ use crate::analyse::{Asleep, Budget, BudgetLine, BudgetPart, Interval, Operation
 use crate::report::document::so_far;
 use crate::report::format::Detail;
 use crate::report::section::{Block, Heading, Line, List, Section};
-use crate::report::words::{Names, count, row_label};
+use crate::report::words::{Names, count};
 use crate::units::{Scale, Unit};
 
 /// Lines of one budget, with its heading.
@@ -31,8 +31,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 }
 
 fn heading(budget: &Budget, names: &Names<'_>) -> String {
-    let row = row_label(&budget.row);
-    let row = if row.is_empty() { row } else { format!("{row}: ") };
+    let row = names.before(&budget.row);
     let of = match budget.operation {
         Operation::Counted => "an operation",
         Operation::Trial => "a trial",

@@ -10,7 +10,6 @@ use crate::report::layout::one_line;
 use crate::report::picture::{self, Form, Picture};
 use crate::report::pictures::is_with_first;
 use crate::report::section::{Block, Drawings, Heading, Section, Weight};
-use crate::report::words::short_row_label;
 
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
@@ -20,11 +19,12 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 
 /// All effects on one axis.
 fn drawn(document: &Document<'_>) -> Option<Drawings> {
+    let names = document.names();
     let several = document.analysis.arms.len() > 2;
     let all_pairs = of_role(document.analysis, Role::Primary).any(|c| !is_with_first(document, c));
     let rows: Vec<(&Comparison, String)> = of_role(document.analysis, Role::Primary)
         .map(|c| {
-            let row = short_row_label(&c.row);
+            let row = names.short_row(&c.row);
             let arm = match (several, all_pairs) {
                 (_, true) => one_line(&format!("{} against {}", c.candidate.arm, c.baseline.arm)),
                 (true, false) => one_line(&c.candidate.arm),

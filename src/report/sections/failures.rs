@@ -190,6 +190,7 @@ fn shared_levels(run: &Run, cells: &BTreeSet<u32>, names: &Names<'_>) -> String 
         .iter()
         .zip(*first)
         .enumerate()
+        .filter(|(_, (factor, _))| !names.is_fixed(&factor.name))
         .filter(|(at, (_, level))| levels.iter().all(|other| other.get(*at) == Some(*level)))
         .filter_map(|(at, (factor, level))| {
             let level = factor.levels.get(*level as usize)?;

@@ -8,7 +8,7 @@ use super::Material;
 use crate::analyse::{Limit, LimitKind};
 use crate::report::format::Detail;
 use crate::report::section::{Block, Heading, Line, List, Section};
-use crate::report::words::{Names, row_label};
+use crate::report::words::Names;
 use crate::units::format_number;
 
 /// The section: in full only where all is asked for.
@@ -28,7 +28,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 
 fn line(limit: &Limit, names: &Names<'_>) -> String {
     let number = |value: f64| format_number(&limit.unit, value).replace(' ', "\u{a0}");
-    let row = row_label(&limit.row);
+    let row = names.row(&limit.row);
     let row = if row.is_empty() { row } else { format!("{row}, ") };
     let (ceiling, at) = match limit.kind {
         LimitKind::DeviceReads => ("device reads at saturation in 4\u{a0}KiB", "at depth"),

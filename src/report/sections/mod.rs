@@ -29,6 +29,7 @@ mod repeat;
 mod scaling;
 mod scaling_words;
 mod stages;
+mod together;
 mod trial_notes;
 mod verdict;
 mod watching;

@@ -1,10 +1,10 @@
 //! The tables of the metrics that decide.
 //!
-//! Enters: comparisons. Leaves: tables, one a metric and pair of arms. What is in a table is [`table`]'s affair; what stands beside
+//! Enters: comparisons. Leaves: tables, one a metric and baseline. What is in a table is [`table`]'s affair; what stands beside
 //! them is in `beside.rs`.
 
 use super::{Material, factor_tables};
-use crate::report::comparisons::{arms_of, group};
+use crate::report::comparisons::group;
 use crate::report::format::Detail;
 use crate::report::section::{Block, Heading, Section, Weight};
 use crate::report::table;
@@ -13,17 +13,18 @@ use crate::report::table;
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("numbers"));
     let Material { analysis, options, names, primary, footnotes, .. } = material;
-    let mut blocks: Vec<Block> = group(primary, |c| (arms_of(c), &c.metric.name, &c.metric.unit))
-        .iter()
-        .filter_map(|rows| table::primary(rows, names, footnotes))
-        .map(Block::Table)
-        .collect();
+    let mut blocks: Vec<Block> =
+        group(primary, |c| (c.baseline.arm.as_str(), &c.metric.name, &c.metric.unit))
+            .iter()
+            .filter_map(|rows| table::primary(rows, names, footnotes))
+            .map(Block::Table)
+            .collect();
     if !blocks.is_empty() {
         let how = "change: of the typical trial (Hodges–Lehmann), with its interval; mean: ratio of the mean values.";
         blocks.push(Block::Legend(how.to_owned()));
     }
     if options.detail == Detail::All {
-        let groups = group(primary, |c| (arms_of(c), &c.metric.name));
+        let groups = group(primary, |c| (c.baseline.arm.as_str(), &c.metric.name));
         let tables = groups.iter().filter_map(|rows| table::alone(rows, names));
         blocks.extend(tables.map(Block::Table));
     } else if primary.iter().any(|c| c.alone.is_some()) {

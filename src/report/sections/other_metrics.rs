@@ -4,7 +4,7 @@
 
 use super::{Material, left_out};
 use crate::analyse::{Comparison, Verdict};
-use crate::report::comparisons::{Beside, beside, group};
+use crate::report::comparisons::{Beside, beside, group, stands_out};
 use crate::report::format::Detail;
 use crate::report::operation_times::ranked;
 use crate::report::section::{Block, GivesWay, Heading, Section, Weight};
@@ -70,7 +70,7 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
 /// in both arms.
 fn is_listed(c: &Comparison, all: bool) -> bool {
     let tells = || matches!(c.verdict, Verdict::NoDifference { .. }) || !printed_alike(c);
-    table::stands_out(c) || all && tells() && !is_nothing(c)
+    stands_out(c) || all && tells() && !is_nothing(c)
 }
 
 #[cfg(test)]

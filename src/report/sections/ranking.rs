@@ -5,24 +5,52 @@
 use super::Material;
 use crate::analyse::{Analysis, Place, Ranking};
 use crate::record::Run;
+use crate::report::comparisons::group;
 use crate::report::layout::one_line;
 use crate::report::section::{Block, Heading, Line, List, Section};
-use crate::report::words::{Names, row_label};
+use crate::report::words::{NBSP, Names};
 
 /// The section: the rankings by one metric are one list.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
-    let Material { run, analysis, names, .. } = material;
-    let mut lists: Vec<List> = Vec::new();
+    let Material { run, analysis, names, primary, .. } = material;
+    let all = group(primary, |c| &c.row).len();
+    let mut lists: Vec<(String, Vec<Ranked>)> = Vec::new();
     for ranking in &analysis.rankings {
-        let caption = Some(caption(run, analysis, ranking, names));
+        let caption = caption(run, analysis, ranking, names);
         let baseline = analysis.arms.first().filter(|_| !ranking.all_pairs);
-        let line = Line::from(line(ranking, baseline.map(String::as_str)));
-        match lists.iter_mut().find(|list| list.caption == caption) {
-            Some(list) => list.lines.push(line),
-            None => lists.push(List { caption, lines: vec![line] }),
+        let ranked =
+            Ranked { row: names.row(&ranking.row), order: order(ranking, baseline.map(String::as_str)) };
+        match lists.iter_mut().find(|(known, _)| *known == caption) {
+            Some((_, rows)) => rows.push(ranked),
+            None => lists.push((caption, vec![ranked])),
         }
     }
-    Section::new("ranking", Heading::None, lists.into_iter().map(Block::List).collect())
+    let list = |(caption, rows)| List { caption: Some(caption), lines: lines(rows, all) };
+    Section::new("ranking", Heading::None, lists.into_iter().map(list).map(Block::List).collect())
+}
+
+/// The order of the arms in a row.
+struct Ranked {
+    row: String,
+    order: String,
+}
+
+/// A line a row, of `all` that there are; one line where the order is the same in several.
+fn lines(rows: Vec<Ranked>, all: usize) -> Vec<Line> {
+    let mut orders: Vec<(String, Vec<String>)> = Vec::new();
+    for Ranked { row, order } in rows {
+        match orders.iter_mut().find(|(known, _)| *known == order) {
+            Some((_, rows)) => rows.push(row),
+            None => orders.push((order, vec![row])),
+        }
+    }
+    let line = |(order, rows): (String, Vec<String>)| match rows.len() {
+        2 if all == 2 => format!("in both{NBSP}rows: {order}"),
+        n if n > 1 && n == all => format!("in all {n}{NBSP}rows: {order}"),
+        _ if rows.iter().all(String::is_empty) => order,
+        _ => format!("{}: {order}", rows.join("; ")),
+    };
+    orders.into_iter().map(line).map(Line::from).collect()
 }
 
 fn caption(run: &Run, analysis: &Analysis, ranking: &Ranking, names: &Names<'_>) -> String {
@@ -40,15 +68,13 @@ fn caption(run: &Run, analysis: &Analysis, ranking: &Ranking, names: &Names<'_>)
 }
 
 /// `only`: the arm that all others were compared with, where no other pair was.
-fn line(ranking: &Ranking, only: Option<&str>) -> String {
-    let row = row_label(&ranking.row);
-    let prefix = if row.is_empty() { String::new() } else { format!("{row}: ") };
+fn order(ranking: &Ranking, only: Option<&str>) -> String {
     let mut places: Vec<String> =
         ranking.places.chunk_by(|a, b| a.place == b.place).map(|tied| place(tied, ranking, only)).collect();
     if !ranking.unjudged.is_empty() {
         places.push(format!("not judged: {}", list(&ranking.unjudged)));
     }
-    format!("{prefix}{}", places.join("; "))
+    places.join("; ")
 }
 
 /// The arms of one place. From whom of an earlier place one is not told apart is said behind it.
@@ -119,7 +145,7 @@ mod tests {
             places: places.iter().map(place).collect(),
             unjudged: Vec::new(),
         };
-        line(&ranking, only)
+        order(&ranking, only)
     }
 
     #[test]
@@ -144,6 +170,26 @@ mod tests {
             sentence_of(&places, Some("a")),
             "1st a, b (not told apart); 2nd c, d (not compared with each other)"
         );
+    }
+
+    #[test]
+    fn an_order_that_rows_share_is_told_once() {
+        let told = |orders: &[&str], all: usize| -> Vec<String> {
+            let row = |(at, order): (usize, &&str)| Ranked {
+                row: format!("bs={}k", 4 << at),
+                order: (*order).to_owned(),
+            };
+            let lines = lines(orders.iter().enumerate().map(row).collect(), all);
+            lines.iter().map(|line| line.written(str::to_owned, str::to_owned).replace(NBSP, " ")).collect()
+        };
+        assert_eq!(told(&["1st a; 2nd b", "1st a; 2nd b"], 2), ["in both rows: 1st a; 2nd b"]);
+        assert_eq!(told(&["1st a", "1st a", "1st a"], 3), ["in all 3 rows: 1st a"]);
+        assert_eq!(told(&["1st a", "1st a"], 3), ["bs=4k; bs=8k: 1st a"], "a third row has no order");
+        assert_eq!(
+            told(&["1st a; 2nd b", "1st b; 2nd a", "1st a; 2nd b"], 3),
+            ["bs=4k; bs=16k: 1st a; 2nd b", "bs=8k: 1st b; 2nd a"]
+        );
+        assert_eq!(told(&["1st a"], 1), ["bs=4k: 1st a"]);
     }
 
     #[test]

@@ -4,12 +4,12 @@
 
 use crate::analyse::{Interval, NoLaw, RowKey, Scaling, ScalingCurve, ScalingDifference, ScalingLaw};
 use crate::report::format::Detail;
-use crate::report::words::{NBSP, Names, interval, percent, plain_percent, row_label};
+use crate::report::words::{NBSP, Names, interval, percent, plain_percent};
 use crate::units::{Scale, format_number};
 
 /// Laws, differences of laws and refusals, of which those with one reason are said together.
 pub(super) fn sentences(scaling: &Scaling, names: &Names<'_>, detail: Detail) -> Vec<String> {
-    let place = row_label(&RowKey { levels: scaling.row.clone(), job: scaling.job.clone() });
+    let place = names.row(&RowKey { levels: scaling.row.clone(), job: scaling.job.clone() });
     let head = match place.as_str() {
         "" => format!("scaling with {}", scaling.factor),
         _ => format!("{place}: scaling with {}", scaling.factor),
@@ -43,7 +43,7 @@ pub(super) fn sentences(scaling: &Scaling, names: &Names<'_>, detail: Detail) ->
 pub(super) fn curve_label(curve: &ScalingCurve, names: &Names<'_>) -> String {
     match curve.of.as_slice() {
         [(factor, level)] if names.factor().as_deref() == Some(factor.as_str()) => names.arm(level),
-        levels => row_label(&RowKey { levels: levels.to_vec(), job: String::new() }),
+        levels => names.row(&RowKey { levels: levels.to_vec(), job: String::new() }),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::report::pictures::{MOST_ROWS, index_of};
 use crate::report::section::{Block, Drawings, Heading, Section, Weight};
 use crate::report::table::{Head, Of, Table, TableRow};
 use crate::report::verdict_words::Tone;
-use crate::report::words::{Names, row_label};
+use crate::report::words::Names;
 use crate::units::Scale;
 
 /// What is under the picture.
@@ -93,7 +93,7 @@ fn mean_time(times: &RequestTimes) -> String {
 }
 
 fn pair(times: &RequestTimes, names: &Names<'_>) -> String {
-    let row = row_label(&times.row);
+    let row = names.row(&times.row);
     let row = if row.is_empty() { row } else { format!("{row}: ") };
     format!("{row}{} → {}", names.arm(&times.baseline), names.arm(&times.candidate))
 }

@@ -5,21 +5,24 @@
 use serde::Serialize;
 
 use super::Material;
+use super::together::{MOST_APART, Shared, shared};
 use crate::analyse::{Comparison, Role, Verdict};
 use crate::report::document::Document;
 use crate::report::footnotes::caveat_text;
+use crate::report::format::Detail;
 use crate::report::manner::is_speed;
 use crate::report::section::{Block, Heading, Section, Sentence, Verdicts};
 use crate::report::verdict_words::{
     COUNTED, Tone, counted, counted_as, refused, sentence, tone, verdict_word,
 };
+use crate::report::words::Names;
 
 /// Behind the first line of the verdict, where others used the machine when the run began; the head says what they did.
 const ON_A_BUSY_MACHINE: &str = " (on a busy machine)";
 
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
-    let Material { run, analysis, names, primary, footnotes, .. } = material;
+    let Material { run, analysis, options, names, primary, footnotes, .. } = material;
     let sentences: Vec<Sentence> = primary
         .iter()
         .map(|c| Sentence {
@@ -29,19 +32,37 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
             notes: footnotes.of(c, names),
         })
         .collect();
-    let mut sentences = headlines(primary, &sentences);
-    let mut tally = tally(primary).filter(|_| sentences.len() > 1);
-    if run.busy_machine().is_some()
-        && let Some(first) = tally.as_mut().or(sentences.first_mut().map(|sentence| &mut sentence.text))
-    {
-        first.push_str(ON_A_BUSY_MACHINE);
+    let mut each = headlines(primary, &sentences, &[], names);
+    let is_told_together = primary.len() > MOST_APART && options.detail < Detail::All;
+    let shared = if is_told_together { shared(primary, names, analysis.delta) } else { Vec::new() };
+    let withheld = (!shared.is_empty()).then_some(Block::Withheld("a sentence for each comparison"));
+    let mut sentences = headlines(primary, &sentences, &shared, names);
+    if !shared.is_empty() {
+        // Of many, what was found comes first.
+        sentences.sort_by_key(|sentence| match sentence.tone {
+            Tone::Better | Tone::Worse => 0,
+            Tone::Same => 1,
+            Tone::Unclear => 2,
+        });
+    }
+    let mut tally = tally(primary).filter(|_| each.len() > 1);
+    if run.busy_machine().is_some() {
+        match &mut tally {
+            Some(tally) => tally.push_str(ON_A_BUSY_MACHINE),
+            None => [&mut sentences, &mut each]
+                .into_iter()
+                .filter_map(|told| told.first_mut())
+                .for_each(|first| first.text.push_str(ON_A_BUSY_MACHINE)),
+        }
     }
     let verdicts = Verdicts {
         tally,
         sentences,
+        each,
         otherwise: "nothing to compare: no trial has a value of the metric that decides",
     };
-    let blocks = vec![Block::Verdicts(verdicts), Block::Raw { name: "verdicts", json }];
+    let raw = Block::Raw { name: "verdicts", json };
+    let blocks = [Block::Verdicts(verdicts), raw].into_iter().chain(withheld).collect();
     Section::new("verdict", Heading::None, blocks)
 }
 
@@ -70,8 +91,14 @@ fn json(document: &Document<'_>) -> String {
 /// Comparisons without a judgement are told one by one only up to this many for a reason.
 const MOST_UNJUDGED: usize = 3;
 
-/// Sentences for people: what could not be judged for one and the same reason is said once.
-fn headlines(primary: &[&Comparison], verdicts: &[Sentence]) -> Vec<Sentence> {
+/// Sentences for people: what is shared is said where the first of them stands, and what could not be judged for one and the same reason
+/// is said once.
+fn headlines(
+    primary: &[&Comparison],
+    verdicts: &[Sentence],
+    shared: &[Shared<'_>],
+    names: &Names<'_>,
+) -> Vec<Sentence> {
     let reason = |c: &Comparison| match &c.verdict {
         Verdict::TooFew { n } => Some((
             "too few",
@@ -84,8 +111,21 @@ fn headlines(primary: &[&Comparison], verdicts: &[Sentence]) -> Vec<Sentence> {
         _ => None,
     };
     let mut told: Vec<String> = Vec::new();
+    let mut shared_told: Vec<&Shared<'_>> = Vec::new();
     let mut sentences = Vec::new();
     for (comparison, sentence) in primary.iter().zip(verdicts) {
+        if let Some(one) = shared.iter().find(|one| one.has(comparison)) {
+            if !shared_told.iter().any(|told| std::ptr::eq(*told, one)) {
+                let members: Vec<&Sentence> =
+                    primary.iter().zip(verdicts).filter(|(c, _)| one.has(c)).map(|(_, told)| told).collect();
+                // The tables mark what is said of one of them.
+                let is_of_all = |note: &usize| members.iter().all(|member| member.notes.contains(note));
+                let notes = sentence.notes.iter().copied().filter(is_of_all).collect();
+                sentences.push(Sentence { text: one.sentence(primary, names), notes, ..sentence.clone() });
+                shared_told.push(one);
+            }
+            continue;
+        }
         let Some((word, why)) = reason(comparison) else {
             sentences.push(sentence.clone());
             continue;
@@ -123,4 +163,34 @@ fn tally(primary: &[&Comparison]) -> Option<String> {
         .map(|(n, counted)| format!("{n} {}", word(counted)))
         .collect();
     Some(format!("{} comparisons: {}", primary.len(), parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::format::Options;
+    use crate::report::section_tests::made_up;
+
+    /// Sentences where tables have the verdicts, and where no table has them.
+    fn told(rows: usize, detail: Detail) -> [usize; 2] {
+        let (run, mut analysis) = made_up();
+        let one = analysis.comparisons[0].clone();
+        let of_row = |at: usize| {
+            let mut c = one.clone();
+            c.row.levels = vec![("bs".to_owned(), format!("{}k", 4 << at))];
+            c
+        };
+        analysis.comparisons = (0..rows).map(of_row).collect();
+        let options = Options { detail, ..Options::default() };
+        let section = section(&mut Material::new(&run, &analysis, None, &options));
+        let Some(Block::Verdicts(verdicts)) = section.blocks.first() else { panic!("{section:?}") };
+        [verdicts.sentences.len(), verdicts.each.len()]
+    }
+
+    #[test]
+    fn many_rows_share_a_sentence_until_each_is_asked_for() {
+        assert_eq!(told(MOST_APART, Detail::Screen), [8, 8]);
+        assert_eq!(told(MOST_APART + 1, Detail::Screen), [1, 9]);
+        assert_eq!(told(MOST_APART + 1, Detail::All), [9, 9]);
+    }
 }

@@ -9,7 +9,7 @@ use crate::record::Run;
 use crate::report::document::Document;
 use crate::report::json::written;
 use crate::report::section::{Block, Heading, Line, List, Section};
-use crate::report::words::{NBSP, count, effect_decimals, interval, percent, row_label};
+use crate::report::words::{NBSP, Names, count, effect_decimals, interval, percent};
 
 /// Cells with a line of their own.
 const MOST_LINES: usize = 3;
@@ -19,7 +19,11 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let blocks = watching(material.run, material.watched).map(|watched| {
         let prices = watching_prices(watched);
         let lost = watching_losses(watched);
-        let lines = lines(&prices).into_iter().chain(lost.iter().map(loss)).map(Line::from).collect();
+        let lines = lines(&prices, &material.names)
+            .into_iter()
+            .chain(lost.iter().map(loss))
+            .map(Line::from)
+            .collect();
         let list = List { caption: Some(caption(watched, &prices)), lines };
         vec![Block::List(list), Block::Raw { name: "watching", json }]
     });
@@ -47,7 +51,7 @@ fn caption(watched: &Run, prices: &[WatchingPrice]) -> String {
     format!("price of watching{run}{rounds}")
 }
 
-fn lines(prices: &[WatchingPrice]) -> Vec<String> {
+fn lines(prices: &[WatchingPrice], names: &Names<'_>) -> Vec<String> {
     if prices.is_empty() {
         return vec![
             "nobody knows it: fewer than 4 rounds have both trials, or their values have no ratio".to_owned(),
@@ -55,7 +59,7 @@ fn lines(prices: &[WatchingPrice]) -> Vec<String> {
     }
     // One cell more than there is room for has the line that would say so.
     let most = if prices.len() == MOST_LINES + 1 { MOST_LINES + 1 } else { MOST_LINES };
-    let mut lines: Vec<String> = prices.iter().take(most).map(line).collect();
+    let mut lines: Vec<String> = prices.iter().take(most).map(|price| line(price, names)).collect();
     let others = prices.get(most..).unwrap_or_default();
     if !others.is_empty() {
         let known =
@@ -68,8 +72,8 @@ fn lines(prices: &[WatchingPrice]) -> Vec<String> {
     lines
 }
 
-fn line(price: &WatchingPrice) -> String {
-    let row = row_label(&price.row);
+fn line(price: &WatchingPrice, names: &Names<'_>) -> String {
+    let row = names.row(&price.row);
     let place = [row.as_str(), price.by.as_str()].into_iter().filter(|part| !part.is_empty());
     let place = place.collect::<Vec<_>>().join(", by ");
     let row = if place.is_empty() { place } else { format!("{place}: ") };
@@ -132,7 +136,10 @@ mod tests {
     }
 
     fn words(prices: &[WatchingPrice]) -> Vec<String> {
-        lines(prices).into_iter().map(|line| line.replace('\u{a0}', " ")).collect()
+        lines(prices, &Names::of_factor("direct"))
+            .into_iter()
+            .map(|line| line.replace('\u{a0}', " "))
+            .collect()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::analyse::{
     Budget, Cause, Evidence, Grade, Interval, Operation, Standing, Unsure, Watching, What, Why,
 };
 use crate::report::layout::{one_line, width};
-use crate::report::words::{NBSP, Names, count, row_label};
+use crate::report::words::{NBSP, Names, count};
 use crate::units::{Scale, Unit};
 
 /// Columns that a line of text has for words.
@@ -54,13 +54,7 @@ pub(super) fn one(budget: Option<&Budget>) -> &'static str {
 
 /// The arms of a pair, behind its row.
 pub(super) fn pair(why: &Why, names: &Names<'_>) -> String {
-    format!("{}{} → {}", place(why), names.arm(&why.baseline), names.arm(&why.candidate))
-}
-
-/// The row of a pair, where there are several.
-fn place(why: &Why) -> String {
-    let row = row_label(&why.row);
-    if row.is_empty() { row } else { format!("{row}: ") }
+    format!("{}{} → {}", names.before(&why.row), names.arm(&why.baseline), names.arm(&why.candidate))
 }
 
 /// How much of a pair there is room for.
@@ -172,7 +166,7 @@ pub(super) fn brief(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> St
         let time = signed(budget.total.difference_ns.estimate, &scale(&budget.total));
         format!(": time {} {time}", one(Some(budget)))
     });
-    let head = format!("{}{}{}", place(why), names.arm(&why.candidate), time.unwrap_or_default());
+    let head = format!("{}{}{}", names.before(&why.row), names.arm(&why.candidate), time.unwrap_or_default());
     if moves_against(why, budget) {
         // What made the time longer does not say why the arm is better.
         return head + &although(why, budget);
