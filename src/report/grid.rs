@@ -88,7 +88,9 @@ fn heads_of(table: &Table, most: usize, short: bool) -> Vec<String> {
         arms.iter().zip(of_arms).for_each(|(at, head)| heads[*at] = head);
     }
     if short {
-        heads.iter_mut().filter(|head| *head == "change %").for_each(|head| *head = "chg %".to_owned());
+        for (long, short) in [("change %", "chg %"), ("candidate", "cand.")] {
+            heads.iter_mut().filter(|head| *head == long).for_each(|head| *head = short.to_owned());
+        }
     }
     heads
 }

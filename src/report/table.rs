@@ -68,8 +68,12 @@ impl Head {
         let several = candidates(comparisons) > 1;
         let mut heads = comparisons.first().map(|c| heads_of(names, c)).into_iter().flatten();
         let baseline = heads.next();
-        let candidate = heads.next().map(|head| if several { "candidate".to_owned() } else { head });
-        baseline.into_iter().chain(candidate).map(|text| Head::new(text, Of::Arm))
+        let baseline = baseline.map(|text| Head::new(text, Of::Arm));
+        let candidate = heads.next().map(|text| match several {
+            true => Head::new("candidate", Of::Values),
+            false => Head::new(text, Of::Arm),
+        });
+        baseline.into_iter().chain(candidate)
     }
 }
 
