@@ -67,8 +67,7 @@ impl Head {
     fn arms(names: &Names<'_>, comparisons: &[&Comparison]) -> impl Iterator<Item = Head> {
         let several = candidates(comparisons) > 1;
         let mut heads = comparisons.first().map(|c| heads_of(names, c)).into_iter().flatten();
-        let baseline = heads.next();
-        let baseline = baseline.map(|text| Head::new(text, Of::Arm));
+        let baseline = heads.next().map(|text| Head::new(text, Of::Arm));
         let candidate = heads.next().map(|text| match several {
             true => Head::new("candidate", Of::Values),
             false => Head::new(text, Of::Arm),
@@ -113,14 +112,16 @@ impl<'n> Labels<'n> {
         Labels { names, heads, has_job, has_candidate }
     }
 
-    /// The labels of a comparison, one a head.
+    /// The labels of a comparison, one a head, also where a store has fewer levels for a row.
     fn row(&self, comparison: &Comparison) -> Vec<String> {
         let RowKey { levels, job } = &comparison.row;
         let varied = levels.iter().filter(|(factor, _)| !self.names.is_fixed(factor));
         let job = self.has_job.then_some(job);
         let candidate = self.has_candidate.then_some(&comparison.candidate.arm);
         let labels = candidate.into_iter().chain(varied.map(|(_, level)| level)).chain(job);
-        labels.map(|label| one_line(label)).collect()
+        let mut labels: Vec<String> = labels.map(|label| one_line(label)).collect();
+        labels.resize(self.heads.len(), String::new());
+        labels
     }
 }
 

@@ -93,8 +93,7 @@ fn mean_time(times: &RequestTimes) -> String {
 }
 
 fn pair(times: &RequestTimes, names: &Names<'_>) -> String {
-    let row = names.row(&times.row);
-    let row = if row.is_empty() { row } else { format!("{row}: ") };
+    let row = names.before(&times.row);
     format!("{row}{} → {}", names.arm(&times.baseline), names.arm(&times.candidate))
 }
 
