@@ -124,7 +124,7 @@ fn trouble(commands: &str, output: &str) -> Option<String> {
     let got = found.iter().filter(|(_, transfer)| matches!(transfer.kind, "write" | "read")).count();
     (got < wanted).then(|| {
         let last = output.lines().last().map(|line| format!("; its last words: {line}")).unwrap_or_default();
-        format!("xfs_io told the result of {got} of {wanted} pwrite and pread commands{last}")
+        format!("xfs_io reported the result of {got} of {wanted} pwrite and pread commands{last}")
     })
 }
 

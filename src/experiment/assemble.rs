@@ -287,7 +287,7 @@ impl Check<'_> {
         if let (Some(name), Some(place)) =
             (named_twice(names().chain(of_levels.iter().map(String::as_str))), place)
         {
-            self.mistake(place, format!("two tracepoints are called {name}; give each a name of its own"));
+            self.mistake(place, format!("two tracepoints are called {name}; give them different names"));
         }
         for Placed { value, place } in &written.observe {
             if !is_observer(value) {

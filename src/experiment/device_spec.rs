@@ -68,6 +68,13 @@ impl DeviceKind {
         matches!(self, DeviceKind::VirtioBlk | DeviceKind::Nvme)
     }
 
+    /// Whether its driver takes requests from a queue, which a scheduler can put in another order; the others take bios as they
+    /// come.
+    #[must_use]
+    pub fn has_queue(self) -> bool {
+        !matches!(self, DeviceKind::Zram | DeviceKind::Ram | DeviceKind::Pmem)
+    }
+
     /// The name as written.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -233,9 +233,22 @@ impl TargetSettings {
     /// What no machine can do, so that trials of it are skipped with this reason; other levels may go on.
     #[must_use]
     pub fn impossible(&self) -> Option<String> {
-        let fs = self.fs.filter(|fs| !fs.descriptor().has_extent_size_hint)?;
-        let others = Filesystem::with_extent_size_hints().join(" and ");
-        self.extsize.map(|_| format!("{} has no extent-size hint, only {others} has one", fs.name()))
+        let unhinted = self.fs.filter(|fs| self.extsize.is_some() && !fs.descriptor().has_extent_size_hint);
+        let hint = unhinted.map(|fs| {
+            let others = Filesystem::with_extent_size_hints().join(" and ");
+            format!("{} has no extent-size hint, only {others} has one", fs.name())
+        });
+        hint.or_else(|| self.unscheduled())
+    }
+
+    /// A scheduler where there is nothing to schedule.
+    #[must_use]
+    pub fn unscheduled(&self) -> Option<String> {
+        let Some(Device::Made { kind, .. }) = &self.device else { return None };
+        let scheduler = self.knobs.iter().find(|knob| knob.path == "queue/scheduler")?;
+        let name = kind.name();
+        (!kind.has_queue() && scheduler.value != "none")
+            .then(|| format!("scheduler={}: {name} has no queue of requests to schedule", scheduler.value))
     }
 
     /// A guest has none of the host's files and devices; the host has none of a guest's.
@@ -256,20 +269,27 @@ impl TargetSettings {
     }
 
     /// A device on which mkfs would not make this filesystem, unless it is told to: why, and the limit. Whether the mkfs that is
-    /// here has this limit yet is not known here.
+    /// here has this limit yet is not known here, nor is the size of a named device: `size_of` tells its bytes.
     #[must_use]
-    pub fn too_small(&self) -> Option<(String, Smallest)> {
-        let Some(Device::Made { kind, bytes, .. }) = &self.device else { return None };
+    pub fn too_small(&self, size_of: impl Fn(&Path) -> Option<u64>) -> Option<(String, Smallest)> {
         let fs = self.fs?;
         let smallest = fs.mkfs()?.smallest?;
+        let least = smallest.bytes >> 20;
+        let (bytes, place, instead) = match self.device.as_ref()? {
+            Device::Made { kind, bytes, .. } => {
+                (*bytes, kind.name().to_owned(), format!("write {}:{least}m or more", kind.name()))
+            }
+            Device::Block(path) => {
+                (size_of(path)?, path.display().to_string(), "name a larger one".to_owned())
+            }
+            Device::Directory(_) | Device::File(_) => return None,
+        };
         let lifted = self.mkfs.iter().any(|word| word == smallest.unless);
-        let (row, kind, least) = (fs.descriptor(), kind.name(), smallest.bytes >> 20);
-        (*bytes < smallest.bytes && !lifted).then(|| {
+        (bytes < smallest.bytes && !lifted).then(|| {
+            let (row, mebibytes) = (fs.descriptor(), bytes >> 20);
             let reason = format!(
-                "fs={} on {kind} of {} MiB: {} needs {least} MiB at least; write {kind}:{least}m or more",
-                row.name,
-                bytes >> 20,
-                row.title
+                "fs={} on {place} of {mebibytes} MiB: {} needs {least} MiB at least; {instead}",
+                row.name, row.title
             );
             (reason, smallest)
         })
@@ -418,8 +438,23 @@ mod tests {
     }
 
     #[test]
+    fn a_device_without_requests_has_no_scheduler() {
+        let said = |device: &str, name: &str| {
+            of(&[("device", device), ("scheduler", name)]).unwrap().impossible().unwrap_or_default()
+        };
+        assert_eq!(said("zram:64m", "bfq"), "scheduler=bfq: zram has no queue of requests to schedule");
+        assert_eq!(
+            [said("zram:64m", "none"), said("loop:64m", "bfq"), said("null_blk:1g", "kyber")],
+            ["", "", ""]
+        );
+        assert!(
+            said("ram:64m", "kyber").contains("ram has no queue") && said("pmem:64m", "bfq").contains("pmem")
+        );
+    }
+
+    #[test]
     fn devices_below_the_smallest_size_are_found() {
-        let found = |pairs: &[(&str, &str)]| of(pairs).unwrap().too_small();
+        let found = |pairs: &[(&str, &str)]| of(pairs).unwrap().too_small(|_| Some(64 << 20));
         let (reason, limit) = found(&[("fs", "xfs"), ("device", "loop:299m")]).unwrap();
         assert!(reason.contains("XFS needs 300 MiB at least"), "{reason}");
         assert_eq!(limit.since, (5, 19));
@@ -427,6 +462,8 @@ mod tests {
         assert!(found(&[("fs", "xfs"), ("device", "loop:64m"), ("mkfs", "--unsupported")]).is_none());
         assert!(found(&[("fs", "ext4"), ("device", "loop:64m")]).is_none());
         assert!(found(&[("device", "loop:64m")]).is_none());
+        let (reason, _) = found(&[("fs", "xfs"), ("device", "/dev/nowhere")]).unwrap();
+        assert_eq!(reason, "fs=xfs on /dev/nowhere of 64 MiB: XFS needs 300 MiB at least; name a larger one");
     }
 
     #[test]

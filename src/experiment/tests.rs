@@ -176,6 +176,10 @@ fn mistakes_carry_their_line_and_what_would_be_right() {
         ("stop = { alpha = \"x\" }\n", "alpha is x; write 0.0001 to 0.5"),
         ("stop = { max_rounds = 3 }\n", "max_rounds is 3; write 4 to 120"),
         ("stop = { rounds = 0 }\n", "rounds is 0"),
+        (
+            "stop = { max_rounds = 9, rounds = 5 }\n",
+            "e.toml:1: rounds asks for exactly so many rounds, max_rounds for as",
+        ),
         ("stop = { time_budget = \"10 parsecs\" }\n", "e.toml:1: 'parsecs'"),
         ("target = { kernel = \"x\" }\n", "kernel=x: no such file; write a vmlinuz"),
         ("target = { directroy = \"x\" }\n", "unknown key 'directroy' in [target]; did you mean directory?"),

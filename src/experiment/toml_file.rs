@@ -240,8 +240,12 @@ impl File<'_> {
     fn stop(&mut self, item: &Item<'_>) {
         let reader = self.reader;
         let Some(table) = reader.table("stop", item) else { return };
+        let mut lengths = Vec::new();
         for (key, at, item) in reader.entries(table) {
             let written = &mut self.written;
+            if ["rounds", "max_rounds"].contains(&key) {
+                lengths.push(at.clone());
+            }
             match key {
                 "max_rounds" => written.max_rounds = reader.whole(key, item),
                 "rounds" => written.rounds = reader.whole(key, item),
@@ -255,6 +259,10 @@ impl File<'_> {
                 "time_budget" => written.time_budget = reader.scalar(key, item),
                 _ => reader.unknown_key(key, &at, "[stop]", STOP),
             }
+        }
+        if let [_, second] = lengths.as_slice() {
+            let message = "rounds asks for exactly so many rounds, max_rounds for as many as the verdict needs up to that; leave one out";
+            reader.mistake(second, message);
         }
     }
 

@@ -1,11 +1,12 @@
 //! Whether others use this machine at this moment, while assay itself does nothing.
 //!
-//! Enters: `/proc`, and a path on the device that will be measured. Leaves: a [`Moment`], and in words what makes the machine
+//! Enters: `/proc`, and a path on each device that will be measured. Leaves: a [`Moment`], and in words what makes the machine
 //! busy. The limits are round figures, fixed before any result: they warn, and never throw a trial out.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::DeviceCounters;
 use super::device::{BlockDevice, device_under};
 use super::interference::{Limits, TICKS_PER_S, pressure, processor_ticks};
 use super::roots::Roots;
@@ -41,33 +42,58 @@ pub struct Moment {
     pub steal: f64,
     /// Percent of the last ten seconds in which some task waited for a processor, for I/O, for memory; `None` without PSI.
     pub pressure: [Option<f64>; 3],
-    /// Name of the device, I/Os and bytes a second.
-    pub device: Option<(String, f64, f64)>,
-    /// Of these, bytes a second that were read.
-    pub read_bytes_per_s: f64,
+    /// What others did on each device.
+    pub devices: Vec<Traffic>,
+}
+
+/// What a device did in a second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Traffic {
+    /// Its kernel name.
+    pub device: String,
+    /// I/Os.
+    pub ios: f64,
+    /// Bytes that were read.
+    pub read_bytes: f64,
+    /// Bytes that were written.
+    pub written_bytes: f64,
+}
+
+impl Traffic {
+    /// What the counters say has happened since `earlier`.
+    fn between(device: &BlockDevice, earlier: &DeviceCounters, later: &DeviceCounters, s: f64) -> Traffic {
+        let rate = |of: fn(&DeviceCounters) -> u64| of(later).saturating_sub(of(earlier)) as f64 / s;
+        Traffic {
+            device: device.name.clone(),
+            ios: rate(|counted| counted.read_ios + counted.write_ios),
+            read_bytes: rate(|counted| counted.read_bytes),
+            written_bytes: rate(|counted| counted.write_bytes),
+        }
+    }
+
+    fn bytes(&self) -> f64 {
+        self.read_bytes + self.written_bytes
+    }
 }
 
 impl Moment {
-    /// Looks for a quarter of a second at the machine and at the device under `path`.
+    /// Looks for a quarter of a second at the machine and at the devices under these paths.
     #[must_use]
-    pub fn look(path: &Path) -> Moment {
-        Moment::look_in(&Roots::default(), device_under(path).ok(), LOOK)
+    pub fn look(paths: &[PathBuf]) -> Moment {
+        Moment::look_in(&Roots::default(), &devices_under(paths), LOOK)
     }
 
     /// The same for a second, where the first look found something.
     #[must_use]
-    pub fn look_longer(path: &Path) -> Moment {
-        Moment::look_in(&Roots::default(), device_under(path).ok(), LONGER)
+    pub fn look_longer(paths: &[PathBuf]) -> Moment {
+        Moment::look_in(&Roots::default(), &devices_under(paths), LONGER)
     }
 
-    fn look_in(roots: &Roots, device: Option<BlockDevice>, during: Duration) -> Moment {
-        let transferred = |device: &BlockDevice| {
-            let counters = device.counters()?;
-            Some((counters.read_ios + counters.write_ios, counters.read_bytes, counters.write_bytes))
-        };
-        let before = (processor_ticks(roots), device.as_ref().and_then(transferred), Instant::now());
+    fn look_in(roots: &Roots, devices: &[BlockDevice], during: Duration) -> Moment {
+        let counted = || devices.iter().map(BlockDevice::counters).collect::<Vec<_>>();
+        let before = (processor_ticks(roots), counted(), Instant::now());
         std::thread::sleep(during);
-        let after = (processor_ticks(roots), device.as_ref().and_then(transferred));
+        let after = (processor_ticks(roots), counted());
         let elapsed_s = before.2.elapsed().as_secs_f64().max(1e-3);
         // All of them, as the ticks are of all: the affinity of this process has no part in it.
         let stat = roots.proc("stat").unwrap_or_default();
@@ -80,13 +106,9 @@ impl Moment {
             after.saturating_sub(before) as f64 / TICKS_PER_S
         };
         let (busy_s, steal_s) = (ticks(|ticks| ticks.0), ticks(|ticks| ticks.1));
-        let rate = |of: fn((u64, u64, u64)) -> u64| {
-            before
-                .1
-                .zip(after.1)
-                .map(|(before, after)| of(after).saturating_sub(of(before)) as f64 / elapsed_s)
-        };
-        let rates = rate(|counts| counts.0).zip(rate(|counts| counts.1 + counts.2));
+        let traffic = devices.iter().zip(before.1.iter().zip(&after.1)).filter_map(|(device, counted)| {
+            Some(Traffic::between(device, counted.0.as_ref()?, counted.1.as_ref()?, elapsed_s))
+        });
         let load = roots.proc("loadavg").and_then(|text| text.split(' ').next()?.parse().ok());
         Moment {
             load: load.unwrap_or(0.0),
@@ -94,11 +116,7 @@ impl Moment {
             in_use: (busy_s / (elapsed_s * processors as f64)).min(1.0),
             steal: if steal_s >= STEAL_S { steal_s / (busy_s + steal_s) } else { 0.0 },
             pressure: ["cpu", "io", "memory"].map(|what| pressure(roots, what).map(|(percent, _)| percent)),
-            device: device
-                .map(|device| device.name)
-                .zip(rates)
-                .map(|(name, (ios, bytes))| (name, ios, bytes)),
-            read_bytes_per_s: rate(|counts| counts.1).unwrap_or(0.0),
+            devices: traffic.collect(),
         }
     }
 
@@ -106,7 +124,7 @@ impl Moment {
     /// less than 50 ms when they do this much.
     #[must_use]
     pub fn expected_wait_s(&self, patience_s: f64) -> f64 {
-        let ios = self.device.as_ref().map_or(0.0, |(_, ios, _)| *ios);
+        let ios = self.devices.iter().map(|device| device.ios).fold(0.0, f64::max);
         // The chance that nothing happens in 50 ms, where I/Os come in bursts of ten.
         let quiet = (-ios / 10.0 * 0.05).exp();
         (patience_s / 2.0).min(0.05 * (1.0 - quiet) / quiet)
@@ -115,7 +133,8 @@ impl Moment {
     /// Whether trials that begin now will be thrown out, if it stays so. `reads`: also for what others read from the device.
     #[must_use]
     pub fn disturbs(&self, limits: &Limits, reads: bool) -> bool {
-        self.steal > limits.steal_share || (reads && self.read_bytes_per_s > limits.foreign_read_bytes_per_s)
+        let read = self.devices.iter().any(|device| device.read_bytes > limits.foreign_read_bytes_per_s);
+        self.steal > limits.steal_share || (reads && read)
     }
 
     /// What makes the machine busy, in words; `None`: it is quiet. The load average is told and decides nothing: it remembers
@@ -136,11 +155,10 @@ impl Moment {
                 reasons.push(format!("tasks wait for {what} {percent:.0} % of the time"));
             }
         }
-        if let Some((name, ios, bytes)) = &self.device
-            && (*ios >= IOS_PER_S || *bytes >= BYTES_PER_S)
-        {
-            let bytes = format_number(&Unit::BytesPerSecond, *bytes);
-            reasons.push(format!("others' I/O on {name}: {ios:.0} a second, {bytes}"));
+        let is_busy = |device: &&Traffic| device.ios >= IOS_PER_S || device.bytes() >= BYTES_PER_S;
+        for device in self.devices.iter().filter(is_busy) {
+            let bytes = format_number(&Unit::BytesPerSecond, device.bytes());
+            reasons.push(format!("others' I/O on {}: {:.0} a second, {bytes}", device.device, device.ios));
         }
         let (load, processors) = (self.load, self.processors);
         (!reasons.is_empty()).then(|| {
@@ -151,9 +169,24 @@ impl Moment {
     }
 }
 
+/// The devices under these paths, each once.
+fn devices_under(paths: &[PathBuf]) -> Vec<BlockDevice> {
+    let mut devices: Vec<BlockDevice> = Vec::new();
+    for device in paths.iter().filter_map(|path| device_under(path).ok()) {
+        if devices.iter().all(|known| known.sys != device.sys) {
+            devices.push(device);
+        }
+    }
+    devices
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn traffic(device: &str, ios: f64, read_bytes: f64, written_bytes: f64) -> Traffic {
+        Traffic { device: device.to_owned(), ios, read_bytes, written_bytes }
+    }
 
     #[test]
     fn a_quiet_machine_has_no_reason() {
@@ -161,9 +194,9 @@ mod tests {
         assert_eq!(quiet.busy(), None, "the load average alone may be of what assay did a moment ago");
         let psi = Moment { pressure: [Some(3.0), Some(9.9), Some(0.0)], ..quiet.clone() };
         assert_eq!(psi.busy(), None);
-        let little = Moment { device: Some(("vda".to_owned(), 49.0, 1e5)), in_use: 0.2, ..quiet };
+        let little = Moment { devices: vec![traffic("vda", 49.0, 1e5, 0.0)], in_use: 0.2, ..quiet };
         assert_eq!(little.busy(), None);
-        let read = Moment { read_bytes_per_s: 1e8, ..little };
+        let read = Moment { devices: vec![traffic("vda", 49.0, 1e8, 0.0)], ..little };
         assert_eq!([true, false].map(|reads| read.disturbs(&Limits::default(), reads)), [true, false]);
     }
 
@@ -175,22 +208,27 @@ mod tests {
             in_use: 0.97,
             steal: 0.1,
             pressure: [Some(92.0), Some(22.4), None],
-            device: Some(("vda".to_owned(), 800.0, 2e6)),
-            read_bytes_per_s: 0.0,
+            devices: vec![
+                traffic("vda", 800.0, 1e6, 1e6),
+                traffic("vdb", 1.0, 0.0, 4096.0),
+                traffic("vdc", 3.0, 5e6, 0.0),
+            ],
         };
         assert!(busy.disturbs(&Limits::default(), false), "too much is stolen");
         assert_eq!(
             busy.busy().unwrap(),
             "97 % of the processor time in use, 10 % of the processor time that was wanted was stolen, tasks wait for a processor 92 % of the time, tasks wait \
-             for I/O 22 % of the time, others' I/O on vda: 800 a second, 2.00 MB/s, load 13.0 on 2 processors"
+             for I/O 22 % of the time, others' I/O on vda: 800 a second, 2.00 MB/s, others' I/O on vdc: 3 a second, 5.00 MB/s, \
+             load 13.0 on 2 processors"
                 .replace("2.00 MB/s", &format_number(&Unit::BytesPerSecond, 2e6))
+                .replace("5.00 MB/s", &format_number(&Unit::BytesPerSecond, 5e6))
         );
     }
 
     #[test]
     fn a_device_that_others_use_is_waited_for() {
         let wait = |ios| {
-            Moment { device: Some(("vda".to_owned(), ios, 0.0)), ..Moment::default() }.expected_wait_s(2.0)
+            Moment { devices: vec![traffic("vda", ios, 0.0, 0.0)], ..Moment::default() }.expected_wait_s(2.0)
         };
         assert_eq!((wait(0.0), Moment::default().expected_wait_s(2.0)), (0.0, 0.0));
         assert!(wait(50.0) < 0.05 && wait(500.0) > 0.5, "{} {}", wait(50.0), wait(500.0));
@@ -203,8 +241,8 @@ mod tests {
         std::fs::create_dir_all(root.path().join("proc/pressure")).unwrap();
         std::fs::write(root.path().join("proc/stat"), "cpu  100 0 100 9000 50 0 0 50 0 0\n").unwrap();
         std::fs::write(root.path().join("proc/loadavg"), "0.42 0.10 0.05 1/100 99\n").unwrap();
-        let moment = Moment::look_in(&Roots::under(root.path()), None, Duration::from_millis(5));
+        let moment = Moment::look_in(&Roots::under(root.path()), &[], Duration::from_millis(5));
         assert_eq!((moment.load, moment.in_use, moment.steal), (0.42, 0.0, 0.0));
-        assert_eq!((moment.pressure, moment.device), ([None; 3], None));
+        assert_eq!((moment.pressure, moment.devices), ([None; 3], Vec::new()));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Enters: a directory, file or device. Leaves: the fact `o_direct`. A filesystem may take O_DIRECT and use the page cache all the
 //! same (ext4 with data=journal, or with encryption): the kernel says so by an alignment of 0 in statx(2), and a block written to a
-//! file without a name is found in the cache by cachestat(2). The file is gone when it is closed.
+//! file without a name is found in the cache by cachestat(2), before Linux 6.5 by mincore(2). The file is gone when it is closed.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// What the fact says where O_DIRECT is taken and the page cache is used.
 pub const FALLS_BACK: &str = "falls back to the page cache";
@@ -82,10 +83,11 @@ fn named_direct(directory: &Path) -> Result<File, rustix::io::Errno> {
     openat(CWD, file.path(), OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()).map(File::from)
 }
 
-/// Whether a block that was written lies in the page cache. Where it cannot be written, or the kernel (before 6.5) cannot tell: no.
+/// Whether a block that was written lies in the page cache. Where it cannot be written, or the kernel cannot tell: no.
 fn is_cached_after_a_write(mut file: &File) -> bool {
     let block = Block([0; BLOCK]);
-    file.write_all(&block.0).is_ok() && cached_pages(file).is_some_and(|pages| pages > 0)
+    let cached = || cached_pages(file).or_else(|| mapped_pages(file));
+    file.write_all(&block.0).is_ok() && cached().is_some_and(|pages| pages > 0)
 }
 
 /// Pages of the first block that the cache holds.
@@ -98,6 +100,21 @@ fn cached_pages(file: &File) -> Option<u64> {
     let result =
         unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), found.as_mut_ptr(), 0_u32) };
     (result == 0).then_some(found[0])
+}
+
+/// The same of kernels without cachestat(2): the block is mapped, and not touched.
+#[expect(unsafe_code, reason = "no library wraps mincore(2)")]
+fn mapped_pages(file: &File) -> Option<u64> {
+    let mut found = 0_u8;
+    // SAFETY: a new mapping of the block, at an address of the kernel's choice and given back below;
+    // nothing reads it. mincore(2) writes a byte a page, and no page is smaller than the block.
+    let result = unsafe {
+        let address = mmap(std::ptr::null_mut(), BLOCK, ProtFlags::READ, MapFlags::SHARED, file, 0).ok()?;
+        let result = libc::mincore(address, BLOCK, &raw mut found);
+        munmap(address, BLOCK).ok()?;
+        result
+    };
+    (result == 0).then_some(u64::from(found & 1))
 }
 
 /// The same number on every architecture. Source: include/uapi/asm-generic/unistd.h of Linux 6.5.
@@ -117,6 +134,15 @@ mod tests {
                 assert!(is_cached_after_a_write(&file));
             }
         }
+    }
+
+    #[test]
+    fn a_mapping_tells_what_the_cache_holds() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.set_len(BLOCK as u64).unwrap();
+        assert_eq!(mapped_pages(&file), Some(0), "nothing was read or written");
+        file.write_all(&[0; BLOCK]).unwrap();
+        assert_eq!(mapped_pages(&file), Some(1));
     }
 
     #[test]

@@ -373,7 +373,7 @@ impl Words<'_> {
             }
         };
         format!(
-            "{}{led}{out}, {} of {} steps run besides the ends, {}",
+            "{}{led}{out}, {} of {} steps run between the ends, {}",
             counted(self.run.trials.len() as u64, "trial"),
             self.found.asked().len(),
             self.found.steps - 1,

@@ -7,6 +7,7 @@ use super::document::Document;
 use super::picture::{self, FlameGraph, Flames, Form, Picture};
 use super::pictures::{MOST_ROWS, index_of, of_letters};
 use super::section::Drawings;
+use super::words::row_label;
 use crate::analyse::{Flame, Operation, Standing, Why};
 use crate::record::{Folded, StackKind};
 
@@ -97,7 +98,8 @@ fn graph<'a>(document: &Document<'_>, flame: &'a Flame) -> FlameGraph<'a> {
 
 /// The arms of a pair, behind its row.
 fn pair(document: &Document<'_>, flame: &Flame) -> String {
-    let row = document.row(&flame.row);
+    // The picture may stand in a file alone, without the head that says what all rows have.
+    let row = row_label(&flame.row);
     let row = if row.is_empty() { row } else { format!("{row}: ") };
     format!("{row}{} → {}", document.arm(&flame.baseline), document.arm(&flame.candidate))
 }

@@ -88,11 +88,21 @@ fn heads_of(table: &Table, most: usize, short: bool) -> Vec<String> {
         arms.iter().zip(of_arms).for_each(|(at, head)| heads[*at] = head);
     }
     if short {
-        for (long, short) in [("change %", "chg %"), ("candidate", "cand.")] {
-            heads.iter_mut().filter(|head| *head == long).for_each(|head| *head = short.to_owned());
+        let own = (0..full.len()).filter(|at| !arms.contains(at));
+        for (at, short) in own.filter_map(|at| Some((at, shorter(full[at])?))) {
+            heads[at] = short.to_owned();
         }
     }
     heads
+}
+
+/// A head of the table's own where room is short.
+fn shorter(head: &str) -> Option<&'static str> {
+    match head {
+        "change %" => Some("chg %"),
+        "candidate" => Some("cand."),
+        _ => None,
+    }
 }
 
 /// The first way of writing heads with which the table fits; where there is more room for arms labels must not be shortened for it.

@@ -9,7 +9,7 @@ use super::layout::{left, printable, right, shorten, told_apart, width, wrap};
 use super::page::Page;
 use super::section::Weight;
 use super::verdict_words::{is_beyond_delta, so_far};
-use super::words::{direction, plain_percent, unit_words};
+use super::words::{Names, direction, plain_percent, unit_words};
 use crate::analyse::{ArmSummary, Comparison, Role};
 use crate::record::SoFar;
 use crate::units::{Better, Scale};
@@ -37,6 +37,7 @@ pub(super) fn render(document: &Document<'_>) -> String {
 fn section(document: &Document<'_>, comparisons: &[&Comparison], page: &Page) -> String {
     let Some(first) = comparisons.first() else { return String::new() };
     let rows = group(comparisons, |c| &c.row);
+    let names = document.names();
     let summaries = comparisons.iter().flat_map(|c| [&c.baseline, &c.candidate]);
     let mean_of = mean_kind(first, summaries.clone());
     let scale = Scale::for_column(&first.metric.unit, summaries.clone().map(|s| mean_of.of(s)));
@@ -45,7 +46,8 @@ fn section(document: &Document<'_>, comparisons: &[&Comparison], page: &Page) ->
         if value.is_finite() { format!("{:.decimals$}", value / scale.divisor) } else { "-".to_owned() }
     };
     let values = summaries.map(|s| width(&number(mean_of.of(s)))).fold(VALUE - 1, usize::max) + 1;
-    let labels: Vec<String> = rows.iter().map(|row| page.letters(&row_name(row[0])).into_owned()).collect();
+    let labels: Vec<String> =
+        rows.iter().map(|row| page.letters(&row_name(row[0], &names)).into_owned()).collect();
     let label = labels.iter().map(|l| width(l)).fold(4, usize::max).min(32) + 1;
     let cell = values + GAIN;
     let role = if first.role == Role::Exploratory { " (exploratory)" } else { "" };
@@ -151,9 +153,10 @@ fn headers(document: &Document<'_>, label: usize, cell: usize, page: &Page) -> S
     page.letters(&format!("{}\n{}\n", first.trim_end(), second.trim_end())).into_owned()
 }
 
-/// The levels of a row, joined with dashes as mmtests names its sub-operations.
-fn row_name(comparison: &Comparison) -> String {
-    let mut parts: Vec<&str> = comparison.row.levels.iter().map(|(_, level)| level.as_str()).collect();
+/// The levels of a row that not all rows have, joined with dashes as mmtests names its sub-operations.
+fn row_name(comparison: &Comparison, names: &Names<'_>) -> String {
+    let levels = comparison.row.levels.iter().filter(|(factor, _)| !names.is_fixed(factor));
+    let mut parts: Vec<&str> = levels.map(|(_, level)| level.as_str()).collect();
     if !comparison.row.job.is_empty() {
         parts.push(&comparison.row.job);
     }

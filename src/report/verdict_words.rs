@@ -167,6 +167,16 @@ pub(super) fn repeats_words(comparison: &Comparison) -> String {
     }
 }
 
+/// The same as numbers, of the baseline and of the candidate; where both were repeated together, twice the same.
+pub(super) fn repeats(comparison: &Comparison) -> [usize; 2] {
+    match (clusters::counted(comparison), comparison.method) {
+        (Some(of), _) if of.paired => [of.both as usize; 2],
+        (Some(of), _) => of.arms.map(|clusters| clusters as usize),
+        (None, Method::MannWhitney | Method::ChangeOnly) => [comparison.baseline.n, comparison.candidate.n],
+        (None, _) => [comparison.n; 2],
+    }
+}
+
 /// `direct=1 failed in 9 of 30 trials, direct=0 in 0 (p = 0.004)`: the arm that failed more comes first.
 fn failures(comparison: &Comparison, names: &Names<'_>) -> Option<String> {
     let counts = comparison.failures?;
@@ -215,7 +225,8 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
             ),
             _ => String::new(),
         };
-        return format!("{prefix}{claim}: {change}, {evidence}{needed}");
+        let expected = as_expected(comparison, names);
+        return format!("{prefix}{claim}{expected}: {change}, {evidence}{needed}");
     }
     match &comparison.verdict {
         Verdict::SoFar { rounds, of } => format!(
@@ -257,12 +268,16 @@ pub(super) fn claim(comparison: &Comparison, names: &Names<'_>, delta: f64) -> O
             }
         }
         // More rounds would show nothing: the two are the same.
-        Verdict::Undecided { .. } if names.aa => {
-            format!("no difference claimed between {cand} and {base}, as it should be")
-        }
+        Verdict::Undecided { .. } if names.aa => format!("no difference claimed between {cand} and {base}"),
         Verdict::Undecided { .. } => format!("undecided whether {cand} differs from {base}"),
         _ => return None,
     })
+}
+
+/// What stands behind a claim that was to be expected: two arms that are the same do not differ.
+pub(super) fn as_expected(comparison: &Comparison, names: &Names<'_>) -> &'static str {
+    let is_undecided = matches!(comparison.verdict, Verdict::Undecided { .. });
+    if names.aa && is_undecided { ", as it should be" } else { "" }
 }
 
 /// Whether the words of a claim name the metric: of an amount there is more or less.
@@ -312,7 +327,7 @@ fn what_it_takes(comparison: &Comparison, rounds: [Option<u32>; 2], another: &st
 }
 
 /// Why more rounds cannot show that nothing differs, when the metric's steps are the reason.
-fn too_coarse(comparison: &Comparison) -> String {
+pub(super) fn too_coarse(comparison: &Comparison) -> String {
     let step = comparison.caveats.iter().find_map(|caveat| match caveat {
         Caveat::Steps { step, refused: true } => Some(*step),
         _ => None,

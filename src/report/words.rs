@@ -135,7 +135,7 @@ pub(super) fn heads_of(names: &Names<'_>, comparison: &Comparison) -> [String; 2
 }
 
 /// `bs=4k, rw=read, job randwrite1`, with every factor there is.
-fn row_label(row: &RowKey) -> String {
+pub(super) fn row_label(row: &RowKey) -> String {
     let mut parts: Vec<String> =
         row.levels.iter().map(|(factor, level)| format!("{}={level}", short_key(factor))).collect();
     if !row.job.is_empty() {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use crate::loop_device::LoopDevice;
 use crate::sandbox::{Sandbox, errors};
 use crate::tools::{installed, is_root};
 
@@ -125,4 +126,25 @@ fn a_wait_for_the_device_is_a_time_or_nothing() {
     assert_eq!(sandbox.export("1").experiment["settle_s"], 0.0);
     sandbox.succeed(&["run", "s.toml", "-q", "--rounds", "1", "--settle", "300ms"]);
     assert_eq!(sandbox.export("2").experiment["settle_s"], 0.3);
+}
+
+#[test]
+fn others_who_use_the_named_device_are_said_and_not_those_of_the_disk_below_the_directory() {
+    let sandbox = Sandbox::new();
+    let Some(device) = LoopDevice::on(&sandbox.path().join("own.img"), 16 << 20) else { return };
+    let name = device.path.to_str().unwrap();
+    sandbox.write("job.fio", "[j]\nrw=randread\nsize=1m\n");
+    let planned = || {
+        let wanted = ["run", "job.fio", "--plan", "--vary", "bs=4k,8k", "-t", name, "--destroy", name];
+        in_one_line(sandbox.succeed(&wanted).as_bytes())
+    };
+    let said = format!("others' I/O on {}: ", name.trim_start_matches("/dev/"));
+    assert!(!planned().contains(&said), "nobody does anything there");
+
+    let endless = format!("while dd if={name} of=/dev/null bs=64k iflag=direct 2>/dev/null; do :; done");
+    let mut other = Command::new("sh").args(["-c", &endless]).spawn().unwrap();
+    let plan = planned();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(plan.contains("busy machine at this moment") && plan.contains(&said), "{plan}");
 }

@@ -111,7 +111,8 @@ fn a_recipe_with_another_filesystem_falls_back_all_the_same() {
         let output = run(&sandbox, &["run", "dio-scaling", "--quick", "--plan", "-t", setting]);
         let said = errors(&output);
         // Where none of the places can be had it says what keeps each.
-        let chose = said.contains("runs on ") || said.contains("none of its targets can be had here");
+        let chose =
+            said.contains("runs on ") || said.contains("none of its targets is possible on this machine");
         assert_eq!(chose, falls_back, "{setting}: {said}");
     }
 }

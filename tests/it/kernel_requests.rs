@@ -228,7 +228,7 @@ fn a_search_over_kernels_is_checked_before_one_is_built() {
     let cases: &[(&[&str], &[&str], &str, &str)] = &[
         (&[], &[], "nothing says what is run on each kernel", "--engine dbench"),
         (&["--build", "make"], &["job.fio"], "--build is of programs", "leave it out"),
-        (&[], &["dio-append"], "a recipe is a comparison of its own", "JOB.fio"),
+        (&[], &["dio-append"], "bisect does not search with a recipe", "JOB.fio"),
         (&[], &["varied.toml"], "varies bs itself", "take the factor out"),
         (&[], &["absent.fio"], "absent.fio", ""),
         (&["--engine", "fsmark"], &[], "no engine 'fsmark'", "did you mean fs_mark?"),

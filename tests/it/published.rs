@@ -176,6 +176,16 @@ fn a_report_of_repeats_has_the_deviations_of_the_layout() {
     assert!(out.is_ascii());
 }
 
+#[test]
+fn a_page_of_many_comparisons_has_a_sentence_for_each_when_unfolded() {
+    let table = path("published/f2fs-dio-serialize.csv");
+    let page = |more: &[&str]| ok(&[&["compare", &table][..], &F2FS, &["--format", "html"], more].concat());
+    let summary = "<summary>a sentence for each comparison</summary>";
+    let unfolded = page(&[]).split_once(summary).map(|(_, rest)| rest.to_owned()).unwrap();
+    assert_eq!(unfolded.split("</details>").next().unwrap().matches("<li>").count(), 9);
+    assert!(!page(&["--verbose"]).contains(summary), "there they are without unfolding");
+}
+
 fn benchstat(old: &str, new: &str) -> Vec<Record> {
     let (old, new) = (path(&format!("benchstat/{old}")), path(&format!("benchstat/{new}")));
     records(&ok(&["compare", &old, &new, "--format", "csv"]))

@@ -96,6 +96,9 @@ fn every_recipe_can_be_planned_in_both_sizes() {
                 plan.contains("\ncells (") && plan.contains("targets, put back afterwards"),
                 "{name}: {plan}"
             );
+            let forecast = plan.split_whitespace().collect::<Vec<_>>().join(" ");
+            let decides = forecast.contains("probably show one of") && !forecast.contains("can show nothing");
+            assert!(decides, "{name} {size:?} cannot decide what it asks: {plan}");
         }
     }
     assert_eq!(sandbox.names(), BTreeSet::from(["target".to_owned()]), "planning makes nothing");
@@ -227,7 +230,7 @@ fn journal_flush_counts_the_flushes_of_its_arms() {
     let report = sandbox.succeed(&["report", "1", "--verbose"]);
     let fewer = "cache=writethrough has fewer dev.flushes_per_sync than cache=writeback by more than 2 %";
     assert!(report.split_whitespace().collect::<Vec<_>>().join(" ").contains(fewer), "{report}");
-    for shown in ["beside: lat_ns.max in ", "beside: dev.flushes", "fewer by > δ"] {
+    for shown in ["beside: lat_ns.max in ", "beside: dev.flushes", "beside: target.umount", "fewer by > δ"] {
         assert!(report.contains(shown), "{shown}: {report}");
     }
     let (sandbox, run, _) = really(&["journal-flush/fs_mark", "--vary", "fs=ext4", "--rounds", "1"]);

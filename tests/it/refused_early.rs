@@ -150,6 +150,11 @@ fn a_scheduler_that_the_kernel_lacks_is_refused() {
         &["job.fio", "-t", "loop:64m", "--vary", &format!("scheduler=none,{misspelt}")],
         &[&format!("scheduler={misspelt}: this kernel has"), &format!("did you mean {there}?")],
     );
+    refused(
+        &sandbox,
+        &["job.fio", "-t", "zram:64m", "--vary", &format!("scheduler=none,{there}")],
+        &[&format!("scheduler={there}: zram has no queue of requests"), "-t loop:1g"],
+    );
 }
 
 #[test]
@@ -170,6 +175,17 @@ fn xfs_below_its_smallest_size_is_refused() {
         assert_eq!(said.contains(words), too_small, "{release}: {said}");
         assert!(!too_small || output.status.code() == Some(2), "{release}: {said}");
         assert!(!sandbox.path().join("assay.db").exists(), "{release}: something was touched");
+        let Some(device) = LoopDevice::on(&sandbox.path().join("own.img"), 64 << 20) else { continue };
+        let path_of = device.path.to_str().unwrap();
+        let arguments =
+            ["run", "job.fio", "--aa", "-t", "fs=xfs", "-t", path_of, "--destroy", path_of, "--plan"];
+        let said = errors(&sandbox.assay(&arguments).env("PATH", &path).output().unwrap());
+        let words = format!("fs=xfs on {path_of} of 64 MiB: XFS needs 300 MiB at least; name a larger one");
+        assert_eq!(
+            said.split_whitespace().collect::<Vec<_>>().join(" ").contains(&words),
+            too_small,
+            "{said}"
+        );
     }
 }
 

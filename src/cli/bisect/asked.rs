@@ -146,7 +146,7 @@ impl Asked {
         let mut seen = BTreeSet::new();
         if let Some(twice) = self.names.iter().find(|name| !seen.insert(name.as_str())) {
             return Err(Failure::request(format!("the step {twice} is given twice"))
-                .hint("each step is one place in the row; give each a name of its own"));
+                .hint("each step is one place in the row; give them different names"));
         }
         if args.is_of_kernels() {
             let runs = args.file.is_some() || args.engine.is_some() || !args.command.is_empty();

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::catalog::Reaches;
 use crate::host::{FALLS_BACK, direct_io_tried};
 use crate::plan::CellSpec;
-use crate::workload::Workload;
+use crate::workload::{JobFile, Workload};
 
 /// The cells that were found so far.
 #[derive(Debug, Default)]
@@ -53,5 +53,33 @@ fn asks_for_direct(cell: &CellSpec) -> bool {
     let direct = |workload: &Workload| workload.jobs.iter().any(|job| job.direct);
     // xfs_io has a setting of that name.
     let is_set = cell.settings.iter().any(|(key, value)| key == "direct" && value == "1");
-    is_set || does_io && cell.workload.as_ref().is_some_and(direct)
+    is_set || does_io && cell.workload.as_ref().map_or_else(|| fio_asks(cell), direct)
+}
+
+/// The same of a job that has a meaning only to fio. A flag without a value is set.
+fn fio_asks(cell: &CellSpec) -> bool {
+    let text = cell.job_text.as_deref().unwrap_or_default();
+    let Ok(file) = JobFile::parse(text, &cell.job_origin, &cell.directory) else { return false };
+    file.settings().any(|setting| setting.canonical() == "direct" && setting.value.as_deref() != Some("0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{CommandLine, Experiment};
+    use crate::plan::Plan;
+
+    #[test]
+    fn a_job_that_only_fio_understands_asks_for_direct_io_too() {
+        let asked = |options: &str| {
+            let directory = tempfile::tempdir().unwrap();
+            let job = format!("[w]\nrw=write\nsize=1m\nzonemode=zbd\n{options}\n");
+            let line = CommandLine { aa: true, engine: Some("fio".to_owned()), ..CommandLine::default() };
+            let experiment = Experiment::from_job(&job, "j.fio", directory.path(), &line).unwrap();
+            let plan = Plan::new(&experiment, 1, directory.path(), "own").unwrap();
+            assert!(plan.cells[0].workload.is_none(), "native has the option now; take another one");
+            asks_for_direct(&plan.cells[0])
+        };
+        assert_eq!(["direct=1", "direct", "direct=0", ""].map(asked), [true, true, false, false]);
+    }
 }

@@ -3,7 +3,7 @@
 //! Enters: a prepared run and how long may be waited. Leaves: a fact of the run, from which reports say it.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,10 @@ use super::prepare::Prepared;
 use crate::catalog::Reaches;
 use crate::cli::Failure;
 use crate::engine::EngineKind;
+use crate::experiment::Device;
 use crate::host::{Limits, Moment};
 use crate::launch::Forecast;
-use crate::plan::Expected;
+use crate::plan::{CellSpec, Expected};
 use crate::record::BUSY;
 use crate::report::wrapped;
 use crate::sys::terminal::err;
@@ -32,7 +33,7 @@ const ROUNDS_ON_A_BUSY_MACHINE: f64 = 1.4;
 
 /// What trials will probably wait for, and lose to others, as busy as the machine is now, and what makes it busy.
 pub(super) fn outlook(prepared: &Prepared) -> (Expected, Option<String>) {
-    if measures(prepared) { of(prepared, &moment(&place(prepared))) } else { (Expected::default(), None) }
+    if measures(prepared) { of(prepared, &moment(&places(prepared))) } else { (Expected::default(), None) }
 }
 
 fn of(prepared: &Prepared, moment: &Moment) -> (Expected, Option<String>) {
@@ -49,10 +50,10 @@ fn of(prepared: &Prepared, moment: &Moment) -> (Expected, Option<String>) {
 }
 
 /// What the machine does now; a burst alone would be taken for all the time to come.
-fn moment(place: &Path) -> Moment {
-    let first = Moment::look(place);
+fn moment(places: &[PathBuf]) -> Moment {
+    let first = Moment::look(places);
     let busy = first.busy().is_some() || first.expected_wait_s(2.0) > 0.1;
-    if busy { Moment::look_longer(place) } else { first }
+    if busy { Moment::look_longer(places) } else { first }
 }
 
 /// The same with what guests take.
@@ -72,11 +73,18 @@ fn measures(prepared: &Prepared) -> bool {
     prepared.engines.iter().any(real)
 }
 
-/// A place on the device that is measured.
-fn place(prepared: &Prepared) -> PathBuf {
+/// A place on each device that is measured: the devices that are named, or that of the files.
+fn places(prepared: &Prepared) -> Vec<PathBuf> {
+    let named = |cell: &CellSpec| match &cell.target.device {
+        Some(Device::Block(path)) if !cell.target.is_elsewhere() => Some(path.clone()),
+        _ => None,
+    };
+    let named: Vec<PathBuf> = prepared.plan.cells.iter().filter_map(named).collect();
+    if !named.is_empty() {
+        return named;
+    }
     let elsewhere = prepared.surroundings.targets.first().and_then(|target| target.elsewhere.clone());
-    let place = elsewhere.or_else(|| Some(prepared.work.first()?.parent()?.to_owned()));
-    place.unwrap_or_else(|| PathBuf::from("."))
+    elsewhere.or_else(|| Some(prepared.work.first()?.parent()?.to_owned())).into_iter().collect()
 }
 
 /// Looks at the machine, waits where that is asked, and says and keeps what is left of it.
@@ -91,11 +99,11 @@ pub(super) fn look(
     if !measures(prepared) {
         return Ok(());
     }
-    let place = place(prepared);
-    let (expected, mut busy) = of(prepared, &moment(&place));
+    let places = places(prepared);
+    let (expected, mut busy) = of(prepared, &moment(&places));
     prepared.expected = expected;
     if busy.is_some() && !conduct.patience.is_zero() {
-        busy = waited(conduct, &place, cancelled)?;
+        busy = waited(conduct, &places, cancelled)?;
         if busy.is_none() {
             prepared.expected = Expected::default();
         }
@@ -118,7 +126,11 @@ pub(super) fn look(
 }
 
 /// Waits for some quiet looks in a row; returns what keeps the machine busy when the time is over.
-fn waited(conduct: &Conduct<'_>, place: &Path, cancelled: &AtomicBool) -> Result<Option<String>, Failure> {
+fn waited(
+    conduct: &Conduct<'_>,
+    places: &[PathBuf],
+    cancelled: &AtomicBool,
+) -> Result<Option<String>, Failure> {
     let (begun, patience) = (Instant::now(), conduct.patience);
     let (mut quiet, mut told, mut last) = (0, None::<Instant>, None);
     while quiet < QUIET_LOOKS {
@@ -127,7 +139,7 @@ fn waited(conduct: &Conduct<'_>, place: &Path, cancelled: &AtomicBool) -> Result
                 "interrupted while it waited for a quiet machine; nothing was begun",
             ));
         }
-        match Moment::look(place).busy() {
+        match Moment::look(places).busy() {
             None => quiet += 1,
             Some(why) => {
                 quiet = 0;

@@ -52,7 +52,7 @@ pub(super) fn levels(prepared: &mut Prepared, quiet: bool) -> Result<(), Failure
 /// A [`Failure`] with exit code 2 for the first.
 pub(super) fn filesystems(prepared: &Prepared) -> Result<(), Failure> {
     let refused = |cell: &CellSpec| {
-        let (reason, limit) = cell.target.too_small()?;
+        let (reason, limit) = cell.target.too_small(size_of)?;
         let has_the_limit = mkfs_release(cell.target.fs?).is_some_and(|release| release >= limit.since);
         has_the_limit.then(|| Failure::request(reason).hint("`assay help targets` says what fits together"))
     };
@@ -73,6 +73,7 @@ pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
         let scheduler = || scheduler(cell).filter(|_| is_here);
         scheduler().or_else(|| room(cell).filter(|_| is_known && !hook))
     });
+    let missing = unscheduled(prepared).or(missing);
     missing.or_else(|| counters(prepared).filter(|_| !hook)).map_or(Ok(()), Err)
 }
 
@@ -157,6 +158,17 @@ fn same_contents(one: &Path, other: &Path) -> std::io::Result<bool> {
     }
 }
 
+/// A scheduler where no device of the run has a queue for one; beside a device that has one, such trials are skipped.
+fn unscheduled(prepared: &Prepared) -> Option<Failure> {
+    let targets = || prepared.plan.cells.iter().map(|cell| &cell.target);
+    let has_queue = |target: &TargetSettings| match target.device {
+        Some(Device::Made { kind, .. }) => kind.has_queue(),
+        _ => true,
+    };
+    let reason = targets().find_map(TargetSettings::unscheduled).filter(|_| !targets().any(has_queue))?;
+    Some(Failure::request(reason).hint("leave the scheduler out, or take another device: -t loop:1g"))
+}
+
 /// A scheduler that the queue does not list and that no module offers.
 fn scheduler(cell: &CellSpec) -> Option<Failure> {
     let wanted = &cell.target.knobs.iter().find(|knob| knob.path == "queue/scheduler")?.value;
@@ -187,7 +199,7 @@ fn listed_at(path: &Path) -> Option<Vec<String>> {
 
 /// What queues of that kind can have; devices without requests have none to schedule.
 fn listed_for(kind: DeviceKind) -> Option<Vec<String>> {
-    if !matches!(kind, DeviceKind::Loop | DeviceKind::NullBlk | DeviceKind::ScsiDebug) {
+    if !kind.has_queue() || kind.only_in_guests() {
         return None;
     }
     let devices = std::fs::read_dir("/sys/block").ok()?.flatten();

@@ -66,8 +66,10 @@ fn chosen(args: &Args, source: &Source, recipe: &RecipeTable) -> Result<Prepared
         1 => refused.remove(0),
         _ => {
             let reasons: Vec<String> = refused.iter().map(|failure| format!("\n- {failure}")).collect();
-            let failure =
-                Failure::request(format!("none of its targets can be had here:{}", reasons.concat()));
+            let failure = Failure::request(format!(
+                "none of its targets is possible on this machine:{}",
+                reasons.concat()
+            ));
             match refused.iter().rev().find_map(Failure::hinted) {
                 Some(hint) => failure.helped(hint.clone()),
                 None => failure,

@@ -40,7 +40,7 @@ impl Search {
             [source @ (Source::CommandLine | Source::File(_))] => source.clone(),
             _ => {
                 return Err(Failure::request(
-                    "a recipe is a comparison of its own, and no search is made of it",
+                    "bisect does not search with a recipe, which is a comparison already",
                 )
                 .hint("name a fio job file: assay bisect --source GIT --good REV --bad REV JOB.fio"));
             }

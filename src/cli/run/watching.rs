@@ -25,7 +25,7 @@ pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure>
     }
     if let Some(name) = named_twice(only.iter().map(String::as_str)) {
         return Err(Failure::request(format!(
-            "two tracepoints are called {name}; give each a name of its own"
+            "two tracepoints are called {name}; give them different names"
         )));
     }
     if only.is_empty() {

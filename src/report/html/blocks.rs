@@ -4,7 +4,7 @@
 
 use super::super::document::Document;
 use super::super::html_text::escape;
-use super::super::section::{Block, List, Transcript, Verdicts, Weight, capital};
+use super::super::section::{Block, List, Sentence, Transcript, Verdicts, Weight, capital};
 use super::super::verdict_words::Tone;
 use super::super::words::count;
 use super::{figures, tables};
@@ -65,7 +65,7 @@ pub(super) fn folded(out: &mut String, summary: &str, open: bool, body: &str) {
     }
 }
 
-/// One sentence a row, the word of its verdict before it.
+/// Few sentences, and where rows share them one a row when unfolded.
 fn verdicts(out: &mut String, verdicts: &Verdicts) {
     if let Some(tally) = &verdicts.tally {
         out.push_str(&format!("<p class=\"tally\">{}</p>\n", escape(tally)));
@@ -73,9 +73,19 @@ fn verdicts(out: &mut String, verdicts: &Verdicts) {
     if verdicts.sentences.is_empty() {
         out.push_str(&format!("<p>{}.</p>\n", escape(&capital(verdicts.otherwise))));
     }
-    let few = if verdicts.sentences.len() <= 3 { " few" } else { "" };
+    sentences(out, &verdicts.sentences);
+    if verdicts.each != verdicts.sentences {
+        let mut each = String::new();
+        sentences(&mut each, &verdicts.each);
+        folded(out, "a sentence for each comparison", false, &each);
+    }
+}
+
+/// A sentence a line, the word of its verdict before it.
+fn sentences(out: &mut String, sentences: &[Sentence]) {
+    let few = if sentences.len() <= 3 { " few" } else { "" };
     out.push_str(&format!("<ul class=\"verdicts{few}\">\n"));
-    for sentence in &verdicts.sentences {
+    for sentence in sentences {
         out.push_str(&format!(
             "<li><span class=\"pill {}\"><span aria-hidden=\"true\">{}</span> {}</span><span>{}{}</span></li>\n",
             sentence.tone.name(),

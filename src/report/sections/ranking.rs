@@ -3,6 +3,7 @@
 //! Enters: rankings. Leaves: lists of sentences, one list for each metric that decides. It must not order anything itself.
 
 use super::Material;
+use super::together::some_rows;
 use crate::analyse::{Analysis, Place, Ranking};
 use crate::record::Run;
 use crate::report::comparisons::group;
@@ -48,7 +49,7 @@ fn lines(rows: Vec<Ranked>, all: usize) -> Vec<Line> {
         2 if all == 2 => format!("in both{NBSP}rows: {order}"),
         n if n > 1 && n == all => format!("in all {n}{NBSP}rows: {order}"),
         _ if rows.iter().all(String::is_empty) => order,
-        _ => format!("{}: {order}", rows.join("; ")),
+        _ => format!("{}: {order}", some_rows(rows)),
     };
     orders.into_iter().map(line).map(Line::from).collect()
 }

@@ -5,7 +5,9 @@
 
 use crate::analyse::{Comparison, Verdict};
 use crate::report::comparisons::{arms_of, group};
-use crate::report::verdict_words::{MOST_ROUNDS, claim, counted, names_metric, repeats_words};
+use crate::report::verdict_words::{
+    MOST_ROUNDS, as_expected, claim, counted, names_metric, repeats, repeats_words, too_coarse,
+};
 use crate::report::words::{NBSP, Names, effect_decimals, percent, shown_change};
 
 /// So many comparisons have a sentence each.
@@ -48,6 +50,8 @@ fn is_alike(one: &Comparison, other: &Comparison) -> bool {
         && one.difference.is_some() == other.difference.is_some()
         && one.corrected.is_some() == other.corrected.is_some()
         && least(one).is_some() == least(other).is_some()
+        && too_coarse(one) == too_coarse(other)
+        && counted(one) == counted(other)
 }
 
 impl Shared<'_> {
@@ -74,8 +78,9 @@ impl Shared<'_> {
             (n, all) if n == all => (format!("all {n}{NBSP}rows"), String::new()),
             (n, _) => (format!("{n}{NBSP}rows"), format!(" ({})", rows(members, names))),
         };
-        let (repeats, next) = (repeats(members), next(members, names));
-        format!("{claim} in {of_rows}: {metric}{changes}{size}{corrected}, {repeats}{named}{next}")
+        let (repeats, next) = (repeats_of_all(members), next(members, names));
+        let expected = as_expected(first, names);
+        format!("{claim} in {of_rows}{expected}: {metric}{changes}{size}{corrected}, {repeats}{named}{next}")
     }
 }
 
@@ -88,23 +93,30 @@ fn range(changes: impl IntoIterator<Item = f64>, decimals: usize) -> String {
     if low == high { format!("{low}{NBSP}%") } else { format!("{low} to {high}{NBSP}%") }
 }
 
-/// `8 rounds`, or `8 to 12 rounds`. Where p decides, each row has its own, which tables have.
-fn repeats(members: &[&Comparison]) -> String {
+/// `8 rounds`, or `8 to 12 rounds`, or `5 to 8 repeats an arm`. Where p decides, each row has its own, which tables have.
+fn repeats_of_all(members: &[&Comparison]) -> String {
     let said = repeats_words(members[0]);
     if members.iter().all(|c| repeats_words(c) == said) {
         return said;
     }
-    let least = members.iter().map(|c| c.n).min().unwrap_or(0);
-    let most = members.iter().map(|c| c.n).max().unwrap_or(0);
-    let what = counted(members[0]).0;
-    if least == most { format!("{least}{NBSP}{what}") } else { format!("{least} to {most}{NBSP}{what}") }
+    let all = || members.iter().flat_map(|c| repeats(c));
+    let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
+    let what = counted(members[0]).1;
+    format!("{least} to {most}{NBSP}{what}")
 }
 
 fn rows(members: &[&Comparison], names: &Names<'_>) -> String {
-    let mut told: Vec<String> = members.iter().take(MOST_NAMED).map(|c| names.row(&c.row)).collect();
-    let others = members.len() - told.len();
-    told.extend((others > 0).then(|| format!("{others}{NBSP}more")));
-    told.join("; ")
+    some_rows(members.iter().map(|c| names.row(&c.row)).collect())
+}
+
+/// `bs=4k; bs=8k; 5 more`: the tables have all of them. One row more than there is room for has that of the words for it.
+pub(super) fn some_rows(mut rows: Vec<String>) -> String {
+    let others = rows.len().saturating_sub(MOST_NAMED);
+    if others > 1 {
+        rows.truncate(MOST_NAMED);
+        rows.push(format!("{others}{NBSP}more"));
+    }
+    rows.join("; ")
 }
 
 /// What an undecided row would probably take, where it is not more than anybody runs.
@@ -114,12 +126,18 @@ fn least(c: &Comparison) -> Option<u32> {
     rounds.min().filter(|rounds| *rounds <= MOST_ROUNDS)
 }
 
+/// Whether no number of rounds would decide it.
+fn has_no_end(c: &Comparison) -> bool {
+    matches!(c.verdict, Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None })
+}
+
 /// Of undecided rows, what the one that takes least would take.
 fn next(members: &[&Comparison], names: &Names<'_>) -> String {
-    let what = counted(members[0]).1;
+    let (what, coarse) = (counted(members[0]).1, too_coarse(members[0]));
     match members.iter().filter_map(|c| least(c)).min() {
         _ if names.aa || !matches!(members[0].verdict, Verdict::Undecided { .. }) => String::new(),
         Some(rounds) => format!("; the one that takes least would probably take about {rounds} {what}"),
+        None if members.iter().all(|c| has_no_end(c)) && !coarse.is_empty() => coarse,
         None => format!("; not on this machine: more than {MOST_ROUNDS} {what}"),
     }
 }
@@ -127,7 +145,7 @@ fn next(members: &[&Comparison], names: &Names<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::{FailureCounts, Interval};
+    use crate::analyse::{Caveat, FailureCounts, Interval, Method};
     use crate::report::section_tests::made_up;
 
     /// Ten rows of which the change is this in percent; below 0 it is slower.
@@ -211,6 +229,46 @@ mod tests {
             told[1].contains(", 5 to 6 rounds (bs=16k; bs=32k); not on this machine: more than 1000 "),
             "{told:?}"
         );
+    }
+
+    #[test]
+    fn a_metric_of_coarse_steps_is_not_blamed_on_the_rounds() {
+        let mut comparisons = rows_of(&[10.0, 0.0, 0.0, 0.5, 1.0]);
+        for c in &mut comparisons[1..3] {
+            c.verdict = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
+            c.caveats = vec![Caveat::Steps { step: 1.0, refused: true }];
+        }
+        let told = told(&comparisons);
+        assert!(
+            told[0].contains(" in 2 rows: ") && told[0].contains("; the metric has steps of "),
+            "{told:?}"
+        );
+        assert!(
+            !told[0].contains("not on this machine") && told[1].contains("would probably take"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn what_was_repeated_apart_is_counted_for_both_arms() {
+        let mut comparisons = rows_of(&[10.0, 20.0, 10.0, 20.0]);
+        for c in &mut comparisons[2..] {
+            c.method = Method::MannWhitney;
+            (c.baseline.n, c.candidate.n, c.n) = (5, 8, 5);
+        }
+        comparisons[2].candidate.n = 5;
+        let told = told(&comparisons);
+        assert!(
+            told.len() == 2 && told[0].contains(" in 2 rows: ") && told[0].contains("5 rounds"),
+            "{told:?}"
+        );
+        assert!(told[1].contains(", 5 to 8 repeats an arm (bs=16k; bs=32k)"), "{told:?}");
+    }
+
+    #[test]
+    fn one_row_more_than_there_is_room_for_is_named() {
+        let rows = |n: usize| some_rows((1..=n).map(|n| n.to_string()).collect()).replace(NBSP, " ");
+        assert_eq!([rows(1), rows(7), rows(8)], ["1", "1; 2; 3; 4; 5; 6; 7", "1; 2; 3; 4; 5; 6; 2 more"]);
     }
 
     #[test]

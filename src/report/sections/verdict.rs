@@ -23,7 +23,7 @@ const ON_A_BUSY_MACHINE: &str = " (on a busy machine)";
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let Material { run, analysis, options, names, primary, footnotes, .. } = material;
-    let sentences: Vec<Sentence> = primary
+    let told: Vec<Sentence> = primary
         .iter()
         .map(|c| Sentence {
             tone: tone(&c.verdict),
@@ -32,18 +32,17 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
             notes: footnotes.of(c, names),
         })
         .collect();
-    let mut each = headlines(primary, &sentences, &[], names);
+    let mut each = headlines(primary, &told, &[], names);
     let is_told_together = primary.len() > MOST_APART && options.detail < Detail::All;
     let shared = if is_told_together { shared(primary, names, analysis.delta) } else { Vec::new() };
     let withheld = (!shared.is_empty()).then_some(Block::Withheld("a sentence for each comparison"));
-    let mut sentences = headlines(primary, &sentences, &shared, names);
+    let mut sentences = each.clone();
     if !shared.is_empty() {
         // Of many, what was found comes first.
-        sentences.sort_by_key(|sentence| match sentence.tone {
-            Tone::Better | Tone::Worse => 0,
-            Tone::Same => 1,
-            Tone::Unclear => 2,
-        });
+        let mut ordered: Vec<(&Comparison, Sentence)> = primary.iter().copied().zip(told).collect();
+        ordered.sort_by_key(|(comparison, _)| order(&comparison.verdict));
+        let (primary, told): (Vec<_>, Vec<_>) = ordered.into_iter().unzip();
+        sentences = headlines(&primary, &told, &shared, names);
     }
     let mut tally = tally(primary).filter(|_| each.len() > 1);
     if run.busy_machine().is_some() {
@@ -64,6 +63,15 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
     let raw = Block::Raw { name: "verdicts", json };
     let blocks = [Block::Verdicts(verdicts), raw].into_iter().chain(withheld).collect();
     Section::new("verdict", Heading::None, blocks)
+}
+
+/// Where a verdict stands among many: what was found, and arms that failed are such a thing, before what shows nothing.
+fn order(verdict: &Verdict) -> usize {
+    match (verdict, tone(verdict)) {
+        (Verdict::NotComparable, _) | (_, Tone::Better | Tone::Worse) => 0,
+        (_, Tone::Same) => 1,
+        (_, Tone::Unclear) => 2,
+    }
 }
 
 /// The words that belong to one primary comparison of `analysis.comparisons`.
@@ -185,6 +193,17 @@ mod tests {
         let section = section(&mut Material::new(&run, &analysis, None, &options));
         let Some(Block::Verdicts(verdicts)) = section.blocks.first() else { panic!("{section:?}") };
         [verdicts.sentences.len(), verdicts.each.len()]
+    }
+
+    #[test]
+    fn arms_that_failed_come_before_what_shows_nothing() {
+        let unclear = Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None };
+        let same = Verdict::NoDifference { real_but_below_delta: false };
+        let found = Verdict::Slower { beyond_delta: false };
+        assert_eq!(
+            [unclear, same, found, Verdict::NotComparable].map(|verdict| order(&verdict)),
+            [2, 1, 0, 0]
+        );
     }
 
     #[test]
