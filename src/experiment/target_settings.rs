@@ -195,7 +195,12 @@ impl TargetSettings {
     /// Trials of the same epoch share what is made, unless it is made anew for each.
     #[must_use]
     pub fn epoch(&self, round: u32) -> String {
-        if self.fresh == Some(Fresh::Round) { format!("round {round}") } else { String::new() }
+        let each = match self.fresh.unwrap_or_default() {
+            Fresh::Round => true,
+            Fresh::Run => self.launcher().descriptor().made_for_the_run,
+            Fresh::Trial => false,
+        };
+        if each { format!("round {round}") } else { String::new() }
     }
 
     /// In words, a line each: what is made, with what, how often; empty where nothing is.
@@ -207,7 +212,7 @@ impl TargetSettings {
             Fresh::Trial => "for each trial",
             Fresh::Round => "for each round",
             Fresh::Run if self.launcher().descriptor().made_for_the_run => {
-                "for each round: a guest lasts no longer"
+                "for each round, as in every guest"
             }
             Fresh::Run => "once",
         };
@@ -419,7 +424,7 @@ mod tests {
         assert_eq!(said(&once), "xfs on ram:1g, made once");
         let mut booted = of(&once).unwrap();
         booted.guest.kernel = Some("/boot/vmlinuz".into());
-        assert_eq!(booted.described()[1], "xfs on ram:1g, made for each round: a guest lasts no longer");
+        assert_eq!(booted.described()[1], "xfs on ram:1g, made for each round, as in every guest");
     }
 
     #[test]

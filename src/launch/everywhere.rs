@@ -47,7 +47,7 @@ impl Launcher for Everywhere {
     }
 
     fn expect(&mut self, request: &Request) -> Result<(), Unready> {
-        self.wanted(request).map_or(Ok(()), |launcher| launcher.expect(request))
+        self.launchers.iter_mut().try_for_each(|(_, launcher)| launcher.expect(request))
     }
 
     fn check(&mut self, place: &Path) -> Result<(), Unready> {

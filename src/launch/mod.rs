@@ -74,7 +74,7 @@ pub struct Unready {
 
 /// Starts trials somewhere.
 pub trait Launcher {
-    /// Learns what a cell will need; called for each before the first trial.
+    /// Learns what a cell will need, or that it is run by another launcher; called for each before the first trial.
     ///
     /// # Errors
     /// Something it needs is not on this machine.

@@ -28,7 +28,9 @@ pub struct Expected {
     pub wait_s: f64,
     /// Rounds that are run for each one that counts: the others are thrown out for what else runs here.
     pub rounds_for_one: f64,
-    /// What booting the guests of one round takes.
+    /// What booting a guest takes that all trials share.
+    pub first_boots_s: f64,
+    /// What booting the guests of one round takes, where each round has its own.
     pub boots_s: f64,
     /// What a trial in a guest takes besides its job; `None`: no trial is run in one.
     pub in_guest_s: Option<f64>,
@@ -39,7 +41,14 @@ pub struct Expected {
 impl Default for Expected {
     /// An idle machine, and no guests.
     fn default() -> Self {
-        Expected { wait_s: 0.0, rounds_for_one: 1.0, boots_s: 0.0, in_guest_s: None, emulated: false }
+        Expected {
+            wait_s: 0.0,
+            rounds_for_one: 1.0,
+            first_boots_s: 0.0,
+            boots_s: 0.0,
+            in_guest_s: None,
+            emulated: false,
+        }
     }
 }
 
@@ -64,7 +73,7 @@ impl Plan {
     pub fn longest_s(&self, rounds: u32, expected: &Expected) -> Option<f64> {
         let all = self.longest_round_s(expected)? * f64::from(rounds) * expected.rounds_for_one;
         let trial = self.longest_trials_s(expected).into_iter().flatten().fold(0.0, f64::max);
-        let all = RUN_S + self.rehearsals_s(expected) + all;
+        let all = RUN_S + expected.first_boots_s + self.rehearsals_s(expected) + all;
         Some(self.stop.time_budget_s.map_or(all, |budget| all.min(budget + trial)))
     }
 

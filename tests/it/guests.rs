@@ -81,6 +81,29 @@ fn release(package: &str) -> &str {
 }
 
 #[test]
+fn a_guest_that_all_trials_share_is_booted_once() {
+    let Some((kernels, _alone)) = kernels() else { return };
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let kernel = format!("kernel={}", kernels[1]);
+    let words = ["run", "job.fio", "-q", "--vary", "bs=16k,64k", "--rounds", "3", "-t", &kernel];
+    // What is made for the run is made for each round there, also where the guest runs on.
+    let words = [&words[..], &["-t", "ram:64m", "-t", "fs=ext4", "-t", "fresh=run"]].concat();
+    let plan = self::run(&sandbox, &[&words[..], &["--plan"]].concat());
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    assert!(
+        plan.contains("boots, once for all trials\n  1 guest, about ") && !plan.contains("at most: "),
+        "{plan}"
+    );
+    let run = succeed(&sandbox, &words);
+    let boots: BTreeSet<&str> = (0..run.trials.len()).map(|at| fact(&run, at, "now.guest.boot_s")).collect();
+    assert_eq!((run.trials.len(), boots.len()), (6, 1), "{boots:?}");
+    let shown = sandbox.succeed(&["show", "1"]);
+    assert!(run.trials.iter().all(|trial| trial.status == Status::Done), "{shown}");
+    nothing_left(&sandbox);
+}
+
+#[test]
 fn two_kernels_are_compared_on_the_same_job() {
     let Some((kernels, _alone)) = kernels() else { return };
     let sandbox = Sandbox::new();

@@ -60,7 +60,8 @@ fn moment(places: &[PathBuf]) -> Moment {
 pub(super) fn with_guests(expected: Expected, ahead: Option<&Forecast>) -> Expected {
     let Some(ahead) = ahead else { return expected };
     Expected {
-        boots_s: f64::from(ahead.guests) * ahead.boot_s,
+        first_boots_s: if ahead.once { ahead.boot_s } else { 0.0 },
+        boots_s: if ahead.once { 0.0 } else { f64::from(ahead.guests) * ahead.boot_s },
         in_guest_s: Some(ahead.trial_s),
         emulated: ahead.emulated,
         ..expected

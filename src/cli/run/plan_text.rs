@@ -117,10 +117,15 @@ pub(super) fn guests(ahead: &Forecast) -> String {
 
 /// How often guests are booted, and how long that takes.
 fn boots(out: &mut impl Write, prepared: &Prepared, ahead: &Forecast) -> std::io::Result<()> {
-    let count = u64::from(ahead.guests) * u64::from(prepared.plan.rounds_at_most());
-    writeln!(out, "\nboots, each guest once a round")?;
-    writeln!(out, "  {}", guests(ahead))?;
-    writeln!(out, "  {count} boots at most: {}", pretty_duration(count as f64 * ahead.boot_s))?;
+    if ahead.once {
+        writeln!(out, "\nboots, once for all trials")?;
+        writeln!(out, "  {}", guests(ahead))?;
+    } else {
+        let count = u64::from(ahead.guests) * u64::from(prepared.plan.rounds_at_most());
+        writeln!(out, "\nboots, each guest once a round")?;
+        writeln!(out, "  {}", guests(ahead))?;
+        writeln!(out, "  {count} boots at most: {}", pretty_duration(count as f64 * ahead.boot_s))?;
+    }
     if ahead.emulated {
         writeln!(out, "  times under emulation are no measurement of the hardware")?;
     }

@@ -77,6 +77,8 @@ pub(super) struct Guests {
     settled: bool,
     /// Whether kernels are decompressed beforehand: all or none, for the same reason.
     decompressed: Option<bool>,
+    /// Whether some trials of the run are not run in a guest.
+    others: bool,
     /// What was free when no guest was running, the last time that was looked at: all guests of a round have that together.
     free: Option<room::Free>,
 }
@@ -85,12 +87,23 @@ impl Guests {
     /// No guest is known yet.
     pub(super) fn new() -> Guests {
         let accelerator = Accelerator::likely();
-        Guests { kinds: Vec::new(), booted: 0, accelerator, settled: false, decompressed: None, free: None }
+        Guests {
+            kinds: Vec::new(),
+            booted: 0,
+            accelerator,
+            settled: false,
+            decompressed: None,
+            others: false,
+            free: None,
+        }
     }
 
     /// Learns what a cell needs of its guest.
     fn learn(&mut self, request: &Request) -> Result<(), GuestError> {
-        let Some((settings, pmem)) = guest_of(request) else { return Ok(()) };
+        let Some((settings, pmem)) = guest_of(request) else {
+            self.others = true;
+            return Ok(());
+        };
         let fits =
             |kind: &Kind| kind.holds(settings, pmem) || (kind.settings == *settings && kind.pmem.is_none());
         let at = match self.kinds.iter().position(fits) {
@@ -129,6 +142,11 @@ impl Guests {
         self.free = Some(free);
         let of_round = self.kinds.iter().filter(|kind| kind.of_this_round);
         room::check(of_round.map(|kind| (&kind.settings, &kind.needs)), free)
+    }
+
+    /// Whether all trials of the run are run in one guest: what its boot happens to be like is then no arm's alone.
+    fn is_shared(&self) -> bool {
+        self.kinds.len() == 1 && !self.others
     }
 
     /// A guest of this kind: the running one, or one booted now.
@@ -307,9 +325,9 @@ impl Launcher for Guests {
         Ok(self.can_be_had(place)?)
     }
 
-    /// Each kind of guest is booted once a round.
+    /// Each kind of guest is booted once a round, and a guest that all trials share once.
     fn forecast(&self) -> Option<Forecast> {
-        (!self.kinds.is_empty()).then(|| offer::forecast(self.kinds.len() as u32))
+        (!self.kinds.is_empty()).then(|| offer::forecast(self.kinds.len() as u32, self.is_shared()))
     }
 
     fn launch(&mut self, request: &Request, cancelled: &AtomicBool) -> Result<Reply, LaunchError> {
@@ -339,10 +357,12 @@ impl Launcher for Guests {
         }
     }
 
-    /// The next round boots anew, so that what one boot happens to be like is not taken for the kernel.
+    /// The next round boots anew, so that what one boot happens to be like is not taken for the kernel. One guest of all trials runs on.
     fn round_ends(&mut self) {
+        let is_shared = self.is_shared();
         for kind in &mut self.kinds {
-            (kind.running, kind.booted_again, kind.of_this_round) = (None, None, false);
+            (kind.booted_again, kind.of_this_round) = (None, false);
+            kind.running = kind.running.take().filter(|_| is_shared);
         }
     }
 }
@@ -403,6 +423,23 @@ mod tests {
         assert_eq!((guests.kinds.len(), of_round(&guests)), (40, 0));
         guests.expect(&request(directory.path(), "vmlinuz-0", "ram:64m")).unwrap();
         assert_eq!((guests.kinds.len(), of_round(&guests)), (40, 1));
+    }
+
+    #[test]
+    fn a_guest_is_shared_where_no_trial_is_run_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let in_guest = |kernel: &str| request(directory.path(), kernel, "ram:64m");
+        let here = Request { target: super::super::TargetSpec::default(), ..in_guest("vmlinuz") };
+        let is_shared = |requests: &[&Request]| {
+            let mut guests = Guests::new();
+            requests.iter().for_each(|request| guests.expect(request).unwrap());
+            (guests.is_shared(), guests.forecast().map(|ahead| ahead.once))
+        };
+        let (one, other) = (in_guest("vmlinuz"), in_guest("vmlinuz-other"));
+        assert_eq!(is_shared(&[&one, &one]), (true, Some(true)));
+        assert_eq!(is_shared(&[&one, &other]), (false, Some(false)));
+        assert_eq!(is_shared(&[&one, &here]), (false, Some(false)), "an arm here, one there");
+        assert_eq!(is_shared(&[&here]), (false, None));
     }
 
     #[test]

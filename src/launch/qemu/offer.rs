@@ -25,8 +25,10 @@ pub struct GuestOffer {
 /// What boots will cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// Guests that differ in kernel or machine; each is booted once a round.
+    /// Guests that differ in kernel or machine; each is booted once a round, if not `once`.
     pub guests: u32,
+    /// All trials share one guest, which is booted once.
+    pub once: bool,
     /// What they will probably be run by, with the reason.
     pub accelerator: String,
     /// Whether that is an interpreter.
@@ -52,13 +54,14 @@ pub fn guests_offered(below: &Path) -> GuestOffer {
 }
 
 /// What this many guests will cost.
-pub(super) fn forecast(guests: u32) -> Forecast {
+pub(super) fn forecast(guests: u32, once: bool) -> Forecast {
     let likely = Accelerator::likely();
     // As measured where assay was written, for a machine that has booted none yet.
     let (boot_s, trial_s) = if likely == Accelerator::Kvm { (2.0, 0.5) } else { (8.0, 1.5) };
     let last = likely.last_boot_s();
     Forecast {
         guests,
+        once,
         accelerator: Kvm::here().described(),
         emulated: likely == Accelerator::Tcg,
         boot_s: last.unwrap_or(boot_s),
@@ -81,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_boots_will_cost_is_guessed_where_it_is_not_known() {
-        let ahead = forecast(3);
+        let ahead = forecast(3, false);
         assert!(ahead.guests == 3 && ahead.boot_s > 0.0 && ahead.trial_s > 0.0);
     }
 }
