@@ -37,6 +37,9 @@ pub struct Disturbance {
     pub steal_s: f64,
     /// The same as a share of all time that processors here ran or wanted to.
     pub steal_share: f64,
+    /// Whether the processors are emulated ones, in a guest.
+    #[serde(default)]
+    pub emulated: bool,
     /// Share of the time in which some task waited for a processor; `None` without PSI.
     pub psi_cpu: Option<f64>,
     /// Share of the time in which some task waited for I/O.
@@ -54,6 +57,8 @@ pub struct Disturbance {
 pub struct Limits {
     /// Largest share of stolen time.
     pub steal_share: f64,
+    /// The same in an emulated guest, whose times scatter more by themselves.
+    pub emulated_steal_share: f64,
     /// Stolen time below this never counts: a few ticks are the grain of the counter.
     pub steal_s: f64,
     /// Largest rate of foreign reads from the device, bytes a second.
@@ -66,6 +71,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             steal_share: 0.05,
+            emulated_steal_share: 0.1,
             steal_s: 0.1,
             foreign_read_bytes_per_s: 33_554_432.0,
             foreign_read_bytes: 16_777_216,
@@ -73,25 +79,13 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
-    /// The rule in words, for the record.
-    #[must_use]
-    pub fn words(&self) -> String {
-        format!(
-            "a round is thrown out, for the rows it concerns, when more than {:.0} % of the processor time is stolen in one of their trials, or \
-             others read more than {:.0} MiB/s from the device",
-            self.steal_share * 100.0,
-            self.foreign_read_bytes_per_s / 1_048_576.0
-        )
-    }
-}
-
 impl Disturbance {
     /// By which rule the trial's round is thrown out, in words that are the same for every round; `None` when it counts.
     #[must_use]
     pub fn over(&self, limits: &Limits) -> Option<String> {
-        if self.steal_share > limits.steal_share && self.steal_s >= limits.steal_s {
-            let limit = limits.steal_share * 100.0;
+        let share = if self.emulated { limits.emulated_steal_share } else { limits.steal_share };
+        if self.steal_share > share && self.steal_s >= limits.steal_s {
+            let limit = share * 100.0;
             return Some(format!("the hypervisor stole more than {limit:.0} % of the processor time"));
         }
         let foreign = self.foreign_read_bytes.unwrap_or(0);
@@ -148,6 +142,7 @@ impl Interference {
             elapsed_s,
             steal_s: steal / TICKS_PER_S,
             steal_share: if steal > 0.0 { steal / (busy + steal) } else { 0.0 },
+            emulated: false,
             psi_cpu: share(0),
             psi_io: share(1),
             psi_memory: share(2),
@@ -263,6 +258,11 @@ mod tests {
         assert_eq!(Disturbance { steal_s: 0.05, steal_share: 0.5, ..calm }.over(&limits), None);
         let stolen = Disturbance { steal_s: 0.5, steal_share: 0.2, ..calm };
         assert!(stolen.over(&limits).unwrap().contains("stole more than 5 % of the processor time"));
+        let emulated = Disturbance { emulated: true, ..stolen };
+        assert!(emulated.over(&limits).unwrap().contains("stole more than 10 % of the processor time"));
+        let (little, emulated) = (Disturbance { steal_share: 0.08, ..stolen }, true);
+        assert!(little.over(&limits).is_some());
+        assert_eq!(Disturbance { emulated, ..little }.over(&limits), None);
         let read = Disturbance { foreign_read_bytes: Some(50 << 20), ..calm };
         assert!(read.over(&limits).unwrap().contains("others read more than 32 MiB/s"));
         let little = Disturbance { elapsed_s: 0.1, foreign_read_bytes: Some(8 << 20), ..calm };

@@ -89,7 +89,7 @@ fn a_guest_that_all_trials_share_is_booted_once() {
     let words = ["run", "job.fio", "-q", "--vary", "bs=16k,64k", "--rounds", "3", "-t", &kernel];
     // What is made for the run is made for each round there, also where the guest runs on.
     let words = [&words[..], &["-t", "ram:64m", "-t", "fs=ext4", "-t", "fresh=run"]].concat();
-    let plan = self::run(&sandbox, &[&words[..], &["--plan"]].concat());
+    let plan = run(&sandbox, &[&words[..], &["--plan"]].concat());
     let plan = String::from_utf8(plan.stdout).unwrap();
     assert!(
         plan.contains("boots, once for all trials\n  1 guest, about ") && !plan.contains("at most: "),

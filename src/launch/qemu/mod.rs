@@ -198,7 +198,9 @@ impl Guests {
             let besides_s = asked.elapsed().as_secs_f64() - of_job.elapsed_s;
             self.accelerator.trial_took(besides_s.max(0.1));
         }
-        reply.disturbance = reply.disturbance.map(|seen| worse(seen, &watch.since()));
+        let emulated = self.accelerator == Accelerator::Tcg;
+        let seen = reply.disturbance.map(|seen| worse(seen, &watch.since()));
+        reply.disturbance = seen.map(|seen| Disturbance { emulated, ..seen });
         self.kinds[at].tell(&guest, &mut reply);
         self.kinds[at].running = Some(guest);
         Ok(reply)
