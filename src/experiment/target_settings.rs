@@ -212,7 +212,7 @@ impl TargetSettings {
             Fresh::Trial => "for each trial",
             Fresh::Round => "for each round",
             Fresh::Run if self.launcher().descriptor().made_for_the_run => {
-                "for each round, as in every guest"
+                "for each round, which run means in a guest"
             }
             Fresh::Run => "once",
         };
@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(said(&once), "xfs on ram:1g, made once");
         let mut booted = of(&once).unwrap();
         booted.guest.kernel = Some("/boot/vmlinuz".into());
-        assert_eq!(booted.described()[1], "xfs on ram:1g, made for each round, as in every guest");
+        assert_eq!(booted.described()[1], "xfs on ram:1g, made for each round, which run means in a guest");
     }
 
     #[test]

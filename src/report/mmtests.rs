@@ -10,7 +10,7 @@ use super::page::Page;
 use super::section::Weight;
 use super::verdict_words::{is_beyond_delta, so_far};
 use super::words::{Names, direction, plain_percent, unit_words};
-use crate::analyse::{ArmSummary, Comparison, Role};
+use crate::analyse::{ArmSummary, Comparison, Role, RowKey};
 use crate::record::SoFar;
 use crate::units::{Better, Scale};
 
@@ -153,12 +153,15 @@ fn headers(document: &Document<'_>, label: usize, cell: usize, page: &Page) -> S
     page.letters(&format!("{}\n{}\n", first.trim_end(), second.trim_end())).into_owned()
 }
 
-/// The levels of a row that not all rows have, joined with dashes as mmtests names its sub-operations.
+/// The levels of a row that not all rows have, joined with dashes as mmtests names its sub-operations. A row alone has no others, and
+/// is named by all of its own.
 fn row_name(comparison: &Comparison, names: &Names<'_>) -> String {
-    let levels = comparison.row.levels.iter().filter(|(factor, _)| !names.is_fixed(factor));
-    let mut parts: Vec<&str> = levels.map(|(_, level)| level.as_str()).collect();
-    if !comparison.row.job.is_empty() {
-        parts.push(&comparison.row.job);
+    let RowKey { levels, job } = &comparison.row;
+    let is_alone = job.is_empty() && levels.iter().all(|(factor, _)| names.is_fixed(factor));
+    let told = levels.iter().filter(|(factor, _)| is_alone || !names.is_fixed(factor));
+    let mut parts: Vec<&str> = told.map(|(_, level)| level.as_str()).collect();
+    if !job.is_empty() {
+        parts.push(job);
     }
     parts.join("-")
 }

@@ -92,7 +92,8 @@ fn a_guest_that_all_trials_share_is_booted_once() {
     let plan = run(&sandbox, &[&words[..], &["--plan"]].concat());
     let plan = String::from_utf8(plan.stdout).unwrap();
     assert!(
-        plan.contains("boots, once for all trials\n  1 guest, about ") && !plan.contains("at most: "),
+        plan.contains("boots, once for all trials\n  1 guest, about ")
+            && plan.contains("made for each round, which"),
         "{plan}"
     );
     let run = succeed(&sandbox, &words);

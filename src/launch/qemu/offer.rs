@@ -25,9 +25,9 @@ pub struct GuestOffer {
 /// What boots will cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// Guests that differ in kernel or machine; each is booted once a round, if not `once`.
+    /// Guests that differ in kernel or machine. Each is booted once a round, unless all trials share one.
     pub guests: u32,
-    /// All trials share one guest, which is booted once.
+    /// Whether all trials share one guest, which is booted once.
     pub once: bool,
     /// What they will probably be run by, with the reason.
     pub accelerator: String,
