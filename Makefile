@@ -5,7 +5,7 @@ ASSAY := target/release/assay
 # What the tests need.
 TESTED := compiler fio chromium e2fsprogs xfsprogs btrfs-progs f2fs-tools dbench fsmark qemu valgrind zstd blktrace kernel-build
 
-.PHONY: demo test kernels ci build lint simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress stress-patches designs bisect-kernels torture rooms fuzz man deb clean
+.PHONY: demo test kernels ci build lint structure simulate truth aa scale bench instructions bench-trace bench-observers explain-shown why-real published promised-time stress stress-patches designs bisect-kernels torture rooms fuzz man deb clean
 
 ## A real A/B on files in a temporary directory: no root, no other tool
 demo:
@@ -36,6 +36,13 @@ lint:
 build:
 	@scripts/packages.sh compiler
 	$(CARGO) build --release
+
+## The pictures of the structure in docs/ARCHITECTURE.md, from what the sources import now
+structure:
+	@scripts/packages.sh compiler graphviz
+	UPDATE_GOLDEN=1 $(CARGO) test --quiet --test it -- drawing::the_drawing
+	for drawn in before now; do dot -Tsvg docs/structure-$$drawn.dot -o docs/structure-$$drawn.svg; done
+	$(CARGO) test --quiet --test it -- drawing::
 
 ## Reprint the simulation table from the shipped code; fails when a figure is off from METHODOLOGY's
 simulate: build

@@ -7,10 +7,10 @@ PATH=$PATH:/usr/sbin:/sbin
 
 # The programs and files by which they are known.
 declare -A known_by=([compiler]=cc [fio]=fio [chromium]=chromium [e2fsprogs]=mkfs.ext4 [xfsprogs]=mkfs.xfs [btrfs-progs]=mkfs.btrfs [procps]=pgrep
-    [dbench]=dbench [fsmark]=fs_mark [qemu]="qemu-system-x86_64 xz" [f2fs-tools]=mkfs.f2fs [valgrind]=valgrind [zstd]=zstd [blktrace]=btt
+    [dbench]=dbench [fsmark]=fs_mark [qemu]="qemu-system-x86_64 xz" [f2fs-tools]=mkfs.f2fs [valgrind]=valgrind [zstd]=zstd [blktrace]=btt [graphviz]=dot
     [kernel-build]="ccache gcc-12 make patch xz flex bison bc /usr/include/gelf.h /usr/include/openssl/ssl.h")
 declare -A package=([compiler]="gcc libc6-dev" [fio]=fio [chromium]="chromium fonts-dejavu-core" [e2fsprogs]=e2fsprogs [xfsprogs]=xfsprogs [btrfs-progs]=btrfs-progs [procps]=procps
-    [dbench]=dbench [fsmark]=fsmark [qemu]="qemu-system-x86 xz-utils" [f2fs-tools]=f2fs-tools [valgrind]=valgrind [zstd]=zstd [blktrace]=blktrace
+    [dbench]=dbench [fsmark]=fsmark [qemu]="qemu-system-x86 xz-utils" [f2fs-tools]=f2fs-tools [valgrind]=valgrind [zstd]=zstd [blktrace]=blktrace [graphviz]=graphviz
     [kernel-build]="ccache gcc-12 make patch xz-utils flex bison bc libelf-dev libssl-dev")
 missing=()
 for tool in "$@"; do

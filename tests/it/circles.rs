@@ -27,10 +27,10 @@ struct File {
 }
 
 /// All files by their modules.
-struct Tree(BTreeMap<Vec<String>, File>);
+pub(crate) struct Tree(BTreeMap<Vec<String>, File>);
 
 impl Tree {
-    fn read(source: &Path) -> Tree {
+    pub(crate) fn read(source: &Path) -> Tree {
         let files = rust_files(source).into_iter().map(|path| {
             let text = std::fs::read_to_string(&path).unwrap();
             let relative = path.strip_prefix(source).unwrap();
@@ -111,7 +111,7 @@ impl Tree {
     }
 
     /// Files that lead to one another in a circle of more than two: each set, and who in it names whom.
-    fn circles(&self) -> Vec<(BTreeSet<&str>, Vec<String>)> {
+    pub(crate) fn circles(&self) -> Vec<(BTreeSet<&str>, Vec<String>)> {
         let names: BTreeMap<&str, BTreeSet<&str>> =
             self.0.values().map(|file| (file.name.as_str(), self.named_by(file))).collect();
         let reached: BTreeMap<&str, BTreeSet<&str>> =

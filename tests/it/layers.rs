@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Module → what it may import. `cli` may import all and is not listed; nothing may import `cli`.
-const ALLOWED: &[(&str, &[&str])] = &[
+pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("stats", &[]),
     ("sys", &[]),
@@ -33,10 +33,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// A path out of one top-level module into another.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Edge {
-    from: String,
-    to: String,
-    file: PathBuf,
+pub(crate) struct Edge {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) file: PathBuf,
     line: usize,
 }
 
@@ -55,7 +55,7 @@ fn violations(source: &Path) -> Vec<String> {
     edges(source).iter().filter_map(complaint).collect()
 }
 
-fn edges(source: &Path) -> Vec<Edge> {
+pub(crate) fn edges(source: &Path) -> Vec<Edge> {
     let mut edges = Vec::new();
     for file in rust_files(source) {
         let text = std::fs::read_to_string(&file).unwrap();

@@ -23,6 +23,7 @@ mod compare;
 mod deadline;
 mod device_counters;
 mod doctor;
+mod drawing;
 mod early;
 mod elsewhere;
 mod engine_command;
