@@ -144,6 +144,7 @@ fn assemble(
         stop,
         aa: written.aa,
         no_lead_in: written.no_lead_in,
+        keep_disturbed: written.keep_disturbed,
     })
 }
 

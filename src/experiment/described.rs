@@ -159,4 +159,7 @@ pub struct Experiment {
     /// No trial leads into a round: what a trial leaves behind is not kept from the next one.
     #[serde(default)]
     pub no_lead_in: bool,
+    /// Count every round, also those in which others disturbed the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_disturbed: bool,
 }

@@ -35,6 +35,7 @@ const KEYS: &[&str] = &[
     "settle",
     "aa",
     "lead_in",
+    "keep_disturbed",
     "target",
     "stop",
     "factor",
@@ -152,6 +153,7 @@ impl File<'_> {
             "aa" => written.aa = reader.truth(key, item).unwrap_or(false),
             "show" => written.show = reader.texts(key, item).map(placed),
             "lead_in" => written.no_lead_in = !reader.truth(key, item).unwrap_or(true),
+            "keep_disturbed" => written.keep_disturbed = reader.truth(key, item).unwrap_or(false),
             "observe" => {
                 let names = reader.texts(key, item).unwrap_or_default().into_iter();
                 written.observe.extend(names.map(|value| Placed { value, place: place.clone() }));

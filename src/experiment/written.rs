@@ -146,6 +146,7 @@ pub(super) struct Written {
     pub(super) anytime: Option<Place>,
     /// `lead_in = false`.
     pub(super) no_lead_in: bool,
+    pub(super) keep_disturbed: bool,
     pub(super) time_budget: Option<Placed<String>>,
     pub(super) factors: Vec<Placed<Factor>>,
     pub(super) variables: Vec<Placed<(String, String)>>,
@@ -181,6 +182,7 @@ impl Written {
             time_budget simulated anytime keep_traces);
         self.exact |= other.exact;
         self.no_lead_in |= other.no_lead_in;
+        self.keep_disturbed |= other.keep_disturbed;
         self.aa |= other.aa;
         self.target.extend(other.target);
         self.tools.extend(other.tools);

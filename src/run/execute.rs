@@ -306,9 +306,11 @@ impl Execution<'_> {
         let (started_unix_ns, begun) = (now_unix_ns(), Instant::now());
         let request = self.request(cell, round);
         let Some(reply) = self.launched(&request)? else { return Ok(Attempt::Interrupted) };
-        let limits = self.limits.disturbance.and_then(|limits| limits_for(request.engine, limits));
+        let limits = limits_for(request.engine, self.limits.disturbance.unwrap_or_default());
         let disturbed_by =
             reply.disturbance.as_ref().and_then(|seen| limits.and_then(|limits| seen.over(&limits)));
+        let (excluded, kept) =
+            if self.limits.disturbance.is_some() { (disturbed_by, None) } else { (None, disturbed_by) };
         let mut trial = Trial {
             cell: cell as u32,
             round,
@@ -319,7 +321,7 @@ impl Execution<'_> {
             facts: None,
             status: Status::Done,
             // Stored with the trial, so that the round is still excluded when assay is killed before its end.
-            excluded: disturbed_by,
+            excluded,
             values: Vec::new(),
             histograms: Vec::new(),
             series: Vec::new(),
@@ -328,6 +330,9 @@ impl Execution<'_> {
         };
         let stolen = stolen(request.engine, &reply);
         take(self.run, &mut trial, reply);
+        trial
+            .notes
+            .extend(kept.map(|rule| Note::from(format!("it counts, as all rounds do here, but {rule}"))));
         if let Some(stolen) = stolen.filter(|_| trial.status == Status::Done) {
             trial.values.push((self.run.metric_index(&stolen.metric), stolen.value));
         }

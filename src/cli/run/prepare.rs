@@ -154,7 +154,8 @@ impl Prepared {
         let first_look = reach.first_look(&run.design.stop);
         let surroundings = surroundings(&experiment, targets)?;
         let kernels = Kernels::of(&plan.cells)?;
-        let (destroy, keep_disturbed) = (args.destroy.clone(), args.keep_disturbed);
+        let destroy = args.destroy.clone();
+        let keep_disturbed = args.keep_disturbed || experiment.keep_disturbed;
         let facts = Vec::new();
         let owner = String::new();
         let absent = absent(&plan, &work);
@@ -225,7 +226,9 @@ impl Prepared {
         let first = first_typed(&run);
         let first = first.as_ref();
         let drop_caches = args.drop_caches || first.is_some_and(|first| first.drop_caches);
-        let keep_disturbed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
+        let keep_disturbed = args.keep_disturbed
+            || experiment.keep_disturbed
+            || first.is_some_and(|first| first.keep_disturbed);
         let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
         begun_here(&run, &experiment, first)?;

@@ -336,7 +336,7 @@ fn planned(
         destroy,
         claimed,
         owner: String::new(),
-        keep_disturbed: first.is_some_and(|first| first.keep_disturbed),
+        keep_disturbed: explaining.keep_disturbed || first.is_some_and(|first| first.keep_disturbed),
         run: made,
         facts: Vec::new(),
         shows: None,
