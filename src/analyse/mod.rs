@@ -99,7 +99,7 @@ use crate::record::{FailureRule, FixedRounds, Run, Status};
 /// the caller knows the store.
 #[must_use]
 pub fn analyse(run: &Run, options: &Options) -> Analysis {
-    let table = Table::new(run);
+    let table = Table::with(run, &options.named_metrics());
     let layout = Layout::new(run, options, &table);
     let cases: Vec<Case> =
         layout.rows.iter().flat_map(|row| cases(run, options, &layout, row, &table)).collect();

@@ -62,7 +62,7 @@ fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
     if aa_run.so_far().is_some() {
         return None;
     }
-    let table = Table::new(aa_run);
+    let table = Table::with(aa_run, &options.named_metrics());
     let layout = Layout::new(aa_run, options, &table);
     let setting = Setting::deciding(aa_run, options, &table, &layout);
     let row = layout.rows.iter().find(|row| row.primary().is_some())?;

@@ -132,6 +132,11 @@ impl Options {
         self.failures.unwrap_or(run.design.failures)
     }
 
+    /// The wishes that name metrics.
+    pub(super) fn named_metrics(&self) -> Vec<&str> {
+        self.primary.iter().chain(&self.metrics).map(String::as_str).collect()
+    }
+
     /// Whether an exploratory metric is wanted.
     pub(super) fn wants(&self, metric: &str) -> bool {
         self.metrics.is_empty() || self.metrics.iter().any(|asked| names(asked, metric))

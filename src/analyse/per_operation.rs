@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::watched_places;
-use crate::record::{self, Metric, PER_OPERATION, Run, forms_of};
+use crate::record::{self, Listed, Metric, PER_OPERATION, Run, forms_of};
 use crate::units::Unit;
 
 /// What observers count of a filesystem, and of tracepoints, where a name follows: `fs.time.commit`. They are counted for each operation.
@@ -60,19 +60,34 @@ fn is_watched_by_name(metric: &str) -> bool {
 /// What a run measured, and the forms that can be made of it.
 #[must_use]
 pub fn metrics_of(run: &Run) -> Vec<Metric> {
-    run.metrics.iter().cloned().chain(forms(run).into_iter().map(|form| form.metric)).collect()
+    let forms = all_forms(run).into_iter().map(|(_, form)| form.metric);
+    run.metrics.iter().cloned().chain(forms).collect()
 }
 
-/// The forms of a run's metrics, for the whole trial and for each job.
-pub(super) fn forms(run: &Run) -> Vec<Form> {
-    let asked = run.design.primary.as_ref().is_some_and(|primary| primary.contains("_per_byte"));
-    let with_sizes = asked || sizes_differ(run);
+/// The forms of a run's metrics that say something of their own, and those that the run or one of `wishes` names.
+pub(super) fn forms(run: &Run, wishes: &[&str]) -> Vec<Form> {
+    let design = &run.design;
+    let of_run = design.primary.iter().chain(&design.show).map(String::as_str);
+    let asked: Vec<&str> = of_run.chain(wishes.iter().copied()).collect();
+    let sizes_differ = sizes_differ(run);
+    let is_wanted = |(listed, form): &(Listed, Form)| {
+        let of_its_own = match listed {
+            Listed::Always => true,
+            Listed::WhereSizesDiffer => sizes_differ,
+            Listed::OnRequest => false,
+        };
+        of_its_own || asked.iter().any(|wish| wish.contains(&form.metric.name))
+    };
+    all_forms(run).into_iter().filter(is_wanted).map(|(_, form)| form).collect()
+}
+
+/// All forms of a run's metrics, for the whole trial and for each job.
+fn all_forms(run: &Run) -> Vec<(Listed, Form)> {
     let mut all = Vec::new();
     for (at, metric) in (0_u32..).zip(&run.metrics) {
         let own: &[record::Form] =
             if is_watched_by_name(&metric.name) { &[PER_OPERATION] } else { forms_of(&metric.name) };
-        let wanted = own.iter().filter(|form| with_sizes || !form.for_sizes);
-        all.extend(wanted.filter_map(|of| form(run, (at, metric), of)));
+        all.extend(own.iter().filter_map(|of| Some((of.listed, form(run, (at, metric), of)?))));
     }
     all
 }
@@ -142,7 +157,7 @@ mod tests {
         let values: HashMap<u32, f64> = (0_u32..).zip(values.iter().map(|(.., value)| *value)).collect();
         let of =
             |form: &Form| Some((form.metric.job.clone(), form.metric.name.clone(), form.value(&values)?));
-        forms(&run).iter().filter_map(of).collect()
+        forms(&run, &[]).iter().filter_map(of).collect()
     }
 
     fn told(job: &str, name: &str, value: f64) -> (String, String, f64) {
@@ -183,17 +198,44 @@ mod tests {
             }
             run
         };
-        let names = |run: &Run| forms(run).into_iter().map(|form| form.metric.name).collect::<Vec<_>>();
+        let names = |run: &Run| forms(run, &[]).into_iter().map(|form| form.metric.name).collect::<Vec<_>>();
         let mut alike = of([4096.0, 4096.0]);
         assert_eq!(names(&alike), ["sys_cpu_per_op"]);
         let differ = of([4096.0, 8192.0]);
         assert_eq!(names(&differ), ["sys_cpu_per_op", "sys_cpu_per_byte"]);
-        let per_byte = &forms(&differ)[1];
+        let per_byte = &forms(&differ, &[])[1];
         let values: HashMap<u32, f64> = differ.trials[0].values.iter().copied().collect();
         assert_eq!((per_byte.value(&values), &per_byte.metric.unit), (Some(2.0 / 4096.0), &Unit::Seconds));
         // Whoever asks for it has it.
         alike.design.primary = Some("sys_cpu_per_byte".to_owned());
         assert_eq!(names(&alike), ["sys_cpu_per_op", "sys_cpu_per_byte"]);
+        alike.design.primary = None;
+        assert_eq!(forms(&alike, &["write.bw,sys_cpu_per_byte"]).len(), 2, "also when it judges anew");
+    }
+
+    #[test]
+    fn bytes_of_the_device_for_each_operation_are_there_on_request() {
+        let mut run = run_of(&Made::default(), 4);
+        run.metrics = ["dev.write_bytes", "write.total_ios", "write.io_bytes"]
+            .map(|name| Metric {
+                job: String::new(),
+                name: name.to_owned(),
+                unit: Unit::Bytes,
+                better: Better::Lower,
+            })
+            .to_vec();
+        let names = |wishes: &[&str]| -> Vec<String> {
+            forms(&run, wishes).into_iter().map(|form| form.metric.name).collect()
+        };
+        assert_eq!(names(&[]), ["dev.write_bytes_per_byte"]);
+        assert_eq!(
+            names(&["dev.write_bytes_per_op"]),
+            ["dev.write_bytes_per_byte", "dev.write_bytes_per_op"]
+        );
+        let per_op = forms(&run, &["dev.write_bytes_per_op"]).pop().unwrap();
+        let values = HashMap::from([(0, 8192.0), (1, 2.0), (2, 4096.0)]);
+        assert_eq!((per_op.value(&values), &per_op.metric.unit), (Some(4096.0), &Unit::Bytes));
+        assert!(metrics_of(&run).iter().any(|metric| metric.name == "dev.write_bytes_per_op"));
     }
 
     #[test]

@@ -41,8 +41,13 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     pub(super) fn new(run: &'a Run) -> Table<'a> {
+        Table::with(run, &[])
+    }
+
+    /// With what metrics have in the forms that are named in `wishes`.
+    pub(super) fn with(run: &'a Run, wishes: &[&str]) -> Table<'a> {
         let latest = latest_attempts(run);
-        let forms = forms(run);
+        let forms = forms(run, wishes);
         let places = watched_places::of(run);
         let all: Vec<Metric> =
             run.metrics.iter().chain(forms.iter().map(|form| &form.metric)).cloned().collect();

@@ -43,6 +43,7 @@ fn manual(command: clap::Command, bytes: &mut Vec<u8>) -> anyhow::Result<()> {
     overview.render_name_section(bytes)?;
     overview.render_synopsis_section(bytes)?;
     overview.render_description_section(bytes)?;
+    examples(&command, bytes);
     // Its section of subcommands would point at pages of their own, which there are not.
     for part in command.get_subcommands().filter(|part| !part.is_hide_set()) {
         bytes.extend(format!(".SH \"ASSAY {}\"\n", part.get_name().to_uppercase()).bytes());
@@ -50,8 +51,22 @@ fn manual(command: clap::Command, bytes: &mut Vec<u8>) -> anyhow::Result<()> {
         page.render_description_section(bytes)?;
         page.render_synopsis_section(bytes)?;
         page.render_options_section(bytes)?;
+        examples(part, bytes);
     }
     Ok(())
+}
+
+/// What --help says behind the options, line by line.
+fn examples(command: &clap::Command, bytes: &mut Vec<u8>) {
+    let Some(text) = command.get_after_help() else { return };
+    bytes.extend_from_slice(b".PP\n.nf\n");
+    for line in text.to_string().lines() {
+        // A dot or a quote at the beginning of a line would be a request of roff's.
+        let begins = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+        let escaped = line.replace('\\', "\\e").replace('-', "\\-");
+        bytes.extend(format!("{begins}{escaped}\n").bytes());
+    }
+    bytes.extend_from_slice(b".fi\n");
 }
 
 #[cfg(test)]
@@ -65,5 +80,6 @@ mod tests {
         let page = String::from_utf8(bytes).unwrap();
         assert!(page.contains(".SH NAME\n") && page.contains(".SH \"ASSAY RUN\"\n"), "{page}");
         assert!(!page.contains("(1)"), "{page}");
+        assert!(page.contains("\n  assay run randwrite.fio \\-\\-vary direct=0,1\n"), "{page}");
     }
 }

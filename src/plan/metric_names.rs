@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn forms_are_of_what_counts_work_and_has_its_load_beside_it() {
         let reads = names("[r]\nsize=1m\nrw=read\n", "native").unwrap();
-        for good in ["usr_cpu_per_op", "ctx_per_byte", "dev.read_bytes_per_byte", "dev.flushes_per_op"] {
+        for good in ["usr_cpu_per_op", "ctx_per_byte", "dev.read_bytes_per_byte", "dev.read_bytes_per_op"] {
             assert_eq!(reads.check(good), Ok(()), "{good}");
         }
         for wrong in ["runtime_per_op", "minf_per_op", "dev.write_ios_per_op", "dev.read_ios_per_byte"] {

@@ -13,19 +13,39 @@ pub struct Form {
     pub end: &'static str,
     /// What it is divided by: the sum of these of the load.
     pub amounts: &'static [&'static str],
-    /// It says something of its own only where operations had different sizes.
-    pub for_sizes: bool,
+    /// Where it is listed; it can decide everywhere.
+    pub listed: Listed,
+}
+
+/// Where a form says something of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// Everywhere.
+    Always,
+    /// Where operations had different sizes.
+    WhereSizesDiffer,
+    /// Where it is asked for by name.
+    OnRequest,
 }
 
 /// For each operation of any direction.
-pub const PER_OPERATION: Form = Form { end: "_per_op", amounts: &OPERATIONS, for_sizes: false };
+pub const PER_OPERATION: Form = Form { end: "_per_op", amounts: &OPERATIONS, listed: Listed::Always };
 
 const OF_ANY: [Form; 1] = [PER_OPERATION];
-const OF_ANY_SIZE: [Form; 2] = [PER_OPERATION, Form { end: "_per_byte", amounts: &BYTES, for_sizes: true }];
-const READS: [Form; 1] = [Form { end: "_per_op", amounts: &["read.total_ios"], for_sizes: false }];
-const WRITES: [Form; 1] = [Form { end: "_per_op", amounts: &["write.total_ios"], for_sizes: false }];
-const READ_BYTES: [Form; 1] = [Form { end: "_per_byte", amounts: &["read.io_bytes"], for_sizes: false }];
-const WRITTEN_BYTES: [Form; 1] = [Form { end: "_per_byte", amounts: &["write.io_bytes"], for_sizes: false }];
+const OF_ANY_SIZE: [Form; 2] =
+    [PER_OPERATION, Form { end: "_per_byte", amounts: &BYTES, listed: Listed::WhereSizesDiffer }];
+const PER_READ: Form = Form { end: "_per_op", amounts: &["read.total_ios"], listed: Listed::Always };
+const PER_WRITE: Form = Form { end: "_per_op", amounts: &["write.total_ios"], listed: Listed::Always };
+const READS: [Form; 1] = [PER_READ];
+const WRITES: [Form; 1] = [PER_WRITE];
+const READ_BYTES: [Form; 2] = [
+    Form { end: "_per_byte", amounts: &["read.io_bytes"], listed: Listed::Always },
+    Form { listed: Listed::OnRequest, ..PER_READ },
+];
+const WRITTEN_BYTES: [Form; 2] = [
+    Form { end: "_per_byte", amounts: &["write.io_bytes"], listed: Listed::Always },
+    Form { listed: Listed::OnRequest, ..PER_WRITE },
+];
 
 /// What observers count whose names are fixed.
 const WATCHED: [&str; 18] = [

@@ -330,9 +330,7 @@ impl Execution<'_> {
         };
         let stolen = stolen(request.engine, &reply);
         take(self.run, &mut trial, reply);
-        trial
-            .notes
-            .extend(kept.map(|rule| Note::from(format!("it counts, as all rounds do here, but {rule}"))));
+        trial.notes.extend(kept.map(|rule| Note::from(format!("it counts, although {rule}"))));
         if let Some(stolen) = stolen.filter(|_| trial.status == Status::Done) {
             trial.values.push((self.run.metric_index(&stolen.metric), stolen.value));
         }
