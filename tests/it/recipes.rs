@@ -50,6 +50,7 @@ fn every_recipe_is_shown_with_its_comment_and_questions() {
         assert!(comment >= 8, "{name}: {comment} lines of comment");
         assert!(text.contains("[recipe]") && text.contains("asks = [") && text.contains("[quick"), "{name}");
         assert!(text.contains(&format!("assay run {name}")), "{name} shows no command");
+        assert!(text.contains("\nkeep_disturbed = true\n"), "{name} --quick throws rounds out");
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/recipes/{name}.md"));
         let page =
             std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));

@@ -27,8 +27,10 @@ fn steal(from: &Path, until: &AtomicBool) {
     }
 }
 
-/// `assay run` of a command, where the time is stolen.
-fn run(sandbox: &Sandbox, more: &[&str]) -> Output {
+const SLEEPS: [&str; 4] = ["--vary", "n=1,2", "--rounds", "2"];
+
+/// `assay run`, where the time is stolen.
+fn run(sandbox: &Sandbox, arguments: &[&str]) -> Output {
     let ended = AtomicBool::new(false);
     let path = sandbox.write("stat", &stat(0));
     std::thread::scope(|threads| {
@@ -36,7 +38,7 @@ fn run(sandbox: &Sandbox, more: &[&str]) -> Output {
         let own_stat = "mount --bind stat /proc/stat && exec \"$@\"";
         let mut command = sandbox.command("unshare");
         command.args(["--mount", "sh", "-c", own_stat, "sh", env!("CARGO_BIN_EXE_assay"), "run", "-q"]);
-        command.args(["--vary", "n=1,2", "--rounds", "2"]).args(more).args(["--", "sleep", "1.${n}"]);
+        command.args(arguments);
         let output = command.output();
         ended.store(true, Ordering::Relaxed);
         output.unwrap()
@@ -49,7 +51,8 @@ fn rounds_with_stolen_time_are_thrown_out_unless_asked_for() {
         return;
     }
     let sandbox = Sandbox::new();
-    let output = run(&sandbox, &[]);
+    let sleeps = |more: &[&'static str]| [&SLEEPS[..], more, &["--", "sleep", "1.${n}"]].concat();
+    let output = run(&sandbox, &sleeps(&[]));
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
@@ -65,9 +68,15 @@ fn rounds_with_stolen_time_are_thrown_out_unless_asked_for() {
     assert_eq!(run_1.trials.len(), 8);
     assert!(run_1.trials.iter().all(|trial| trial.excluded.is_some()), "{:?}", run_1.trials);
 
-    let output = run(&sandbox, &["--keep-disturbed"]);
-    assert!(output.status.success(), "{}", errors(&output));
-    let run_2 = sandbox.export("2");
-    assert_eq!(run_2.trials.len(), 4);
-    assert!(run_2.trials.iter().all(Trial::counts), "{:?}", run_2.trials);
+    let file = "command = [\"sleep\", \"1.${n}\"]\nkeep_disturbed = true\n[stop]\nrounds = 2\n[[factor]]\nname = \"n\"\nlevels = [\"1\", \"2\"]\n";
+    sandbox.write("keep.toml", file);
+    for (at, kept) in [sleeps(&["--keep-disturbed"]), vec!["keep.toml"]].into_iter().enumerate() {
+        let output = run(&sandbox, &kept);
+        assert!(output.status.success(), "{}", errors(&output));
+        let run = sandbox.export(&(at + 2).to_string());
+        assert_eq!(run.trials.len(), 4);
+        assert!(run.trials.iter().all(Trial::counts), "{:?}", run.trials);
+        let why = "it counts, although the hypervisor stole more than 5 % of the processor time";
+        assert!(run.trials.iter().all(|trial| trial.notes.iter().any(|note| note.text == why)));
+    }
 }
