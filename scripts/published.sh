@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the recipes and writes docs/published.md: what was published beside what is measured here.
 # Without more it is their --quick size; FULL=1 runs them in full. ONLY="bdev-mix dio-scaling" runs these anew and keeps the
-# other runs of the last time. EXPLAIN=1 watches each run's cells behind it, so that the page can say why: about three times as long.
+# other runs of the last time. EXPLAIN=1 watches each run's cells behind it, so that the page can say why: four to five times as long.
 # Exit 1 where a recipe decides none of its questions, or their --quick size takes longer than 10 minutes without EXPLAIN.
 set -euo pipefail
 cd "$(dirname "$0")/.."
