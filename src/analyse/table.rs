@@ -44,7 +44,7 @@ impl<'a> Table<'a> {
         Table::with(run, &[])
     }
 
-    /// With what metrics have in the forms that are named in `wishes`.
+    /// Also with the forms of metrics that `wishes` name.
     pub(super) fn with(run: &'a Run, wishes: &[&str]) -> Table<'a> {
         let latest = latest_attempts(run);
         let forms = forms(run, wishes);

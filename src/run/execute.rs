@@ -309,6 +309,7 @@ impl Execution<'_> {
         let limits = limits_for(request.engine, self.limits.disturbance.unwrap_or_default());
         let disturbed_by =
             reply.disturbance.as_ref().and_then(|seen| limits.and_then(|limits| seen.over(&limits)));
+        // Where all rounds count, a note says what disturbed the trial.
         let (excluded, kept) =
             if self.limits.disturbance.is_some() { (disturbed_by, None) } else { (None, disturbed_by) };
         let mut trial = Trial {

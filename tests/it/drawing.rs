@@ -69,7 +69,7 @@ fn drawing(source: &Path, title: &str) -> String {
             }
         }
     }
-    // Without an arrow of its own `cli` would stand beside the others.
+    // Without an arrow `cli` would stand beside the rooms that it imports.
     dot.push_str("  cli -> run [style=invis];\n  cli -> report [style=invis];\n");
     for (arrow, files) in &arrows {
         let (from, to) = arrow;

@@ -226,9 +226,8 @@ impl Prepared {
         let first = first_typed(&run);
         let first = first.as_ref();
         let drop_caches = args.drop_caches || first.is_some_and(|first| first.drop_caches);
-        let keep_disturbed = args.keep_disturbed
-            || experiment.keep_disturbed
-            || first.is_some_and(|first| first.keep_disturbed);
+        let keeps_typed = args.keep_disturbed || first.is_some_and(|first| first.keep_disturbed);
+        let keep_disturbed = keeps_typed || experiment.keep_disturbed;
         let destroy: Vec<PathBuf> =
             first.into_iter().flat_map(|first| &first.destroy).chain(&args.destroy).cloned().collect();
         begun_here(&run, &experiment, first)?;
