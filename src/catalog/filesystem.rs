@@ -40,8 +40,8 @@ pub struct Mkfs {
 pub struct Smallest {
     /// Its bytes.
     pub bytes: u64,
-    /// The option of mkfs that lifts the limit.
-    pub unless: &'static str,
+    /// The options of mkfs that lift the limit; none: whatever is asked of it may.
+    pub unless: &'static [&'static str],
     /// The first release of mkfs that has the limit: its major and minor number.
     pub since: (u32, u32),
 }
@@ -57,7 +57,9 @@ const ON_A_DEVICE: FilesystemDescriptor = FilesystemDescriptor {
 };
 
 /// mkfs.xfs refuses smaller devices since xfsprogs 5.19. Source: mkfs.xfs(8), `--unsupported`.
-const SMALLEST_XFS: Smallest = Smallest { bytes: 300 << 20, unless: "--unsupported", since: (5, 19) };
+const SMALLEST_XFS: Smallest = Smallest { bytes: 300 << 20, unless: &["--unsupported"], since: (5, 19) };
+/// mkfs.btrfs keeps metadata twice on every device since btrfs-progs 5.15. Source: its own message, "minimum size for each btrfs device".
+const SMALLEST_BTRFS: Smallest = Smallest { bytes: 109 << 20, unless: &[], since: (5, 15) };
 
 const fn mkfs(name: &'static str, package: &'static str, identity_at: u64) -> Mkfs {
     Mkfs { program: Program { name, package }, identity_at, smallest: None }
@@ -89,7 +91,7 @@ table! {
         Btrfs = FilesystemDescriptor {
             name: "btrfs",
             title: "btrfs",
-            mkfs: Some(mkfs("mkfs.btrfs", "btrfs-progs", 0x1_0020)),
+            mkfs: Some(Mkfs { smallest: Some(SMALLEST_BTRFS), ..mkfs("mkfs.btrfs", "btrfs-progs", 0x1_0020) }),
             guest_modules: &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"],
             ..ON_A_DEVICE
         },

@@ -289,7 +289,8 @@ impl TargetSettings {
             }
             Device::Directory(_) | Device::File(_) => return None,
         };
-        let lifted = self.mkfs.iter().any(|word| word == smallest.unless);
+        let lifts = |word: &String| smallest.unless.is_empty() || smallest.unless.contains(&word.as_str());
+        let lifted = self.mkfs.iter().any(lifts);
         (bytes < smallest.bytes && !lifted).then(|| {
             let (row, mebibytes) = (fs.descriptor(), bytes >> 20);
             let reason = format!(
@@ -467,6 +468,10 @@ mod tests {
         assert!(found(&[("fs", "xfs"), ("device", "loop:64m"), ("mkfs", "--unsupported")]).is_none());
         assert!(found(&[("fs", "ext4"), ("device", "loop:64m")]).is_none());
         assert!(found(&[("device", "loop:64m")]).is_none());
+        let (reason, _) = found(&[("fs", "btrfs"), ("device", "loop:108m")]).unwrap();
+        assert!(reason.contains("btrfs needs 109 MiB at least"), "{reason}");
+        assert!(found(&[("fs", "btrfs"), ("device", "loop:109m")]).is_none());
+        assert!(found(&[("fs", "btrfs"), ("device", "loop:64m"), ("mkfs", "--mixed")]).is_none());
         let (reason, _) = found(&[("fs", "xfs"), ("device", "/dev/nowhere")]).unwrap();
         assert_eq!(reason, "fs=xfs on /dev/nowhere of 64 MiB: XFS needs 300 MiB at least; name a larger one");
     }

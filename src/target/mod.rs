@@ -33,6 +33,7 @@ mod places;
 mod pmem;
 mod ramdisk;
 mod removal;
+mod room;
 mod scsi_debug;
 mod second_device;
 mod setting_pair;
@@ -55,6 +56,7 @@ pub use mkfs::mkfs_release;
 pub use obstacles::{obstacle, offered, settings_of};
 pub use overwrite::{Refusal, may_overwrite};
 pub use removal::{empty as empty_opened, open as open_itself};
+pub use room::Room;
 pub use spec::{Setup, TargetSpec};
 pub use trial::{
     Ready, Released, check_files, engine_begins, engine_ended, facts, prepare, rehearse, release,

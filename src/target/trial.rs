@@ -15,6 +15,7 @@ use super::journal::Journal;
 use super::ledger::Standing;
 use super::obstacles::obstacle;
 use super::overwrite::Refusal;
+use super::room::Room;
 use super::spec::{Setup, TargetSpec};
 use super::stack::{Builder, Built};
 use super::{extent_size, knobs, mkfs, second_device};
@@ -86,7 +87,7 @@ pub fn engine_ended(ready: &mut Ready) -> Result<(), TargetError> {
 }
 
 /// Makes what is to be made, sets what is to be set, and puts back what is for a trial alone. Leaves whether files there are
-/// written past the page cache (the fact `o_direct`).
+/// written past the page cache (the fact `o_direct`), and what an empty filesystem holds (see [`Room`]).
 ///
 /// # Errors
 /// As [`prepare`], and what could not be put back.
@@ -105,6 +106,10 @@ pub fn rehearse(spec: &TargetSpec) -> Result<HostFacts, TargetError> {
         None => Ready::default(),
     };
     facts.set("o_direct", crate::host::direct_io_tried(&spec.watched()));
+    let has_filesystem = spec.setup.as_ref().is_some_and(|setup| setup.settings.fs.is_some());
+    if let Some(room) = has_filesystem.then(|| Room::of(&spec.directory)).flatten() {
+        room.tell(&mut facts);
+    }
     put_back(&spec, ready).0.into_iter().next().map_or(Ok(facts), Err)
 }
 

@@ -1,7 +1,8 @@
 //! Mistakes that are seen before the first trial, also by `--plan`: exit code 2, what is wrong, what to do, nothing touched.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
+use crate::failing_case::Mounted;
 use crate::loop_device::LoopDevice;
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{can_make, fact};
@@ -189,6 +190,23 @@ fn xfs_below_its_smallest_size_is_refused() {
     }
 }
 
+/// The real mkfs.btrfs agrees with the limit.
+#[test]
+fn btrfs_below_its_smallest_size_is_refused() {
+    if !available("mkfs.btrfs") {
+        return;
+    }
+    let sandbox = bench(JOB);
+    let words = ["loop of 108 MiB: btrfs needs 109 MiB at least; write loop:109m"];
+    refused(&sandbox, &["job.fio", "--aa", "-t", "fs=btrfs", "-t", "loop:108m"], &words);
+    for (bytes, is_made) in [(108 << 20, false), (109 << 20, true)] {
+        let image = sandbox.path().join("image");
+        std::fs::File::create(&image).unwrap().set_len(bytes).unwrap();
+        let made = sandbox.command("mkfs.btrfs").args(["-q", "-f"]).arg(&image).output().unwrap();
+        assert_eq!(made.status.success(), is_made, "{bytes}: {}", errors(&made));
+    }
+}
+
 #[test]
 fn a_depth_that_the_method_ignores_is_refused_or_warned_of() {
     let sandbox = bench(JOB);
@@ -250,6 +268,30 @@ fn files_larger_than_the_room_are_refused() {
     let path = device.path.to_str().unwrap();
     let target = ["job.fio", "--aa", "-t", "fs=ext4", "-t", path, "--destroy", path];
     refused(&sandbox, &target, &["the job's files take 64", &format!("{path} has room for 32")]);
+}
+
+/// A filesystem holds less than its device: that is known once it was made, and before the first trial.
+#[test]
+fn files_larger_than_what_a_filesystem_leaves_of_its_device_are_refused() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = bench("[w]\nrw=write\nbs=64k\nsize=64m\n");
+    for engine in ["native", "fio"] {
+        let arguments = [
+            "run", "job.fio", "--aa", "--rounds", "1", "--engine", engine, "-t", "loop:64m", "-t", "fs=ext4",
+        ];
+        let output = sandbox.run(&arguments);
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(2), "{engine}: {said}");
+        for words in ["the job's files take 64", "ext4 on loop:64m has room for ", "take a larger device"] {
+            assert!(said.contains(words), "{engine}: {said}");
+        }
+        assert!(!said.contains("round 1"), "{engine}: {said}");
+    }
+    // What fits is run, and also where a hook may make room.
+    sandbox.write("job.fio", "[w]\nrw=write\nbs=64k\nsize=32m\n");
+    sandbox.succeed(&["run", "job.fio", "--aa", "--rounds", "1", "-t", "loop:64m", "-t", "fs=ext4"]);
 }
 
 #[test]
@@ -322,6 +364,23 @@ fn direct_io_that_is_none_is_said_before_the_first_trial() {
     assert_eq!(fact(&sandbox, "1", 1, "o_direct"), "falls back to the page cache");
     assert!(fact(&sandbox, "1", 0, "o_direct").starts_with("yes"));
     assert!(sandbox.export("1").notes.iter().any(|note| note.text.starts_with(warning)));
+}
+
+/// The same in a directory of the user's own.
+#[test]
+fn direct_io_that_is_none_is_found_in_a_directory_that_is_there() {
+    let sandbox = bench("[w]\nrw=write\nbs=4k\nsize=256k\ndirect=1\n");
+    let Some(device) = LoopDevice::on(&sandbox.path().join("own.img"), 64 << 20) else { return };
+    let path = device.path.to_str().unwrap();
+    assert!(Command::new("/usr/sbin/mkfs.ext4").args(["-q", path]).status().unwrap().success());
+    for (option, is_buffered) in [("data=journal", true), ("data=ordered", false)] {
+        let Some(mounted) = Mounted::new(&sandbox, "there", &["-o", option, path]) else { return };
+        let there = mounted.0.to_str().unwrap();
+        let output = sandbox.run(&["run", "job.fio", "--aa", "--rounds", "1", "--directory", there]);
+        let said = errors(&output);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains("direct=1 falls back to the page cache"), is_buffered, "{option}: {said}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod planned;
 mod prepare;
 mod reach;
 mod rehearsal;
+mod room;
 mod search;
 mod search_trials;
 mod session;

@@ -1,6 +1,7 @@
 //! Every target made once before the first trial.
 //!
-//! Enters: a prepared run. Leaves: how long each target took, a note where direct I/O is none, or the kernel's or mkfs's refusal. What was
+//! Enters: a prepared run. Leaves: how long each target took, a note where direct I/O is none, or what is refused: by
+//! the kernel, by mkfs, or because the files have no room there. What was
 //! made is put back by the agent that made it.
 
 use std::sync::atomic::AtomicBool;
@@ -8,10 +9,12 @@ use std::time::Instant;
 
 use super::buffered::Buffered;
 use super::prepare::Prepared;
+use super::room::missing_there;
 use crate::cli::Failure;
 use crate::launch::{Answer, LaunchError, Launcher, Request};
+use crate::plan::CellSpec;
 use crate::record::Note;
-use crate::target;
+use crate::target::{self, Room};
 
 /// Makes every target once before the first trial, so that what mkfs or the kernel refuses is said once, and at once.
 /// Leaves the seconds that took for the target of each cell, where it is made here; `None`: interrupted.
@@ -21,8 +24,8 @@ pub(super) fn rehearsed(
     quiet: bool,
     cancelled: &AtomicBool,
 ) -> anyhow::Result<Option<Vec<Option<f64>>>> {
-    // Targets that were made, each with what direct I/O is there, and its time.
-    let mut seen: Vec<(Option<target::Setup>, String, Option<f64>)> = Vec::new();
+    // Targets that were made.
+    let mut seen: Vec<(Option<target::Setup>, Found)> = Vec::new();
     let mut took_s = vec![None; prepared.plan.cells.len()];
     let mut buffered = Buffered::default();
     for (cell, spec) in prepared.plan.cells.iter().enumerate() {
@@ -31,9 +34,10 @@ pub(super) fn rehearsed(
             buffered.look(spec, &asked.target.watched());
             continue;
         }
-        if let Some((_, o_direct, took)) = seen.iter().find(|(setup, ..)| *setup == asked.target.setup) {
-            buffered.told(spec, o_direct);
-            took_s[cell] = *took;
+        if let Some((_, found)) = seen.iter().find(|(setup, _)| *setup == asked.target.setup) {
+            buffered.told(spec, &found.o_direct);
+            took_s[cell] = found.took_s;
+            has_room(prepared, spec, found.room)?;
             continue;
         }
         let setup = asked.target.setup.clone();
@@ -46,11 +50,16 @@ pub(super) fn rehearsed(
         let failed = not_made(&reply.answer);
         let (reason, output) = match reply.answer {
             Answer::Done(_) => {
-                let o_direct = reply.facts.get("o_direct").unwrap_or_default().to_owned();
-                buffered.told(spec, &o_direct);
-                // In a guest that has its boot in it.
-                took_s[cell] = (!spec.target.is_elsewhere()).then(|| begun.elapsed().as_secs_f64());
-                seen.push((setup, o_direct, took_s[cell]));
+                let found = Found {
+                    o_direct: reply.facts.get("o_direct").unwrap_or_default().to_owned(),
+                    room: Room::told(&reply.facts),
+                    // In a guest that has its boot in it.
+                    took_s: (!spec.target.is_elsewhere()).then(|| begun.elapsed().as_secs_f64()),
+                };
+                buffered.told(spec, &found.o_direct);
+                took_s[cell] = found.took_s;
+                has_room(prepared, spec, found.room)?;
+                seen.push((setup, found));
                 continue;
             }
             Answer::Failed { reason, output, .. } => (reason, output),
@@ -78,6 +87,21 @@ pub(super) fn rehearsed(
     }
     prepared.run.notes.extend(note);
     Ok(Some(took_s))
+}
+
+/// What is known of a target that was made.
+struct Found {
+    /// What direct I/O is there.
+    o_direct: String,
+    /// What its filesystem holds, where it has one.
+    room: Option<Room>,
+    took_s: Option<f64>,
+}
+
+/// Refuses files that the filesystem cannot hold; a hook may make room.
+fn has_room(prepared: &Prepared, cell: &CellSpec, room: Option<Room>) -> Result<(), Failure> {
+    let missing = room.filter(|_| prepared.surroundings.before.is_none());
+    missing.and_then(|room| missing_there(cell, room)).map_or(Ok(()), Err)
 }
 
 /// What this machine does not have is no failure of a tool: the request is wrong.
