@@ -2,10 +2,12 @@
 //!
 //! Enters: a run's design, options, the table. Leaves: a [`Layout`]. No numbers are judged here.
 
+use std::collections::BTreeSet;
+
 use super::comparison::RowKey;
 use super::options::Options;
 use super::table::Table;
-use crate::record::{Run, deciding_metrics};
+use crate::record::{Run, Status, Trial, deciding_metrics};
 
 /// One row: the same job under the same levels of everything that is not compared.
 pub(super) struct Row {
@@ -37,6 +39,8 @@ pub(super) struct Layout {
     /// Labels, the baseline first.
     pub arms: Vec<String>,
     pub rows: Vec<Row>,
+    /// Cells whose every trial was skipped, because what they ask for cannot be had.
+    pub skipped: BTreeSet<u32>,
 }
 
 impl Layout {
@@ -69,7 +73,7 @@ impl Layout {
             choose_primaries(run, options, table, &mut rows[start..]);
         }
         let arms = levels.iter().map(|level| factor.levels[*level].clone()).collect();
-        Layout { factor: factor.name.clone(), arms, rows }
+        Layout { factor: factor.name.clone(), arms, rows, skipped: skipped(run) }
     }
 
     /// The candidates a row has a cell for. A row of an imported table may lack some; one without any keeps them
@@ -91,6 +95,13 @@ pub(super) fn deciding_metric(run: &Run) -> Option<u32> {
     let table = Table::new(run);
     let layout = Layout::new(run, &Options::default(), &table);
     layout.rows.iter().find_map(Row::primary).filter(|metric| (*metric as usize) < run.metrics.len())
+}
+
+fn skipped(run: &Run) -> BTreeSet<u32> {
+    let is_skipped = |trial: &&Trial| matches!(trial.status, Status::Skipped { .. });
+    let (skipped, tried): (Vec<&Trial>, Vec<&Trial>) = run.trials.iter().partition(is_skipped);
+    let tried: BTreeSet<u32> = tried.into_iter().map(|trial| trial.cell).collect();
+    skipped.into_iter().map(|trial| trial.cell).filter(|cell| !tried.contains(cell)).collect()
 }
 
 /// Jobs in the order of their first metric.

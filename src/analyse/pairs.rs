@@ -18,10 +18,17 @@ impl Layout {
         pairs
     }
 
+    /// Those of the pairs that can be judged: no machine can do what a skipped cell asks for, so nothing will be claimed of it.
+    pub(super) fn possible_pairs(&self, row: &Row, all: bool) -> Vec<(usize, usize)> {
+        let is_skipped = |arm: usize| row.cells[arm].is_some_and(|cell| self.skipped.contains(&cell));
+        let pairs = self.pairs(row, all).into_iter();
+        pairs.filter(|(base, arm)| !is_skipped(*base) && !is_skipped(*arm)).collect()
+    }
+
     /// Comparisons that decide: the primary metrics of each row × its pairs. They share α.
     pub(super) fn family(&self, all_pairs: bool) -> usize {
         let deciding = self.rows.iter().filter(|row| !row.primaries.is_empty());
-        deciding.map(|row| row.primaries.len() * self.pairs(row, all_pairs).len()).sum()
+        deciding.map(|row| row.primaries.len() * self.possible_pairs(row, all_pairs).len()).sum()
     }
 }
 
@@ -29,6 +36,7 @@ impl Layout {
 mod tests {
     use super::super::comparison::RowKey;
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn pairs_with_the_baseline_come_first() {
@@ -41,10 +49,16 @@ mod tests {
         };
         let arms = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
         let rows = vec![row([Some(0), Some(1), Some(2), Some(3)]), row([Some(4), Some(5), None, Some(6)])];
-        let layout = Layout { factor: "x".to_owned(), arms, rows };
+        let mut layout = Layout { factor: "x".to_owned(), arms, rows, skipped: BTreeSet::new() };
         assert_eq!(layout.pairs(&layout.rows[0], false), [(0, 1), (0, 2), (0, 3)]);
         assert_eq!(layout.pairs(&layout.rows[0], true), [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
         assert_eq!(layout.pairs(&layout.rows[1], true), [(0, 1), (0, 3), (1, 3)]);
         assert_eq!((layout.family(false), layout.family(true)), (5, 9));
+        // The second candidate of the first row; then the baseline of the other, where only candidates can be compared.
+        layout.skipped = BTreeSet::from([2]);
+        assert_eq!(layout.possible_pairs(&layout.rows[0], false), [(0, 1), (0, 3)]);
+        assert_eq!((layout.family(false), layout.family(true)), (4, 6));
+        layout.skipped = BTreeSet::from([2, 4]);
+        assert_eq!((layout.family(false), layout.family(true)), (2, 4));
     }
 }

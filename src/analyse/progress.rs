@@ -69,10 +69,37 @@ pub fn progress(run: &Run, options: &Options) -> Progress {
     };
     let mut decided = 0;
     for row in &layout.rows {
-        for arm in layout.candidates(row) {
-            let cases = row.primaries.iter().map(|metric| Case::deciding(row, *metric, (0, arm)));
+        for pair in layout.possible_pairs(row, false) {
+            let cases = row.primaries.iter().map(|metric| Case::deciding(row, *metric, pair));
             decided += cases.filter(is_decided).count() as u32;
         }
     }
     Progress { rounds, limit: stop.max_rounds, decided, of }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Made, run_of};
+    use super::*;
+    use crate::record::{Cell, Status};
+
+    #[test]
+    fn what_no_machine_can_do_holds_no_run_up() {
+        let mut run = run_of(&Made::default(), 6);
+        run.design.factors[0].levels.push("2".to_owned());
+        run.cells.push(Cell { levels: vec![2] });
+        let mut skipped = run.trials[0].clone();
+        skipped.cell = 2;
+        skipped.values.clear();
+        skipped.status = Status::Skipped { reason: "no machine can".to_owned() };
+        run.trials.push(skipped);
+        let found = progress(&run, &Options::default());
+        assert_eq!((found.decided, found.of), (1, 1));
+        assert!(found.finished());
+        // What was tried once may be compared yet.
+        run.trials.last_mut().unwrap().status = Status::Done;
+        let found = progress(&run, &Options::default());
+        assert_eq!(found.of, 2);
+        assert!(!found.finished());
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::cli::Failure;
 use crate::experiment::{Experiment, MAX_ROUNDS};
-use crate::plan::{MetricNames, Plan};
+use crate::plan::{CellSpec, MetricNames, Plan};
 use crate::record::StopRule;
 use crate::stats::sequential::{Boundary, FEWEST_ROUNDS};
 use crate::stats::{rounds_needed, signed_rank};
@@ -35,7 +35,7 @@ impl Reach {
             Some(names) => deciding_in(names, &wishes),
             None => wishes.len().max(1),
         };
-        let candidates = plan.cells.iter().filter(|cell| cell.levels[plan.compare] > 0).count();
+        let candidates = plan.cells.iter().filter(|cell| is_judged(plan, cell)).count();
         let candidates = if plan.aa { 1 } else { candidates };
         Reach { comparisons: (deciding * candidates) as u32, at_least: names.is_none() }
     }
@@ -100,6 +100,16 @@ impl Reach {
             percent((spreads * SCATTER.ln_1p()).exp_m1())
         ))
     }
+}
+
+/// Whether a cell is compared with the baseline of its row: not where one of them asks for what no machine can do, whose trials are
+/// skipped.
+fn is_judged(plan: &Plan, cell: &CellSpec) -> bool {
+    let is_possible = |cell: &CellSpec| cell.target.impossible().is_none();
+    let mut levels = cell.levels.clone();
+    levels[plan.compare] = 0;
+    let baseline = plan.cells.iter().find(|other| other.levels == levels);
+    cell.levels[plan.compare] > 0 && is_possible(cell) && baseline.is_none_or(is_possible)
 }
 
 /// Why no verdict can come of a plan, where its rounds are too few.
@@ -182,6 +192,24 @@ mod tests {
         assert_eq!(of(TWO, Some("write.bw,read.bw")), 2, "the same in each section");
         assert_eq!(of(ONE, Some("write.bw,dev.flushes,write.bw")), 2);
         assert_eq!(reach(TWO, Some("dev.flushes"), "bs=4k,8k,16k").comparisons, 2);
+    }
+
+    #[test]
+    fn what_no_machine_can_do_is_no_comparison() {
+        let of = |vary: [&str; 2], compare: &str| {
+            let line = CommandLine {
+                vary: vary.map(str::to_owned).to_vec(),
+                target: vec!["loop:400m".to_owned()],
+                compare: Some(compare.to_owned()),
+                ..CommandLine::default()
+            };
+            let experiment = Experiment::from_job(ONE, "j.fio", Path::new("/"), &line).unwrap();
+            Reach::of(&experiment, &Plan::new(&experiment, 1, Path::new("/"), "own").unwrap()).comparisons
+        };
+        let vary = ["extsize=default,1m", "fs=xfs,ext4"];
+        assert_eq!(of(vary, "extsize"), 1, "ext4 has no such hint");
+        assert_eq!(of(vary, "fs"), 1);
+        assert_eq!(of(["direct=0,1", "fs=xfs,ext4"], "direct"), 2);
     }
 
     #[test]
