@@ -156,7 +156,9 @@ impl Maker<'_> {
         }
         let job_text = job.map(|job| job.to_fio_text());
         let job_origin = experiment.job.as_ref().map(|job| job.origin.clone()).unwrap_or_default();
-        let workload = job_text.as_deref().and_then(|text| as_executed(text, &job_origin));
+        // From the very text that is given to the engine.
+        let job = job_text.as_deref().and_then(|text| JobFile::parse(text, &job_origin, Path::new("")).ok());
+        let workload = job.as_ref().and_then(|job| Workload::resolve(job).ok());
         let simulated = self.simulated(engine);
         let runtime_s = match engine.descriptor().settings {
             _ if simulated.is_some() => simulated.map(|cell| cell.sleep_ms as f64 / 1e3),
@@ -177,6 +179,7 @@ impl Maker<'_> {
             target,
             stack: place.stack,
             job_text,
+            job,
             workload,
             job_origin,
             command: experiment.command.iter().map(|word| replaced(word, &values)).collect(),
@@ -287,12 +290,6 @@ fn check_job(job: &JobFile, engine: EngineKind, problems: &mut Vec<(String, Opti
         let said = errors.problems.iter().map(|p| (format!("{}: {}", p.place, p.message), hint.clone()));
         problems.extend(said);
     }
-}
-
-/// The job as an engine will read it: from the very text that is given to it.
-fn as_executed(text: &str, origin: &str) -> Option<Workload> {
-    let file = JobFile::parse(text, origin, Path::new("")).ok()?;
-    Workload::resolve(&file).ok()
 }
 
 fn described(errors: &WorkloadErrors) -> (String, Option<Hint>) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::catalog::EngineKind;
 use crate::experiment::TargetSettings;
-use crate::workload::Workload;
+use crate::workload::{JobFile, Workload};
 
 /// What the simulated engine makes up for a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +40,8 @@ pub struct CellSpec {
     pub stack: Option<PathBuf>,
     /// The job text with overrides applied and variables replaced.
     pub job_text: Option<String>,
+    /// That text, read; `None`: there is none, or fio alone can read it.
+    pub job: Option<JobFile>,
     /// What that job is to assay; `None`: there is none, or it has a meaning only to fio.
     pub workload: Option<Workload>,
     /// What messages call the job.

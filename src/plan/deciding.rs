@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use crate::catalog::EngineKind;
-use crate::workload::{Job, JobFile, Mix, Workload};
+use crate::workload::{Job, Mix, Workload};
 
 /// For all cells together.
 pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
@@ -22,8 +22,9 @@ pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
     let fio = cells.iter().any(|cell| cell.engine == EngineKind::Fio);
     let measured = !(fio && cells.iter().any(has_no_latency));
     let all: Vec<&Job> = sections.iter().map(|(_, job)| job).collect();
-    if let Some(metric) = latency(&all, fio).filter(|_| measured) {
-        return Some(metric);
+    let of_all = latencies(&all, fio);
+    if measured && !of_all.is_empty() {
+        return Some(of_all.join(","));
     }
     let by_section = wishes(&sections, fio);
     if measured && !by_section.is_empty() {
@@ -35,14 +36,10 @@ pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
 
 /// Whether fio is told to measure no latency.
 fn has_no_latency(cell: &CellSpec) -> bool {
-    let Some(file) = job_file(cell) else { return false };
+    let Some(file) = &cell.job else { return false };
     let of = |name: &str| matches!(name, "gtod_reduce" | "disable_clat");
     // A flag without a value is set.
     file.settings().any(|setting| of(setting.canonical()) && setting.value.as_deref() != Some("0"))
-}
-
-fn job_file(cell: &CellSpec) -> Option<JobFile> {
-    JobFile::parse(cell.job_text.as_ref()?, &cell.job_origin, &cell.directory).ok()
 }
 
 /// What says whether a section has a pace, which way its I/O goes, and what it reports as.
@@ -50,7 +47,7 @@ const OF_PACE: [&str; 6] = ["rate", "rate_iops", "thinktime", "rw", "group_repor
 
 /// That much of a job that has a meaning only to fio; `None`: not even that has one to assay.
 fn paces_only(cell: &CellSpec) -> Option<Workload> {
-    let mut file = job_file(cell)?;
+    let mut file = cell.job.clone()?;
     for section in &mut file.sections {
         section.settings.retain(|setting| OF_PACE.contains(&setting.canonical()));
         for setting in section.settings.iter_mut().filter(|setting| setting.canonical() == "rw") {
@@ -67,21 +64,25 @@ fn writes(job: &Job) -> bool {
     job.pattern.mix.writes()
 }
 
-/// The latency that decides for these jobs, where each of them has a pace in every cell; `None`: not so.
-fn latency(jobs: &[&Job], fio: bool) -> Option<String> {
+/// The latencies that decide for these jobs, where each of them has a pace in every cell; none: not so. A job that reads and writes has
+/// one each, as either may change alone.
+fn latencies(jobs: &[&Job], fio: bool) -> Vec<String> {
     let pauses = |job: &Job| !job.thinktime.pause.is_zero();
     let has_pace = |job: &&Job| job.rate.is_limited() || pauses(job);
     if !jobs.iter().all(has_pace) {
-        return None;
+        return Vec::new();
     }
     let does = |of: fn(Mix) -> bool| jobs.iter().any(|job| of(job.pattern.mix));
-    let direction = match (does(Mix::writes), does(Mix::reads)) {
-        (true, _) => "write",
-        (_, true) => "read",
-        _ => "trim",
+    let is_mixed = does(|mix| mix.reads() && mix.writes());
+    let directions: &[&str] = match (does(Mix::writes), does(Mix::reads)) {
+        _ if is_mixed => &["read", "write"],
+        (true, _) => &["write"],
+        (_, true) => &["read"],
+        _ => &["trim"],
     };
     let due = jobs.iter().all(|job| job.rate.is_limited()) && !fio;
-    Some(format!("{direction}.{}.mean", if due { "lat_ns" } else { "clat_ns" }))
+    let kind = if due { "lat_ns" } else { "clat_ns" };
+    directions.iter().map(|direction| format!("{direction}.{kind}.mean")).collect()
 }
 
 /// `SECTION:METRIC` for each section that has a pace beside others that have none.
@@ -95,7 +96,7 @@ fn wishes(sections: &[(String, Job)], fio: bool) -> Vec<String> {
         }
         seen.push(name);
         let own: Vec<&Job> = sections.iter().filter(|(other, _)| other == name).map(|(_, job)| job).collect();
-        found.extend(latency(&own, fio).map(|metric| format!("{name}:{metric}")));
+        found.extend(latencies(&own, fio).into_iter().map(|metric| format!("{name}:{metric}")));
     }
     found
 }

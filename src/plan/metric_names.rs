@@ -12,7 +12,7 @@ use super::metric_advice::advice;
 use super::observed_names::observed;
 use crate::catalog::{EngineKind, Runs, forms_of, metrics_of_tracepoint};
 use crate::experiment::{Experiment, Fresh};
-use crate::workload::{Job, deciding_metrics, nearest};
+use crate::workload::{Job, JobFile, deciding_metrics, nearest};
 
 /// What getrusage(2) counts of a whole trial, and /proc/stat of the machine meanwhile.
 const OF_TRIAL: [&str; 7] =
@@ -206,10 +206,10 @@ impl MetricNames {
             // It counts nothing but what it was asked for.
             Runs::Job if cell.engine == EngineKind::Bare => return None,
             Runs::Job => {
-                let text = cell.job_text.as_deref()?;
                 let workload = cell.workload.as_ref()?;
                 let fio = cell.engine == EngineKind::Fio;
-                self.any_latency |= fio && LATENCY_OPTIONS.iter().any(|option| text.contains(option));
+                let mut settings = cell.job.iter().flat_map(JobFile::settings);
+                self.any_latency |= fio && settings.any(|set| LATENCY_OPTIONS.contains(&set.canonical()));
                 let instances = workload.instances(Path::new("/"));
                 for instance in &instances {
                     let job = &workload.jobs[instance.job];

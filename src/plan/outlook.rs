@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::cell_spec::CellSpec;
 use crate::catalog::{EngineKind, Reaches};
 use crate::experiment::Experiment;
-use crate::workload::{FioEffects, FioRefusal, IoMethod, JobFile, Workload};
+use crate::workload::{FioEffects, FioRefusal, IoMethod, JobFile, Workload, WorkloadErrors};
 
 /// What the trials do to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,17 +92,15 @@ impl Outlook {
 
 /// What fio does with the job of a cell besides what the native engine would: with the text that it will read.
 fn effects_of(cell: &CellSpec) -> FioEffects {
-    let text = cell.job_text.as_deref().unwrap_or_default();
-    match JobFile::parse(text, &cell.job_origin, Path::new("")) {
-        Ok(file) => FioEffects::of(&file, &cell.directory),
-        Err(errors) => {
-            let hint = "write the lines as they shall be, without variables in front of '='";
-            FioEffects {
-                refused: vec![FioRefusal { what: errors.to_string(), hint }],
-                ..FioEffects::default()
-            }
-        }
+    if let Some(job) = &cell.job {
+        return FioEffects::of(job, &cell.directory);
     }
+    // Read once more for what is wrong with it.
+    let text = cell.job_text.as_deref().unwrap_or_default();
+    let wrong = JobFile::parse(text, &cell.job_origin, Path::new("")).err();
+    let hint = "write the lines as they shall be, without variables in front of '='";
+    let refusal = |errors: WorkloadErrors| FioRefusal { what: errors.to_string(), hint };
+    FioEffects { refused: wrong.map(refusal).into_iter().collect(), ..FioEffects::default() }
 }
 
 /// Size, what is done, whether it is deleted.

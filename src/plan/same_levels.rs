@@ -126,6 +126,7 @@ fn is_same_job(one: &CellSpec, other: &CellSpec) -> bool {
         levels: one.levels.clone(),
         label: one.label.clone(),
         job_text: one.job_text.clone(),
+        job: one.job.clone(),
         variables: one.variables.clone(),
         workload: Some(second),
         ..other.clone()

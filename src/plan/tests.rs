@@ -276,6 +276,13 @@ fn what_a_rate_fixes_does_not_decide() {
         decides("[a]\nrw=write\nsize=1m\nrate=${R}\n", &["R=1m,2m"]).as_deref(),
         Some("write.lat_ns.mean")
     );
+    // Reads may become slower where writes do not.
+    let mixed = paced.replace("rw=write", "rw=randrw\nrwmixread=90");
+    assert_eq!(decides(&mixed, &["bs=4k,8k"]).as_deref(), Some("read.lat_ns.mean,write.lat_ns.mean"));
+    assert_eq!(
+        decides(&format!("{mixed}[scan]\nrw=read\nsize=1m\n"), &["bs=4k,8k"]).as_deref(),
+        Some("a:read.lat_ns.mean,a:write.lat_ns.mean")
+    );
     // fio's lat_ns is another quantity.
     assert_eq!(decides(paced, &["engine=native,fio"]).as_deref(), Some("write.clat_ns.mean"));
     assert_eq!(decides(paced, &["engine=fio", "bs=4k,8k"]).as_deref(), Some("write.clat_ns.mean"));

@@ -58,9 +58,10 @@ fn asks_for_direct(cell: &CellSpec) -> bool {
 
 /// The same of a job that has a meaning only to fio. A flag without a value is set.
 fn fio_asks(cell: &CellSpec) -> bool {
-    let text = cell.job_text.as_deref().unwrap_or_default();
-    let Ok(file) = JobFile::parse(text, &cell.job_origin, &cell.directory) else { return false };
-    file.settings().any(|setting| setting.canonical() == "direct" && setting.value.as_deref() != Some("0"))
+    let sets = |job: &JobFile| {
+        job.settings().any(|setting| setting.canonical() == "direct" && setting.value.as_deref() != Some("0"))
+    };
+    cell.job.as_ref().is_some_and(sets)
 }
 
 #[cfg(test)]
