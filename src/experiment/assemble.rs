@@ -102,6 +102,7 @@ fn assemble(
     let tools = check.tools(&written, base_dir);
     let engine = check.engine(&written, job.is_some(), &tools);
     check.factors(&written);
+    check.unused_tools(&written, engine);
     let compare = check.compare(&written);
     check.metrics(&written, engine);
     check.simulated(&written);
@@ -143,8 +144,8 @@ fn assemble(
         settle_s: settle,
         stop,
         aa: written.aa,
-        no_lead_in: written.no_lead_in,
-        keep_disturbed: written.keep_disturbed,
+        no_lead_in: written.no_lead_in.unwrap_or(false),
+        keep_disturbed: written.keep_disturbed.unwrap_or(false),
     })
 }
 
@@ -325,6 +326,37 @@ impl Check<'_> {
             }
         }
         tools
+    }
+
+    /// Settings of tools that no arm runs: whoever wrote them meant another engine.
+    fn unused_tools(&mut self, written: &Written, engine: EngineKind) {
+        let mut used = vec![Some(engine)];
+        let mut settings: Vec<(EngineKind, Place)> =
+            written.tools.iter().map(|tool| (tool.value.0, tool.place.clone())).collect();
+        for Placed { value: factor, place } in &written.factors {
+            for set in factor.levels.iter().flat_map(|level| &level.set) {
+                if set.key == "engine" {
+                    used.push(EngineKind::named(&set.value));
+                }
+                let prefix = set.key.split_once('.').map(|(tool, _)| tool);
+                let tool = EngineKind::with_settings().find(|tool| prefix == Some(tool.name()));
+                settings.extend(tool.map(|tool| (tool, place.clone())));
+            }
+        }
+        // A name that is still to be replaced may be any; what is made up is made up of anything.
+        if used.contains(&None) || used.contains(&Some(EngineKind::Simulated)) {
+            return;
+        }
+        let mut said = BTreeSet::new();
+        for (tool, place) in settings {
+            if !used.contains(&Some(tool)) && said.insert(tool.name()) {
+                let (tool, runs) = (tool.name(), engine.name());
+                let message = format!(
+                    "{tool} has settings here, but engine {runs} runs; write engine = \"{tool}\" (--engine {tool}), or take them out"
+                );
+                self.mistake(&place, message);
+            }
+        }
     }
 
     fn compare(&mut self, written: &Written) -> usize {

@@ -316,6 +316,15 @@ fn quick_takes_the_place_of_what_it_names() {
     variables.sort();
     assert_eq!(variables, [("OTHER".into(), "1".into()), ("SIZE".into(), "8m".into())]);
     let line = CommandLine { quick: true, ..CommandLine::default() };
+    // A truth value, too, either way.
+    let off = "lead_in = false\nkeep_disturbed = true\n".to_owned()
+        + &SIZED.replace("[quick]", "[quick]\nlead_in = true\nkeep_disturbed = false");
+    let both = [false, true].map(|quick| {
+        let line = CommandLine { quick, ..CommandLine::default() };
+        let experiment = Experiment::from_toml(&off, "e", Path::new(""), &line).unwrap();
+        (experiment.no_lead_in, experiment.keep_disturbed)
+    });
+    assert_eq!(both, [(true, true), (false, false)]);
     let full =
         SIZED.replace("levels = [\"one\", \"three\"]", "level = [{ label = \"one\", set = { n = 9 } }]");
     let quick = Experiment::from_toml(&full, "e", Path::new(""), &line).unwrap();
@@ -408,4 +417,21 @@ fn the_newest_kernel_is_found_by_others() {
     assert_eq!(experiment.target.guest.kernel.as_deref(), Some(Path::new("/k/vmlinuz")));
     let levels = &experiment.factors[experiment.compare].levels;
     assert_eq!((levels[0].set[0].value.as_str(), levels[1].set[0].value.as_str()), ("host", "/k/vmlinuz"));
+}
+
+#[test]
+fn settings_of_a_tool_that_no_arm_runs_are_a_mistake() {
+    let two = "[[factor]]\nname = \"x.clients\"\nlevels = [1, 2]\n".replace("x.", "dbench.");
+    let message = |text: &str| toml(text).unwrap_err().to_string();
+    let both = message(&format!("[dbench]\ntime = 1\n[fs_mark]\nfiles = 9\n{two}"));
+    assert!(both.contains("fs_mark has settings here, but engine dbench runs"), "{both}");
+    let with_job = message(&format!("job_text = \"[w]\\nsize=1m\\n\"\n[dbench]\ntime = 1\n{two}"));
+    assert_eq!(with_job.matches("dbench has settings here, but engine native runs").count(), 1, "{with_job}");
+    let varied = job(&["dbench.clients=1,8"]).unwrap_err().to_string();
+    assert!(varied.contains("dbench has settings here"), "{varied}");
+    // A level may run it.
+    let engines = "[dbench]\ntime = 1\n[fs_mark]\nfiles = 9\n[[factor]]\nname = \"engine\"\nlevels = [\"dbench\", \"fs_mark\"]\n";
+    assert_eq!(toml(engines).unwrap().engine, EngineKind::Dbench);
+    let engines = job(&["engine=native,fio"]).unwrap();
+    assert_eq!(engines.engine, EngineKind::Native);
 }

@@ -152,8 +152,8 @@ impl File<'_> {
             "settle" => written.settle = reader.scalar(key, item),
             "aa" => written.aa = reader.truth(key, item).unwrap_or(false),
             "show" => written.show = reader.texts(key, item).map(placed),
-            "lead_in" => written.no_lead_in = !reader.truth(key, item).unwrap_or(true),
-            "keep_disturbed" => written.keep_disturbed = reader.truth(key, item).unwrap_or(false),
+            "lead_in" => written.no_lead_in = reader.truth(key, item).map(|leads| !leads),
+            "keep_disturbed" => written.keep_disturbed = reader.truth(key, item),
             "observe" => {
                 let names = reader.texts(key, item).unwrap_or_default().into_iter();
                 written.observe.extend(names.map(|value| Placed { value, place: place.clone() }));

@@ -66,7 +66,8 @@ pub struct CommandLine {
     /// Skip the lead-in of each round: a trial that is not judged, run first so that all arms follow another trial
     #[arg(long)]
     pub no_lead_in: bool,
-    /// End with the trial that passes this time, e.g. 10m; the runs of one recipe share it, and --explain is part of it
+    /// End with the trial that passes this time, e.g. 10m; the runs of one recipe share it, and --explain is part of it. Kernels are
+    /// built before it begins
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub time_budget: Option<String>,
     /// Stop a trial that takes longer, e.g. 5m
@@ -145,8 +146,8 @@ pub(super) struct Written {
     /// Where it is asked for.
     pub(super) anytime: Option<Place>,
     /// `lead_in = false`.
-    pub(super) no_lead_in: bool,
-    pub(super) keep_disturbed: bool,
+    pub(super) no_lead_in: Option<bool>,
+    pub(super) keep_disturbed: Option<bool>,
     pub(super) time_budget: Option<Placed<String>>,
     pub(super) factors: Vec<Placed<Factor>>,
     pub(super) variables: Vec<Placed<(String, String)>>,
@@ -179,10 +180,8 @@ impl Written {
             ($($field:ident)*) => { $(if other.$field.is_some() { self.$field = other.$field; })* };
         }
         instead!(name job command engine compare primary show before after directory timeout settle max_rounds rounds delta alpha
-            time_budget simulated anytime keep_traces);
+            time_budget simulated anytime keep_traces no_lead_in keep_disturbed);
         self.exact |= other.exact;
-        self.no_lead_in |= other.no_lead_in;
-        self.keep_disturbed |= other.keep_disturbed;
         self.aa |= other.aa;
         self.target.extend(other.target);
         self.tools.extend(other.tools);
@@ -257,7 +256,9 @@ impl Written {
             self.rounds = None;
         }
         self.exact |= line.exact;
-        self.no_lead_in |= line.no_lead_in;
+        if line.no_lead_in {
+            self.no_lead_in = Some(true);
+        }
         self.aa |= line.aa;
         for text in &line.metrics {
             self.metrics.push(Placed { value: text.clone(), place: flag("--metric") });
