@@ -118,6 +118,8 @@ fn follows(factor: &str, fact: &str) -> bool {
         "mkfs" | "mount" => matches!(part, "mount" | "fs" | "o_direct"),
         // A scheduler brings settings of its own.
         "scheduler" => part == "queue",
+        // Named without its unit.
+        "read_ahead" => matches!(fact, "queue.read_ahead_kb" | "sysfs.queue/read_ahead_kb"),
         _ => false,
     }
 }
@@ -133,6 +135,8 @@ mod tests {
         for (factor, fact) in [
             ("scheduler", "sysfs.queue/scheduler"),
             ("scheduler", "queue.nr_requests"),
+            ("read_ahead", "queue.read_ahead_kb"),
+            ("read_ahead", "sysfs.queue/read_ahead_kb"),
             ("nr_requests", "sysfs.queue/nr_requests"),
             ("device", "queue.scheduler"),
             ("patch", "kernel.patch_digest"),

@@ -57,7 +57,7 @@ pub(super) fn sections(page: &Page, out: &mut String, document: &Document<'_>) {
         .sections
         .iter()
         .flat_map(|section| &section.blocks)
-        .any(|block| matches!(block, Block::Verdicts(verdicts) if verdicts.each.len() > 1));
+        .any(|block| matches!(block, Block::Verdicts(verdicts) if !verdicts.of_one_pair));
     let above = out.lines().count();
     let fits = |(parts, _): &(Vec<Part>, More)| {
         let lines: usize =

@@ -162,6 +162,8 @@ pub(super) struct Verdicts {
     pub(super) each: Vec<Sentence>,
     /// What is said when there is none.
     pub(super) otherwise: &'static str,
+    /// They are of one pair of arms, so that the whole report is to fit one screen.
+    pub(super) of_one_pair: bool,
 }
 
 /// A verdict in words.

@@ -150,12 +150,12 @@ impl Execution<'_> {
 
     /// Ends the run after so many whole rounds. Trials of the next one that are there stay: `--resume` goes on with them.
     fn out_of_time(&mut self, rounds: u32) -> Ending {
+        let s = |count: usize| if count == 1 { "" } else { "s" };
         let more = match self.run.trials.iter().filter(|trial| trial.round == rounds).count() {
             0 => String::new(),
-            1 => " and 1 trial of the next".to_owned(),
-            trials => format!(" and {trials} trials of the next"),
+            trials => format!(" and {trials} trial{} of the next", s(trials)),
         };
-        self.ended(format!("the time budget ended it after {rounds} rounds{more}"));
+        self.ended(format!("the time budget ended it after {rounds} round{}{more}", s(rounds as usize)));
         Ending::Finished
     }
 

@@ -654,7 +654,7 @@ fn the_time_budget_ends_it_with_the_trial_that_passes_it() {
     let session = Session { rounds: 2, time_budget: Some(budget), ..Session::default() };
     let (ending, _, asked) = session.execute(&mut run, &slow);
     assert_eq!((ending.unwrap(), asked.last(), asked.len()), (Ending::Finished, Some(&(1, 1)), 5));
-    let note = "the time budget ended it after 1 rounds and 2 trials of the next";
+    let note = "the time budget ended it after 1 round and 2 trials of the next";
     assert_eq!(run.notes, [Note::ending(note)]);
     let (ending, _, asked) = Session::default().execute(&mut run, &|_, _, _| done());
     assert_eq!((ending.unwrap(), asked), (Ending::Finished, vec![(0, 1)]));

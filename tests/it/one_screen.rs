@@ -42,6 +42,19 @@ fn one_pair_fits_one_screen() {
     assert!(all.lines().count() > 60, "{all}");
 }
 
+/// Two sections that decide are still one pair of arms.
+#[test]
+fn one_pair_with_two_sections_fits_one_screen() {
+    let mut fixture = one_pair();
+    let mut other = fixture.1.comparisons.iter().find(|c| c.role == Role::Primary).unwrap().clone();
+    other.row.job = "checkpoint".to_owned();
+    other.metric.job = "checkpoint".to_owned();
+    fixture.1.comparisons.push(other);
+    let screen = text(&fixture, Detail::Screen);
+    assert!(screen.lines().count() <= 40, "{} lines:\n{screen}", screen.lines().count());
+    assert!(screen.contains("checkpoint") && screen.contains("--verbose adds: "), "{screen}");
+}
+
 #[test]
 fn verbose_shows_the_interval_of_each_row_alone() {
     let mut fixture = fixtures::measured();

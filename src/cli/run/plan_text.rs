@@ -11,7 +11,7 @@ use crate::cli::recipes::hanging;
 use crate::launch::Forecast;
 use crate::plan::{Expected, Writes};
 use crate::record::StopRule;
-use crate::units::{Unit, format_number, pretty_duration};
+use crate::units::{Unit, counted, format_number, pretty_duration};
 
 /// Prints the plan to standard output, with what booting its guests will cost, and what explaining it afterwards.
 ///
@@ -156,7 +156,7 @@ fn stopping(out: &mut impl Write, prepared: &Prepared) -> std::io::Result<()> {
     let plan = &prepared.plan;
     let StopRule { delta, alpha, .. } = prepared.run.design.stop;
     let rounds = match plan.stop.rounds {
-        Some(rounds) => format!("after {rounds} rounds exactly"),
+        Some(rounds) => format!("after {} exactly", counted(rounds.into(), "round")),
         None => format!("as soon as every row is decided, at most {} rounds", plan.stop.max_rounds),
     };
     let led =

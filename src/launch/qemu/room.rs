@@ -108,10 +108,7 @@ fn inside(settings: &GuestSettings, needs: &Needs) -> Result<(), GuestError> {
                 "kernel_args={word}: too little memory for a guest, which needs {} MiB",
                 least / MIB
             ),
-            hint: format!(
-                "mem={}M is the least that assay tries; memory=SIZE makes a guest with less",
-                least / MIB
-            ),
+            hint: format!("mem={}M is the least that assay tries", least / MIB),
         });
     }
     match settings.memory {

@@ -74,3 +74,57 @@ fn other_ones(others: &[&Comparison], small: usize) -> Option<String> {
     }
     (!parts.is_empty()).then(|| format!("{}; --all-metrics lists them", parts.join(", ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::Unlisted;
+    use crate::report::operation_times::tests::observed;
+
+    fn with(verdict: Verdict) -> Comparison {
+        Comparison { verdict, ..observed("usr_cpu", [1.0, 1.5]) }
+    }
+
+    #[test]
+    fn each_is_counted_as_what_it_is() {
+        for (verdict, words) in [
+            (
+                Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None },
+                "1 other comparison shows no clear difference",
+            ),
+            (
+                Verdict::NoDifference { real_but_below_delta: false },
+                "1 other comparison shows no clear difference",
+            ),
+            (
+                Verdict::NoDifference { real_but_below_delta: true },
+                "1 other comparison shows a real difference below δ",
+            ),
+            (Verdict::SoFar { rounds: 2, of: 8 }, "1 other comparison has no verdict so far"),
+            (Verdict::NotComparable, "1 other comparison cannot be judged"),
+            (Verdict::TooFew { n: 3 }, "1 other comparison cannot be judged"),
+        ] {
+            let one = with(verdict);
+            let said = other_ones(&[&one], 0).unwrap().replace(NBSP, " ");
+            assert_eq!(said, format!("{words}; --all-metrics lists them"));
+        }
+        let nothing = with(Verdict::NotMeasured("no trial has it".to_owned()));
+        assert_eq!(other_ones(&[&nothing], 0), None);
+    }
+
+    #[test]
+    fn a_clear_difference_is_never_among_those_that_are_not() {
+        let clear =
+            [Verdict::Faster { beyond_delta: true }, Verdict::Slower { beyond_delta: false }].map(with);
+        // It repeats another, which is listed: that is why it has no line.
+        let repeats = clear
+            .clone()
+            .map(|c| Comparison { unlisted: Some(Unlisted::SameAs { metric: "sys_cpu".to_owned() }), ..c });
+        let unclear = with(Verdict::Undecided { rounds_to_claim: None, rounds_for_no_difference: None });
+        let clear: Vec<&Comparison> = clear.iter().collect();
+        let hidden: Vec<&Comparison> = repeats.iter().chain([&unclear]).collect();
+        let said = sentences(&clear, &hidden, 0).join(" ").replace(NBSP, " ");
+        assert!(said.contains("2 exploratory metrics differ clearly: usr_cpu"), "{said}");
+        assert!(said.contains("1 other comparison shows no clear difference"), "{said}");
+    }
+}

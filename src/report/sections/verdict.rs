@@ -2,6 +2,8 @@
 //!
 //! Enters: the comparisons that decide. Leaves: sentences with their tone. It must not judge.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::Material;
@@ -59,10 +61,21 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         sentences,
         each,
         otherwise: "nothing to compare: no trial has a value of the metric that decides",
+        of_one_pair: are_of_one_pair(primary),
     };
     let raw = Block::Raw { name: "verdicts", json };
     let blocks = [Block::Verdicts(verdicts), raw].into_iter().chain(withheld).collect();
     Section::new("verdict", Heading::None, blocks)
+}
+
+/// So many verdicts of one pair leave room for the rest on one screen.
+const MOST_ON_A_SCREEN: usize = 4;
+
+/// Whether few sections or metrics of one pair of arms are judged.
+fn are_of_one_pair(primary: &[&Comparison]) -> bool {
+    let pair = |c: &&Comparison| (c.row.levels.clone(), c.baseline.arm.clone(), c.candidate.arm.clone());
+    let pairs: BTreeSet<_> = primary.iter().map(pair).collect();
+    pairs.len() <= 1 && primary.len() <= MOST_ON_A_SCREEN
 }
 
 /// Where a verdict stands among many: what was found, and arms that failed are such a thing, before what shows nothing.
@@ -204,6 +217,19 @@ mod tests {
             [unclear, same, found, Verdict::NotComparable].map(|verdict| order(&verdict)),
             [2, 1, 0, 0]
         );
+    }
+
+    #[test]
+    fn sections_and_metrics_of_one_pair_are_one_pair() {
+        let (_, analysis) = made_up();
+        let one = analysis.comparisons[0].clone();
+        let [mut section, mut row, mut arm] = [(); 3].map(|()| one.clone());
+        section.row.job = "wal".to_owned();
+        row.row.levels = vec![("bs".to_owned(), "4k".to_owned())];
+        arm.candidate.arm = "another".to_owned();
+        assert!(are_of_one_pair(&[&one]) && are_of_one_pair(&[&one, &section]));
+        assert!(!are_of_one_pair(&[&one, &row]) && !are_of_one_pair(&[&one, &arm]));
+        assert!(!are_of_one_pair(&[&one; MOST_ON_A_SCREEN + 1]));
     }
 
     #[test]
