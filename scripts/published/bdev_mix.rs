@@ -24,6 +24,7 @@ pub(crate) const STUDY: Study = Study {
     published,
     ours,
     claims: include_str!("claims/bdev-mix.toml"),
+    in_full: "`assay run bdev-mix` in full takes 4 to 12 minutes.",
 };
 
 const FIRST: &str = "3.6.0-rc5+";

@@ -17,6 +17,7 @@ pub(crate) const STUDY: Study = Study {
     published,
     ours,
     claims: include_str!("claims/dio-scaling.toml"),
+    in_full: "`assay run dio-scaling` in full takes 3 to 10 minutes.",
 };
 
 fn published() -> String {

@@ -43,11 +43,12 @@ fn main() -> ExitCode {
 }
 
 fn print() -> Result<(), Box<dyn std::error::Error>> {
-    let usage = "usage: published STORE COMMIT FILE-OF-COMMITS";
+    let usage = "usage: published STORE COMMIT FILE-OF-COMMITS FILE-OF-TIMES";
     let mut arguments = std::env::args().skip(1);
     let store = Store::open_existing(Path::new(&arguments.next().ok_or(usage)?))?;
     let commit = arguments.next().ok_or(usage)?;
     let commits = Commits::parse(&std::fs::read_to_string(arguments.next().ok_or(usage)?)?);
+    let times = std::fs::read_to_string(arguments.next().ok_or(usage)?)?;
     let mut runs = Vec::new();
     for summary in store.list()? {
         runs.push(store.load_run(summary.id)?);
@@ -57,6 +58,9 @@ fn print() -> Result<(), Box<dyn std::error::Error>> {
     let (watched, runs): (Vec<Run>, Vec<Run>) =
         runs.into_iter().partition(|run| run.design.explains.is_some());
     heading(runs.first().ok_or("the store has no finished run")?, &commit);
+    if let Some(took) = took(&times) {
+        println!("\n{took}");
+    }
     let mut chapters = Vec::new();
     for study in STUDIES {
         let mine = runs_of(&study, &runs);
@@ -115,8 +119,7 @@ fn heading(run: &Run, commit: &str) {
          listed (`scripts/published/claims/*.toml`). A ratio is the median of the ratios within rounds (Hodges–Lehmann) with its\n\
          95 % signed-rank interval (Student's t where there are few rounds). A claim is *reproduced* when it holds in the whole\n\
          interval, *contrary* when it holds nowhere in it, else *undecided*, with the rounds that would probably decide it; *not in this\n\
-         size* when the run left it out (`--quick` does; `FULL=1` does, too, with 512 clients of dbench, which take 10 GiB) or an earlier\n\
-         assay measured it; *not there* when no run of this page answers it, with the reason: some claims are of kernels that\n\
+         size* when the run left it out, with what the full size takes, or an earlier assay measured it; *not there* when no run of this page answers it, with the reason: some claims are of kernels that\n\
          `--vary design=all` builds, and [docs/recipes](recipes/) has what came of those. Each interval stands for itself: of a\n\
          hundred, five miss.\n\
          A chapter whose runs were kept from an earlier time says at which commit they were measured. Behind its claims stand the\n\
@@ -128,6 +131,20 @@ fn heading(run: &Run, commit: &str) {
     for key in ["cpu.model", "cpu.count", "virt", "kernel.release"] {
         println!("- {key}: {}", facts.and_then(|facts| facts.get(key)).unwrap_or("unknown"));
     }
+}
+
+/// How long all recipes took the last times, from lines of `COMMIT SECONDS`.
+fn took(times: &str) -> Option<String> {
+    let all: Vec<(&str, &str)> = times.lines().filter_map(|line| line.split_once(' ')).collect();
+    let last = &all[all.len().saturating_sub(3)..];
+    let each: Vec<String> =
+        last.iter().map(|(commit, seconds)| format!("{seconds} s (commit {commit})")).collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "With `--quick` and without `--explain` the five recipes together took, the last times, {}.",
+            each.join(", ")
+        )
+    })
 }
 
 fn chapter(
@@ -160,7 +177,7 @@ fn chapter(
     for line in because::lines(&because::read(study.claims)?, runs, watched) {
         println!("{line}");
     }
-    let reasons = page::reasons(judged);
+    let reasons = page::reasons(judged, study.in_full);
     if !reasons.is_empty() {
         println!(
             "\nWhat is not there, and what may lie behind the rest (nobody has tried it):\n\n{}",
@@ -168,4 +185,57 @@ fn chapter(
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use toml::{Table, Value};
+
+    /// Levels that no recipe has, as its page says: so many clients take a larger device and a longer time.
+    const LEFT_OUT: [(&str, &str); 1] = [("clients", "512")];
+
+    /// The labels of each factor of a recipe's full size.
+    fn factors_of(run: &str) -> BTreeMap<String, Vec<String>> {
+        let path = format!("{}/recipes/{run}.toml", env!("CARGO_MANIFEST_DIR"));
+        let file: Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let of = |factor: &Value| {
+            let plain = factor.get("levels").and_then(Value::as_array).into_iter().flatten().map(text);
+            let told = factor.get("level").and_then(Value::as_array).into_iter().flatten();
+            (text(&factor["name"]), plain.chain(told.map(|level| text(&level["label"]))).collect())
+        };
+        file["factor"].as_array().unwrap().iter().map(of).collect()
+    }
+
+    #[test]
+    fn the_last_three_times_are_told() {
+        assert_eq!(took(""), None);
+        let said = took("a 700\nb 438\nc 419\nc 423\n").unwrap();
+        assert!(
+            said.ends_with("took, the last times, 438 s (commit b), 419 s (commit c), 423 s (commit c)."),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn every_claim_is_of_levels_that_its_recipe_has() {
+        for study in STUDIES {
+            for claim in claims::read(study.claims).unwrap() {
+                let Some(here) = &claim.here else { continue };
+                for mut place in [Some(here.over()), here.under()].into_iter().flatten() {
+                    let run = place.remove("run").unwrap_or_else(|| study.runs[0].to_owned());
+                    assert!(study.runs.contains(&run.as_str()), "{run}: {}", claim.says);
+                    let factors = factors_of(&run);
+                    place.retain(|key, _| key != "job" && key != "metric");
+                    for (factor, level) in &place {
+                        let is_there = factors.get(factor).is_some_and(|labels| labels.contains(level));
+                        let is_left_out = LEFT_OUT.contains(&(factor.as_str(), level.as_str()));
+                        assert!(is_there || is_left_out, "{run} has no {factor}={level}: {}", claim.says);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -53,8 +53,9 @@ pub(crate) fn line(claim: &Claim, verdict: &Verdict) -> Found<String> {
     Ok(format!("| {} | {}{holds} | {was} | {here} | {word} |", claim.table, claim.says))
 }
 
-/// What may lie behind outcomes that are not the study's, each reason once with the claims it is for.
-pub(crate) fn reasons(judged: &[(Claim, Verdict)]) -> Vec<String> {
+/// What may lie behind outcomes that are not the study's, each reason once with the claims it is for. `in_full` is why a run of the
+/// small size leaves some out.
+pub(crate) fn reasons(judged: &[(Claim, Verdict)], in_full: &str) -> Vec<String> {
     let mut of: BTreeMap<(usize, String), Vec<&str>> = BTreeMap::new();
     for (claim, verdict) in judged {
         let why = match verdict {
@@ -62,7 +63,8 @@ pub(crate) fn reasons(judged: &[(Claim, Verdict)]) -> Vec<String> {
             Verdict::Contrary(_) => &claim.differs,
             Verdict::Undecided(..) => &claim.unclear,
             Verdict::NotThere => claim.not_there.as_deref().unwrap_or_default(),
-            Verdict::Reproduced(_) | Verdict::LeftOut => continue,
+            Verdict::LeftOut => in_full,
+            Verdict::Reproduced(_) => continue,
         };
         if !why.is_empty() {
             of.entry((outcome(verdict), why.to_owned())).or_default().push(&claim.says);
@@ -107,14 +109,15 @@ mod tests {
 
     #[test]
     fn a_reason_is_that_of_what_was_found() {
-        let of = |verdict: Verdict| reasons(&[(claim(), verdict)]);
+        let of = |verdict: Verdict| reasons(&[(claim(), verdict)], "It takes hours.");
         assert_eq!(of(Verdict::Reproduced(ratio(2.0))), Vec::<String>::new());
         assert_eq!(of(Verdict::Contrary(ratio(0.5))), ["- contrary, “it is more”: it is another machine."]);
         assert_eq!(of(Verdict::Undecided(ratio(1.0), None)), ["- undecided, “it is more”: It is noisy."]);
+        assert_eq!(of(Verdict::LeftOut), ["- not in this size, “it is more”: It takes hours."]);
         let unknown = Claim { differs: String::new(), ..claim() };
-        assert!(reasons(&[(unknown, Verdict::Contrary(ratio(0.5)))])[0].ends_with("no reason is known."));
-        let twice =
-            reasons(&[(claim(), Verdict::Contrary(ratio(0.5))), (claim(), Verdict::Contrary(ratio(0.4)))]);
+        assert!(reasons(&[(unknown, Verdict::Contrary(ratio(0.5)))], "")[0].ends_with("no reason is known."));
+        let contrary = |value| (claim(), Verdict::Contrary(ratio(value)));
+        let twice = reasons(&[contrary(0.5), contrary(0.4)], "");
         assert_eq!(twice, ["- contrary, “it is more” and 1 more: it is another machine."]);
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Study {
     pub(crate) ours: fn(&[&Run]) -> Found<String>,
     /// The claims, as `claims.rs` reads them.
     pub(crate) claims: &'static str,
+    /// What its full size has besides, and what that takes: a full stop at the end.
+    pub(crate) in_full: &'static str,
 }
 
 /// A line of a CSV file by its heads.

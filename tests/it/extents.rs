@@ -183,8 +183,9 @@ fn a_guests_f2fs_tells_where_its_files_lie() {
     let sandbox = Sandbox::new();
     let kernel = format!("kernel={}", kernels[1]);
     let words = ["run", "dio-append", "--quick", "--rounds", "1", "-q"];
+    let write = ["--vary", "write=append 4k"];
     let fewer = ["--vary", "allocation=plain,fallocate", "--vary", "fs=f2fs", "-t", &kernel, "-t", "ram:64m"];
-    let output = crate::guests::assay(&sandbox, &[&words[..], &fewer].concat()).output().unwrap();
+    let output = crate::guests::assay(&sandbox, &[&words[..], &write, &fewer].concat()).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     let run = sandbox.export("1");
     assert_eq!(run.cells.len(), 2);
