@@ -16,7 +16,7 @@ const TOO_MANY_ROUNDS: f64 = 100_000.0;
 pub(crate) enum Promise {
     /// The ratio is at least this: the whole interval lies above it.
     AtLeast(f64),
-    /// The ratio is at least this; where bare system calls in a loop do not reach it either, the engine is near to them.
+    /// The ratio is at least this; where bare system calls in a loop are not shown to reach it either, the engine is near to them.
     AtLeastOrBare(f64),
     /// The ratio is at most this: the whole interval lies below it, where there is one.
     AtMost(f64),
@@ -31,7 +31,7 @@ pub(crate) enum Promise {
 pub(crate) enum Verdict {
     NotPromised,
     Kept,
-    /// Bare system calls do not keep it either, and the engine is near to them.
+    /// It was not kept. Bare system calls are not shown to keep it either, and the engine is near to them.
     AsBare,
     Missed,
     /// The interval holds both; about so many rounds would tell, where that can be said.
@@ -65,7 +65,9 @@ impl Promise {
             Promise::AtLeast(least) => at_least(least, ratio),
             Promise::AtLeastOrBare(least) => match (at_least(least, ratio), bare) {
                 (Verdict::Kept, _) => Verdict::Kept,
-                (_, Some(bare)) if ratio.value >= OF_BARE * bare.value => Verdict::AsBare,
+                (_, Some(bare)) if ratio.value >= OF_BARE * bare.value && !is_reached(least, bare) => {
+                    Verdict::AsBare
+                }
                 (verdict, _) => verdict,
             },
             Promise::AtMost(most) => at_most(most, ratio),
@@ -86,7 +88,7 @@ impl Verdict {
         match self {
             Verdict::NotPromised => "",
             Verdict::Kept => "kept",
-            Verdict::AsBare => "as bare",
+            Verdict::AsBare => "missed, as bare",
             Verdict::Missed => "MISSED",
             Verdict::Undecided(_) => "undecided",
         }
@@ -100,6 +102,11 @@ fn at_least(least: f64, ratio: &Ratio) -> Verdict {
         Some(interval) if ratio.value > least => undecided(least, ratio, interval.low),
         _ => Verdict::Undecided(None),
     }
+}
+
+/// Whether all of the interval lies above it.
+fn is_reached(least: f64, ratio: &Ratio) -> bool {
+    at_least(least, ratio) == Verdict::Kept
 }
 
 fn at_most(most: f64, ratio: &Ratio) -> Verdict {
@@ -160,6 +167,10 @@ mod tests {
         assert_eq!(judged(1.31, 1.5), Verdict::Kept);
         assert_eq!(judged(1.2, 1.26), Verdict::AsBare, "0.95 of bare");
         assert_eq!(judged(1.2, 1.4), Verdict::Missed, "0.86 of bare");
+        assert_eq!(judged(1.2, 1.32), Verdict::Missed, "0.91 of bare, which leaves room");
+        let interval = Some(Estimate { estimate: 1.32, low: 1.28, high: 1.36 });
+        let unclear = Ratio { value: 1.32, interval, rounds: 20 };
+        assert_eq!(Promise::AtLeastOrBare(1.3).judge(&ratio(1.2), Some(&unclear)), Verdict::AsBare);
         assert_eq!(Promise::AtLeastOrBare(1.3).judge(&ratio(1.2), None), Verdict::Missed);
     }
 }

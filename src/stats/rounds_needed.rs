@@ -46,7 +46,7 @@ fn relative_size(alpha: f64, miss: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{signed_rank, walsh::Walsh};
+    use super::super::{Estimate, signed_rank, walsh::Walsh};
     use super::*;
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
@@ -65,16 +65,33 @@ mod tests {
         );
     }
 
-    /// Share of 300 looks after `rounds` rounds that find an effect of 0.8 standard deviations at `alpha`.
-    fn found(rounds: usize, alpha: f64) -> f64 {
+    /// Share of 300 looks after `rounds` rounds, of an effect in standard deviations, whose interval at `alpha` is what is asked for.
+    fn share(rounds: usize, alpha: f64, effect: f64, asked: impl Fn(Estimate) -> bool) -> f64 {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
         let mut normal = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
         let k = signed_rank::critical(rounds, alpha).unwrap();
-        let claims = (0..300).filter(|_| {
-            let differences: Vec<f64> = (0..rounds).map(|_| 0.8 + normal()).collect();
-            Walsh::new(&differences).and_then(|walsh| walsh.interval(k)).is_some_and(|i| i.excludes(0.0))
+        let looks = (0..300).filter(|_| {
+            let differences: Vec<f64> = (0..rounds).map(|_| effect + normal()).collect();
+            Walsh::new(&differences).and_then(|walsh| walsh.interval(k)).is_some_and(&asked)
         });
-        claims.count() as f64 / 300.0
+        looks.count() as f64 / 300.0
+    }
+
+    /// An effect of 0.8 standard deviations is found.
+    fn found(rounds: usize, alpha: f64) -> f64 {
+        share(rounds, alpha, 0.8, |interval| interval.excludes(0.0))
+    }
+
+    #[test]
+    fn rounds_named_suffice_for_no_difference() {
+        for rows in [1.0, 6.0, 20.0] {
+            let alpha = 0.05 / rows;
+            let rounds = (no_difference_factor(alpha) / 0.64).ceil() as usize;
+            // Where nothing differs, and δ is 0.8 standard deviations.
+            let inside = share(rounds, alpha, 0.0, |interval| interval.low > -0.8 && interval.high < 0.8);
+            println!("{rows} rows: {:.0} % show no difference after {rounds} rounds", 100.0 * inside);
+            assert!(inside >= 0.8, "{rows} rows: {inside}");
+        }
     }
 
     #[test]

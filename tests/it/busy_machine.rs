@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::loop_device::LoopDevice;
 use crate::sandbox::{Sandbox, errors};
+use crate::target_bench::can_make;
 use crate::tools::{installed, is_root};
 
 /// Pressure of the last ten seconds, in percent.
@@ -146,4 +147,21 @@ fn others_who_use_the_named_device_are_said() {
     other.wait().unwrap();
     assert!(named.contains("busy machine at this moment") && named.contains(&said), "{named}");
     assert!(!below.contains(&said), "no trial works there: {below}");
+}
+
+/// The kernel's thread reads the file behind a loop device: those are the trial's own reads.
+#[test]
+fn what_a_trial_reads_through_its_own_loop_device_is_nobody_elses() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[r]\nrw=read\nbs=256k\nsize=40m\ndirect=1\nloops=4\n");
+    sandbox.succeed(&["run", "job.fio", "--aa", "--rounds", "2", "-q", "-t", "loop:64m", "-t", "fs=ext4"]);
+    let run = sandbox.export("1");
+    assert!(run.trials.len() >= 4, "{:?}", run.trials);
+    let rules: Vec<&String> = run.trials.iter().filter_map(|trial| trial.excluded.as_ref()).collect();
+    assert!(rules.iter().all(|rule| !rule.contains("read")), "{rules:?}");
+    let notes = run.trials.iter().flat_map(|trial| &trial.notes).chain(&run.notes);
+    assert!(notes.clone().all(|note| !note.text.contains("others read")), "{:?}", notes.collect::<Vec<_>>());
 }

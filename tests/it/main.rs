@@ -67,6 +67,7 @@ mod one_screen;
 mod open_loop;
 mod oracles;
 mod overwrite;
+mod packaging;
 mod page_cache;
 mod placement;
 mod probe;

@@ -117,3 +117,30 @@ fn wrong_plan(error: &PlanError) -> Failure {
 pub(super) fn seed_from_clock() -> u64 {
     now_unix_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::CommandLine;
+
+    #[test]
+    fn how_long_a_device_is_waited_for_is_the_users_to_say() {
+        let directory = tempfile::tempdir().unwrap();
+        let waits = |settle: Option<&str>| {
+            let line = CommandLine {
+                vary: vec!["n=1,2".to_owned()],
+                directory: Some(directory.path().to_owned()),
+                settle: settle.map(str::to_owned),
+                ..CommandLine::default()
+            };
+            let command = ["true", "${n}"].map(str::to_owned);
+            let experiment = Experiment::from_command(&command, &line).unwrap();
+            let given = Given { seed: 1, drop_caches: false, destroy: &[], claimed: &[], trust: true };
+            let (_, _, targets) = planned(&experiment, &given).unwrap();
+            targets.iter().map(|target| target.settle_ms).collect::<Vec<_>>()
+        };
+        assert_eq!(waits(Some("300ms")), [Some(300), Some(300)]);
+        assert_eq!(waits(Some("0")), [Some(0), Some(0)]);
+        assert_eq!(waits(None), [None, None]);
+    }
+}
