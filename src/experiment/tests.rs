@@ -423,14 +423,14 @@ fn the_newest_kernel_is_found_by_others() {
 fn settings_of_a_tool_that_no_arm_runs_are_a_mistake() {
     let two = "[[factor]]\nname = \"x.clients\"\nlevels = [1, 2]\n".replace("x.", "dbench.");
     let message = |text: &str| toml(text).unwrap_err().to_string();
-    let both = message(&format!("[dbench]\ntime = 1\n[fs_mark]\nfiles = 9\n{two}"));
+    let both = message(&format!("[dbench]\ntime = 2\n[fs_mark]\nfiles = 9\n{two}"));
     assert!(both.contains("fs_mark has settings here, but engine dbench runs"), "{both}");
-    let with_job = message(&format!("job_text = \"[w]\\nsize=1m\\n\"\n[dbench]\ntime = 1\n{two}"));
+    let with_job = message(&format!("job_text = \"[w]\\nsize=1m\\n\"\n[dbench]\ntime = 2\n{two}"));
     assert_eq!(with_job.matches("dbench has settings here, but engine native runs").count(), 1, "{with_job}");
     let varied = job(&["dbench.clients=1,8"]).unwrap_err().to_string();
     assert!(varied.contains("dbench has settings here"), "{varied}");
     // A level may run it.
-    let engines = "[dbench]\ntime = 1\n[fs_mark]\nfiles = 9\n[[factor]]\nname = \"engine\"\nlevels = [\"dbench\", \"fs_mark\"]\n";
+    let engines = "[dbench]\ntime = 2\n[fs_mark]\nfiles = 9\n[[factor]]\nname = \"engine\"\nlevels = [\"dbench\", \"fs_mark\"]\n";
     assert_eq!(toml(engines).unwrap().engine, EngineKind::Dbench);
     let engines = job(&["engine=native,fio"]).unwrap();
     assert_eq!(engines.engine, EngineKind::Native);

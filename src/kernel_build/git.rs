@@ -159,7 +159,7 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
     let scratch = tempfile::tempdir().map_err(BuildError::io("cannot make a directory for", &index))?;
     let copy = scratch.path().join("index");
     let mut diff = git(repository);
-    if std::fs::copy(&index, &copy).is_ok() {
+    if copied_with_its_time(&index, &copy).is_ok() {
         diff.env("GIT_INDEX_FILE", &copy);
     }
     diff.args([
@@ -176,6 +176,13 @@ pub(super) fn uncommitted(repository: &Path) -> Result<Option<Patch>, BuildError
     let text = output(diff)?.map_err(failed)?;
     let name = repository.join("uncommitted changes");
     (!text.is_empty()).then(|| Patch::of(&name, text)).transpose()
+}
+
+/// git reads a file again that may have changed in the second in which the index was written; it tells by the index's own time.
+fn copied_with_its_time(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::copy(from, to)?;
+    let written = from.metadata()?.modified()?;
+    std::fs::File::options().write(true).open(to)?.set_modified(written)
 }
 
 #[cfg(test)]
@@ -232,6 +239,17 @@ mod tests {
         let (one, two) = (Commit::of(root.path(), "v1").unwrap(), Commit::of(root.path(), "HEAD").unwrap());
         assert_eq!(one.differs(root.path(), &two).unwrap(), ["a.c", "b c.h"]);
         assert!(two.differs(root.path(), &two).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_copied_index_keeps_its_time() {
+        let root = tempfile::tempdir().unwrap();
+        let [from, to] = ["a", "b"].map(|name| root.path().join(name));
+        std::fs::write(&from, "index").unwrap();
+        let then = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+        std::fs::File::options().write(true).open(&from).unwrap().set_modified(then).unwrap();
+        copied_with_its_time(&from, &to).unwrap();
+        assert_eq!(to.metadata().unwrap().modified().unwrap(), then);
     }
 
     #[test]

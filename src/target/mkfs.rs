@@ -91,10 +91,11 @@ pub fn mkfs_release(fs: Filesystem) -> Option<(u32, u32)> {
     release_in(&version(&program))
 }
 
-/// 5 and 19 in `mkfs.xfs version 5.19.0-rc1`.
+/// 5 and 19 in `mkfs.xfs version 5.19.0-rc1`, 6 and 2 in `mkfs.btrfs, part of btrfs-progs v6.2`.
 fn release_in(said: &str) -> Option<(u32, u32)> {
     let starts_with_digit = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
-    let release = said.split_whitespace().find(starts_with_digit)?;
+    let mut words = said.split_whitespace().map(|word| word.strip_prefix('v').unwrap_or(word));
+    let release = words.find(starts_with_digit)?;
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let (major, minor) = (numbers.next()?, numbers.next()?);
     Some((major.parse().ok()?, minor.parse().ok()?))
@@ -159,6 +160,7 @@ mod tests {
     #[test]
     fn a_release_is_read_from_the_version() {
         assert_eq!(release_in("mkfs.xfs version 5.19.0-rc1"), Some((5, 19)));
+        assert_eq!(release_in("mkfs.btrfs, part of btrfs-progs v6.2"), Some((6, 2)));
         assert_eq!(release_in("mke2fs 1.47.0 (5-Feb-2023)"), Some((1, 47)));
         assert!(release_in("mkfs.xfs version 5.9.0") < Some((5, 19)), "numbers, not text");
         assert_eq!((release_in("mkfs.xfs"), release_in("version 6"), release_in("")), (None, None, None));

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, StatxFlags, access, statx};
+use rustix::fs::{Access, AtFlags, OFlags, StatxFlags, access, fcntl_setfl, statx};
 use rustix::io::Errno;
 
 use super::buffers::Buffers;
@@ -153,7 +153,11 @@ fn aligned(job: &Job, region: &FileRegion, file: &Option<File>) -> Result<(), Fa
     }
     let unit = u64::from(found.stx_dio_offset_align);
     if unit == 0 {
-        return Err(Failure::NoDirect { path: region.path.clone() });
+        // Either there is no O_DIRECT, or it is taken and buffered all the same (ext4 with data=journal): the latter is noted elsewhere.
+        return match fcntl_setfl(file, OFlags::DIRECT) {
+            Err(Errno::INVAL) => Err(Failure::NoDirect { path: region.path.clone() }),
+            _ => Ok(()),
+        };
     }
     let sizes = job.block_sizes;
     let mix = job.pattern.mix;
