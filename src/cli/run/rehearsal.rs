@@ -1,8 +1,7 @@
 //! Every target made once before the first trial.
 //!
-//! Enters: a prepared run. Leaves: how long each target took, a note where direct I/O is none, or what is refused: by
-//! the kernel, by mkfs, or because the files have no room there. What was
-//! made is put back by the agent that made it.
+//! Enters: a prepared run. Leaves: how long each target took, a note where direct I/O is none, or what is refused: by the kernel, by
+//! mkfs, or because the files have no room there. What was made is put back by the agent that made it.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
