@@ -119,9 +119,9 @@ fn heading(run: &Run, commit: &str) {
          listed (`scripts/published/claims/*.toml`). A ratio is the median of the ratios within rounds (Hodges–Lehmann) with its\n\
          95 % signed-rank interval (Student's t where there are few rounds). A claim is *reproduced* when it holds in the whole\n\
          interval, *contrary* when it holds nowhere in it, else *undecided*, with the rounds that would probably decide it; *not in this\n\
-         size* when the run left it out, with what the full size takes, or an earlier assay measured it; *not there* when no run of this page answers it, with the reason: some claims are of kernels that\n\
-         `--vary design=all` builds, and [docs/recipes](recipes/) has what came of those. Each interval stands for itself: of a\n\
-         hundred, five miss.\n\
+         size* when the run left it out, with what the full size takes, or an earlier assay measured it; *not there* when no run of this\n\
+         page answers it, with the reason: some claims are of kernels that `--vary design=all` builds, and [docs/recipes](recipes/) has\n\
+         what came of those. Each interval stands for itself: of a hundred, five miss.\n\
          A chapter whose runs were kept from an earlier time says at which commit they were measured. Behind its claims stand the\n\
          study's reasons, the rules ([why](why.md)) or the two factors that would name each, and whether assay does: with the share of\n\
          the time that it accounts for; *not run yet* where only watched trials (`--explain`) can tell.\n"
