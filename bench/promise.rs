@@ -88,7 +88,7 @@ impl Verdict {
         match self {
             Verdict::NotPromised => "",
             Verdict::Kept => "kept",
-            Verdict::AsBare => "missed, as bare",
+            Verdict::AsBare => "not kept, as bare",
             Verdict::Missed => "MISSED",
             Verdict::Undecided(_) => "undecided",
         }

@@ -47,9 +47,9 @@ job can ask for: batches of 32 (8 where a disk answers), and with io_uring regis
 batches of 32 beside a disk: as deep as the queue, so that the disk waits for the next one.
 
 Where I/Os end while they are submitted (a cached file) the engine must be faster than fio. How much faster it can be depends on
-what the system call itself takes on a machine: `bare` is that limit. A row reads `missed, as bare` where the multiple of fio is
-missed, bare system calls are not shown to reach it either (their interval begins below it), and the engine reaches at least 0.9 of
-`bare`: there is hardly room for more. `make bench` fails for a row that is `MISSED` without that. Where I/Os wait for a device the
+what the system call itself takes on a machine: `bare` is that limit. A row reads `not kept, as bare` where the multiple of fio is
+not shown, bare system calls are not shown to reach it either (their interval begins below it), and the engine reaches at least 0.9
+of `bare`: there is hardly room for more. `make bench` fails for a row that is `MISSED` without that. Where I/Os wait for a device the
 engine must not be in the way: within 2 % of fio, or faster. That is a test of equivalence. The whole interval must lie above 0.98,
 as with all promises of `≥`, and below with those of `≤`; a row is undecided where it lies on both sides.
 
