@@ -1,5 +1,5 @@
 //! `pre_read=1`: the files of a wave's jobs are read once before it starts, so that its transfers find them in the page
-//! cache. fio's `pre_read_file`: from a file's region, through the page cache.
+//! cache. fio's `pre_read_file`: a file's region, through the page cache, in the largest blocks that the job reads.
 //!
 //! Enters: instances whose files were laid out. Leaves: nothing but a warm cache. It must not know how transfers are
 //! made: it opens each file by itself.
@@ -11,9 +11,6 @@ use std::os::unix::fs::FileExt;
 use super::failure::Failure;
 use crate::workload::{FileRegion, Instance, IoMethod, Workload};
 
-/// Bytes a read.
-const CHUNK: usize = 1 << 20;
-
 /// Reads what the jobs of `wave` ask to be read beforehand.
 ///
 /// # Errors
@@ -24,9 +21,11 @@ pub(super) fn wave(workload: &Workload, instances: &[Instance], wave: u32) -> Re
         instance.wave == wave && job.pre_read && job.method != IoMethod::Null
     };
     let mut buffer = Vec::new();
-    for region in instances.iter().filter(asks).flat_map(|instance| &instance.files) {
-        buffer.resize(CHUNK, 0);
-        read(region, &mut buffer)?;
+    for instance in instances.iter().filter(asks) {
+        // Not in larger ones: the size decides how large the folios are that the kernel reads ahead, and reading from a
+        // large one takes less time.
+        buffer.resize(workload.jobs[instance.job].block_sizes.read.max.max(1) as usize, 0);
+        instance.files.iter().try_for_each(|region| read(region, &mut buffer))?;
     }
     Ok(())
 }
@@ -51,4 +50,33 @@ fn read(region: &FileRegion, buffer: &mut [u8]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{JobFile, Workload};
+
+    /// Calls of read(2) and its like that this thread has made.
+    fn calls() -> u64 {
+        let io = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+        io.lines().find_map(|line| line.strip_prefix("syscr: ")).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn files_are_read_in_the_largest_blocks_that_the_job_reads() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("file"), vec![7; 1 << 20]).unwrap();
+        for (options, expected) in [("bs=4k", 256), ("bsrange=4k-16k", 64), ("bs=4k,1m", 256)] {
+            let text = format!("[a]\nrw=randread\nsize=1m\nfilename=file\npre_read=1\n{options}\n");
+            let file = JobFile::parse(&text, "test.fio", directory.path()).unwrap();
+            let workload = Workload::resolve(&file).unwrap();
+            let instances = workload.instances(directory.path());
+            let before = calls();
+            wave(&workload, &instances, 0).unwrap();
+            // Beside them only the counter was read.
+            let made = calls() - before;
+            assert!((expected..expected + 8).contains(&made), "{options}: {made} calls");
+        }
+    }
 }
