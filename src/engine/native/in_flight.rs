@@ -105,6 +105,7 @@ impl<M: Asynchronous> Queue<'_, M> {
                 return;
             }
             // The first failure is the one that is told.
+            self.now = running.clock.now_ns();
             let _ = self.count_done(running);
         }
     }
@@ -190,9 +191,15 @@ impl<M: Asynchronous> Queue<'_, M> {
         loop {
             let min = (depth.complete_min as usize).max(1).min(self.in_flight());
             let most = self.most.max(min);
-            self.method
+            let entered = self
+                .method
                 .reap(min, most, &mut self.done)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+            // What was there without the kernel had ended when the clock was last read, behind the submission. Only of a batch, or
+            // alone, it may be what was submitted last, and its time not nothing.
+            if entered || most > 1 || self.in_flight() == 1 {
+                self.now = running.clock.now_ns();
+            }
             self.count_done(running)?;
             // fio: once full, go on until no more than `iodepth_low` are in flight.
             if !full || self.in_flight() <= depth.low as usize {
@@ -201,10 +208,9 @@ impl<M: Asynchronous> Queue<'_, M> {
         }
     }
 
-    /// Counts what was reaped.
+    /// Counts what was reaped as complete now.
     #[inline]
     fn count_done(&mut self, running: &mut Running<'_>) -> Result<(), Failure> {
-        self.now = running.clock.now_ns();
         // One that failed ends the job, but not before the others of its batch were counted.
         let mut failed = None;
         for completion in self.done.drain(..) {
@@ -260,6 +266,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.reap_until(until_ns, following_ns)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
             let reaped = !self.done.is_empty();
+            self.now = running.clock.now_ns();
             self.count_done(running)?;
             if reaped {
                 // It may have made a pause due.
@@ -282,7 +289,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.wake_after(sleep)?;
         }
         // With nothing in flight it only spends a moment.
-        self.method.reap(0, usize::MAX, &mut self.done)
+        self.method.reap(0, usize::MAX, &mut self.done).map(drop)
     }
 
     fn wake_after(&mut self, sleep: Duration) -> Result<(), Errno> {
@@ -305,6 +312,7 @@ impl<M: Asynchronous> Queue<'_, M> {
                 self.method
                     .reap(self.in_flight(), usize::MAX, &mut self.done)
                     .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+                self.now = running.clock.now_ns();
                 self.count_done(running)?;
             }
             self.now = running.attend(wanted, self.line)?;

@@ -32,7 +32,7 @@ impl Asynchronous for RefusedAt {
     fn refused(&self) -> Option<usize> {
         self.inner.refused()
     }
-    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<bool, Errno> {
         self.inner.reap(min, max, done)
     }
     fn set_alarm(&mut self, after: Duration) -> Result<(), Errno> {
@@ -64,7 +64,7 @@ impl<M: Asynchronous> Asynchronous for Counted<M> {
         self.submitted.push(std::mem::take(&mut self.queued));
         self.inner.submit()
     }
-    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<bool, Errno> {
         let before = done.len();
         let reaped = self.inner.reap(min, max, done);
         self.reaped.push(done.len() - before);

@@ -108,13 +108,13 @@ impl Asynchronous for Libaio {
         Some(self.queued.iter().filter(|block| !std::ptr::eq(**block, alarm)).count())
     }
 
-    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<bool, Errno> {
         // Those of a submission that had to wait come first.
         let have = self.done.len();
         if have > 0 {
             done.append(&mut self.done);
         }
-        self.collect(min.saturating_sub(have), max.saturating_sub(have), done)
+        self.collect(min.saturating_sub(have), max.saturating_sub(have), done).map(|()| true)
     }
 
     fn set_alarm(&mut self, after: Duration) -> Result<(), Errno> {

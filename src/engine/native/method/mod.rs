@@ -103,7 +103,8 @@ pub(super) trait Asynchronous {
     fn refused(&self) -> Option<usize> {
         None
     }
-    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<(), Errno>;
+    /// Says whether the kernel was entered; if not, all that it took had ended by the time that the last call returned.
+    fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<bool, Errno>;
     /// Has the alarm go off `after` now. It costs no completion any time: it stays set when one comes first, where a
     /// limit to each wait would be taken back then (17 µs of the latency in a virtual machine, which has no timer of
     /// its own).
