@@ -195,8 +195,8 @@ impl<M: Asynchronous> Queue<'_, M> {
                 .method
                 .reap(min, most, &mut self.done)
                 .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
-            // What was there without the kernel had ended when the clock was last read, behind the submission. Only of a batch, or
-            // alone, it may be what was submitted last, and its time not nothing.
+            // What was taken without entering the kernel had ended when the clock was last read, after the submission. In a
+            // batch, or alone in flight, it may be the transfer just submitted, whose time would then be 0.
             if entered || most > 1 || self.in_flight() == 1 {
                 self.now = running.clock.now_ns();
             }

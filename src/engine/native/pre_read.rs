@@ -1,5 +1,5 @@
 //! `pre_read=1`: the files of a wave's jobs are read once before it starts, so that its transfers find them in the page
-//! cache. fio's `pre_read_file`: a file's region, through the page cache, in the largest blocks that the job reads.
+//! cache. fio's `pre_read_file`: a file's region, through the page cache, in the largest blocks that the job reads, up to 1 MiB.
 //!
 //! Enters: instances whose files were laid out. Leaves: nothing but a warm cache. It must not know how transfers are
 //! made: it opens each file by itself.
@@ -10,6 +10,9 @@ use std::os::unix::fs::FileExt;
 
 use super::failure::Failure;
 use crate::workload::{FileRegion, Instance, IoMethod, Workload};
+
+/// Most bytes a read: a block may be 1 GiB, also one that the job never reads.
+const MOST: u64 = 1 << 20;
 
 /// Reads what the jobs of `wave` ask to be read beforehand.
 ///
@@ -22,9 +25,10 @@ pub(super) fn wave(workload: &Workload, instances: &[Instance], wave: u32) -> Re
     };
     let mut buffer = Vec::new();
     for instance in instances.iter().filter(asks) {
-        // Not in larger ones: the size decides how large the folios are that the kernel reads ahead, and reading from a
-        // large one takes less time.
-        buffer.resize(workload.jobs[instance.job].block_sizes.read.max.max(1) as usize, 0);
+        // The size of the reads decides how large the folios are that the kernel reads ahead, and a transfer from a large
+        // folio takes less time.
+        let block = workload.jobs[instance.job].block_sizes.read.max.clamp(1, MOST);
+        buffer.resize(block as usize, 0);
         instance.files.iter().try_for_each(|region| read(region, &mut buffer))?;
     }
     Ok(())
@@ -67,14 +71,16 @@ mod tests {
     fn files_are_read_in_the_largest_blocks_that_the_job_reads() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("file"), vec![7; 1 << 20]).unwrap();
-        for (options, expected) in [("bs=4k", 256), ("bsrange=4k-16k", 64), ("bs=4k,1m", 256)] {
+        for (options, expected) in
+            [("bs=4k", 256), ("bsrange=4k-16k", 64), ("bs=4k,1m", 256), ("rw=write\nbs=1g,4k", 1)]
+        {
             let text = format!("[a]\nrw=randread\nsize=1m\nfilename=file\npre_read=1\n{options}\n");
             let file = JobFile::parse(&text, "test.fio", directory.path()).unwrap();
             let workload = Workload::resolve(&file).unwrap();
             let instances = workload.instances(directory.path());
             let before = calls();
             wave(&workload, &instances, 0).unwrap();
-            // Beside them only the counter was read.
+            // Besides, only the counter was read.
             let made = calls() - before;
             assert!((expected..expected + 8).contains(&made), "{options}: {made} calls");
         }
