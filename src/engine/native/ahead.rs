@@ -8,7 +8,7 @@ use super::source::{Next, Source};
 use crate::workload::DataDirection;
 
 /// Transfers a lot. Small enough for the first-level cache, large enough to hide the visit.
-const LOT: usize = 64;
+pub(super) const LOT: usize = 64;
 
 /// Transfers that follow each other and differ in their offsets only.
 #[derive(Clone, Copy, Debug)]

@@ -9,14 +9,17 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::ahead::LOT;
 use super::failure::Failure;
 use super::meter::Moments;
 use super::method::{Asynchronous, Completion, Operation, Transfer, synchronous_other};
+use super::one_by_one::LOOK_AROUND_NS;
 use super::pace;
 use super::running::Running;
 use super::source::Next;
 use super::start_line::StartLine;
 use super::tempo::Planned;
+use crate::record::Direction;
 
 /// Transfers until the amount or the time is up, or somebody tells all to stop; then waits for what is in flight.
 pub(super) fn run<M: Asynchronous>(
@@ -34,6 +37,12 @@ pub(super) fn run<M: Asynchronous>(
         queued: Vec::with_capacity(slots),
         of_batch: 0,
         done: Vec::with_capacity(slots),
+        ended: Vec::with_capacity(LOT),
+        one_by_one: depth.submit == 1
+            && depth.complete_min <= 1
+            && depth.complete_max == 1
+            && depth.low as usize + 1 >= slots
+            && !running.attended,
         now: running.begun_ns,
         most: depth.complete_max as usize,
         kept_free: 0,
@@ -65,6 +74,10 @@ struct Queue<'m, M> {
     /// Queued since a batch was last full. As in fio it counts on where a wait submits what there is: see [`Queue::submit_if_due`].
     of_batch: usize,
     done: Vec<Completion>,
+    /// Transfers of [`Queue::exchange`] that ended well and are not counted yet: direction and length.
+    ended: Vec<(Direction, u32, Moments)>,
+    /// Whether a full queue takes one transfer for each that is reaped, with nothing in between.
+    one_by_one: bool,
     /// When the clock was last read.
     now: u64,
     /// Most to be reaped in one go.
@@ -81,6 +94,9 @@ impl<M: Asynchronous> Queue<'_, M> {
     fn transfer_all(&mut self, running: &mut Running<'_>, batch: usize) -> Result<(), Failure> {
         loop {
             let more = running.keep_going(self.now) && !self.line.stopped();
+            if more && self.one_by_one && self.free.len() == 1 && self.exchange(running)? {
+                continue;
+            }
             let took = more && self.take_one(running)?;
             let full = self.is_full();
             let wait = self.in_flight() > 0 && (full || !took);
@@ -108,6 +124,76 @@ impl<M: Asynchronous> Queue<'_, M> {
             self.now = running.clock.now_ns();
             let _ = self.count_done(running);
         }
+    }
+
+    /// Hands over what the current run holds, one transfer for each that is reaped: what the loop does with a full queue, in
+    /// little code, since a call of the kernel leaves little of it in the processor's caches. What has ended is counted
+    /// behind it. False: nothing is planned, or nothing that can be in flight.
+    fn exchange(&mut self, running: &mut Running<'_>) -> Result<bool, Failure> {
+        let Running { ahead, buffers, files, clock, .. } = running;
+        let Some((run, offsets)) = ahead.run() else { return Ok(false) };
+        if run.operation.direction().is_none() || M::IN_PLACE.contains(&run.operation) {
+            return Ok(false);
+        }
+        let Some(mut slot) = self.free.pop() else { return Ok(false) };
+        let (operation, length, file) = (run.operation, run.length, files[run.file].as_fd());
+        let prepares = operation == Operation::Write && buffers.change();
+        let alone = self.flights.len() == 1;
+        let limit = running.until_ns.min(self.now + LOOK_AROUND_NS);
+        let (mut taken, mut other, mut result) = (0, None, Ok(()));
+        for &offset in offsets {
+            if prepares {
+                buffers.prepare_write(slot, length, offset);
+                self.now = clock.now_ns();
+            }
+            let transfer = Transfer { slot, operation, number: run.file, file, offset, length };
+            let start_ns = self.now;
+            result = self.method.submit_one(&transfer, buffers);
+            self.now = clock.now_ns();
+            let moments = Moments { start_ns, issue_ns: self.now, complete_ns: 0 };
+            self.flights[slot] = Flight { next: run.at(offset), moments };
+            taken += 1;
+            if result.is_err() {
+                // Refused, unless it got through before the call failed.
+                self.queued.extend((self.method.refused() != Some(0)).then_some(slot));
+                break;
+            }
+            let (completion, entered) = match self.method.reap_one() {
+                Ok(reaped) => reaped,
+                Err(errno) => {
+                    result = Err(errno);
+                    break;
+                }
+            };
+            if entered || alone {
+                self.now = clock.now_ns();
+            }
+            slot = completion.slot;
+            let Flight { next, moments } = self.flights[slot];
+            match next.operation.direction() {
+                Some(direction) if completion.result == Ok(next.length) => {
+                    self.ended.push((direction, next.length, Moments { complete_ns: self.now, ..moments }));
+                }
+                _ => other = Some(completion),
+            }
+            if other.is_some() || self.now >= limit {
+                break;
+            }
+        }
+        running.made(taken);
+        for (direction, length, moments) in self.ended.drain(..) {
+            running.meter.transfer(direction, length, &moments);
+        }
+        // That slot is not free: its transfer is in flight, or refused.
+        result.map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+        match other {
+            Some(completion) => {
+                self.done.push(completion);
+                self.count_done(running)?;
+            }
+            None => self.free.push(slot),
+        }
+        Ok(true)
     }
 
     fn in_flight(&self) -> usize {

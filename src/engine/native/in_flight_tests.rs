@@ -29,6 +29,13 @@ impl Asynchronous for RefusedAt {
     fn submit(&mut self) -> Result<(), Errno> {
         self.inner.submit()
     }
+    fn submit_one(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
+        self.queue(transfer, buffers)?;
+        self.submit()
+    }
+    fn reap_one(&mut self) -> Result<(Completion, bool), Errno> {
+        self.inner.reap_one()
+    }
     fn refused(&self) -> Option<usize> {
         self.inner.refused()
     }
@@ -63,6 +70,14 @@ impl<M: Asynchronous> Asynchronous for Counted<M> {
     fn submit(&mut self) -> Result<(), Errno> {
         self.submitted.push(std::mem::take(&mut self.queued));
         self.inner.submit()
+    }
+    fn submit_one(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
+        self.submitted.push(1);
+        self.inner.submit_one(transfer, buffers)
+    }
+    fn reap_one(&mut self) -> Result<(Completion, bool), Errno> {
+        self.reaped.push(1);
+        self.inner.reap_one()
     }
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<bool, Errno> {
         let before = done.len();
@@ -165,4 +180,33 @@ fn what_the_kernel_took_of_a_refused_batch_counts() {
     assert!(counts.failure.is_some());
     // The first batch of four, and the half of the second.
     assert_eq!((counts.directions[0].ios, counts.directions[0].bytes), (6, 6 * 4096));
+}
+
+#[test]
+fn what_ended_before_a_refusal_counts_one_by_one_as_well() {
+    let (_, counts) = ran("ioengine=libaio", |running, path| RefusedAt {
+        inner: Libaio::new(4, running.job.method_options).unwrap(),
+        left: 6,
+        unreadable: OpenOptions::new().write(true).open(path).unwrap(),
+    });
+    assert!(counts.failure.is_some());
+    assert_eq!((counts.directions[0].ios, counts.directions[0].bytes), (6, 6 * 4096));
+}
+
+#[test]
+fn reads_writes_and_syncs_that_are_in_flight_together_count_as_what_they_are() {
+    let options = "ioengine=io_uring\nrw=randrw\nbsrange=4k-8k\nfsync=2\nsize=64k";
+    let (_, counts) =
+        ran(options, |running, _| IoUring::new(running.job, 4, &running.files, &running.buffers).unwrap());
+    assert_eq!(counts.failure, None);
+    let bytes: Vec<u64> = counts.directions.iter().map(|direction| direction.bytes).collect();
+    let writes = counts.directions[1].ios;
+    assert!(bytes.len() == 2 && bytes.iter().all(|bytes| *bytes > 0) && bytes.iter().sum::<u64>() == 65536);
+    let syncs = counts.sync.as_ref().map(|sync| sync.unpack().unwrap().len());
+    assert_eq!(syncs, (writes >= 2).then_some(writes / 2));
+    for direction in &counts.directions {
+        for histogram in &direction.histograms {
+            assert_eq!(histogram.unpack().unwrap().len(), direction.ios, "{:?}", histogram.kind);
+        }
+    }
 }

@@ -16,7 +16,7 @@ use super::tempo::Planned;
 use crate::record::Direction;
 
 /// A run of transfers is left at least so often, to see whether somebody told all to stop.
-const LOOK_AROUND_NS: u64 = 5_000_000;
+pub(super) const LOOK_AROUND_NS: u64 = 5_000_000;
 
 /// Transfers until the amount or the time is up, or somebody tells all to stop.
 pub(super) fn run<M: Synchronous>(

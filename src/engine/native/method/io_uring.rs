@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::{opcode, types};
+use io_uring::{cqueue, opcode, types};
 use rustix::io::Errno;
 
 use super::ring::{errno_of, make};
@@ -235,11 +235,7 @@ impl Asynchronous for IoUring {
                     continue;
                 }
                 self.outstanding -= 1;
-                let moved = u32::try_from(event.result());
-                done.push(Completion {
-                    slot: event.user_data() as usize,
-                    result: moved.map_err(|_| Errno::from_raw_os_error(-event.result())),
-                });
+                done.push(completion(&event));
             }
             let taken = done.len() - before;
             let missing = min.saturating_sub(taken);
@@ -253,6 +249,31 @@ impl Asynchronous for IoUring {
             }
             self.wait_for(missing)?;
             entered = true;
+        }
+    }
+
+    #[inline]
+    fn submit_one(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
+        self.queue(transfer, buffers)?;
+        self.submit()
+    }
+
+    #[inline]
+    fn reap_one(&mut self) -> Result<(Completion, bool), Errno> {
+        let mut entered = !self.ring.params().is_setup_single_issuer();
+        loop {
+            let first = self.ring.completion().next();
+            match first {
+                Some(event) if event.user_data() == ALARM => self.alarm = Alarm::None,
+                Some(event) => {
+                    self.outstanding -= 1;
+                    return Ok((completion(&event), entered));
+                }
+                None => {
+                    self.wait_for(1)?;
+                    entered = true;
+                }
+            }
         }
     }
 
@@ -299,6 +320,15 @@ impl Drop for IoUring {
     fn drop(&mut self) {
         // Where even waiting fails there is nothing left to try.
         let _ = self.drain();
+    }
+}
+
+#[inline]
+fn completion(event: &cqueue::Entry) -> Completion {
+    let moved = u32::try_from(event.result());
+    Completion {
+        slot: event.user_data() as usize,
+        result: moved.map_err(|_| Errno::from_raw_os_error(-event.result())),
     }
 }
 

@@ -71,23 +71,8 @@ impl Asynchronous for Libaio {
         &[Operation::Fsync, Operation::Fdatasync, Operation::SyncRange, Operation::Trim];
 
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
-        let opcode = match transfer.operation {
-            Operation::Read => IOCB_CMD_PREAD,
-            Operation::Write => IOCB_CMD_PWRITE,
-            _ => return Err(Errno::NOSYS),
-        };
-        let block = &mut self.blocks[transfer.slot];
-        *block = Iocb {
-            data: transfer.slot as u64,
-            opcode,
-            rw_flags: self.flags,
-            file: transfer.file.as_raw_fd() as u32,
-            buffer: buffers.address(transfer.slot) as u64,
-            length: u64::from(transfer.length),
-            offset: transfer.offset as i64,
-            ..Iocb::default()
-        };
-        self.queued.push(std::ptr::from_mut(block));
+        let block = self.block(transfer, buffers)?;
+        self.queued.push(block);
         Ok(())
     }
 
@@ -115,6 +100,36 @@ impl Asynchronous for Libaio {
             done.append(&mut self.done);
         }
         self.collect(min.saturating_sub(have), max.saturating_sub(have), done).map(|()| true)
+    }
+
+    #[inline]
+    fn submit_one(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
+        let mut block = self.block(transfer, buffers)?;
+        if io_submit(self.context, std::slice::from_mut(&mut block)) == Ok(1) {
+            self.outstanding += 1;
+            return Ok(());
+        }
+        // Once more, on the road that knows what to do about it.
+        self.queued.push(block);
+        self.submit()
+    }
+
+    #[inline]
+    fn reap_one(&mut self) -> Result<(Completion, bool), Errno> {
+        if let Some(completion) = self.done.pop() {
+            return Ok((completion, true));
+        }
+        loop {
+            match self.io_getevents(1, 1, None) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => {
+                    if let Some(completion) = self.completion(0) {
+                        return Ok((completion, true));
+                    }
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
     }
 
     fn set_alarm(&mut self, after: Duration) -> Result<(), Errno> {
@@ -163,43 +178,59 @@ impl Asynchronous for Libaio {
 }
 
 impl Libaio {
+    /// The control block of a transfer.
+    #[inline]
+    fn block(&mut self, transfer: &Transfer<'_>, buffers: &Buffers) -> Result<*mut Iocb, Errno> {
+        let opcode = match transfer.operation {
+            Operation::Read => IOCB_CMD_PREAD,
+            Operation::Write => IOCB_CMD_PWRITE,
+            _ => return Err(Errno::NOSYS),
+        };
+        let block = &mut self.blocks[transfer.slot];
+        *block = Iocb {
+            data: transfer.slot as u64,
+            opcode,
+            rw_flags: self.flags,
+            file: transfer.file.as_raw_fd() as u32,
+            buffer: buffers.address(transfer.slot) as u64,
+            length: u64::from(transfer.length),
+            offset: transfer.offset as i64,
+            ..Iocb::default()
+        };
+        Ok(std::ptr::from_mut(block))
+    }
+
     /// Hands over what is queued from a number on, which grows with what the kernel takes.
     fn submit_from(&mut self, from: &mut usize) -> Result<(), Errno> {
         let mut refused = 0;
         while *from < self.queued.len() {
-            let count = (self.queued.len() - *from) as libc::c_long;
-            let blocks = self.queued[*from..].as_mut_ptr();
-            #[expect(unsafe_code, reason = "libc has no wrapper for io_submit")]
-            // SAFETY: `count` pointers to control blocks that live in `blocks`, whose buffers nobody touches until
-            // their completion is reaped.
-            let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, blocks) };
-            match taken {
-                n if n > 0 => {
-                    let taken = &self.queued[*from..*from + n as usize];
+            match io_submit(self.context, &mut self.queued[*from..]) {
+                Ok(n) if n > 0 => {
+                    let taken = &self.queued[*from..*from + n];
                     self.outstanding += taken.len();
                     // An alarm is queued only while it is set.
                     if self.alarm {
                         let alarm = std::ptr::from_ref(&*self.alarm_block);
                         self.outstanding -= taken.iter().filter(|block| std::ptr::eq(**block, alarm)).count();
                     }
-                    *from += n as usize;
+                    *from += n;
                 }
-                _ => match last_errno() {
-                    Errno::INTR => {}
-                    // The device's queue is full: wait for one to end, as fio does.
-                    Errno::AGAIN if self.outstanding > 0 => {
-                        let mut done = std::mem::take(&mut self.done);
-                        let collected = self.collect(1, 1, &mut done);
-                        self.done = done;
-                        collected?;
-                    }
-                    // Nothing of this job is in the way: others may make room, but are not waited for any longer.
-                    Errno::AGAIN if refused < MOST_REFUSALS => {
-                        refused += 1;
-                        std::thread::sleep(REFUSAL_PAUSE);
-                    }
-                    errno => return Err(errno),
-                },
+                // The kernel takes at least one or says why not.
+                Ok(_) => return Err(Errno::IO),
+                Err(Errno::INTR) => {}
+                // The device's queue is full: wait for one to end, as fio does.
+                Err(Errno::AGAIN) if self.outstanding > 0 => {
+                    let mut done = std::mem::take(&mut self.done);
+                    let collected = self.collect(1, 1, &mut done);
+                    self.done = done;
+                    collected?;
+                }
+                // Nothing of this job is in the way: others may make room, but are not waited for any longer.
+                Err(Errno::AGAIN) if refused < MOST_REFUSALS => {
+                    refused += 1;
+                    std::thread::sleep(REFUSAL_PAUSE);
+                }
+                Err(errno) => return Err(errno),
             }
         }
         Ok(())
@@ -229,6 +260,15 @@ impl Libaio {
         most: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<usize, Errno> {
+        let got = self.io_getevents(min, max, most)?;
+        let before = done.len();
+        done.extend((0..got).filter_map(|at| self.completion(at)));
+        Ok(done.len() - before)
+    }
+
+    /// Fills the first of `events`: how many.
+    #[inline]
+    fn io_getevents(&mut self, min: usize, max: usize, most: Option<Duration>) -> Result<usize, Errno> {
         let time = most.map(|most| libc::timespec {
             tv_sec: most.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(most.subsec_nanos()),
@@ -240,23 +280,33 @@ impl Libaio {
         // SAFETY: the kernel writes at most `room` events, and `events` has room for them; `time` outlives the call.
         let got =
             unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, room, events, timeout) };
-        let got = usize::try_from(got).map_err(|_| last_errno())?;
-        let before = done.len();
-        for event in &self.events[..got] {
-            if event.data == ALARM {
-                self.alarm = false;
-                continue;
-            }
-            let moved = u32::try_from(event.result);
-            done.push(Completion {
-                slot: event.data as usize,
-                result: moved.map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
-            });
-        }
-        let transfers = done.len() - before;
-        self.outstanding -= transfers;
-        Ok(transfers)
+        usize::try_from(got).map_err(|_| last_errno())
     }
+
+    /// What one of `events` tells; `None`: it is the alarm's.
+    #[inline]
+    fn completion(&mut self, at: usize) -> Option<Completion> {
+        let event = self.events[at];
+        if event.data == ALARM {
+            self.alarm = false;
+            return None;
+        }
+        self.outstanding -= 1;
+        let result = u32::try_from(event.result).map_err(|_| Errno::from_raw_os_error(-event.result as i32));
+        Some(Completion { slot: event.data as usize, result })
+    }
+}
+
+/// Hands over the blocks, and says how many of them, the first ones, were taken.
+#[inline]
+fn io_submit(context: libc::c_ulong, blocks: &mut [*mut Iocb]) -> Result<usize, Errno> {
+    #[expect(unsafe_code, reason = "libc has no wrapper for io_submit")]
+    // SAFETY: so many pointers to control blocks that live in [`Libaio`], whose buffers nobody touches until their
+    // completion is reaped.
+    let taken = unsafe {
+        libc::syscall(libc::SYS_io_submit, context, blocks.len() as libc::c_long, blocks.as_mut_ptr())
+    };
+    usize::try_from(taken).map_err(|_| last_errno())
 }
 
 impl Drop for Libaio {

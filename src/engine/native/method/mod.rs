@@ -105,6 +105,10 @@ pub(super) trait Asynchronous {
     }
     /// Says whether the kernel was entered; if not, all that it took had ended by the time that the last call returned.
     fn reap(&mut self, min: usize, max: usize, done: &mut Vec<Completion>) -> Result<bool, Errno>;
+    /// Hands one transfer over, with nothing queued before it.
+    fn submit_one(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno>;
+    /// Waits for one completion and takes it; and whether the kernel was entered, as [`Asynchronous::reap`] says.
+    fn reap_one(&mut self) -> Result<(Completion, bool), Errno>;
     /// Has the alarm go off `after` now. It costs no completion any time: it stays set when one comes first, where a
     /// limit to each wait would be taken back then (17 µs of the latency in a virtual machine, which has no timer of
     /// its own).
