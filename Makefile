@@ -67,8 +67,7 @@ scale: build
 bench: build
 	@scripts/packages.sh fio procps valgrind blktrace
 	$(CARGO) build --release --quiet --example bench-table --example bench-instructions --example block-trace
-	scripts/bench.sh
-	failed=0; scripts/bench-trace.sh || failed=1; scripts/bench-observers.sh || failed=1; exit $$failed
+	failed=0; for part in bench bench-trace bench-observers; do scripts/$$part.sh || failed=1; done; exit $$failed
 
 ## Count the instructions per I/O of each loop again, and write bench/instructions.txt
 instructions: build
