@@ -170,27 +170,18 @@ fn batches_are_as_large_as_the_job_asks() {
 }
 
 #[test]
-fn what_the_kernel_took_of_a_refused_batch_counts() {
-    let options = "ioengine=libaio\niodepth_batch_submit=4\niodepth_batch_complete_min=4";
-    let (_, counts) = ran(options, |running, path| RefusedAt {
-        inner: Libaio::new(4, running.job.method_options).unwrap(),
-        left: 6,
-        unreadable: OpenOptions::new().write(true).open(path).unwrap(),
-    });
-    assert!(counts.failure.is_some());
-    // The first batch of four, and the half of the second.
-    assert_eq!((counts.directions[0].ios, counts.directions[0].bytes), (6, 6 * 4096));
-}
-
-#[test]
-fn what_ended_before_a_refusal_counts_one_by_one_as_well() {
-    let (_, counts) = ran("ioengine=libaio", |running, path| RefusedAt {
-        inner: Libaio::new(4, running.job.method_options).unwrap(),
-        left: 6,
-        unreadable: OpenOptions::new().write(true).open(path).unwrap(),
-    });
-    assert!(counts.failure.is_some());
-    assert_eq!((counts.directions[0].ios, counts.directions[0].bytes), (6, 6 * 4096));
+fn what_the_kernel_took_before_a_refusal_counts() {
+    // One by one; and a first batch of four with the half of the second.
+    for batch in ["", "\niodepth_batch_submit=4\niodepth_batch_complete_min=4"] {
+        let (_, counts) = ran(&format!("ioengine=libaio{batch}"), |running, path| RefusedAt {
+            inner: Libaio::new(4, running.job.method_options).unwrap(),
+            left: 6,
+            unreadable: OpenOptions::new().write(true).open(path).unwrap(),
+        });
+        assert!(counts.failure.is_some(), "{batch}");
+        let read = &counts.directions[0];
+        assert_eq!((read.ios, read.bytes), (6, 6 * 4096), "{batch}");
+    }
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::{cqueue, opcode, types};
+use io_uring::{opcode, types};
 use rustix::io::Errno;
 
-use super::ring::{errno_of, make};
+use super::ring::{errno_of, make, result_of};
 use super::{ALARM, Asynchronous, Completion, Operation, Transfer};
 use crate::engine::native::buffers::Buffers;
 use crate::workload::{Job, MethodOptions};
@@ -235,7 +235,7 @@ impl Asynchronous for IoUring {
                     continue;
                 }
                 self.outstanding -= 1;
-                done.push(completion(&event));
+                done.push(Completion { slot: event.user_data() as usize, result: result_of(&event) });
             }
             let taken = done.len() - before;
             let missing = min.saturating_sub(taken);
@@ -267,7 +267,8 @@ impl Asynchronous for IoUring {
                 Some(event) if event.user_data() == ALARM => self.alarm = Alarm::None,
                 Some(event) => {
                     self.outstanding -= 1;
-                    return Ok((completion(&event), entered));
+                    let slot = event.user_data() as usize;
+                    return Ok((Completion { slot, result: result_of(&event) }, entered));
                 }
                 None => {
                     self.wait_for(1)?;
@@ -320,15 +321,6 @@ impl Drop for IoUring {
     fn drop(&mut self) {
         // Where even waiting fails there is nothing left to try.
         let _ = self.drain();
-    }
-}
-
-#[inline]
-fn completion(event: &cqueue::Entry) -> Completion {
-    let moved = u32::try_from(event.result());
-    Completion {
-        slot: event.user_data() as usize,
-        result: moved.map_err(|_| Errno::from_raw_os_error(-event.result())),
     }
 }
 

@@ -62,3 +62,9 @@ pub(in super::super) fn probe() -> Result<(), Errno> {
 pub(super) fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
+
+/// What an entry of the completion queue brings: a number of bytes, or the errno.
+#[inline]
+pub(super) fn result_of(entry: &io_uring::cqueue::Entry) -> Result<u32, Errno> {
+    u32::try_from(entry.result()).map_err(|_| Errno::from_raw_os_error(-entry.result()))
+}
