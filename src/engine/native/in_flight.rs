@@ -19,7 +19,6 @@ use super::running::Running;
 use super::source::Next;
 use super::start_line::StartLine;
 use super::tempo::Planned;
-use crate::record::Direction;
 
 /// Transfers until the amount or the time is up, or somebody tells all to stop; then waits for what is in flight.
 pub(super) fn run<M: Asynchronous>(
@@ -29,7 +28,7 @@ pub(super) fn run<M: Asynchronous>(
 ) -> Result<(), Failure> {
     let depth = running.job.depth;
     let slots = depth.iodepth as usize;
-    let idle = Flight { next: Next::default(), moments: Moments::default() };
+    let idle = Flight { next: Next::default(), start_ns: 0, issue_ns: 0 };
     let mut queue = Queue {
         method,
         free: (0..slots).rev().collect(),
@@ -61,7 +60,14 @@ pub(super) fn run<M: Asynchronous>(
 #[derive(Clone, Copy)]
 struct Flight {
     next: Next,
-    moments: Moments,
+    start_ns: u64,
+    issue_ns: u64,
+}
+
+impl Flight {
+    fn ended(&self, complete_ns: u64) -> Moments {
+        Moments { start_ns: self.start_ns, issue_ns: self.issue_ns, complete_ns }
+    }
 }
 
 /// The slots and what is in them.
@@ -74,8 +80,8 @@ struct Queue<'m, M> {
     /// Queued since a batch was last full. As in fio it counts on where a wait submits what there is: see [`Queue::submit_if_due`].
     of_batch: usize,
     done: Vec<Completion>,
-    /// Transfers of [`Queue::exchange`] that ended well and are not counted yet: direction and length.
-    ended: Vec<(Direction, u32, Moments)>,
+    /// Transfers of [`Queue::exchange`] that ended well and are not counted yet.
+    ended: Vec<Moments>,
     /// Whether a full queue takes one transfer for each that is reaped, with nothing in between.
     one_by_one: bool,
     /// When the clock was last read.
@@ -130,9 +136,10 @@ impl<M: Asynchronous> Queue<'_, M> {
     /// little code, since a call of the kernel leaves little of it in the processor's caches. What has ended is counted
     /// behind it. False: nothing is planned, or nothing that can be in flight.
     fn exchange(&mut self, running: &mut Running<'_>) -> Result<bool, Failure> {
-        let Running { ahead, buffers, files, clock, .. } = running;
+        let Running { ahead, buffers, files, clock, meter, .. } = running;
         let Some((run, offsets)) = ahead.run() else { return Ok(false) };
-        if run.operation.direction().is_none() || M::IN_PLACE.contains(&run.operation) {
+        let Some(direction) = run.operation.direction() else { return Ok(false) };
+        if M::IN_PLACE.contains(&run.operation) {
             return Ok(false);
         }
         let Some(mut slot) = self.free.pop() else { return Ok(false) };
@@ -150,8 +157,7 @@ impl<M: Asynchronous> Queue<'_, M> {
             let start_ns = self.now;
             result = self.method.submit_one(&transfer, buffers);
             self.now = clock.now_ns();
-            let moments = Moments { start_ns, issue_ns: self.now, complete_ns: 0 };
-            self.flights[slot] = Flight { next: run.at(offset), moments };
+            self.flights[slot] = Flight { next: run.at(offset), start_ns, issue_ns: self.now };
             taken += 1;
             if result.is_err() {
                 // Refused, unless it got through before the call failed.
@@ -169,21 +175,21 @@ impl<M: Asynchronous> Queue<'_, M> {
                 self.now = clock.now_ns();
             }
             slot = completion.slot;
-            let Flight { next, moments } = self.flights[slot];
-            match next.operation.direction() {
-                Some(direction) if completion.result == Ok(next.length) => {
-                    self.ended.push((direction, next.length, Moments { complete_ns: self.now, ..moments }));
-                }
-                _ => other = Some(completion),
+            let flight = &self.flights[slot];
+            if (flight.next.operation, flight.next.length, completion.result)
+                != (operation, length, Ok(length))
+            {
+                other = Some(completion);
+                break;
             }
-            if other.is_some() || self.now >= limit {
+            self.ended.push(flight.ended(self.now));
+            if self.now >= limit {
                 break;
             }
         }
+        meter.transfers(direction, length, &self.ended);
+        self.ended.clear();
         running.made(taken);
-        for (direction, length, moments) in self.ended.drain(..) {
-            running.meter.transfer(direction, length, &moments);
-        }
         // That slot is not free: its transfer is in flight, or refused.
         result.map_err(|errno| Failure::method(running.job.method.name(), errno))?;
         match other {
@@ -239,8 +245,7 @@ impl<M: Asynchronous> Queue<'_, M> {
         }
         // What was meant to start earlier counts from then; without a rate nothing was.
         let start_ns = self.now.min(running.intended_ns);
-        let moments = Moments { start_ns, issue_ns: self.now, complete_ns: 0 };
-        self.flights[slot] = Flight { next, moments };
+        self.flights[slot] = Flight { next, start_ns, issue_ns: self.now };
         self.method
             .queue(&transfer, &mut running.buffers)
             .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
@@ -266,7 +271,7 @@ impl<M: Asynchronous> Queue<'_, M> {
         let refused = if submitted.is_ok() { 0 } else { self.method.refused().unwrap_or(self.queued.len()) };
         // Also of a batch that was not taken whole: what was is in flight, or has ended.
         for slot in self.queued.drain(..self.queued.len().saturating_sub(refused)) {
-            self.flights[slot].moments.issue_ns = self.now;
+            self.flights[slot].issue_ns = self.now;
         }
         submitted.map_err(|errno| Failure::method(running.job.method.name(), errno))
     }
@@ -300,10 +305,10 @@ impl<M: Asynchronous> Queue<'_, M> {
         // One that failed ends the job, but not before the others of its batch were counted.
         let mut failed = None;
         for completion in self.done.drain(..) {
-            let flight = &mut self.flights[completion.slot];
-            flight.moments.complete_ns = self.now;
+            let flight = &self.flights[completion.slot];
+            let moments = flight.ended(self.now);
             self.free.push(completion.slot);
-            let counted = running.complete(completion.slot, &flight.next, &flight.moments, completion.result);
+            let counted = running.complete(completion.slot, &flight.next, &moments, completion.result);
             if let Err(failure) = counted {
                 failed.get_or_insert(failure);
             }

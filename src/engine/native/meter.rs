@@ -123,16 +123,28 @@ impl Meter {
     /// Counts one transfer.
     #[inline]
     pub(super) fn transfer(&mut self, direction: Direction, length: u32, moments: &Moments) {
+        self.transfers(direction, length, std::slice::from_ref(moments));
+    }
+
+    /// Counts transfers of one length, in the order in which they ended.
+    #[inline]
+    pub(super) fn transfers(&mut self, direction: Direction, length: u32, ended: &[Moments]) {
         let (asynchronous, total) = (self.asynchronous, self.total);
-        let Some(meter) = self.of(direction) else { return };
-        if total {
-            meter.lat.record(moments.complete_ns.saturating_sub(moments.start_ns));
-            if asynchronous {
-                meter.slat.record(moments.issue_ns.saturating_sub(moments.start_ns));
+        let (Some(meter), [.., last]) = (self.of(direction), ended) else { return };
+        for moments in ended {
+            if total {
+                meter.lat.record(moments.complete_ns.saturating_sub(moments.start_ns));
+                if asynchronous {
+                    meter.slat.record(moments.issue_ns.saturating_sub(moments.start_ns));
+                }
             }
+            meter.clat.record(moments.complete_ns.saturating_sub(moments.issue_ns));
         }
-        meter.clat.record(moments.complete_ns.saturating_sub(moments.issue_ns));
-        meter.add(1, length, moments.complete_ns);
+        if last.complete_ns < meter.interval_end_ns {
+            meter.add(ended.len() as u64, length, last.complete_ns);
+        } else {
+            ended.iter().for_each(|moments| meter.add(1, length, moments.complete_ns));
+        }
     }
 
     /// Counts one fsync or fdatasync.
@@ -184,4 +196,40 @@ pub(super) struct DirectionCounts {
     pub(super) bytes: u64,
     pub(super) histograms: Vec<LatencyHistogram>,
     pub(super) series: Vec<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lot_counts_as_its_transfers_one_by_one_also_over_the_end_of_a_second() {
+        let moments = |number: u64| {
+            let start_ns = number * 300_000_000;
+            Moments {
+                start_ns,
+                issue_ns: start_ns + number,
+                complete_ns: start_ns + 1_000_000 * (number + 1),
+            }
+        };
+        let ended: Vec<_> = (0..12).map(moments).collect();
+        let meter = || {
+            let mut meter = Meter::new(&[Direction::Read], true, false);
+            meter.restart(0);
+            meter
+        };
+        let (mut lots, mut singly) = (meter(), meter());
+        for lot in [&ended[..2], &[], &ended[2..9], &ended[9..]] {
+            lots.transfers(Direction::Read, 4096, lot);
+        }
+        ended.iter().for_each(|moments| singly.transfer(Direction::Read, 4096, moments));
+        let (lots, singly) = (&lots.finish("job")[0], &singly.finish("job")[0]);
+        assert_eq!((lots.ios, lots.bytes), (12, 12 * 4096));
+        // 3.3 s and 12 ms: those that ended in the fourth second are cut off.
+        assert_eq!(lots.series, [4 * 4096, 3 * 4096, 3 * 4096]);
+        assert_eq!((singly.ios, &singly.series), (12, &lots.series));
+        let histograms = |counts: &DirectionCounts| serde_json::to_string(&counts.histograms).unwrap();
+        assert_eq!(histograms(lots), histograms(singly));
+        assert_eq!(lots.histograms.len(), 3);
+    }
 }

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io::Error;
 use std::os::fd::AsRawFd;
 
-use crate::engine::native::aio_abi::{IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb};
+use crate::engine::native::aio_abi::{
+    IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb, io_getevents, io_submit,
+};
 use crate::workload::Job;
 
 /// A context with a buffer a slot, as the job asks.
@@ -72,29 +74,15 @@ impl Context {
         let mut submitted = 0;
         while submitted < self.addresses.len() {
             let left = &mut self.addresses[submitted..];
-            #[expect(unsafe_code, reason = "libc has no wrapper for io_submit")]
-            // SAFETY: so many pointers to control blocks that live as long as this does, with the buffers they name.
-            let taken = unsafe {
-                libc::syscall(
-                    libc::SYS_io_submit,
-                    self.context,
-                    left.len() as libc::c_long,
-                    left.as_mut_ptr(),
-                )
-            };
-            submitted += usize::try_from(taken).map_err(|_| Error::last_os_error())?;
+            #[expect(unsafe_code, reason = "the kernel writes to buffers behind its back")]
+            // SAFETY: the control blocks live as long as this does, with the buffers they name.
+            let taken = unsafe { io_submit(self.context, left) };
+            submitted += taken?;
         }
         let (mut ended, mut shortest) = (0, self.length);
         while ended < submitted {
-            let missing = (submitted - ended) as libc::c_long;
-            let none = std::ptr::null::<libc::timespec>();
-            let events = self.events.as_mut_ptr();
-            #[expect(unsafe_code, reason = "libc has no wrapper for io_getevents")]
-            // SAFETY: the kernel writes at most `missing` events, and there is room for a whole batch.
-            let got = unsafe {
-                libc::syscall(libc::SYS_io_getevents, self.context, missing, missing, events, none)
-            };
-            let got = usize::try_from(got).map_err(|_| Error::last_os_error())?;
+            let missing = submitted - ended;
+            let got = io_getevents(self.context, missing, &mut self.events[..missing], None)?;
             for event in &self.events[..got] {
                 let moved = u32::try_from(event.result)
                     .map_err(|_| Error::from_raw_os_error(event.result.unsigned_abs() as i32))?;

@@ -9,7 +9,9 @@ use rustix::time::{
 };
 
 use super::{ALARM, Asynchronous, Completion, Operation, Transfer, last_errno};
-use crate::engine::native::aio_abi::{IOCB_CMD_POLL, IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb};
+use crate::engine::native::aio_abi::{
+    IOCB_CMD_POLL, IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb, io_getevents, io_submit,
+};
 use crate::engine::native::buffers::Buffers;
 use crate::workload::MethodOptions;
 
@@ -105,7 +107,7 @@ impl Asynchronous for Libaio {
     #[inline]
     fn submit_one(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
         let mut block = self.block(transfer, buffers)?;
-        if io_submit(self.context, std::slice::from_mut(&mut block)) == Ok(1) {
+        if hand_over(self.context, std::slice::from_mut(&mut block)) == Ok(1) {
             self.outstanding += 1;
             return Ok(());
         }
@@ -120,7 +122,7 @@ impl Asynchronous for Libaio {
             return Ok((completion, true));
         }
         loop {
-            match self.io_getevents(1, 1, None) {
+            match self.fill(1, 1, None) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => {
                     if let Some(completion) = self.completion(0) {
@@ -204,7 +206,7 @@ impl Libaio {
     fn submit_from(&mut self, from: &mut usize) -> Result<(), Errno> {
         let mut refused = 0;
         while *from < self.queued.len() {
-            match io_submit(self.context, &mut self.queued[*from..]) {
+            match hand_over(self.context, &mut self.queued[*from..]) {
                 Ok(n) if n > 0 => {
                     let taken = &self.queued[*from..*from + n];
                     self.outstanding += taken.len();
@@ -260,7 +262,7 @@ impl Libaio {
         most: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<usize, Errno> {
-        let got = self.io_getevents(min, max, most)?;
+        let got = self.fill(min, max, most)?;
         let before = done.len();
         done.extend((0..got).filter_map(|at| self.completion(at)));
         Ok(done.len() - before)
@@ -268,19 +270,13 @@ impl Libaio {
 
     /// Fills the first of `events`: how many.
     #[inline]
-    fn io_getevents(&mut self, min: usize, max: usize, most: Option<Duration>) -> Result<usize, Errno> {
+    fn fill(&mut self, min: usize, max: usize, most: Option<Duration>) -> Result<usize, Errno> {
         let time = most.map(|most| libc::timespec {
             tv_sec: most.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(most.subsec_nanos()),
         });
-        let timeout = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        let (least, room) = (min as libc::c_long, max.min(self.events.len()) as libc::c_long);
-        let events = self.events.as_mut_ptr();
-        #[expect(unsafe_code, reason = "libc has no wrapper for io_getevents")]
-        // SAFETY: the kernel writes at most `room` events, and `events` has room for them; `time` outlives the call.
-        let got =
-            unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, room, events, timeout) };
-        usize::try_from(got).map_err(|_| last_errno())
+        let room = max.min(self.events.len());
+        io_getevents(self.context, min, &mut self.events[..room], time.as_ref())
     }
 
     /// What one of `events` tells; `None`: it is the alarm's.
@@ -297,16 +293,14 @@ impl Libaio {
     }
 }
 
-/// Hands over the blocks, and says how many of them, the first ones, were taken.
+/// Hands over blocks of a [`Libaio`], and says how many of them, the first ones, were taken.
 #[inline]
-fn io_submit(context: libc::c_ulong, blocks: &mut [*mut Iocb]) -> Result<usize, Errno> {
-    #[expect(unsafe_code, reason = "libc has no wrapper for io_submit")]
-    // SAFETY: so many pointers to control blocks that live in [`Libaio`], whose buffers nobody touches until their
-    // completion is reaped.
-    let taken = unsafe {
-        libc::syscall(libc::SYS_io_submit, context, blocks.len() as libc::c_long, blocks.as_mut_ptr())
-    };
-    usize::try_from(taken).map_err(|_| last_errno())
+fn hand_over(context: libc::c_ulong, blocks: &mut [*mut Iocb]) -> Result<usize, Errno> {
+    #[expect(unsafe_code, reason = "the kernel writes to buffers behind its back")]
+    // SAFETY: its blocks live as long as it does, and nobody touches a slot's buffer until its completion is reaped.
+    unsafe {
+        io_submit(context, blocks)
+    }
 }
 
 impl Drop for Libaio {
