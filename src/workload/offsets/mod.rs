@@ -214,9 +214,7 @@ impl Offsets {
         let (start, granule) = (self.start, self.granule);
         match &mut self.order {
             Order::Once(order) if self.partly.is_none() => {
-                into.extend(
-                    std::iter::from_fn(|| order.draw()).take(most).map(|block| start + block * granule),
-                );
+                order.fill(most, into, |block| start + block * granule);
             }
             _ => {
                 into.extend(std::iter::from_fn(|| self.draw(direction)).take(most).map(|(offset, _)| offset));

@@ -42,12 +42,27 @@ impl Permutation {
         if self.taken >= self.count {
             return None;
         }
-        let mut value = self.mixed(self.taken);
         self.taken += 1;
+        Some(self.value(self.taken - 1))
+    }
+
+    /// Appends what `of` makes of the next values, up to `most` of them.
+    #[inline]
+    pub(super) fn fill(&mut self, most: usize, into: &mut Vec<u64>, of: impl Fn(u64) -> u64) {
+        let first = self.taken;
+        let end = self.count.min(first.saturating_add(most as u64));
+        self.taken = end.max(first);
+        into.extend((first..end).map(|number| of(self.value(number))));
+    }
+
+    /// The value of a number.
+    #[inline]
+    fn value(&self, number: u64) -> u64 {
+        let mut value = self.mixed(number);
         while value >= self.count {
             value = self.mixed(value);
         }
-        Some(value)
+        value
     }
 
     #[inline]

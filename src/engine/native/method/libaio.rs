@@ -25,6 +25,8 @@ pub(in super::super) struct Libaio {
     /// `nowait`: RWF_NOWAIT for every transfer.
     flags: i32,
     blocks: Box<[Iocb]>,
+    /// Of a transfer that is handed over by itself.
+    only: Iocb,
     queued: Vec<*mut Iocb>,
     events: Vec<IoEvent>,
     /// What ended while a submission waited for room.
@@ -57,6 +59,7 @@ impl Libaio {
             context,
             flags: if options.no_wait { libc::RWF_NOWAIT } else { 0 },
             blocks: vec![Iocb::default(); slots].into_boxed_slice(),
+            only: Iocb::default(),
             queued: Vec::with_capacity(slots),
             events: vec![IoEvent::default(); slots],
             done: Vec::new(),
@@ -73,8 +76,9 @@ impl Asynchronous for Libaio {
         &[Operation::Fsync, Operation::Fdatasync, Operation::SyncRange, Operation::Trim];
 
     fn queue(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
-        let block = self.block(transfer, buffers)?;
-        self.queued.push(block);
+        let block = &mut self.blocks[transfer.slot];
+        *block = control_block(transfer, buffers, self.flags)?;
+        self.queued.push(std::ptr::from_mut(block));
         Ok(())
     }
 
@@ -106,13 +110,14 @@ impl Asynchronous for Libaio {
 
     #[inline]
     fn submit_one(&mut self, transfer: &Transfer<'_>, buffers: &mut Buffers) -> Result<(), Errno> {
-        let mut block = self.block(transfer, buffers)?;
-        if hand_over(self.context, std::slice::from_mut(&mut block)) == Ok(1) {
+        // The kernel has copied it when the call returns: one is enough, and stays in the processor's caches.
+        self.only = control_block(transfer, buffers, self.flags)?;
+        if hand_over(self.context, &mut [&raw mut self.only]) == Ok(1) {
             self.outstanding += 1;
             return Ok(());
         }
         // Once more, on the road that knows what to do about it.
-        self.queued.push(block);
+        self.queue(transfer, buffers)?;
         self.submit()
     }
 
@@ -180,28 +185,6 @@ impl Asynchronous for Libaio {
 }
 
 impl Libaio {
-    /// The control block of a transfer.
-    #[inline]
-    fn block(&mut self, transfer: &Transfer<'_>, buffers: &Buffers) -> Result<*mut Iocb, Errno> {
-        let opcode = match transfer.operation {
-            Operation::Read => IOCB_CMD_PREAD,
-            Operation::Write => IOCB_CMD_PWRITE,
-            _ => return Err(Errno::NOSYS),
-        };
-        let block = &mut self.blocks[transfer.slot];
-        *block = Iocb {
-            data: transfer.slot as u64,
-            opcode,
-            rw_flags: self.flags,
-            file: transfer.file.as_raw_fd() as u32,
-            buffer: buffers.address(transfer.slot) as u64,
-            length: u64::from(transfer.length),
-            offset: transfer.offset as i64,
-            ..Iocb::default()
-        };
-        Ok(std::ptr::from_mut(block))
-    }
-
     /// Hands over what is queued from a number on, which grows with what the kernel takes.
     fn submit_from(&mut self, from: &mut usize) -> Result<(), Errno> {
         let mut refused = 0;
@@ -291,6 +274,26 @@ impl Libaio {
         let result = u32::try_from(event.result).map_err(|_| Errno::from_raw_os_error(-event.result as i32));
         Some(Completion { slot: event.data as usize, result })
     }
+}
+
+/// The control block of a transfer.
+#[inline]
+fn control_block(transfer: &Transfer<'_>, buffers: &Buffers, flags: i32) -> Result<Iocb, Errno> {
+    let opcode = match transfer.operation {
+        Operation::Read => IOCB_CMD_PREAD,
+        Operation::Write => IOCB_CMD_PWRITE,
+        _ => return Err(Errno::NOSYS),
+    };
+    Ok(Iocb {
+        data: transfer.slot as u64,
+        opcode,
+        rw_flags: flags,
+        file: transfer.file.as_raw_fd() as u32,
+        buffer: buffers.address(transfer.slot) as u64,
+        length: u64::from(transfer.length),
+        offset: transfer.offset as i64,
+        ..Iocb::default()
+    })
 }
 
 /// Hands over blocks of a [`Libaio`], and says how many of them, the first ones, were taken.
