@@ -39,7 +39,8 @@ A ratio of I/Os a second is the median of the ratios within rounds (Hodges–Leh
 times is one of means, with Student's t on its logarithm. Ratios of medians (memory, whole trials) and of counts (instructions) have no
 interval. I/Os are
 random reads of 4 KiB where a row says nothing else. All engines record the latency of every I/O, except `bare`, which is the
-system call in a loop that counts nothing.
+system call in a loop that counts nothing. With io_uring and libaio `bare` keeps as many I/Os in flight as the job says, and reads
+the clock after each call of the kernel: nobody can tell latencies without that.
 
 An option that a job does not set means to the native engine what it means to fio. `native` and `fio` run the plain job: each I/O
 is submitted as it is queued, completions are reaped one by one, nothing is registered. `native tuned` and `fio tuned` run what a
@@ -48,7 +49,7 @@ batches of 32 beside a disk: as deep as the queue, so that the disk waits for th
 
 Where I/Os end while they are submitted (a cached file) the engine must be faster than fio. How much faster it can be depends on
 what the system call itself takes on a machine: `bare` is that limit. A row reads `not kept, as bare` where the multiple of fio is
-not shown, bare system calls are not shown to reach it either (their interval begins below it), and the engine reaches at least 0.9
+not shown, bare system calls are not shown to reach it either (their interval begins below it), and the engine reaches at least 0.95
 of `bare`: there is hardly room for more. `make bench` fails for a row that is `MISSED` without that. Where I/Os wait for a device the
 engine must not be in the way: within 2 % of fio, or faster. That is a test of equivalence. The whole interval must lie above 0.98,
 as with all promises of `≥`, and below with those of `≤`; a row is undecided where it lies on both sides.

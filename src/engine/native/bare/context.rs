@@ -1,14 +1,17 @@
-//! io_submit(2) and io_getevents(2) in a loop: a batch is handed over by one call and waited for by another.
+//! io_submit(2) and io_getevents(2) in a loop: a batch is handed over by one call, and another waits for one when the queue is
+//! full. The clock is read after each, as it must be by whoever tells latencies.
 //!
 //! Enters: offsets. Leaves: nothing but how it went.
 
 use std::fs::File;
+use std::hint::black_box;
 use std::io::Error;
 use std::os::fd::AsRawFd;
 
 use crate::engine::native::aio_abi::{
     IOCB_CMD_PREAD, IOCB_CMD_PWRITE, IoEvent, Iocb, io_getevents, io_submit,
 };
+use crate::engine::native::clock::Clock;
 use crate::workload::Job;
 
 /// A context with a buffer a slot, as the job asks.
@@ -21,11 +24,14 @@ pub(super) struct Context {
     _memory: Vec<u8>,
     batch: usize,
     length: u32,
+    /// Used last. Two transfers share a buffer where they end out of order: nobody looks at it.
     slot: usize,
+    in_flight: usize,
+    clock: Clock,
 }
 
 impl Context {
-    pub(super) fn new(job: &Job, file: &File, reads: bool) -> Result<Context, Error> {
+    pub(super) fn new(job: &Job, file: &File, reads: bool, clock: Clock) -> Result<Context, Error> {
         let (depth, length) = (job.depth.iodepth.max(1) as usize, job.max_block() as usize);
         let mut memory = vec![0x5a_u8; (depth + 1) * length + 4096];
         let skew = memory.as_ptr().align_offset(4096);
@@ -54,6 +60,8 @@ impl Context {
             batch,
             length: length as u32,
             slot: 0,
+            in_flight: 0,
+            clock,
         })
     }
 
@@ -62,7 +70,8 @@ impl Context {
         self.batch
     }
 
-    /// Transfers a block at each of at most `batch` offsets, and says how many bytes the shortest one moved.
+    /// Hands over a block at each of at most `batch` offsets, makes room for the next batch, and says how many bytes the shortest
+    /// of those moved that have ended.
     pub(super) fn transfer(&mut self, offsets: impl Iterator<Item = u64>) -> Result<u32, Error> {
         self.addresses.clear();
         for offset in offsets {
@@ -79,17 +88,31 @@ impl Context {
             let taken = unsafe { io_submit(self.context, left) };
             submitted += taken?;
         }
-        let (mut ended, mut shortest) = (0, self.length);
-        while ended < submitted {
-            let missing = submitted - ended;
+        black_box(self.clock.now_ns());
+        self.in_flight += submitted;
+        let room = self.blocks.len() - self.batch;
+        if self.in_flight > room { self.reap(self.in_flight - room) } else { Ok(self.length) }
+    }
+
+    /// Waits for all that is in flight.
+    pub(super) fn finish(&mut self) -> Result<u32, Error> {
+        self.reap(self.in_flight)
+    }
+
+    fn reap(&mut self, count: usize) -> Result<u32, Error> {
+        let (mut left, mut shortest) = (count, self.length);
+        while left > 0 {
+            let missing = left.min(self.events.len());
             let got = io_getevents(self.context, missing, &mut self.events[..missing], None)?;
+            black_box(self.clock.now_ns());
             for event in &self.events[..got] {
                 let moved = u32::try_from(event.result)
                     .map_err(|_| Error::from_raw_os_error(event.result.unsigned_abs() as i32))?;
                 shortest = shortest.min(moved);
             }
-            ended += got;
+            left -= got;
         }
+        self.in_flight -= count;
         Ok(shortest)
     }
 }

@@ -1,4 +1,6 @@
-//! The limit: the bare system call (pread, pwrite, io_uring_enter or io_submit) in a loop, with nothing counted but how often it was made.
+//! The limit: the bare system call (pread, pwrite, io_uring_enter or io_submit) in a loop, with nothing counted but how often it
+//! was made. Asynchronous ones keep as many in flight as the job says, and the clock is read between their calls, as any engine
+//! must that tells latencies.
 //!
 //! Enters: a task whose job a plain loop can stand for. Leaves: I/Os and processor time a second, no latencies.
 //! What an engine costs is the distance to it; it shares no code with the loops it is the limit of.
@@ -14,6 +16,7 @@ use rustix::io::{pread, pwrite};
 
 use self::context::Context;
 use self::ring::Ring;
+use super::clock::{Clock, Reading};
 use super::failure::Failure;
 use super::usage::{Usage, WaitCounts, Waits};
 use super::{Native, failed, opened};
@@ -97,23 +100,23 @@ fn transfer(job: &Job, instance: &Instance, runtime: Duration) -> Result<Outcome
         .map_err(|e| Failure::file("cannot find the end of", &region.path, &e))?
         / block;
     let reads = matches!(job.pattern.mix, Mix::Read);
-    let mut calls = Calls::new(job, &file, reads)
+    let mut calls = Calls::new(job, &file, reads, Clock::since(Reading::now()))
         .map_err(|e| Failure::file("cannot set up transfers of", &region.path, &e))?;
     let order = order(blocks, job.pattern.access == Access::Random);
     let counts = WaitCounts::of_this_thread();
     let (waits, usage, begun) = (counts.now(), Usage::now(), Instant::now());
     let mut ios = 0_u64;
     let mut next = order.iter().map(|number| region.offset + u64::from(*number) * block).cycle();
+    let whole = |moved: std::io::Result<u32>| match moved {
+        Ok(bytes) if u64::from(bytes) == block => Ok(()),
+        Ok(n) => Err(Failure::Job { job: job.name.clone(), what: format!("{n} of {block} bytes") }),
+        Err(error) => Err(Failure::file("cannot transfer a block of", &region.path, &error)),
+    };
     while begun.elapsed() < runtime {
-        let moved = calls.transfer(&file, &mut next);
-        if !matches!(moved, Ok(bytes) if u64::from(bytes) == block) {
-            return Err(match moved {
-                Err(error) => Failure::file("cannot transfer a block of", &region.path, &error),
-                Ok(n) => Failure::Job { job: job.name.clone(), what: format!("{n} of {block} bytes") },
-            });
-        }
+        whole(calls.transfer(&file, &mut next))?;
         ios += BETWEEN_LOOKS as u64;
     }
+    whole(calls.finish(block as u32))?;
     let elapsed = begun.elapsed().as_secs_f64();
     let used = (Usage::now().since(usage), counts.now().since(waits));
     Ok(outcome(if reads { "read" } else { "write" }, ios, block, elapsed, used))
@@ -130,10 +133,12 @@ enum Calls {
 }
 
 impl Calls {
-    fn new(job: &Job, file: &File, reads: bool) -> std::io::Result<Calls> {
+    fn new(job: &Job, file: &File, reads: bool, clock: Clock) -> std::io::Result<Calls> {
         match job.method {
-            IoMethod::IoUring => return Ring::new(job, file, reads).map(|ring| Calls::Ring(Box::new(ring))),
-            IoMethod::Libaio => return Context::new(job, file, reads).map(Calls::Context),
+            IoMethod::IoUring => {
+                return Ring::new(job, file, reads, clock).map(|ring| Calls::Ring(Box::new(ring)));
+            }
+            IoMethod::Libaio => return Context::new(job, file, reads, clock).map(Calls::Context),
             _ => {}
         }
         let memory = vec![0x5a_u8; job.max_block() as usize + 4096];
@@ -141,7 +146,7 @@ impl Calls {
         Ok(Calls::OneByOne { memory, skew, reads })
     }
 
-    /// `BETWEEN_LOOKS` blocks, and how many bytes the shortest transfer moved.
+    /// Hands over `BETWEEN_LOOKS` blocks, and says how many bytes the shortest transfer moved of those that have ended.
     fn transfer(&mut self, file: &File, offsets: &mut impl Iterator<Item = u64>) -> std::io::Result<u32> {
         match self {
             Calls::OneByOne { memory, skew, reads } => {
@@ -168,9 +173,18 @@ impl Calls {
             }
         }
     }
+
+    /// Waits for what is in flight, and says how many bytes the shortest transfer moved of those: of blocks of `length`.
+    fn finish(&mut self, length: u32) -> std::io::Result<u32> {
+        match self {
+            Calls::OneByOne { .. } => Ok(length),
+            Calls::Ring(ring) => ring.finish(),
+            Calls::Context(context) => context.finish(),
+        }
+    }
 }
 
-/// `BETWEEN_LOOKS` blocks by calls of at most `batch`, and how many bytes the shortest one moved.
+/// `BETWEEN_LOOKS` blocks by calls of at most `batch`, and how many bytes the shortest of those moved that have ended.
 fn in_batches(batch: usize, mut transfer: impl FnMut(usize) -> std::io::Result<u32>) -> std::io::Result<u32> {
     let (mut shortest, mut left) = (u32::MAX, BETWEEN_LOOKS);
     while left > 0 {
@@ -265,8 +279,10 @@ mod tests {
         let mut next = (0..16_u64).cycle().map(|number| number * 4096);
         let mut transferred = Ok(0);
         for _ in 0..calls {
-            transferred = Calls::new(&workload.jobs[0], &file, false)
-                .and_then(|mut calls| calls.transfer(&file, &mut next));
+            transferred = Calls::new(&workload.jobs[0], &file, false, Clock::new()).and_then(|mut calls| {
+                let shortest = calls.transfer(&file, &mut next)?;
+                Ok(shortest.min(calls.finish(4096)?))
+            });
         }
         let bytes = std::fs::read(&path).unwrap();
         (directory, bytes, transferred)

@@ -1,14 +1,17 @@
-//! io_uring_enter(2) in a loop: what is pushed is handed over at once, what has ended is taken from the shared memory.
+//! io_uring_enter(2) in a loop: what is pushed is handed over at once; when the queue is full, what has ended is taken from the
+//! shared memory. The clock is read after each call of the kernel, as it must be by whoever tells latencies.
 //!
-//! Enters: offsets. Leaves: nothing but how it went. It waits only where the kernel has not ended a transfer while it was handed over.
+//! Enters: offsets. Leaves: nothing but how it went. It waits only where the kernel has not ended enough transfers before.
 
 use std::fs::File;
+use std::hint::black_box;
 use std::io::Error;
 use std::os::fd::AsRawFd;
 
 use io_uring::squeue::{Entry, Flags};
 use io_uring::{IoUring, opcode, types};
 
+use crate::engine::native::clock::Clock;
 use crate::workload::Job;
 
 /// A ring with a buffer a slot, as the job asks.
@@ -24,11 +27,14 @@ pub(super) struct Ring {
     fixed_buffers: bool,
     file: types::Fd,
     flags: Flags,
+    /// Used last. Two transfers share a buffer where they end out of order: nobody looks at it.
     slot: usize,
+    in_flight: usize,
+    clock: Clock,
 }
 
 impl Ring {
-    pub(super) fn new(job: &Job, file: &File, reads: bool) -> Result<Ring, Error> {
+    pub(super) fn new(job: &Job, file: &File, reads: bool, clock: Clock) -> Result<Ring, Error> {
         let (depth, block) = (job.depth.iodepth.max(1) as usize, job.max_block() as usize);
         let mut memory = vec![0x5a_u8; (depth + 1) * block + 4096];
         let skew = memory.as_ptr().align_offset(4096);
@@ -59,6 +65,8 @@ impl Ring {
             file: number,
             flags,
             slot: 0,
+            in_flight: 0,
+            clock,
         })
     }
 
@@ -67,29 +75,42 @@ impl Ring {
         self.batch
     }
 
-    /// Transfers a block at each of at most `batch` offsets, and says how many bytes the shortest one moved.
+    /// Hands over a block at each of at most `batch` offsets, makes room for the next batch, and says how many bytes the shortest
+    /// of those moved that have ended.
     pub(super) fn transfer(&mut self, offsets: impl Iterator<Item = u64>) -> Result<u32, Error> {
-        let mut pushed = 0;
         for offset in offsets {
             let entry = self.entry(offset);
             #[expect(unsafe_code, reason = "the ring reads and writes memory by address")]
             // SAFETY: an entry points to a slot's buffer, of which there are at least as many as transfers on their way.
             unsafe { self.ring.submission().push(&entry) }
                 .map_err(|_| Error::from_raw_os_error(libc::EBUSY))?;
-            pushed += 1;
+            self.in_flight += 1;
         }
         self.ring.submit()?;
-        let (mut ended, mut shortest) = (0, self.block);
+        black_box(self.clock.now_ns());
+        let room = self.buffers.len() - self.batch;
+        if self.in_flight > room { self.reap(self.in_flight - room) } else { Ok(self.block) }
+    }
+
+    /// Waits for all that is in flight.
+    pub(super) fn finish(&mut self) -> Result<u32, Error> {
+        self.reap(self.in_flight)
+    }
+
+    fn reap(&mut self, count: usize) -> Result<u32, Error> {
+        let (mut left, mut shortest) = (count, self.block);
         loop {
-            for completion in self.ring.completion() {
+            for completion in self.ring.completion().take(left) {
                 let moved = completion.result();
                 shortest = shortest.min(u32::try_from(moved).map_err(|_| Error::from_raw_os_error(-moved))?);
-                ended += 1;
+                left -= 1;
             }
-            if ended >= pushed {
+            if left == 0 {
+                self.in_flight -= count;
                 return Ok(shortest);
             }
-            self.ring.submit_and_wait(pushed - ended)?;
+            self.ring.submit_and_wait(left)?;
+            black_box(self.clock.now_ns());
         }
     }
 
