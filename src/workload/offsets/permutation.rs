@@ -51,7 +51,7 @@ impl Permutation {
     pub(super) fn fill(&mut self, most: usize, into: &mut Vec<u64>, of: impl Fn(u64) -> u64) {
         let first = self.taken;
         let end = self.count.min(first.saturating_add(most as u64));
-        self.taken = end.max(first);
+        self.taken = end;
         into.extend((first..end).map(|number| of(self.value(number))));
     }
 
