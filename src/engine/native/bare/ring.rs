@@ -12,7 +12,8 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::{IoUring, opcode, types};
 
 use crate::engine::native::clock::Clock;
-use crate::workload::Job;
+use crate::engine::native::method::make_ring;
+use crate::workload::{Job, MethodOptions};
 
 /// A ring with a buffer a slot, as the job asks.
 pub(super) struct Ring {
@@ -40,7 +41,9 @@ impl Ring {
         let skew = memory.as_ptr().align_offset(4096);
         let of_slot = |slot: &mut [u8]| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: block };
         let buffers: Vec<_> = memory[skew..].chunks_exact_mut(block).take(depth).map(of_slot).collect();
-        let ring = IoUring::new(depth as u32)?;
+        let batch = (job.depth.submit as usize).clamp(1, depth);
+        // As the engine's: it must not be faster for what it asks of the kernel.
+        let ring = make_ring(MethodOptions::default(), depth as u32, batch > 1)?;
         let options = job.method_options;
         if options.fixed_buffers {
             #[expect(unsafe_code, reason = "the kernel keeps the addresses")]
@@ -58,7 +61,7 @@ impl Ring {
             ring,
             buffers,
             _memory: memory,
-            batch: (job.depth.submit as usize).clamp(1, depth),
+            batch,
             block: block as u32,
             reads,
             fixed_buffers: options.fixed_buffers,

@@ -30,7 +30,7 @@ pub(super) use psync::Psync;
 pub(super) use pvsync::Pvsync;
 pub(super) use pvsync2::Pvsync2;
 pub(super) use range_sync::{RangesWritten, bytes_synced};
-pub(super) use ring::{probe as probe_io_uring, workers_note};
+pub(super) use ring::{make as make_ring, probe as probe_io_uring, workers_note};
 pub(super) use sync::Sync;
 
 /// What a transfer does.

@@ -11,7 +11,11 @@ use crate::workload::MethodOptions;
 const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
 
 /// A ring with room for `depth` transfers.
-pub(super) fn make(options: MethodOptions, depth: u32, batched: bool) -> std::io::Result<io_uring::IoUring> {
+pub(in super::super) fn make(
+    options: MethodOptions,
+    depth: u32,
+    batched: bool,
+) -> std::io::Result<io_uring::IoUring> {
     let entries = depth.max(1).next_power_of_two();
     let mut builder = io_uring::IoUring::builder();
     if options.polled {
