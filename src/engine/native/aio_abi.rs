@@ -1,7 +1,7 @@
 //! The structures of linux/aio_abi.h, little endian, its commands, and the two calls that an I/O takes.
 //!
 //! They are inlined into the loops that make them: behind a call of the kernel the processor guesses wrongly where a
-//! function returns to, and two wrong guesses an I/O took 1 % of its time.
+//! function returns to.
 
 use rustix::io::Errno;
 use syscalls::{Sysno, syscall3, syscall5};

@@ -310,4 +310,19 @@ mod tests {
             assert!(bytes.len() == 65_536 && bytes.iter().all(|byte| *byte == 0x5a), "{options}");
         }
     }
+
+    #[test]
+    fn a_failed_transfer_is_an_error_and_leaves_nothing_in_flight() {
+        for options in ["ioengine=io_uring\niodepth=8", "ioengine=libaio\niodepth=8"] {
+            let text = format!("[a]\nrw=read\nbs=4k\nsize=64k\ntime_based\nruntime=1\n{options}\n");
+            let file = JobFile::parse(&text, "test.fio", std::path::Path::new(".")).unwrap();
+            let workload = Workload::resolve(&file).unwrap();
+            // Only writable: no read of it can work.
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let file = File::options().write(true).open(file.path()).unwrap();
+            let calls = Calls::new(&workload.jobs[0], &file, true, Clock::new());
+            let transferred = calls.and_then(|mut calls| calls.transfer(&file, &mut (0..).map(|_| 0)));
+            assert!(transferred.is_err(), "{options}: {transferred:?}");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::Error;
+use std::io::{Error, ErrorKind};
 use std::os::fd::AsRawFd;
 
 use io_uring::squeue::{Entry, Flags};
@@ -101,18 +101,17 @@ impl Ring {
     }
 
     fn reap(&mut self, count: usize) -> Result<u32, Error> {
-        let (mut left, mut shortest) = (count, self.block);
+        let (left_in_flight, mut shortest) = (self.in_flight - count, self.block);
         loop {
-            for completion in self.ring.completion().take(left) {
+            for completion in self.ring.completion().take(self.in_flight - left_in_flight) {
+                self.in_flight -= 1;
                 let moved = completion.result();
                 shortest = shortest.min(u32::try_from(moved).map_err(|_| Error::from_raw_os_error(-moved))?);
-                left -= 1;
             }
-            if left == 0 {
-                self.in_flight -= count;
+            if self.in_flight == left_in_flight {
                 return Ok(shortest);
             }
-            self.ring.submit_and_wait(left)?;
+            self.ring.submit_and_wait(self.in_flight - left_in_flight)?;
             black_box(self.clock.now_ns());
         }
     }
@@ -128,5 +127,17 @@ impl Ring {
             (false, false) => opcode::Write::new(file, address, length).offset(offset).build(),
         };
         entry.flags(self.flags)
+    }
+}
+
+impl Drop for Ring {
+    /// After a failure, too: the kernel writes to the buffers until the last transfer has ended.
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            match self.ring.submit_and_wait(1) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => return,
+                _ => self.in_flight = self.in_flight.saturating_sub(self.ring.completion().count()),
+            }
+        }
     }
 }
