@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::comparison::{Caveat, Comparison, FactDifference, NoiseFloor, QuantileCurve, Role};
+use super::comparison::{
+    ArmSummary, Caveat, Comparison, FactDifference, NoiseFloor, QuantileCurve, Role, RowKey,
+};
 use super::effects::Effects;
 use super::limits::Limit;
 use super::ranking::Ranking;
 use super::scaling::Scaling;
-use crate::record::SoFar;
+use crate::record::{Metric, SoFar};
 
 /// Everything the reports need of one run besides the run itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +26,9 @@ pub struct Analysis {
     /// All comparisons: rows in the design's order, within a row candidates, primary first; of all pairs those without the
     /// baseline stand last.
     pub comparisons: Vec<Comparison>,
+    /// What is not compared because it was the same in all trials of a row, for tables that have a column for it.
+    #[serde(skip)]
+    pub steady: Vec<Steady>,
     /// Rows with three or more arms: their order, as far as it is proven.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
@@ -47,6 +52,17 @@ pub struct Analysis {
     pub limits: Vec<Limit>,
     /// Footnotes to the whole.
     pub caveats: Vec<Caveat>,
+}
+
+/// A metric that had one value in all trials of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steady {
+    /// The row.
+    pub row: RowKey,
+    /// The metric.
+    pub metric: Metric,
+    /// Its arms.
+    pub arms: Vec<ArmSummary>,
 }
 
 impl Analysis {

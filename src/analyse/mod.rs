@@ -62,7 +62,7 @@ mod watched_places;
 mod watching;
 mod why;
 
-pub use analysis::Analysis;
+pub use analysis::{Analysis, Steady};
 pub use bisected::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome, lost_end};
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
@@ -151,6 +151,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         effects: if whole { effects::effects(&setting, &comparisons) } else { Vec::new() },
         scaling: if whole { scaling::scaling(&setting) } else { Vec::new() },
         comparisons,
+        steady: layout.rows.iter().flat_map(|row| steady(run, options, &layout, row, &table)).collect(),
         budgets: budget::budgets(run, &layout, &table, stop.delta),
         curves: curves::curves(&layout, &table),
         differences: facts::differences(run, &layout, &table),
@@ -172,16 +173,10 @@ fn is_whole(run: &Run, comparisons: &[Comparison]) -> bool {
 
 /// The comparisons of one row: those with the baseline by candidate, the primary metrics first; of other pairs those metrics alone.
 fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table: &Table) -> Vec<Case<'a>> {
-    let named = !options.metrics.is_empty();
-    let others = row.metrics.iter().copied().filter(|metric| {
-        !row.primaries.contains(metric)
-            && options.wants(&table.metrics()[*metric as usize].name)
-            && (options.all_metrics
-                || named
-                || run.design.shows(&table.metrics()[*metric as usize].name)
-                || varies(table, row, *metric)
-                    && !budget::is_kept_for(&table.metrics()[*metric as usize].name))
-    });
+    let others =
+        row.metrics.iter().copied().filter(|metric| {
+            !row.primaries.contains(metric) && is_compared(run, options, row, table, *metric)
+        });
     let others: Vec<u32> = others.collect();
     let mut cases = Vec::new();
     for (base, arm) in layout.pairs(row, options.all_pairs) {
@@ -197,6 +192,32 @@ fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table:
         }
     }
     cases
+}
+
+/// Whether a metric that does not decide is compared.
+fn is_compared(run: &Run, options: &Options, row: &Row, table: &Table, metric: u32) -> bool {
+    let name = &table.metrics()[metric as usize].name;
+    let asked = options.all_metrics || !options.metrics.is_empty() || run.design.shows(name);
+    options.wants(name) && (asked || varies(table, row, metric) && !budget::is_kept_for(name))
+}
+
+/// What a row's comparisons leave out because it never changed.
+fn steady(run: &Run, options: &Options, layout: &Layout, row: &Row, table: &Table) -> Vec<Steady> {
+    let left_out = row.metrics.iter().copied().filter(|metric| {
+        !row.primaries.contains(metric)
+            && options.wants(&table.metrics()[*metric as usize].name)
+            && !varies(table, row, *metric)
+            && !is_compared(run, options, row, table, *metric)
+    });
+    left_out
+        .map(|metric| Steady {
+            row: row.key.clone(),
+            metric: table.metrics()[metric as usize].clone(),
+            arms: std::iter::zip(&layout.arms, &row.cells)
+                .filter_map(|(arm, cell)| Some(summary::summarise(arm, table.column((*cell)?, metric), None)))
+                .collect(),
+        })
+        .collect()
 }
 
 /// Whether a metric ever changed in a row: a count fixed by the job tells nothing.

@@ -258,6 +258,7 @@ pub(crate) fn analysis_of(run: &Run, primary: &str) -> Analysis {
         delta: 0.02,
         rounds: run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0),
         comparisons,
+        steady: Vec::new(),
         rankings: Vec::new(),
         effects: Vec::new(),
         scaling: Vec::new(),

@@ -176,6 +176,43 @@ fn a_report_of_repeats_has_the_deviations_of_the_layout() {
     assert!(out.is_ascii());
 }
 
+/// Short jobs on a clock of milliseconds: all trials of a row may have one rate, one time and no kernel time.
+#[test]
+fn what_never_changes_has_its_columns_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("steady.csv");
+    let csv = "kernel,job,read_kb_s,read_iops,read_msec,write_kb_s,write_iops,write_msec,usr_pct,sys_pct,csw\n\
+               old,same,4096,1024,6,0,0,0,12.50,0,150\n\
+               new,same,4096,1024,6,0,0,0,12.50,0,150\n\
+               old,write1,0,0,0,4096,1024,6,12.50,0,150\n\
+               new,write1,0,0,0,8192,1024,6,25.00,0,150\n";
+    std::fs::write(&table, csv).unwrap();
+    let values = "read_kb_s,read_iops,read_msec,write_kb_s,write_iops,write_msec,usr_pct,sys_pct,csw";
+    let columns = ["--arm", "kernel", "--row", "job", "--value", values, "--format", "lkml"];
+    let report = ok(&[&["compare", table.to_str().unwrap()][..], &columns].concat());
+    let rows = |heading: &str| {
+        let lines = report.lines().skip_while(|line| *line != heading).skip(3).take(2);
+        lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    let same = "same 4096 1024 6 0 0 0 12.50 0.00 150.00";
+    assert_eq!(
+        rows("AVERAGES, kernel=old"),
+        [same, "write1 0 0 0 4096 1024 6 12.50 0.00 150.00"],
+        "{report}"
+    );
+    assert_eq!(
+        rows("AVERAGES, kernel=new"),
+        [same, "write1 0 0 0 8192 1024 6 25.00 0.00 150.00"],
+        "{report}"
+    );
+    let unchanged = "same 0 0 0 0 0 0 0.00 0.00 0.00";
+    assert_eq!(
+        rows("% DIFFERENCE, kernel=old -> kernel=new"),
+        [unchanged, "write1 0 0 0 100 0 0 100.00 0.00 0.00"],
+        "{report}"
+    );
+}
+
 #[test]
 fn a_page_of_many_comparisons_has_a_sentence_for_each_when_unfolded() {
     let table = path("published/f2fs-dio-serialize.csv");

@@ -96,7 +96,9 @@ fn cpu_is_the_share_of_one_process(run: &Run, text: &str) {
             let used = values(name);
             let shares = used.iter().zip(&all).map(|(used, all)| used / all * 100.0);
             let mean = shares.sum::<f64>() / used.len() as f64;
-            let printed: f64 = cell.parse().unwrap();
+            let printed: f64 = cell
+                .parse()
+                .unwrap_or_else(|_| panic!("{group} {name} is {cell}, {used:?} of {all:?}:\n{text}"));
             assert!((printed - mean).abs() < 0.006 && printed <= 105.0, "{group} {name}: {printed} {mean}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::analyse::{Analysis, ArmSummary, Comparison, RowKey};
+use crate::analyse::{Analysis, ArmSummary, RowKey};
 use crate::record::Metric;
 use crate::units::Unit;
 
@@ -48,6 +48,15 @@ impl Column {
     /// Integer columns: bandwidth, IOPS and time.
     pub(super) fn is_integer(self) -> bool {
         !matches!(self, Column::Usr | Column::Sys | Column::Csw)
+    }
+
+    /// The three columns of its direction.
+    pub(super) fn of_direction(self) -> Option<std::ops::Range<usize>> {
+        match self {
+            Column::ReadBw | Column::ReadIops | Column::ReadMsec => Some(0..3),
+            Column::WriteBw | Column::WriteIops | Column::WriteMsec => Some(3..6),
+            Column::Usr | Column::Sys | Column::Csw => None,
+        }
     }
 
     /// The column of a metric, by fio's own names, assay's and those of published tables.
@@ -111,37 +120,55 @@ pub(super) struct Averages<'a> {
     pub(super) of_all_processes: bool,
 }
 
+/// Values of one metric in arms of one row.
+struct Measured<'a> {
+    row: &'a RowKey,
+    metric: &'a Metric,
+    arms: Vec<&'a ArmSummary>,
+}
+
+/// What was compared, and what was not because it never changed.
+fn measured(analysis: &Analysis) -> impl Iterator<Item = Measured<'_>> {
+    let compared = analysis.comparisons.iter();
+    let compared =
+        compared.map(|c| Measured { row: &c.row, metric: &c.metric, arms: vec![&c.baseline, &c.candidate] });
+    let steady = analysis.steady.iter();
+    compared.chain(steady.map(|s| Measured { row: &s.row, metric: &s.metric, arms: s.arms.iter().collect() }))
+}
+
 /// Collects the averages, or nothing when the metrics are not fio's: bandwidth and IOPS of a direction.
 pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
+    if analysis.comparisons.is_empty() {
+        return None;
+    }
     let seconds = seconds_of(analysis, "runtime");
     let all_seconds = seconds_of(analysis, "job_runtime");
-    let totals: HashSet<(&RowKey, &str)> = analysis
-        .comparisons
-        .iter()
-        .filter(|c| c.metric.name == "ctx")
-        .flat_map(|c| [(&c.row, c.baseline.arm.as_str()), (&c.row, c.candidate.arm.as_str())])
+    let totals: HashSet<(&RowKey, &str)> = measured(analysis)
+        .filter(|of| of.metric.name == "ctx")
+        .flat_map(|of| of.arms.into_iter().map(move |arm| (of.row, arm.arm.as_str())))
         .collect();
     let mut found =
         Averages { rows: Vec::new(), cells: HashMap::new(), cpu_derived: false, of_all_processes: false };
     let mut columns: Vec<Column> = Vec::new();
     let mut rows: HashSet<&RowKey> = HashSet::new();
     let mut summed: HashSet<(&RowKey, &str, &str)> = HashSet::new();
-    for c in &analysis.comparisons {
-        let Some(column) = Column::of(&c.metric) else { continue };
-        if rows.insert(&c.row) {
-            found.rows.push(&c.row);
+    for Measured { row, metric, arms } in measured(analysis) {
+        // Also of a row of which no column is compared, for the order.
+        if rows.insert(row) {
+            found.rows.push(row);
         }
+        let Some(column) = Column::of(metric) else { continue };
         columns.push(column);
-        for summary in [&c.baseline, &c.candidate] {
+        for summary in arms {
             let arm = summary.arm.as_str();
-            let key = (&c.row, arm);
+            let key = (row, arm);
             // The baseline comes with every candidate; context switches may come in two parts to be added, or
             // with their sum besides.
-            let part = c.metric.name.starts_with("ctx.") && totals.contains(&(&c.row, arm));
-            if part || !summed.insert((&c.row, arm, &c.metric.name)) {
+            let part = metric.name.starts_with("ctx.") && totals.contains(&key);
+            if part || !summed.insert((row, arm, &metric.name)) {
                 continue;
             }
-            let cpu = matches!(column, Column::Usr | Column::Sys) && c.metric.unit == Unit::Seconds;
+            let cpu = matches!(column, Column::Usr | Column::Sys) && metric.unit == Unit::Seconds;
             let all = all_seconds.get(&key);
             let average = match all.or_else(|| seconds.get(&key)) {
                 Some(runtime) if cpu => {
@@ -150,7 +177,7 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
                     share_of(summary, runtime)
                 }
                 _ if cpu => continue,
-                _ => scaled(summary, column.factor(&c.metric.unit)),
+                _ => scaled(summary, column.factor(&metric.unit)),
             };
             let slot = &mut found.cells.entry(key).or_insert([None; 9])[column as usize];
             *slot = Some(match slot.take() {
@@ -177,9 +204,10 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
 
 /// A time of each row and arm.
 fn seconds_of<'a>(analysis: &'a Analysis, name: &str) -> HashMap<(&'a RowKey, &'a str), &'a ArmSummary> {
-    let is_it = |c: &&Comparison| c.metric.name == name && c.metric.unit == Unit::Seconds;
-    let sides = |c: &'a Comparison| [&c.baseline, &c.candidate].map(|arm| ((&c.row, arm.arm.as_str()), arm));
-    analysis.comparisons.iter().filter(is_it).flat_map(sides).collect()
+    measured(analysis)
+        .filter(|of| of.metric.name == name && of.metric.unit == Unit::Seconds)
+        .flat_map(|of| of.arms.into_iter().map(move |arm| ((of.row, arm.arm.as_str()), arm)))
+        .collect()
 }
 
 /// Whether a metric has a column: one of the nine, or the job's run time, which stands in the columns of its directions.

@@ -97,11 +97,12 @@ impl<'d> FioTables<'d> {
         cells.get(&(row, arm)).copied()
     }
 
-    /// One average. A direction that moved nothing is 0, as fio prints it.
+    /// One average. A direction that moved nothing is 0, as fio prints it; what is not known of one that did is nothing.
     fn cell(&self, row: &RowKey, arm: &str, column: Column) -> Option<Average> {
         let nine = self.nine(row, arm)?;
         let zero = Average { mean: 0.0, stddev: 0.0 };
-        nine[column as usize].or(column.is_integer().then_some(zero))
+        let idle = column.of_direction().is_some_and(|columns| nine[columns].iter().all(Option::is_none));
+        nine[column as usize].or(idle.then_some(zero))
     }
 
     /// One table: in one block where it fits, else in two blocks, READ + WRITE and CPU.

@@ -348,6 +348,7 @@ mod tests {
             delta: 0.02,
             rounds: 10,
             comparisons: Vec::new(),
+            steady: Vec::new(),
             rankings: Vec::new(),
             budgets: Vec::new(),
             effects,
