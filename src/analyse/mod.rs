@@ -173,11 +173,9 @@ fn is_whole(run: &Run, comparisons: &[Comparison]) -> bool {
 
 /// The comparisons of one row: those with the baseline by candidate, the primary metrics first; of other pairs those metrics alone.
 fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table: &Table) -> Vec<Case<'a>> {
-    let others =
-        row.metrics.iter().copied().filter(|metric| {
-            !row.primaries.contains(metric) && is_compared(run, options, row, table, *metric)
-        });
-    let others: Vec<u32> = others.collect();
+    let accompanies =
+        |metric: &u32| !row.primaries.contains(metric) && is_compared(run, options, row, table, *metric);
+    let others: Vec<u32> = row.metrics.iter().copied().filter(accompanies).collect();
     let mut cases = Vec::new();
     for (base, arm) in layout.pairs(row, options.all_pairs) {
         cases.extend(row.primaries.iter().map(|metric| Case::deciding(row, *metric, (base, arm))));

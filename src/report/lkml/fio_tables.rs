@@ -1,6 +1,7 @@
 //! The three kinds of table of the published study, in fio's READ, WRITE and CPU columns.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::super::document::Document;
 use super::super::layout::{ascii, left, right, shorten, width, wrap};
@@ -101,7 +102,8 @@ impl<'d> FioTables<'d> {
     fn cell(&self, row: &RowKey, arm: &str, column: Column) -> Option<Average> {
         let nine = self.nine(row, arm)?;
         let zero = Average { mean: 0.0, stddev: 0.0 };
-        let idle = column.of_direction().is_some_and(|columns| nine[columns].iter().all(Option::is_none));
+        let moved = |columns: Range<usize>| nine[columns].iter().flatten().any(|average| average.mean != 0.0);
+        let idle = column.of_direction().is_some_and(|columns| !moved(columns));
         nine[column as usize].or(idle.then_some(zero))
     }
 
@@ -195,16 +197,16 @@ impl Grid {
     }
 
     /// Columns the values take, one blank before each.
-    fn numbers(&self, range: std::ops::Range<usize>) -> usize {
+    fn numbers(&self, range: Range<usize>) -> usize {
         self.values[range].iter().map(|w| w + 1).sum()
     }
 
-    fn columns(&self, range: std::ops::Range<usize>) -> usize {
+    fn columns(&self, range: Range<usize>) -> usize {
         self.label + self.numbers(range)
     }
 
     /// Columns with the label as short as it may become.
-    fn least(&self, range: std::ops::Range<usize>) -> usize {
+    fn least(&self, range: Range<usize>) -> usize {
         self.label.min(LEAST_LABEL) + self.numbers(range)
     }
 
@@ -220,7 +222,7 @@ impl Grid {
         head: &str,
         labels: &[String],
         cells: &[Vec<String>],
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
     ) {
         let room = page.columns.saturating_sub(self.numbers(range.clone()));
         let label = self.label.min(room.max(1));
