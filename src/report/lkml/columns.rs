@@ -138,6 +138,7 @@ fn measured(analysis: &Analysis) -> impl Iterator<Item = Measured<'_>> {
 
 /// Collects the averages, or nothing when the metrics are not fio's: bandwidth and IOPS of a direction.
 pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
+    // One arm alone: its steady figures without the others would be no table.
     if analysis.comparisons.is_empty() {
         return None;
     }
@@ -153,7 +154,7 @@ pub(super) fn averages(analysis: &Analysis) -> Option<Averages<'_>> {
     let mut rows: HashSet<&RowKey> = HashSet::new();
     let mut summed: HashSet<(&RowKey, &str, &str)> = HashSet::new();
     for Measured { row, metric, arms } in measured(analysis) {
-        // Also of a row of which no column is compared, for the order.
+        // Before its columns are looked for: steady figures come last, and their rows would, too.
         if rows.insert(row) {
             found.rows.push(row);
         }

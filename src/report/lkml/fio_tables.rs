@@ -98,7 +98,7 @@ impl<'d> FioTables<'d> {
         cells.get(&(row, arm)).copied()
     }
 
-    /// One average. A direction that moved nothing is 0, as fio prints it; what is not known of one that did is nothing.
+    /// One average. A direction that moved nothing is 0, as fio prints it. One that moved has only what is known of it.
     fn cell(&self, row: &RowKey, arm: &str, column: Column) -> Option<Average> {
         let nine = self.nine(row, arm)?;
         let zero = Average { mean: 0.0, stddev: 0.0 };
