@@ -3,10 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::record::{
-    Cell, Design, Factor, FailureRule, HostFacts, Metric, Order, RECORD_VERSION, Run, RunState, Source,
-    Status, StopRule, Trial,
-};
+use crate::record::{Cell, Design, Factor, HostFacts, Metric, Run, RunState, Source, StopRule, Trial};
 use crate::units::{Better, Unit};
 
 /// What a made-up run holds.
@@ -48,39 +45,22 @@ pub(super) fn run_of(made: &Made, rounds: u32) -> Run {
         metric("write.clat_ns.p99", Unit::Nanoseconds, Better::Lower),
     ];
     let levels = vec!["0".to_owned(), "1".to_owned()];
+    let design = Design {
+        paired: made.paired,
+        primary: made.paired.then(|| "write.bw".to_owned()),
+        stop: made.stop,
+        ..Design::new(vec![Factor::new("direct", levels)])
+    };
+    let source = if made.paired { Source::Measured } else { Source::Imported("made up".to_owned()) };
     Run {
-        version: RECORD_VERSION,
         id: Some(1),
-        name: "made up".to_owned(),
-        source: if made.paired { Source::Measured } else { Source::Imported("made up".to_owned()) },
-        state: RunState::Finished,
-        assay_version: String::new(),
-        started_unix_ns: 0,
-        command_line: Vec::new(),
         seed: made.seed,
         engine: "simulated".to_owned(),
-        job_text: None,
-        experiment: serde_json::Value::Null,
-        design: Design {
-            factors: vec![Factor::new("direct", levels)],
-            compare: 0,
-            paired: made.paired,
-            primary: made.paired.then(|| "write.bw".to_owned()),
-            show: Vec::new(),
-            order: Order::default(),
-            lead_in: false,
-            stop: made.stop,
-            failures: FailureRule::default(),
-            explains: None,
-            bisects: None,
-        },
-        aa: false,
         facts: vec![HostFacts::default()],
         metrics,
         cells: vec![Cell { levels: vec![0] }, Cell { levels: vec![1] }],
         trials: trials(made, rounds),
-        lead_ins: Vec::new(),
-        notes: Vec::new(),
+        ..Run::new("made up", source, RunState::Finished, design)
     }
 }
 
@@ -100,17 +80,11 @@ fn trials(made: &Made, rounds: u32) -> Vec<Trial> {
                 cell,
                 round,
                 position,
-                attempt: 0,
                 started_unix_ns: 1_000_000_000 * u64::from(2 * round + position + 1),
                 elapsed_s: 1.0,
                 facts: Some(0),
-                status: Status::Done,
-                excluded: None,
                 values: vec![(0, bw), (1, bw / 4096.0), (2, 100_000.0), (3, 4e12 / bw)],
-                histograms: Vec::new(),
-                series: Vec::new(),
-                files: Vec::new(),
-                notes: Vec::new(),
+                ..Trial::default()
             });
         }
     }

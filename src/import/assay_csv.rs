@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 
 use crate::record::{
-    Cell, Design, Factor, FailureKind, FailureRule, Metric, Order, RECORD_VERSION, Run, RunState, Sample,
-    Source, Status, StopRule, Trial,
+    Cell, Design, Factor, FailureKind, Metric, Run, RunState, Sample, Source, Status, Trial,
 };
 use crate::sys::csv_cell;
 use crate::units::Unit;
@@ -78,44 +77,13 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
 
 fn empty(names: &[&str], origin: &str) -> Run {
     let factors = names.iter().map(|name| Factor::new(csv_cell::read(name), Vec::new())).collect();
-    Run {
-        version: RECORD_VERSION,
-        id: None,
-        name: origin.to_owned(),
-        source: Source::Imported("assay csv export".to_owned()),
-        state: RunState::Finished,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_ns: 0,
-        command_line: Vec::new(),
-        seed: 0,
-        engine: String::new(),
-        job_text: None,
-        experiment: serde_json::Value::Null,
-        design: Design {
-            factors,
-            compare: 0,
-            paired: false,
-            primary: None,
-            show: Vec::new(),
-            order: Order::default(),
-            lead_in: false,
-            stop: StopRule::default(),
-            failures: FailureRule::default(),
-            explains: None,
-            bisects: None,
-        },
-        aa: false,
-        facts: Vec::new(),
-        metrics: Vec::new(),
-        cells: Vec::new(),
-        trials: Vec::new(),
-        lead_ins: Vec::new(),
-        notes: vec![
-            "read from a CSV export: facts, histograms and the rule that ended the run are not in it; \
-             `assay export --format json` keeps everything"
-                .into(),
-        ],
-    }
+    let source = Source::Imported("assay csv export".to_owned());
+    let notes = vec![
+        "read from a CSV export: facts, histograms and the rule that ended the run are not in it; \
+         `assay export --format json` keeps everything"
+            .into(),
+    ];
+    Run { notes, ..Run::new(origin, source, RunState::Finished, Design::new(factors)) }
 }
 
 fn count(record: &csv::StringRecord, at: usize, what: &str) -> Result<u32, Problem> {

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::record::{
-    Cell, Design, Factor, FailureRule, Note, Order, RECORD_VERSION, Run, RunState, Source, StopRule, Trial,
-};
+use crate::record::{Cell, Design, Factor, Note, Run, RunState, Source, StopRule, Trial};
 
 use super::clusters::{self, Clusters};
 use super::error::{ImportError, Problem};
@@ -57,40 +55,19 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
         trials.push(trial(observation, cell, *round));
         *round += 1;
     }
+    // Of a run that had not all its rounds there is no verdict, whatever it is compared with.
+    let state = batch.so_far.map_or(RunState::Finished, |_| RunState::Interrupted);
+    let stop = StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop };
+    let design = Design { primary, stop, ..Design::new(factors) };
     Ok(Run {
-        version: RECORD_VERSION,
-        id: None,
-        name: frame.name,
-        source: Source::Imported(frame.source),
-        // Of a run that had not all its rounds there is no verdict, whatever it is compared with.
-        state: batch.so_far.map_or(RunState::Finished, |_| RunState::Interrupted),
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns: if started_unix_ns == u64::MAX { 0 } else { started_unix_ns },
         command_line: frame.command_line,
-        seed: 0,
-        engine: String::new(),
-        job_text: None,
-        experiment: serde_json::Value::Null,
-        design: Design {
-            factors,
-            compare: 0,
-            paired: false,
-            primary,
-            show: Vec::new(),
-            order: Order::default(),
-            lead_in: false,
-            stop: StopRule { rounds: batch.so_far.map(|so_far| so_far.of), ..frame.stop },
-            failures: FailureRule::default(),
-            explains: None,
-            bisects: None,
-        },
-        aa: false,
         facts: batch.facts,
         metrics: batch.metrics,
         cells,
         trials,
-        lead_ins: Vec::new(),
         notes: batch.notes.into_iter().map(Note::from).collect(),
+        ..Run::new(frame.name, Source::Imported(frame.source), state, design)
     })
 }
 
@@ -105,8 +82,6 @@ fn trial(observation: Observation, cell: u32, round: u32) -> Trial {
     Trial {
         cell,
         round,
-        position: 0,
-        attempt: 0,
         started_unix_ns: observation.started_unix_ns,
         elapsed_s: observation.elapsed_s,
         facts: observation.facts,
@@ -115,8 +90,8 @@ fn trial(observation: Observation, cell: u32, round: u32) -> Trial {
         values: observation.values,
         histograms: observation.histograms,
         series: observation.series,
-        files: Vec::new(),
         notes: observation.notes,
+        ..Trial::default()
     }
 }
 

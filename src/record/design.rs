@@ -167,6 +167,24 @@ pub enum Order {
 }
 
 impl Design {
+    /// Arms by the first factor, unpaired, with the usual rule of when a run ends.
+    #[must_use]
+    pub fn new(factors: Vec<Factor>) -> Design {
+        Design {
+            factors,
+            compare: 0,
+            paired: false,
+            primary: None,
+            show: Vec::new(),
+            order: Order::default(),
+            lead_in: false,
+            stop: StopRule::default(),
+            failures: FailureRule::default(),
+            explains: None,
+            bisects: None,
+        }
+    }
+
     /// Whether a table of this metric is wanted besides that of the one that decides.
     #[must_use]
     pub fn shows(&self, metric: &str) -> bool {

@@ -121,6 +121,33 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run of which nothing is measured yet, begun at an unknown time.
+    #[must_use]
+    pub fn new(name: impl Into<String>, source: Source, state: RunState, design: Design) -> Run {
+        Run {
+            version: RECORD_VERSION,
+            id: None,
+            name: name.into(),
+            source,
+            state,
+            assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_ns: 0,
+            command_line: Vec::new(),
+            seed: 0,
+            engine: String::new(),
+            job_text: None,
+            experiment: serde_json::Value::Null,
+            design,
+            aa: false,
+            facts: Vec::new(),
+            metrics: Vec::new(),
+            cells: Vec::new(),
+            trials: Vec::new(),
+            lead_ins: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// The index of `metric` in [`Run::metrics`], added when it is new.
     pub fn metric_index(&mut self, metric: &Metric) -> u32 {
         if let Some(at) = self.metrics.iter().position(|known| known == metric) {

@@ -31,10 +31,11 @@ pub struct Series {
 }
 
 /// How a trial ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It ran; its values count.
+    #[default]
     Done,
     /// It failed.
     Failed {
@@ -56,7 +57,7 @@ pub enum Status {
 }
 
 /// One execution of one cell, as stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Index into `Run::cells`.
     pub cell: u32,

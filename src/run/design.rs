@@ -4,7 +4,7 @@
 //! Enters: a [`Plan`]. Leaves: [`Design`] and [`Cell`]s.
 
 use crate::plan::Plan;
-use crate::record::{Cell, Design, Factor, FailureRule, Order};
+use crate::record::{Cell, Design, Factor, Order};
 
 /// The design of a measured run.
 #[must_use]
@@ -15,7 +15,6 @@ pub fn design(plan: &Plan) -> Design {
         sets: factor.sets.clone(),
     };
     Design {
-        factors: plan.factors.iter().map(factor).collect(),
         compare: plan.compare,
         paired: true,
         primary: plan.primary.clone(),
@@ -23,9 +22,7 @@ pub fn design(plan: &Plan) -> Design {
         order: Order::Independent,
         lead_in: plan.lead_in,
         stop: plan.stop,
-        failures: FailureRule::default(),
-        explains: None,
-        bisects: None,
+        ..Design::new(plan.factors.iter().map(factor).collect())
     }
 }
 

@@ -319,15 +319,9 @@ impl Execution<'_> {
             attempt,
             started_unix_ns,
             elapsed_s: begun.elapsed().as_secs_f64(),
-            facts: None,
-            status: Status::Done,
             // Stored with the trial, so that the round is still excluded when assay is killed before its end.
             excluded,
-            values: Vec::new(),
-            histograms: Vec::new(),
-            series: Vec::new(),
-            files: Vec::new(),
-            notes: Vec::new(),
+            ..Trial::default()
         };
         let stolen = stolen(request.engine, &reply);
         take(self.run, &mut trial, reply);

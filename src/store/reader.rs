@@ -211,10 +211,7 @@ impl Store {
                 status: store.get_json_of_texts(row, 7, id, "status")?,
                 excluded: store.get(row, 8)?,
                 notes: store.get_json(row, 9, id, "notes")?,
-                values: Vec::new(),
-                histograms: Vec::new(),
-                series: Vec::new(),
-                files: Vec::new(),
+                ..Trial::default()
             })
         })
     }

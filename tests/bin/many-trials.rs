@@ -5,8 +5,7 @@ use std::path::Path;
 
 use assay::engine::{Engine, SimulatedCell, Task, simulated::Simulated};
 use assay::record::{
-    Cell, Design, Factor, FailureRule, HostFacts, Order, Outcome, RECORD_VERSION, Run, RunState, Source,
-    Status, StopRule, Trial,
+    Cell, Design, Factor, HostFacts, Outcome, Run, RunState, Source, Status, StopRule, Trial,
 };
 use assay::store::Store;
 
@@ -68,38 +67,17 @@ fn empty(rounds: u32) -> Run {
     let factor = |name: &str, levels: u32| {
         Factor::new(name, (0..levels).map(|level| format!("{name}{level}")).collect())
     };
+    let design = Design {
+        paired: true,
+        primary: Some("write.bw".to_owned()),
+        stop: StopRule { rounds: Some(rounds), ..StopRule::default() },
+        ..Design::new(vec![factor("arm", ARMS), factor("row", ROWS)])
+    };
     Run {
-        version: RECORD_VERSION,
-        id: None,
-        name: "many-trials".to_owned(),
-        source: Source::Measured,
-        state: RunState::Finished,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns: 1_772_366_400_000_000_000,
-        command_line: Vec::new(),
         seed: 42,
         engine: "simulated".to_owned(),
-        job_text: None,
-        experiment: serde_json::Value::Null,
-        design: Design {
-            factors: vec![factor("arm", ARMS), factor("row", ROWS)],
-            compare: 0,
-            paired: true,
-            primary: Some("write.bw".to_owned()),
-            show: Vec::new(),
-            failures: FailureRule::default(),
-            explains: None,
-            bisects: None,
-            order: Order::default(),
-            lead_in: false,
-            stop: StopRule { rounds: Some(rounds), ..StopRule::default() },
-        },
-        aa: false,
-        facts: Vec::new(),
-        metrics: Vec::new(),
         cells: (0..ARMS * ROWS).map(|cell| Cell { levels: vec![cell % ARMS, cell / ARMS] }).collect(),
-        trials: Vec::new(),
-        lead_ins: Vec::new(),
-        notes: Vec::new(),
+        ..Run::new("many-trials", Source::Measured, RunState::Finished, design)
     }
 }

@@ -8,8 +8,8 @@ use assay::analyse::{
     Role, RowKey, Verdict,
 };
 use assay::record::{
-    Cell, Design, Direction, Factor, FailureKind, FailureRule, HostFacts, LatencyKind, Metric, Order,
-    RECORD_VERSION, Run, RunState, Series, Source, Status, StopRule, Trial,
+    Cell, Design, Direction, Factor, FailureKind, HostFacts, LatencyKind, Metric, Run, RunState, Series,
+    Source, Status, Trial,
 };
 use assay::units::{Better, Unit};
 
@@ -57,39 +57,14 @@ pub(crate) fn empty_run(name: &str, factors: &[(&str, &[&str])], source: Source)
             })
             .collect();
     }
+    let design = Design { paired: source == Source::Measured, ..Design::new(factors) };
     Run {
-        version: RECORD_VERSION,
         id: (source == Source::Measured).then_some(7),
-        name: name.to_owned(),
-        design: Design {
-            factors,
-            compare: 0,
-            paired: source == Source::Measured,
-            primary: None,
-            show: Vec::new(),
-            order: Order::default(),
-            lead_in: false,
-            stop: StopRule::default(),
-            failures: FailureRule::default(),
-            explains: None,
-            bisects: None,
-        },
-        source,
-        state: RunState::Finished,
         assay_version: "0.1.0".to_owned(),
         started_unix_ns: 1_772_366_400_000_000_000,
-        command_line: Vec::new(),
         seed: 42,
-        engine: String::new(),
-        job_text: None,
-        experiment: serde_json::Value::Null,
-        aa: false,
-        facts: Vec::new(),
-        metrics: Vec::new(),
         cells,
-        trials: Vec::new(),
-        lead_ins: Vec::new(),
-        notes: Vec::new(),
+        ..Run::new(name, source, RunState::Finished, design)
     }
 }
 
@@ -98,18 +73,12 @@ pub(crate) fn trial(cell: u32, round: u32, position: u32, values: Vec<(u32, f64)
         cell,
         round,
         position,
-        attempt: 0,
         started_unix_ns: 1_772_366_400_000_000_000
             + (u64::from(round) * 8 + u64::from(position)) * 11_000_000_000,
         elapsed_s: 10.4,
         facts: Some(0),
-        status: Status::Done,
-        excluded: None,
         values,
-        histograms: Vec::new(),
-        series: Vec::new(),
-        files: Vec::new(),
-        notes: Vec::new(),
+        ..Trial::default()
     }
 }
 

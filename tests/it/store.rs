@@ -1,8 +1,8 @@
 //! The store: what goes in comes out; older schemas are migrated, newer and foreign files refused unchanged.
 
 use assay::record::{
-    Cell, Design, Direction, Factor, FailureKind, FailureRule, HostFacts, LatencyHistogram, LatencyKind,
-    LeadIn, Note, Order, RECORD_VERSION, Run, RunState, Sample, Series, Source, Status, StopRule, Trial,
+    Cell, Design, Direction, Factor, FailureKind, HostFacts, LatencyHistogram, LatencyKind, LeadIn, Note,
+    Order, Run, RunState, Sample, Series, Source, Status, Trial,
 };
 use assay::store::{Store, StoreError};
 use assay::units::Unit;
@@ -12,17 +12,11 @@ fn trial(round: u32, cell: u32, values: Vec<(u32, f64)>) -> Trial {
         cell,
         round,
         position: cell,
-        attempt: 0,
         started_unix_ns: 1_700_000_000_000_000_000 + u64::from(round),
         elapsed_s: 0.5,
         facts: Some(0),
-        status: Status::Done,
-        excluded: None,
         values,
-        histograms: Vec::new(),
-        series: Vec::new(),
-        files: Vec::new(),
-        notes: Vec::new(),
+        ..Trial::default()
     }
 }
 
@@ -30,12 +24,12 @@ fn trial(round: u32, cell: u32, values: Vec<(u32, f64)>) -> Trial {
 fn run(rounds: u32) -> Run {
     let mut facts = HostFacts::default();
     facts.set("kernel.release", "6.18");
+    let design = Design {
+        paired: true,
+        primary: Some("write.bw".to_owned()),
+        ..Design::new(vec![Factor::new("direct".to_owned(), vec!["0".to_owned(), "1".to_owned()])])
+    };
     let mut run = Run {
-        version: RECORD_VERSION,
-        id: None,
-        name: "stored".to_owned(),
-        source: Source::Measured,
-        state: RunState::Finished,
         assay_version: "0.1.0".to_owned(),
         started_unix_ns: 1_700_000_000_000_000_000,
         command_line: vec!["assay".to_owned(), "run".to_owned()],
@@ -43,26 +37,11 @@ fn run(rounds: u32) -> Run {
         engine: "simulated 0.1.0".to_owned(),
         job_text: Some("[j]\nrw=read\n".to_owned()),
         experiment: serde_json::json!({"name": "stored"}),
-        design: Design {
-            factors: vec![Factor::new("direct".to_owned(), vec!["0".to_owned(), "1".to_owned()])],
-            compare: 0,
-            paired: true,
-            primary: Some("write.bw".to_owned()),
-            show: Vec::new(),
-            order: Order::default(),
-            lead_in: false,
-            stop: StopRule::default(),
-            failures: FailureRule::default(),
-            explains: None,
-            bisects: None,
-        },
-        aa: false,
         facts: vec![facts],
         metrics: vec![Sample::new("", "write.bw", Unit::BytesPerSecond, 0.0).metric],
         cells: vec![Cell { levels: vec![0] }, Cell { levels: vec![1] }],
-        trials: Vec::new(),
-        lead_ins: Vec::new(),
         notes: vec!["a note".into(), Note::ending("the time budget ended it")],
+        ..Run::new("stored", Source::Measured, RunState::Finished, design)
     };
     for round in 0..rounds {
         for cell in 0..2 {

@@ -51,17 +51,11 @@ fn trial(round: u32, position: u32, step: usize, value: Option<f64>) -> Trial {
         cell: step as u32,
         round,
         position,
-        attempt: 0,
         started_unix_ns: 1,
         elapsed_s: 1.0,
-        facts: None,
         status,
-        excluded: None,
         values: value.map(|value| (0, value)).into_iter().collect(),
-        histograms: Vec::new(),
-        series: Vec::new(),
-        files: Vec::new(),
-        notes: Vec::new(),
+        ..Trial::default()
     }
 }
 

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::analyse::{ceilings, saturated};
 use crate::probe::{Outcome, Settings};
 use crate::record::{
-    Cell, Design, Factor, FailureRule, HostFacts, Note, Order, PROBE_ENGINE, RECORD_VERSION, Run, RunState,
-    Sample, Source, Status, StopRule, Trial,
+    Cell, Design, Factor, HostFacts, Note, PROBE_ENGINE, Run, RunState, Sample, Source, StopRule, Trial,
 };
 
 /// A load above this part of the processors takes some from the probes.
@@ -34,39 +33,17 @@ pub(super) fn run(
     let notes: Vec<Note> = busy(&facts).into_iter().chain(left_out).map(Note::from).collect();
     let groups: Vec<&str> = settings.groups.iter().map(|group| group.name()).collect();
     let stop = StopRule { rounds: Some(outcome.rounds), max_rounds: outcome.rounds, ..StopRule::default() };
+    let factors = vec![Factor::new("directory", vec![directory.clone()])];
+    let design = Design { paired: true, stop, ..Design::new(factors) };
     let mut run = Run {
-        version: RECORD_VERSION,
-        id: None,
-        name: "probe".to_owned(),
-        source: Source::Measured,
-        state: RunState::Finished,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns: times.0,
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        seed: 0,
         engine: format!("{PROBE_ENGINE} {}", env!("CARGO_PKG_VERSION")),
-        job_text: None,
         experiment: json!({ "probe": { "directory": directory, "groups": groups, "quick": quick } }),
-        design: Design {
-            factors: vec![Factor::new("directory", vec![directory])],
-            compare: 0,
-            paired: true,
-            primary: None,
-            show: Vec::new(),
-            order: Order::default(),
-            lead_in: false,
-            stop,
-            failures: FailureRule::default(),
-            explains: None,
-            bisects: None,
-        },
-        aa: false,
         facts: vec![facts],
-        metrics: Vec::new(),
         cells: vec![Cell { levels: vec![0] }],
-        trials: Vec::new(),
-        lead_ins: Vec::new(),
         notes,
+        ..Run::new("probe", Source::Measured, RunState::Finished, design)
     };
     let indices: Vec<u32> = outcome
         .measured
@@ -92,18 +69,11 @@ fn trials(outcome: &Outcome, indices: &[u32], (began, ended): (u64, u64)) -> Vec
     let trial = |round: u32| Trial {
         cell: 0,
         round,
-        position: 0,
-        attempt: 0,
         started_unix_ns: began + u64::from(round) * of_round,
         elapsed_s: of_round as f64 / 1e9,
         facts: Some(0),
-        status: Status::Done,
-        excluded: None,
         values: values(round),
-        histograms: Vec::new(),
-        series: Vec::new(),
-        notes: Vec::new(),
-        files: Vec::new(),
+        ..Trial::default()
     };
     (0..outcome.rounds).map(trial).collect()
 }

@@ -20,7 +20,7 @@ use crate::launch::{
     Launcher, NoSource, Unready, everywhere, newest_kernel, newest_kernel_of, newest_source,
 };
 use crate::plan::{Expected, MetricNames, Plan, Writes};
-use crate::record::{self, RECORD_VERSION, Run, RunState, Trial};
+use crate::record::{self, Run, RunState, Trial};
 use crate::run::Surroundings;
 pub(super) use crate::run::now_unix_ns;
 use crate::store::{Store, StoreError};
@@ -126,27 +126,17 @@ impl Prepared {
         let (plan, work, targets) = planned(&experiment, &given)?;
         known_metric(&experiment, &plan)?;
         let engines = probe(&plan)?;
+        let design = record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) };
         let run = Run {
-            version: RECORD_VERSION,
-            id: None,
-            name: experiment.name.clone(),
-            source: record::Source::Measured,
-            state: RunState::Running,
-            assay_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ns: now_unix_ns(),
             command_line: command_line(args, source, seed),
             seed,
             engine: versions(&engines),
             job_text,
             experiment: serde_json::to_value(&experiment).map_err(Failure::tool)?,
-            design: record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) },
             aa: plan.aa,
-            facts: Vec::new(),
-            metrics: Vec::new(),
             cells: crate::run::cells(&plan),
-            trials: Vec::new(),
-            lead_ins: Vec::new(),
-            notes: Vec::new(),
+            ..Run::new(experiment.name.as_str(), record::Source::Measured, RunState::Running, design)
         };
         let reach = Reach::of(&experiment, &plan);
         reach.check(&run.design.stop)?;

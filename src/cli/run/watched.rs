@@ -26,7 +26,7 @@ use crate::cli::database::wrong;
 use crate::experiment::Experiment;
 use crate::observe;
 use crate::plan::{CellSpec, Expected};
-use crate::record::{Design, Explains, HostFacts, RECORD_VERSION, Run, RunState, Source};
+use crate::record::{Design, Explains, HostFacts, Run, RunState, Source};
 use crate::report::wrapped;
 use crate::run::Ending;
 use crate::store::{Store, StoreError};
@@ -300,31 +300,18 @@ fn planned(
         explains.factor,
         observe.join(", ")
     );
+    let design =
+        Design { failures: run.design.failures, explains: Some(explains), ..crate::run::design(&plan) };
     let made = Run {
-        version: RECORD_VERSION,
-        id: None,
-        name: run.name.clone(),
-        source: Source::Measured,
-        state: RunState::Running,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns: prepare::now_unix_ns(),
         command_line: command_line(conduct.db, id, wish),
         seed,
         engine: engines.iter().map(|(_, probe)| probe.version.clone()).collect::<Vec<_>>().join(", "),
         job_text: run.job_text.clone(),
         experiment: serde_json::to_value(&explaining).map_err(Failure::tool)?,
-        design: Design {
-            failures: run.design.failures,
-            explains: Some(explains),
-            ..crate::run::design(&plan)
-        },
-        aa: false,
-        facts: Vec::new(),
-        metrics: Vec::new(),
         cells: crate::run::cells(&plan),
-        trials: Vec::new(),
-        lead_ins: Vec::new(),
         notes: vec![note.into()],
+        ..Run::new(run.name.as_str(), Source::Measured, RunState::Running, design)
     };
     Ok(Prepared {
         kernels: Kernels::of(&plan.cells)?,
@@ -430,7 +417,7 @@ fn say(prepared: &Prepared, id: i64, left_out: &[String]) -> std::io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::StopRule;
+    use crate::record::{RECORD_VERSION, StopRule};
 
     #[test]
     fn facts_that_were_known_must_be_as_they_were() {

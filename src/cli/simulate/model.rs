@@ -8,10 +8,7 @@ use super::noise::{Kind, Noise, OTHER_SEEDS};
 use crate::analyse::{self, Caveat, Options, Role, Verdict};
 use crate::experiment::{CommandLine, Experiment};
 use crate::plan::Plan;
-use crate::record::{
-    Cell, Design, Factor, FailureRule, LeadIn, Metric, Order, RECORD_VERSION, Run, RunState, Source, Status,
-    StopRule, Trial,
-};
+use crate::record::{Cell, Design, Factor, LeadIn, Metric, Order, Run, RunState, Source, StopRule, Trial};
 use crate::units::{Better, Unit};
 
 /// δ of the comparison with averages, as a ratio − 1.
@@ -146,22 +143,7 @@ fn lead_in(cell: u32, round: u32, runtime_s: f64) -> LeadIn {
 }
 
 fn trial(cell: u32, round: u32, position: u32, runtime_s: f64) -> Trial {
-    Trial {
-        cell,
-        round,
-        position,
-        attempt: 0,
-        started_unix_ns: 0,
-        elapsed_s: runtime_s,
-        facts: None,
-        status: Status::Done,
-        excluded: None,
-        values: vec![(0, runtime_s)],
-        histograms: Vec::new(),
-        series: Vec::new(),
-        files: Vec::new(),
-        notes: Vec::new(),
-    }
+    Trial { cell, round, position, elapsed_s: runtime_s, values: vec![(0, runtime_s)], ..Trial::default() }
 }
 
 fn empty_run(plan: &Plan, seed: u64) -> Run {
@@ -169,39 +151,20 @@ fn empty_run(plan: &Plan, seed: u64) -> Run {
         Metric { job: String::new(), name: "runtime".to_owned(), unit: Unit::Seconds, better: Better::Lower };
     let factor =
         |factor: &crate::plan::PlannedFactor| Factor::new(factor.name.clone(), factor.levels.clone());
+    let design = Design {
+        compare: plan.compare,
+        paired: true,
+        primary: Some("runtime".to_owned()),
+        order: Order::Independent,
+        lead_in: plan.lead_in,
+        ..Design::new(plan.factors.iter().map(factor).collect())
+    };
     Run {
-        version: RECORD_VERSION,
-        id: None,
-        name: "simulation".to_owned(),
-        source: Source::Measured,
-        state: RunState::Running,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_ns: 0,
-        command_line: Vec::new(),
         seed,
         engine: "simulate".to_owned(),
-        job_text: None,
-        experiment: serde_json::Value::Null,
-        design: Design {
-            factors: plan.factors.iter().map(factor).collect(),
-            compare: plan.compare,
-            paired: true,
-            primary: Some("runtime".to_owned()),
-            show: Vec::new(),
-            order: Order::Independent,
-            lead_in: plan.lead_in,
-            stop: StopRule::default(),
-            failures: FailureRule::default(),
-            explains: None,
-            bisects: None,
-        },
-        aa: false,
-        facts: Vec::new(),
         metrics: vec![runtime],
         cells: plan.cells.iter().map(|cell| Cell { levels: cell.levels.clone() }).collect(),
-        trials: Vec::new(),
-        lead_ins: Vec::new(),
-        notes: Vec::new(),
+        ..Run::new("simulation", Source::Measured, RunState::Running, design)
     }
 }
 
