@@ -64,8 +64,8 @@ fn parse(line: &str) -> Option<Mount> {
     Some(Mount { id, device, point, options: options.join(","), kind, source })
 }
 
-/// `\040` and other octal escapes for blanks.
-fn unescape(text: &str) -> String {
+/// A name with `\040` and other octal escapes for blanks, as it is.
+pub fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

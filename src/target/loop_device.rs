@@ -7,41 +7,22 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use rustix::ioctl::{Getter, Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
+use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 
 use super::busy::while_busy;
 use super::error::TargetError;
+use super::loop_users::{LoopInfo, on_file};
 use super::made::{Inode, Seen};
 use super::module;
 use crate::host::Driver;
 
 const CONTROL: &str = "/dev/loop-control";
 const LOOP_CLR_FD: Opcode = 0x4C01;
-const LOOP_GET_STATUS64: Opcode = 0x4C05;
 const LOOP_CONFIGURE: Opcode = 0x4C0A;
 const LOOP_CTL_GET_FREE: Opcode = 0x4C82;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Another program may take the free device first.
 const ATTEMPTS: u32 = 64;
-
-/// `struct loop_info64`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct LoopInfo {
-    device: u64,
-    inode: u64,
-    rdevice: u64,
-    offset: u64,
-    size_limit: u64,
-    number: u32,
-    encrypt_type: u32,
-    encrypt_key_size: u32,
-    flags: u32,
-    file_name: [u8; 64],
-    crypt_name: [u8; 64],
-    encrypt_key: [u8; 32],
-    init: [u64; 2],
-}
 
 /// `struct loop_config`.
 #[repr(C)]
@@ -192,11 +173,15 @@ fn configure(device: &File, config: LoopConfig) -> rustix::io::Result<()> {
 pub(super) fn detach_all(image: &Path, inode: Inode) -> Result<(), TargetError> {
     let failed = |error| TargetError::io("cannot detach the loop device of", image)(error);
     while_busy(|| {
-        for (_, opened) in devices_on(inode) {
+        for (_, opened) in on_file(inode.device, inode.number) {
             clear(&opened)?;
         }
         // Where somebody else has it open, the kernel detaches it when that one closes it.
-        if devices_on(inode).is_empty() { Ok(()) } else { Err(std::io::ErrorKind::ResourceBusy.into()) }
+        if on_file(inode.device, inode.number).is_empty() {
+            Ok(())
+        } else {
+            Err(std::io::ErrorKind::ResourceBusy.into())
+        }
     })
     .map_err(failed)
 }
@@ -210,26 +195,6 @@ fn clear(device: &File) -> std::io::Result<()> {
         Err(rustix::io::Errno::NXIO) => Ok(()),
         other => other.map_err(Into::into),
     }
-}
-
-/// Loop devices whose backing file this is, open. The kernel itself is asked of the very device that is open: a name or a path could lead to
-/// another one by now.
-fn devices_on(inode: Inode) -> Vec<(PathBuf, File)> {
-    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let attached = entries.filter(|entry| entry.path().join("loop/backing_file").exists());
-    let opened = attached.filter_map(|entry| {
-        let path = Path::new("/dev").join(entry.file_name());
-        File::open(&path).ok().map(|file| (path, file))
-    });
-    opened.filter(|(_, device)| backing(device) == Some((inode.device, inode.number))).collect()
-}
-
-/// The filesystem and inode number of an open loop device's backing file, which cannot be given out again as long as it is that.
-fn backing(device: &File) -> Option<(u64, u64)> {
-    #[expect(unsafe_code, reason = "an ioctl that rustix has no wrapper for")]
-    // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64`, which LoopInfo is laid out as, plain numbers all.
-    let info = unsafe { ioctl(device, Getter::<LOOP_GET_STATUS64, LoopInfo>::new()) }.ok()?;
-    Some((info.device, info.inode))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod journal;
 mod knobs;
 mod ledger;
 mod loop_device;
+mod loop_users;
 mod made;
 mod mkfs;
 mod module;

@@ -2,12 +2,13 @@
 //!
 //! Everything here is looked up before anything is touched.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::loop_users::on_file;
 use crate::sys::find_system_program;
 use crate::sys::mountinfo::{self, mounts};
 
@@ -20,10 +21,10 @@ pub enum Refusal {
     /// A block device that was not named.
     #[error("{0} is a block device, and the job would overwrite it")]
     DeviceNotNamed(PathBuf),
-    /// A block device in use.
+    /// A block device, or a file that serves as one, in use.
     #[error("{path} is in use: {by}")]
     InUse {
-        /// The device.
+        /// The device or file.
         path: PathBuf,
         /// By what.
         by: String,
@@ -93,7 +94,7 @@ impl Refusal {
                 format!("if everything on it may be lost: --destroy {}", path.display())
             }
             Refusal::InUse { path, .. } => {
-                format!("unmount or release {} first, or name another device", path.display())
+                format!("unmount or release {} first, or name another one", path.display())
             }
             Refusal::Claimed(path) => {
                 format!(
@@ -139,6 +140,10 @@ pub fn may_overwrite(path: &Path, named: &[PathBuf]) -> Result<(), Refusal> {
     let is_named = named.iter().any(|name| name.canonicalize().is_ok_and(|name| name == real));
     let kind = found.file_type();
     if kind.is_file() {
+        // As with a device: what is in use is refused whether it is named or not.
+        if let Some(by) = user_of_file(&real, &found) {
+            return Err(Refusal::InUse { path: path.to_owned(), by });
+        }
         return if is_named { Ok(()) } else { Err(Refusal::ExistingFile(path.to_owned())) };
     }
     if !kind.is_block_device() {
@@ -185,6 +190,20 @@ fn nothing_there(path: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// What device a file serves as: a loop device lies on it, or it is swap. A filesystem on the loop device would be written to below itself.
+fn user_of_file(real: &Path, found: &Metadata) -> Option<String> {
+    let on_it = on_file(found.dev(), found.ino());
+    let on_it = on_it.first().map(|(device, _)| format!("{} lies on it", device.display()));
+    on_it.or_else(|| is_swap(real).then(|| "swap".to_owned()))
+}
+
+/// Whether the kernel swaps to a file or device. It writes blanks in names as `\040`.
+fn is_swap(real: &Path) -> bool {
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let named = |line: &str| line.split_whitespace().next().map(mountinfo::unescape);
+    swaps.lines().skip(1).any(|line| named(line).as_deref() == real.to_str())
+}
+
 /// Who uses the device or a part of it: a mount, swap, or a device on top of it.
 fn user_of(real: &Path, major: u32, minor: u32) -> Option<String> {
     let sys = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
@@ -197,7 +216,6 @@ fn user_of(real: &Path, major: u32, minor: u32) -> Option<String> {
         }
     }
     let mounts = mounts(&mountinfo::table());
-    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     for (number, directory) in &numbers {
         if let Some(mount) = mounts.iter().find(|mount| mount.device == *number) {
             return Some(format!("mounted at {}", mount.point.display()));
@@ -207,7 +225,7 @@ fn user_of(real: &Path, major: u32, minor: u32) -> Option<String> {
             return Some(format!("held by {}", holder.file_name().to_string_lossy()));
         }
     }
-    if swaps.lines().skip(1).any(|line| line.split_whitespace().next() == real.to_str()) {
+    if is_swap(real) {
         return Some("swap".to_owned());
     }
     // Btrfs members and others that show no mount of their own number refuse an exclusive open.

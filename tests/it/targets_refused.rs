@@ -10,6 +10,7 @@ use assay::launch::{Answer, PROTOCOL, Request};
 use assay::record::FailureKind;
 use assay::target::{Setup, TargetSpec};
 
+use crate::loop_device::LoopDevice;
 use crate::native_engine::{answered, asked, work};
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{JOB, Loop, ON_DEVICE, assay, can_make, fact, left_behind, run, succeed};
@@ -129,6 +130,29 @@ fn devices_in_use_are_refused_with_what_is_on_them() {
     let (code, said, precious) = said.unwrap();
     assert_eq!((code, precious.as_str()), (Some(2), "x"));
     assert!(said.contains("is in use: mounted at ") && said.contains("hint: unmount or release"), "{said}");
+}
+
+#[test]
+fn a_file_that_serves_as_a_device_is_not_written_to_even_where_it_is_named() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", JOB);
+    let image = sandbox.path().join("own.img");
+    let own = LoopDevice::on(&image, 16 << 20).expect("a loop device, as can_make says");
+    let name = image.to_string_lossy().into_owned();
+    let named = ["--vary", "direct=0,1", "-t", &name, "--destroy", &name];
+    let words = format!("{name} is in use: {} lies on it", own.path.display());
+    refused(&sandbox, 2, &named, &words);
+    // Also by another name.
+    let link = sandbox.path().join("link");
+    std::fs::hard_link(&image, &link).unwrap();
+    let link = link.to_string_lossy().into_owned();
+    refused(&sandbox, 2, &["--vary", "direct=0,1", "-t", &link, "--destroy", &link], "lies on it");
+    drop(own);
+    let output = run(&sandbox, &[&["run", "job.fio", "-q", "--rounds", "4"][..], &named].concat());
+    assert!(output.status.code().is_some_and(|code| code != 2), "{}", errors(&output));
 }
 
 #[test]

@@ -1,0 +1,50 @@
+//! The loop devices that lie on a file (Linux's include/uapi/linux/loop.h).
+//!
+//! Enters: the file's filesystem and inode numbers, which cannot be given out again as long as a device lies on it. Leaves: the devices,
+//! open.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::ioctl::{Getter, Opcode, ioctl};
+
+const LOOP_GET_STATUS64: Opcode = 0x4C05;
+
+/// `struct loop_info64`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct LoopInfo {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) rdevice: u64,
+    pub(super) offset: u64,
+    pub(super) size_limit: u64,
+    pub(super) number: u32,
+    pub(super) encrypt_type: u32,
+    pub(super) encrypt_key_size: u32,
+    pub(super) flags: u32,
+    pub(super) file_name: [u8; 64],
+    pub(super) crypt_name: [u8; 64],
+    pub(super) encrypt_key: [u8; 32],
+    pub(super) init: [u64; 2],
+}
+
+/// Loop devices whose backing file this is, open. The kernel itself is asked of the very device that is open: a name or a path could lead to
+/// another one by now.
+pub(super) fn on_file(filesystem: u64, inode: u64) -> Vec<(PathBuf, File)> {
+    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let attached = entries.filter(|entry| entry.path().join("loop/backing_file").exists());
+    let opened = attached.filter_map(|entry| {
+        let path = Path::new("/dev").join(entry.file_name());
+        File::open(&path).ok().map(|file| (path, file))
+    });
+    opened.filter(|(_, device)| backing(device) == Some((filesystem, inode))).collect()
+}
+
+/// The filesystem and inode number of an open loop device's backing file.
+fn backing(device: &File) -> Option<(u64, u64)> {
+    #[expect(unsafe_code, reason = "an ioctl that rustix has no wrapper for")]
+    // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64`, which LoopInfo is laid out as, plain numbers all.
+    let info = unsafe { ioctl(device, Getter::<LOOP_GET_STATUS64, LoopInfo>::new()) }.ok()?;
+    Some((info.device, info.inode))
+}
