@@ -112,6 +112,9 @@ pub struct Cause {
     pub part: Option<BudgetPart>,
     /// The time an operation, where it is one.
     pub time: Option<BudgetLine>,
+    /// That time is the whole trial's for each operation of all its jobs, while the budget is one job's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_all_jobs: bool,
     /// Its share of the whole difference; below 0 it works against it. `None`: no part of the sum, or the whole is not told from 0.
     pub share: Option<f64>,
     /// Measured while watching cost too much.
@@ -123,7 +126,17 @@ pub struct Cause {
 impl Cause {
     /// A cause without time.
     pub(super) fn new(rule: &'static str, grade: Grade, what: What, evidence: Vec<Evidence>) -> Cause {
-        Cause { rule, grade, what, part: None, time: None, share: None, distorted: false, evidence }
+        Cause {
+            rule,
+            grade,
+            what,
+            part: None,
+            time: None,
+            of_all_jobs: false,
+            share: None,
+            distorted: false,
+            evidence,
+        }
     }
 
     /// Its difference of time, in ns an operation.

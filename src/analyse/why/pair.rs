@@ -170,6 +170,12 @@ impl<'a> Pair<'a> {
         fits && self.matters(time)
     }
 
+    /// Whether a difference is more than all the time of an operation.
+    fn is_longer_than_an_operation(&self, time: &BudgetLine) -> bool {
+        let longest = |budget: &Budget| budget.total.baseline_ns.max(budget.total.candidate_ns);
+        self.budget.is_some_and(|budget| time.difference_ns.estimate.abs() > longest(budget))
+    }
+
     fn places_where(
         &self,
         rule: &'static str,
@@ -182,6 +188,12 @@ impl<'a> Pair<'a> {
             let (what, part) = cause(&place)?;
             let metric = format!("{beginning}{place}");
             let time = watched.source.time(&metric)?;
+            // Of a trial of several jobs, what takes longer than an operation of this one is work of others.
+            let is_of_others =
+                watched.source.is_of_all_jobs(&[&metric]) && self.is_longer_than_an_operation(&time);
+            if is_of_others {
+                return None;
+            }
             let cause = self.watched_cause(rule, what, part, &metric, time);
             wanted(&cause, &time).then_some(cause)
         };
@@ -198,13 +210,14 @@ impl<'a> Pair<'a> {
         time: BudgetLine,
     ) -> Cause {
         let distorted = self.watched.as_ref().is_some_and(|watched| watched.watching.distorted);
+        let source = self.watched.as_ref().map_or(self.own, |watched| watched.source);
         let whole = self.watched.as_ref().is_some_and(|watched| watched.whole);
         let counted = |part: &BudgetPart| self.part(*part).is_some();
         let part = part.map(|part| self.counted_in(part)).filter(counted).filter(|_| whole && !distorted);
         let seconds = |ns: f64| ns / 1e9;
         let of = time.difference_ns;
         let evidence = Evidence {
-            metric: format!("{metric} {}", self.own.one()),
+            metric: format!("{metric} {}", source.one(&[metric])),
             unit: Unit::Seconds,
             baseline: seconds(time.baseline_ns),
             candidate: seconds(time.candidate_ns),
@@ -216,7 +229,9 @@ impl<'a> Pair<'a> {
         };
         let grade = if part.is_some() { Grade::AccountsFor } else { Grade::GoesWith };
         let share = part.and_then(|_| self.share(of.estimate));
-        Cause { part, time: Some(time), share, distorted, ..Cause::new(rule, grade, what, vec![evidence]) }
+        let of_all_jobs = source.is_of_all_jobs(&[metric]);
+        let cause = Cause::new(rule, grade, what, vec![evidence]);
+        Cause { part, time: Some(time), of_all_jobs, share, distorted, ..cause }
     }
 
     /// Whether the job does I/O in a direction: the device's counters also count others, and what a filesystem reads to write. Of

@@ -37,15 +37,23 @@ impl Source<'_> {
 
     /// The sum of some counts for each operation.
     pub(super) fn each_of(&self, names: &[&str], called: &str, unit: Unit) -> Option<Evidence> {
-        self.divided(names, None, &format!("{called} {}", self.one()), unit)
+        self.divided(names, None, &format!("{called} {}", self.one(names)), unit)
     }
 
-    /// What one of that is called which counts and times are for.
-    pub(super) fn one(&self) -> &'static str {
+    /// What one of that is called which these counts or times are for.
+    pub(super) fn one(&self, names: &[&str]) -> &'static str {
         match self.operation {
+            Operation::Counted if self.is_of_all_jobs(names) => "an operation of all jobs",
             Operation::Counted => "an operation",
             Operation::Trial => "a trial",
         }
+    }
+
+    /// Whether one job is asked for, and these are known of the whole trial only.
+    pub(super) fn is_of_all_jobs(&self, names: &[&str]) -> bool {
+        let counting = self.counting(names);
+        let first = |arm: usize| names.iter().find_map(|name| counting.column(arm, name));
+        !self.job.is_empty() && (0..2).find_map(first).is_some_and(|(whole, _)| whole)
     }
 
     /// Whether the job itself, not others beside it, counts this in any trial, and more than nothing of it.

@@ -140,6 +140,39 @@ fn without_operations_times_are_those_of_a_trial() {
     assert_eq!(first.evidence[0].metric, "locks.at.rwsem_W.f a trial");
 }
 
+/// A job `a` beside a job `b` that does as much again `times` over; what observers see is of both.
+fn beside_another(times: f64, at: &[(&str, f64, f64)]) -> Run {
+    let mut run = run_with(at);
+    let is_watched = |name: &str| name.starts_with("waits.");
+    run.metrics
+        .iter_mut()
+        .filter(|metric| !is_watched(&metric.name))
+        .for_each(|metric| metric.job = "a".to_owned());
+    let metric = |name: &str, unit: Unit| Metric {
+        job: "b".to_owned(),
+        name: name.to_owned(),
+        unit,
+        better: Better::Higher,
+    };
+    let done = run.metric_index(&metric("write.total_ios", Unit::Count));
+    run.trials.iter_mut().for_each(|trial| trial.values.push((done, 100_000.0 * times)));
+    run
+}
+
+#[test]
+fn what_is_seen_of_the_whole_trial_is_for_each_operation_of_all_jobs() {
+    let at = [("waits.lost", 0.0, 0.0), ("waits.at.jbd2_log_wait_commit", 0.2, 0.9)];
+    let why = explained(&beside_another(3.0, &at));
+    let cause = why.causes.iter().find(|cause| cause.rule == "commit_wait").expect("the commit");
+    assert_eq!((cause.grade, cause.of_all_jobs), (Grade::GoesWith, true), "{cause:?}");
+    assert!((ns(cause) - 1750).abs() < 20, "0.7 s over 400,000 operations: {cause:?}");
+    assert_eq!(cause.evidence[0].metric, "waits.at.jbd2_log_wait_commit an operation of all jobs");
+    // An operation of the job takes 20 µs at most: 35 µs more are those of another job.
+    let at = [at[0], ("waits.at.jbd2_log_wait_commit", 0.2, 14.2)];
+    let why = explained(&beside_another(3.0, &at));
+    assert!(why.causes.iter().all(|cause| cause.rule != "commit_wait"), "{why:?}");
+}
+
 #[test]
 fn where_nothing_differs_nothing_is_explained() {
     let mut same = run_with(&[("locks.lost", 0.0, 0.0), ("locks.at.mutex.f", 0.0, 0.5)]);

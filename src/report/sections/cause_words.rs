@@ -130,7 +130,17 @@ mod tests {
         });
         let evidence = evidence.into_iter().collect();
         let (grade, part, time, share) = (Grade::GoesWith, None, None, None);
-        let cause = Cause { rule: "rule", grade, what, part, time, share, distorted: false, evidence };
+        let cause = Cause {
+            rule: "rule",
+            grade,
+            what,
+            part,
+            time,
+            of_all_jobs: false,
+            share,
+            distorted: false,
+            evidence,
+        };
         super::what(&cause, &Names::of_factor("direct"))
     }
 

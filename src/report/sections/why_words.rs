@@ -151,7 +151,10 @@ fn line(cause: &Cause, share: Option<String>, budget: Option<&Budget>, names: &N
             let shown = if shown.is_empty() { shown } else { format!("; {shown}") };
             format!("{time}{share}: {what}{shown}")
         }
-        (_, Some(time)) => format!("goes with: {what}, {time} {}{distorted}", one(budget)),
+        (_, Some(time)) => {
+            let of_all = if cause.of_all_jobs { " of all jobs" } else { "" };
+            format!("goes with: {what}, {time} {}{of_all}{distorted}", one(budget))
+        }
         (grade, None) => {
             let word = if grade == Grade::May { "may be" } else { "goes with" };
             let shown = if shown.is_empty() { shown } else { format!(" ({shown})") };

@@ -17,7 +17,17 @@ fn cause(grade: Grade, what: What, ns: Option<f64>) -> Cause {
     let known = |estimate: f64| Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 };
     let time = ns.map(|ns| BudgetLine { baseline_ns: 0.0, candidate_ns: ns, difference_ns: known(ns) });
     let share = ns.map(|ns| ns / 10_000.0).filter(|_| grade == Grade::AccountsFor);
-    Cause { rule: "rule", grade, what, part: None, time, share, distorted: false, evidence: Vec::new() }
+    Cause {
+        rule: "rule",
+        grade,
+        what,
+        part: None,
+        time,
+        of_all_jobs: false,
+        share,
+        distorted: false,
+        evidence: Vec::new(),
+    }
 }
 
 fn explained(causes: Vec<Cause>) -> Why {
