@@ -51,6 +51,8 @@ pub(super) struct Audit {
     asked_ns: u64,
     /// The trace has filesystems' events, so that a call without one was for another filesystem.
     seen_file_sync: bool,
+    /// An event of another filesystem than the one that was named said that it is of this device.
+    of_another_filesystem: bool,
     /// Until when events are missing.
     hole_ns: Option<u64>,
     /// Events are missing at a place that is not known.
@@ -87,6 +89,7 @@ impl Audit {
             seen_flush: false,
             asked_ns: 0,
             seen_file_sync: false,
+            of_another_filesystem: false,
             hole_ns: None,
             hole_somewhere: false,
             ends_missing: false,
@@ -289,7 +292,8 @@ impl Audit {
         self.seen_file_sync = true;
         let here = event.device == self.device || !event.device.is_some();
         if here {
-            self.filesystem = self.filesystem.or(Some(filesystem));
+            let known = *self.filesystem.get_or_insert(filesystem);
+            self.of_another_filesystem |= event.device.is_some() && known != filesystem;
         }
         if !self.running.contains_key(&event.pid) {
             // XFS and btrfs say only that it begins, so that its end would not be seen.
@@ -398,6 +402,11 @@ impl Audit {
         }
         if let Err(reason) = cache {
             tally.doubt(reason);
+        }
+        if self.of_another_filesystem {
+            tally.doubt(Reason::FilesystemContradicted);
+        } else if self.commits.lie_elsewhere() {
+            tally.doubt(Reason::JournalContradicted);
         }
         if self.hole_somewhere || self.ends_missing && write_beside_another {
             tally.doubt(Reason::LostEvents);

@@ -54,6 +54,18 @@ fn verdict(settings: Settings, lines: &[Line<'_>]) -> (Verdict, Option<Reason>) 
     (audit.verdict, audit.reason)
 }
 
+#[test]
+fn what_was_named_and_the_trace_contradicts_is_not_believed() {
+    let synced = [(11, 5, "ext4", "", 77, 0)];
+    let whole = lines(&[&BEFORE, &DATA[..1], &synced, &DATA[1..], &COMMIT, &[(71, 5, "exit", "", 0, 0)]]);
+    assert_eq!(verdict(settings(Filesystem::Ext4), &whole), (Verdict::Pass, None));
+    let xfs = verdict(settings(Filesystem::Xfs), &whole);
+    assert_eq!(xfs, (Verdict::Undecidable, Some(Reason::FilesystemContradicted)));
+    // No commit record is where it should be, so that none was judged.
+    let elsewhere = Settings { journal: JournalRange::new(5000, 6000), ..settings(Filesystem::Ext4) };
+    assert_eq!(verdict(elsewhere, &whole), (Verdict::Undecidable, Some(Reason::JournalContradicted)));
+}
+
 /// Something before the call, so that the device is known and nothing is in flight.
 const BEFORE: [Line<'_>; 3] = [(1, 9, "Q", "R", 0, 8), (2, 9, "D", "R", 0, 8), (3, 9, "C", "R", 0, 8)];
 

@@ -53,6 +53,8 @@ pub(super) struct Commit {
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     pending: Vec<Commit>,
+    /// Writes that would be commit records, but for the journal that was named.
+    outside: u64,
     pub(super) counts: CommitCounts,
 }
 
@@ -84,6 +86,10 @@ impl Commits {
         journal: Option<JournalRange>,
         before_ns: u64,
     ) {
+        let is_outside = journal.is_some_and(|journal| !journal.holds(event.sector));
+        if is_outside && is_commit(event, filesystem, None) {
+            self.outside += 1;
+        }
         if is_commit(event, filesystem, journal) {
             // So many are never in flight: the end of the oldest was not seen.
             if self.pending.len() >= MOST {
@@ -155,6 +161,11 @@ impl Commits {
     /// Whether the end of one is awaited that was queued at this time or later.
     pub(super) fn awaited_since(&self, time_ns: u64) -> bool {
         self.pending.iter().any(|commit| commit.queued_ns >= time_ns)
+    }
+
+    /// Whether there are only such that the journal that was named does not hold.
+    pub(super) fn lie_elsewhere(&self) -> bool {
+        self.counts.queued == 0 && self.outside > 0
     }
 
     pub(super) fn forget(&mut self) {

@@ -78,6 +78,10 @@ pub enum Reason {
     UnknownWriteCache,
     /// The cache was said to be write-through, and flushes reached the device.
     WriteCacheContradicted,
+    /// Another filesystem was named than the one whose events this device has.
+    FilesystemContradicted,
+    /// All commit records lie outside of the journal that was named.
+    JournalContradicted,
     /// Events are missing within the call, or nobody knows where.
     LostEvents,
     /// The call began before the trace.
@@ -103,6 +107,8 @@ impl Reason {
             Reason::UnknownFilesystem => "the filesystem is not known (--fs)",
             Reason::UnknownWriteCache => "the device's write cache is not known (--write-cache)",
             Reason::WriteCacheContradicted => "flushes reached the device, which write-through excludes",
+            Reason::FilesystemContradicted => "events of another filesystem than --fs are of this device",
+            Reason::JournalContradicted => "all commit records lie outside of --journal",
             Reason::LostEvents => "events are missing, perhaps of the call",
             Reason::BeganBefore => "the call began before the trace",
             Reason::SeveralFlushes => "several flushes were in flight at once",

@@ -296,11 +296,12 @@ fn audit(audit: &AuditSummary) -> Vec<String> {
     }
     let commits = audit.commits;
     if commits.queued > 0 && audit.write_cache != Some(WriteCache::Through) {
-        let _ = write!(
-            text,
-            "; commit records: {}, {} after a flush, {} durable",
-            commits.queued, commits.in_order, commits.durable
-        );
+        // A device without requests does not show when one goes to it.
+        let in_order = match commits.in_order + commits.out_of_order {
+            0 => String::new(),
+            _ => format!(" {} after a flush,", commits.in_order),
+        };
+        let _ = write!(text, "; commit records: {},{in_order} {} durable", commits.queued, commits.durable);
     }
     folded("audit", &text)
 }
