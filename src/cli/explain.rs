@@ -3,8 +3,6 @@
 //! Enters: the options. Leaves: the report of the explained run with what watching showed. The trials of those rounds are a run of their
 //! own: they enter no verdict.
 
-mod beforehand;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,13 +10,13 @@ use std::process::ExitCode;
 use super::database::{Database, wrong};
 use super::output::{Output, make_directory};
 use super::report::{detail, judge, watched_run_of, write};
-use super::run::{Conduct, ROUNDS, Watched, Wish, say_not_here, watch};
+use super::run::{Conduct, ROUNDS, Watched, Wish, say_not_here, says_that_nothing_differs, watch};
 use super::{Failure, flames};
 use crate::analyse;
 use crate::record::Run;
 use crate::report::{self, Document, Format};
 use crate::store::Store;
-use crate::sys::terminal::{err, visible_line};
+use crate::sys::terminal::err;
 
 /// More rounds than this are taken for a mistake.
 const MOST_ROUNDS: i64 = 120;
@@ -122,7 +120,8 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
         not_here("an exported file is not a run of this machine")?;
         return Ok(None);
     }
-    if args.only.is_empty() && says_that_nothing_differs(args, run)? {
+    let judged = || judge(run, &analyse::Options::default(), None);
+    if args.only.is_empty() && says_that_nothing_differs(run, &judged(), &args.database.db)? {
         return Ok(None);
     }
     let mut store = match args.database.open_existing() {
@@ -164,15 +163,6 @@ fn watched_by(args: &Args, run: &Run) -> anyhow::Result<Option<Run>> {
             Ok(None)
         }
     }
-}
-
-/// Whether the stored run has no difference to explain, which was said.
-fn says_that_nothing_differs(args: &Args, run: &Run) -> anyhow::Result<bool> {
-    let analysis = judge(run, &analyse::Options::default(), None);
-    let Some(nothing) = beforehand::nothing(run, &analysis, &args.database.db) else { return Ok(false) };
-    say_not_here(run, &nothing.reason)?;
-    writeln!(err(), "hint: {}", visible_line(&nothing.hint))?;
-    Ok(true)
 }
 
 /// Prints the report of the explained run, with what its newest watched run has shown, and writes its flame graphs where they are asked for.

@@ -18,6 +18,9 @@ const TARGET_S: f64 = 0.1;
 const EMULATED: f64 = 6.0;
 /// Files are filled before the trials that read them.
 const LAYOUT_BYTES_PER_S: f64 = 400e6;
+/// Tracepoints are opened before a trial and closed behind it; the kernel waits for all processors when it closes one.
+const OBSERVERS_S: [(&str, f64); 5] =
+    [("cpu", 0.05), ("locks", 0.15), ("waits", 0.15), ("fs", 0.95), ("blocks", 0.65)];
 /// The first look, the store, the report.
 const RUN_S: f64 = 0.7;
 
@@ -105,7 +108,9 @@ fn besides_s(cell: &CellSpec, expected: &Expected) -> f64 {
     };
     let engine = if cell.engine == EngineKind::Fio { FIO_S * slow } else { 0.0 };
     let wait = if cell.engine.descriptor().reaches == Reaches::Nothing { 0.0 } else { expected.wait_s };
-    agent + engine + wait + cell.laid_out_bytes as f64 / LAYOUT_BYTES_PER_S * slow
+    let observers = OBSERVERS_S.iter().filter(|(name, _)| cell.observe.iter().any(|observe| observe == name));
+    let observing = observers.map(|(_, seconds)| seconds * slow).sum::<f64>();
+    agent + engine + wait + observing + cell.laid_out_bytes as f64 / LAYOUT_BYTES_PER_S * slow
 }
 
 /// What making a target and putting it back takes.

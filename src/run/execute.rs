@@ -135,8 +135,8 @@ impl Execution<'_> {
         let missing = self.missing(round, session);
         if missing > 0 {
             self.ended(format!(
-                "rounds are missing: {missing}, as of {round} too many were thrown out for what others did to the machine; \
-                 --keep-disturbed counts them all"
+                "rounds are missing: {missing}, because too many of the {round} that were run were thrown out for what others \
+                 did to the machine; --keep-disturbed counts them all"
             ));
         }
         Ok(Ending::Finished)

@@ -2,6 +2,7 @@
 
 pub(super) mod args;
 pub(super) mod arms;
+mod beforehand;
 mod buffered;
 mod busy;
 mod conduct;
@@ -45,7 +46,7 @@ use more::More;
 use prepare::Prepared;
 pub(super) use search::Search;
 use source::Source;
-pub(super) use watched::{NOTHING_DIFFERS, Watched, Wish, all_the_same, say_not_here, watch};
+pub(super) use watched::{Watched, Wish, say_not_here, says_that_nothing_differs, watch};
 pub(super) use watching::ROUNDS;
 
 use crate::cli::Failure;

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::args::Args;
+use super::beforehand::nothing;
 use super::conduct::{Conduct, database_flag};
 use super::kernels::Kernels;
 use super::planned::{Given, planned as plan_of, seed_from_clock};
@@ -19,7 +20,7 @@ use super::session;
 use super::typed::first_typed;
 use super::watching::{ROUNDS, observers};
 use super::{foreseen, left_out, overwrite, prepare, trust};
-use crate::analyse::{self, Analysis, Standing};
+use crate::analyse::Analysis;
 use crate::catalog::in_order;
 use crate::cli::Failure;
 use crate::cli::database::wrong;
@@ -41,9 +42,6 @@ const OF_KERNEL: [(&str, &str); 1] = [("kernel.release", "the kernel")];
 /// And those of the place where the trials work.
 const OF_PLACE: [(&str, &str); 2] =
     [("fs.type", "the filesystem"), ("device.size", "the size of the device")];
-
-/// Why nothing is watched where no arm differs.
-pub(in crate::cli) const NOTHING_DIFFERS: &str = "nothing differs, so there is nothing to explain";
 
 /// What explaining asks for.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +127,7 @@ pub(in crate::cli) fn watch(
     }
 }
 
-/// `assay run --explain`: watches the run that has just ended; `None`: nothing differs, or it cannot be watched, which was said.
+/// `assay run --explain`: watches the run that has just ended; `None`: nothing differs or is decided, or it cannot be watched, which was said.
 ///
 /// # Errors
 /// As [`watch`].
@@ -141,14 +139,11 @@ pub(super) fn afterwards(
     cancelled: &AtomicBool,
     time_left: Option<Duration>,
 ) -> anyhow::Result<Option<Run>> {
-    let standings = analyse::why(run, analysis, None).into_iter().map(|why| why.standing);
-    if standings.min() == Some(Standing::NothingDiffers) {
-        say_not_here(run, NOTHING_DIFFERS)?;
-        writeln!(err(), "hint: {}", all_the_same(run, &args.database.db))?;
-        return Ok(None);
-    }
     if time_left.is_some_and(|left| left.is_zero()) {
         say_not_here(run, &out_of_time(run, &args.database.db))?;
+        return Ok(None);
+    }
+    if says_that_nothing_differs(run, analysis, &args.database.db)? {
         return Ok(None);
     }
     let wish = Wish {
@@ -178,10 +173,19 @@ pub(super) fn afterwards(
     }
 }
 
-/// The command that watches a run in which watching would show what it costs, and nothing else.
-pub(in crate::cli) fn all_the_same(run: &Run, db: &Path) -> String {
-    let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
-    format!("assay explain {id}{db} --only cpu,locks,waits watches it all the same")
+/// Whether the run has no difference to explain, or none that is decided: watching it would take time, and more rounds would help.
+///
+/// # Errors
+/// Standard error is closed.
+pub(in crate::cli) fn says_that_nothing_differs(
+    run: &Run,
+    analysis: &Analysis,
+    db: &Path,
+) -> std::io::Result<bool> {
+    let Some(nothing) = nothing(run, analysis, db) else { return Ok(false) };
+    say_not_here(run, &nothing.reason)?;
+    writeln!(err(), "hint: {}", visible_line(&nothing.hint))?;
+    Ok(true)
 }
 
 fn out_of_time(run: &Run, db: &Path) -> String {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Material;
 use super::together::{MOST_APART, Shared, shared};
 use crate::analyse::{Comparison, Role, Verdict};
+use crate::record::{Run, Status};
 use crate::report::document::Document;
 use crate::report::footnotes::caveat_text;
 use crate::report::format::Detail;
@@ -60,12 +61,21 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         tally,
         sentences,
         each,
-        otherwise: "nothing to compare: no trial has a value of the metric that decides",
+        otherwise: match were_all_thrown_out(run) {
+            true => "no verdict: all rounds were thrown out for what others did to the machine",
+            false => "nothing to compare: no trial has a value of the metric that decides",
+        },
         of_one_pair: are_of_one_pair(primary),
     };
     let raw = Block::Raw { name: "verdicts", json };
     let blocks = [Block::Verdicts(verdicts), raw].into_iter().chain(withheld).collect();
     Section::new("verdict", Heading::None, blocks)
+}
+
+/// Whether all trials that worked are of rounds that were thrown out.
+fn were_all_thrown_out(run: &Run) -> bool {
+    let mut done = run.trials.iter().filter(|trial| trial.status == Status::Done).peekable();
+    done.peek().is_some() && done.all(|trial| trial.excluded.is_some())
 }
 
 /// So many verdicts of one pair leave room for the rest on one screen.

@@ -62,8 +62,11 @@ fn lines(prices: &[WatchingPrice], names: &Names<'_>) -> Vec<String> {
     let mut lines: Vec<String> = prices.iter().take(most).map(|price| line(price, names)).collect();
     let others = prices.get(most..).unwrap_or_default();
     if !others.is_empty() {
-        let known =
-            others.iter().find(|price| price.is_known()).map(|price| format!("at most {}", cost(price)));
+        let known = others.iter().find(|price| price.is_known());
+        let known = known.map(|price| match is_faster(price) {
+            false => format!("at most {}", cost(price)),
+            true => "none that is known made it slower".to_owned(),
+        });
         let unknown = others.iter().any(|price| !price.is_known()).then(|| "not known".to_owned());
         let said: Vec<String> = known.into_iter().chain(unknown).collect();
         let what = if others[0].by.is_empty() { "more cell" } else { "more price" };
@@ -86,9 +89,20 @@ fn line(price: &WatchingPrice, names: &Names<'_>) -> String {
             end(high)
         );
     }
-    let distorted =
-        if price.is_distorted { "; distorted: times are those of a slower run, counts hold" } else { "" };
-    format!("{row}watching cost {} of {metric}{distorted}", cost(price))
+    let (gained, other) = match is_faster(price) {
+        true => ("watched trials were better by", "faster"),
+        false => ("watching cost", "slower"),
+    };
+    let distorted = match price.is_distorted {
+        true => format!("; distorted: times are those of a {other} run, counts hold"),
+        false => String::new(),
+    };
+    format!("{row}{gained} {} of {metric}{distorted}", cost(price))
+}
+
+/// Whether the watched trials were surely the better ones.
+fn is_faster(price: &WatchingPrice) -> bool {
+    price.interval.high < 0.0
 }
 
 fn loss(lost: &WatchingLoss) -> String {
@@ -110,8 +124,11 @@ fn end(share: f64) -> String {
 
 /// `1.8 % [+0.4, +3.2]`.
 fn cost(price: &WatchingPrice) -> String {
-    let known = Some(price.interval);
-    let share = percent(price.estimate, effect_decimals(known));
+    let of = price.interval;
+    let gain = Interval { estimate: -of.estimate, low: -of.high, high: -of.low };
+    let shown = if is_faster(price) { gain } else { of };
+    let known = Some(shown);
+    let share = percent(shown.estimate, effect_decimals(known));
     format!("{} % {}", share.trim_start_matches('+'), interval(known))
 }
 
@@ -152,7 +169,10 @@ mod tests {
                 "direct=0: watching cost 1.8 % [+0.4, +3.2] of write.bw"
             ]
         );
-        assert!(words(&[price("0", -0.06)])[0].contains("−6.0 % [−7.4, −4.6]"));
+        assert!(
+            words(&[price("0", -0.06)])[0]
+                .ends_with("watched trials were better by 6.0 % [+4.6, +7.4] of write.bw")
+        );
         let by = WatchingPrice { by: "cpu+locks".to_owned(), ..price("0", 0.018) };
         assert!(words(&[by])[0].starts_with("direct=0, by cpu+locks: watching cost 1.8 %"));
         assert!(words(&[])[0].starts_with("nobody knows it"));

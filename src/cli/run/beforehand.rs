@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
+use super::conduct::database_flag;
 use crate::analyse::{self, Analysis, Comparison, Role, Standing, Verdict};
-use crate::cli::run::{NOTHING_DIFFERS, all_the_same, database_flag};
+
 use crate::record::{Run, Unit};
 use crate::stats::sequential::FEWEST_ROUNDS;
 use crate::units::format_number;
@@ -14,6 +15,9 @@ use crate::units::format_number;
 const MOST_ROUNDS: u32 = 1_000;
 /// Counts that are named.
 const MOST_COUNTS: usize = 2;
+
+/// Why nothing is watched where no arm differs.
+const NOTHING_DIFFERS: &str = "nothing differs, so there is nothing to explain";
 
 /// Why nothing is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +53,12 @@ pub(super) fn nothing(run: &Run, analysis: &Analysis, db: &Path) -> Option<Nothi
             })
         }
     }
+}
+
+/// The command that watches a run in which watching would show what it costs, and nothing else.
+fn all_the_same(run: &Run, db: &Path) -> String {
+    let (id, db) = (run.id.unwrap_or_default(), database_flag(db));
+    format!("assay explain {id}{db} --only cpu,locks,waits watches it all the same")
 }
 
 /// The command that measures as many rounds as the undecided comparisons probably take.
