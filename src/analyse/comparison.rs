@@ -357,6 +357,9 @@ pub struct Comparison {
     /// Effect and interval as ratio − 1 in the metric's own direction; of values ≤ 0 as a share of the baseline's
     /// median |value|; `None`: no interval, or nothing to be a share of.
     pub effect: Option<Interval>,
+    /// The estimate of Hodges and Lehmann as ratio − 1, where its interval would not hold together with the others'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<f64>,
     /// Effect and interval in the metric's unit, where values ≤ 0 have no ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Interval>,

@@ -178,6 +178,7 @@ impl Setting<'_> {
             effect: None,
             difference: None,
             delta: self.stop.delta,
+            typical: None,
             alone: None,
             unlisted: None,
             corrected: None,

@@ -153,7 +153,15 @@ fn has_values(table: &Table, cells: &[Option<u32>], metric: u32) -> bool {
 fn choose_primaries(run: &Run, options: &Options, table: &Table, rows: &mut [Row]) {
     let asked = options.primary.as_deref().or(run.design.primary.as_deref());
     let is_metric = |name: &str| table.metrics().iter().any(|metric| metric.name == name);
-    let wishes = asked.map(|text| deciding_metrics(text, is_metric)).unwrap_or_default();
+    let mut wishes = asked.map(|text| deciding_metrics(text, is_metric)).unwrap_or_default();
+    // Sections that are not named keep what decides there by design.
+    let named: Vec<Option<&str>> = wishes.iter().map(|(section, _)| *section).collect();
+    if let (Some(_), Some(design)) = (&options.primary, &run.design.primary)
+        && named.iter().all(Option::is_some)
+    {
+        let by_design = deciding_metrics(design, is_metric);
+        wishes.extend(by_design.into_iter().filter(|(section, _)| !named.contains(section)));
+    }
     let for_all = wishes.iter().any(|(section, _)| section.is_none());
     let wished = wished_in(table, &wishes, rows);
     let any_job = rows.iter().any(|row| !row.key.job.is_empty());

@@ -78,6 +78,7 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
     }
     if draft.alone && !claim_allowed {
         // One that excludes 0 would tell another story than the verdict.
+        comparison.typical = comparison.effect.map(|effect| effect.estimate);
         (comparison.effect, comparison.difference) = (None, None);
         comparison.caveats.push(Caveat::NoIntervalTogether);
     }

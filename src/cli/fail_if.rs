@@ -77,7 +77,7 @@ pub(super) fn not_comparable(condition: Option<FailIf>, analysis: &Analysis) -> 
 /// 3 when the condition holds, else 0. Where rounds are missing, why it does not hold is said.
 ///
 /// # Errors
-/// A [`Failure`] with exit code 1 where a condition is asked of arms that are not comparable; a terminal that cannot be written to.
+/// A [`Failure`] with exit code 1 where a condition is asked of arms that are not comparable, or of none that were judged; a terminal that cannot be written to.
 pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow::Result<ExitCode> {
     let Some(asked) = condition else { return Ok(ExitCode::SUCCESS) };
     if asked.holds(analysis) {
@@ -89,6 +89,21 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
     if let Some(SoFar { rounds, of }) = analysis.so_far() {
         let why = "there is no verdict before the last, and --fail-if asks for one";
         let text = format!("assay: {rounds} of {of} rounds so far: {why}");
+        writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let judged = |c: &&Comparison| !matches!(c.verdict, Verdict::NotMeasured(_) | Verdict::TooFew { .. });
+    let (all, judged) = (primary(analysis).count(), primary(analysis).filter(judged).count());
+    if judged == 0 {
+        return Err(Failure::tool("--fail-if asks for a verdict, and no row that decides has one")
+            .hint("both sides need 4 trials or more of the same jobs and metrics; the report says what is missing")
+            .into());
+    }
+    if judged < all {
+        let text = format!(
+            "assay: {} of {all} rows that decide have no verdict: --fail-if is about the others",
+            all - judged
+        );
         writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -11,7 +11,30 @@ use std::path::Path;
 
 use super::cell_spec::CellSpec;
 use crate::catalog::EngineKind;
-use crate::workload::{Job, Mix, Workload};
+use crate::workload::{Job, Mix, Workload, deciding_metrics};
+
+/// What was asked for, and for the sections that it does not name what decides there when nobody names a metric.
+pub(super) fn completed(asked: String, cells: &[CellSpec]) -> String {
+    let wishes = deciding_metrics(&asked, |_| false);
+    let named: Vec<&str> = wishes.iter().filter_map(|(section, _)| *section).collect();
+    let fio = is_fio(cells);
+    if named.len() < wishes.len() || fio && cells.iter().any(has_no_latency) {
+        return asked;
+    }
+    let sections: Vec<(String, Job)> = cells.iter().flat_map(sections).collect();
+    let is_other = |(name, _): &(String, Job)| !named.contains(&name.as_str());
+    // Without a section of that name it is the name of a metric.
+    if sections.iter().all(is_other) {
+        return asked;
+    }
+    let others: Vec<(String, Job)> = sections.iter().filter(|section| is_other(section)).cloned().collect();
+    let others = wishes_of(&others, fio);
+    std::iter::once(asked).chain(others).collect::<Vec<_>>().join(",")
+}
+
+fn is_fio(cells: &[CellSpec]) -> bool {
+    cells.iter().any(|cell| cell.engine == EngineKind::Fio)
+}
 
 /// For all cells together.
 pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
@@ -19,19 +42,18 @@ pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
     if sections.is_empty() {
         return None;
     }
-    let fio = cells.iter().any(|cell| cell.engine == EngineKind::Fio);
+    let fio = is_fio(cells);
     let measured = !(fio && cells.iter().any(has_no_latency));
     let all: Vec<&Job> = sections.iter().map(|(_, job)| job).collect();
     let of_all = latencies(&all, fio);
     if measured && !of_all.is_empty() {
         return Some(of_all.join(","));
     }
-    let by_section = wishes(&sections, fio);
-    if measured && !by_section.is_empty() {
-        return Some(by_section.join(","));
+    if all.into_iter().all(reads_back) {
+        return Some("write.bw".to_owned());
     }
-    let reads_back = |job: &Job| writes(job) && !job.pattern.mix.reads() && job.verify.is_some();
-    all.into_iter().all(reads_back).then(|| "write.bw".to_owned())
+    let by_section = if measured { wishes_of(&sections, fio) } else { Vec::new() };
+    (!by_section.is_empty()).then(|| by_section.join(","))
 }
 
 /// Whether fio is told to measure no latency.
@@ -60,6 +82,11 @@ fn paces_only(cell: &CellSpec) -> Option<Workload> {
     Workload::resolve(&file).ok()
 }
 
+/// Whether a job writes, and then reads what it wrote.
+fn reads_back(job: &Job) -> bool {
+    writes(job) && !job.pattern.mix.reads() && job.verify.is_some()
+}
+
 fn writes(job: &Job) -> bool {
     job.pattern.mix.writes()
 }
@@ -85,8 +112,8 @@ fn latencies(jobs: &[&Job], fio: bool) -> Vec<String> {
     directions.iter().map(|direction| format!("{direction}.{kind}.mean")).collect()
 }
 
-/// `SECTION:METRIC` for each section that has a pace beside others that have none.
-fn wishes(sections: &[(String, Job)], fio: bool) -> Vec<String> {
+/// `SECTION:METRIC` for each section that has a pace, or reads back what it wrote, beside others of which neither holds.
+fn wishes_of(sections: &[(String, Job)], fio: bool) -> Vec<String> {
     let mut seen: Vec<&str> = Vec::new();
     let mut found = Vec::new();
     for (name, _) in sections {
@@ -96,7 +123,11 @@ fn wishes(sections: &[(String, Job)], fio: bool) -> Vec<String> {
         }
         seen.push(name);
         let own: Vec<&Job> = sections.iter().filter(|(other, _)| other == name).map(|(_, job)| job).collect();
-        found.extend(latencies(&own, fio).into_iter().map(|metric| format!("{name}:{metric}")));
+        let mut metrics = latencies(&own, fio);
+        if metrics.is_empty() && own.into_iter().all(reads_back) {
+            metrics.push("write.bw".to_owned());
+        }
+        found.extend(metrics.into_iter().map(|metric| format!("{name}:{metric}")));
     }
     found
 }

@@ -97,7 +97,10 @@ impl Plan {
             };
             experiment.factors.iter().map(labels).collect()
         };
-        let primary = experiment.primary.clone().or_else(|| deciding::primary(&cells));
+        let primary = match &experiment.primary {
+            Some(asked) => Some(deciding::completed(asked.clone(), &cells)),
+            None => deciding::primary(&cells),
+        };
         let lead_in = leads_in(experiment, &cells);
         Ok(Plan {
             seed,

@@ -275,9 +275,10 @@ pub(super) fn is_nothing(c: &Comparison) -> bool {
     c.baseline.median == 0.0 && c.candidate.median == 0.0
 }
 
-/// The change shown for a comparison: the estimate where there is an interval, else the change of the mean.
+/// The change shown for a comparison: that of the typical trial where it is estimated, else the change of the mean.
 pub(super) fn shown_change(comparison: &Comparison) -> f64 {
-    comparison.effect.map_or(comparison.mean_change.estimate, |effect| effect.estimate)
+    let typical = comparison.effect.map(|effect| effect.estimate).or(comparison.typical);
+    typical.unwrap_or(comparison.mean_change.estimate)
 }
 
 /// A step relative to the value, `10 %`.

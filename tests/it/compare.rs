@@ -120,6 +120,12 @@ fn verdicts_decide_the_exit_code_only_when_asked() {
         let out = assay(&["compare", &base, candidate]).out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(out.contains(words), "{out}");
     }
+    // A gate that sees nothing is not open: too few repeats, or a metric of one side only.
+    for condition in ["slower", "changed:any"] {
+        let answer = assay(&["compare", &base, &few, "--fail-if", condition]);
+        assert_eq!(answer.code, Some(1), "{condition}: {}{}", answer.out, answer.err);
+        assert!(answer.err.contains("no row that decides has one"), "{}", answer.err);
+    }
     // Turned round, the slower one gains.
     let turned = assay(&["compare", &base, &worse, "--value", "score:higher", "--fail-if", "slower"]);
     assert_eq!(turned.code, Some(0), "{}", turned.out);

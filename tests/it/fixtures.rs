@@ -165,6 +165,7 @@ pub(crate) fn comparison(
         effect,
         difference: None,
         delta: 0.02,
+        typical: None,
         alone: None,
         unlisted: None,
         corrected: None,

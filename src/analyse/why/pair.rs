@@ -38,6 +38,8 @@ pub(super) struct Pair<'a> {
     pub(super) woken: Option<BudgetLine>,
     /// Facts in which the arms differ undeclared.
     pub(super) facts: &'a [FactDifference],
+    /// What the arms differ in by design.
+    pub(super) factor: Option<&'a Factor>,
     run: &'a Run,
 }
 
@@ -92,6 +94,7 @@ impl<'a> Pair<'a> {
             watched,
             woken: None,
             facts: &analysis.differences,
+            factor: run.design.factors.iter().find(|factor| factor.name == analysis.factor),
             run,
         };
         pair.woken = pair.woken_wait().filter(|woken| pair.matters(woken) && pair.has_waited(woken));

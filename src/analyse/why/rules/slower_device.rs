@@ -2,14 +2,14 @@
 //!
 //! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer
 //! in the worse arm. Silent where one of these differs, or the number of flushes, since then the load of the device does, and where hardly any
-//! request reaches the device.
+//! request reaches the device. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it.
 
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
 use super::queue_depth::{DEPTH, TIMES};
 use super::rule::Rule;
-use crate::record::{Direction, Unit};
+use crate::record::{Direction, Factor, Unit};
 
 /// Requests alike differ by less than this share.
 const ALIKE: f64 = 0.1;
@@ -25,6 +25,9 @@ const FEW_FLUSHES: f64 = 0.01;
 pub(super) const RULE: Rule = Rule { name: "slower_device", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
+    if pair.factor.is_some_and(sets_the_queue) {
+        return Vec::new();
+    }
     let of = |(direction, seen): (Direction, &str)| {
         let name = direction.name();
         let [bytes, ios, time] = ["bytes", "ios", "time"].map(|what| format!("dev.{name}_{what}"));
@@ -52,6 +55,16 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         .zip(DEVICE_TIMES)
         .filter(|(direction, _)| pair.does(*direction));
     done.filter_map(of).collect()
+}
+
+/// Whether the levels of a factor are settings of the device's queue: requests wait there, and are counted from then on.
+fn sets_the_queue(factor: &Factor) -> bool {
+    let is_of_queue = |key: &str| {
+        let key = key.strip_prefix("target.").unwrap_or(key);
+        matches!(key, "scheduler" | "nr_requests")
+            || key.split(['/', '.', ':']).any(|part| matches!(part, "queue" | "iosched"))
+    };
+    std::iter::once(&factor.name).chain(&factor.sets).any(|key| is_of_queue(key))
 }
 
 /// As many flushes for each operation, or hardly any.
@@ -85,6 +98,19 @@ mod tests {
         assert_eq!(cause.what, What::SlowerDevice { direction: Direction::Read });
         let took = &cause.evidence[0];
         assert!((took.baseline - 1e-5).abs() < 1e-8 && (took.candidate - 3e-5).abs() < 1e-8, "{took:?}");
+    }
+
+    #[test]
+    fn a_setting_of_the_queue_is_no_device() {
+        for (key, is_of_queue) in [
+            ("scheduler", true),
+            ("target.nr_requests", true),
+            ("sysfs:queue/iosched/low_latency", true),
+            ("fs", false),
+            ("queue_depth", false),
+        ] {
+            assert_eq!(super::sets_the_queue(&super::Factor::new(key, Vec::new())), is_of_queue, "{key}");
+        }
     }
 
     #[test]
