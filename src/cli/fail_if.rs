@@ -77,7 +77,8 @@ pub(super) fn not_comparable(condition: Option<FailIf>, analysis: &Analysis) -> 
 /// 3 when the condition holds, else 0. Where rounds are missing, why it does not hold is said.
 ///
 /// # Errors
-/// A [`Failure`] with exit code 1 where a condition is asked of arms that are not comparable, or of none that were judged; a terminal that cannot be written to.
+/// A [`Failure`] with exit code 1 where a condition is asked of arms that are not comparable, or of none that were judged; a terminal
+/// that cannot be written to.
 pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow::Result<ExitCode> {
     let Some(asked) = condition else { return Ok(ExitCode::SUCCESS) };
     if asked.holds(analysis) {

@@ -49,10 +49,11 @@ pub(super) fn primary(cells: &[CellSpec]) -> Option<String> {
     if measured && !of_all.is_empty() {
         return Some(of_all.join(","));
     }
-    if all.into_iter().all(reads_back) {
+    let by_section = if measured { wishes_of(&sections, fio) } else { Vec::new() };
+    // No section has a pace, and all are there for their writes.
+    if all.into_iter().all(reads_back) && by_section.iter().all(|wish| wish.ends_with(":write.bw")) {
         return Some("write.bw".to_owned());
     }
-    let by_section = if measured { wishes_of(&sections, fio) } else { Vec::new() };
     (!by_section.is_empty()).then(|| by_section.join(","))
 }
 

@@ -302,6 +302,13 @@ fn what_a_rate_fixes_does_not_decide() {
     let two = "[checkpoint]\nrw=write\nsize=1m\n[wal]\nrw=read\nsize=1m\n";
     let beside = |paced: &str| decides(&format!("{two}{paced}\n"), &["bs=4k,8k"]);
     assert_eq!(beside("rate=1m").as_deref(), Some("wal:read.lat_ns.mean"));
+    // A pace goes before what is read back.
+    let verified = |pace: &str| {
+        let job = format!("[global]\nrw=write\nsize=1m\nverify=crc32c\n[a]\n{pace}\n[b]\n");
+        decides(&job, &["bs=4k,8k"])
+    };
+    assert_eq!(verified("").as_deref(), Some("write.bw"));
+    assert_eq!(verified("rate=1m").as_deref(), Some("a:write.lat_ns.mean,b:write.bw"));
     assert_eq!(beside("rate_iops=50").as_deref(), Some("wal:read.lat_ns.mean"));
     assert_eq!(beside("thinktime=2ms").as_deref(), Some("wal:read.clat_ns.mean"), "nothing is due");
     assert_eq!(beside(""), None);
