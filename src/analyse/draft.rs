@@ -9,7 +9,7 @@ use super::comparison::{Caveat, Comparison, Method, Role, RowKey, Verdict};
 use super::layout::{Layout, Row};
 use super::options::Options;
 use super::scale::Scale;
-use super::steps::Steps;
+use super::steps::{Steps, tick_share};
 use super::summary::{stall_threshold, summarise};
 use super::table::{Point, Table};
 use crate::record::{FailureRule, Run, SoFar, StopRule};
@@ -154,8 +154,17 @@ impl Setting<'_> {
     pub(super) fn steps(&self, case: &Case, scale: Scale, baseline: &[Point], candidate: &[Point]) -> Steps {
         match self.table.metrics()[case.metric as usize].is_exact_count() {
             true => Steps::default(),
-            false => Steps::on(scale, baseline, candidate, self.stop.delta),
+            false => {
+                let tick = self.tick_share(case.metric, case.cells());
+                Steps::on(scale, [baseline, candidate], tick, self.stop.delta)
+            }
         }
+    }
+
+    /// The share of a metric's values that a tick of its clock is in these cells; 0 where it has none.
+    pub(super) fn tick_share(&self, metric: u32, cells: [Option<u32>; 2]) -> f64 {
+        let Some(clock) = self.table.clock(metric) else { return 0.0 };
+        tick_share(cells.map(|cell| cell.map_or(&[][..], |cell| self.table.column(cell, clock))))
     }
 
     /// A draft without effect: both arms in figures, nothing judged.

@@ -8,6 +8,9 @@
 //! averages it out. So each end is at least a whole step away from the estimate: with half a step the interval would
 //! hold the truth in three of four cases only (the error is the sum of two uniform ones).
 //!
+//! A rate is an amount by a time, and is no finer than the clock which that time was read from: fio's `runtime` has
+//! milliseconds, so that a trial of 2 ms has rates that are known within half of them, however many digits they have.
+//!
 //! What the kernel or an engine counts one by one (I/Os, flushes, extents, context switches) is exact and has no step, however
 //! few different values it has.
 //!
@@ -21,6 +24,9 @@ use crate::stats::{Estimate, descriptive, step};
 /// Beside 0: an end that is only known to lie on one side of it.
 pub(super) const BESIDE_ZERO: f64 = 1e-9;
 
+/// Seconds: fio tells times of a job in milliseconds.
+const TICK_S: f64 = 1e-3;
+
 /// The step of a comparison's values on the scale of its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Steps {
@@ -33,21 +39,14 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// The step on `scale`, of ratios relative to the smaller median of the two arms; `delta` is a ratio − 1.
-    pub(super) fn on(scale: Scale, baseline: &[Point], candidate: &[Point], delta: f64) -> Steps {
-        let of = |points: &[Point]| points.iter().map(|point| point.value).collect::<Vec<f64>>();
-        let (base, cand) = (of(baseline), of(candidate));
-        let typical = descriptive::median(&base).min(descriptive::median(&cand));
-        let all: Vec<f64> = base.into_iter().chain(cand).collect();
-        let size = scale.step(step::step(&all), typical);
+    /// The step on `scale`, of ratios relative to the smaller median of the two arms; `delta` is a ratio − 1, and `tick` the share
+    /// of a value that a tick of its clock is.
+    pub(super) fn on(scale: Scale, arms: [&[Point]; 2], tick: f64, delta: f64) -> Steps {
+        let (all, typical) = values(arms);
+        let size = scale.step(step::step(&all).max(tick * typical.abs()), typical);
         let share = scale.share_of(size);
         // A step of exactly δ/2 is fine, however it is rounded.
         Steps { size, share, coarse: share > 0.5 * delta * (1.0 + 1e-9) }
-    }
-
-    /// The step of one cell's values, on the log scale.
-    pub(super) fn of(points: &[Point], delta: f64) -> Steps {
-        Steps::on(Scale::Log, points, points, delta)
     }
 
     /// The larger of two.
@@ -83,6 +82,25 @@ impl Steps {
         }
         Estimate { low, high, ..plain }
     }
+}
+
+/// The share that a tick of a clock is of the shorter times of two arms.
+///
+/// A clock of which all readings are equal shows no more than its last decimal; no clock of an engine is coarser than [`TICK_S`].
+pub(super) fn tick_share(times: [&[Point]; 2]) -> f64 {
+    let (all, typical) = values(times);
+    if all.is_empty() {
+        return 0.0;
+    }
+    let tick = step::step(&all).min(TICK_S);
+    if tick > 0.0 { tick / typical.max(tick) } else { 0.0 }
+}
+
+/// The values of both arms, and the smaller median of the two.
+fn values(arms: [&[Point]; 2]) -> (Vec<f64>, f64) {
+    let [base, cand] = arms.map(|points| points.iter().map(|point| point.value).collect::<Vec<f64>>());
+    let typical = descriptive::median(&base).min(descriptive::median(&cand));
+    (base.into_iter().chain(cand).collect(), typical)
 }
 
 #[cfg(test)]
@@ -198,6 +216,35 @@ mod tests {
         assert!(coarse.caveats.iter().any(told), "{:?}", coarse.caveats);
         assert!(no_difference(&constant(100.0)), "a step of exactly half of δ");
         assert!(no_difference(&constant(81_920_000.0)) && no_difference(&constant(5.125)));
+    }
+
+    /// A run whose job took `runtimes` seconds in turn, as fio tells them, for one MiB each.
+    fn told_in_milliseconds(runtimes: &[f64]) -> Run {
+        let mut run = run_of(&Made::default(), 8);
+        let time = crate::record::Sample::new("", "write.runtime", crate::units::Unit::Seconds, 0.0).metric;
+        run.metrics = vec![run.metrics[0].clone(), time];
+        for (trial, runtime) in run.trials.iter_mut().zip(runtimes.iter().cycle()) {
+            trial.values = vec![(0, 1_048_576.0 / runtime), (1, *runtime)];
+        }
+        run
+    }
+
+    #[test]
+    fn a_rate_is_no_finer_than_the_clock_it_was_divided_by() {
+        let step_of = |runtimes: &[f64]| {
+            let found = primary(&told_in_milliseconds(runtimes));
+            let told = found.caveats.iter().find_map(|c| match c {
+                Caveat::Steps { step, refused } => Some((*step, *refused)),
+                _ => None,
+            });
+            (no_difference(&found), told.map(|(step, refused)| ((step * 1e4).round() / 1e4, refused)))
+        };
+        assert_eq!(step_of(&[0.001]), (false, Some((1.0, true))), "1 ms of 1 ms");
+        assert_eq!(step_of(&[0.004, 0.004, 0.005, 0.005]), (false, Some((0.2222, true))), "1 ms of 4.5 ms");
+        assert_eq!(step_of(&[0.05]), (false, Some((0.02, true))), "above half of δ");
+        assert_eq!(step_of(&[0.125]), (true, Some((0.008, false))), "no test is needed where all are equal");
+        // Long runs of a fixed time end at the same millisecond.
+        assert!(step_of(&[5.0]).0 && step_of(&[30.001, 30.0]).0);
     }
 
     #[test]

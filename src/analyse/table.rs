@@ -114,6 +114,18 @@ impl<'a> Table<'a> {
         self.columns.get(cell as usize * self.metrics.len() + metric as usize).map_or(&[], Vec::as_slice)
     }
 
+    /// The time that a rate was divided by, where the job tells it (`write.runtime` of `write.bw`), or that a run time is itself.
+    pub(super) fn clock(&self, metric: u32) -> Option<u32> {
+        let Metric { job, name, .. } = &self.metrics[metric as usize];
+        let (head, tail) = name.rsplit_once('.').map_or(("", name.as_str()), |(head, tail)| (head, tail));
+        if !["bw", "iops", "runtime"].contains(&tail) {
+            return None;
+        }
+        let own = if head.is_empty() { "runtime".to_owned() } else { format!("{head}.runtime") };
+        let of = |clock: &str| self.metrics.iter().position(|m| m.job == *job && m.name == clock);
+        of(&own).or_else(|| of("runtime")).map(|at| at as u32)
+    }
+
     /// Rounds in which an attempt at the cell failed by itself, whatever came of the next one, unless the next one belongs to a resumed
     /// run that found the cause gone. Rounds that were thrown out are not
     /// among them.

@@ -275,7 +275,9 @@ impl MetricNames {
                 self.add_below(section, &format!("{direction}.slat_ns"), totals);
             }
         }
-        if used.len() > 1 {
+        // What is read back after it was written went at no rate together with the writes.
+        let reads_apart = !mix.reads() && job.verify.as_ref().is_some_and(|verify| verify.backlog == 0);
+        if used.len() > 1 && !reads_apart {
             self.add(section, &["bw", "iops"]);
         }
         if job.fsync > 0 || job.fdatasync > 0 || job.sync_file_range.is_some() || job.end_fsync {
@@ -406,7 +408,9 @@ mod tests {
             assert!(of("rw=read", engine).check("write.iops").is_err());
             // What reads back what it wrote, and what does both, has both.
             for both in ["rw=write\nverify=crc32c", "rw=randrw", "rw=rw\nrwmixread=10"] {
-                assert_eq!(of(both, engine).check("read.bw,write.bw"), Ok(()), "{engine} {both}");
+                let names = of(both, engine);
+                assert_eq!(names.check("read.bw,write.bw"), Ok(()), "{engine} {both}");
+                assert_eq!(names.check("bw").is_err(), both.contains("verify"), "{engine} {both}");
             }
         }
         // Which percentiles fio has is its own affair, but not which direction.

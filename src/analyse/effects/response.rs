@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::super::comparison::{Comparison, Role, Verdict};
 use super::super::draft::{Case, Setting};
 use super::super::layout::Row;
+use super::super::scale::Scale;
 use super::super::steps::Steps;
 use super::super::table::Point;
 use super::found::{Change, NoEffects};
@@ -243,7 +244,10 @@ fn response<'a>(
     let (row, metric) = rows_and_metrics.clone().next().ok_or(NoEffects::NoCommonRound)?;
     // What is counted one by one is exact.
     let exact = setting.table.metrics()[metric as usize].is_exact_count();
-    let of_columns = columns.iter().map(|(_, points)| Steps::of(points, setting.stop.delta));
+    let of_columns = columns.iter().map(|(cell, points)| {
+        let tick = setting.tick_share(metric, [Some(*cell); 2]);
+        Steps::on(Scale::Log, [points, points], tick, setting.stop.delta)
+    });
     let steps = if exact { Steps::default() } else { of_columns.fold(Steps::default(), Steps::larger) };
     Ok(Response { row, metric, steps, levels: crossed.levels(), rounds, samples })
 }

@@ -63,7 +63,7 @@ fn reports<'c>(
 fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
     let runtime_ns = members.iter().map(|m| m.elapsed_ns).max().unwrap_or(0).max(1);
     let runtime_s = runtime_ns as f64 / 1e9;
-    let mut totals = (0, 0.0, 0.0);
+    let mut totals = (0, 0, 0);
     for direction in Direction::ALL {
         let sides: Vec<_> = members
             .iter()
@@ -78,7 +78,7 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
         let elapsed_ns = members.iter().map(|m| m.elapsed_of(direction)).max().unwrap_or(0).max(1);
         let elapsed_s = elapsed_ns as f64 / 1e9;
         let (bw, iops) = (bytes as f64 / elapsed_s, ios as f64 / elapsed_s);
-        totals = (totals.0 + 1, totals.1 + bw, totals.2 + iops);
+        totals = (totals.0 + 1, totals.1 + bytes, totals.2 + ios);
         let name = direction.name();
         push(outcome, job, &format!("{name}.bw"), Unit::BytesPerSecond, bw);
         push(outcome, job, &format!("{name}.iops"), Unit::PerSecond, iops);
@@ -91,9 +91,10 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
         }
         outcome.series.push(throughput(job, direction, sides.iter().map(|s| s.series.as_slice())));
     }
-    if totals.0 > 1 {
-        push(outcome, job, "bw", Unit::BytesPerSecond, totals.1);
-        push(outcome, job, "iops", Unit::PerSecond, totals.2);
+    // What is read back after it was written went at no rate together with the writes.
+    if totals.0 > 1 && !members.iter().any(|member| member.reads_apart) {
+        push(outcome, job, "bw", Unit::BytesPerSecond, totals.1 as f64 / runtime_s);
+        push(outcome, job, "iops", Unit::PerSecond, totals.2 as f64 / runtime_s);
     }
     let syncs = members.iter().filter_map(|m| m.sync.as_ref());
     let sync_count: u64 = syncs.clone().filter_map(|h| h.unpack().ok()).map(|h| h.len()).sum();

@@ -106,6 +106,16 @@ fn merge_side(into: &mut Option<Side>, from: Option<&Side>) {
         *into = Some(from.clone());
         return;
     };
+    merge_amounts(into, from);
+    into.short_ios += from.short_ios;
+    into.drop_ios += from.drop_ios;
+    into.slat_ns = merge_latency(into.slat_ns.as_ref(), from.slat_ns.as_ref());
+    into.clat_ns = merge_latency(into.clat_ns.as_ref(), from.clat_ns.as_ref());
+    into.lat_ns = merge_latency(into.lat_ns.as_ref(), from.lat_ns.as_ref());
+}
+
+/// Adds what another job did, or the same job in another direction.
+pub(super) fn merge_amounts(into: &mut Side, from: &Side) {
     let runtime = into.runtime.max(from.runtime);
     let (io_bytes, total_ios) = (into.io_bytes + from.io_bytes, into.total_ios + from.total_ios);
     // As fio's group_reporting does: all bytes over the longest run time, not the sum of the jobs' own rates.
@@ -113,11 +123,6 @@ fn merge_side(into: &mut Option<Side>, from: Option<&Side>) {
     into.bw_bytes = Some(rate(io_bytes, into.bw_bytes() + from.bw_bytes()));
     into.iops = rate(total_ios, into.iops + from.iops);
     (into.io_bytes, into.total_ios, into.runtime) = (io_bytes, total_ios, runtime);
-    into.short_ios += from.short_ios;
-    into.drop_ios += from.drop_ios;
-    into.slat_ns = merge_latency(into.slat_ns.as_ref(), from.slat_ns.as_ref());
-    into.clat_ns = merge_latency(into.clat_ns.as_ref(), from.clat_ns.as_ref());
-    into.lat_ns = merge_latency(into.lat_ns.as_ref(), from.lat_ns.as_ref());
 }
 
 fn merge_latency(a: Option<&Latency>, b: Option<&Latency>) -> Option<Latency> {

@@ -13,7 +13,7 @@ mod wire;
 use super::{Direction, FailureKind, LatencyHistogram, LatencyKind, Outcome, Sample};
 use crate::units::{Better, Unit};
 use latency::{pack_bins, quantiles};
-use merge::merged_jobs;
+use merge::{merge_amounts, merged_jobs};
 use wire::{Document, Job, Latency, Side};
 
 /// One fio invocation.
@@ -222,10 +222,22 @@ fn trial(document: Document) -> Result<FioTrial, FioJsonError> {
         if !job.all_clients {
             names.push(job.jobname.clone());
         }
-        job_samples(job, &mut outcome)?;
+        job_samples(job, reads_apart(&options, &job.jobname), &mut outcome)?;
     }
     let error = (!failed.is_empty()).then(|| failed.join(", "));
     Ok(FioTrial { version, started_unix_ns, elapsed_s, error, failure_kind, jobs: names, options, outcome })
+}
+
+/// Whether a job that was told so writes, and then reads what it wrote: its reads are the check, and no load beside the writes.
+fn reads_apart(options: &[(String, String, String)], job: &str) -> bool {
+    let told = |key: &str| {
+        let of = |owner: &str| options.iter().find(|(of, known, _)| of == owner && known == key);
+        of(job).or_else(|| of("")).map(|(_, _, value)| value.as_str())
+    };
+    let writes_only = |rw: &str| matches!(rw.split(':').next(), Some("write" | "randwrite"));
+    let verifies = told("verify").is_some_and(|how| how != "0");
+    let at_the_end = told("verify_backlog").is_none_or(|blocks| blocks == "0");
+    told("rw").or_else(|| told("readwrite")).is_some_and(writes_only) && verifies && at_the_end
 }
 
 fn errno_name(errno: i64) -> String {
@@ -258,18 +270,21 @@ fn push(outcome: &mut Outcome, job: &Job, name: &str, unit: Unit, value: f64) ->
 /// `runtime` and `job_runtime` of one process may differ by so much: each is rounded.
 const ROUNDING_MS: f64 = 2.0;
 
-fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
-    let mut total = (0, 0.0, 0.0);
-    let mut runtime_ms = 0.0_f64;
+fn job_samples(job: &Job, reads_apart: bool, outcome: &mut Outcome) -> Result<(), FioJsonError> {
+    let mut directions = 0;
+    let mut all: Option<Side> = None;
     for direction in Direction::ALL {
         let Some(side) = job.side(direction).filter(|side| side.did_io()) else { continue };
         side_samples(job, direction, side, outcome)?;
-        total = (total.0 + 1, total.1 + side.bw_bytes(), total.2 + side.iops);
-        runtime_ms = runtime_ms.max(side.runtime);
+        directions += 1;
+        match &mut all {
+            None => all = Some(side.clone()),
+            Some(all) => merge_amounts(all, side),
+        }
     }
-    if let Some(mixed) = job.mixed.as_ref().filter(|side| total.0 == 0 && side.did_io()) {
-        total = (2, mixed.bw_bytes(), mixed.iops);
-        runtime_ms = mixed.runtime;
+    if let Some(mixed) = job.mixed.as_ref().filter(|side| directions == 0 && side.did_io()) {
+        directions = 2;
+        all = Some(mixed.clone());
         let told = format!(
             "job '{}': unified_rw_reporting sums reads and writes, and the latency of that sum is left out; unified_rw_reporting=both \
              reports each of them, too",
@@ -286,9 +301,10 @@ fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
         );
         outcome.notes.push(told.into());
     }
-    if total.0 > 1 {
-        push(outcome, job, "bw", Unit::BytesPerSecond, total.1)?;
-        push(outcome, job, "iops", Unit::PerSecond, total.2)?;
+    // What is read back after it was written went at no rate together with the writes.
+    if let Some(all) = all.as_ref().filter(|_| directions > 1 && !reads_apart) {
+        push(outcome, job, "bw", Unit::BytesPerSecond, all.bw_bytes())?;
+        push(outcome, job, "iops", Unit::PerSecond, all.iops)?;
     }
     if let Some(sync) = &job.sync
         && let Some(latency) = &sync.lat_ns
@@ -298,9 +314,10 @@ fn job_samples(job: &Job, outcome: &mut Outcome) -> Result<(), FioJsonError> {
         push(outcome, job, "sync.total_ios", Unit::Count, syncs)?;
         latency_samples(job, "sync.lat_ns", (Direction::Write, LatencyKind::Sync), latency, outcome)?;
     }
-    if total.0 == 0 && job.error != 0 {
+    if directions == 0 && job.error != 0 {
         return Ok(());
     }
+    let runtime_ms = all.map_or(0.0, |all| all.runtime);
     push(outcome, job, "runtime", Unit::Seconds, runtime_ms / 1e3)?;
     if let Some(all_ms) = job.job_runtime.filter(|all_ms| *all_ms > runtime_ms + ROUNDING_MS) {
         push(outcome, job, "job_runtime", Unit::Seconds, all_ms / 1e3)?;

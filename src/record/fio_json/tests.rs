@@ -189,6 +189,29 @@ fn fio_2_units_are_converted() {
 }
 
 #[test]
+fn all_directions_together_have_the_bytes_over_the_longest_time() {
+    let of = |options: &str| {
+        let text = r#"{"fio version":"fio-3.33","jobs":[{"jobname":"a","job options":{"#.to_owned()
+            + options
+            + r#"},"read":{"io_bytes":3000,"bw_bytes":3000,"iops":3.0,"runtime":1000,"total_ios":3},
+                "write":{"io_bytes":1000,"bw_bytes":500,"iops":0.5,"runtime":2000,"total_ios":1}}]}"#;
+        let trial = outcome_from_fio_json(&text).unwrap().remove(0);
+        let found = |name: &str| {
+            let of = |sample: &&Sample| sample.metric.name == name;
+            trial.outcome.samples.iter().find(of).map(|sample| sample.value)
+        };
+        (found("bw"), found("iops"))
+    };
+    assert_eq!(of(r#""rw":"randrw""#), (Some(2000.0), Some(2.0)));
+    // The check of what was written is no load beside the writes, but what is read between them is.
+    assert_eq!(of(r#""rw":"randwrite:8","verify":"crc32c""#), (None, None));
+    assert!(of(r#""rw":"write","verify":"crc32c","verify_backlog":"8""#).0.is_some());
+    assert!(
+        of(r#""rw":"rw","verify":"crc32c""#).0.is_some() && of(r#""rw":"write","verify":"0""#).0.is_some()
+    );
+}
+
+#[test]
 fn damage_is_named_with_its_line() {
     assert_eq!(outcome_from_fio_json("fio: no output\n"), Err(FioJsonError::NoDocument));
     let lines = read("truncated.json").lines().count();
