@@ -60,6 +60,9 @@ pub struct Asleep {
     pub with_waiting_to_run: bool,
     /// Waiting for storage.
     pub with_waiting_for_storage: bool,
+    /// Pauses that the job asks for, by a rate or `thinktime`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_pauses: bool,
 }
 
 /// What is called an operation.
@@ -154,7 +157,15 @@ pub(super) fn budgets(run: &Run, layout: &Layout, table: &Table, delta: f64) -> 
     }
     let of_row = |row| layout.candidates(row).into_iter().map(move |arm| (row, arm));
     let deciding = layout.rows.iter().filter(|row| !row.primaries.is_empty());
-    deciding.flat_map(of_row).filter_map(|(row, arm)| budget(layout, table, row, arm, delta)).collect()
+    deciding
+        .flat_map(of_row)
+        .filter_map(|(row, arm)| {
+            let job = &row.key.job;
+            let pauses = run.design.paced.iter().any(|section| job.is_empty() || section == job);
+            let found = budget(layout, table, row, arm, delta)?;
+            Some(Budget { asleep: Asleep { with_pauses: pauses, ..found.asleep }, ..found })
+        })
+        .collect()
 }
 
 fn budget(layout: &Layout, table: &Table, row: &Row, arm: usize, delta: f64) -> Option<Budget> {
@@ -201,7 +212,11 @@ fn budget(layout: &Layout, table: &Table, row: &Row, arm: usize, delta: f64) -> 
         rounds: rounds.both.len(),
         parts,
         unexplained_ns,
-        asleep: Asleep { with_waiting_to_run: !to_run, with_waiting_for_storage: !for_storage },
+        asleep: Asleep {
+            with_waiting_to_run: !to_run,
+            with_waiting_for_storage: !for_storage,
+            with_pauses: false,
+        },
         least_ns: delta * total.baseline_ns,
         in_flight: rounds.in_flight(),
         total,

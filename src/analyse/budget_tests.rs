@@ -108,6 +108,14 @@ fn what_nobody_counts_is_part_of_the_sleep() {
 }
 
 #[test]
+fn a_section_with_a_pace_sleeps_for_its_own_pauses_too() {
+    let mut run = run_with(BASE, BASE, 1.0);
+    assert!(!only(&run).asleep.with_pauses);
+    run.design.paced = vec!["w".to_owned()];
+    assert!(only(&run).asleep.with_pauses, "the only section has no name in a row");
+}
+
+#[test]
 fn more_processor_time_than_the_workers_lived_is_unexplained() {
     let helped = Second { kernel: 0.9, ..BASE };
     let budget = only(&run_with(BASE, helped, 1.0));

@@ -7,6 +7,7 @@
 //! there, as it does where pauses alone make the pace: then no I/O is due. A job that reads back what it wrote is there for
 //! the writes: bandwidth of both together would mix the two.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::cell_spec::CellSpec;
@@ -88,6 +89,21 @@ fn reads_back(job: &Job) -> bool {
     writes(job) && !job.pattern.mix.reads() && job.verify.is_some()
 }
 
+/// The sections with a pace in any cell.
+pub(super) fn paced(cells: &[CellSpec]) -> Vec<String> {
+    let with_pace = |(name, job): (String, Job)| has_pace(&job).then_some(name);
+    let names: BTreeSet<String> = cells.iter().flat_map(sections).filter_map(with_pace).collect();
+    names.into_iter().collect()
+}
+
+fn has_pace(job: &Job) -> bool {
+    job.rate.is_limited() || pauses(job)
+}
+
+fn pauses(job: &Job) -> bool {
+    !job.thinktime.pause.is_zero()
+}
+
 fn writes(job: &Job) -> bool {
     job.pattern.mix.writes()
 }
@@ -95,9 +111,7 @@ fn writes(job: &Job) -> bool {
 /// The latencies that decide for these jobs, where each of them has a pace in every cell; none: not so. A job that reads and writes has
 /// one each, as either may change alone.
 fn latencies(jobs: &[&Job], fio: bool) -> Vec<String> {
-    let pauses = |job: &Job| !job.thinktime.pause.is_zero();
-    let has_pace = |job: &&Job| job.rate.is_limited() || pauses(job);
-    if !jobs.iter().all(has_pace) {
+    if !jobs.iter().all(|job| has_pace(job)) {
         return Vec::new();
     }
     let does = |of: fn(Mix) -> bool| jobs.iter().any(|job| of(job.pattern.mix));

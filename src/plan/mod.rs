@@ -64,6 +64,8 @@ pub struct Plan {
     pub primary: Option<String>,
     /// Metrics shown besides.
     pub show: Vec<String>,
+    /// Sections with a rate or pauses in any cell.
+    pub paced: Vec<String>,
     /// Files the trials use; empty when `files_known` is false and nothing could be told.
     pub files: Vec<PlannedFile>,
     /// Whether `files` is complete: false for commands and for jobs that only fio understands.
@@ -101,6 +103,7 @@ impl Plan {
             Some(asked) => Some(deciding::completed(asked.clone(), &cells)),
             None => deciding::primary(&cells),
         };
+        let paced = deciding::paced(&cells);
         let lead_in = leads_in(experiment, &cells);
         Ok(Plan {
             seed,
@@ -112,6 +115,7 @@ impl Plan {
             lead_in,
             primary,
             show: experiment.show.clone(),
+            paced,
             files: outlook.files,
             files_known: outlook.files_known,
             fio: outlook.fio,

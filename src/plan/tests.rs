@@ -309,6 +309,12 @@ fn what_a_rate_fixes_does_not_decide() {
     };
     assert_eq!(verified("").as_deref(), Some("write.bw"));
     assert_eq!(verified("rate=1m").as_deref(), Some("a:write.lat_ns.mean,b:write.bw"));
+    let paced_of = |job: &str| {
+        let made = Plan::new(&experiment(job, &vary(&["bs=4k,8k"])), 1, Path::new("/"), "own").unwrap();
+        made.paced
+    };
+    assert_eq!(paced_of(&format!("{two}thinktime=2ms\n")), ["wal"]);
+    assert_eq!(paced_of(two), [""; 0]);
     assert_eq!(beside("rate_iops=50").as_deref(), Some("wal:read.lat_ns.mean"));
     assert_eq!(beside("thinktime=2ms").as_deref(), Some("wal:read.clat_ns.mean"), "nothing is due");
     assert_eq!(beside(""), None);

@@ -48,6 +48,9 @@ pub struct Design {
     /// (`dev` means `dev.flushes`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub show: Vec<String>,
+    /// Sections with a rate or pauses in any cell: some of their sleep is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paced: Vec<String>,
     /// How the cells of a round are ordered.
     #[serde(default)]
     pub order: Order,
@@ -176,6 +179,7 @@ impl Design {
             paired: false,
             primary: None,
             show: Vec::new(),
+            paced: Vec::new(),
             order: Order::default(),
             lead_in: false,
             stop: StopRule::default(),

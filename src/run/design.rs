@@ -19,6 +19,7 @@ pub fn design(plan: &Plan) -> Design {
         paired: true,
         primary: plan.primary.clone(),
         show: plan.show.clone(),
+        paced: plan.paced.clone(),
         order: Order::Independent,
         lead_in: plan.lead_in,
         stop: plan.stop,

@@ -91,11 +91,15 @@ pub(super) fn name(part: BudgetPart, budget: &Budget) -> &'static str {
 
 /// What the sleep is called that has these in it.
 pub(super) fn called(asleep: Asleep) -> &'static str {
-    match (asleep.with_waiting_to_run, asleep.with_waiting_for_storage) {
-        (false, false) => "asleep otherwise",
-        (false, true) => "asleep (storage, locks, others)",
-        (true, false) => "asleep otherwise, or waiting to run",
-        (true, true) => "not running (storage, locks, processors, others)",
+    match (asleep.with_waiting_to_run, asleep.with_waiting_for_storage, asleep.with_pauses) {
+        (false, false, false) => "asleep otherwise",
+        (false, false, true) => "asleep otherwise (its own pauses, locks, others)",
+        (false, true, false) => "asleep (storage, locks, others)",
+        (false, true, true) => "asleep (its own pauses, storage, locks, others)",
+        (true, false, false) => "asleep otherwise, or waiting to run",
+        (true, false, true) => "asleep otherwise (its own pauses too), or waiting to run",
+        (true, true, false) => "not running (storage, locks, processors, others)",
+        (true, true, true) => "not running (its own pauses, storage, locks, processors, others)",
     }
 }
 
@@ -170,7 +174,7 @@ mod tests {
                 (BudgetPart::WaitingToRun, of(100.0, 60.0)),
             ],
             unexplained_ns: Interval { estimate: -10.0, low: -10.0, high: -10.0 },
-            asleep: Asleep { with_waiting_to_run: false, with_waiting_for_storage: true },
+            asleep: Asleep { with_waiting_to_run: false, with_waiting_for_storage: true, with_pauses: false },
             least_ns: 200.0,
             in_flight: None,
         }

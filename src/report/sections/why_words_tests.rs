@@ -62,7 +62,7 @@ fn budget(baseline_ns: f64, ns: f64) -> Budget {
         total: BudgetLine { baseline_ns, candidate_ns: baseline_ns + ns, difference_ns },
         parts: Vec::new(),
         unexplained_ns: Interval { estimate: 0.0, low: 0.0, high: 0.0 },
-        asleep: Asleep { with_waiting_to_run: false, with_waiting_for_storage: true },
+        asleep: Asleep { with_waiting_to_run: false, with_waiting_for_storage: true, with_pauses: false },
         least_ns: 0.02 * baseline_ns,
         in_flight: None,
     }
@@ -78,7 +78,7 @@ fn told(why: &Why, most: usize) -> Vec<String> {
 }
 
 fn asleep() -> What {
-    let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: true };
+    let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: true, with_pauses: false };
     What::Asleep { rest: false, with }
 }
 

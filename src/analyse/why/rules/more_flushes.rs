@@ -1,16 +1,20 @@
 //! More flushes of the device's cache for each operation.
 //!
 //! Needs: the device's counters, or `--observe blocks`. Concludes: the worse arm flushes more often. The time of all flushes stands beside
-//! it. Silent where it does not, or hardly ever.
+//! it. Silent where it does not, or hardly ever, and where operations of different sizes have as many flushes for each byte: a larger
+//! operation stands for more of them.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::names::{FLUSH_TIME, FLUSHES};
 use super::super::pair::Pair;
+use super::super::source::Source;
 use super::rule::Rule;
 use crate::record::Unit;
 
 /// Fewer than this for each operation are no matter.
 const LEAST: f64 = 0.001;
+/// What operations moved.
+const MOVED: [&str; 3] = ["read.io_bytes", "write.io_bytes", "trim.io_bytes"];
 
 pub(super) const RULE: Rule = Rule { name: "more_flushes", find };
 
@@ -22,10 +26,22 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     if found.baseline.max(found.candidate) < LEAST {
         return Vec::new();
     }
+    if is_of_larger_operations(pair) {
+        return Vec::new();
+    }
     let traced = pair.watched.as_ref().and_then(|watched| watched.source.each(FLUSH_TIME, Unit::Seconds));
     let took = traced.or_else(|| pair.own.each("dev.flush_time", Unit::Seconds));
     let evidence = std::iter::once(found).chain(took.filter(|took| pair.costs(took))).collect();
     vec![Cause::new(RULE.name, Grade::GoesWith, What::MoreFlushes, evidence)]
+}
+
+/// Whether the arms' operations differ in size, and the worse arm flushes no more often for each byte.
+fn is_of_larger_operations(pair: &Pair<'_>) -> bool {
+    let of = |source: &Source<'_>, flushes: &str| source.ratio(&[flushes], &MOVED, flushes, Unit::Count);
+    let watched = || of(&pair.watched.as_ref()?.source, FLUSHES);
+    let size = pair.own.each_of(&MOVED, "bytes", Unit::Bytes);
+    size.is_some_and(|size| pair.differs(&size))
+        && of(&pair.own, "dev.flushes").or_else(watched).is_some_and(|each_byte| !pair.costs(&each_byte))
 }
 
 #[cfg(test)]
@@ -49,6 +65,17 @@ mod tests {
         assert_eq!(of(0.1, 0.9)[1].metric, "dev.flush_time an operation");
         assert!((of(0.1, 0.9)[1].candidate - 9e-6).abs() < 1e-7);
         assert_eq!(of(0.9, 0.1).len(), 1, "less time is no reason");
+    }
+
+    #[test]
+    fn as_many_flushes_for_each_byte_of_larger_operations_are_silent() {
+        let of = |flushes: f64, bytes: f64| {
+            let counted = [("dev.flushes", 1e4, flushes), ("write.io_bytes", 4e8, bytes)];
+            found(&counted, "more_flushes").len()
+        };
+        assert_eq!(of(2e4, 8e8), 0, "one for each MiB, in blocks of 4 and of 8 KiB");
+        assert_eq!(of(4e4, 8e8), 1);
+        assert_eq!(of(2e4, 4e8), 1, "operations of one size");
     }
 
     #[test]

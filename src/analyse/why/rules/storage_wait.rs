@@ -65,7 +65,7 @@ mod tests {
         let device = [("dev.write_time", 0.5, 1.2), ("dev.read_time", 0.0, 0.0)];
         let causes = found(&device, "storage_wait");
         let [cause] = causes.as_slice() else { panic!("{causes:?}") };
-        let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: true };
+        let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: true, with_pauses: false };
         assert_eq!(cause.what, What::Asleep { rest: false, with });
         assert!((ns(cause) - 8000).abs() < 60, "{cause:?}");
         assert!((cause.evidence[0].candidate - 12e-6).abs() < 1e-7, "{cause:?}");
@@ -87,7 +87,7 @@ mod tests {
         let causes = found(&[("workers.storage_wait", 0.4, 1.0)], "storage_wait");
         let named: Vec<(&What, i64)> =
             causes.iter().map(|cause| (&cause.what, (ns(cause) + 50) / 100)).collect();
-        let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: false };
+        let with = Asleep { with_waiting_to_run: false, with_waiting_for_storage: false, with_pauses: false };
         assert_eq!(named, [(&What::Storage { rest: false }, 60), (&What::Asleep { rest: false, with }, 20)]);
     }
 
