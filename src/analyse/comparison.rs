@@ -434,6 +434,8 @@ pub struct NoiseFloor {
     pub pooled_runs: u32,
     /// Half width of the interval, as ratio − 1.
     pub half_width: f64,
+    /// N_max: more than a run of fewer rounds has.
+    pub rounds: u32,
     /// Smallest effect N_max rounds would show, 3.8·s_D/√N_max, as ratio − 1.
     pub smallest_effect: f64,
     /// A/A runs that were looked at (the latest twenty of the store) and how many of them claimed a difference.

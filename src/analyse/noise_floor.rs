@@ -52,6 +52,7 @@ pub fn pooled_noise_floor<'a>(
         s_d_low: spread.low,
         s_d_high: spread.high,
         pooled_runs,
+        rounds: max_rounds,
         smallest_effect: (VISIBLE * spread.estimate / f64::from(max_rounds).sqrt()).exp_m1(),
         ..floor
     })
@@ -87,6 +88,7 @@ fn of_one(aa_run: &Run, options: &Options) -> Option<(NoiseFloor, f64)> {
         s_d_high: f64::NAN,
         pooled_runs: 0,
         half_width,
+        rounds: 0,
         smallest_effect: f64::NAN,
         aa_runs: alone.runs,
         aa_claims: alone.claims,

@@ -5,26 +5,13 @@
 
 use super::comparison::Caveat;
 use super::draft::{Case, Setting};
-use crate::record::Trial;
-
-/// q of a metric named `….pNN` or `….pNN.N`, strictly between 0 and 1.
-pub(super) fn quantile_of(name: &str) -> Option<f64> {
-    let at = name.rfind(".p")?;
-    let percent: f64 = name[at + 2..].parse().ok()?;
-    (percent > 0.0 && percent < 100.0).then_some(percent / 100.0)
-}
-
-/// Operations a trial must have for quantile q.
-fn needed(q: f64) -> u64 {
-    // 1 − 0.99 is a little less than 0.01 in binary; a count is not to hang on that.
-    (10.0 / (1.0 - q) - 1e-6).ceil() as u64
-}
+use crate::record::{Trial, operations_for, quantile_of};
 
 /// The caveat when the smallest trial of either arm had too few operations. Where no count is known, nothing is
 /// refused.
 pub(super) fn refusal(setting: &Setting, case: &Case) -> Option<Caveat> {
     let metric = &setting.table.metrics()[case.metric as usize];
-    let needed = needed(quantile_of(&metric.name)?);
+    let needed = operations_for(quantile_of(&metric.name)?);
     let had = counted_operations(setting, case).or_else(|| histogram_operations(setting, case))?;
     (had < needed).then(|| Caveat::QuantileRefused { metric: metric.name.clone(), needed, had })
 }
@@ -56,20 +43,4 @@ fn histogram_operations(setting: &Setting, case: &Case) -> Option<u64> {
     };
     let trials = setting.table.latest().iter().filter(|t| t.counts() && cells.contains(&Some(t.cell)));
     trials.filter_map(count).min()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_needs() {
-        assert_eq!(quantile_of("write.clat_ns.p99"), Some(0.99));
-        assert_eq!(quantile_of("write.clat_ns.p99.9").map(needed), Some(10_000));
-        assert_eq!(quantile_of("read.lat_ns.p50").map(needed), Some(20));
-        assert_eq!(quantile_of("write.clat_ns.p99").map(needed), Some(1_000));
-        assert_eq!(quantile_of("write.clat_ns.p99.99").map(needed), Some(100_000));
-        assert!(quantile_of("write.bw").is_none() && quantile_of("x.pages").is_none());
-        assert!(quantile_of("x.p100").is_none());
-    }
 }

@@ -159,10 +159,7 @@ fn sections(cell: &CellSpec) -> Vec<(String, Job)> {
     let Some(workload) = workload else { return Vec::new() };
     let instances = workload.instances(Path::new("/"));
     let named = |at: usize| {
-        let job = &workload.jobs[instances[at].job];
-        let first = instances.iter().find(|first| first.report == instances[at].report);
-        let named = first.filter(|_| job.group_reporting).map_or(job, |first| &workload.jobs[first.job]);
-        (named.name.clone(), job.clone())
+        (workload.section_of(&instances, at).to_owned(), workload.jobs[instances[at].job].clone())
     };
     (0..instances.len()).filter(|at| instances[*at].clone == 0).map(named).collect()
 }

@@ -212,13 +212,9 @@ impl MetricNames {
                 self.any_latency |= fio && settings.any(|set| LATENCY_OPTIONS.contains(&set.canonical()));
                 let instances = workload.instances(Path::new("/"));
                 for instance in &instances {
-                    let job = &workload.jobs[instance.job];
-                    // Under group_reporting the first job of the group gives the name.
-                    let first = instances.iter().find(|first| first.report == instance.report);
-                    let named =
-                        first.filter(|_| job.group_reporting).map_or(job, |first| &workload.jobs[first.job]);
                     if instance.clone == 0 {
-                        self.add_job(&named.name, job, fio);
+                        let section = workload.section_of(&instances, instance.number as usize);
+                        self.add_job(section, &workload.jobs[instance.job], fio);
                     }
                 }
             }
@@ -311,7 +307,7 @@ impl MetricNames {
 }
 
 /// The same metric of reads in the place of writes, or the other way round.
-fn other_direction(name: &str) -> Option<String> {
+pub(super) fn other_direction(name: &str) -> Option<String> {
     let read = name.strip_prefix("write.").map(|rest| format!("read.{rest}"));
     read.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
 }

@@ -24,7 +24,13 @@ pub(super) fn render(document: &Document<'_>) -> String {
     let page = Page { columns: 80, colour: false, plain: true, each_verdict: true };
     let mut out = String::new();
     page.words(&mut out, &document.title, "", "  ");
-    let shown = shown(document.run, document.analysis, &document.options);
+    let clear = shown(document.run, document.analysis, &document.options);
+    // A row has a cell for each arm, also for those whose difference is not clear.
+    let is_of_a_row = |c: &&Comparison| {
+        let same = |of: &&Comparison| (&of.row, of.role, &of.metric) == (&c.row, c.role, &c.metric);
+        clear.iter().any(same)
+    };
+    let shown: Vec<&Comparison> = document.analysis.comparisons.iter().filter(is_of_a_row).collect();
     for rows in group(&shown, |c| (&c.metric.name, &c.metric.unit, c.role)) {
         out.push('\n');
         out.push_str(&section(document, &rows, &page));

@@ -80,6 +80,15 @@ impl Workload {
         }
         instances
     }
+
+    /// What the results of an instance are called: its job's name, under `group_reporting` that of the first of the group.
+    #[must_use]
+    pub fn section_of(&self, instances: &[Instance], at: usize) -> &str {
+        let own = &instances[at];
+        let job = &self.jobs[own.job];
+        let first = instances.iter().find(|first| first.report == own.report);
+        &first.filter(|_| job.group_reporting).map_or(job, |first| &self.jobs[first.job]).name
+    }
 }
 
 impl Job {

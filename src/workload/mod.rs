@@ -22,6 +22,7 @@ mod offsets;
 mod pace;
 mod pattern_text;
 mod placement;
+mod quantile;
 mod resolve;
 mod tolerated;
 mod values;
@@ -45,6 +46,7 @@ pub use nearest::nearest;
 pub use offsets::{DataDirection, DirectionChoice, FileChoice, Offsets, SplitMix};
 pub use pace::{LatencyTarget, Rate, RateLimit, RateProcess, ThinkTime};
 pub use placement::{BlockShare, Distribution, FileOrder, FileService, Zone, ZoneSize};
+pub use quantile::{operations_for, quantile_of};
 
 #[cfg(test)]
 mod property_tests;

@@ -149,3 +149,19 @@ fn too_few_levels_have_points_and_a_reason() {
     let text = words(&sandbox.succeed(&["report", "1", "-v"]));
     assert!(text.contains("no law, because it takes 6 levels and there are 3"), "{text}");
 }
+
+/// A row of mmtests has a value of each arm, also of one whose difference is not clear.
+#[test]
+fn mmtests_has_a_value_of_each_arm() {
+    let sandbox = Sandbox::new();
+    let toml = "engine = \"simulated\"\n[simulated]\nbw = 1e8\ncv = 0.01\nsleep_ms = 0\n\
+                effects = { \"bs=16k\" = 0.5 }\n\
+                [[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"8k\", \"16k\"]\n";
+    std::fs::write(sandbox.path().join("three.toml"), toml).unwrap();
+    sandbox.succeed(&["run", "-q", "--rounds", "8", "--seed", "5", "three.toml"]);
+    let report = sandbox.succeed(&["report", "1", "--format", "mmtests"]);
+    let means: Vec<&str> =
+        report.lines().filter(|line| line.get(1..).is_some_and(|rest| rest.starts_with("mean "))).collect();
+    assert!(report.contains("(exploratory)") && means.len() > 1, "{report}");
+    assert!(means.iter().all(|line| line.matches('%').count() == 3 && !line.contains(" - ")), "{report}");
+}

@@ -339,6 +339,7 @@ fn decorate(analysis: &mut Analysis) {
         s_d_high: 0.0181,
         pooled_runs: 2,
         half_width: 0.0089,
+        rounds: 30,
         smallest_effect: 0.0076,
         aa_runs: 12,
         aa_claims: 1,

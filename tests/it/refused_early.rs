@@ -97,6 +97,21 @@ fn a_devices_counters_cannot_decide_without_a_device() {
     );
 }
 
+/// Sizes say how many operations there are at most, and a quantile of fewer is refused after the run, whatever it took.
+#[test]
+fn a_quantile_of_too_few_operations_is_refused_before_the_run() {
+    let sandbox = bench(TWO);
+    let vary = |primary: &'static str, vary: &'static str| ["job.fio", "--primary", primary, "--vary", vary];
+    let words = ["needs 1000 operations a trial, and a trial has at most 8", "hint: a larger size"];
+    refused(&sandbox, &vary("write.clat_ns.p99", "bs=4k,8k"), &words);
+    refused(&sandbox, &vary("wal:sync.lat_ns.p50", "bs=4k,8k"), &["needs 20", "at most 2"]);
+    refused(&sandbox, &vary("scan:read.clat_ns.p90", "bs=4k,8k"), &["needs 100", "at most 8"]);
+    // One comparison of the run can be judged, or only the run tells how many there are.
+    planned(&sandbox, &vary("write.clat_ns.p99", "size=64k,4m,8m"));
+    sandbox.write("timed.fio", &format!("{TWO}\n").replace("[global]", "[global]\ntime_based=1\nruntime=1"));
+    planned(&sandbox, &["timed.fio", "--aa", "--primary", "write.clat_ns.p99"]);
+}
+
 /// What is foreseen is what is reported.
 #[test]
 fn every_reported_metric_was_foreseen() {
@@ -110,7 +125,10 @@ fn every_reported_metric_was_foreseen() {
         for metric in sandbox.export("1").metrics {
             let name =
                 if metric.job.is_empty() { metric.name } else { format!("{}:{}", metric.job, metric.name) };
-            planned(&sandbox, &["job.fio", "--aa", "--engine", engine, "--primary", &name]);
+            let asked =
+                sandbox.run(&["run", "job.fio", "--aa", "--engine", engine, "--primary", &name, "--plan"]);
+            let said = errors(&asked);
+            assert!(asked.status.success() || said.contains("operations a trial"), "{name}\n{said}");
         }
     }
 }

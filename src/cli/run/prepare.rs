@@ -125,6 +125,7 @@ impl Prepared {
         };
         let (plan, work, targets) = planned(&experiment, &given)?;
         known_metric(&experiment, &plan)?;
+        enough_operations(&plan)?;
         let engines = probe(&plan)?;
         let design = record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) };
         let run = Run {
@@ -405,6 +406,17 @@ fn known_metric(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
             "`assay metrics JOB.fio` lists what a job reports, `assay metrics RUN` what a run has; SECTION:METRIC is one section's",
         )
     })
+}
+
+/// Refuses a deciding quantile that no comparison could judge, however many rounds there are.
+fn enough_operations(plan: &Plan) -> Result<(), Failure> {
+    let Some(few) = plan.too_few_operations() else { return Ok(()) };
+    let said = format!(
+        "primary {}: it needs {} operations a trial, and a trial has at most {}",
+        few.metric, few.needed, few.most
+    );
+    Err(Failure::request(said)
+        .hint("a larger size or more loops, time_based=1 with a runtime, or a lower quantile"))
 }
 
 /// Looked up before it is judged what may be overwritten: what comes later is in the way.

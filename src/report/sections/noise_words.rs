@@ -22,12 +22,13 @@ pub(super) fn noise(run: &Run, floor: Option<&NoiseFloor>) -> Option<String> {
     };
     let mut text = format!(
         "{whose}: {} against itself spreads by {} from round to round ({} to {}{together}), interval ±{NBSP}{}; \
-         the smallest effect all rounds would show is {}",
+         the smallest effect that {} would show is {}",
         floor.metric.name,
         plain_percent(floor.s_d),
         plain_percent(floor.s_d_low),
         plain_percent(floor.s_d_high),
         plain_percent(floor.half_width),
+        count(u64::from(floor.rounds), "round"),
         plain_percent(floor.smallest_effect)
     );
     if floor.aa_runs > 0 {

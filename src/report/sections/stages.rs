@@ -22,6 +22,9 @@ use crate::units::Scale;
 const CAPTION: &str = "From the baseline's mean time of a request to the candidate's: what each stage adds or takes. Stages are those of \
                        requests, the whole is that of bios: what merging and splitting leave is the last part.";
 
+/// Stages whose sum is so near to the whole are told as its parts.
+const ADDS_UP: f64 = 0.02;
+
 /// The section: a table where more than a screen is asked for, a picture on pages.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let Material { options, names, why, request_times, .. } = material;
@@ -55,7 +58,7 @@ fn table(times: &RequestTimes, names: &Names<'_>) -> Table {
     let whole = row("from the bio to its end (Q2C)", &times.whole, &scale);
     let columns = [names.arm(&times.baseline), names.arm(&times.candidate), "change".to_owned()];
     Table {
-        caption: format!("{}, {}", mean_time(times), pair(times, names)),
+        caption: format!("{}, {}{}", mean_time(times), pair(times, names), of_what(times)),
         labels: vec![Head::new("stage", Of::Names)],
         columns: Head::values(columns.iter().map(String::as_str)).collect(),
         rows: stages.chain([whole]).collect(),
@@ -90,6 +93,18 @@ fn mean_time(times: &RequestTimes) -> String {
     };
     let distorted = if times.distorted { " (distorted by watching)" } else { "" };
     format!("mean time of a {one}{distorted}")
+}
+
+/// What the rows are means of, where they do not add up.
+fn of_what(times: &RequestTimes) -> &'static str {
+    let adds_up = |arm: fn(&Evidence) -> f64| {
+        let sum: f64 = times.stages.iter().map(|(_, of)| arm(of)).sum();
+        (sum - arm(&times.whole)).abs() <= ADDS_UP * arm(&times.whole)
+    };
+    match adds_up(|of| of.baseline) && adds_up(|of| of.candidate) {
+        true => "",
+        false => "; stages are means of requests, Q2C is one of bios, so they do not add up",
+    }
 }
 
 fn pair(times: &RequestTimes, names: &Names<'_>) -> String {

@@ -72,8 +72,8 @@ notes
   what was written
 - noise floor (A/A run 5): write.bw against itself spreads by 1.1 % from
   round to round (0.79 % to 1.81 %, 2 A/A runs together), interval
-  +/- 0.89 %; the smallest effect all rounds would show is 0.76 %; 1 of
-  12 A/A runs claimed a difference (at most 5 % should; binomial
+  +/- 0.89 %; the smallest effect that 30 rounds would show is 0.76 %; 1
+  of 12 A/A runs claimed a difference (at most 5 % should; binomial
   p = 0.460)
 
 undeclared differences between the arms
