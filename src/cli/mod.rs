@@ -6,6 +6,7 @@ pub mod bisect;
 pub mod cleanup;
 pub mod compare;
 pub mod database;
+pub mod delete;
 pub mod doctor;
 pub mod explain;
 pub mod export;
@@ -74,6 +75,8 @@ enum Command {
     Show(show::Args),
     /// List the metrics of a run, or those that a job will report
     Metrics(metrics::Args),
+    /// Take runs out of the store
+    Delete(delete::Args),
     /// Write a run with every trial as JSON or CSV
     Export(export::Args),
     /// Say what a block trace says: latencies by stage, counts, and whether each fsync was behind its flushes
@@ -129,6 +132,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Metrics(args) => metrics::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Delete(args) => delete::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Cleanup(args) => cleanup::run(&args),

@@ -106,6 +106,7 @@ fn assemble(
     let compare = check.compare(&written);
     check.metrics(&written, engine);
     check.simulated(&written);
+    check.name(&written);
     let stop = check.stop(&written);
     let timeout = written.timeout.as_ref().and_then(|text| check.seconds(text));
     let settle = written.settle.as_ref().and_then(|text| check.settle(text));
@@ -356,6 +357,17 @@ impl Check<'_> {
                 );
                 self.mistake(&place, message);
             }
+        }
+    }
+
+    /// What a run is called must not mean another one.
+    fn name(&mut self, written: &Written) {
+        let Some(name) = &written.name else { return };
+        let is_taken = name.value.parse::<i64>().is_ok() || name.value == "latest";
+        if is_taken || name.value.trim().is_empty() {
+            let message =
+                format!("a run cannot be called '{}': that is no name, or another run's", name.value);
+            self.mistake(&name.place, message);
         }
     }
 

@@ -26,6 +26,9 @@ pub struct CommandLine {
     /// quotes, and the whole in single ones: --vary 'mount=default,"noatime,nodiratime"'
     #[arg(long, short = 'v', value_name = "KEY=LEVEL,LEVEL…")]
     pub vary: Vec<String>,
+    /// What the run is called, instead of its file's name; RUN of other commands may be that name
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
     /// The factor whose levels are compared (default: the first)
     #[arg(long, value_name = "FACTOR")]
     pub compare: Option<String>,
@@ -226,6 +229,7 @@ impl Written {
             self.factors
                 .retain(|factor| !matches!(factor.value.levels.as_slice(), [one] if one.set.is_empty()));
         }
+        over(&mut self.name, line.name.as_ref(), "--name");
         over(&mut self.compare, line.compare.as_ref(), "--compare");
         over(&mut self.engine, line.engine.as_ref(), "--engine");
         over(&mut self.directory, line.directory.as_ref(), "--directory");

@@ -1,6 +1,6 @@
 -- The store of assay, schema 5. This very file is executed to make a new store.
 -- A trial is one transaction; nothing here is ever updated except the state of a run,
--- and its design when `--more` moves its end.
+-- and its design when `--more` moves its end. `assay delete` takes whole runs out.
 CREATE TABLE run (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     name            TEXT NOT NULL,

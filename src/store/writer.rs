@@ -6,6 +6,21 @@ use super::allowance::MOST_FOR_RUN;
 use super::{Store, StoreError, json, kept_files};
 use crate::record::{LeadIn, Note, Run, RunState, Trial};
 
+/// The tables whose rows belong to a run, by their column `run`.
+const TABLES_OF_RUNS: [&str; 11] = [
+    "leftover",
+    "claim",
+    "lead_in",
+    "file",
+    "series",
+    "histogram",
+    "value",
+    "trial",
+    "metric",
+    "facts",
+    "cell",
+];
+
 impl Store {
     /// Stores a new run with all its cells, facts, metrics and trials; returns its number. `run.id` is ignored.
     ///
@@ -90,6 +105,25 @@ impl Store {
     /// [`StoreError::Sqlite`].
     pub fn set_owner(&self, id: i64, owner: &str) -> Result<(), StoreError> {
         self.change("UPDATE run SET owner = ?2 WHERE id = ?1", params![id, owner])
+    }
+
+    /// Removes a run with all that belongs to it, unless another than `owner` has it now.
+    ///
+    /// # Errors
+    /// [`StoreError::TakenOver`] with the owner it has instead, [`StoreError::UnknownRun`], [`StoreError::Sqlite`].
+    pub fn delete_run(&self, id: i64, owner: &str) -> Result<(), StoreError> {
+        let deleted = self.write(|transaction| {
+            let sql = "SELECT count(*) FROM run WHERE id = ?1 AND owner = ?2";
+            let found: i64 = transaction.query_row(sql, params![id, owner], |row| row.get(0))?;
+            if found == 1 {
+                for table in TABLES_OF_RUNS {
+                    transaction.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [id])?;
+                }
+                transaction.execute("DELETE FROM run WHERE id = ?1", [id])?;
+            }
+            Ok(found == 1)
+        })?;
+        if deleted { Ok(()) } else { Err(StoreError::TakenOver { run: id, owner: self.owner(id)? }) }
     }
 
     /// Remembers a path that the run is about to make and must remove.

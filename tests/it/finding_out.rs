@@ -141,3 +141,26 @@ fn no_hint_names_a_file_of_the_source() {
         );
     }
 }
+
+#[test]
+fn runs_can_be_named_and_deleted() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", SIMULATED);
+    let run = |name: &str| sandbox.run(&["run", "s.toml", "-q", "--name", name]);
+    for name in ["before", "after", "before"] {
+        assert!(run(name).status.success(), "{name}");
+    }
+    for taken in ["7", "latest", " "] {
+        let refused = run(taken);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(errors(&refused).contains("a run cannot be called"), "{}", errors(&refused));
+    }
+    assert!(sandbox.succeed(&["show", "after"]).contains("after"));
+    // One that is not there: nothing is deleted.
+    assert_eq!(sandbox.run(&["delete", "1", "9"]).status.code(), Some(2));
+    assert_eq!(sandbox.run(&["delete", "latest"]).status.code(), Some(2));
+    let told = sandbox.succeed(&["delete", "1", "2", "1"]);
+    assert_eq!(told, "deleted run 1 (before, 8 trials)\ndeleted run 2 (after, 8 trials)\n");
+    let left = sandbox.succeed(&["list"]);
+    assert!(left.lines().count() == 2 && left.contains("before"), "{left}");
+}

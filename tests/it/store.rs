@@ -119,6 +119,41 @@ fn a_trial_is_there_once_it_is_appended_and_never_twice() {
 }
 
 #[test]
+fn a_deleted_run_leaves_no_row_and_the_others_are_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("assay.db");
+    let mut store = Store::open(&path).unwrap();
+    let mut full = run(2);
+    let histogram =
+        LatencyHistogram::pack("", Direction::Write, LatencyKind::Clat, &LatencyHistogram::empty());
+    let series = Series { job: String::new(), name: "s".to_owned(), interval_s: 1.0, values: vec![1.0] };
+    for trial in &mut full.trials {
+        (trial.histograms, trial.series) = (vec![histogram.clone()], vec![series.clone()]);
+    }
+    let ids = [0; 3].map(|_| store.insert_run(&full).unwrap());
+    store.add_leftover(ids[1], "/somewhere").unwrap();
+    store.set_owner(ids[1], "another").unwrap();
+    assert!(matches!(store.delete_run(ids[1], ""), Err(StoreError::TakenOver { .. })));
+    assert!(matches!(store.delete_run(99, ""), Err(StoreError::UnknownRun { .. })));
+    assert_eq!(store.list().unwrap().len(), 3);
+    store.delete_run(ids[1], "another").unwrap();
+    for id in [ids[0], ids[2]] {
+        assert_eq!(store.load_run(id).unwrap(), Run { id: Some(id), ..full.clone() });
+    }
+    let rows = rusqlite::Connection::open(&path).unwrap();
+    let mut tables = rows.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").unwrap();
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    for table in tables.iter().filter(|table| !table.starts_with("sqlite_")) {
+        let column = if table == "run" { "id" } else { "run" };
+        let sql = format!("SELECT count(*) FROM {table} WHERE {column} = {}", ids[1]);
+        assert_eq!(rows.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "{table}");
+    }
+    // A number is never given again.
+    store.delete_run(ids[2], "").unwrap();
+    assert_eq!(store.insert_run(&full).unwrap(), ids[2] + 1);
+}
+
+#[test]
 fn an_older_schema_is_migrated_with_everything_in_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("assay.db");

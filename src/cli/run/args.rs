@@ -56,12 +56,12 @@ pub struct Args {
     #[arg(long)]
     pub(in crate::cli) plan: bool,
     /// Go on with a run that was stopped or killed: its number, its name, or latest
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory", "target", "source", "config", "rounds", "max_rounds",
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "command", "name", "vary", "engine", "compare", "directory", "target", "source", "config", "rounds", "max_rounds",
         "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after", "metric", "observe", "keep_traces", "aa", "plan",
         "seed", "quick"])]
     pub(in crate::cli) resume: Option<String>,
     /// N more rounds of a finished run that was made with --anytime
-    #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "vary", "engine", "compare", "directory",
+    #[arg(long, num_args = 2, value_names = ["N", "RUN"], conflicts_with_all = ["file", "command", "name", "vary", "engine", "compare", "directory",
         "target", "source", "config", "rounds", "max_rounds", "delta", "alpha", "failures", "exact", "anytime", "no_lead_in", "time_budget", "timeout", "settle", "primary", "before", "after",
         "metric", "observe", "keep_traces", "aa", "plan", "seed", "quick", "resume"])]
     pub(in crate::cli) more: Vec<String>,
