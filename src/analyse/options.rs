@@ -3,7 +3,7 @@
 //! Enters: command-line wishes. Leaves: the settings an analysis runs with. It must not know how they were typed.
 
 use super::per_operation::metrics_of;
-use crate::record::{FailureRule, Run, StopRule, deciding_metrics};
+use crate::record::{FailureRule, Metric, Run, StopRule, deciding_metrics, metric_advice};
 
 /// Wishes; `None` and empty mean what the run's design says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,12 +61,12 @@ pub enum OptionsError {
         known: String,
     },
     /// No such metric.
-    #[error("the run has no metric '{asked}'; it has {known}")]
+    #[error("the run has no metric '{asked}'{advice}")]
     Metric {
         /// The name asked for.
         asked: String,
-        /// The names there are.
-        known: String,
+        /// A clause with what was probably meant, or what there is.
+        advice: String,
     },
     /// δ or α out of range.
     #[error("{name} is {value}; it must be {range}")]
@@ -108,8 +108,7 @@ impl Options {
         let unknown = |asked: &&String| metrics.iter().all(|m| !names(asked, &m.name));
         match self.metrics.iter().find(unknown) {
             Some(asked) => {
-                let known = list(metrics.iter().map(|metric| metric.name.as_str()));
-                Err(OptionsError::Metric { asked: asked.clone(), known })
+                Err(OptionsError::Metric { asked: asked.clone(), advice: advice(asked, &metrics) })
             }
             None => Ok(()),
         }
@@ -154,11 +153,20 @@ fn check_deciding(primary: &str, run: &Run) -> Result<(), OptionsError> {
             return Err(OptionsError::Section { asked: section.to_owned(), known });
         }
         if here().all(|metric| metric.name != asked) {
-            let known = list(here().map(|metric| metric.name.as_str()));
-            return Err(OptionsError::Metric { asked: asked.to_owned(), known });
+            return Err(OptionsError::Metric { asked: asked.to_owned(), advice: advice(asked, here()) });
         }
     }
     Ok(())
+}
+
+fn advice<'a>(asked: &str, metrics: impl IntoIterator<Item = &'a Metric>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for metric in metrics {
+        if !names.contains(&metric.name.as_str()) {
+            names.push(&metric.name);
+        }
+    }
+    metric_advice(asked, &names)
 }
 
 /// Whether `asked` is `metric` or a part before one of its dots.

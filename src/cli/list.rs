@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             state(run.state, || store.owner(run.id).is_ok_and(|owner| session_lives(&owner).is_some())),
             run.rounds,
             run.trials,
-            what(run, &runs)
+            what(run, &runs, terminal::columns())
         )?;
     }
     Ok(ExitCode::SUCCESS)
@@ -81,8 +81,13 @@ fn explained(run: &RunSummary, all: &[RunSummary]) -> Option<i64> {
     all.iter().find(|other| identity(other) == known).map(|other| other.id)
 }
 
-/// Name and arms, shortened so that the line fits 80 columns; of a run that watches another one, which.
-fn what(run: &RunSummary, all: &[RunSummary]) -> String {
+/// Columns before the last.
+const BEFORE: usize = 54;
+/// Columns in which the engine has room, too.
+const WITH_ENGINE: usize = 100;
+
+/// Name and arms, shortened so that the line fits; of a run that watches another one, which.
+fn what(run: &RunSummary, all: &[RunSummary], columns: usize) -> String {
     let kind = if run.aa { " (A/A)" } else { "" };
     let text = match (&run.explains, explained(run, all)) {
         (Some(_), Some(id)) => format!("explains {id}: {}", run.name),
@@ -93,13 +98,16 @@ fn what(run: &RunSummary, all: &[RunSummary]) -> String {
         (None, _) if run.is_probe() => format!("probe of {}", run.arms.join(" | ")),
         (None, _) => format!("{}: {} {}{kind}", run.name, run.factor, run.arms.join(" | ")),
     };
-    let text = terminal::visible_line(&text);
-    const ROOM: usize = 26;
-    if text.chars().count() <= ROOM {
+    let with_engine = columns >= WITH_ENGINE && !run.is_probe();
+    let end = if with_engine { format!(" · {}", run.engine) } else { String::new() };
+    let (text, end) = (terminal::visible_line(&text), terminal::visible_line(&end));
+    let room = columns.saturating_sub(BEFORE + end.chars().count()).max(10);
+    let shown = if text.chars().count() <= room {
         text.into_owned()
     } else {
-        format!("{}…", text.chars().take(ROOM - 1).collect::<String>())
-    }
+        format!("{}…", text.chars().take(room - 1).collect::<String>())
+    };
+    shown + &end
 }
 
 #[cfg(test)]

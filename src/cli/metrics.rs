@@ -110,9 +110,9 @@ fn unit_of(name: &str) -> Unit {
         _ if name.contains("_ns.") => Unit::Nanoseconds,
         "bw" => Unit::BytesPerSecond,
         "iops" => Unit::PerSecond,
-        "runtime" | "usr_cpu" | "sys_cpu" | "busy" | "read_time" | "write_time" | "queue_time"
-        | "flush_time" | "user_time" | "kernel_time" | "wait_time" | "longest" | "wall" | "run_wait"
-        | "storage_wait" | "wakeup_time" | "steal" => Unit::Seconds,
+        "runtime" | "job_runtime" | "usr_cpu" | "sys_cpu" | "busy" | "read_time" | "write_time"
+        | "queue_time" | "flush_time" | "user_time" | "kernel_time" | "wait_time" | "longest" | "wall"
+        | "run_wait" | "storage_wait" | "wakeup_time" | "steal" => Unit::Seconds,
         "sleep_time" | "storage_time" | "idle_time" | "preempted_time" | "audit_first_violation" => {
             Unit::Seconds
         }

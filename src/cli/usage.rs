@@ -44,6 +44,17 @@ fn format_meant(error: &clap::Error) -> Option<String> {
     (error.kind() == ErrorKind::UnknownArgument).then(|| format!("--format {}", format.name()))
 }
 
+/// `-v` is `--verbose` elsewhere.
+pub(super) const VARY_IS_V: &str =
+    "-v is --vary in `run`, and takes KEY=LEVEL,LEVEL; write --verbose in full";
+
+/// Whether `--vary` or its short form came last.
+fn takes_no_level(error: &clap::Error) -> bool {
+    let of_vary =
+        |value: &ContextValue| matches!(value, ContextValue::String(arg) if arg.starts_with("--vary "));
+    error.kind() == ErrorKind::InvalidValue && error.get(ContextKind::InvalidArg).is_some_and(of_vary)
+}
+
 /// What clap takes to be meant instead, as a hint. Its advice to pass the word after `--` is dropped: hardly anybody means a file
 /// called --html.
 fn similar(error: &clap::Error) -> Option<String> {
@@ -72,7 +83,9 @@ fn in_our_words(error: &clap::Error, subcommand: Option<&str>) -> (String, Strin
     let command = CommandLine::command();
     let subcommand = subcommand.and_then(|name| command.find_subcommand(name));
     let takes_format = subcommand.is_some_and(|of| of.get_arguments().any(|arg| arg.get_id() == "format"));
-    let hint = if let Some(format) = format_meant(error).filter(|_| takes_format) {
+    let hint = if takes_no_level(error) {
+        VARY_IS_V.to_owned()
+    } else if let Some(format) = format_meant(error).filter(|_| takes_format) {
         format!("{format}; -o FILE writes it to a file")
     } else if let Some(similar) = similar(error) {
         similar
@@ -112,6 +125,7 @@ mod tests {
         assert_eq!(hint, "--format html; -o FILE writes it to a file");
         let (_, hint) = words(&["assay", "report", "1", "--nonsense"]);
         assert_eq!(hint, "`assay report --help` lists what it takes");
+        assert_eq!(words(&["assay", "run", "job.fio", "-v"]).1, VARY_IS_V);
         let (message, _) = words(&["assay", "show"]);
         assert!(message.contains("<RUN>"), "{message}");
     }

@@ -50,19 +50,21 @@ pub(super) struct Keys {
     engine: EngineKind,
     /// Neither job nor command: the simulated engine takes any key.
     takes_anything: bool,
+    /// Texts of commands and hooks.
+    texts: Vec<String>,
 }
 
 impl Keys {
     pub(super) fn of(experiment: &Experiment, job: Option<&JobFile>) -> Keys {
         let mut names = job.map(JobFile::variables).unwrap_or_default();
         let hooks = [&experiment.before, &experiment.after].into_iter().flatten();
-        let texts = experiment.command.iter().chain(hooks).map(String::as_str);
-        for text in texts.chain(experiment.tools.texts()) {
+        let texts: Vec<String> = experiment.command.iter().chain(hooks).cloned().collect();
+        for text in texts.iter().map(String::as_str).chain(experiment.tools.texts()) {
             variables::collect(text, &mut names);
         }
         let takes_anything =
             job.is_none() && experiment.command.is_empty() && experiment.engine == EngineKind::Simulated;
-        Keys { variables: names, has_job: job.is_some(), engine: experiment.engine, takes_anything }
+        Keys { variables: names, has_job: job.is_some(), engine: experiment.engine, takes_anything, texts }
     }
 
     /// Looks a key up.
@@ -114,6 +116,9 @@ impl Keys {
     }
 
     fn unknown(&self, namespace: Namespace, key: &str) -> String {
+        if self.texts.iter().any(|text| names_without_braces(text, key)) {
+            return format!("{key}: ${key} is left to the shell; write ${{{key}}} where its level belongs");
+        }
         if namespace != Namespace::Target && fio_option(key).is_some() {
             return format!(
                 "{key}: a fio option, but a command is run; write ${{{key}}} where the command takes it"
@@ -151,4 +156,11 @@ impl Keys {
             format!("{key}: {kinds}; did you mean {}?", described.join(" or "))
         }
     }
+}
+
+/// Whether a text has `$KEY`, which is the shell's, and not `${KEY}`.
+fn names_without_braces(text: &str, key: &str) -> bool {
+    let dollar = format!("${key}");
+    let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+    text.match_indices(&dollar).any(|(at, _)| ends(&text[at + dollar.len()..]))
 }

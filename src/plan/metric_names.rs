@@ -8,11 +8,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::cell_spec::CellSpec;
-use super::metric_advice::advice;
 use super::observed_names::observed;
 use crate::catalog::{EngineKind, Runs, forms_of, metrics_of_tracepoint};
 use crate::experiment::{Experiment, Fresh};
-use crate::workload::{Job, JobFile, deciding_metrics, nearest};
+use crate::workload::{Job, JobFile, deciding_metrics, metric_advice, nearest};
 
 /// What getrusage(2) counts of a whole trial, and /proc/stat of the machine meanwhile.
 const OF_TRIAL: [&str; 7] =
@@ -197,7 +196,8 @@ impl MetricNames {
         }
         let of = section.map(|section| format!(" of section {section}")).unwrap_or_default();
         let other = other_direction(name).filter(|other| self.has(&here, other));
-        let advice = other.map_or_else(|| advice(name, &here), |other| format!("; did you mean {other}?"));
+        let advice =
+            other.map_or_else(|| metric_advice(name, &here), |other| format!("; did you mean {other}?"));
         Err(format!("no metric '{name}'{of}{advice}"))
     }
 

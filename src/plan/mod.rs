@@ -13,7 +13,6 @@ mod deciding;
 mod duration;
 mod error;
 mod few_operations;
-mod metric_advice;
 mod metric_names;
 mod observed_names;
 mod order;

@@ -116,6 +116,16 @@ fn keys_that_name_nothing_get_the_nearest_that_do() {
 }
 
 #[test]
+fn a_level_that_the_shell_would_not_see_is_told() {
+    let message = |before: &str| {
+        let line = CommandLine { before: Some(before.to_owned()), ..vary(&["n=1,2"]) };
+        Plan::new(&experiment(JOB, &line), 1, Path::new("/"), "own").unwrap_err().to_string()
+    };
+    assert!(message("sysctl vm.x=$n").contains("n: $n is left to the shell; write ${n} where"));
+    assert!(message("echo $node").contains("no ${n}, no fio option"), "another name");
+}
+
+#[test]
 fn what_only_fio_has_is_found_before_anything_runs() {
     let error = plan(JOB, &["ioengine=psync,posixaio"]).unwrap_err();
     assert!(

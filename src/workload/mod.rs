@@ -16,6 +16,7 @@ mod instance;
 mod issue;
 mod job;
 mod job_file;
+mod metric_advice;
 mod named_values;
 mod nearest;
 mod offsets;
@@ -42,6 +43,7 @@ pub use job::{
     SyncMode, Workload,
 };
 pub use job_file::{JobFile, Section, Setting};
+pub use metric_advice::metric_advice;
 pub use nearest::nearest;
 pub use offsets::{DataDirection, DirectionChoice, FileChoice, Offsets, SplitMix};
 pub use pace::{LatencyTarget, Rate, RateLimit, RateProcess, ThinkTime};

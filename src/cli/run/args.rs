@@ -9,6 +9,7 @@ use crate::cli::Failure;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
 use crate::cli::failures::Failures;
+use crate::cli::usage::VARY_IS_V;
 use crate::experiment::{CommandLine, Experiment, target_key};
 use crate::report::Format;
 use crate::units::parse_duration_s;
@@ -161,9 +162,13 @@ impl Args {
             }
             (Source::CommandLine, []) if self.needs_no_file() => Experiment::from_command_line(&line),
             (Source::CommandLine, []) => {
-                return Err(Failure::request("nothing to run is given").hint(
-                    "assay run JOB.fio --vary KEY=LEVEL,LEVEL; or: assay run --vary n=1,8 -- prog ${n}",
-                ));
+                let took_the_job = line.vary.iter().any(|vary| !vary.contains('='));
+                return Err(Failure::request("nothing to run is given").hint(match took_the_job {
+                    true => VARY_IS_V,
+                    false => {
+                        "assay run JOB.fio --vary KEY=LEVEL,LEVEL; or: assay run --vary n=1,8 -- prog ${n}"
+                    }
+                }));
             }
         };
         let mut experiment = experiment.map_err(|errors| wrong_experiment(&errors))?;

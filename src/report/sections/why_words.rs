@@ -263,6 +263,9 @@ fn for_storage(why: &Why) -> Option<String> {
     let shown = why.storage.as_ref()?;
     let [baseline, candidate] = [shown.baseline, shown.candidate].map(|value| figure(shown, value));
     let distorted = if why.watching.as_ref()?.distorted { ", distorted" } else { "" };
+    if shown.baseline == 0.0 && shown.candidate == 0.0 {
+        return Some(format!("none of the sleep was waiting for storage (watched){distorted}"));
+    }
     Some(format!("of the sleep, waiting for storage (watched): {baseline} → {candidate}{distorted}"))
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Enters: the name, and those there are. Leaves: a clause with the nearest.
 
-use crate::workload::nearest;
+use super::nearest::nearest;
 
 /// Names told where none is near.
 const MOST_NAMES: usize = 12;
 
 /// What was probably meant: the same name below a direction, the nearest in spelling, or the first few there are.
-pub(super) fn advice(name: &str, here: &[&str]) -> String {
+#[must_use]
+pub fn metric_advice(name: &str, here: &[&str]) -> String {
     // A form that does not exist is asked of a metric that may.
     let name = name.rsplit_once("_per_").map_or(name, |(counted, _)| counted);
     let tail = format!(".{name}");
