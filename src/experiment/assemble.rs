@@ -16,7 +16,8 @@ use super::tool_settings::ToolSettings;
 use super::watched::{OBSERVE_KEY, observers};
 use super::written::{CommandLine, Written, WrittenJob, flag};
 use crate::catalog::{
-    EngineKind, OBSERVERS, OR_A_TRACEPOINT, Runs, in_order, is_observer, metrics_of_tracepoint, named_twice,
+    EngineKind, OR_A_TRACEPOINT, Runs, in_order, is_observer, metrics_of_tracepoint, named_twice,
+    observers_listed,
 };
 use crate::workload::{Place, nearest};
 
@@ -278,7 +279,7 @@ impl Check<'_> {
         target
     }
 
-    /// Each once, in the order of [`OBSERVERS`].
+    /// Each once, in the order of the catalog.
     fn observe(&mut self, written: &Written) -> Vec<String> {
         let names = || written.observe.iter().map(|asked| asked.value.as_str());
         // Also those of levels, whose counts would be compared as one metric.
@@ -294,7 +295,7 @@ impl Check<'_> {
         }
         for Placed { value, place } in &written.observe {
             if !is_observer(value) {
-                let known = OBSERVERS.join(", ");
+                let known = observers_listed();
                 self.mistake(place, format!("no observer '{value}'; write {known}, or {OR_A_TRACEPOINT}"));
             }
         }

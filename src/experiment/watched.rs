@@ -6,7 +6,7 @@
 
 use super::assemble::shown;
 use super::described::{Assignment, Experiment, Factor, Level, Namespace};
-use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, StopRule, in_order, is_observer};
+use crate::catalog::{OR_A_TRACEPOINT, StopRule, in_order, is_observer, observers_listed};
 
 /// The key whose levels say which observers watch a trial.
 pub const OBSERVE_KEY: &str = "observe";
@@ -17,14 +17,14 @@ const DEAR: &str = "blocks";
 /// Names of the factor that says whether a trial is watched, the first that no factor of the experiment has.
 const NAMES: [&str; 2] = ["watched", "watched by assay"];
 
-/// Observers as the level of a factor: `none`, or names with `+` or commas between; each once, in the order of [`OBSERVERS`].
+/// Observers as the level of a factor: `none`, or names with `+` or commas between; each once, in the order of the catalog.
 ///
 /// # Errors
 /// A clause that names what there is.
 pub fn observers(level: &str) -> Result<Vec<String>, String> {
     let names: Vec<&str> = level.split(['+', ',']).map(str::trim).filter(|name| *name != NONE).collect();
     if let Some(unknown) = names.iter().find(|name| !is_observer(name)) {
-        let known = OBSERVERS.join(", ");
+        let known = observers_listed();
         return Err(format!(
             "no observer '{unknown}'; write {NONE}, or some of {known} with + between, or {OR_A_TRACEPOINT}"
         ));

@@ -6,7 +6,7 @@
 
 use super::Plan;
 use super::cell_spec::CellSpec;
-use crate::catalog::{EngineKind, Reaches};
+use crate::catalog::{EngineKind, OBSERVERS, Reaches};
 
 /// A fresh agent, facts of the host, sync and 50 ms of rest.
 const TRIAL_S: f64 = 0.15;
@@ -18,9 +18,6 @@ const TARGET_S: f64 = 0.1;
 const EMULATED: f64 = 6.0;
 /// Files are filled before the trials that read them.
 const LAYOUT_BYTES_PER_S: f64 = 400e6;
-/// Tracepoints are opened before a trial and closed behind it; the kernel waits for all processors when it closes one.
-const OBSERVERS_S: [(&str, f64); 5] =
-    [("cpu", 0.05), ("locks", 0.15), ("waits", 0.15), ("fs", 0.95), ("blocks", 0.65)];
 /// The first look, the store, the report.
 const RUN_S: f64 = 0.7;
 
@@ -108,8 +105,8 @@ fn besides_s(cell: &CellSpec, expected: &Expected) -> f64 {
     };
     let engine = if cell.engine == EngineKind::Fio { FIO_S * slow } else { 0.0 };
     let wait = if cell.engine.descriptor().reaches == Reaches::Nothing { 0.0 } else { expected.wait_s };
-    let observers = OBSERVERS_S.iter().filter(|(name, _)| cell.observe.iter().any(|observe| observe == name));
-    let observing = observers.map(|(_, seconds)| seconds * slow).sum::<f64>();
+    let observers = OBSERVERS.iter().filter(|row| cell.observe.iter().any(|name| name == row.name));
+    let observing = observers.map(|row| row.trial_s * slow).sum::<f64>();
     agent + engine + wait + observing + cell.laid_out_bytes as f64 / LAYOUT_BYTES_PER_S * slow
 }
 

@@ -255,7 +255,7 @@ fn files_of_another_user_are_looked_at() {
 #[test]
 fn every_observer_that_may_be_asked_for_is_there() {
     let place = assay::observe::Place::default();
-    for name in assay::catalog::OBSERVERS {
+    for name in assay::catalog::observer_names() {
         assert!(assay::observe::named(name, &place).is_some(), "{name}");
     }
     assert!(assay::observe::named("extends", &place).is_none());

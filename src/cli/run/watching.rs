@@ -1,7 +1,7 @@
 //! What explaining runs: how many rounds, which observers, and how long that takes.
 
 use super::prepare::Prepared;
-use crate::catalog::{OBSERVERS, OR_A_TRACEPOINT, in_order, is_observer, named_twice};
+use crate::catalog::{OR_A_TRACEPOINT, in_order, is_observer, named_twice, observer_names, observers_listed};
 use crate::cli::Failure;
 use crate::experiment::Experiment;
 use crate::plan::{Expected, Plan};
@@ -19,7 +19,7 @@ pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure>
     if let Some(unknown) = only.iter().find(|name| !is_observer(name)) {
         return Err(Failure::request(format!(
             "there is no observer '{unknown}'; write {}, or {OR_A_TRACEPOINT}",
-            OBSERVERS.join(", ")
+            observers_listed()
         ))
         .hint("`assay help observers` says what each watches"));
     }
@@ -29,7 +29,7 @@ pub(in crate::cli) fn observers(only: &[String]) -> Result<Vec<String>, Failure>
         )));
     }
     if only.is_empty() {
-        return Ok(in_order(OBSERVERS.iter().copied().filter(|name| *name != OF_FILES)));
+        return Ok(in_order(observer_names().filter(|name| *name != OF_FILES)));
     }
     Ok(in_order(only.iter().map(String::as_str)))
 }
