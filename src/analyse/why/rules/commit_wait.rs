@@ -5,26 +5,15 @@
 //! differs by less than what matters.
 
 use super::super::cause::{Cause, What};
-use super::super::names::{COMMIT_TIME, Place, WAITS_AT, place};
+use super::super::names::{COMMIT_TIME, Place};
 use super::super::pair::Pair;
-use super::rule::{Rule, add_waker, agrees};
-use super::storage_wait::part_here;
-use crate::record::Unit;
+use super::rule::Rule;
+use super::storage_wait::sleeps_at;
 
 pub(super) const RULE: Rule = Rule { name: "commit_wait", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    let mut causes = pair.places(RULE.name, WAITS_AT, |function| {
-        let what = What::Commit { at: function.to_owned() };
-        (place(function) == Place::Commit).then(|| (what, Some(part_here(pair, function))))
-    });
-    let seen = pair.watched.as_ref().and_then(|watched| watched.source.each(COMMIT_TIME, Unit::Seconds));
-    for cause in &mut causes {
-        let same_way = seen.clone().filter(|seen| agrees(cause, seen));
-        cause.evidence.extend(same_way);
-        add_waker(pair, cause);
-    }
-    causes
+    sleeps_at(pair, RULE.name, Place::Commit, |at| What::Commit { at }, COMMIT_TIME)
 }
 
 #[cfg(test)]

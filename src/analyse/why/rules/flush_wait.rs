@@ -4,26 +4,15 @@
 //! that is counted. What the block layer saw of flushes stands beside it. Silent where the sleep differs by less than what matters.
 
 use super::super::cause::{Cause, What};
-use super::super::names::{FLUSH_TIME, Place, WAITS_AT, place};
+use super::super::names::{FLUSH_TIME, Place};
 use super::super::pair::Pair;
-use super::rule::{Rule, add_waker, agrees};
-use super::storage_wait::part_here;
-use crate::record::Unit;
+use super::rule::Rule;
+use super::storage_wait::sleeps_at;
 
 pub(super) const RULE: Rule = Rule { name: "flush_wait", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    let mut causes = pair.places(RULE.name, WAITS_AT, |function| {
-        let what = What::Flush { at: function.to_owned() };
-        (place(function) == Place::Flush).then(|| (what, Some(part_here(pair, function))))
-    });
-    let seen = pair.watched.as_ref().and_then(|watched| watched.source.each(FLUSH_TIME, Unit::Seconds));
-    for cause in &mut causes {
-        let same_way = seen.clone().filter(|seen| agrees(cause, seen));
-        cause.evidence.extend(same_way);
-        add_waker(pair, cause);
-    }
-    causes
+    sleeps_at(pair, RULE.name, Place::Flush, |at| What::Flush { at }, FLUSH_TIME)
 }
 
 #[cfg(test)]

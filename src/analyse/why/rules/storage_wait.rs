@@ -5,9 +5,9 @@
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, What};
-use super::super::names::{STORAGE_WATCHED, part_of_sleep};
+use super::super::names::{Place, STORAGE_WATCHED, WAITS_AT, part_of_sleep, place};
 use super::super::pair::Pair;
-use super::rule::{Rule, agrees, is_noise, rest};
+use super::rule::{Rule, add_waker, agrees, is_noise, rest};
 use crate::record::Unit;
 
 pub(super) const RULE: Rule = Rule { name: "storage_wait", find };
@@ -46,6 +46,26 @@ pub(in super::super) fn storage(pair: &Pair<'_>) -> Option<Evidence> {
     let is_counted = pair.budget.is_some_and(|budget| !budget.asleep.with_waiting_for_storage);
     let watched = pair.watched.as_ref().filter(|_| !is_counted)?;
     watched.source.each(STORAGE_WATCHED, Unit::Seconds)
+}
+
+/// Sleep in functions of one kind, with the time beside it that its events took, where they were watched as well.
+pub(super) fn sleeps_at(
+    pair: &Pair<'_>,
+    rule: &'static str,
+    of: Place,
+    what: fn(String) -> What,
+    took: &str,
+) -> Vec<Cause> {
+    let mut causes = pair.places(rule, WAITS_AT, |function| {
+        (place(function) == of).then(|| (what(function.to_owned()), Some(part_here(pair, function))))
+    });
+    let seen = pair.watched.as_ref().and_then(|watched| watched.source.each(took, Unit::Seconds));
+    for cause in &mut causes {
+        let same_way = seen.clone().filter(|seen| agrees(cause, seen));
+        cause.evidence.extend(same_way);
+        add_waker(pair, cause);
+    }
+    causes
 }
 
 /// The part of the budget that a sleep in a function belongs to: where waiting for storage is not counted, it is in the other sleep.
