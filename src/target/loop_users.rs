@@ -4,6 +4,7 @@
 //! open.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::ioctl::{Getter, Opcode, ioctl};
@@ -39,6 +40,21 @@ pub(super) fn on_file(filesystem: u64, inode: u64) -> Vec<(PathBuf, File)> {
         File::open(&path).ok().map(|file| (path, file))
     });
     opened.filter(|(_, device)| backing(device) == Some((filesystem, inode))).collect()
+}
+
+/// A loop device on this file. Whoever may not open the device is told by the path of its file, which anybody may read: good enough to
+/// leave a file alone, never to undo something.
+pub(super) fn lies_on(filesystem: u64, inode: u64) -> Option<PathBuf> {
+    if let Some((device, _)) = on_file(filesystem, inode).into_iter().next() {
+        return Some(device);
+    }
+    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let is_on_it = |entry: &std::fs::DirEntry| {
+        let named = std::fs::read_to_string(entry.path().join("loop/backing_file"));
+        let file = named.ok().and_then(|path| std::fs::metadata(path.trim_end_matches('\n')).ok());
+        file.is_some_and(|file| (file.dev(), file.ino()) == (filesystem, inode))
+    };
+    entries.into_iter().find(is_on_it).map(|entry| Path::new("/dev").join(entry.file_name()))
 }
 
 /// The filesystem and inode number of an open loop device's backing file.

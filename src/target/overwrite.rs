@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::loop_users::on_file;
+use super::loop_users::lies_on;
 use crate::sys::find_system_program;
 use crate::sys::mountinfo::{self, mounts};
 
@@ -192,8 +192,8 @@ fn nothing_there(path: &Path) -> Result<(), Refusal> {
 
 /// What device a file serves as: a loop device lies on it, or it is swap. A filesystem on the loop device would be written to below itself.
 fn user_of_file(real: &Path, found: &Metadata) -> Option<String> {
-    let on_it = on_file(found.dev(), found.ino());
-    let on_it = on_it.first().map(|(device, _)| format!("{} lies on it", device.display()));
+    let on_it = lies_on(found.dev(), found.ino());
+    let on_it = on_it.map(|device| format!("{} lies on it", device.display()));
     on_it.or_else(|| is_swap(real).then(|| "swap".to_owned()))
 }
 

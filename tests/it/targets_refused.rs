@@ -1,6 +1,7 @@
 //! Targets that cannot be, or must not be written to: refused in words, with the remedy, and nothing touched.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,6 +11,7 @@ use assay::launch::{Answer, PROTOCOL, Request};
 use assay::record::FailureKind;
 use assay::target::{Setup, TargetSpec};
 
+use crate::bad_inputs::without_privilege;
 use crate::loop_device::LoopDevice;
 use crate::native_engine::{answered, asked, work};
 use crate::sandbox::{Sandbox, errors};
@@ -150,6 +152,13 @@ fn a_file_that_serves_as_a_device_is_not_written_to_even_where_it_is_named() {
     std::fs::hard_link(&image, &link).unwrap();
     let link = link.to_string_lossy().into_owned();
     refused(&sandbox, 2, &["--vary", "direct=0,1", "-t", &link, "--destroy", &link], "lies on it");
+    // Whoever may write to the file but not open the device is told as well.
+    std::fs::set_permissions(&image, PermissionsExt::from_mode(0o666)).unwrap();
+    let output =
+        without_privilege(&sandbox, &[&["run", "job.fio", "-q"][..], &named].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains(&words), "{}", errors(&output));
+    std::fs::set_permissions(sandbox.path(), PermissionsExt::from_mode(0o755)).unwrap();
     drop(own);
     let output = run(&sandbox, &[&["run", "job.fio", "-q", "--rounds", "4"][..], &named].concat());
     assert!(output.status.code().is_some_and(|code| code != 2), "{}", errors(&output));
