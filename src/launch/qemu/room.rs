@@ -23,6 +23,8 @@ const TOUCHED: u64 = 320 * MIB;
 pub(super) struct Free {
     /// Of its memory; `None`: not known.
     pub(super) memory: Option<u64>,
+    /// Of its memory and swap, used or not: no program is given more at once; `None`: not known.
+    pub(super) at_once: Option<u64>,
     /// Where disks of guests will lie.
     pub(super) disk: Option<u64>,
 }
@@ -31,13 +33,16 @@ impl Free {
     /// As it is now; disks will lie in `place` or, where that is not there yet, beside it.
     pub(super) fn now(place: &Path) -> Free {
         let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-        let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        let bytes = |name: &str| {
+            let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+            rest.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+        };
         let there = place.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
         // A filesystem without blocks (ramfs) has no size.
         let space = rustix::fs::statvfs(there).ok().filter(|space| space.f_blocks > 0);
         Free {
-            memory: kib.map(|kib| kib << 10),
+            memory: bytes("MemAvailable:"),
+            at_once: bytes("MemTotal:").zip(bytes("SwapTotal:")).map(|(memory, swap)| memory + swap),
             disk: space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
         }
     }
@@ -65,6 +70,15 @@ pub(super) fn check<'g>(
     for (settings, needs) in guests {
         inside(settings, needs)?;
         let memory = machine::memory(settings, needs);
+        if let Some(at_once) = free.at_once.filter(|at_once| memory > *at_once) {
+            let what = format!(
+                "a guest with {} MiB of memory is larger than this machine, which has {}",
+                memory / MIB,
+                at_once / MIB
+            );
+            let hint = "a smaller memory=; without it a guest has what its devices need".to_owned();
+            return Err(GuestError::NoRoom { what, hint });
+        }
         let own_disks = needs.disks.iter().map(|disk| disk.bytes).sum::<u64>();
         // A job without direct I/O may have all of a disk in the guest's page cache.
         let cached = own_disks.saturating_add(TOUCHED + needs.memory_bytes);
@@ -140,7 +154,7 @@ mod tests {
         let ram = Needs { memory_bytes: 300 * MIB, disks: vec![disk], ..Needs::default() };
         let pmem = Needs { pmem_bytes: 512 * MIB, ..Needs::default() };
         let said = |guests: &[(&GuestSettings, &Needs)], memory: u64, disk: u64| {
-            let free = Free { memory: Some(memory * MIB), disk: Some(disk * MIB) };
+            let free = Free { memory: Some(memory * MIB), at_once: Some(9000 * MIB), disk: Some(disk * MIB) };
             check(guests.iter().copied(), free).map_err(|error| format!("{error}; {}", error.hint()))
         };
         let (small, large) = (settings(Some(400 * MIB)), settings(None));
@@ -148,6 +162,12 @@ mod tests {
         assert!(
             message
                 .starts_with("a device of 300 MiB does not fit into a guest with memory=400m; memory=492m"),
+            "{message}"
+        );
+        let message = said(&[(&settings(Some(9001 * MIB)), &pmem)], 9000, 9000).unwrap_err();
+        assert!(
+            message
+                .starts_with("a guest with 9001 MiB of memory is larger than this machine, which has 9000"),
             "{message}"
         );
         // 320 + 300 + 600 MiB, and 320 + 512 MiB.
