@@ -152,11 +152,12 @@ impl Setting<'_> {
 
     /// The step of the values of a comparison; none where they are exact counts.
     pub(super) fn steps(&self, case: &Case, scale: Scale, baseline: &[Point], candidate: &[Point]) -> Steps {
-        match self.table.metrics()[case.metric as usize].is_exact_count() {
+        let metric = &self.table.metrics()[case.metric as usize];
+        match metric.is_exact_count() {
             true => Steps::default(),
             false => {
                 let tick = self.tick_share(case.metric, case.cells());
-                Steps::on(scale, [baseline, candidate], tick, self.stop.delta)
+                Steps::on(scale, &metric.unit, [baseline, candidate], tick, self.stop.delta)
             }
         }
     }

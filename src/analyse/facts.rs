@@ -45,7 +45,9 @@ pub(super) fn differences(run: &Run, layout: &Layout, table: &Table) -> Vec<Fact
             by_arm.iter().map(|facts| facts.get(name).unwrap_or(&none)).collect();
         let volatile = values.iter().zip(&trials).any(|(values, n)| values.len() > 2.max(n / 3));
         let all = values.iter().flat_map(|values| values.iter().copied());
-        if volatile || flicker(all) || values.windows(2).all(|pair| pair[0] == pair[1]) {
+        // What an arm does not have at all is no rounding of what the others have.
+        let flickers = values.iter().all(|values| !values.is_empty()) && flicker(all);
+        if volatile || flickers || values.windows(2).all(|pair| pair[0] == pair[1]) {
             continue;
         }
         let joined = |values: &BTreeSet<&str>| values.iter().copied().collect::<Vec<_>>().join(" | ");
@@ -177,15 +179,20 @@ mod tests {
             facts.set("mount.direct", trial.cell.to_string());
             facts.set("memory.free", at.to_string());
             facts.set("kernel.release", "6.12");
+            if trial.cell == 1 {
+                facts.set("fio.fdatasync", "1");
+            }
             run.facts.push(facts);
             trial.facts = Some(at as u32);
         }
         let table = Table::new(&run);
         let layout = Layout::new(&run, &Options::default(), &table);
         let found = differences(&run, &layout, &table);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].fact, "cpu.governor");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!((found[0].fact.as_str(), found[1].fact.as_str()), ("cpu.governor", "fio.fdatasync"));
         let expected = [("0", "performance"), ("1", "powersave")].map(|(a, v)| (a.to_owned(), v.to_owned()));
         assert_eq!(found[0].values, expected);
+        let expected = [("0", ""), ("1", "1")].map(|(a, v)| (a.to_owned(), v.to_owned()));
+        assert_eq!(found[1].values, expected, "one arm has none");
     }
 }

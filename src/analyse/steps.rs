@@ -20,6 +20,7 @@
 use super::scale::Scale;
 use super::table::Point;
 use crate::stats::{Estimate, descriptive, step};
+use crate::units::Unit;
 
 /// Beside 0: an end that is only known to lie on one side of it.
 pub(super) const BESIDE_ZERO: f64 = 1e-9;
@@ -41,9 +42,10 @@ pub(super) struct Steps {
 impl Steps {
     /// The step on `scale`, of ratios relative to the smaller median of the two arms; `delta` is a ratio − 1, and `tick` the share
     /// of a value that a tick of its clock is.
-    pub(super) fn on(scale: Scale, arms: [&[Point]; 2], tick: f64, delta: f64) -> Steps {
+    pub(super) fn on(scale: Scale, unit: &Unit, arms: [&[Point]; 2], tick: f64, delta: f64) -> Steps {
         let (all, typical) = values(arms);
-        let size = scale.step(step::step(&all).max(tick * typical.abs()), typical);
+        let own = of_constants(unit, arms).unwrap_or_else(|| step::step(&all));
+        let size = scale.step(own.max(tick * typical.abs()), typical);
         let share = scale.share_of(size);
         // A step of exactly δ/2 is fine, however it is rounded.
         Steps { size, share, coarse: share > 0.5 * delta * (1.0 + 1e-9) }
@@ -81,6 +83,23 @@ impl Steps {
             high = high.min((-BESIDE_ZERO).max(plain.high));
         }
         Estimate { low, high, ..plain }
+    }
+}
+
+/// The step where neither arm ever moves, and they differ: what lies between them is the effect, and no step. Amounts show their last
+/// decimal. A clock shows a multiple of its tick, so that the step of times is their common divisor. Nothing like that is known of rates:
+/// `None`.
+fn of_constants(unit: &Unit, arms: [&[Point]; 2]) -> Option<f64> {
+    let constant = |points: &[Point]| {
+        let first = points.first()?.value;
+        points.iter().all(|point| point.value == first).then_some(first)
+    };
+    let (base, cand) = (constant(arms[0])?, constant(arms[1])?);
+    match unit {
+        _ if base == cand => None,
+        Unit::BytesPerSecond | Unit::PerSecond => None,
+        Unit::Seconds | Unit::Nanoseconds => Some(step::step(&[0.0, base, cand])),
+        _ => Some(step::step(&[base]).max(step::step(&[cand]))),
     }
 }
 
@@ -218,10 +237,29 @@ mod tests {
         assert!(no_difference(&constant(81_920_000.0)) && no_difference(&constant(5.125)));
     }
 
+    #[test]
+    fn arms_that_never_move_are_apart_by_an_effect_and_not_by_a_step() {
+        let found = |unit: Unit, values: [f64; 2]| {
+            let mut run = run_of(&Made::default(), 8);
+            run.metrics.truncate(1);
+            run.metrics[0].unit = unit;
+            run.trials.iter_mut().for_each(|trial| trial.values = vec![(0, values[trial.cell as usize])]);
+            let found = primary(&run);
+            let effect = found.effect.unwrap();
+            (matches!(found.verdict, Verdict::Faster { beyond_delta: true }), effect.low, effect.high)
+        };
+        let (beyond, low, high) = found(Unit::Count, [100.0, 200.0]);
+        assert!(beyond && low > 0.97 && high < 1.03, "{low} {high}");
+        assert!(found(Unit::Bytes, [64.0, 512.0]).0 && found(Unit::Other("allocs".to_owned()), [5.0, 9.0]).0);
+        assert!(found(Unit::Seconds, [0.003, 1.001]).0);
+        // One tick and two may be nearly the same time, and so may two rates be.
+        assert!(!found(Unit::Seconds, [0.01, 0.02]).0 && !found(Unit::PerSecond, [100.0, 200.0]).0);
+    }
+
     /// A run whose job took `runtimes` seconds in turn, as fio tells them, for one MiB each.
     fn told_in_milliseconds(runtimes: &[f64]) -> Run {
         let mut run = run_of(&Made::default(), 8);
-        let time = crate::record::Sample::new("", "write.runtime", crate::units::Unit::Seconds, 0.0).metric;
+        let time = crate::record::Sample::new("", "write.runtime", Unit::Seconds, 0.0).metric;
         run.metrics = vec![run.metrics[0].clone(), time];
         for (trial, runtime) in run.trials.iter_mut().zip(runtimes.iter().cycle()) {
             trial.values = vec![(0, 1_048_576.0 / runtime), (1, *runtime)];

@@ -16,7 +16,7 @@ use crate::units::counted;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Numbers of runs, as `assay list` shows them
-    #[arg(value_name = "N", required = true)]
+    #[arg(value_name = "N", required = true, value_parser = number)]
     runs: Vec<i64>,
     #[command(flatten)]
     database: Database,
@@ -43,6 +43,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         writeln!(out, "deleted run {} ({name}, {})", run.id, counted(run.trials, "trial"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn number(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| "runs are deleted by number only; `assay list` shows them".to_owned())
 }
 
 fn may_be_deleted(store: &Store, id: i64, owner: &str) -> Result<(), Failure> {

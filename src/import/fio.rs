@@ -42,10 +42,12 @@ pub(super) fn read(text: &str, origin: &str, side: usize, batch: &mut Batch) -> 
             if PLACES.contains(&option.as_str()) {
                 continue;
             }
+            // A flag without a value is set.
+            let value = if value.is_empty() { "1" } else { value };
             if job.is_empty() || trial.jobs.len() == 1 {
-                facts.set(format!("{OPTION}{option}"), value.clone());
+                facts.set(format!("{OPTION}{option}"), value);
             } else {
-                facts.set(format!("{OPTION}{option}[{job}]"), value.clone());
+                facts.set(format!("{OPTION}{option}[{job}]"), value);
             }
         }
         let mut observation = Observation::new(side);

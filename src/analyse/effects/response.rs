@@ -243,10 +243,11 @@ fn response<'a>(
     }
     let (row, metric) = rows_and_metrics.clone().next().ok_or(NoEffects::NoCommonRound)?;
     // What is counted one by one is exact.
+    let Metric { unit, .. } = &setting.table.metrics()[metric as usize];
     let exact = setting.table.metrics()[metric as usize].is_exact_count();
     let of_columns = columns.iter().map(|(cell, points)| {
         let tick = setting.tick_share(metric, [Some(*cell); 2]);
-        Steps::on(Scale::Log, [points, points], tick, setting.stop.delta)
+        Steps::on(Scale::Log, unit, [points, points], tick, setting.stop.delta)
     });
     let steps = if exact { Steps::default() } else { of_columns.fold(Steps::default(), Steps::larger) };
     Ok(Response { row, metric, steps, levels: crossed.levels(), rounds, samples })

@@ -289,6 +289,11 @@ impl<'a> Pair<'a> {
         shows(&whole).then(|| ns / whole.estimate)
     }
 
+    /// The share of the whole difference that a part's is; `None`: the whole is not told from 0.
+    pub(super) fn share_of(&self, part: &BudgetLine) -> Option<f64> {
+        self.share(part.difference_ns.estimate)
+    }
+
     fn is_longer_in_the_worse(&self, time: &BudgetLine) -> bool {
         (time.difference_ns.estimate > 0.0) == (self.worse == 1)
     }

@@ -83,7 +83,7 @@ fn busy(facts: &HostFacts) -> Option<String> {
     let number = |name: &str| facts.get(name)?.parse::<f64>().ok();
     let (load, processors) = (number("now.load1")?, number("cpu.count")?);
     (load > BUSY * processors).then(|| {
-        format!("the load was {load:.1} on {processors} processors when it began: figures are too low")
+        format!("the load was {load:.1} on {processors} processors when it began: rates are too low, and times too long")
     })
 }
 
@@ -125,7 +125,10 @@ mod tests {
         };
         assert_eq!(busy(&facts("1.9")), None);
         let said = busy(&facts("2.13")).unwrap();
-        assert_eq!(said, "the load was 2.1 on 4 processors when it began: figures are too low");
+        assert_eq!(
+            said,
+            "the load was 2.1 on 4 processors when it began: rates are too low, and times too long"
+        );
         assert_eq!(busy(&HostFacts::default()), None);
     }
 }

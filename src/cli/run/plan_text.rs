@@ -86,10 +86,18 @@ fn longest(out: &mut impl Write, prepared: &Prepared, expected: &Expected) -> st
     let rounds = plan.rounds_at_most();
     writeln!(out, "\nlongest time")?;
     let Some(seconds) = plan.longest_s(rounds, expected) else {
-        return writeln!(
-            out,
-            "  unknown: a job without runtime ends when its amount of I/O is done;\n  --time-budget 10m bounds it"
-        );
+        let ends = match plan.cells.iter().any(|cell| cell.engine.descriptor().runs == Runs::Command) {
+            true => "a command ends when it is done",
+            false => "a job without runtime ends when its amount of I/O is done",
+        };
+        let said = match plan.stop.time_budget_s {
+            Some(budget) => format!(
+                "{} and what the last trial takes, by the time budget: {ends}",
+                pretty_duration(budget)
+            ),
+            None => format!("unknown: {ends}; --time-budget 10m bounds it"),
+        };
+        return hanging("  ", &said).iter().try_for_each(|line| writeln!(out, "{line}"));
     };
     let mut said = pretty_duration(seconds);
     let first = prepared.first_look.filter(|first| *first < rounds);

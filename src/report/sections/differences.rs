@@ -30,7 +30,10 @@ fn line(difference: &FactDifference, names: &Names<'_>) -> Line {
     let mut spans = vec![Span::Code(difference.fact.clone())];
     for (at, (arm, value)) in difference.values.iter().enumerate() {
         spans.push(Span::Words(if at == 0 { ": " } else { "; " }.to_owned()));
-        spans.push(Span::Code(value.clone()));
+        spans.push(match value.as_str() {
+            "" => Span::Words("not set".to_owned()),
+            value => Span::Code(value.to_owned()),
+        });
         spans.push(Span::Words(format!(" for {}", names.arm(arm))));
     }
     Line(spans)

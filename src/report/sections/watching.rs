@@ -65,7 +65,7 @@ fn lines(prices: &[WatchingPrice], names: &Names<'_>) -> Vec<String> {
         let known = others.iter().find(|price| price.is_known());
         let known = known.map(|price| match is_faster(price) {
             false => format!("at most {}", cost(price)),
-            true => "none that is known made it slower".to_owned(),
+            true => "watching made nothing slower".to_owned(),
         });
         let unknown = others.iter().any(|price| !price.is_known()).then(|| "not known".to_owned());
         let said: Vec<String> = known.into_iter().chain(unknown).collect();

@@ -25,9 +25,11 @@ pub(super) fn caption(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> 
     let total = budget.total;
     let scale = scale(&total);
     format!(
-        "why: {}: workers' time {} {}, {} with {}{}",
+        "why: {}: workers' time {}{} {}, {} with {}{}",
         pair(why, names),
         one(Some(budget)),
+        // It is no latency: the time between two operations is asked for.
+        if budget.asleep.with_pauses { ", which its pace sets," } else { "" },
         with_unit(total.baseline_ns, &scale),
         signed(total.difference_ns.estimate, &scale),
         names.arm(&why.candidate),
@@ -262,11 +264,13 @@ fn unsure(of: &Unsure, budget: &Budget) -> String {
 fn for_storage(why: &Why) -> Option<String> {
     let shown = why.storage.as_ref()?;
     let [baseline, candidate] = [shown.baseline, shown.candidate].map(|value| figure(shown, value));
+    // Of a trial of several jobs it is known of all of them together.
+    let of = if why.row.job.is_empty() { "" } else { ", an operation of all jobs" };
     let distorted = if why.watching.as_ref()?.distorted { ", distorted" } else { "" };
     if shown.baseline == 0.0 && shown.candidate == 0.0 {
-        return Some(format!("none of the sleep was waiting for storage (watched){distorted}"));
+        return Some(format!("none of the sleep was waiting for storage (watched{of}){distorted}"));
     }
-    Some(format!("of the sleep, waiting for storage (watched): {baseline} → {candidate}{distorted}"))
+    Some(format!("of the sleep, waiting for storage (watched{of}): {baseline} → {candidate}{distorted}"))
 }
 
 /// Where the causes have another border between two parts than the budget.

@@ -2,8 +2,10 @@
 //!
 //! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer
 //! in the worse arm. Silent where one of these differs, or the number of flushes, since then the load of the device does, and where hardly any
-//! request reaches the device. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it.
+//! request reaches the device. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it;
+//! and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
 
+use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
@@ -22,10 +24,13 @@ const REACHES: f64 = 0.1;
 /// Flushes that are fewer for each operation than this delay hardly any request.
 const FEW_FLUSHES: f64 = 0.01;
 
+/// This share of the whole difference is most of it.
+const MOST: f64 = 0.5;
+
 pub(super) const RULE: Rule = Rule { name: "slower_device", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    if pair.factor.is_some_and(sets_the_queue) {
+    if pair.factor.is_some_and(sets_the_queue) || works_on_their_processors(pair) {
         return Vec::new();
     }
     let of = |(direction, seen): (Direction, &str)| {
@@ -55,6 +60,12 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         .zip(DEVICE_TIMES)
         .filter(|(direction, _)| pair.does(*direction));
     done.filter_map(of).collect()
+}
+
+/// Whether most of what the worse arm takes longer is processor time of the workers in the kernel.
+fn works_on_their_processors(pair: &Pair<'_>) -> bool {
+    let in_kernel = pair.part(BudgetPart::Kernel).or_else(|| pair.part(BudgetPart::Processor));
+    in_kernel.is_some_and(|line| pair.share_of(&line).is_some_and(|share| share >= MOST))
 }
 
 /// Whether the levels of a factor are settings of the device's queue: requests wait there, and are counted from then on.
