@@ -7,6 +7,9 @@ use crate::workload::{BufferFill, Job, Redundancy};
 
 /// Bytes of which a few are changed where buffers are scrambled.
 const SECTOR: usize = 512;
+const CACHE_LINE: usize = 64;
+/// Seconds since the machine was started, as fio's clock might read them.
+const SECONDS: u64 = 100_000;
 
 /// How buffers are filled before the first write, and again before each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,16 +115,21 @@ impl Content {
     }
 }
 
-/// fio's `scramble_buffers`: a few changed words a sector defeat deduplication at little cost. All in one cache line a
-/// sector, where fio touches two.
+/// fio's `scramble_buffers`: a few changed words a sector defeat deduplication at little cost. The place of a sector goes to the start of
+/// one of its cache lines, another one in each write, the time of the write to the end of the first. Where the words lie and how many zeroes they
+/// have decides how long something that compresses looks at them, so both are as in fio; the time is drawn, as no clock is read for it.
 #[inline]
-fn scramble(buffer: &mut [u8], offset: u64, stamp: u64) {
+fn scramble(buffer: &mut [u8], offset: u64, drawn: u64) {
+    const NANOSECONDS: u64 = (1 << 30) - 1;
+    let nanoseconds = (drawn >> 32) & NANOSECONDS;
+    let line = CACHE_LINE * ((nanoseconds ^ offset) & 7) as usize;
+    let mut time = [0; 16];
+    time[..8].copy_from_slice(&SECONDS.to_le_bytes());
+    time[8..].copy_from_slice(&nanoseconds.to_le_bytes());
     let mut place = offset;
     for sector in buffer.chunks_exact_mut(SECTOR) {
-        let mut word = [0; 16];
-        word[..8].copy_from_slice(&place.to_le_bytes());
-        word[8..].copy_from_slice(&stamp.to_le_bytes());
-        sector[..16].copy_from_slice(&word);
+        sector[line..line + 8].copy_from_slice(&place.to_le_bytes());
+        sector[CACHE_LINE - 16..CACHE_LINE].copy_from_slice(&time);
         place = place.wrapping_add(SECTOR as u64);
     }
 }
@@ -199,13 +207,18 @@ mod tests {
     }
 
     #[test]
-    fn scrambling_makes_every_sector_another_at_sixteen_bytes_each() {
+    fn scrambling_makes_every_sector_another_at_two_places_each() {
         let blocks = written(rule(BufferFill::Scrambled, 0, 0, 4096), 50);
         let sectors: BTreeSet<&[u8]> = blocks.iter().flat_map(|block| block.chunks(512)).collect();
         assert_eq!(sectors.len(), 50 * 8);
         let changed = blocks[0].iter().zip(&blocks[1]).filter(|(a, b)| a != b).count();
-        assert!((8..=8 * 16).contains(&changed), "{changed}");
-        assert_eq!(blocks[3][512..520], (3 * 4096 + 512_u64).to_le_bytes());
+        assert!((8..=8 * (24 + 8)).contains(&changed), "{changed}");
+        // As in fio: the place at the start of a cache line, the time at the end of the first.
+        let place = (3 * 4096 + 512_u64).to_le_bytes();
+        let sector = &blocks[3][512..1024];
+        assert!(sector.chunks(64).any(|line| line[..8] == place));
+        assert_eq!(sector[48..56], SECONDS.to_le_bytes());
+        assert_eq!((&sector[56..60], &sector[60..64]), (&blocks[3][56..60], &[0; 4][..]));
     }
 
     #[test]
