@@ -127,7 +127,7 @@ fn scramble(buffer: &mut [u8], offset: u64, drawn: u64) {
     time[..8].copy_from_slice(&SECONDS.to_le_bytes());
     time[8..].copy_from_slice(&nanoseconds.to_le_bytes());
     let mut place = offset;
-    for sector in buffer.chunks_exact_mut(SECTOR) {
+    for sector in buffer.as_chunks_mut::<SECTOR>().0 {
         sector[line..line + 8].copy_from_slice(&place.to_le_bytes());
         sector[CACHE_LINE - 16..CACHE_LINE].copy_from_slice(&time);
         place = place.wrapping_add(SECTOR as u64);
