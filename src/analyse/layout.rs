@@ -226,18 +226,25 @@ fn counterpart(name: &str) -> Option<String> {
     reads.or_else(|| name.strip_prefix("read.").map(|rest| format!("write.{rest}")))
 }
 
-/// The bandwidth that stands for a row: of writes, of reads, or of both together.
+/// The bandwidth that stands for a row: of writes, of reads, or of both together; of these, where not all arms have it, one that more of
+/// them have.
 fn bandwidth(table: &Table, row: &Row) -> Option<u32> {
-    let moving = |name: &str| {
-        row.metrics.iter().copied().find(|m| {
-            let has = |cell: &u32| table.column(*cell, *m).iter().any(|point| point.value > 0.0);
-            table.metrics()[*m as usize].name == name && row.cells.iter().flatten().any(has)
-        })
+    // How many cells moved something.
+    let reach = |metric: u32| {
+        let moves = |cell: &&u32| table.column(**cell, metric).iter().any(|point| point.value > 0.0);
+        row.cells.iter().flatten().filter(moves).count()
     };
-    match (moving("write.bw"), moving("read.bw")) {
-        (Some(write), Some(_)) => moving("bw").or(Some(write)),
-        (write, read) => write.or(read).or_else(|| moving("bw")),
-    }
+    let moving = |name: &str| {
+        let named = |m: &u32| table.metrics()[*m as usize].name == name && reach(*m) > 0;
+        row.metrics.iter().copied().find(named)
+    };
+    let (write, read, both) = (moving("write.bw"), moving("read.bw"), moving("bw"));
+    let usual = match (write, read) {
+        (Some(write), Some(_)) => both.or(Some(write)),
+        (write, read) => write.or(read).or(both),
+    };
+    let wider = |best: u32, other: u32| if reach(other) > reach(best) { other } else { best };
+    usual.into_iter().chain([write, read, both].into_iter().flatten()).reduce(wider)
 }
 
 #[cfg(test)]

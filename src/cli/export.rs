@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::Failure;
 use super::database::Database;
 use super::output::Output;
-use crate::record::{Run, Status};
+use crate::record::{Run, Status, Trial};
 use crate::sys::{csv_cell, terminal::Form};
 
 /// Options of `assay export`.
@@ -63,7 +63,10 @@ fn csv_text(run: &Run, raw: bool) -> anyhow::Result<String> {
     header.extend(run.design.factors.iter().map(|f| cell(&f.name)));
     header.extend(["job", "metric", "unit", "value"].map(str::to_owned));
     writer.write_record(&header)?;
-    for (number, trial) in run.trials.iter().enumerate() {
+    // By cell, so that whoever reads it finds the levels in their order, the baseline first.
+    let mut trials: Vec<(usize, &Trial)> = run.trials.iter().enumerate().collect();
+    trials.sort_by_key(|(_, trial)| trial.cell);
+    for (number, trial) in trials {
         let status = match (&trial.status, &trial.excluded) {
             (Status::Done, None) => "done",
             (Status::Done, Some(_)) => "excluded",

@@ -1,4 +1,5 @@
-//! `assay export --format csv` read back: one line a value. The first factor makes the arms; what the table does not
+//! `assay export --format csv` read back: one line a value, cell by cell. The first factor makes the arms, its first level is the
+//! baseline, and trials have the order of their numbers; what the table does not
 //! say (seed, facts, histograms, which metric decides) is lost, and a note says so.
 
 use std::collections::HashMap;
@@ -45,6 +46,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
     let mut run = empty(&names, origin);
     let mut known = Known { levels: vec![HashMap::new(); names.len()], ..Known::default() };
     let mut open: Option<String> = None;
+    let mut numbers: Vec<u64> = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| wrong(&error))?;
         let line = record.position().map_or(0, |at| at.line() as usize);
@@ -56,6 +58,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
             if run.trials.len() == MOST_TRIALS {
                 return Err(ImportError::new(origin, Problem::TooMany { limit: MOST_TRIALS }));
             }
+            numbers.push(number.parse().unwrap_or(u64::MAX));
             run.trials.push(trial);
         }
         let value = value(&mut run, &mut known, &record, PLACE + names.len())
@@ -64,6 +67,9 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
             trial.values.push(value);
         }
     }
+    let mut numbered: Vec<(u64, Trial)> = numbers.into_iter().zip(std::mem::take(&mut run.trials)).collect();
+    numbered.sort_by_key(|(number, _)| *number);
+    run.trials = numbered.into_iter().map(|(_, trial)| trial).collect();
     // Only a run in rounds has places in them: its rounds are pairs.
     run.design.paired = run.trials.iter().any(|trial| trial.position > 0);
     if run.trials.is_empty() {

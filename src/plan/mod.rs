@@ -10,6 +10,7 @@ mod cell_spec;
 mod cell_target;
 mod chosen;
 mod deciding;
+mod directions;
 mod duration;
 mod error;
 mod few_operations;

@@ -164,3 +164,24 @@ fn runs_can_be_named_and_deleted() {
     let left = sandbox.succeed(&["list"]);
     assert!(left.lines().count() == 2 && left.contains("before"), "{left}");
 }
+
+/// Trials run in an order that is drawn anew for each round, and the first need not be the baseline's.
+#[test]
+fn an_exported_table_has_the_runs_baseline() {
+    for seed in ["1", "2", "3", "4"] {
+        let sandbox = Sandbox::new();
+        sandbox.write("s.toml", SIMULATED);
+        sandbox.succeed(&["run", "s.toml", "-q", "--seed", seed]);
+        sandbox.succeed(&["export", "1", "-o", "1.csv"]);
+        let arms = |words: &[&str]| {
+            let json: serde_json::Value =
+                serde_json::from_str(&sandbox.succeed(&[words, &["--format", "json"]].concat())).unwrap();
+            json["analysis"]["comparisons"][0].clone()
+        };
+        let (own, read) = (arms(&["report", "1"]), arms(&["compare", "1.csv"]));
+        for what in ["baseline", "candidate"] {
+            assert_eq!(own[what]["arm"], read[what]["arm"], "seed {seed}");
+            assert_eq!(own[what]["mean"], read[what]["mean"], "seed {seed}");
+        }
+    }
+}

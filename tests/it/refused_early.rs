@@ -112,6 +112,20 @@ fn a_quantile_of_too_few_operations_is_refused_before_the_run() {
     planned(&sandbox, &["timed.fio", "--aa", "--primary", "write.clat_ns.p99"]);
 }
 
+#[test]
+fn arms_that_go_no_common_way_are_refused_before_the_run() {
+    let sandbox = bench(JOB);
+    let words = ["rw=randread does no I/O in a direction of rw=write", "hint: --primary names a metric"];
+    refused(&sandbox, &["job.fio", "--vary", "rw=write,randread"], &words);
+    planned(&sandbox, &["job.fio", "--vary", "rw=write,randread", "--primary", "runtime"]);
+    planned(&sandbox, &["job.fio", "--vary", "rw=write,randwrite"]);
+    // One arm that can be compared is enough, and both directions have one in common.
+    planned(&sandbox, &["job.fio", "--vary", "rw=write,randread,randrw"]);
+    sandbox.succeed(&["run", "job.fio", "--vary", "rw=write,randrw", "--rounds", "4", "-q"]);
+    let report = sandbox.succeed(&["report", "1"]);
+    assert!(report.contains("write.bw in") && !report.contains("cannot be compared"), "{report}");
+}
+
 /// What is foreseen is what is reported.
 #[test]
 fn every_reported_metric_was_foreseen() {

@@ -126,6 +126,7 @@ impl Prepared {
         let (plan, work, targets) = planned(&experiment, &given)?;
         known_metric(&experiment, &plan)?;
         enough_operations(&plan)?;
+        common_direction(&plan)?;
         let engines = probe(&plan)?;
         let design = record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) };
         let run = Run {
@@ -417,6 +418,16 @@ fn enough_operations(plan: &Plan) -> Result<(), Failure> {
     );
     Err(Failure::request(said)
         .hint("a larger size or more loops, time_based=1 with a runtime, or a lower quantile"))
+}
+
+/// Refuses arms of which one only reads and the other only writes, where nothing else was asked for.
+fn common_direction(plan: &Plan) -> Result<(), Failure> {
+    let Some([baseline, candidate]) = plan.no_common_direction() else { return Ok(()) };
+    let factor = &plan.factors[plan.compare].name;
+    Err(Failure::request(format!(
+        "{factor}={candidate} does no I/O in a direction of {factor}={baseline}: they have no bandwidth to compare"
+    ))
+    .hint("--primary names a metric that both have, such as usr_cpu_per_op or runtime"))
 }
 
 /// Looked up before it is judged what may be overwritten: what comes later is in the way.

@@ -140,7 +140,7 @@ mod tests {
         buffers.prepare_write(1, 4096, 8192);
         assert_eq!(buffers.slice(0, 4096), other);
         assert_ne!(buffers.slice(1, 4096), before);
-        assert_eq!(buffers.slice(1, 4096)[..8], 8192_u64.to_le_bytes());
+        assert!(buffers.slice(1, 512).chunks(64).any(|line| line[..8] == 8192_u64.to_le_bytes()));
         let mut zero = Buffers::new(1, 4096, BufferFill::Zero, 1).unwrap();
         assert!(!zero.change() && zero.slice(0, 4096).iter().all(|byte| *byte == 0));
     }

@@ -77,7 +77,8 @@ fn notes_where(
     notes
 }
 
-/// Where a text holds: nothing when in all trials, an arm when in all of its trials and no others, else how many.
+/// Where a text holds: nothing when in all trials, an arm when in all of its trials and no others, else how many, and of which arm if no
+/// other has it.
 fn place(run: &Run, trials: &[&Trial], arms: usize, names: &Names<'_>, texts: &[&str]) -> String {
     let has = |trial: &Trial| trial.notes.iter().any(|note| texts.contains(&note.text.as_str()));
     let bearing = trials.iter().filter(|trial| has(trial)).count();
@@ -92,8 +93,11 @@ fn place(run: &Run, trials: &[&Trial], arms: usize, names: &Names<'_>, texts: &[
     let factor = run.design.factors.get(arms);
     for (at, label) in factor.iter().flat_map(|factor| &factor.levels).enumerate() {
         let of_arm = trials.iter().filter(|trial| arm_of(trial) == Some(at as u32));
-        if of_arm.clone().all(|trial| has(trial)) && of_arm.count() == bearing {
-            return names.arm(label);
+        let (all, there) = (of_arm.clone().count(), of_arm.filter(|trial| has(trial)).count());
+        match there == bearing {
+            true if all == bearing => return names.arm(label),
+            true => return format!("{bearing} of {} of {}", count(all as u64, "trial"), names.arm(label)),
+            false => {}
         }
     }
     format!("{bearing} of {}", count(trials.len() as u64, "trial"))
@@ -140,7 +144,7 @@ mod tests {
     #[test]
     fn each_text_is_told_once_with_where_it_holds() {
         let notes = noted([&["all", "arm"], &["all"], &["all", "arm", "one"], &["all"]]);
-        assert_eq!(notes, ["all", "arm (cache=on)", "one (1 of 4\u{a0}trials)"]);
+        assert_eq!(notes, ["all", "arm (cache=on)", "one (1 of 2\u{a0}trials of cache=on)"]);
         assert_eq!(noted([&[], &[], &[], &[]]), Vec::<String>::new());
     }
 
@@ -158,7 +162,7 @@ mod tests {
         let names = Names::new(&run, "cache");
         let told = [format!("{passed} (cache=on)"), format!("{said} (cache=off)")];
         assert_eq!(audits(&run, &names), told);
-        assert_eq!(trial_notes(&run, &names), ["arm (1 of 4\u{a0}trials)"]);
+        assert_eq!(trial_notes(&run, &names), ["arm (1 of 2\u{a0}trials of cache=off)"]);
     }
 
     #[test]
