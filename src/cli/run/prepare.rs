@@ -231,6 +231,8 @@ impl Prepared {
         let design = record::Design {
             failures: run.design.failures,
             bisects: run.design.bisects.clone(),
+            // Earlier versions do not say which sections are paced, and nothing is planned by it.
+            paced: run.design.paced.clone(),
             ..crate::run::design(&plan)
         };
         if design != run.design || crate::run::cells(&plan) != run.cells {

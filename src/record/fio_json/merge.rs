@@ -117,7 +117,7 @@ fn merge_side(into: &mut Option<Side>, from: Option<&Side>) {
 /// Adds what another job did, or the same job in another direction.
 pub(super) fn merge_amounts(into: &mut Side, from: &Side) {
     let runtime = into.runtime.max(from.runtime);
-    let (io_bytes, total_ios) = (into.io_bytes + from.io_bytes, into.total_ios + from.total_ios);
+    let (io_bytes, total_ios) = (into.io_bytes() + from.io_bytes(), into.total_ios + from.total_ios);
     // As fio's group_reporting does: all bytes over the longest run time, not the sum of the jobs' own rates.
     let rate = |amount: f64, rates: f64| if runtime > 0.0 { amount * 1e3 / runtime } else { rates };
     into.bw_bytes = Some(rate(io_bytes, into.bw_bytes() + from.bw_bytes()));

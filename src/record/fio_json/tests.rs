@@ -186,6 +186,14 @@ fn fio_2_units_are_converted() {
     assert_eq!(value(&trial, "a", "read.io_bytes"), 1_048_576.0);
     assert_eq!(value(&trial, "a", "read.clat_ns.mean"), 20_500.0);
     assert_eq!(value(&trial, "a", "read.clat_ns.p99"), 30_000.0);
+    // Its amounts are KiB also where directions, or jobs of one name, are added up.
+    let side = r#"{"io_bytes":1024,"bw":512,"iops":128.0,"runtime":2000,"total_ios":256}"#;
+    let job = format!("{{\"jobname\":\"a\",\"read\":{side},\"write\":{side}}}");
+    let text = format!("{{\"fio version\":\"fio-2.16\",\"jobs\":[{job},{job}]}}");
+    let trial = outcome_from_fio_json(&text).unwrap().remove(0);
+    assert_eq!(value(&trial, "a", "write.io_bytes"), 2_097_152.0);
+    assert_eq!(value(&trial, "a", "write.bw"), 1_048_576.0);
+    assert_eq!((value(&trial, "a", "bw"), value(&trial, "a", "iops")), (2_097_152.0, 512.0));
 }
 
 #[test]

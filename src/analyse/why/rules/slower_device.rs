@@ -89,6 +89,22 @@ mod tests {
     use super::super::super::made_pair::found;
     use crate::record::Direction;
 
+    #[test]
+    fn a_device_that_works_on_the_workers_processors_is_not_blamed() {
+        let found_with = |in_kernel: f64| {
+            let counters = [
+                ("sys_cpu", 0.3, in_kernel),
+                ("read.io_bytes", 4e8, 4e8),
+                ("dev.read_ios", 1e5, 1e5),
+                ("dev.read_bytes", 4e8, 4e8),
+                ("dev.read_time", 1.0, 2.0),
+                ("dev.busy", 1.0, 2.0),
+            ];
+            found(&counters, "slower_device").len()
+        };
+        assert_eq!((found_with(0.5), found_with(1.2)), (1, 0), "a fifth of the difference, and nine tenths");
+    }
+
     /// The device's counters of reads where the candidate's requests are as many times more, smaller and longer.
     fn device(more: f64, smaller: f64, longer: f64, depth: f64) -> Vec<super::Cause> {
         let time = more * longer;
