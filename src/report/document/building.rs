@@ -123,11 +123,13 @@ fn summary(run: &Run, analysis: &Analysis) -> String {
         }),
         Source::Imported(format) => parts.push(format!("imported from {format}")),
     }
-    parts.push(count(run.trials.len() as u64, "trial"));
+    let trials = count(run.trials.len() as u64, "trial");
     let elapsed: f64 = run.trials.iter().map(|trial| trial.elapsed_s).filter(|s| s.is_finite()).sum();
-    if elapsed > 0.0 {
-        parts.push(pretty_duration(elapsed));
-    }
+    // The time of the trials, not that of the run: lead-ins, boots and waits come on top.
+    parts.push(match elapsed > 0.0 {
+        true => format!("{trials} ({})", pretty_duration(elapsed)),
+        false => trials,
+    });
     if !run.engine.is_empty() {
         parts.push(format!("engine{NBSP}{}", run.engine.replace(' ', "\u{a0}")));
     }

@@ -1,5 +1,5 @@
 dbench: 5.18-patched against 5.18-vanilla
-2026-03-01 12:00 UTC - imported from CSV - 14 trials - 2 min 26 s -
+2026-03-01 12:00 UTC - imported from CSV - 14 trials (2 min 26 s) -
 assay 0.1.0 - delta 2 %
 
   7 comparisons have too few repeats for a verdict (1 of the 4 that an

@@ -1,5 +1,5 @@
 randwrite.fio: direct=1 against direct=0
-run 7 - 2026-03-01 12:00 UTC - 12 rounds - 96 trials - 16 min 38 s -
+run 7 - 2026-03-01 12:00 UTC - 12 rounds - 96 trials (16 min 38 s) -
 engine native 0.1.0 - assay 0.1.0 - delta 2 %
 
 4 comparisons: 1 faster by more than delta, 1 slower by more than delta,

@@ -1,6 +1,6 @@
 nasty <b>&amp; friends: 4 candidates against
   kernel_image_under_test=<script>alert(1)</script>
-run 7 - 2026-03-01 12:00 UTC - 3 rounds - 45 trials - 7 min 48 s -
+run 7 - 2026-03-01 12:00 UTC - 3 rounds - 45 trials (7 min 48 s) -
 engine command - assay 0.1.0 - delta 2 %
 
 8 comparisons: 7 with too few repeats, 1 not measured
