@@ -10,6 +10,7 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::CommandLine;
+use crate::experiment::VARY_IS_V;
 use crate::report::Format;
 use crate::sys::terminal::{self, Form};
 
@@ -43,10 +44,6 @@ fn format_meant(error: &clap::Error) -> Option<String> {
     let format: Format = option.strip_prefix("--")?.parse().ok()?;
     (error.kind() == ErrorKind::UnknownArgument).then(|| format!("--format {}", format.name()))
 }
-
-/// `-v` is `--verbose` elsewhere.
-pub(super) const VARY_IS_V: &str =
-    "-v is --vary in `run`, and takes KEY=LEVEL,LEVEL; write --verbose in full";
 
 /// Whether `--vary` or its short form came last.
 fn takes_no_level(error: &clap::Error) -> bool {

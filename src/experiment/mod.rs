@@ -35,7 +35,7 @@ pub use target_names::{TARGET_KEYS, nearest_target_key, target_key};
 pub use target_settings::{DEVICE_LINK, FileState, Filesystem, Fresh, Knob, MOUNT_POINT, TargetSettings};
 pub use tool_settings::ToolSettings;
 pub use watched::{OBSERVE_KEY, observers};
-pub use written::CommandLine;
+pub use written::{CommandLine, VARY_IS_V};
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,9 @@ use super::vary::{parse_vary, plain_level};
 use crate::catalog::EngineKind;
 use crate::workload::Place;
 
+/// A hint: `-v` is `--verbose` elsewhere.
+pub const VARY_IS_V: &str = "-v is --vary in `run`, and takes KEY=LEVEL,LEVEL; write --verbose in full";
+
 /// What the command line says; absent values leave the experiment file's or the defaults. `assay run` reads its options straight into
 /// this, so that an option is described in one place.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]

@@ -34,9 +34,19 @@ fn files_that_cannot_be_worked_on() {
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     case(&at("socket"), &["socket", "is a socket"]);
     case("/dev/zero", &["/dev/zero", "is a character device"]);
+    // They have no bandwidth in common.
+    let by_runtime = ["--primary", "runtime"];
     let trim = "[t]\nrw=${X}\nbs=4k\nsize=64k\n";
-    Case { job: trim, good: "write", bad: "trim", words: &["trim", "t.0.0"], refused: true, ..PLAIN }
-        .fails(&sandbox);
+    Case {
+        job: trim,
+        good: "write",
+        bad: "trim",
+        options: &by_runtime,
+        words: &["trim", "t.0.0"],
+        refused: true,
+        ..PLAIN
+    }
+    .fails(&sandbox);
 }
 
 #[test]

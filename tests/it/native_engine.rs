@@ -96,7 +96,7 @@ fn amounts(outcome: &Outcome) -> Amounts {
     amounts
 }
 
-/// Every block carries the offset it was written to (scrambled buffers begin with it): each exactly once.
+/// Every block carries the offset it was written to (scrambled buffers have it at the start of a cache line): each exactly once.
 #[test]
 fn without_norandommap_every_block_is_hit_exactly_once() {
     for method in ["psync", "io_uring\niodepth=8", "libaio\niodepth=8\ndirect=1"] {
@@ -109,8 +109,9 @@ fn without_norandommap_every_block_is_hit_exactly_once() {
         let bytes = std::fs::read(work.path().join("cover.0.0")).unwrap();
         assert_eq!(bytes.len(), 1 << 20);
         for (block, data) in bytes.chunks(4096).enumerate() {
-            let stamp = u64::from_le_bytes(data[..8].try_into().unwrap());
-            assert_eq!(stamp, block as u64 * 4096, "{method}: block {block} was not written to its place");
+            let place = (block as u64 * 4096).to_le_bytes();
+            let is_there = data[..512].chunks(64).any(|line| line[..8] == place);
+            assert!(is_there, "{method}: block {block} was not written to its place");
         }
     }
 }

@@ -9,8 +9,7 @@ use crate::cli::Failure;
 use crate::cli::database::Database;
 use crate::cli::fail_if::FailIf;
 use crate::cli::failures::Failures;
-use crate::cli::usage::VARY_IS_V;
-use crate::experiment::{CommandLine, Experiment, target_key};
+use crate::experiment::{CommandLine, Experiment, VARY_IS_V, target_key};
 use crate::report::Format;
 use crate::units::parse_duration_s;
 
