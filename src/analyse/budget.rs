@@ -162,13 +162,18 @@ pub(super) fn budgets(run: &Run, layout: &Layout, table: &Table, delta: f64) -> 
         .filter_map(|(row, arm)| {
             let job = &row.key.job;
             let pauses = run.design.paced.iter().any(|section| job.is_empty() || section == job);
-            let found = budget(layout, table, row, arm, delta)?;
-            Some(Budget { asleep: Asleep { with_pauses: pauses, ..found.asleep }, ..found })
+            budget((layout, table), row, arm, pauses, delta)
         })
         .collect()
 }
 
-fn budget(layout: &Layout, table: &Table, row: &Row, arm: usize, delta: f64) -> Option<Budget> {
+fn budget(
+    (layout, table): (&Layout, &Table),
+    row: &Row,
+    arm: usize,
+    with_pauses: bool,
+    delta: f64,
+) -> Option<Budget> {
     let counts = [row.cells[0]?, row.cells[arm]?].map(|cell| Counts { table, row, cell }.by_round());
     let both: Vec<(&Spent, &Spent)> =
         counts[0].iter().filter_map(|(round, base)| Some((base, counts[1].get(round)?))).collect();
@@ -212,11 +217,7 @@ fn budget(layout: &Layout, table: &Table, row: &Row, arm: usize, delta: f64) -> 
         rounds: rounds.both.len(),
         parts,
         unexplained_ns,
-        asleep: Asleep {
-            with_waiting_to_run: !to_run,
-            with_waiting_for_storage: !for_storage,
-            with_pauses: false,
-        },
+        asleep: Asleep { with_waiting_to_run: !to_run, with_waiting_for_storage: !for_storage, with_pauses },
         least_ns: delta * total.baseline_ns,
         in_flight: rounds.in_flight(),
         total,

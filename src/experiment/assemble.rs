@@ -366,8 +366,10 @@ impl Check<'_> {
         let Some(name) = &written.name else { return };
         let is_taken = name.value.parse::<i64>().is_ok() || name.value == "latest";
         if is_taken || name.value.trim().is_empty() {
-            let message =
-                format!("a run cannot be called '{}': that is no name, or another run's", name.value);
+            let message = format!(
+                "a run cannot be called '{}': a name is not empty, no number, and not 'latest'",
+                name.value
+            );
             self.mistake(&name.place, message);
         }
     }

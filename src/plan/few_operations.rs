@@ -49,7 +49,8 @@ fn most_in(cell: &CellSpec, section: Option<&str>, metric: &str) -> Option<u64> 
         if section.is_some_and(|section| section != name) {
             continue;
         }
-        *by_section.entry(name).or_default() += most_of(job, instance.io_size, metric)?;
+        let most = by_section.entry(name).or_default();
+        *most = most.saturating_add(most_of(job, instance.io_size, metric)?);
     }
     by_section.into_values().max()
 }
@@ -78,10 +79,12 @@ fn most_of(job: &Job, io_size: Option<u64>, metric: &str) -> Option<u64> {
             let at_the_end = u64::from(job.end_fsync) * u64::from(job.nrfiles) * u64::from(job.loops);
             Some(each(job.fsync) + each(job.fdatasync) + at_the_end)
         }
-        direction => {
+        direction @ ("read" | "write" | "trim") => {
             let other = metric_names::other_direction(metric);
             let other = || most(other.as_deref()?.split('.').next()?);
             Some(most(direction).or_else(other).unwrap_or(0))
         }
+        // A hook's own quantile, say.
+        _ => None,
     }
 }

@@ -108,6 +108,9 @@ fn a_quantile_of_too_few_operations_is_refused_before_the_run() {
     refused(&sandbox, &vary("scan:read.clat_ns.p90", "bs=4k,8k"), &["needs 100", "at most 8"]);
     // One comparison of the run can be judged, or only the run tells how many there are.
     planned(&sandbox, &vary("write.clat_ns.p99", "size=64k,4m,8m"));
+    // A hook's quantile is of its own operations.
+    let hook = ["job.fio", "--aa", "--primary", "hook.lat.p99", "--before", "true"];
+    planned(&sandbox, &hook);
     sandbox.write("timed.fio", &format!("{TWO}\n").replace("[global]", "[global]\ntime_based=1\nruntime=1"));
     planned(&sandbox, &["timed.fio", "--aa", "--primary", "write.clat_ns.p99"]);
 }

@@ -6,6 +6,7 @@ mod beforehand;
 mod buffered;
 mod busy;
 mod conduct;
+mod decidable;
 mod early;
 mod extended;
 mod foreseen;

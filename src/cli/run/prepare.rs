@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::Args;
 use super::arms::Arms;
+use super::decidable;
 use super::extended::{self, Extended};
 use super::kernels::Kernels;
 use super::planned::{Given, planned, seed_from_clock};
@@ -19,7 +20,7 @@ use crate::experiment::Experiment;
 use crate::launch::{
     Launcher, NoSource, Unready, everywhere, newest_kernel, newest_kernel_of, newest_source,
 };
-use crate::plan::{Expected, MetricNames, Plan, Writes};
+use crate::plan::{Expected, Plan, Writes};
 use crate::record::{self, Run, RunState, Trial};
 use crate::run::Surroundings;
 pub(super) use crate::run::now_unix_ns;
@@ -124,9 +125,7 @@ impl Prepared {
             trust: args.trust,
         };
         let (plan, work, targets) = planned(&experiment, &given)?;
-        known_metric(&experiment, &plan)?;
-        enough_operations(&plan)?;
-        common_direction(&plan)?;
+        decidable::check(&experiment, &plan)?;
         let engines = probe(&plan)?;
         let design = record::Design { failures: args.failures.rule(), ..crate::run::design(&plan) };
         let run = Run {
@@ -397,39 +396,6 @@ pub(super) fn take_over(store: &Store, prepared: &Prepared, id: i64, session: &s
     }
     store.set_owner(id, "").map_err(|error| wrong(&error))?;
     Err(gone_on(id))
-}
-
-/// Refuses a deciding metric that no trial will report.
-fn known_metric(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
-    let (Some(primary), Some(names)) = (&experiment.primary, MetricNames::of(experiment, &plan.cells)) else {
-        return Ok(());
-    };
-    names.check(primary).map_err(|reason| {
-        Failure::request(format!("primary {primary}: {reason}")).hint(
-            "`assay metrics JOB.fio` lists what a job reports, `assay metrics RUN` what a run has; SECTION:METRIC is one section's",
-        )
-    })
-}
-
-/// Refuses a deciding quantile that no comparison could judge, however many rounds there are.
-fn enough_operations(plan: &Plan) -> Result<(), Failure> {
-    let Some(few) = plan.too_few_operations() else { return Ok(()) };
-    let said = format!(
-        "primary {}: it needs {} operations a trial, and a trial has at most {}",
-        few.metric, few.needed, few.most
-    );
-    Err(Failure::request(said)
-        .hint("a larger size or more loops, time_based=1 with a runtime, or a lower quantile"))
-}
-
-/// Refuses arms of which one only reads and the other only writes, where nothing else was asked for.
-fn common_direction(plan: &Plan) -> Result<(), Failure> {
-    let Some([baseline, candidate]) = plan.no_common_direction() else { return Ok(()) };
-    let factor = &plan.factors[plan.compare].name;
-    Err(Failure::request(format!(
-        "{factor}={candidate} does no I/O in a direction of {factor}={baseline}: they have no bandwidth to compare"
-    ))
-    .hint("--primary names a metric that both have, such as usr_cpu_per_op or runtime"))
 }
 
 /// Looked up before it is judged what may be overwritten: what comes later is in the way.

@@ -1,0 +1,50 @@
+//! Whether what decides can decide: a metric that trials report, enough operations for a quantile, a direction that arms have in common.
+//!
+//! Enters: an experiment with its plan. Leaves: nothing, or the refusal.
+
+use crate::cli::Failure;
+use crate::experiment::Experiment;
+use crate::plan::{MetricNames, Plan};
+
+/// Looks before the first trial.
+///
+/// # Errors
+/// A [`Failure`] with exit code 2: nothing could be judged.
+pub(super) fn check(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
+    known_metric(experiment, plan)?;
+    enough_operations(plan)?;
+    common_direction(plan)
+}
+
+/// Refuses a deciding metric that no trial will report.
+fn known_metric(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
+    let (Some(primary), Some(names)) = (&experiment.primary, MetricNames::of(experiment, &plan.cells)) else {
+        return Ok(());
+    };
+    names.check(primary).map_err(|reason| {
+        Failure::request(format!("primary {primary}: {reason}")).hint(
+            "`assay metrics JOB.fio` lists what a job reports, `assay metrics RUN` what a run has; SECTION:METRIC is one section's",
+        )
+    })
+}
+
+/// Refuses a deciding quantile that no comparison could judge, however many rounds there are.
+fn enough_operations(plan: &Plan) -> Result<(), Failure> {
+    let Some(few) = plan.too_few_operations() else { return Ok(()) };
+    let said = format!(
+        "primary {}: it needs {} operations a trial, and a trial has at most {}",
+        few.metric, few.needed, few.most
+    );
+    Err(Failure::request(said)
+        .hint("a larger size or more loops, time_based=1 with a runtime, or a lower quantile"))
+}
+
+/// Refuses arms of which one only reads and the other only writes, where nothing else was asked for.
+fn common_direction(plan: &Plan) -> Result<(), Failure> {
+    let Some([baseline, candidate]) = plan.no_common_direction() else { return Ok(()) };
+    let factor = &plan.factors[plan.compare].name;
+    Err(Failure::request(format!(
+        "{factor}={candidate} does no I/O in a direction of {factor}={baseline}: they have no bandwidth to compare"
+    ))
+    .hint("--primary names a metric that both have, such as usr_cpu_per_op or runtime"))
+}
