@@ -81,7 +81,9 @@ fn a_run_is_watched_in_a_run_of_its_own() {
     assert!(!report.contains("price of watching"), "{report}");
     assert!(after.contains("price of watching, run 2 (4 rounds)"), "{after}");
     let words = after.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("BS=4k: watching cost ") && words.contains("of write.bw"), "{after}");
+    // On a busy machine the watched trials may be the faster ones.
+    let either = ["BS=4k: watching cost ", "BS=4k: watched trials were better by "];
+    assert!(either.iter().any(|price| words.contains(price)) && words.contains("of write.bw"), "{after}");
     assert!(sandbox.succeed(&["report", "2"]).contains("price of watching, run 2"));
 
     is_listed_as_what_explains(&sandbox, &before);
@@ -130,7 +132,8 @@ fn a_run_is_explained_right_after_its_verdict() {
     let output = sandbox.run(&[&words[..], &["--html", "page.html"]].concat());
     assert!(output.status.success(), "{}", said(&output));
     let page = std::fs::read_to_string(sandbox.path().join("page.html")).unwrap();
-    assert!(page.contains("watching cost"), "the page has what was seen afterwards");
+    let either = ["watching cost", "watched trials were better by"];
+    assert!(either.iter().any(|price| page.contains(price)), "the page has what was seen afterwards");
     assert_eq!(errors(&output).matches("report with pictures: page.html").count(), 1, "{}", said(&output));
     let (told, report) = (String::from_utf8(output.stdout.clone()).unwrap(), errors(&output));
     assert!(
