@@ -222,6 +222,11 @@ pub enum Caveat {
         /// Change of the mean.
         mean: f64,
     },
+    /// The medians of the arms differ the other way than the pairs of trials do.
+    MediansDisagree {
+        /// Change from median to median.
+        medians: f64,
+    },
     /// Values ≤ 0 have no logarithm: judged by differences of the values, δ and shares relative to the baseline's
     /// median |value|.
     NotPositive,

@@ -326,6 +326,28 @@ fn an_arm_that_is_twice_as_slow_in_every_trial_is_one_story() {
 }
 
 #[test]
+fn the_medians_may_differ_the_other_way_than_the_pairs() {
+    // The machine slows down from round to round, and the candidate has a few very bad rounds at its fast end.
+    let mut run = run_of(&Made { effect: 0.0, cv: 0.002, stop: fixed(21), ..Made::default() }, 21);
+    for trial in &mut run.trials {
+        let round = f64::from(trial.round);
+        let candidate = match trial.round {
+            0..=5 => 0.5,
+            _ => 1.1,
+        };
+        trial.values[0].1 = 1000.0 * (-0.05 * round).exp() * if trial.cell == 1 { candidate } else { 1.0 };
+    }
+    let found = primary(&run);
+    let medians = found.candidate.median / found.baseline.median - 1.0;
+    let told = found.caveats.iter().find_map(|c| match c {
+        Caveat::MediansDisagree { medians } => Some(*medians),
+        _ => None,
+    });
+    assert!(found.effect.unwrap().estimate > 0.02 && medians < -0.02, "{found:?}");
+    assert_eq!(told, Some(medians));
+}
+
+#[test]
 fn fifty_thousand_rounds_are_judged_quickly() {
     let rounds = if cfg!(debug_assertions) { 3_000 } else { 50_000 };
     let stop = StopRule { max_rounds: rounds, ..StopRule::default() };

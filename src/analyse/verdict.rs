@@ -135,6 +135,7 @@ fn conclude(mut draft: Draft, stop: &StopRule, primary: usize) -> Comparison {
             corrected.map(|size| draft.scale.share_of(size)).filter(|share| share.is_finite());
     }
     comparison.caveats.extend(mean_disagrees(&comparison, stop.delta));
+    comparison.caveats.extend(medians_disagree(&comparison, stop.delta));
     comparison
 }
 
@@ -214,6 +215,17 @@ fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     let stalls = (comparison.candidate.stall_rate - comparison.baseline.stall_rate).abs() > STALLS_DIFFER;
     ((outside || turned || stalls) && notable && comparison.role == Role::Primary)
         .then_some(Caveat::MeanDisagrees { typical, mean })
+}
+
+/// The medians that stand beside the change differ the other way, and not by a trifle.
+fn medians_disagree(comparison: &Comparison, delta: f64) -> Option<Caveat> {
+    // Failed trials are in the change as worse than any value, and not in the medians.
+    let comparable =
+        comparison.difference.is_none() && !comparison.caveats.contains(&Caveat::FailuresAsWorst);
+    let effect = comparison.effect.filter(|_| comparable)?;
+    let medians = comparison.candidate.median / comparison.baseline.median - 1.0;
+    let turned = medians * effect.estimate < 0.0 && (medians - effect.estimate).abs() > delta;
+    (turned && comparison.role == Role::Primary).then_some(Caveat::MediansDisagree { medians })
 }
 
 #[cfg(test)]

@@ -124,6 +124,16 @@ impl Keys {
                 "{key}: a fio option, but a command is run; write ${{{key}}} where the command takes it"
             );
         }
+        if let Some((_, option)) =
+            key.rsplit_once(['.', ':']).filter(|_| namespace != Namespace::Target && self.has_job)
+            && fio_option(option).is_some()
+        {
+            let variable = option.to_ascii_uppercase();
+            return format!(
+                "{key}: an option of one section varies by a variable: write {option}=${{{variable}}} in that section and \
+                 vary {variable}"
+            );
+        }
         let mut known: Vec<(&str, &str)> = Vec::new();
         if namespace != Namespace::Target {
             known.extend(self.variables.iter().map(|name| (name.as_str(), "a variable")));
@@ -136,7 +146,10 @@ impl Keys {
             let settings = SETTINGS.iter().chain(&TARGET_KEYS);
             known.extend(settings.map(|name| (*name, "a setting")));
         }
-        let mut near = nearest(key, known.iter().map(|(name, _)| *name), 3);
+        let mut near = match fio_word(key).filter(|word| known.iter().any(|(name, _)| name == word)) {
+            Some(word) => vec![word],
+            None => nearest(key, known.iter().map(|(name, _)| *name), 3),
+        };
         if near.is_empty() && namespace != Namespace::Job {
             near.extend(nearest_target_key(key));
         }
@@ -156,6 +169,18 @@ impl Keys {
             format!("{key}: {kinds}; did you mean {}?", described.join(" or "))
         }
     }
+}
+
+/// What other tools and papers call an option of fio, which is spelled nothing like it.
+fn fio_word(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().replace('-', "_").as_str() {
+        "block" | "block_size" | "request_size" => "bs",
+        "qd" | "depth" | "queue_depth" | "queuedepth" => "iodepth",
+        "jobs" | "threads" | "workers" | "clients" | "processes" | "concurrency" => "numjobs",
+        "duration" | "seconds" | "time" => "runtime",
+        "mode" | "pattern" | "workload" => "rw",
+        _ => return None,
+    })
 }
 
 /// Whether a text has `$KEY`, which is the shell's, and not `${KEY}`.

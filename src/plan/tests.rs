@@ -104,6 +104,15 @@ fn keys_that_name_nothing_get_the_nearest_that_do() {
         ("target.directroy=a,b", "directroy: no setting of this name; did you mean directory (a setting)?"),
         ("job.kernel=a,b", "kernel: no ${kernel} and no fio option"),
         ("kernel=a,b", "kernel=a: no such file; write a vmlinuz"),
+        (
+            "block=4k,8k",
+            "block: no ${block}, no fio option and no setting of this name; did you mean bs (a fio option)?",
+        ),
+        ("queue-depth=1,8", "did you mean iodepth (a fio option)?"),
+        (
+            "wal.fsync=0,1",
+            "wal.fsync: an option of one section varies by a variable: write fsync=${FSYNC} in that section and vary FSYNC",
+        ),
         ("schedular=none,bfq", "did you mean scheduler (a setting)"),
         (
             "zzzzzzzzzzzzz=1,2",

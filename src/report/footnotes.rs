@@ -107,6 +107,7 @@ pub(super) fn caveat_text(caveat: &Caveat, comparison: Option<&Comparison>, name
                                  few would"
             .to_owned(),
         Caveat::MeanDisagrees { typical, mean } => mean_disagrees(*typical, *mean, comparison, names),
+        Caveat::MediansDisagree { medians } => medians_disagree(*medians, comparison),
         Caveat::NotPositive => "values of 0 or below have no ratio: judged by their differences; percent and δ are shares \
                                 of the baseline's typical size"
             .to_owned(),
@@ -267,6 +268,19 @@ fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, name
     text
 }
 
+fn medians_disagree(medians: f64, comparison: Option<&Comparison>) -> String {
+    let of = match comparison.map(|c| c.method) {
+        Some(Method::MannWhitney) => "the typical difference of two trials, one of each arm",
+        Some(Method::ClusterSignedRank | Method::ClusterT) => "the typical difference within a cluster",
+        Some(Method::ClusterMannWhitney | Method::ClusterWelch) => "the difference of the clusters' means",
+        _ => "the typical difference within a round, where both arms meet the same machine",
+    };
+    format!(
+        "the medians differ by {}{NBSP}%, the other way than the change, which is {of}",
+        percent(medians, 1)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,6 +301,26 @@ mod tests {
         );
         let higher = told(Better::Higher);
         assert!(higher.contains("; trials below two thirds of their own median: "), "{higher}");
+    }
+
+    #[test]
+    fn medians_that_differ_the_other_way_are_said_with_what_the_change_is() {
+        let (_, analysis) = crate::report::section_tests::made_up();
+        let names = Names::of_factor("direct");
+        let told = |method: Method| {
+            let mut c = analysis.comparisons[0].clone();
+            c.method = method;
+            caveat_text(&Caveat::MediansDisagree { medians: -0.11 }, Some(&c), &names)
+        };
+        assert_eq!(
+            told(Method::SequentialSignedRank),
+            "the medians differ by −11.0\u{a0}%, the other way than the change, which is the typical difference within a \
+             round, where both arms meet the same machine"
+        );
+        assert!(
+            told(Method::MannWhitney)
+                .ends_with("which is the typical difference of two trials, one of each arm")
+        );
     }
 
     #[test]

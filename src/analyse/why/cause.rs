@@ -24,6 +24,9 @@ pub struct Why {
     pub is_better: bool,
     /// The place of the pair's sum among `analysis.budgets`; `None`: its workers were not counted.
     pub budget: Option<usize>,
+    /// What the judged latency is made of, where a pace sets the time between operations, so that the budget does not tell it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<(LatencyPart, BudgetLine)>,
     /// What the trials were watched for; `None`: for what every trial counts only.
     pub watching: Option<Watching>,
     /// The causes: those that account for time first, the longest first, then what goes with the difference, then what may be.
@@ -46,6 +49,18 @@ pub struct Why {
     pub woken: Option<BudgetLine>,
     /// What no part accounts for, in ns an operation; `None`: there is no sum.
     pub unexplained_ns: Option<Interval>,
+}
+
+/// A part of a latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyPart {
+    /// From its issue to its end, which fio calls clat: the mean, or the same quantile.
+    Service,
+    /// Until it is issued: waiting for its turn behind others, and its submission. Only means have one.
+    BeforeIssue,
+    /// A sync that follows writes, and is no part of their latency.
+    Sync,
 }
 
 /// A large part of the difference that no cause names: it is not told from 0, or less than matters.

@@ -10,6 +10,7 @@
 
 mod cause;
 mod flames;
+mod latency;
 #[cfg(test)]
 mod made_pair;
 mod names;
@@ -21,7 +22,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
-pub use cause::{Cause, Evidence, Grade, Standing, Unsure, Watching, What, Why};
+pub use cause::{Cause, Evidence, Grade, LatencyPart, Standing, Unsure, Watching, What, Why};
 pub use flames::{Flame, Stack, flames};
 pub use stages::{RequestStage, RequestTimes, request_times};
 
@@ -74,6 +75,7 @@ fn nothing(analysis: &Analysis, of: &Comparison, standing: Standing) -> Why {
         candidate: of.candidate.arm.clone(),
         standing,
         is_better: of.is_better() == Some(true),
+        latency: Vec::new(),
         budget: analysis.budgets.iter().position(|budget| {
             budget.row == of.row && budget.baseline == of.baseline.arm && budget.candidate == of.candidate.arm
         }),
@@ -104,6 +106,7 @@ fn explain(pair: &Pair<'_>, nothing: Why) -> Why {
     Why {
         metric: pair.metric.clone(),
         is_better: pair.worse == 0,
+        latency: latency::latency(pair),
         unsure: pair.budget.map_or_else(Vec::new, |budget| unsure(pair, budget, &causes)),
         smaller: rules::smaller(pair),
         watching: pair.watching(),

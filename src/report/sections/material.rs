@@ -63,7 +63,7 @@ pub(super) fn common_caveats<'c>(primary: &[&'c Comparison]) -> Vec<&'c Caveat> 
         [first, others @ ..] if !others.is_empty() => first
             .caveats
             .iter()
-            .filter(|caveat| !matches!(caveat, Caveat::MeanDisagrees { .. }))
+            .filter(|caveat| !matches!(caveat, Caveat::MeanDisagrees { .. } | Caveat::MediansDisagree { .. }))
             .filter(|caveat| others.iter().all(|c| c.caveats.contains(caveat)))
             .collect(),
         _ => Vec::new(),

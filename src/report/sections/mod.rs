@@ -36,6 +36,7 @@ mod watching;
 mod why;
 mod why_choice;
 mod why_figures;
+mod why_latency;
 mod why_words;
 #[cfg(test)]
 mod why_words_tests;

@@ -8,6 +8,7 @@ use super::cause_words::what;
 use super::watching::watching;
 use super::why_choice::{chosen, is_told, moves_against};
 use super::why_figures::{bars, ends, locks};
+use super::why_latency;
 use super::why_words::{Room, brief, caption, causes, lines_of, nothing_words, pair};
 use crate::analyse::{Budget, Comparison, Role, Why};
 use crate::report::document::Document;
@@ -53,13 +54,16 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
             for (number, why) in all.iter().enumerate() {
                 let blocks = if number < MOST_UNFOLDED { &mut blocks } else { &mut folded };
                 let head = caption(why, budget_of(why), names);
+                let mut lines = why_latency::lines(why);
+                let taken = lines_of(&head) + lines.iter().map(|line| lines_of(line)).sum::<usize>();
                 let room = Room {
                     causes: if in_full { usize::MAX } else { FEW },
-                    lines: MOST_LINES.saturating_sub(lines_of(&head)),
+                    lines: MOST_LINES.saturating_sub(taken),
                     watching: !is_priced,
                     hint: !in_full,
                 };
-                let (lines, hidden) = causes(why, budget_of(why), names, room);
+                let (parts, hidden) = causes(why, budget_of(why), names, room);
+                lines.extend(parts);
                 blocks.push(Block::List(List { caption: Some(head), ..List::of(lines) }));
                 blocks.extend((hidden > 0).then_some(Block::Withheld("further causes")));
             }

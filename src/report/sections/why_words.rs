@@ -5,6 +5,7 @@
 use super::budget::{name, scale, signed, with_unit};
 use super::cause_words::{figure, reads_the_same, what};
 use super::why_choice::{chosen, moves_against};
+use super::why_latency;
 use crate::analyse::{
     Budget, Cause, Evidence, Grade, Interval, Operation, Standing, Unsure, Watching, What, Why,
 };
@@ -171,6 +172,8 @@ pub(super) fn brief(why: &Why, budget: Option<&Budget>, names: &Names<'_>) -> St
         let time = signed(budget.total.difference_ns.estimate, &scale(&budget.total));
         format!(": time {} {time}", one(Some(budget)))
     });
+    // What a pace sets says nothing of the latency.
+    let time = why_latency::brief(why).map(|part| format!(": {part}")).or(time);
     let head = format!("{}{}{}", names.before(&why.row), names.arm(&why.candidate), time.unwrap_or_default());
     if moves_against(why, budget) {
         // What made the time longer does not say why the arm is better.

@@ -1,9 +1,10 @@
 //! Tests of the lines that say why two arms differ.
 
+use super::why_latency;
 use super::why_words::{Room, brief, caption, causes, lines_of};
 use crate::analyse::{
-    Asleep, Budget, BudgetLine, BudgetPart, Cause, Evidence, Grade, Interval, Operation, RowKey, Standing,
-    Unsure, Watching, What, Why,
+    Asleep, Budget, BudgetLine, BudgetPart, Cause, Evidence, Grade, Interval, LatencyPart, Operation, RowKey,
+    Standing, Unsure, Watching, What, Why,
 };
 use crate::record::Direction;
 use crate::report::words::{NBSP, Names};
@@ -39,6 +40,7 @@ fn explained(causes: Vec<Cause>) -> Why {
         standing: Standing::Differs,
         is_better: false,
         budget: None,
+        latency: Vec::new(),
         watching: None,
         causes,
         unnamed_ns: 0.0,
@@ -286,4 +288,27 @@ fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
     let lines = causes(&why(false), Some(&budget), &names(), full).0;
     assert!(lines.len() == 1 && lines.iter().all(|line| !line.contains("(watched)")), "no room: {lines:?}");
     assert!(said(true, false).iter().all(|line| !line.contains("(watched)")), "not on the first screen");
+}
+
+#[test]
+fn the_latency_of_a_paced_job_has_lines_of_its_own() {
+    let of = |baseline_ns: f64, ns: f64| BudgetLine {
+        baseline_ns,
+        candidate_ns: baseline_ns + ns,
+        difference_ns: Interval { estimate: ns, low: ns - 5_000.0, high: ns + 5_000.0 },
+    };
+    let latency =
+        vec![(LatencyPart::Service, of(15_000.0, 222_000.0)), (LatencyPart::Sync, of(475_000.0, -4_000.0))];
+    let why = Why { metric: "write.lat_ns.mean".to_owned(), latency, ..explained(Vec::new()) };
+    let plain = |text: String| text.replace(NBSP, " ");
+    let lines: Vec<String> = why_latency::lines(&why).into_iter().map(plain).collect();
+    assert_eq!(
+        lines,
+        [
+            "of write.lat_ns.mean, service (clat_ns.mean): 15.0 µs → 237.0 µs, +222.0 µs [+217.0 µs, +227.0 µs]",
+            "beside it, a sync (sync.lat_ns.mean): 475 µs → 471 µs, −4 µs, not sure: [−9 µs, +1 µs]",
+        ]
+    );
+    let budget = budget(5_000_000.0, 0.0);
+    assert!(plain(brief(&why, Some(&budget), &names())).starts_with("direct=1: service +222.0 µs: "));
 }

@@ -1,0 +1,42 @@
+//! What the judged latency of a paced job is made of, as lines.
+//!
+//! Enters: a [`Why`]. Leaves: lines. Nothing is judged here.
+
+use super::budget::{signed, with_unit};
+use crate::analyse::{BudgetLine, Interval, LatencyPart, Why};
+use crate::units::{Scale, Unit};
+
+/// One line a part.
+pub(super) fn lines(why: &Why) -> Vec<String> {
+    why.latency.iter().map(|(part, time)| line(&why.metric, *part, time)).collect()
+}
+
+/// The first part in a few words, for a line about the whole pair.
+pub(super) fn brief(why: &Why) -> Option<String> {
+    let (part, time) = why.latency.first()?;
+    let name = match part {
+        LatencyPart::Service => "service",
+        LatencyPart::BeforeIssue => "before its issue",
+        LatencyPart::Sync => "a sync",
+    };
+    Some(format!("{name} {}", signed(time.difference_ns.estimate, &scale(time))))
+}
+
+fn line(metric: &str, part: LatencyPart, time: &BudgetLine) -> String {
+    let statistic = metric.splitn(3, '.').last().unwrap_or_default();
+    let name = match part {
+        LatencyPart::Service => format!("of {metric}, service (clat_ns.{statistic})"),
+        LatencyPart::BeforeIssue => format!("of {metric}, before its issue (its turn, submission)"),
+        LatencyPart::Sync => format!("beside it, a sync (sync.lat_ns.{statistic})"),
+    };
+    let scale = scale(time);
+    let Interval { estimate, low, high } = time.difference_ns;
+    let sure = if low > 0.0 || high < 0.0 { "" } else { ", not sure:" };
+    let [baseline, candidate] = [time.baseline_ns, time.candidate_ns].map(|ns| with_unit(ns, &scale));
+    let [low, high] = [low, high].map(|end| signed(end, &scale));
+    format!("{name}: {baseline} → {candidate}, {}{sure} [{low}, {high}]", signed(estimate, &scale))
+}
+
+fn scale(time: &BudgetLine) -> Scale {
+    Scale::for_column(&Unit::Nanoseconds, [time.baseline_ns, time.candidate_ns])
+}
