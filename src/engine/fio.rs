@@ -41,11 +41,20 @@ impl Engine for Fio {
         native::written_elsewhere(task)
     }
 
-    fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
-        let probe = self.probe()?;
-        let fio = probe.path.unwrap_or_else(|| PathBuf::from("fio"));
-        run_with(&fio, task)
+    fn prepare(&self, task: &Task) -> Result<(), EngineError> {
+        match task.job.as_deref().filter(|job| lays_out(job)) {
+            Some(job) => lay_out(&program_of(&self.probe()?), job, task),
+            None => Ok(()),
+        }
     }
+
+    fn run(&self, task: &Task) -> Result<Outcome, EngineError> {
+        run_with(&program_of(&self.probe()?), task)
+    }
+}
+
+fn program_of(probe: &Probe) -> PathBuf {
+    probe.path.clone().unwrap_or_else(|| PathBuf::from("fio"))
 }
 
 fn probe_in(path: Option<&OsStr>) -> Result<Probe, EngineError> {
@@ -94,28 +103,8 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     let Some(job) = task.job.as_deref() else {
         return unsupported("the fio engine was given no job".to_owned());
     };
-    let memory_failed = |error: std::io::Error| EngineError::Failed {
-        kind: FailureKind::Passing,
-        reason: format!("cannot make a memory file for fio's job or output: {error}"),
-        command: String::new(),
-        output: String::new(),
-        so_far: Vec::new(),
-    };
-    let mut job_file = memory_file(c"assay-job").map_err(memory_failed)?;
-    job_file.write_all(job.as_bytes()).map_err(memory_failed)?;
-    let mut output_file = memory_file(c"assay-fio-output").map_err(memory_failed)?;
-    let program = Program {
-        argv: vec![
-            fio.to_string_lossy().into_owned(),
-            "--eta=never".to_owned(),
-            "--output-format=json+".to_owned(),
-            format!("--output={}", path_of(&output_file)),
-            path_of(&job_file),
-        ],
-        directory: Some(&task.directory),
-        variables: child::environment(task),
-        timeout_s: task.timeout_s,
-    };
+    let mut files = MemoryFiles::of(job).map_err(memory_failed)?;
+    let program = files.program(fio, task);
     // From here on a failure's command is one that works without our memory files.
     let command = by_hand(fio, task, job);
     let repeatable = |error: EngineError| match error {
@@ -126,7 +115,7 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     };
     let ended = program.run_until(&mut killed_job).map_err(repeatable)?;
     let mut text = Vec::new();
-    output_file.rewind().and_then(|()| output_file.read_to_end(&mut text)).map_err(memory_failed)?;
+    files.output.rewind().and_then(|()| files.output.read_to_end(&mut text)).map_err(memory_failed)?;
     let judged = judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable);
     judged.map(|mut outcome| {
         outcome.notes.extend(has_a_rate(job).then(|| Note::from(RATE_NOTE)));
@@ -135,6 +124,67 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
         outcome.samples.extend(is_known.then(|| tool::waits(&ended)).into_iter().flatten());
         outcome
     })
+}
+
+/// Has fio make the files that the job reads or overwrites, so that observers do not see it. What fails here fails in the trial, too,
+/// which says why.
+fn lay_out(fio: &Path, job: &str, task: &Task) -> Result<(), EngineError> {
+    let files = MemoryFiles::of(&format!("[global]\ncreate_only=1\n{job}")).map_err(memory_failed)?;
+    let program = Program { timeout_s: None, ..files.program(fio, task) };
+    program.run_until(&mut killed_job).map(drop)
+}
+
+/// Whether fio writes files before a job begins: it reads, or overwrites. Read as fio writes it, as the job may mean something to fio only.
+/// A command that a job runs first must run once.
+fn lays_out(job: &str) -> bool {
+    let lines =
+        || job.lines().filter_map(|line| line.split_once('=')).map(|(key, to)| (key.trim(), to.trim()));
+    let has = |wanted: &[&str]| lines().any(|(key, to)| wanted.contains(&key) && to != "0");
+    let only_writes =
+        |to: &str| matches!(to.split(':').next(), Some("write" | "randwrite" | "trim" | "randtrim"));
+    let mut directions = lines().filter(|(key, _)| matches!(*key, "rw" | "readwrite")).peekable();
+    let reads = directions.peek().is_none() || directions.any(|(_, to)| !only_writes(to));
+    (reads || has(&["overwrite"])) && !has(&["exec_prerun", "exec_postrun"])
+}
+
+/// The job and the output of one fio.
+struct MemoryFiles {
+    job: File,
+    output: File,
+}
+
+impl MemoryFiles {
+    fn of(job: &str) -> std::io::Result<MemoryFiles> {
+        let mut files =
+            MemoryFiles { job: memory_file(c"assay-job")?, output: memory_file(c"assay-fio-output")? };
+        files.job.write_all(job.as_bytes())?;
+        Ok(files)
+    }
+
+    fn program<'t>(&self, fio: &Path, task: &'t Task) -> Program<'t> {
+        Program {
+            argv: vec![
+                fio.to_string_lossy().into_owned(),
+                "--eta=never".to_owned(),
+                "--output-format=json+".to_owned(),
+                format!("--output={}", path_of(&self.output)),
+                path_of(&self.job),
+            ],
+            directory: Some(&task.directory),
+            variables: child::environment(task),
+            timeout_s: task.timeout_s,
+        }
+    }
+}
+
+fn memory_failed(error: std::io::Error) -> EngineError {
+    EngineError::Failed {
+        kind: FailureKind::Passing,
+        reason: format!("cannot make a memory file for fio's job or output: {error}"),
+        command: String::new(),
+        output: String::new(),
+        so_far: Vec::new(),
+    }
 }
 
 /// That a job's process was killed. fio goes on without it, counts what it did until then and ends with 0, or waits for it for
@@ -243,6 +293,25 @@ mod tests {
     fn a_rate_is_seen_where_one_is_set() {
         assert!(has_a_rate("[a]\nrate_iops = ${R}\n") && has_a_rate("[global]\nrate=1m\n[a]\n"));
         assert!(!has_a_rate("[rate]\n; rate=1m\n#rate=1m\nrate_process=poisson\nrate_min=1\n"));
+    }
+
+    #[test]
+    fn files_are_laid_out_before_what_reads_or_overwrites_them() {
+        for job in [
+            "[a]\nsize=1m\n",
+            "[a]\nrw=randrw\n",
+            "[a]\nrw=write\n[b]\nrw=${RW}\n",
+            "[a]\nrw=write\noverwrite=1\n",
+        ] {
+            assert!(lays_out(job), "{job}");
+        }
+        for job in [
+            "[a]\nrw=write\n",
+            "[a]\nreadwrite=randwrite:8\noverwrite=0\n",
+            "[a]\nrw=read\nexec_prerun=./x\n",
+        ] {
+            assert!(!lays_out(job), "{job}");
+        }
     }
 
     fn fake_fio(directory: &Path, script: &str) {

@@ -1,14 +1,18 @@
-//! Quantiles that no trial can have the operations for: known beforehand, where a job's sizes say how many there are at most.
+//! Quantiles that no trial can have the operations for: known beforehand, where a job's sizes, or its rate and runtime, say how many there are at most.
 //!
 //! Enters: a plan. Leaves: the metric, what it needs and what there is; none where it may be judged. What only the run tells (the size of a
 //! device, how far a time limit comes) is no reason to refuse.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use super::cell_spec::CellSpec;
 use super::{Plan, metric_names};
-use crate::workload::{Job, deciding_metrics, operations_for, quantile_of};
+use crate::workload::{Job, RateLimit, deciding_metrics, operations_for, quantile_of};
+
+/// A rate is its average, so that a trial may have somewhat more.
+const PACE_HOLDS: f64 = 1.1;
 
 /// A deciding quantile that would be refused in every comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +61,6 @@ fn most_in(cell: &CellSpec, section: Option<&str>, metric: &str) -> Option<u64> 
 
 /// Operations of one instance that the metric is about.
 fn most_of(job: &Job, io_size: Option<u64>, metric: &str) -> Option<u64> {
-    if job.time_based {
-        return None;
-    }
-    let bytes = io_size?.checked_mul(u64::from(job.loops))?;
     let (mix, sizes) = (job.pattern.mix, job.block_sizes);
     let reads = mix.reads() || mix.writes() && job.verify.is_some();
     let known = [
@@ -68,13 +68,20 @@ fn most_of(job: &Job, io_size: Option<u64>, metric: &str) -> Option<u64> {
         ("write", mix.writes(), sizes.write),
         ("trim", mix.trims(), sizes.trim),
     ];
-    let most = |direction: &str| {
-        let used = known.iter().find(|(name, used, _)| *name == direction && *used)?;
-        Some(bytes.div_ceil(used.2.min.max(1)))
-    };
+    let bytes = io_size.filter(|_| !job.time_based).and_then(|size| size.checked_mul(u64::from(job.loops)));
+    let used = known.iter().zip(job.rate.limits).filter(|((_, used, _), _)| *used);
+    let most_of: Vec<(&str, Option<u64>)> = used
+        .map(|((name, _, range), limit)| {
+            let smallest = range.min.max(1);
+            let by_size = bytes.map(|bytes| bytes.div_ceil(smallest));
+            let by_pace = limit.zip(job.runtime).map(|(limit, runtime)| in_time(limit, runtime, smallest));
+            (*name, by_size.into_iter().chain(by_pace).min())
+        })
+        .collect();
+    let most = |direction: &str| most_of.iter().find(|(name, _)| *name == direction).map(|(_, most)| *most);
     match metric.split('.').next()? {
         "sync" => {
-            let writes = most("write").unwrap_or(0);
+            let writes = most("write").unwrap_or(Some(0))?;
             let each = |after: u32| if after == 0 { 0 } else { writes / u64::from(after) };
             let at_the_end = u64::from(job.end_fsync) * u64::from(job.nrfiles) * u64::from(job.loops);
             Some(each(job.fsync) + each(job.fdatasync) + at_the_end)
@@ -82,9 +89,18 @@ fn most_of(job: &Job, io_size: Option<u64>, metric: &str) -> Option<u64> {
         direction @ ("read" | "write" | "trim") => {
             let other = metric_names::other_direction(metric);
             let other = || most(other.as_deref()?.split('.').next()?);
-            Some(most(direction).or_else(other).unwrap_or(0))
+            most(direction).or_else(other).unwrap_or(Some(0))
         }
         // A hook's own quantile, say.
         _ => None,
     }
+}
+
+/// Operations that a rate allows in a time, and a tenth more: a rate holds on average.
+fn in_time(limit: RateLimit, runtime: Duration, smallest: u64) -> u64 {
+    let each_second = match limit {
+        RateLimit::IosPerSecond(ios) => ios as f64,
+        RateLimit::BytesPerSecond(bytes) => bytes as f64 / smallest as f64,
+    };
+    (each_second * runtime.as_secs_f64() * PACE_HOLDS).ceil() as u64
 }

@@ -19,6 +19,7 @@ mod observed_names;
 mod order;
 mod outlook;
 mod same_levels;
+mod two_meanings;
 
 pub use cell_spec::{CellSpec, SimulatedSpec};
 pub use duration::Expected;

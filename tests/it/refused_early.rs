@@ -113,6 +113,23 @@ fn a_quantile_of_too_few_operations_is_refused_before_the_run() {
     planned(&sandbox, &hook);
     sandbox.write("timed.fio", &format!("{TWO}\n").replace("[global]", "[global]\ntime_based=1\nruntime=1"));
     planned(&sandbox, &["timed.fio", "--aa", "--primary", "write.clat_ns.p99"]);
+    // A rate says how many fit the time.
+    let paced = "[w]\nrw=write\nbs=4k\nsize=1m\nrate_iops=300\ntime_based=1\nruntime=2\n";
+    sandbox.write("paced.fio", paced);
+    let vary = |primary: &'static str| ["paced.fio", "--primary", primary, "--vary", "bs=4k,8k"];
+    refused(&sandbox, &vary("write.clat_ns.p99"), &["needs 1000", "at most 660", "hint: a larger size"]);
+    planned(&sandbox, &vary("write.clat_ns.p95"));
+}
+
+#[test]
+fn a_latency_that_engines_begin_elsewhere_is_refused_before_the_run() {
+    let sandbox = bench("[w]\nrw=write\nbs=4k\nsize=1m\nrate_iops=300\n[r]\nrw=read\nbs=4k\nsize=1m\n");
+    let engines = |primary: &'static str| ["job.fio", "--vary", "engine=native,fio", "--primary", primary];
+    let words = ["native counts it from the time an I/O was due", "hint: --primary write.clat_ns.mean"];
+    refused(&sandbox, &engines("w:write.lat_ns.mean"), &words);
+    refused(&sandbox, &engines("w:write.clat_ns.mean,write.lat_ns.p50"), &["primary write.lat_ns.p50"]);
+    planned(&sandbox, &engines("w:write.clat_ns.mean"));
+    planned(&sandbox, &["job.fio", "--aa", "--primary", "w:write.lat_ns.mean"]);
 }
 
 #[test]

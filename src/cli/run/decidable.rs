@@ -1,4 +1,5 @@
-//! Whether what decides can decide: a metric that trials report, enough operations for a quantile, a direction that arms have in common.
+//! Whether what decides can decide: a metric that trials report, enough operations for a quantile, one meaning to all engines, a
+//! direction that arms have in common.
 //!
 //! Enters: an experiment with its plan. Leaves: nothing, or the refusal.
 
@@ -13,6 +14,7 @@ use crate::plan::{MetricNames, Plan};
 pub(super) fn check(experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
     known_metric(experiment, plan)?;
     enough_operations(plan)?;
+    one_meaning(plan)?;
     common_direction(plan)
 }
 
@@ -36,7 +38,18 @@ fn enough_operations(plan: &Plan) -> Result<(), Failure> {
         few.metric, few.needed, few.most
     );
     Err(Failure::request(said)
-        .hint("a larger size or more loops, time_based=1 with a runtime, or a lower quantile"))
+        .hint("a larger size or more loops, time_based=1 with a runtime, a longer runtime where a rate sets the pace, or a lower quantile"))
+}
+
+/// Refuses a latency that the engines of two arms begin to count at different moments.
+fn one_meaning(plan: &Plan) -> Result<(), Failure> {
+    let Some(metric) = plan.latency_of_two_meanings() else { return Ok(()) };
+    let said = format!(
+        "primary {metric}: with a rate, native counts it from the time an I/O was due, fio from its issue: engines cannot \
+         be compared by it"
+    );
+    Err(Failure::request(said)
+        .hint(format!("--primary {}, which both count from the issue", metric.replace("lat_ns", "clat_ns"))))
 }
 
 /// Refuses arms of which one only reads and the other only writes, where nothing else was asked for.
