@@ -152,7 +152,8 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
         scaling: if whole { scaling::scaling(&setting) } else { Vec::new() },
         comparisons,
         steady: layout.rows.iter().flat_map(|row| steady(run, options, &layout, row, &table)).collect(),
-        budgets: budget::budgets(run, &layout, &table, stop.delta),
+        // Another δ is another verdict; where the time went stays what it is.
+        budgets: budget::budgets(run, &layout, &table, run.design.stop.delta),
         curves: curves::curves(&layout, &table),
         differences: facts::differences(run, &layout, &table),
         noise_floor: None,

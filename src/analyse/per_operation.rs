@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::watched_places;
-use crate::record::{self, Listed, Metric, PER_OPERATION, Run, forms_of};
+use crate::record::{self, Listed, Metric, OF_ANY, Run, forms_of};
 use crate::units::Unit;
 
 /// What observers count of a filesystem, and of tracepoints, where a name follows: `fs.time.commit`. They are counted for each operation.
@@ -86,7 +86,7 @@ fn all_forms(run: &Run) -> Vec<(Listed, Form)> {
     let mut all = Vec::new();
     for (at, metric) in (0_u32..).zip(&run.metrics) {
         let own: &[record::Form] =
-            if is_watched_by_name(&metric.name) { &[PER_OPERATION] } else { forms_of(&metric.name) };
+            if is_watched_by_name(&metric.name) { &OF_ANY } else { forms_of(&metric.name) };
         all.extend(own.iter().filter_map(|of| Some((of.listed, form(run, (at, metric), of)?))));
     }
     all
@@ -171,6 +171,17 @@ mod tests {
         assert_eq!(made(&[("a", "usr_cpu", 4.0), ios[0], ios[1]]), [told("a", "usr_cpu_per_op", 0.5)]);
         let own = ("", "write.total_ios", 10.0);
         assert_eq!(made(&[("", "ctx", 5.0), ios[0], own]), [told("", "ctx_per_op", 0.5)]);
+    }
+
+    #[test]
+    fn what_an_engine_counts_itself_are_operations() {
+        let cpu = ("", "usr_cpu", 5.0);
+        assert_eq!(made(&[cpu, ("", "operations", 10.0)]), [told("", "usr_cpu_per_op", 0.5)]);
+        let written = [("", "dev.write_ios", 30.0), ("", "dev.write_bytes", 300.0)];
+        assert_eq!(
+            made(&[written[0], written[1], ("", "files", 10.0)]),
+            [told("", "dev.write_ios_per_op", 3.0), told("", "dev.write_bytes_per_op", 30.0)]
+        );
     }
 
     #[test]

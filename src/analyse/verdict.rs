@@ -19,6 +19,8 @@ const MOST_ROUNDS_NAMED: f64 = 100_000.0;
 const STALLS_DIFFER: f64 = 0.1;
 /// A mean that differs from the typical trial by less than this share of it tells the same story.
 const SAME_STORY: f64 = 0.1;
+/// One that is so many times the other tells another, however wide both intervals are.
+const MANY_TIMES: f64 = 2.0;
 
 /// Judges all drafts of an analysis together.
 pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> {
@@ -202,8 +204,8 @@ fn undecided(theta: f64, spread: f64, delta: f64, share: f64, n: usize) -> Verdi
     }
 }
 
-/// The mean tells another story than the typical trial: it has the other sign, one lies outside the other's interval, or the arms
-/// stall differently often, each against its own median; and not by a trifle.
+/// The mean tells another story than the typical trial: it has the other sign, one is many times the other or lies outside the other's
+/// interval, or the arms stall differently often, each against its own median; and by more than δ.
 fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     // A share of the baseline's size and a ratio of means are not the same thing.
     let effect = comparison.effect.filter(|_| comparison.difference.is_none())?;
@@ -211,9 +213,11 @@ fn mean_disagrees(comparison: &Comparison, delta: f64) -> Option<Caveat> {
     let (typical, mean) = (effect.estimate, change.estimate);
     let outside = mean < effect.low || mean > effect.high || typical < change.low || typical > change.high;
     let turned = mean * typical < 0.0;
-    let notable = (mean - typical).abs() > (delta / 2.0).max(SAME_STORY * typical.abs());
+    let [less, more] = [mean.abs().min(typical.abs()), mean.abs().max(typical.abs())];
+    let many_times = more > MANY_TIMES * less;
+    let notable = (mean - typical).abs() > delta.max(SAME_STORY * typical.abs());
     let stalls = (comparison.candidate.stall_rate - comparison.baseline.stall_rate).abs() > STALLS_DIFFER;
-    ((outside || turned || stalls) && notable && comparison.role == Role::Primary)
+    ((outside || turned || many_times || stalls) && notable && comparison.role == Role::Primary)
         .then_some(Caveat::MeanDisagrees { typical, mean })
 }
 

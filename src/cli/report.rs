@@ -208,11 +208,11 @@ pub(super) fn format_of(format: Option<Format>, output: &Output) -> Result<Forma
     }
 }
 
-/// How much a report in a format says: text fits one screen, unless everything is asked for.
+/// How much a report in a format says: text fits one screen, and a mail is read on one, unless everything is asked for.
 pub(super) fn detail(verbose: bool, format: Format) -> Detail {
     match format {
         _ if verbose => Detail::All,
-        Format::Text => Detail::Screen,
+        Format::Text | Format::Lkml => Detail::Screen,
         _ => Detail::Page,
     }
 }

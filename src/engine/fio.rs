@@ -103,7 +103,7 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     let Some(job) = task.job.as_deref() else {
         return unsupported("the fio engine was given no job".to_owned());
     };
-    let mut files = MemoryFiles::of(job).map_err(memory_failed)?;
+    let mut files = MemoryFiles::of(job).map_err(|error| memory_failed(&error))?;
     let program = files.program(fio, task);
     // From here on a failure's command is one that works without our memory files.
     let command = by_hand(fio, task, job);
@@ -115,7 +115,11 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
     };
     let ended = program.run_until(&mut killed_job).map_err(repeatable)?;
     let mut text = Vec::new();
-    files.output.rewind().and_then(|()| files.output.read_to_end(&mut text)).map_err(memory_failed)?;
+    files
+        .output
+        .rewind()
+        .and_then(|()| files.output.read_to_end(&mut text))
+        .map_err(|error| memory_failed(&error))?;
     let judged = judge(&ended.end, &ended.tail, &String::from_utf8_lossy(&text)).map_err(repeatable);
     judged.map(|mut outcome| {
         outcome.notes.extend(has_a_rate(job).then(|| Note::from(RATE_NOTE)));
@@ -129,7 +133,8 @@ fn run_with(fio: &Path, task: &Task) -> Result<Outcome, EngineError> {
 /// Has fio make the files that the job reads or overwrites, so that observers do not see it. What fails here fails in the trial, too,
 /// which says why.
 fn lay_out(fio: &Path, job: &str, task: &Task) -> Result<(), EngineError> {
-    let files = MemoryFiles::of(&format!("[global]\ncreate_only=1\n{job}")).map_err(memory_failed)?;
+    let files =
+        MemoryFiles::of(&format!("[global]\ncreate_only=1\n{job}")).map_err(|error| memory_failed(&error))?;
     let program = Program { timeout_s: None, ..files.program(fio, task) };
     program.run_until(&mut killed_job).map(drop)
 }
@@ -177,7 +182,7 @@ impl MemoryFiles {
     }
 }
 
-fn memory_failed(error: std::io::Error) -> EngineError {
+fn memory_failed(error: &std::io::Error) -> EngineError {
     EngineError::Failed {
         kind: FailureKind::Passing,
         reason: format!("cannot make a memory file for fio's job or output: {error}"),

@@ -75,6 +75,12 @@ impl DeviceKind {
         !matches!(self, DeviceKind::Zram | DeviceKind::Ram | DeviceKind::Pmem)
     }
 
+    /// Whether it is made of memory alone: no I/O to a disk is in its way.
+    #[must_use]
+    pub fn is_in_memory(self) -> bool {
+        !matches!(self, DeviceKind::Loop) && !self.only_in_guests()
+    }
+
     /// The name as written.
     #[must_use]
     pub fn name(self) -> &'static str {

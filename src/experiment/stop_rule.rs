@@ -20,9 +20,6 @@ const AA_ROUNDS: u32 = 10;
 impl Check<'_> {
     pub(super) fn stop(&mut self, written: &Written) -> StopRule {
         let mut stop = StopRule::default();
-        if written.aa {
-            stop.rounds = Some(AA_ROUNDS);
-        }
         if let Some(rounds) = &written.max_rounds {
             match rounds.value {
                 4..=MAX_ROUNDS => stop.max_rounds = rounds.value as u32,
@@ -30,6 +27,9 @@ impl Check<'_> {
                     self.mistake(&rounds.place, format!("max_rounds is {other}; write 4 to {MAX_ROUNDS}"));
                 }
             }
+        }
+        if written.aa {
+            stop.rounds = Some(AA_ROUNDS.min(stop.max_rounds));
         }
         if let Some(rounds) = &written.rounds {
             match rounds.value {

@@ -141,6 +141,9 @@ fn a_a_needs_nothing_that_varies() {
     let line = CommandLine { aa: true, ..CommandLine::default() };
     let experiment = Experiment::from_job("[a]\nsize=1m\n", "a.fio", Path::new(""), &line).unwrap();
     assert_eq!((experiment.aa, experiment.stop.rounds), (true, Some(10)));
+    let line = CommandLine { aa: true, max_rounds: Some(8), ..CommandLine::default() };
+    let experiment = Experiment::from_job("[a]\nsize=1m\n", "a.fio", Path::new(""), &line).unwrap();
+    assert_eq!(experiment.stop.rounds, Some(8));
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply, files: &mut V
         device_stat: observe::device_stat(&request.target.watched()),
         ..request.task.clone()
     };
-    let device = request.target.device();
+    let device = request.target.device_of_commands();
     task.variables
         .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));
     let mut stopped_for = None;

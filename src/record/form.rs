@@ -29,20 +29,26 @@ pub enum Listed {
 }
 
 /// For each operation of any direction.
-pub const PER_OPERATION: Form = Form { end: "_per_op", amounts: &OPERATIONS, listed: Listed::Always };
+const PER_OPERATION: Form = Form { end: "_per_op", amounts: &OPERATIONS, listed: Listed::Always };
 
-const OF_ANY: [Form; 1] = [PER_OPERATION];
-const OF_ANY_SIZE: [Form; 2] =
-    [PER_OPERATION, Form { end: "_per_byte", amounts: &BYTES, listed: Listed::WhereSizesDiffer }];
+/// The same where the engine counts operations itself (dbench), or the files that it made (fs_mark).
+const COUNTED: Form = Form { amounts: &["operations", "files"], ..PER_OPERATION };
+
+/// For each operation, whoever counts it.
+pub const OF_ANY: [Form; 2] = [PER_OPERATION, COUNTED];
+const OF_ANY_SIZE: [Form; 3] =
+    [PER_OPERATION, COUNTED, Form { end: "_per_byte", amounts: &BYTES, listed: Listed::WhereSizesDiffer }];
 const PER_READ: Form = Form { end: "_per_op", amounts: &["read.total_ios"], listed: Listed::Always };
 const PER_WRITE: Form = Form { end: "_per_op", amounts: &["write.total_ios"], listed: Listed::Always };
-const READS: [Form; 1] = [PER_READ];
-const WRITES: [Form; 1] = [PER_WRITE];
-const READ_BYTES: [Form; 2] = [
+const READS: [Form; 2] = [PER_READ, COUNTED];
+const WRITES: [Form; 2] = [PER_WRITE, COUNTED];
+const READ_BYTES: [Form; 3] = [
+    COUNTED,
     Form { end: "_per_byte", amounts: &["read.io_bytes"], listed: Listed::Always },
     Form { listed: Listed::OnRequest, ..PER_READ },
 ];
-const WRITTEN_BYTES: [Form; 2] = [
+const WRITTEN_BYTES: [Form; 3] = [
+    COUNTED,
     Form { end: "_per_byte", amounts: &["write.io_bytes"], listed: Listed::Always },
     Form { listed: Listed::OnRequest, ..PER_WRITE },
 ];

@@ -256,14 +256,16 @@ fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, name
         if !of_mean.is_empty() {
             text.push_str(&format!("{NBSP}{of_mean}"));
         }
-        text.push_str(&format!(
-            "; trials {} their own median: {} {}, {} {}",
-            if c.metric.better == Better::Lower { "beyond 1.5 ×" } else { "below two thirds of" },
-            names.arm(&c.baseline.arm),
-            plain_percent(c.baseline.stall_rate),
-            names.arm(&c.candidate.arm),
-            plain_percent(c.candidate.stall_rate)
-        ));
+        if c.baseline.stall_rate.max(c.candidate.stall_rate) > 0.0 {
+            text.push_str(&format!(
+                "; trials {} their own median: {} {}, {} {}",
+                if c.metric.better == Better::Lower { "beyond 1.5 ×" } else { "below two thirds of" },
+                names.arm(&c.baseline.arm),
+                plain_percent(c.baseline.stall_rate),
+                names.arm(&c.candidate.arm),
+                plain_percent(c.candidate.stall_rate)
+            ));
+        }
     }
     text
 }
@@ -291,7 +293,7 @@ mod tests {
         let names = Names::of_factor("direct");
         let told = |better: Better| {
             let mut c = analysis.comparisons[0].clone();
-            c.metric.better = better;
+            (c.metric.better, c.candidate.stall_rate) = (better, 0.2);
             caveat_text(&Caveat::MeanDisagrees { typical: 0.1, mean: -0.2 }, Some(&c), &names)
         };
         assert!(

@@ -10,7 +10,7 @@ use super::page::Page;
 use super::section::Weight;
 use super::verdict_words::{is_beyond_delta, so_far};
 use super::words::{Names, direction, plain_percent, unit_words};
-use crate::analyse::{ArmSummary, Comparison, Role, RowKey};
+use crate::analyse::{ArmSummary, Caveat, Comparison, Role, RowKey};
 use crate::record::SoFar;
 use crate::units::{Better, Scale};
 
@@ -131,7 +131,8 @@ fn gain(comparison: &Comparison, mean_of: MeanOf) -> f64 {
 
 fn gain_cell(comparison: &Comparison, mean_of: MeanOf) -> String {
     let gain = gain(comparison, mean_of);
-    if !gain.is_finite() {
+    // Failed trials are in the verdict, not in the means.
+    if !gain.is_finite() || comparison.caveats.contains(&Caveat::FailuresAsWorst) {
         return format!(" ({:>7} )", "-");
     }
     match comparison.is_better() {

@@ -171,7 +171,9 @@ fn blocks(
             }
             (Block::Facts(facts), _) => more.first.push(facts.called.to_owned()),
             (Block::Listing { called, .. }, _) => more.first.push((*called).to_owned()),
-            (Block::Withheld(called), _) => more.last.push((*called).to_owned()),
+            (Block::Withheld(called), _) if !more.last.iter().any(|known| known == called) => {
+                more.last.push((*called).to_owned());
+            }
             (block, _) => page.block(out, block),
         }
     }

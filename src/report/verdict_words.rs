@@ -35,6 +35,11 @@ impl Tone {
     }
 }
 
+/// Of fewer trials nobody asks whether failing is chance.
+const FEWEST_WITH_P: u32 = 4;
+/// Two shares that differ by less are printed as one.
+const SAME_SHARE: f64 = 0.001;
+
 /// What every figure carries that is there before the last of a fixed number of rounds.
 pub(super) const SO_FAR: &str = "so far";
 
@@ -187,7 +192,10 @@ fn failures(comparison: &Comparison, names: &Names<'_>) -> Option<String> {
     arms.sort_by_key(|(_, failed, _)| std::cmp::Reverse(*failed));
     let [(first, failed, trials), (second, others_failed, others)] = arms;
     let of = if others == trials { String::new() } else { format!(" of {others}") };
-    let p = counts.p.map_or_else(String::new, |p| format!(" ({})", p_equals(p)));
+    let p = counts
+        .p
+        .filter(|_| trials.min(others) >= FEWEST_WITH_P)
+        .map_or_else(String::new, |p| format!(" ({})", p_equals(p)));
     Some(format!(
         "{} failed in {failed} of {trials}{NBSP}trials, {} in {others_failed}{of}{p}",
         names.arm(first),
@@ -247,9 +255,10 @@ fn verdict_sentence(comparison: &Comparison, names: &Names<'_>, delta: f64) -> S
 /// that show one difference have the same words. `None` where nothing was judged.
 pub(super) fn claim(comparison: &Comparison, names: &Names<'_>, delta: f64) -> Option<String> {
     let (base, cand) = (names.arm(&comparison.baseline.arm), names.arm(&comparison.candidate.arm));
-    let below = plain_percent(delta);
+    let below = plain_percent(edge(comparison, delta));
     Some(match &comparison.verdict {
         Verdict::NoDifference { real_but_below_delta: false } => {
+            let below = plain_percent(delta);
             format!("no difference beyond {below} between {cand} and {base}")
         }
         Verdict::Faster { .. } | Verdict::Slower { .. } | Verdict::NoDifference { .. } => {
@@ -272,6 +281,15 @@ pub(super) fn claim(comparison: &Comparison, names: &Names<'_>, delta: f64) -> O
         Verdict::Undecided { .. } => format!("undecided whether {cand} differs from {base}"),
         _ => return None,
     })
+}
+
+/// The share that a change of this sign was held against: δ is a factor, so that of what is less a smaller share is as much. What rounds to
+/// δ is δ.
+fn edge(comparison: &Comparison, delta: f64) -> f64 {
+    let is_less =
+        comparison.difference.is_none() && comparison.effect.is_some_and(|effect| effect.estimate < 0.0);
+    let less = 1.0 - 1.0 / (1.0 + delta);
+    if is_less && delta - less > SAME_SHARE { less } else { delta }
 }
 
 /// What stands behind a claim that was to be expected: two arms that are the same do not differ.
@@ -361,6 +379,22 @@ fn needed(claim: Option<u32>, none: Option<u32>, what: &str, below: &str) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyse::Interval;
+
+    #[test]
+    fn what_is_less_is_held_against_a_smaller_share() {
+        let (_, analysis) = crate::report::section_tests::made_up();
+        let of = |estimate: f64, delta: f64| {
+            let mut c = analysis.comparisons[0].clone();
+            let effect = Interval { estimate, low: estimate - 0.05, high: estimate + 0.05 };
+            (c.effect, c.verdict) = (Some(effect), Verdict::Slower { beyond_delta: true });
+            claim(&c, &Names::of_factor("direct"), delta).unwrap().replace(NBSP, " ")
+        };
+        assert!(of(-0.358, 0.35).ends_with("by more than 25.9 %"), "{}", of(-0.358, 0.35));
+        assert!(of(0.41, 0.35).ends_with("by more than 35 %"));
+        assert!(of(-0.3, 0.05).ends_with("by more than 4.76 %"));
+        assert!(of(-0.3, 0.02).ends_with("by more than 2 %"), "1.96 % is printed as δ");
+    }
 
     #[test]
     fn more_than_a_thousand_rounds_are_not_named() {

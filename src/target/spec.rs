@@ -72,4 +72,11 @@ impl TargetSpec {
         let stack: &Path = setup.stack.as_deref().filter(|_| setup.settings.fs.is_none())?;
         Some(stack.join(DEVICE_LINK))
     }
+
+    /// The device as commands and hooks find it, also that below a filesystem; `None`: there is none, or it is not made.
+    #[must_use]
+    pub fn device_of_commands(&self) -> Option<PathBuf> {
+        let setup = self.setup.as_ref().filter(|setup| setup.settings.device.is_some())?;
+        setup.stack.as_ref()?.join(DEVICE_LINK).canonicalize().ok()
+    }
 }

@@ -24,7 +24,7 @@ fn an_a_a_run_is_the_noise_floor_of_later_reports() {
     let aa = sandbox.export("2");
     assert_eq!(
         (aa.state, aa.aa, aa.trials.len(), aa.design.stop.rounds),
-        (RunState::Finished, true, 20, Some(10))
+        (RunState::Finished, true, 16, Some(8))
     );
     // Both arms are the baseline: no effect of 8k in either.
     let bw = aa.metrics.iter().position(|m| m.name == "write.bw").unwrap() as u32;

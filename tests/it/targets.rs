@@ -182,6 +182,12 @@ fn every_engine_works_on_what_was_made() {
     let shell = "test -b $ASSAY_DEVICE && dd if=/dev/zero of=$ASSAY_DEVICE bs=4k count=${n} status=none";
     let command = ["run", "--vary", "n=1,2", "--rounds", "1", "-q", "-t", "loop:8m", "--", "sh", "-c", shell];
     succeed(&sandbox, &command);
+    // Below a filesystem it is there to be looked at.
+    let looks = "test $(findmnt -n -o SOURCE -T $ASSAY_DIRECTORY) = $ASSAY_DEVICE && cat /sys/block/$(basename $ASSAY_DEVICE)/stat";
+    let with_fs = [
+        "run", "--vary", "n=1,2", "--rounds", "1", "-q", "-t", "loop:64m", "-t", "fs=ext4", "--before", looks,
+    ];
+    succeed(&sandbox, &[&with_fs[..], &["--", "sh", "-c", "true ${n}"]].concat());
     let shell =
         "cd $ASSAY_DIRECTORY && test $(stat -f -c %T .) = tmpfs && test -z \"$(ls)\" && touch file${n}";
     let command = [

@@ -74,8 +74,12 @@ fn measures(prepared: &Prepared) -> bool {
     prepared.engines.iter().any(real)
 }
 
-/// A place on each device that is measured: the devices that are named, or that of the files.
+/// A place on each device that is measured: the devices that are named, or that of the files; none where all are made of memory.
 fn places(prepared: &Prepared) -> Vec<PathBuf> {
+    let in_memory = |cell: &CellSpec| matches!(&cell.target.device, Some(Device::Made { kind, .. }) if kind.is_in_memory());
+    if prepared.plan.cells.iter().all(in_memory) {
+        return Vec::new();
+    }
     let named = |cell: &CellSpec| match &cell.target.device {
         Some(Device::Block(path)) if !cell.target.is_elsewhere() => Some(path.clone()),
         _ => None,

@@ -10,10 +10,14 @@ mod plain_tables;
 
 use super::comparisons::shown;
 use super::document::Document;
+use super::format::Detail;
 use super::layout::{ascii, printable, wrap};
 use super::page::Page;
 use super::section::Weight;
 use crate::analyse::{Comparison, Role};
+
+/// The section of what accompanies.
+const OTHER_METRICS: &str = "other-metrics";
 
 /// Writes the document in at most `width` columns.
 pub(super) fn render(document: &Document<'_>, width: usize) -> String {
@@ -26,7 +30,10 @@ pub(super) fn render(document: &Document<'_>, width: usize) -> String {
     for (at, section) in document.sections.iter().enumerate() {
         if Some(at) == first {
             tables(&mut out, &page, document);
-        } else if section.weight != Weight::Figures {
+        }
+        // Of what the tables leave out there is a sentence.
+        let is_short = document.options.detail == Detail::Screen && section.name == OTHER_METRICS;
+        if is_short || section.weight != Weight::Figures {
             page.section(&mut out, document, section);
         }
     }
@@ -43,15 +50,23 @@ fn tables(out: &mut String, page: &Page, document: &Document<'_>) {
     }
 }
 
+/// Comparisons that have a table: in a mail those that decide or that the experiment wants shown, unless more is asked for.
 fn shown_of<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
-    shown(document.run, document.analysis, &document.options)
+    let options = &document.options;
+    let all = options.detail > Detail::Screen || options.all_metrics || options.named_metrics;
+    let shown = shown(document.run, document.analysis, options).into_iter();
+    shown.filter(|c| all || is_asked(document, c)).collect()
+}
+
+/// Whether a comparison decides, or the experiment wants it shown.
+fn is_asked(document: &Document<'_>, c: &Comparison) -> bool {
+    c.role == Role::Primary || document.run.design.shows(&c.metric.name)
 }
 
 /// Comparisons that decide, or that the experiment wants shown, of metrics for which fio's table has no column.
 fn without_column<'a>(document: &Document<'a>) -> Vec<&'a Comparison> {
-    let asked = |c: &Comparison| c.role == Role::Primary || document.run.design.shows(&c.metric.name);
-    let all = shown_of(document).into_iter();
-    all.filter(|c| asked(c) && !columns::has_column(&c.metric)).collect()
+    let all = shown(document.run, document.analysis, &document.options).into_iter();
+    all.filter(|c| is_asked(document, c) && !columns::has_column(&c.metric)).collect()
 }
 
 /// The difference in percent as the published study printed it: below `hide` it is 0.

@@ -6,7 +6,7 @@ use super::super::layout::{ascii, left, right, shorten, told_apart, width};
 use super::super::page::Page;
 use super::super::words::{cell_number, direction, unit_words};
 use super::{difference_heading, difference_pct};
-use crate::analyse::{ArmSummary, Comparison};
+use crate::analyse::{ArmSummary, Caveat, Comparison};
 use crate::units::Scale;
 
 /// Columns of an arm's value.
@@ -45,6 +45,10 @@ fn one_metric(document: &Document<'_>, comparisons: &[&Comparison], out: &mut St
     page.heading(out, &difference_heading(so_far, baseline, &target, hide));
     table.write(out, page, candidates, |row, arm| {
         let comparison = row.iter().find(|c| c.candidate.arm == arm)?;
+        // Failed trials are in the verdict, not in the means.
+        if comparison.caveats.contains(&Caveat::FailuresAsWorst) {
+            return None;
+        }
         let percent =
             difference_pct(comparison.baseline.mean, comparison.candidate.mean, hide.unwrap_or(0.0));
         percent.is_finite().then(|| format!("{percent:.2}").replace("-0.00", "0.00"))

@@ -1,6 +1,8 @@
 //! Throughput by number of workers, all arms together: the measured points, each with the range of its trials, and behind them the law
 //! where one was fitted.
 
+use std::collections::BTreeSet;
+
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
@@ -22,6 +24,10 @@ const HORIZON: f64 = 2.0;
 const LABEL: usize = 32;
 /// Straight pieces of a curve.
 const PIECES: u32 = 80;
+/// Numbers along the axis.
+const MOST_TICKS: usize = 6;
+/// Height of a line of the legend.
+const LINE: f64 = 15.0;
 
 /// One arm's curve: its colour's index, its name, and the numbers.
 pub(in crate::report) struct ScalingArm<'a> {
@@ -55,7 +61,9 @@ pub(in crate::report) fn scaling(arms: &[ScalingArm<'_>], factor: &str, row: &st
     let words: Vec<String> = arms.iter().map(|arm| describe(arm, unit)).collect();
     let label = format!("How it scales: {title}. {}", words.join("; "));
     let drawn = |width: f64| {
-        draw((width, HEIGHT), &title, &label, |area| paint(area, arms, (first, end), high * 1.06, &scale))
+        draw((width, HEIGHT + legend(arms)), &title, &label, |area| {
+            paint(area, arms, (first, end), high * 1.06, &scale)
+        })
     };
     let (svg, narrow) = (drawn(WIDTH), Some(drawn(Form::Narrow.width())));
     let law = arms.iter().any(|arm| arm.curve.law.is_some());
@@ -105,6 +113,11 @@ fn describe(arm: &ScalingArm<'_>, unit: &Unit) -> String {
     format!("{} {}", arm.label, points.join(", ")).trim_start().to_owned()
 }
 
+/// Height of the names above the plot, where no curve runs through them.
+fn legend(arms: &[ScalingArm<'_>]) -> f64 {
+    LINE * arms.iter().filter(|arm| !arm.label.is_empty()).count() as f64
+}
+
 fn paint(
     area: &Area<'_>,
     arms: &[ScalingArm<'_>],
@@ -120,10 +133,10 @@ fn paint(
         Axis::log(first / 1.1..end * 1.1, doublings(first, end), number)
     } else {
         let margin = 0.04 * (end - first);
-        Axis::linear(first - margin..end + margin, round_ticks(first, end, 6), number)
+        Axis::linear(first - margin..end + margin, numbers_of_workers(arms, (first, end)), number)
     };
     let mut chart = ChartBuilder::on(area)
-        .margin_top(px(10.0))
+        .margin_top(px(10.0 + legend(arms)))
         .margin_right(px(18.0))
         .x_label_area_size(px(34.0))
         .y_label_area_size(px(58.0))
@@ -154,13 +167,22 @@ fn paint(
             chart.draw_series([Circle::new((n, point.mean), px(3.5), colour.filled())])?;
         }
     }
-    // Few workers do little: the upper left is free.
-    for (place, arm) in arms.iter().enumerate().filter(|(_, arm)| !arm.label.is_empty()) {
+    for (place, arm) in arms.iter().filter(|arm| !arm.label.is_empty()).enumerate() {
         let style = font(11.5, palette::arm(arm.index));
-        let at = (px(68.0), px(12.0 + 15.0 * place as f64));
+        let at = (px(68.0), px(4.0 + LINE * place as f64));
         area.draw(&Text::new(shorten(&arm.label, LABEL), at, style))?;
     }
     Ok(())
+}
+
+/// The levels, where there is room for all, else round numbers; no part of a worker.
+fn numbers_of_workers(arms: &[ScalingArm<'_>], (first, end): (f64, f64)) -> Vec<f64> {
+    let levels: BTreeSet<u32> =
+        arms.iter().flat_map(|arm| &arm.curve.points).map(|point| point.level).collect();
+    if levels.len() <= MOST_TICKS {
+        return levels.into_iter().map(f64::from).collect();
+    }
+    round_ticks(first, end, MOST_TICKS).into_iter().filter(|n| n.fract() == 0.0).collect()
 }
 
 /// `first` and its doublings.
@@ -231,5 +253,10 @@ mod tests {
         assert_eq!(picture.svg.matches("<circle").count(), 6);
         assert!(picture.title.starts_with("fs=xfs: bw by numjobs, "), "{}", picture.title);
         assert!(scaling(&[], "numjobs", "").is_none());
+        assert_eq!(numbers_of_workers(&arms, (1.0, 4.0)), [1.0, 2.0, 4.0]);
+        let many = measured(None, &[1, 2, 3, 4, 5, 6, 7]);
+        let one = [ScalingArm { index: 0, label: String::new(), curve: &many }];
+        assert_eq!(numbers_of_workers(&one, (1.0, 7.0)), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        assert_eq!((legend(&arms), legend(&one)), (2.0 * LINE, 0.0));
     }
 }

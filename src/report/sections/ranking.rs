@@ -56,7 +56,13 @@ fn lines(rows: Vec<Ranked>, all: usize) -> Vec<Line> {
 
 fn caption(run: &Run, analysis: &Analysis, ranking: &Ranking, names: &Names<'_>) -> String {
     let of = names.factor().map(|factor| format!(" of {factor}")).unwrap_or_default();
-    let head = format!("ranking{of} by {}, the best first", ranking.metric);
+    // Elsewhere it counts those that stand before it.
+    let counted = ranking.places.iter().zip(1_u32..).any(|(one, at)| {
+        let first_of_place = ranking.places.iter().position(|other| other.place == one.place);
+        first_of_place == Some(at as usize - 1) && one.place != at
+    });
+    let counted = if counted { " (a place counts the arms proven better)" } else { "" };
+    let head = format!("ranking{of} by {}, the best first{counted}", ranking.metric);
     if ranking.all_pairs {
         return format!("{head}; every pair was compared");
     }

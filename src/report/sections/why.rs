@@ -24,8 +24,10 @@ use crate::report::words::count;
 const FEW: usize = 3;
 /// Pairs that are there before anything is unfolded.
 const MOST_UNFOLDED: usize = 3;
-/// Lines of one pair, with its caption.
+/// Lines of each pair on a screen, with its caption.
 const MOST_LINES: usize = 12;
+/// Of the only pair.
+const MOST_LINES_OF_ONE: usize = 16;
 /// On a screen of many pairs only the first have their line.
 const WAY: GivesWay = GivesWay {
     turn: None,
@@ -51,6 +53,11 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
         }
         all if in_full || all.len() == 1 => {
             let mut folded = Vec::new();
+            let most_lines = match (options.detail, all.len()) {
+                (Detail::Screen, 1) => MOST_LINES_OF_ONE,
+                (Detail::Screen, _) => MOST_LINES,
+                _ => usize::MAX,
+            };
             for (number, why) in all.iter().enumerate() {
                 let blocks = if number < MOST_UNFOLDED { &mut blocks } else { &mut folded };
                 let head = caption(why, budget_of(why), names);
@@ -58,9 +65,10 @@ pub(super) fn section(material: &mut Material<'_>) -> Section {
                 let taken = lines_of(&head) + lines.iter().map(|line| lines_of(line)).sum::<usize>();
                 let room = Room {
                     causes: if in_full { usize::MAX } else { FEW },
-                    lines: MOST_LINES.saturating_sub(taken),
+                    lines: most_lines.saturating_sub(taken),
                     watching: !is_priced,
-                    hint: !in_full,
+                    sleep: in_full,
+                    hint: options.detail == Detail::Screen,
                 };
                 let (parts, hidden) = causes(why, budget_of(why), names, room);
                 lines.extend(parts);

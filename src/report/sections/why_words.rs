@@ -69,6 +69,8 @@ pub(super) struct Room {
     pub(super) lines: usize,
     /// Whether the line about watched trials is among them; a price of watching elsewhere in the report says more.
     pub(super) watching: bool,
+    /// Whether there is room for what is known of the sleep besides.
+    pub(super) sleep: bool,
     /// Whether --verbose tells more.
     pub(super) hint: bool,
 }
@@ -112,7 +114,7 @@ pub(super) fn causes(
     let all = super::why_choice::chosen(why, usize::MAX).count();
     let hidden = all - lines.len() - of_sum.len() - beside.len();
     // A cause has the line rather than these.
-    let mut free = if room.hint { 0 } else { free };
+    let mut free = if room.sleep { free } else { 0 };
     let sleep = budget.map_or([None, None], |budget| [until_run(why, budget), for_storage(why)]);
     let sleep = sleep.into_iter().flatten().filter(|line| {
         let fits = lines_of(line) <= free;

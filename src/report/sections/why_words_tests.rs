@@ -71,7 +71,7 @@ fn budget(baseline_ns: f64, ns: f64) -> Budget {
 }
 
 fn room(causes: usize) -> Room {
-    Room { causes, lines: 11, watching: true, hint: true }
+    Room { causes, lines: 11, watching: true, sleep: false, hint: true }
 }
 
 fn told(why: &Why, most: usize) -> Vec<String> {
@@ -267,8 +267,8 @@ fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
         ..explained(vec![sleep.clone()])
     };
     let budget = budget(10_000.0, 8000.0);
-    let said = |hint, distorted| {
-        let room = Room { hint, watching: false, ..room(9) };
+    let said = |hint: bool, distorted| {
+        let room = Room { sleep: !hint, hint, watching: false, ..room(9) };
         causes(&why(distorted), Some(&budget), &names(), room).0
     };
     let last = said(false, false).pop().unwrap().replace(NBSP, " ");
@@ -276,7 +276,7 @@ fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
     let moved = Interval { estimate: 6000.0, low: 5900.0, high: 6100.0 };
     let woken = BudgetLine { baseline_ns: 0.0, candidate_ns: 6000.0, difference_ns: moved };
     let with_both = Why { woken: Some(woken), ..why(false) };
-    let room_of_both = Room { hint: false, watching: false, ..room(9) };
+    let room_of_both = Room { sleep: true, hint: false, watching: false, ..room(9) };
     let (told, _) = causes(&with_both, Some(&budget), &names(), room_of_both);
     let [.., woken, _] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(
@@ -284,7 +284,7 @@ fn what_of_the_sleep_was_for_storage_stands_behind_the_rest() {
         "woken threads waited +6.0 µs for a processor (watched): part of the sleep here, not of waiting to run"
     );
     assert!(said(false, true).pop().unwrap().ends_with(", distorted"));
-    let full = Room { hint: false, watching: false, causes: 9, lines: 1 };
+    let full = Room { sleep: true, hint: false, watching: false, causes: 9, lines: 1 };
     let lines = causes(&why(false), Some(&budget), &names(), full).0;
     assert!(lines.len() == 1 && lines.iter().all(|line| !line.contains("(watched)")), "no room: {lines:?}");
     assert!(said(true, false).iter().all(|line| !line.contains("(watched)")), "not on the first screen");

@@ -60,8 +60,7 @@ usr and sys are CPU time in % of the job's run time.
     average, by less than a point where most runs would find the effect,
     by more where few would
 [2] the typical trial and the mean disagree: +1.2 % against
-    -4.1 % [-9.4, +7.2]; trials below two thirds of their own median:
-    direct=0 0 %, direct=1 0 %
+    -4.1 % [-9.4, +7.2]
 [3] the baseline drifted by -0.21 % a round (p = 0.004); pairing within
     rounds cancels it
 
