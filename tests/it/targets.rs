@@ -166,6 +166,23 @@ fn an_option_that_the_kernel_leaves_out_is_a_note() {
     assert!(notes(1).contains("DAX unsupported by block device"), "{}", notes(1));
 }
 
+/// Files are there before anything is counted, whoever lays them out.
+#[test]
+fn what_engines_lay_out_is_in_no_count() {
+    if !can_make() || !crate::tools::available("fio") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("job.fio", "[r]\nrw=read\nbs=64k\nsize=48m\n");
+    let made = ["-t", "loop:128m", "-t", "fs=ext4", "-t", "mkfs=-E lazy_itable_init=0,lazy_journal_init=0"];
+    let words = ["run", "job.fio", "--vary", "engine=native,fio", "--rounds", "2", "-q", "-t", "fresh=trial"];
+    succeed(&sandbox, &[&words[..], &made].concat());
+    let run = sandbox.export("1");
+    let written = run.metrics.iter().position(|metric| metric.name == "dev.write_bytes").unwrap();
+    let counts: Vec<f64> = run.trials.iter().map(|trial| trial.value(written as u32).unwrap()).collect();
+    assert!(counts.len() == 4 && counts.iter().all(|bytes| *bytes < 8e6), "{counts:?}");
+}
+
 #[test]
 fn every_engine_works_on_what_was_made() {
     if !can_make() {
