@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use super::bisected_ends::{delta_above, look_words};
 use super::wrapped;
 use crate::analyse::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
 use crate::record::{Better, LeftOut, Run};
@@ -216,9 +217,11 @@ impl Words<'_> {
             Next::Stop(Outcome::EndsUnclear(look)) => vec![
                 format!("not clear whether {bad} is worse than {good}, so that nothing was searched"),
                 match look {
-                    Some(look) => {
-                        format!("the ends: {}; a larger --max-rounds or --delta decides it", self.look(look))
-                    }
+                    Some(look) => format!(
+                        "the ends: {}; a larger --max-rounds decides it, or --delta {} where less does not matter",
+                        self.look(look),
+                        delta_above(look)
+                    ),
                     None if self.mostly_thrown_out() => {
                         "too few rounds counted for any verdict: see below why the others do not".to_owned()
                     }
@@ -337,20 +340,8 @@ impl Words<'_> {
         }
     }
 
-    /// The ends' difference at a look, worse being up.
     fn look(&self, look: &Look) -> String {
-        let interval = &look.interval;
-        let higher = self.found.metric.as_ref().is_some_and(|metric| metric.better == Better::Higher);
-        let sign = if higher { -1.0 } else { 1.0 };
-        let ratio = |log: f64| (sign * log).exp_m1();
-        let (one, other) = (ratio(interval.low), ratio(interval.high));
-        format!(
-            "{} ({} to {}) in {} rounds",
-            signed(ratio(interval.estimate)),
-            signed(one.min(other)),
-            signed(one.max(other)),
-            look.n
-        )
+        look_words(self.found, look)
     }
 
     fn elapsed_s(&self) -> f64 {

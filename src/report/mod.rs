@@ -5,6 +5,7 @@
 //! analyse's), nor know where the text goes.
 
 mod bisected;
+mod bisected_ends;
 mod clusters;
 mod comparisons;
 mod counts;
@@ -40,6 +41,7 @@ mod verdict_words;
 mod words;
 
 pub use bisected::{bisected_json, bisected_text, left_out_line, step_name};
+pub use bisected_ends::ends_so_far;
 pub use document::Document;
 pub use flames::{FlameFile, flame_files};
 pub use format::{Detail, Format, Options, RenderOptions, UnknownFormat};

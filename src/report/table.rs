@@ -156,7 +156,9 @@ pub(super) fn primary(
     let scale = scale_of(comparisons);
     let labels = Labels::of(comparisons, names);
     let with_p = comparisons.iter().any(|c| c.p.is_some() && c.effect.is_some());
-    let adjusted = comparisons.iter().any(|c| c.p_adjusted.is_some_and(|p| Some(p) != c.p));
+    // The largest of a family stays what it is, and is adjusted all the same.
+    let adjusted =
+        comparisons.iter().any(|c| c.p_adjusted.is_some_and(|p| Some(p) != c.p || c.alone.is_some()));
     let p = with_p.then_some(if adjusted { "adj. p" } else { "p" });
     let values = ["change %", "interval", "mean %"].into_iter().chain(p).chain(["n"]);
     let columns = Head::arms(names, comparisons)

@@ -18,7 +18,7 @@ use crate::cli::Failure;
 use crate::cli::progress::Progress;
 use crate::launch::{Answer, LaunchError, Launcher, Reply, Request};
 use crate::record::Run;
-use crate::report::{step_name, wrapped};
+use crate::report::{ends_so_far, step_name, wrapped};
 use crate::run::{Ending, Event, Execution, Limits, Sink, SinkError};
 use crate::store::Store;
 
@@ -176,10 +176,11 @@ fn line(run: &Run, state: &Bisected, round: u32) -> Option<String> {
         |steps: &[usize]| steps.iter().map(|step| step_name(run, *step)).collect::<Vec<_>>().join(" and ");
     match &state.next {
         Next::Ends => Some(format!(
-            "round {}: comparing {} with {}",
+            "round {}: comparing {} with {}{}",
             round + 1,
             step_name(run, 0),
-            step_name(run, state.steps)
+            step_name(run, state.steps),
+            ends_so_far(state).map_or_else(String::new, |known| format!(": {known}"))
         )),
         Next::Ask(asked) => {
             let (left, likeliest) = (&state.range, state.likeliest.first()?);
