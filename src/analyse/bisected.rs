@@ -15,7 +15,7 @@ use crate::stats::descriptive::mean;
 pub use crate::stats::Estimate;
 pub use crate::stats::bisection::{Found, Next, Outcome};
 pub use crate::stats::bisection_ends::Ends;
-pub use crate::stats::sequential::Look;
+pub use crate::stats::sequential::{Look, LookKind};
 
 /// What a search compares where nothing else is named.
 const RUNTIME: &str = "runtime";

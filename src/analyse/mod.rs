@@ -63,7 +63,9 @@ mod watching;
 mod why;
 
 pub use analysis::{Analysis, Steady};
-pub use bisected::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome, lost_end};
+pub use bisected::{
+    Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, LookKind, Next, Outcome, lost_end,
+};
 pub use budget::{Asleep, Budget, BudgetLine, BudgetPart, InFlight, Operation};
 pub use comparison::{
     ArmSummary, Caveat, Comparison, FactDifference, FailureCounts, Interval, Method, NoiseFloor,

@@ -116,6 +116,10 @@ fn sizes_differ(run: &Run) -> bool {
 
 fn form(run: &Run, (counted, metric): (u32, &Metric), form: &record::Form) -> Option<Form> {
     let (end, of) = (form.end, form.amounts);
+    // Beside I/Os of a job these are names of somebody's own.
+    if form.is_of_the_engine() && run.metrics.iter().any(|known| known.name.ends_with(".total_ios")) {
+        return None;
+    }
     let name = name_of_form(&metric.name, end);
     if run.metrics.iter().any(|known| known.job == metric.job && known.name == name) {
         return None;
@@ -181,6 +185,12 @@ mod tests {
         assert_eq!(
             made(&[written[0], written[1], ("", "files", 10.0)]),
             [told("", "dev.write_ios_per_op", 3.0), told("", "dev.write_bytes_per_op", 30.0)]
+        );
+        let ios = ("", "write.total_ios", 5.0);
+        assert_eq!(
+            made(&[cpu, ("", "files", 10.0), ios]),
+            [told("", "usr_cpu_per_op", 1.0)],
+            "a hook's own files"
         );
     }
 

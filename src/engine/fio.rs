@@ -139,17 +139,53 @@ fn lay_out(fio: &Path, job: &str, task: &Task) -> Result<(), EngineError> {
     program.run_until(&mut killed_job).map(drop)
 }
 
-/// Whether fio writes files before a job begins: it reads, or overwrites. Read as fio writes it, as the job may mean something to fio only.
-/// A command that a job runs first must run once.
+/// What makes a second run of the job's beginning do more than lay files out: commands, logs and pauses would come twice, files would go or
+/// grow.
+const ONCE: [&str; 9] = [
+    "exec_prerun",
+    "exec_postrun",
+    "unlink",
+    "write_iolog",
+    "startdelay",
+    "start_delay",
+    "create_only",
+    "file_append",
+    "unlink_each_loop",
+];
+
+/// Whether fio writes files before a job begins, and a run of its own may do it: it reads, overwrites, or maps files. Read as fio writes it,
+/// as the job may mean something to fio only.
 fn lays_out(job: &str) -> bool {
-    let lines =
-        || job.lines().filter_map(|line| line.split_once('=')).map(|(key, to)| (key.trim(), to.trim()));
-    let has = |wanted: &[&str]| lines().any(|(key, to)| wanted.contains(&key) && to != "0");
-    let only_writes =
-        |to: &str| matches!(to.split(':').next(), Some("write" | "randwrite" | "trim" | "randtrim"));
-    let mut directions = lines().filter(|(key, _)| matches!(*key, "rw" | "readwrite")).peekable();
-    let reads = directions.peek().is_none() || directions.any(|(_, to)| !only_writes(to));
-    (reads || has(&["overwrite"])) && !has(&["exec_prerun", "exec_postrun"])
+    let lines = || job.lines().map(str::trim).filter(|line| !line.starts_with([';', '#']));
+    if lines().any(|line| {
+        line.starts_with("include ") || ONCE.contains(&line.split('=').next().unwrap_or_default().trim())
+    }) {
+        return false;
+    }
+    let writes = |to: &str| matches!(to.split(':').next(), Some("write" | "randwrite" | "trim" | "randtrim"));
+    // Of all sections, and of the one that is being read: whether each only writes; without a direction fio reads.
+    let (mut of_all, mut own) = (false, None);
+    let mut reads = false;
+    let mut is_global = true;
+    for line in lines() {
+        if line.starts_with('[') {
+            reads |= !is_global && !own.take().unwrap_or(of_all);
+            is_global = line == "[global]";
+        }
+        let Some((key, to)) = line.split_once('=').map(|(key, to)| (key.trim(), to.trim())) else {
+            // A flag without a value is set.
+            reads |= line == "overwrite";
+            continue;
+        };
+        match key {
+            "rw" | "readwrite" if is_global => of_all = writes(to),
+            "rw" | "readwrite" => own = Some(writes(to)),
+            "overwrite" => reads |= to != "0",
+            "ioengine" => reads |= to == "mmap",
+            _ => {}
+        }
+    }
+    reads || !is_global && !own.unwrap_or(of_all)
 }
 
 /// The job and the output of one fio.
@@ -307,13 +343,22 @@ mod tests {
             "[a]\nrw=randrw\n",
             "[a]\nrw=write\n[b]\nrw=${RW}\n",
             "[a]\nrw=write\noverwrite=1\n",
+            "[a]\nrw=write\noverwrite\n",
+            "[a]\nsize=1m\n[b]\nrw=write\n",
+            "[global]\nrw=write\n[a]\n[b]\nrw=read\n",
+            "[a]\nrw=write\nioengine=mmap\n",
         ] {
             assert!(lays_out(job), "{job}");
         }
         for job in [
             "[a]\nrw=write\n",
             "[a]\nreadwrite=randwrite:8\noverwrite=0\n",
+            "[global]\nrw=write\n[a]\nsize=1m\n[b]\n; rw=read\n",
             "[a]\nrw=read\nexec_prerun=./x\n",
+            "[a]\nrw=read\nunlink=1\n",
+            "[a]\nrw=read\ncreate_only=0\n",
+            "[a]\nrw=read\nstartdelay = 3\n",
+            "include other.fio\n[a]\nrw=read\n",
         ] {
             assert!(!lays_out(job), "{job}");
         }

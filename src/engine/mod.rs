@@ -39,6 +39,12 @@ pub fn of(kind: EngineKind) -> Box<dyn Engine> {
     }
 }
 
+/// Whether the task's job reads before anything was written, as far as it has a meaning to the native engine.
+#[must_use]
+pub fn reads_first(task: &Task) -> bool {
+    native::reads_first(task)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -92,6 +92,7 @@ fn execute(request: &Request) -> Reply {
             traces.retain(|trace: &KeptFile| reply.files.iter().all(|file| file.name != trace.name));
             reply.files.append(&mut traces);
             if let Answer::Done(outcome) = &mut reply.answer {
+                outcome.notes.extend(read_from_nothing(request));
                 outcome.notes.splice(0..0, notes.into_iter().map(Note::from));
                 outcome.samples.extend(times_of(&released));
                 if let Err(failed) = given.join(request, outcome) {
@@ -102,6 +103,18 @@ fn execute(request: &Request) -> Reply {
         Err(NotReady { answer, why }) => (reply.answer, reply.why) = (*answer, why),
     }
     reply
+}
+
+/// That reads of the trial cost no storage; a hook may have written what they read.
+fn read_from_nothing(request: &Request) -> Option<Note> {
+    let kind = request.target.answers_from_nothing().filter(|_| request.before.is_none())?;
+    engine::reads_first(&request.task).then(|| {
+        Note::from(format!(
+            "the job reads where nothing was written, and a new {} device answers that without storage: -t state=overwrite writes \
+             all of it before",
+            kind.name()
+        ))
+    })
 }
 
 /// Why a target is not there, or its hook failed.
@@ -286,7 +299,7 @@ fn observed(request: &Request, engine: &dyn Engine, reply: &Reply, files: &mut V
         device_stat: observe::device_stat(&request.target.watched()),
         ..request.task.clone()
     };
-    let device = request.target.device_of_commands();
+    let device = request.target.device();
     task.variables
         .extend(device.map(|device| ("ASSAY_DEVICE".to_owned(), device.to_string_lossy().into_owned())));
     let mut stopped_for = None;

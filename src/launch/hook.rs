@@ -171,7 +171,7 @@ fn execute(
         .arg(script)
         .envs(request.task.variables.iter().cloned())
         .env("ASSAY_DIRECTORY", &request.target.directory)
-        .envs(request.target.device_of_commands().map(|device| ("ASSAY_DEVICE", device)))
+        .envs(request.target.device_of_hooks().map(|device| ("ASSAY_DEVICE", device)))
         .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -74,6 +74,8 @@ fn most_of(job: &Job, io_size: Option<u64>, metric: &str) -> Option<u64> {
         .map(|((name, _, range), limit)| {
             let smallest = range.min.max(1);
             let by_size = bytes.map(|bytes| bytes.div_ceil(smallest));
+            // What verify reads back went at no rate.
+            let limit = limit.filter(|_| *name != "read" || mix.reads());
             let by_pace = limit.zip(job.runtime).map(|(limit, runtime)| in_time(limit, runtime, smallest));
             (*name, by_size.into_iter().chain(by_pace).min())
         })

@@ -9,29 +9,42 @@ use super::cell_spec::CellSpec;
 use crate::catalog::EngineKind;
 use crate::workload::deciding_metrics;
 
+/// As [`crate::workload::Rate`] has them.
+const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
+
 impl Plan {
     /// The first deciding metric that means something else to the engine of another arm.
     #[must_use]
     pub fn latency_of_two_meanings(&self) -> Option<&str> {
         let wishes = deciding_metrics(self.primary.as_deref()?, |_| false);
-        let mut of_lat = wishes.into_iter().filter(|(_, metric)| metric.split('.').nth(1) == Some("lat_ns"));
-        let differ = |section: Option<&str>| {
+        let differ = |section: Option<&str>, direction: usize| {
             self.neighbours().any(|(_, _, pair)| {
                 let fio = pair.map(|cell| cell.engine == EngineKind::Fio);
-                fio[0] != fio[1]
-                    && pair.iter().any(|cell| cell.engine != EngineKind::Fio && has_a_rate(cell, section))
+                let is_due =
+                    |cell: &&CellSpec| cell.engine != EngineKind::Fio && has_a_rate(cell, section, direction);
+                fio[0] != fio[1] && pair.iter().any(is_due)
             })
         };
-        of_lat.find(|(section, _)| differ(*section)).map(|(_, metric)| metric)
+        let mut found = wishes.into_iter().filter(|(section, metric)| {
+            // No rate makes a sync due.
+            let direction = DIRECTIONS
+                .iter()
+                .position(|name| metric.strip_prefix(name).is_some_and(|rest| rest.starts_with(".lat_ns.")));
+            direction.is_some_and(|direction| differ(*section, direction))
+        });
+        found.next().map(|(_, metric)| metric)
     }
 }
 
-/// Whether the section has a rate; any, where none is named.
-fn has_a_rate(cell: &CellSpec, section: Option<&str>) -> bool {
+/// Whether the section has a rate in this direction; any, where none is named.
+fn has_a_rate(cell: &CellSpec, section: Option<&str>, direction: usize) -> bool {
     let Some(workload) = &cell.workload else { return false };
     let instances = workload.instances(Path::new("/"));
     instances.iter().enumerate().any(|(at, instance)| {
+        let job = &workload.jobs[instance.job];
+        let mix = job.pattern.mix;
+        let goes = [mix.reads(), mix.writes(), mix.trims()][direction];
         let is_asked = section.is_none_or(|section| section == workload.section_of(&instances, at));
-        is_asked && workload.jobs[instance.job].rate.is_limited()
+        is_asked && goes && job.rate.limits[direction].is_some()
     })
 }

@@ -17,6 +17,14 @@ pub struct Form {
     pub listed: Listed,
 }
 
+impl Form {
+    /// Whether it is for each of what the engine itself calls an operation, or a file.
+    #[must_use]
+    pub fn is_of_the_engine(&self) -> bool {
+        self.amounts == COUNTED.amounts
+    }
+}
+
 /// Where a form says something of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {

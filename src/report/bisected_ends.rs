@@ -43,8 +43,7 @@ fn percent(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::Estimate;
-    use crate::stats::sequential::LookKind;
+    use crate::analyse::{Estimate, LookKind};
 
     #[test]
     fn the_delta_that_would_decide_is_above_the_interval() {

@@ -273,12 +273,17 @@ fn mean_disagrees(typical: f64, mean: f64, comparison: Option<&Comparison>, name
 fn medians_disagree(medians: f64, comparison: Option<&Comparison>) -> String {
     let of = match comparison.map(|c| c.method) {
         Some(Method::MannWhitney) => "the typical difference of two trials, one of each arm",
-        Some(Method::ClusterSignedRank | Method::ClusterT) => "the typical difference within a cluster",
-        Some(Method::ClusterMannWhitney | Method::ClusterWelch) => "the difference of the clusters' means",
+        Some(Method::ClusterSignedRank | Method::ClusterT) => {
+            "the typical difference within a cluster, however many trials it has"
+        }
+        Some(Method::ClusterMannWhitney | Method::ClusterWelch) => {
+            "that of the clusters' means, however many trials each has"
+        }
+        Some(Method::CarryOverAdjusted) => "adjusted for what a trial leaves behind",
         _ => "the typical difference within a round, where both arms meet the same machine",
     };
     format!(
-        "the medians differ by {}{NBSP}%, the other way than the change, which is {of}",
+        "the medians of all trials differ by {}{NBSP}%, the other way than the change, which is {of}",
         percent(medians, 1)
     )
 }
@@ -316,7 +321,7 @@ mod tests {
         };
         assert_eq!(
             told(Method::SequentialSignedRank),
-            "the medians differ by −11.0\u{a0}%, the other way than the change, which is the typical difference within a \
+            "the medians of all trials differ by −11.0\u{a0}%, the other way than the change, which is the typical difference within a \
              round, where both arms meet the same machine"
         );
         assert!(

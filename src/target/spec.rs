@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::ClaimedDevice;
 use crate::catalog::LauncherKind;
-use crate::experiment::{DEVICE_LINK, TargetSettings};
+use crate::experiment::{DEVICE_LINK, Device, DeviceKind, TargetSettings};
 
 /// Where a trial works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,10 +73,23 @@ impl TargetSpec {
         Some(stack.join(DEVICE_LINK))
     }
 
-    /// The device as commands and hooks find it, also that below a filesystem; `None`: there is none, or it is not made.
+    /// What the job's own device is, where it is made for the run and gives what was never written without any storage.
     #[must_use]
-    pub fn device_of_commands(&self) -> Option<PathBuf> {
-        let setup = self.setup.as_ref().filter(|setup| setup.settings.device.is_some())?;
-        setup.stack.as_ref()?.join(DEVICE_LINK).canonicalize().ok()
+    pub fn answers_from_nothing(&self) -> Option<DeviceKind> {
+        let settings = &self.setup.as_ref()?.settings;
+        let Some(Device::Made { kind, .. }) = &settings.device else { return None };
+        let is_empty = settings.fs.is_none() && settings.state.is_none();
+        // The others are memory all over.
+        Some(*kind).filter(|kind| is_empty && !matches!(kind, DeviceKind::Pmem | DeviceKind::ScsiDebug))
+    }
+
+    /// The device as hooks find it: the link, or where a filesystem is on it the kernel's own name, to look at; `None`: there is none.
+    #[must_use]
+    pub fn device_of_hooks(&self) -> Option<PathBuf> {
+        let below = || {
+            let setup = self.setup.as_ref().filter(|setup| setup.settings.device.is_some())?;
+            setup.stack.as_ref()?.join(DEVICE_LINK).canonicalize().ok()
+        };
+        self.device().or_else(below)
     }
 }

@@ -123,12 +123,16 @@ fn a_quantile_of_too_few_operations_is_refused_before_the_run() {
 
 #[test]
 fn a_latency_that_engines_begin_elsewhere_is_refused_before_the_run() {
-    let sandbox = bench("[w]\nrw=write\nbs=4k\nsize=1m\nrate_iops=300\n[r]\nrw=read\nbs=4k\nsize=1m\n");
+    let sandbox =
+        bench("[w]\nrw=write\nbs=4k\nsize=1m\nfsync=4\nrate_iops=300\n[r]\nrw=read\nbs=4k\nsize=1m\n");
     let engines = |primary: &'static str| ["job.fio", "--vary", "engine=native,fio", "--primary", primary];
-    let words = ["native counts it from the time an I/O was due", "hint: --primary write.clat_ns.mean"];
+    let words = ["native counts it from the time an I/O was due", "hint: write.clat_ns.mean, which both"];
     refused(&sandbox, &engines("w:write.lat_ns.mean"), &words);
     refused(&sandbox, &engines("w:write.clat_ns.mean,write.lat_ns.p50"), &["primary write.lat_ns.p50"]);
     planned(&sandbox, &engines("w:write.clat_ns.mean"));
+    // Only an I/O of the limited direction is due at a time.
+    planned(&sandbox, &engines("w:sync.lat_ns.mean"));
+    planned(&sandbox, &engines("r:read.clat_ns.mean,w:write.clat_ns.mean"));
     planned(&sandbox, &["job.fio", "--aa", "--primary", "w:write.lat_ns.mean"]);
 }
 

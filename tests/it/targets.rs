@@ -166,6 +166,30 @@ fn an_option_that_the_kernel_leaves_out_is_a_note() {
     assert!(notes(1).contains("DAX unsupported by block device"), "{}", notes(1));
 }
 
+/// A device that nothing has written answers reads from nothing: that is no storage's speed.
+#[test]
+fn reads_of_a_new_device_are_noted() {
+    if !can_make() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("read.fio", "[r]\nrw=randread\nbs=4k\nsize=1m\n");
+    sandbox.write("both.fio", "[w]\nrw=write\nbs=64k\nsize=1m\n[r]\nstonewall\nrw=read\nbs=64k\nsize=1m\n");
+    let report = |job: &str, more: &[&str]| {
+        let words = ["run", job, "--aa", "--rounds", "1", "-t", "loop:8m"];
+        run(&sandbox, &[&words[..], more].concat());
+        sandbox.succeed(&["report", "latest", "--verbose"]).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = "a new loop device answers that without storage: -t state=overwrite writes all of it before";
+    assert!(report("read.fio", &[]).contains(said));
+    assert!(!report("read.fio", &["-t", "state=overwrite"]).contains("without storage"));
+    assert!(
+        !report("read.fio", &["--before", "dd if=/dev/urandom of=$ASSAY_DEVICE bs=1M count=8 2>&1"])
+            .contains("without storage")
+    );
+    assert!(!report("both.fio", &[]).contains("without storage"));
+}
+
 /// Files are there before anything is counted, whoever lays them out.
 #[test]
 fn what_engines_lay_out_is_in_no_count() {

@@ -48,8 +48,8 @@ fn one_meaning(plan: &Plan) -> Result<(), Failure> {
         "primary {metric}: with a rate, native counts it from the time an I/O was due, fio from its issue: engines cannot \
          be compared by it"
     );
-    Err(Failure::request(said)
-        .hint(format!("--primary {}, which both count from the issue", metric.replace("lat_ns", "clat_ns"))))
+    let hint = format!("{}, which both count from the issue", metric.replace("lat_ns", "clat_ns"));
+    Err(Failure::request(said).hint(hint))
 }
 
 /// Refuses arms of which one only reads and the other only writes, where nothing else was asked for.

@@ -51,7 +51,7 @@ pub(super) use bare::Bare;
 
 use super::{Engine, EngineError, Probe, Task};
 use crate::record::{Note, Outcome, Sample};
-use crate::workload::{Instance, IoMethod, JobFile, Workload};
+use crate::workload::{Instance, IoMethod, JobFile, Mix, Workload};
 use failure::Failure;
 use job_counts::JobCounts;
 
@@ -154,6 +154,18 @@ pub(super) fn written_elsewhere(task: &Task) -> Vec<PathBuf> {
     let paths: BTreeSet<PathBuf> =
         writing.flat_map(|instance| &instance.files).map(|file| task.directory.join(&file.path)).collect();
     paths.into_iter().filter(|path| !path.starts_with(&task.directory)).collect()
+}
+
+/// Whether a section of the task's job reads before any other has written; no of a job that cannot be read.
+pub(super) fn reads_first(task: &Task) -> bool {
+    let Ok(workload) = resolve(task) else { return false };
+    let instances = workload.instances(&task.directory);
+    let first = |goes: fn(Mix) -> bool| {
+        let of = instances.iter().filter(|instance| goes(workload.jobs[instance.job].pattern.mix));
+        of.map(|instance| instance.wave).min()
+    };
+    let (read, written) = (first(Mix::reads), first(Mix::writes));
+    read.is_some_and(|read| written.is_none_or(|written| read <= written))
 }
 
 /// Runs the waves in order.

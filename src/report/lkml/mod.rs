@@ -13,7 +13,7 @@ use super::document::Document;
 use super::format::Detail;
 use super::layout::{ascii, printable, wrap};
 use super::page::Page;
-use super::section::Weight;
+use super::section::{Block, Weight, unfolded};
 use crate::analyse::{Comparison, Role};
 
 /// The section of what accompanies.
@@ -26,18 +26,38 @@ pub(super) fn render(document: &Document<'_>, width: usize) -> String {
     out.push('\n');
     page.words(&mut out, &document.summary, "", "");
     // The tables of the study stand where the first figures would.
+    let options = &document.options;
+    let is_mail = options.detail == Detail::Screen && !options.all_metrics && !options.named_metrics;
     let first = document.sections.iter().position(|section| section.weight == Weight::Figures);
     for (at, section) in document.sections.iter().enumerate() {
         if Some(at) == first {
             tables(&mut out, &page, document);
         }
         // Of what the tables leave out there is a sentence.
-        let is_short = document.options.detail == Detail::Screen && section.name == OTHER_METRICS;
-        if is_short || section.weight != Weight::Figures {
+        let is_sentence = is_mail && section.name == OTHER_METRICS;
+        if is_sentence || section.weight != Weight::Figures {
             page.section(&mut out, document, section);
         }
     }
+    let more = withheld(document);
+    if !more.is_empty() {
+        out.push('\n');
+        page.words(&mut out, &format!("--verbose adds: {}", more.join(", ")), "", "  ");
+    }
     printable(&out)
+}
+
+/// What is left out, each once.
+fn withheld(document: &Document<'_>) -> Vec<&'static str> {
+    let mut all: Vec<&str> = Vec::new();
+    for block in document.sections.iter().flat_map(|section| unfolded(&section.blocks)) {
+        if let Block::Withheld(called) = block
+            && !all.contains(called)
+        {
+            all.push(called);
+        }
+    }
+    all
 }
 
 fn tables(out: &mut String, page: &Page, document: &Document<'_>) {

@@ -11,15 +11,10 @@ pub(super) fn lines(why: &Why) -> Vec<String> {
     why.latency.iter().map(|(part, time)| line(&why.metric, *part, time)).collect()
 }
 
-/// The first part in a few words, for a line about the whole pair.
+/// The service in a few words, for a line about the whole pair.
 pub(super) fn brief(why: &Why) -> Option<String> {
-    let (part, time) = why.latency.first()?;
-    let name = match part {
-        LatencyPart::Service => "service",
-        LatencyPart::BeforeIssue => "before its issue",
-        LatencyPart::Sync => "a sync",
-    };
-    Some(format!("{name} {}", signed(time.difference_ns.estimate, &scale(time))))
+    let (_, time) = why.latency.iter().find(|(part, _)| *part == LatencyPart::Service)?;
+    Some(format!("service {}", signed(time.difference_ns.estimate, &scale(time))))
 }
 
 fn line(metric: &str, part: LatencyPart, time: &BudgetLine) -> String {
