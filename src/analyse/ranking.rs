@@ -1,6 +1,6 @@
 //! The order of three or more arms that the judged comparisons allow, with ties.
 //!
-//! Enters: judged comparisons. Leaves: a place for each arm: 1 + the number of arms that are proven better. An order follows from
+//! Enters: judged comparisons. Leaves: a place for each arm: 1 + the number of arms that are proven better. A place follows from
 //! verdicts alone, never from estimates. A verdict is a bound on how much better the candidate is: above δ, above 0, or within δ. Where A
 //! is better than B and B than C, A is better than C; where A is better than B by more than δ and C is within δ of B, A is better than C.
 //! All verdicts of a family hold together with probability 1 − α, and then what follows from them holds, too. Arms that nothing
@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::comparison::{Comparison, Role, RowKey, Verdict};
+use crate::units::Better;
 
 /// Fewer arms have no ranking: the verdict is one.
 const FEWEST_ARMS: usize = 3;
@@ -22,7 +23,8 @@ pub struct Ranking {
     pub metric: String,
     /// Every pair of arms was compared; otherwise each with the baseline only.
     pub all_pairs: bool,
-    /// The arms, the best first; those with one place in their own order.
+    /// The arms, the best first; those with one place by their estimates where they were compared with the baseline only, else in their own
+    /// order.
     pub places: Vec<Place>,
     /// Arms without a judged comparison, which have no place.
     pub unjudged: Vec<String>,
@@ -86,6 +88,11 @@ fn ranking(comparisons: &[&Comparison], arms: &[String], all_pairs: bool) -> Opt
         })
         .collect();
     places.sort_by_key(|place| place.place);
+    if !all_pairs {
+        // Nobody compared them with each other: the estimates against the baseline say in which order they may be.
+        let gain = |arm: &str| comparisons.iter().find(|c| c.candidate.arm == arm).map_or(0.0, |c| gain(c));
+        places.sort_by(|a, b| a.place.cmp(&b.place).then(gain(&b.arm).total_cmp(&gain(&a.arm))));
+    }
     Some(Ranking {
         row: first.row.clone(),
         metric: first.metric.name.clone(),
@@ -93,6 +100,12 @@ fn ranking(comparisons: &[&Comparison], arms: &[String], all_pairs: bool) -> Opt
         places,
         unjudged: unjudged.iter().map(label).collect(),
     })
+}
+
+/// How much better the candidate is by its estimate, as a ratio − 1.
+fn gain(comparison: &Comparison) -> f64 {
+    let more = comparison.effect.map_or(0.0, |effect| effect.estimate);
+    if comparison.metric.better == Better::Higher { more } else { -more }
 }
 
 /// Whether rounds were enough to claim something, whether they did or not.

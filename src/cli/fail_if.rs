@@ -74,10 +74,10 @@ pub(super) fn not_comparable(condition: Option<FailIf>, analysis: &Analysis) -> 
     found.then(|| Failure::tool("the arms are not comparable: one of them failed more often"))
 }
 
-/// 3 when the condition holds, else 0. Where rounds are missing, why it does not hold is said.
+/// 3 when the condition holds, else 0.
 ///
 /// # Errors
-/// A [`Failure`] with exit code 1 where a condition is asked of arms that are not comparable, or of none that were judged; a terminal
+/// A [`Failure`] with exit code 1 where a condition is asked of arms that are not comparable, of none that were judged, or before the last of a fixed number of rounds; a terminal
 /// that cannot be written to.
 pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow::Result<ExitCode> {
     let Some(asked) = condition else { return Ok(ExitCode::SUCCESS) };
@@ -88,10 +88,12 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
         return Err(failure.hint("--failures worst counts each failed trial as worse than any value").into());
     }
     if let Some(SoFar { rounds, of }) = analysis.so_far() {
-        let why = "there is no verdict before the last, and --fail-if asks for one";
-        let text = format!("assay: {rounds} of {of} rounds so far: {why}");
-        writeln!(crate::sys::terminal::err(), "{}", report::wrapped(&text, "  "))?;
-        return Ok(ExitCode::SUCCESS);
+        let why = format!(
+            "{rounds} of {of} rounds so far: there is no verdict before the last, and --fail-if asks for one"
+        );
+        return Err(Failure::tool(why)
+            .hint("without --rounds a run looks after each round; a longer --time-budget lets it end")
+            .into());
     }
     let judged = |c: &&Comparison| !matches!(c.verdict, Verdict::NotMeasured(_) | Verdict::TooFew { .. });
     let (all, judged) = (primary(analysis).count(), primary(analysis).filter(judged).count());

@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     hide_below: Option<f64>,
     /// The smallest difference that matters [default: the run's own]
-    #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_ratio)]
     delta: Option<f64>,
     /// The metric that decides [default: the run's own]
     #[arg(long, value_name = "[SECTION:]METRIC")]

@@ -3,8 +3,8 @@
 //! Enters: the number of the guard above the program, and looks at `/proc` now and then. Leaves: [`Lives`]. It must not know which
 //! program it is.
 //!
-//! A worker is a thread of the program or of a process that it started. One that starts others and waits for them is none: it counts
-//! with the time that it ran or wanted to run. A look takes some 20 µs a thread, and comes after a twentieth of the time that has
+//! A worker is a thread of the program or of a process that it started. While one that starts others has them beside it, it counts only
+//! with the time that it ran, wanted to run or waited for storage: the rest it waits for them. A look takes some 20 µs a thread, and comes after a twentieth of the time that has
 //! passed, so that what is missed between the last look and a worker's end is about a fortieth of its life; by how much the counts
 //! grew until then is taken to be as before. Processes that come and go between two looks are not seen: [`Lives::ran_s`] says how much
 //! of the processor time was.
@@ -63,8 +63,8 @@ pub(super) struct Followed {
     /// The program itself: how long it lives is known exactly.
     program: Option<i32>,
     workers: BTreeMap<i32, Worker>,
-    /// Processes that have started others.
-    parents: BTreeSet<i32>,
+    /// Processes that have started others, with these.
+    parents: BTreeMap<i32, BTreeSet<i32>>,
 }
 
 impl Followed {
@@ -78,7 +78,7 @@ impl Followed {
             delays: delays_are_counted(),
             program: None,
             workers: BTreeMap::new(),
-            parents: BTreeSet::new(),
+            parents: BTreeMap::new(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Followed {
             for task in tasks_of(process) {
                 let children = children_of(&task);
                 if !children.is_empty() {
-                    self.parents.insert(process);
+                    self.parents.entry(process).or_default().extend(&children);
                     processes.extend(children);
                 }
                 seen.extend(self.note(process, &task));
@@ -146,7 +146,7 @@ impl Followed {
             let seen_s = worker.seen_s - worker.began_s;
             let lived_s = match self.program {
                 Some(program) if program == *thread => program_s,
-                _ => worker.ended_s.unwrap_or(f64::midpoint(worker.seen_s, now_s)) - worker.began_s,
+                _ => worker.end_s(now_s) - worker.began_s,
             };
             let grown = if seen_s > 0.0 { (lived_s / seen_s).max(1.0) } else { 1.0 };
             let seconds = |ns: u64| ns as f64 / 1e9 * grown;
@@ -157,10 +157,34 @@ impl Followed {
             let storage_s = Some(counted_s).filter(|counted_s| can_be_waited(*counted_s, lived_s));
             lives.storage_s = lives.storage_s.zip(storage_s).map(|(sum, storage_s)| sum + storage_s);
             let storage_s = storage_s.unwrap_or(0.0);
-            let waits_for_others = self.parents.contains(&worker.process);
-            lives.wall_s += if waits_for_others { ran_s + run_wait_s + storage_s } else { lived_s };
+            // While its children live, it counts with what it does besides waiting for them.
+            let alone_s = lived_s - self.beside_children_s(worker, worker.began_s + lived_s, now_s);
+            lives.wall_s += alone_s.max(ran_s + run_wait_s + storage_s).min(lived_s);
         }
         lives
+    }
+
+    /// How long a worker had children of its process beside it, until its own end.
+    fn beside_children_s(&self, worker: &Worker, end_s: f64, now_s: f64) -> f64 {
+        let children = self.parents.get(&worker.process).into_iter().flatten();
+        let mut lives: Vec<(f64, f64)> = children
+            .filter_map(|child| self.workers.get(child))
+            .map(|child| (child.began_s.max(worker.began_s), child.end_s(now_s).min(end_s)))
+            .collect();
+        lives.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut sum_s, mut until_s) = (0.0, f64::NEG_INFINITY);
+        for (began_s, ended_s) in lives {
+            sum_s += (ended_s - began_s.max(until_s)).max(0.0);
+            until_s = until_s.max(ended_s);
+        }
+        sum_s
+    }
+}
+
+impl Worker {
+    /// Its end, or what is known of it now.
+    fn end_s(&self, now_s: f64) -> f64 {
+        self.ended_s.unwrap_or(f64::midpoint(self.seen_s, now_s))
     }
 }
 
@@ -186,28 +210,32 @@ mod tests {
         Worker { process, began_s: 100.0, seen_s, ended_s, scheduled, storage_ticks: 0 }
     }
 
-    fn followed(program: i32, workers: &[(i32, Worker)], parents: &[i32]) -> Followed {
+    /// Process 7 has these children.
+    fn followed(program: i32, workers: &[(i32, Worker)], children: &[i32]) -> Followed {
         Followed {
             delays: false,
             program: Some(program),
             workers: workers.iter().copied().collect(),
-            parents: parents.iter().copied().collect(),
+            parents: BTreeMap::from([(7, children.iter().copied().collect())]),
             ..Followed::below(1)
         }
     }
 
     #[test]
-    fn a_parent_counts_what_it_ran_and_children_their_lives() {
+    fn a_parent_counts_what_it_ran_beside_its_children_and_all_it_lived_without() {
         // Seen for half of their lives: what they were counted for doubles until their ends.
         let workers = [
             (7, worker(7, 4.0, 100_000_000, 0)),
             (8, worker(8, 3.0, 500_000_000, 250_000_000)),
             (9, worker(9, 2.0, 500_000_000, 0)),
         ];
-        let lives = followed(7, &workers, &[7]).ended(4.0);
-        assert!((lives.wall_s - (0.2 + 3.0 + 2.0)).abs() < 1e-9, "{lives:?}");
+        let lives = followed(7, &workers, &[8, 9]).ended(4.0);
+        assert!((lives.wall_s - (1.0 + 3.0 + 2.0)).abs() < 1e-9, "{lives:?}");
         assert!((lives.ran_s - 2.2).abs() < 1e-9 && (lives.run_wait_s - 0.5).abs() < 1e-9, "{lives:?}");
         assert_eq!(lives.storage_s, None);
+        // One that lives as long as its parent leaves it what it ran.
+        let all = followed(7, &[workers[0], (8, worker(8, 4.0, 0, 0))], &[8]).ended(4.0);
+        assert!((all.wall_s - (0.2 + 4.0)).abs() < 1e-9, "{all:?}");
     }
 
     #[test]
@@ -215,7 +243,7 @@ mod tests {
         let mut parent = worker(7, 4.0, 100_000_000, 0);
         let child = worker(8, 3.0, 500_000_000, 0);
         let ended = |parent: Worker| {
-            Followed { delays: true, ..followed(7, &[(7, parent), (8, child)], &[7]) }.ended(4.0)
+            Followed { delays: true, ..followed(7, &[(7, parent), (8, child)], &[8]) }.ended(4.0)
         };
         let known = ended(parent);
         assert_eq!(known.storage_s, Some(0.0));

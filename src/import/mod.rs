@@ -122,6 +122,7 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
     let mut contents = read_all(&sides, &context);
     let skipped = unreadable(std::mem::take(&mut contents.failures), &sides, options)?;
     let mut source: Vec<&str> = contents.formats.iter().map(|format| format.name()).collect();
+    let decided = decided(&runs, sides.len());
     for (side, run) in runs {
         let label = sides[side].label.clone();
         assay_export::as_arm(*run, side, &mut contents.batch)
@@ -129,6 +130,9 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         source.push("stored run");
     }
     source.dedup();
+    if let Some(note) = decided.note.filter(|_| options.primary.is_none()) {
+        contents.batch.note(note);
+    }
     for note in sides.iter().flat_map(|side| &side.notes) {
         contents.batch.note(note.clone());
     }
@@ -141,12 +145,39 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         baseline: options.baseline.clone(),
         source: source.join(", "),
         command_line: options.command_line.clone(),
-        stop: options.stop,
-        primary: options.primary.clone(),
+        stop: decided.stop.unwrap_or(options.stop),
+        primary: options.primary.clone().or(decided.primary),
         clusters: options.columns.clusters.clone(),
         own_runs: own || source.contains(&"stored run"),
     };
     Ok(Loaded { run: assemble(contents.batch, frame)?, skipped })
+}
+
+/// What decided stored runs, where they agree.
+#[derive(Default)]
+struct Decided {
+    primary: Option<String>,
+    stop: Option<StopRule>,
+    /// What decided each, where they do not agree.
+    note: Option<String>,
+}
+
+/// Of stored runs that are all there is to compare.
+fn decided(runs: &[(usize, Box<Run>)], all: usize) -> Decided {
+    let designs: Vec<_> = runs.iter().map(|(_, run)| &run.design).collect();
+    let Some(first) = designs.first().filter(|_| designs.len() == all) else { return Decided::default() };
+    let same_error = |stop: &StopRule| (stop.delta, stop.alpha) == (first.stop.delta, first.stop.alpha);
+    let stop = StopRule { delta: first.stop.delta, alpha: first.stop.alpha, ..StopRule::default() };
+    let stop = designs.iter().all(|design| same_error(&design.stop)).then_some(stop);
+    if designs.iter().all(|design| design.primary == first.primary) {
+        return Decided { primary: first.primary.clone(), stop, note: None };
+    }
+    let by = designs.iter().map(|design| design.primary.as_deref().unwrap_or("what a job moves"));
+    let note = format!(
+        "the runs were decided by {}: --primary says which decides here",
+        by.collect::<Vec<_>>().join(", ")
+    );
+    Decided { primary: None, stop, note: Some(note) }
 }
 
 /// The error for files that could not be used, or those files when they may be left out.

@@ -12,7 +12,7 @@ use super::words::{
     NBSP, Names, cell_number, direction, effect_decimals, heads_of, interval, interval_of, is_nothing,
     p_value, percent, short_key, shown_change, unit_words,
 };
-use crate::analyse::{Comparison, RowKey};
+use crate::analyse::{Comparison, RowKey, Verdict};
 use crate::units::Scale;
 
 /// A table: label columns at the left, value columns, the verdict last.
@@ -229,7 +229,13 @@ fn hides_change(c: &Comparison) -> bool {
 
 /// The change in percent, of a comparison that accompanies.
 fn change_beside(c: &Comparison) -> String {
-    if hides_change(c) { "-".to_owned() } else { percent(shown_change(c), effect_decimals(c.effect)) }
+    // Of a few trials against fewer the change is that of one of them.
+    let is_chance = matches!(c.verdict, Verdict::TooFew { .. }) && c.baseline.n != c.candidate.n;
+    if is_chance || hides_change(c) {
+        "-".to_owned()
+    } else {
+        percent(shown_change(c), effect_decimals(c.effect))
+    }
 }
 
 /// A table of one metric that accompanies: values and their change, no verdict. Times of an operation share one unit, `of_times`.

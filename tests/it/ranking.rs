@@ -27,7 +27,9 @@ fn without_all_pairs_the_ranking_names_the_option() {
                    --all-pairs` compares every pair";
     assert!(report.contains(&words(caption)), "{report}");
     assert!(
-        report.contains("1st mq-deadline, kyber (not compared with each other); 3rd none; 4th bfq"),
+        report.contains(
+            "1st kyber, mq-deadline (by estimate, not compared with each other); 3rd none; 4th bfq"
+        ),
         "{report}"
     );
 }

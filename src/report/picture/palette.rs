@@ -25,7 +25,7 @@ const NAMED: [(RGBColor, &str); 6] =
     [(INK, "ink"), (MUTED, "muted"), (GRID, "grid"), (AXIS, "axis"), (BAND, "band"), (PAPER, "paper")];
 
 /// Colours of arms; further arms begin again at the first candidate's.
-const ARMS: usize = 7;
+const ARMS: usize = 10;
 
 /// A colour as SVG writes it.
 pub(super) fn hex(colour: RGBColor) -> String {
@@ -101,7 +101,7 @@ mod tests {
     fn files_have_the_colours_of_the_light_page() {
         assert_eq!((light("ink"), light("better"), light("arm0")), ("#1c1f24", "#12704a", "#6a7282"));
         let all = TONE_NAMES.into_iter().chain(NAMED.map(|(_, name)| name));
-        assert!(all.chain(["arm6"]).all(|name| light(name) != "#000000"));
+        assert!(all.chain(["arm6", "arm9"]).all(|name| light(name) != "#000000"));
         assert_eq!(
             in_light("<a fill=\"#010101\" stroke=\"#010300\"/>"),
             "<a fill=\"#1c1f24\" stroke=\"#6a7282\"/>"
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn every_arm_has_a_colour_and_only_the_baseline_its_own() {
         assert_eq!(arm_class(0), "arm0");
-        assert_eq!(arm_class(6), "arm6");
-        assert_eq!(arm_class(7), "arm1");
+        assert_eq!(arm_class(9), "arm9");
+        assert_eq!(arm_class(10), "arm1");
         assert!((1..100).all(|index| arm_class(index) != "arm0"));
         assert!(style_sheet().contains("svg [fill=\"#010300\"]{fill:var(--arm0)}"));
     }

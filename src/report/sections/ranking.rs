@@ -108,7 +108,10 @@ fn place(tied: &[Place], ranking: &Ranking, only: Option<&str>) -> String {
     }
     if shared {
         let compared = only.is_none_or(|arm| tied.iter().any(|one| one.arm == arm));
-        open.insert(0, if compared { "not told apart" } else { "not compared with each other" }.to_owned());
+        open.insert(
+            0,
+            if compared { "not told apart" } else { "by estimate, not compared with each other" }.to_owned(),
+        );
     }
     let open = if open.is_empty() { String::new() } else { format!(" ({})", open.join("; ")) };
     format!("{} {}{open}", ordinal(tied.first().map_or(0, |one| one.place)), list(&arms))
@@ -175,7 +178,7 @@ mod tests {
             [(1, "a", &["b"][..]), (1, "b", &["a", "c", "d"]), (2, "c", &["b", "d"]), (2, "d", &["b", "c"])];
         assert_eq!(
             sentence_of(&places, Some("a")),
-            "1st a, b (not told apart); 2nd c, d (not compared with each other)"
+            "1st a, b (not told apart); 2nd c, d (by estimate, not compared with each other)"
         );
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer
 //! in the worse arm. Silent where one of these differs, or the number of flushes, since then the load of the device does, and where hardly any
-//! request reaches the device. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it;
+//! request reaches the device. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it; where they
+//! are loop devices with other options, which are software;
 //! and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
 
 use super::super::super::budget::BudgetPart;
@@ -30,7 +31,9 @@ const MOST: f64 = 0.5;
 pub(super) const RULE: Rule = Rule { name: "slower_device", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    if pair.factor.is_some_and(sets_the_queue) || works_on_their_processors(pair) {
+    if pair.factor.is_some_and(|factor| sets_the_queue(factor) || is_made_by_software(factor))
+        || works_on_their_processors(pair)
+    {
         return Vec::new();
     }
     let of = |(direction, seen): (Direction, &str)| {
@@ -66,6 +69,12 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
 fn works_on_their_processors(pair: &Pair<'_>) -> bool {
     let in_kernel = pair.part(BudgetPart::Kernel).or_else(|| pair.part(BudgetPart::Processor));
     in_kernel.is_some_and(|line| pair.share_of(&line).is_some_and(|share| share >= MOST))
+}
+
+/// Whether the levels of a factor are devices that the kernel makes of files.
+fn is_made_by_software(factor: &Factor) -> bool {
+    let key = factor.name.strip_prefix("target.").unwrap_or(&factor.name);
+    key == "device" && factor.levels.iter().all(|level| level.starts_with("loop:"))
 }
 
 /// Whether the levels of a factor are settings of the device's queue: requests wait there, and are counted from then on.
@@ -138,6 +147,16 @@ mod tests {
         ] {
             assert_eq!(super::sets_the_queue(&super::Factor::new(key, Vec::new())), is_of_queue, "{key}");
         }
+    }
+
+    #[test]
+    fn loop_devices_with_other_options_are_software() {
+        let of = |name: &str, levels: &[&str]| {
+            let levels = levels.iter().map(|level| (*level).to_owned()).collect();
+            super::is_made_by_software(&super::Factor::new(name, levels))
+        };
+        assert!(of("device", &["loop:1g:direct_io=1", "loop:1g:direct_io=0"]));
+        assert!(!of("device", &["loop:1g", "zram:1g"]) && !of("fs", &["loop:1g"]));
     }
 
     #[test]
