@@ -41,6 +41,8 @@ pub(super) struct Draft {
     /// The interval leaves out all of the level, not its share: it does not hold together with those of the other comparisons, and
     /// is not printed unless a difference is claimed.
     pub alone: bool,
+    /// It was asked for beside the family of exploratory metrics, whose verdicts do not know of it.
+    pub beside: bool,
     /// The verdict needs no judge: too few, not measured.
     pub settled: bool,
     /// Rounds are missing: there is no verdict yet.
@@ -85,12 +87,14 @@ pub(super) struct Case<'a> {
     pub base: usize,
     /// The candidate's arm.
     pub arm: usize,
+    /// It accompanies only because it was asked for: what never changes in the row, or is there for the budget.
+    pub beside: bool,
 }
 
 impl<'a> Case<'a> {
     /// A row's deciding metric, of these two arms.
     pub(super) fn deciding(row: &'a Row, metric: u32, (base, arm): (usize, usize)) -> Case<'a> {
-        Case { row, metric, role: Role::Primary, base, arm }
+        Case { row, metric, role: Role::Primary, base, arm, beside: false }
     }
 
     /// The cells of both arms.
@@ -216,6 +220,7 @@ impl Setting<'_> {
             corrected: f64::NAN,
             tried: 0,
             alone: false,
+            beside: case.beside,
             settled: false,
             so_far: None,
             worst: None,

@@ -105,7 +105,7 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     let layout = Layout::new(run, options, &table);
     let cases: Vec<Case> =
         layout.rows.iter().flat_map(|row| cases(run, options, &layout, row, &table)).collect();
-    let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory).count();
+    let exploratory = cases.iter().filter(|case| case.role == Role::Exploratory && !case.beside).count();
     let clusters = clusters::Clusters::of(run);
     let setting = Setting {
         family: layout.family(options.all_pairs),
@@ -140,6 +140,8 @@ pub fn analyse(run: &Run, options: &Options) -> Analysis {
     if options.metrics.is_empty() {
         unlisted::mark(&mut comparisons, &cases, &table, stop.delta);
     }
+    // All of them share q, whatever is listed.
+    comparisons.retain(|c| c.role == Role::Primary || options.wants(&c.metric.name));
     let primary = comparisons.iter().filter(|c| c.role == Role::Primary);
     let rounds = primary.clone().chain(&comparisons).map(|c| c.n).max().unwrap_or(0) as u32;
     let caveats = whole_run_caveats(&setting);
@@ -176,19 +178,23 @@ fn is_whole(run: &Run, comparisons: &[Comparison]) -> bool {
 
 /// The comparisons of one row: those with the baseline by candidate, the primary metrics first; of other pairs those metrics alone.
 fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table: &Table) -> Vec<Case<'a>> {
-    let accompanies =
-        |metric: &u32| !row.primaries.contains(metric) && is_compared(run, options, row, table, *metric);
-    let others: Vec<u32> = row.metrics.iter().copied().filter(accompanies).collect();
+    let accompanies = |metric: &u32| {
+        let is_of_family = is_of_family(row, table, *metric);
+        let is_told = is_of_family || is_compared(run, options, row, table, *metric);
+        (!row.primaries.contains(metric) && is_told).then_some((*metric, !is_of_family))
+    };
+    let others: Vec<(u32, bool)> = row.metrics.iter().filter_map(accompanies).collect();
     let mut cases = Vec::new();
     for (base, arm) in layout.pairs(row, options.all_pairs) {
         cases.extend(row.primaries.iter().map(|metric| Case::deciding(row, *metric, (base, arm))));
         if base == 0 {
-            cases.extend(others.iter().map(|metric| Case {
+            cases.extend(others.iter().map(|(metric, beside)| Case {
                 row,
                 metric: *metric,
                 role: Role::Exploratory,
                 base,
                 arm,
+                beside: *beside,
             }));
         }
     }
@@ -199,7 +205,12 @@ fn cases<'a>(run: &Run, options: &Options, layout: &Layout, row: &'a Row, table:
 fn is_compared(run: &Run, options: &Options, row: &Row, table: &Table, metric: u32) -> bool {
     let name = &table.metrics()[metric as usize].name;
     let asked = options.all_metrics || !options.metrics.is_empty() || run.design.shows(name);
-    options.wants(name) && (asked || varies(table, row, metric) && !budget::is_kept_for(name))
+    options.wants(name) && (asked || is_of_family(row, table, metric))
+}
+
+/// Whether a metric that does not decide shares q, listed or not.
+fn is_of_family(row: &Row, table: &Table, metric: u32) -> bool {
+    varies(table, row, metric) && !budget::is_kept_for(&table.metrics()[metric as usize].name)
 }
 
 /// What a row's comparisons leave out because it never changed.

@@ -5,7 +5,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::made_up::{Made, run_of};
 use super::*;
-use crate::record::{FailureKind, Run, Series, StopRule, Trial};
+use crate::record::{FailureKind, Metric, Run, Series, StopRule, Trial, Unit};
+use crate::units::Better;
 
 fn primary(run: &Run) -> Comparison {
     let analysis = analyse(run, &Options::default());
@@ -303,6 +304,32 @@ fn noise_floor_of_an_aa_run() {
     assert_eq!(claims.runs, 20);
     assert!(claims.claims <= 3 && claims.p > 0.05, "{claims:?}");
     assert_eq!(aa_claims([&run_of(&Made::default(), 4)]).runs, 0);
+}
+
+#[test]
+fn what_is_listed_changes_no_verdict() {
+    let mut run = run_of(&Made { effect: 0.02, cv: 0.03, stop: fixed(12), ..Made::default() }, 12);
+    for (index, name) in ["usr_cpu", "sys_cpu", "ctx", "majf", "workers.wall"].into_iter().enumerate() {
+        let metric =
+            Metric { job: String::new(), name: name.to_owned(), unit: Unit::Count, better: Better::Lower };
+        let at = run.metric_index(&metric);
+        for trial in &mut run.trials {
+            let noise = f64::from((trial.round * 7 + trial.cell * 3 + index as u32 * 5) % 11) / 100.0;
+            let effect = if trial.cell == 1 { 0.01 * index as f64 } else { 0.0 };
+            let value = if name == "majf" { 3.0 } else { 1000.0 * (1.0 + noise + effect) };
+            trial.values.push((at, value));
+        }
+    }
+    let told = |options: &Options| -> Vec<(String, Verdict, Option<Interval>, Option<f64>)> {
+        let of = analyse(&run, options).comparisons.into_iter().filter(|c| c.metric.name == "ctx");
+        of.map(|c| (c.metric.name, c.verdict, c.effect, c.p_adjusted)).collect()
+    };
+    let usual = told(&Options::default());
+    assert_eq!(usual.len(), 1);
+    assert_eq!(told(&Options { all_metrics: true, ..Options::default() }), usual);
+    assert_eq!(told(&Options { metrics: vec!["ctx".to_owned()], ..Options::default() }), usual);
+    let named = analyse(&run, &Options { metrics: vec!["ctx".to_owned()], ..Options::default() });
+    assert!(named.comparisons.iter().all(|c| c.role == Role::Primary || c.metric.name == "ctx"));
 }
 
 #[test]

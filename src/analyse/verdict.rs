@@ -32,7 +32,7 @@ pub(super) fn judge(mut drafts: Vec<Draft>, stop: &StopRule) -> Vec<Comparison> 
 
 /// What intervals of exploratory metrics leave out: q·R/m of m metrics with R claims, and of one where there is none.
 pub(super) fn exploratory_outside(drafts: &[Draft]) -> f64 {
-    let open = drafts.iter().filter(|d| d.comparison.role == Role::Exploratory && !d.settled);
+    let open = drafts.iter().filter(|d| d.comparison.role == Role::Exploratory && !d.settled && !d.beside);
     let p: Vec<f64> = open
         .filter_map(|draft| if draft.so_far.is_some() { Some(1.0) } else { draft.comparison.p })
         .collect();
@@ -41,9 +41,13 @@ pub(super) fn exploratory_outside(drafts: &[Draft]) -> f64 {
 }
 
 fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
+    let family = drafts.iter().filter(|d| d.comparison.role == role && !d.beside).count().max(1) as f64;
+    for draft in drafts.iter_mut().filter(|d| d.comparison.role == role && d.beside && !d.settled) {
+        draft.comparison.p_adjusted = draft.comparison.p.map(|p| (p * family).min(1.0));
+    }
     let mut open: Vec<&mut Draft> = drafts
         .iter_mut()
-        .filter(|d| d.comparison.role == role)
+        .filter(|d| d.comparison.role == role && !d.beside)
         .filter(|d| d.so_far.is_some() || !d.settled && d.comparison.p.is_some())
         .collect();
     // One whose rounds are missing has no p yet, and its share of α is kept for it.
