@@ -117,6 +117,8 @@ fn assemble(
     let directory = written.directory.as_ref().map(|directory| check.absolute(directory));
     ExperimentErrors::or(check.mistakes)?;
     let values = |text: Option<Placed<String>>| text.map(|text| text.value);
+    let mut show = written.show.map(|show| show.value).unwrap_or_default();
+    show.extend(written.metrics.iter().flat_map(|metric| named_metric(&metric.value)));
     let simulated = written.simulated.map(|simulated| simulated.value);
     Ok(Experiment {
         name: values(written.name).unwrap_or_else(|| short_name(origin)),
@@ -130,7 +132,7 @@ fn assemble(
         compare,
         variables: written.variables.into_iter().map(|pair| pair.value).collect(),
         primary: values(written.primary),
-        show: shown(written.show.map(|show| show.value).unwrap_or_default(), &observe, engine),
+        show: shown(show, &observe, engine),
         before: values(written.before),
         after: values(written.after),
         observe,
@@ -156,6 +158,12 @@ fn short_name(origin: &str) -> String {
     Path::new(origin)
         .file_stem()
         .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// What a metric that a person named is called: of a command, and of a hook.
+fn named_metric(written: &str) -> [String; 2] {
+    let name = written.split('=').next().unwrap_or_default();
+    [name.to_owned(), format!("hook.{name}")]
 }
 
 /// Who watches something wants to see it: what stands for an observer is shown, unless the file says what of it is.

@@ -137,6 +137,17 @@ fn the_command_line_chooses_labelled_levels_of_the_file() {
 }
 
 #[test]
+fn metrics_that_a_person_names_are_shown() {
+    let line = CommandLine {
+        metrics: vec!["tps=tps: (.*)".to_owned(), "p99=p99: (.*):ms".to_owned()],
+        aa: true,
+        ..CommandLine::default()
+    };
+    let experiment = Experiment::from_command(&["true".to_owned()], &line).unwrap();
+    assert_eq!(experiment.show, ["tps", "hook.tps", "p99", "hook.p99"]);
+}
+
+#[test]
 fn a_a_needs_nothing_that_varies() {
     let line = CommandLine { aa: true, ..CommandLine::default() };
     let experiment = Experiment::from_job("[a]\nsize=1m\n", "a.fio", Path::new(""), &line).unwrap();
