@@ -113,7 +113,7 @@ fn six_rounds_claim_what_five_rounds_claim() {
         for job in 1..12 {
             for at in 0..metrics as usize {
                 let metric = run.metrics[at].clone();
-                run.metrics.push(crate::record::Metric { job: format!("job{job}"), ..metric });
+                run.metrics.push(Metric { job: format!("job{job}"), ..metric });
             }
         }
         for trial in &mut run.trials {
@@ -262,8 +262,7 @@ fn several_rows_share_alpha() {
     for trial in &mut run.trials {
         trial.values = twice(trial);
     }
-    let jobs =
-        run.metrics.clone().into_iter().map(|m| crate::record::Metric { job: "second".to_owned(), ..m });
+    let jobs = run.metrics.clone().into_iter().map(|m| Metric { job: "second".to_owned(), ..m });
     let jobs: Vec<_> = jobs.collect();
     run.metrics.iter_mut().for_each(|metric| metric.job = "first".to_owned());
     run.metrics.extend(jobs);
