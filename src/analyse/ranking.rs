@@ -102,9 +102,10 @@ fn ranking(comparisons: &[&Comparison], arms: &[String], all_pairs: bool) -> Opt
     })
 }
 
-/// How much better the candidate is by its estimate, as a ratio − 1.
+/// How much better the candidate is by its estimate: in a row a ratio − 1 of all, or where the baseline is 0 a difference of all.
 fn gain(comparison: &Comparison) -> f64 {
-    let more = comparison.effect.map_or(0.0, |effect| effect.estimate);
+    let interval = comparison.effect.or(comparison.difference).map(|known| known.estimate);
+    let more = interval.or(comparison.typical).unwrap_or(0.0);
     if comparison.metric.better == Better::Higher { more } else { -more }
 }
 

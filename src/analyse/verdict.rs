@@ -41,10 +41,6 @@ pub(super) fn exploratory_outside(drafts: &[Draft]) -> f64 {
 }
 
 fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
-    let family = drafts.iter().filter(|d| d.comparison.role == role && !d.beside).count().max(1) as f64;
-    for draft in drafts.iter_mut().filter(|d| d.comparison.role == role && d.beside && !d.settled) {
-        draft.comparison.p_adjusted = draft.comparison.p.map(|p| (p * family).min(1.0));
-    }
     let mut open: Vec<&mut Draft> = drafts
         .iter_mut()
         .filter(|d| d.comparison.role == role && !d.beside)
@@ -56,8 +52,15 @@ fn adjust(drafts: &mut [Draft], role: Role, method: fn(&[f64]) -> Vec<f64>) {
         None => draft.comparison.p,
     };
     let p: Vec<f64> = open.iter().filter_map(p_of).collect();
-    for (draft, adjusted) in open.iter_mut().zip(method(&p)) {
-        draft.comparison.p_adjusted = Some(adjusted);
+    let all = method(&p);
+    let claims = all.iter().filter(|p| **p <= EXPLORATORY_Q).count().max(1);
+    for (draft, adjusted) in open.iter_mut().zip(&all) {
+        draft.comparison.p_adjusted = Some(*adjusted);
+    }
+    // What was asked for beside the family is claimed where its interval, which leaves out q·R/m, excludes 0.
+    let times = all.len().max(1) as f64 / claims as f64;
+    for draft in drafts.iter_mut().filter(|d| d.comparison.role == role && d.beside && !d.settled) {
+        draft.comparison.p_adjusted = draft.comparison.p.map(|p| (p * times).min(1.0));
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) fn fail_if(condition: Option<FailIf>, analysis: &Analysis) -> anyhow:
             "{rounds} of {of} rounds so far: there is no verdict before the last, and --fail-if asks for one"
         );
         return Err(Failure::tool(why)
-            .hint("without --rounds a run looks after each round; a longer --time-budget lets it end")
+            .hint("`assay run --resume RUN` goes on with it; without --rounds a run looks after each round")
             .into());
     }
     let judged = |c: &&Comparison| !matches!(c.verdict, Verdict::NotMeasured(_) | Verdict::TooFew { .. });

@@ -166,9 +166,13 @@ impl Followed {
 
     /// How long a worker had children of its process beside it, until its own end.
     fn beside_children_s(&self, worker: &Worker, end_s: f64, now_s: f64) -> f64 {
-        let children = self.parents.get(&worker.process).into_iter().flatten();
-        let mut lives: Vec<(f64, f64)> = children
-            .filter_map(|child| self.workers.get(child))
+        // A child lives as long as any of its threads.
+        let children = self.parents.get(&worker.process);
+        let is_child = |other: &&Worker| children.is_some_and(|children| children.contains(&other.process));
+        let mut lives: Vec<(f64, f64)> = self
+            .workers
+            .values()
+            .filter(is_child)
             .map(|child| (child.began_s.max(worker.began_s), child.end_s(now_s).min(end_s)))
             .collect();
         lives.sort_by(|a, b| a.0.total_cmp(&b.0));

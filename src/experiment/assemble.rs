@@ -118,7 +118,7 @@ fn assemble(
     ExperimentErrors::or(check.mistakes)?;
     let values = |text: Option<Placed<String>>| text.map(|text| text.value);
     let mut show = written.show.map(|show| show.value).unwrap_or_default();
-    show.extend(written.metrics.iter().flat_map(|metric| named_metric(&metric.value)));
+    show.extend(written.metrics.iter().map(|metric| named_metric(&metric.value, engine)));
     let simulated = written.simulated.map(|simulated| simulated.value);
     Ok(Experiment {
         name: values(written.name).unwrap_or_else(|| short_name(origin)),
@@ -160,10 +160,10 @@ fn short_name(origin: &str) -> String {
         .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// What a metric that a person named is called: of a command, and of a hook.
-fn named_metric(written: &str) -> [String; 2] {
+/// What a metric that a person named is called: a command's own has its name, a hook's a word in front.
+fn named_metric(written: &str, engine: EngineKind) -> String {
     let name = written.split('=').next().unwrap_or_default();
-    [name.to_owned(), format!("hook.{name}")]
+    if engine.descriptor().runs == Runs::Command { name.to_owned() } else { format!("hook.{name}") }
 }
 
 /// Who watches something wants to see it: what stands for an observer is shown, unless the file says what of it is.

@@ -6,7 +6,7 @@ use super::{Material, left_out};
 use crate::analyse::{Comparison, Verdict};
 use crate::report::comparisons::{Beside, beside, group, stands_out};
 use crate::report::format::Detail;
-use crate::report::operation_times::ranked;
+use crate::report::operation_times::{is_time, ranked};
 use crate::report::section::{Block, GivesWay, Heading, Section, Weight};
 use crate::report::table;
 use crate::report::words::{is_nothing, printed_alike};
@@ -26,12 +26,16 @@ const WAY: GivesWay = GivesWay {
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("other metrics"));
     let Material { run, analysis, options, names, primary, footnotes, .. } = material;
-    let Beside { small, others, .. } = beside(run, analysis, options);
+    let Beside { shown: tabled, small, mut others } = beside(run, analysis, options);
     // Who names metrics wants their figures, whatever they show.
     let named = options.named_metrics;
+    let listed = options.detail > Detail::Screen || named || options.all_metrics;
+    if listed {
+        // Their tables beside what decides have no interval.
+        others.extend(tabled.into_iter().filter(|c| !is_time(&c.metric)));
+    }
     let (mut shown, hidden): (Vec<&Comparison>, Vec<&Comparison>) =
         ranked(others).into_iter().partition(|c| named || is_listed(c, options.all_metrics));
-    let listed = options.detail > Detail::Screen || named || options.all_metrics;
     let mut clear = Vec::new();
     if !listed {
         // What decides has its verdict, also where it decides for jobs and is known of the whole trial, too.
