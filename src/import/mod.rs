@@ -172,11 +172,12 @@ fn decided(runs: &[(usize, Box<Run>)], all: usize) -> Decided {
     if designs.iter().all(|design| design.primary == first.primary) {
         return Decided { primary: first.primary.clone(), stop, note: None };
     }
-    let by = designs.iter().map(|design| design.primary.as_deref().unwrap_or("what a job moves"));
-    let note = format!(
-        "the runs were decided by {}: --primary says which decides here",
-        by.collect::<Vec<_>>().join(", ")
-    );
+    let mut by: Vec<&str> = designs
+        .iter()
+        .map(|design| design.primary.as_deref().unwrap_or("no metric that was named"))
+        .collect();
+    by.dedup();
+    let note = format!("the runs were decided by {}: --primary says which decides here", by.join(", "));
     Decided { primary: None, stop, note: Some(note) }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::bisected_ends::{delta_above, look_words};
+use super::bisected_ends::{delta_above, look_words, signed};
 use super::wrapped;
 use crate::analyse::{Another, Bisected, BisectedRound, Ends, Estimate, Found, Look, Next, Outcome};
 use crate::record::{Better, LeftOut, Run};
@@ -449,10 +449,6 @@ fn probability(p: f64) -> String {
 
 fn percent(ratio: f64) -> String {
     format!("{:.3}", 100.0 * ratio).trim_end_matches('0').trim_end_matches('.').to_owned() + " %"
-}
-
-fn signed(ratio: f64) -> String {
-    format!("{:+.1} %", 100.0 * ratio)
 }
 
 #[cfg(test)]

@@ -23,9 +23,9 @@ pub(super) fn look_words(found: &Bisected, look: &Look) -> String {
     let (one, other) = (ratio(interval.low), ratio(interval.high));
     format!(
         "{} ({} to {}) in {} rounds",
-        percent(ratio(interval.estimate)),
-        percent(one.min(other)),
-        percent(one.max(other)),
+        signed(ratio(interval.estimate)),
+        signed(one.min(other)),
+        signed(one.max(other)),
         look.n
     )
 }
@@ -36,7 +36,8 @@ pub(super) fn delta_above(look: &Look) -> String {
     format!("{:.1}%", ((least * 1000.0).floor() + 1.0) / 10.0)
 }
 
-fn percent(ratio: f64) -> String {
+/// `+1.2 %`, as the text of a search writes it.
+pub(super) fn signed(ratio: f64) -> String {
     format!("{:+.1} %", 100.0 * ratio)
 }
 
