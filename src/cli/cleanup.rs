@@ -13,7 +13,6 @@ use crate::kernel_build::Left;
 use crate::record::RunState;
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
-use crate::target::MARK;
 
 /// Options of `assay cleanup`.
 #[derive(clap::Args, Debug)]
@@ -124,7 +123,7 @@ fn shown(path: &Path) -> String {
 
 /// A path that only the store names. False: it was to be removed and could not be.
 fn without_record(out: &mut impl Write, args: &Args, run: i64, path: &str) -> std::io::Result<bool> {
-    let marked = Path::new(path).join(MARK).is_file();
+    let marked = crate::target::is_marked(Path::new(path));
     if args.trust && marked {
         if args.dry_run {
             writeln!(out, "would remove {} (run {run}; only the store names it)", shown(Path::new(path)))?;

@@ -37,11 +37,11 @@ pub use direct_io::{FALLS_BACK, direct_io_tried};
 pub use interference::{Disturbance, Interference, Limits, moment};
 pub use knob::{is_setting, read_knob, write_knob};
 pub use mark::{MARK_VARIABLE, inherit_run_mark, kill_marked, run_mark};
-pub use mounts_below::{mounted_at, mounts_below, point_of, users_of};
+pub use mounts_below::{is_unique, mounted_at, mounts_below, point_of, users_of};
 pub use offers::{Driver, boot_id, driver, has_filesystem, may_administer, missing_driver};
 pub use out_of_memory::oom_kills;
 pub use place::{path_facts, path_facts_in};
-pub use quiesce::{Idle, PageCache, Quiet, quiesce};
+pub use quiesce::{Idle, PageCache, Quiet, caches_are_kept, quiesce};
 pub use roots::Roots;
 pub use run_group::RunGroup;
 

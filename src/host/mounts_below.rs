@@ -40,6 +40,13 @@ fn what(mount: &Mount) -> String {
     format!("{} {}", mount.kind, mount.source)
 }
 
+/// Whether no other mount can be what [`mounted_at`] has named so: the kernel gave it a number for good (since Linux 6.8), the third
+/// word.
+#[must_use]
+pub fn is_unique(mount: &(u64, String)) -> bool {
+    mount.1.split(' ').nth(2).is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
 /// Where a mount that [`mounted_at`] has named is now; `None`: it is gone.
 #[must_use]
 pub fn point_of(mount: &(u64, String)) -> Option<PathBuf> {

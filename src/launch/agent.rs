@@ -184,7 +184,8 @@ fn prepare(request: &Request) -> Result<(target::Ready, Given), NotReady> {
     let before =
         hooked("before", request.before.as_ref(), request).map_err(NotReady::from).and_then(|given| {
             // Only a hook may have changed them.
-            let looked = request.before.as_ref().map_or(Ok(()), |_| target::check_files(&mut ready));
+            let looked =
+                request.before.as_ref().map_or(Ok(()), |_| target::check_files(&request.target, &mut ready));
             looked.map(|()| given).map_err(not_ready)
         });
     match before {

@@ -4,6 +4,7 @@
 //! (SIGKILL), that tell of a fault in the program itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL), SIGPIPE, which is ignored, and
 //! SIGXFSZ, after which a write fails with EFBIG.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use signal_hook::consts as signals;
@@ -39,10 +40,26 @@ const NAMED: [(i32, &str); 16] = [
 /// The first real-time signal of the kernel; the C library keeps those below `SIGRTMIN` to itself.
 const KERNEL_RTMIN: i32 = 32;
 
-/// Signals that end a run in order, but those of [`reserved_signals_are_sigterm`].
+/// Signals that end a run in order, but those of [`reserved_signals_are_sigterm`]. A SIGHUP that this process was begun to ignore
+/// (nohup(1), `trap '' HUP`) is none of them. A SIGINT is in any case: shells have what they put in the background ignore it.
 #[must_use]
 pub fn ending_signals() -> Vec<i32> {
-    NAMED.iter().map(|(signal, _)| *signal).chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).collect()
+    let named = NAMED
+        .iter()
+        .map(|(signal, _)| *signal)
+        .filter(|signal| *signal != signals::SIGHUP || !hangup_is_ignored());
+    named.chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).collect()
+}
+
+/// Before it is handled: `SigIgn` is a mask of which bit 0 is signal 1.
+fn hangup_is_ignored() -> bool {
+    static IGNORED: OnceLock<bool> = OnceLock::new();
+    *IGNORED.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        mask & (1 << (signals::SIGHUP - 1)) != 0
+    })
 }
 
 /// `SIGQUIT`, `SIGRTMIN+3`.

@@ -1,14 +1,20 @@
 //! A directory of assay's own below the one the user named, and all that is made for it: made, recorded, removed.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+use rustix::fs::{Mode, OFlags};
 
 use super::error::TargetError;
 use super::journal::Journal;
 use super::ledger::Ledger;
-use super::made::{Found, MARK};
+use super::made::{Found, MARK, MARK_BEGINS};
 use super::{frozen, removal};
 
 /// What the work directories of one session of a run have in common.
@@ -169,13 +175,10 @@ pub(super) fn remove_recorded(ledger: &Rc<Ledger>) -> std::io::Result<Vec<String
 /// # Errors
 /// It is not such a directory, others have mounted something in it, or the system's words.
 pub fn remove_marked(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
     let opened = removal::open(path)?;
-    let mine =
-        std::fs::File::from(opened.try_clone()?).metadata()?.uid() == rustix::process::geteuid().as_raw();
-    let marked = rustix::fs::statat(&opened, MARK, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    if !(mine && marked) {
-        let why = "it does not belong to you, or does not carry assay's mark".to_owned();
+    if !is_a_work_directory(path, &opened)? {
+        let why =
+            "it does not belong to you, is not called assay-…, or does not carry assay's mark".to_owned();
         return Err(std::io::Error::other(TargetError::NotOurs { path: path.to_owned(), why }));
     }
     frozen::takes_changes(path)?;
@@ -183,6 +186,36 @@ pub fn remove_marked(path: &Path) -> std::io::Result<()> {
     removal::empty(&opened, path, |name| name == MARK)?;
     removal::empty(&opened, path, |_| false)?;
     std::fs::remove_dir(path)
+}
+
+/// Whether a directory looks like one that a run of this user made.
+#[must_use]
+pub fn is_marked(path: &Path) -> bool {
+    removal::open(path).and_then(|opened| is_a_work_directory(path, &opened)).unwrap_or(false)
+}
+
+fn is_a_work_directory(path: &Path, opened: &OwnedFd) -> std::io::Result<bool> {
+    let mine = File::from(opened.try_clone()?).metadata()?.uid() == rustix::process::geteuid().as_raw();
+    Ok(mine && path.is_absolute() && is_named_by_assay(path) && has_the_mark(opened))
+}
+
+/// `assay-` and random digits.
+fn is_named_by_assay(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let digits = name.strip_prefix("assay-").unwrap_or_default();
+    digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// A file of this user's with the text of a mark: in a directory of a group, others could have put one there.
+fn has_the_mark(directory: &OwnedFd) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(mark) = rustix::fs::openat(directory, MARK, flags, Mode::empty()) else { return false };
+    let mark = File::from(mark);
+    let me = rustix::process::geteuid().as_raw();
+    let mine = mark.metadata().is_ok_and(|found| found.is_file() && found.uid() == me);
+    let mut start = Vec::new();
+    let read = mark.take(MARK_BEGINS.len() as u64).read_to_end(&mut start);
+    mine && read.is_ok() && start == MARK_BEGINS.as_bytes()
 }
 
 /// What helps where something could not be removed; `None`: nothing that is known here.

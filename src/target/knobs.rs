@@ -52,10 +52,11 @@ pub(super) fn place(knob: &Knob, watched: &Path) -> Result<PathBuf, TargetError>
             "a setting is a file below /sys or /proc/sys; `assay help targets`",
         ));
     }
-    Err(TargetError::unavailable(
-        format!("there is no {}", path.display()),
-        "ls /sys/block/*/queue/ /sys/fs/*/*/ shows what can be set; `assay help targets`",
-    ))
+    let hint = match path.starts_with("/proc/sys") {
+        true => "`sysctl -a` shows what can be set; `assay help targets`",
+        false => "ls /sys/block/*/queue/ /sys/fs/*/*/ shows what can be set; `assay help targets`",
+    };
+    Err(TargetError::unavailable(format!("there is no {}", path.display()), hint))
 }
 
 /// Sets all; what they were is in the journal before the first is changed.

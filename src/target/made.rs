@@ -16,6 +16,8 @@ use super::identity::DeviceIdentity;
 
 /// The file in a work directory that says whose it is, for people and for comparison with the record.
 pub const MARK: &str = ".assay-work";
+/// How its text begins; the digits of the run follow.
+pub(super) const MARK_BEGINS: &str = "made by assay; `assay cleanup` removes it\n";
 
 /// One file or directory, whatever it is called. A filesystem gives an inode's number out again as soon as it is free, so that the time at
 /// which it was made belongs to it.
@@ -233,7 +235,7 @@ impl WorkPlace {
         let opened = rustix::fs::open(&self.path, DIRECTORY, Mode::empty())?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mark = openat(&opened, MARK, flags, Mode::from_raw_mode(0o644))?;
-        let text = format!("made by assay; `assay cleanup` removes it\n{}\n", self.token);
+        let text = format!("{MARK_BEGINS}{}\n", self.token);
         std::io::Write::write_all(&mut std::fs::File::from(mark), text.as_bytes())
     }
 

@@ -4,6 +4,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -114,6 +115,10 @@ pub(super) fn identity(fs: Filesystem, device: &Path) -> Option<String> {
 
 /// Clears the device of the filesystem of this identity; one that is not on it, or never was complete, stays.
 pub(super) fn wipe(device: &Path, identity_then: Option<&str>) -> Result<(), TargetError> {
+    // Nobody mounts it between the look and the zeroes.
+    let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).unwrap_or(0);
+    let held = OpenOptions::new().read(true).custom_flags(exclusive).open(device);
+    let _held = held.map_err(TargetError::io("cannot wipe", device))?;
     let now = |fs: &Filesystem| identity(*fs, device);
     let same =
         identity_then.is_some_and(|then| Filesystem::ALL.iter().filter_map(now).any(|now| now == then));

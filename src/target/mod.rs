@@ -47,7 +47,7 @@ mod zram;
 
 pub use abandoned::{Abandoned, abandoned, is_recorded, session_lives};
 pub use claim::{Claims, claim};
-pub use directory::{Session, WorkDirectory, hint_of, remove_marked};
+pub use directory::{Session, WorkDirectory, hint_of, is_marked, remove_marked};
 pub use error::TargetError;
 pub use guest_disk::guest_disk_serial;
 pub use held_settings::settings_are_free;

@@ -7,10 +7,14 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::loop_users::lies_on;
 use crate::sys::find_system_program;
 use crate::sys::mountinfo::{self, mounts};
+
+/// How long a device may still be held that nobody uses any more.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a path is not written to.
 #[derive(Debug, thiserror::Error)]
@@ -202,6 +206,30 @@ fn is_swap(real: &Path) -> bool {
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     let named = |line: &str| line.split_whitespace().next().map(mountinfo::unescape);
     swaps.lines().skip(1).any(|line| named(line).as_deref() == real.to_str())
+}
+
+/// Who uses a block device; `None`: nobody does, or the path leads to none. The kernel may hold one for a moment longer than its last
+/// user, so that is waited for.
+pub(super) fn user_of_device(path: &Path) -> Option<String> {
+    let found = std::fs::metadata(path).ok().filter(|found| found.file_type().is_block_device())?;
+    let real = path.canonicalize().ok()?;
+    let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+    let begun = Instant::now();
+    loop {
+        let by = user_of(&real, major, minor)?;
+        if begun.elapsed() >= PATIENCE {
+            return Some(by);
+        }
+        std::thread::sleep(PATIENCE / 20);
+    }
+}
+
+/// Refuses devices that somebody began to use since the run was announced.
+pub(super) fn unused<'p>(devices: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Refusal> {
+    devices.into_iter().try_for_each(|path| match user_of_device(path) {
+        Some(by) => Err(Refusal::InUse { path: path.clone(), by }),
+        None => Ok(()),
+    })
 }
 
 /// Who uses the device or a part of it: a mount, swap, or a device on top of it.

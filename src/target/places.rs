@@ -28,7 +28,8 @@ impl Place {
     }
 }
 
-/// The places records may lie in, the best first. All are gone with a restart, or hold what is recognised as of another one.
+/// The places records may lie in, the best first. All are gone with a restart, or hold what is recognised as of another one. What lies in
+/// a home directory may be shared with other machines, so it comes behind what a login has here; that goes with the last logout.
 fn candidates() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE) {
         return vec![PathBuf::from(named)];

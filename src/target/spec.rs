@@ -28,6 +28,9 @@ pub struct TargetSpec {
     /// Devices that may be overwritten, and which those were when the run was begun.
     #[serde(default)]
     pub claimed: Vec<ClaimedDevice>,
+    /// Those that the job itself names: before each trial nobody may use them.
+    #[serde(default)]
+    pub written: Vec<PathBuf>,
 }
 
 /// What is made and set for a trial, and where that is written down.

@@ -14,7 +14,7 @@ use super::files_watch::FilesWatch;
 use super::journal::Journal;
 use super::ledger::Standing;
 use super::obstacles::obstacle;
-use super::overwrite::Refusal;
+use super::overwrite::{Refusal, unused};
 use super::room::Room;
 use super::spec::{Setup, TargetSpec};
 use super::stack::{Builder, Built};
@@ -47,6 +47,7 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
             let mut journal = Journal::open(&spec.directory)?;
             // Another arm's agent may have been killed with its settings set.
             journal.undo_unfinished()?;
+            unused(&spec.written)?;
             journal.check_files()?;
             empty(&spec.directory, false)?;
             // The lock is let go of: a worker that hangs in the kernel would hold it, too, and nothing is made that it guards.
@@ -58,11 +59,13 @@ pub fn prepare(spec: &TargetSpec) -> Result<Ready, TargetError> {
     Ok(ready)
 }
 
-/// Looks once more whether the files that were made for a job that names them are those, as a hook may have put others in their place.
+/// Looks once more whether the files that were made for a job that names them are those, as a hook may have put others in their place,
+/// and whether the devices that it names are still nobody's.
 ///
 /// # Errors
-/// [`TargetError::Refused`]: something else is there.
-pub fn check_files(ready: &mut Ready) -> Result<(), TargetError> {
+/// [`TargetError::Refused`]: something else is there, or a device is in use.
+pub fn check_files(spec: &TargetSpec, ready: &mut Ready) -> Result<(), TargetError> {
+    unused(&spec.written)?;
     match (&mut ready.journal, &ready.files) {
         (Some(journal), _) => journal.check_files(),
         (None, Some(work)) => Journal::open(work)?.check_files(),
@@ -121,6 +124,7 @@ fn set_up(spec: &TargetSpec, setup: &Setup) -> Result<Ready, TargetError> {
     // The kernel names mounts and backing files without links.
     let work = journal.directory().to_owned();
     journal.undo_unfinished()?;
+    unused(&spec.written)?;
     journal.check_files()?;
     let stays = journal.notes();
     let mut built = Built::default();
@@ -163,8 +167,9 @@ fn stand(
     let lasts = setup.settings.fresh.unwrap_or_default() != Fresh::Trial;
     if let Some(standing) = journal.standing(name).filter(|standing| lasts && standing.epoch == setup.epoch) {
         let built = Built { facts: standing.facts.clone(), notes: standing.notes.clone() };
-        if setup.settings.fs.is_some() {
-            empty(&spec.directory, true)?;
+        match spec.device() {
+            Some(link) => unused([&link])?,
+            None => empty(&spec.directory, true)?,
         }
         return Ok(built);
     }
@@ -280,7 +285,10 @@ fn clear_foreign(spec: &TargetSpec, setup: &Setup) -> Result<(), TargetError> {
         )
     );
     match spec.device().filter(|_| stays) {
-        Some(link) => mkfs::clear_ends(&link).map_err(TargetError::io("cannot clear", link)),
+        Some(link) => {
+            unused([&link])?;
+            mkfs::clear_ends(&link).map_err(TargetError::io("cannot clear", link))
+        }
         None => Ok(()),
     }
 }

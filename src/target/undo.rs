@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::error::TargetError;
 use super::identity::DeviceIdentity;
 use super::made::{Inode, Made, Seen};
-use super::overwrite::{Refusal, may_overwrite};
+use super::overwrite::{Refusal, may_overwrite, user_of_device};
 use super::{loop_device, mkfs, mount, null_blk, setting_pair, unload, zram};
 
 /// `inside`: the work directory, if it is still the one that was made. The note is about something that stays.
@@ -61,7 +61,12 @@ fn wipe(
     let shown = device.display();
     match identity {
         Some(_) if !same => Ok(Some(format!("{shown} is another disk now: the filesystem on it stays"))),
-        Some(identity) => mkfs::wipe(device, Some(identity)).map(|()| None),
+        Some(identity) => match user_of_device(device) {
+            Some(by) => Ok(Some(format!(
+                "{shown} is in use now ({by}): the filesystem on it stays; wipefs -a {shown} clears it once it is free"
+            ))),
+            None => mkfs::wipe(device, Some(identity)).map(|()| None),
+        },
         // mkfs, or whoever was to note its end, was killed: whose it is cannot be known any more.
         None => Ok(match may_overwrite(device, &[device.to_owned()]) {
             Err(Refusal::Signature { found, .. }) => Some(format!(
@@ -85,6 +90,14 @@ fn unmount(
     match mount {
         // Wherever it is now: a directory above it may have been renamed.
         Some(known) => match crate::host::point_of(known) {
+            // Before Linux 6.8 the number is given out again: elsewhere it may be another mount of another such device.
+            Some(now)
+                if now != point
+                    && !crate::host::is_unique(known)
+                    && !inside.is_some_and(|work| now.starts_with(work)) =>
+            {
+                stays(&format!("its number is that of {} now", now.display()))
+            }
             Some(now) => mount::unmount_below(&now).map(|()| None),
             None => Ok(None),
         },

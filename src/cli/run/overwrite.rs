@@ -1,6 +1,7 @@
 //! Nothing that exists is written to unless it was named with `--destroy`.
 
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::prepare::Prepared;
@@ -91,7 +92,24 @@ fn targets(prepared: &Prepared) -> Result<(), Failure> {
 
 fn refuse(path: &Path, destroy: &[PathBuf]) -> Result<(), Failure> {
     no_dangling_link(path)?;
+    no_file_among_devices(path)?;
     may_overwrite(path, destroy).map_err(|refusal| Failure::request(&refusal).hint(refusal.hint()))
+}
+
+/// A device that is not there, perhaps misspelt, would become a file in the memory that holds the nodes of /dev.
+fn no_file_among_devices(path: &Path) -> Result<(), Failure> {
+    let device_of = |path: &Path| path.metadata().ok().map(|found| found.dev());
+    let nodes = device_of(Path::new("/dev"));
+    let is_one = path.parent().is_some_and(|parent| nodes.is_some() && device_of(parent) == nodes);
+    // Where /dev is a directory of the root filesystem, only what is in it is meant.
+    if path.exists() || !is_one || !path.starts_with("/dev") {
+        return Ok(());
+    }
+    Err(Failure::request(format!(
+        "there is no {}, and a file of that name in /dev would lie in memory",
+        path.display()
+    ))
+    .hint("lsblk lists the devices there are; /dev/shm/NAME is a file in memory"))
 }
 
 /// A file made through a link that leads nowhere would lie where nobody was asked, and stay there.

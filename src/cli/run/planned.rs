@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
 use crate::experiment::Experiment;
-use crate::plan::{CellSpec, Plan, PlanError};
+use crate::plan::{CellSpec, Plan, PlanError, PlannedFile, Writes};
 use crate::run::now_unix_ns;
 use crate::sys::Untrusted;
 use crate::target::{ClaimedDevice, Setup, TargetSpec, WorkDirectory};
@@ -35,6 +35,7 @@ pub(super) fn planned(
     let own = WorkDirectory::path_for(Path::new(""), &format!("{:016x}", seed_from_clock()));
     let plan = Plan::new(experiment, given.seed, &here, &own.to_string_lossy())
         .map_err(|error| wrong_plan(&error))?;
+    let written = written(&plan);
     let target = |cell: &CellSpec| TargetSpec {
         directory: cell.directory.clone(),
         drop_caches: given.drop_caches,
@@ -43,6 +44,7 @@ pub(super) fn planned(
         setup: setup(cell, given.destroy),
         // Another machine has devices of its own.
         claimed: if cell.target.is_elsewhere() { Vec::new() } else { given.claimed.to_vec() },
+        written: if cell.target.is_elsewhere() { Vec::new() } else { written.clone() },
     };
     let targets: Vec<TargetSpec> = plan.cells.iter().map(target).collect();
     let work: BTreeSet<PathBuf> = plan.cells.iter().map(|cell| cell.work.clone()).collect();
@@ -52,7 +54,42 @@ pub(super) fn planned(
             nobody_elses(below)?;
         }
     }
+    if !given.trust {
+        let own = |path: &Path| work.iter().any(|work| path.starts_with(work));
+        named_elsewhere(&plan)
+            .filter(|path| !own(path))
+            .try_for_each(|path| nobody_elses(&directory_of(path)))?;
+    }
     Ok((plan, work.into_iter().collect(), targets))
+}
+
+/// The block devices that the job itself names.
+fn written(plan: &Plan) -> Vec<PathBuf> {
+    let named = plan.files.iter().filter(|file| file.writes == Writes::Content).map(|file| &file.path);
+    let named = named.chain(&plan.fio.files).chain(&plan.fio.devices);
+    let is_device = |path: &&PathBuf| path.metadata().is_ok_and(|found| found.file_type().is_block_device());
+    named.filter(is_device).cloned().collect()
+}
+
+/// Files of this machine that the job itself names, and that trials make or write to: who may replace one while assay runs as root
+/// could lead it elsewhere.
+fn named_elsewhere(plan: &Plan) -> impl Iterator<Item = &Path> {
+    let here = !plan.cells.iter().any(|cell| cell.target.is_elsewhere());
+    let is_written = |file: &&PlannedFile| match (file.writes, file.path.metadata()) {
+        (Writes::Layout, Ok(found)) => found.is_file() && file.bytes.is_some_and(|bytes| found.len() < bytes),
+        _ => true,
+    };
+    let files = plan.files.iter().filter(is_written).map(|file| file.path.as_path());
+    let of_fio = plan.fio.files.iter().chain(&plan.fio.trees).map(PathBuf::as_path);
+    let begun = plan.fio.beginnings.iter().map(|(directory, _)| directory.as_path());
+    files.chain(of_fio).chain(begun).filter(move |_| here)
+}
+
+/// The directory that a file is in or will be, links followed; one that is there itself.
+fn directory_of(path: &Path) -> PathBuf {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let above = real.ancestors().find(|above| above.is_dir());
+    above.unwrap_or(Path::new("/")).to_owned()
 }
 
 /// What is made and set for a cell, if anything is.
@@ -88,7 +125,8 @@ fn nobody_elses(directory: &Path) -> Result<(), Failure> {
         Err(reason @ Untrusted::Others { .. }) if rustix::process::geteuid().is_root() => {
             let directory = directory.display();
             Err(Failure::request(format!("as root, assay does not work in {directory}: {reason}")).hint(
-                "--directory names a place where no other user can rename, such as /var/tmp; --trust works here all the same",
+                "name a place where no other user can rename, such as /var/tmp (--directory, or in the job); --trust works here all \
+                 the same",
             ))
         }
         _ => Ok(()),

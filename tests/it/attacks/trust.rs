@@ -29,11 +29,17 @@ fn a_file_or_directory_that_a_store_names_is_not_removed() {
     let sandbox = Sandbox::new();
     stopped(&sandbox);
     let (victim, file) = (precious(&sandbox, "victim"), sandbox.write("file", "precious"));
-    let marked = precious(&sandbox, "marked");
-    std::fs::write(marked.join(".assay-work"), "made by assay\n").unwrap();
+    let marked = precious(&sandbox, "assay-0123456789abcdef");
+    let text = "made by assay; `assay cleanup` removes it\n0123456789abcdef\n";
+    std::fs::write(marked.join(".assay-work"), text).unwrap();
+    // Somebody's own, into which the mark was put, or copied.
+    let touched = precious(&sandbox, "assay-fedcba9876543210");
+    std::fs::write(touched.join(".assay-work"), "").unwrap();
+    let copied = precious(&sandbox, "results");
+    std::fs::write(copied.join(".assay-work"), text).unwrap();
     let link = sandbox.path().join("link");
     std::os::unix::fs::symlink(&victim, &link).unwrap();
-    for path in [&victim, &file, &marked, &link] {
+    for path in [&victim, &file, &marked, &touched, &copied, &link] {
         sql(&sandbox.path().join("assay.db"), &format!("INSERT INTO leftover VALUES (1, {})", quoted(path)));
     }
     let before = sum(&file);
@@ -42,10 +48,12 @@ fn a_file_or_directory_that_a_store_names_is_not_removed() {
         assert!(is_whole(&victim) && is_whole(&marked) && sum(&file) == before && link.exists(), "{said}");
     }
     let said = sandbox.succeed(&["cleanup"]);
-    assert_eq!(said.matches("left alone: ").count(), 4, "{said}");
+    assert_eq!(said.matches("left alone: ").count(), 6, "{said}");
+    assert_eq!(said.matches("`assay cleanup --trust` removes it").count(), 1, "{said}");
     // A person may say that the marked one is assay's; that takes nothing else along, and no link is followed.
     let said = both(&sandbox.run(&["cleanup", "--trust"]));
     assert!(!marked.exists() && is_whole(&victim) && sum(&file) == before, "{said}");
+    assert!(is_whole(&touched) && is_whole(&copied), "{said}");
 }
 
 #[test]
