@@ -216,3 +216,28 @@ fn io_uring_does_nothing_by_itself_and_says_what_the_kernel_did() {
     assert_eq!(note_of("iodepth=8\n"), "", "what is cached needs no waiting");
     assert!(note_of("iodepth=8\nforce_async=1\n").contains("worker threads"));
 }
+
+/// As fio: the rate of a group's direction is over the time of those that move data that way.
+#[test]
+fn a_writer_that_ends_early_is_not_divided_by_the_readers_time() {
+    let job = "[global]\ngroup_reporting\nioengine=psync\nbs=4k\nsize=256k\nfilename=f\n[w]\nrw=write\n\
+               [r]\nrw=randread\ntime_based\nruntime=600ms\n";
+    for engine in [EngineKind::Native, EngineKind::Fio] {
+        if engine == EngineKind::Fio && !crate::tools::available("fio") {
+            return;
+        }
+        let (_base, work) = work();
+        let outcome = done(engine, job, work.path());
+        let value = |name: &str| {
+            let is_it = |sample: &&assay::record::Sample| sample.metric.name == name;
+            outcome.samples.iter().find(is_it).unwrap_or_else(|| panic!("{engine:?}: no {name}")).value
+        };
+        assert!(value("write.runtime") < value("read.runtime"), "{engine:?}: {outcome:?}");
+        assert!((value("read.runtime") - value("runtime")).abs() < 0.1, "{engine:?}");
+        // Over the group's time it would be less.
+        assert!(
+            value("write.bw") > 1.2 * value("write.io_bytes") / value("runtime"),
+            "{engine:?}: {outcome:?}"
+        );
+    }
+}

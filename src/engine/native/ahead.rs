@@ -4,7 +4,7 @@
 //! Enters: a [`Source`]. Leaves: runs of transfers that differ in their offsets only, or single transfers.
 
 use super::method::Operation;
-use super::source::{Next, Source};
+use super::source::{Again, Next, Source};
 use crate::workload::DataDirection;
 
 /// Transfers a lot. Small enough for the first-level cache, large enough to hide the visit.
@@ -42,15 +42,15 @@ pub(super) struct Ahead {
     run: usize,
     at: usize,
     /// The first transfer after the files were begun again: it waits until everything before it was handed out.
-    held: Option<Next>,
-    began_again: bool,
+    held: Option<(Next, Again)>,
+    began_again: Option<Again>,
 }
 
 impl Ahead {
     /// Plans nothing yet.
     pub(super) fn new(source: Source) -> Ahead {
         let (runs, offsets) = (Vec::with_capacity(LOT), Vec::with_capacity(LOT));
-        Ahead { source, runs, offsets, run: 0, at: 0, held: None, began_again: false }
+        Ahead { source, runs, offsets, run: 0, at: 0, held: None, began_again: None }
     }
 
     /// The next planned transfer; `None` when the lot is used up: see [`Ahead::plan`].
@@ -84,18 +84,19 @@ impl Ahead {
         (self.run, self.at) = (0, 0);
         self.runs.clear();
         self.offsets.clear();
-        self.began_again = self.held.is_some();
-        if let Some(next) = self.held.take() {
+        self.began_again = None;
+        if let Some((next, again)) = self.held.take() {
+            self.began_again = Some(again);
             self.append(&next);
         }
         while self.offsets.len() < LOT {
             let Some(next) = self.source.next() else { break };
-            if self.source.began_again() {
+            if let Some(again) = self.source.began_again() {
                 if !self.offsets.is_empty() {
-                    self.held = Some(next);
+                    self.held = Some((next, again));
                     break;
                 }
-                self.began_again = true;
+                self.began_again = Some(again);
             }
             self.append(&next);
         }
@@ -137,9 +138,14 @@ impl Ahead {
         self.source.next_pass(read_back)
     }
 
-    /// Whether the lot begins the files again.
-    pub(super) fn began_again(&self) -> bool {
+    /// What the lot begins again, if anything.
+    pub(super) fn begins_again(&self) -> Option<Again> {
         self.began_again
+    }
+
+    /// The same, said once.
+    pub(super) fn take_again(&mut self) -> Option<Again> {
+        self.began_again.take()
     }
 
     /// Bytes not yet handed out.
@@ -149,7 +155,7 @@ impl Ahead {
             let count = run.end - std::mem::replace(&mut from, run.end);
             count as u64 * u64::from(run.length)
         });
-        let held = self.held.map_or(0, |next| u64::from(next.length));
+        let held = self.held.map_or(0, |(next, _)| u64::from(next.length));
         self.source.bytes_left().saturating_add(planned.sum()).saturating_add(held)
     }
 }

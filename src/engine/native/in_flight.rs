@@ -329,6 +329,12 @@ impl<M: Asynchronous> Queue<'_, M> {
     /// Plans transfers: the next one; or none of them can be begun, and whether there will be more.
     fn plan(&mut self, running: &mut Running<'_>) -> Result<ControlFlow<bool, Next>, Failure> {
         let planned = running.plan(self.now);
+        if running.syncs_between() {
+            self.drain(running)?;
+        }
+        if !running.begin_again() {
+            return Ok(ControlFlow::Break(false));
+        }
         self.now = running.clock.now_ns();
         match planned {
             // At once: a pause in between would count as its latency.
@@ -397,18 +403,25 @@ impl<M: Asynchronous> Queue<'_, M> {
     fn attend(&mut self, running: &mut Running<'_>) -> Result<(), Failure> {
         let wanted = running.wanted(self.now);
         if wanted.drains() {
-            self.of_batch = 0;
-            self.submit(running)?;
-            while self.in_flight() > 0 {
-                self.method
-                    .reap(self.in_flight(), usize::MAX, &mut self.done)
-                    .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
-                self.now = running.clock.now_ns();
-                self.count_done(running)?;
-            }
+            self.drain(running)?;
             self.now = running.attend(wanted, self.line)?;
         }
         self.follow_depth(running);
+        Ok(())
+    }
+
+    /// Waits until nothing is in flight.
+    #[cold]
+    fn drain(&mut self, running: &mut Running<'_>) -> Result<(), Failure> {
+        self.of_batch = 0;
+        self.submit(running)?;
+        while self.in_flight() > 0 {
+            self.method
+                .reap(self.in_flight(), usize::MAX, &mut self.done)
+                .map_err(|errno| Failure::method(running.job.method.name(), errno))?;
+            self.now = running.clock.now_ns();
+            self.count_done(running)?;
+        }
         Ok(())
     }
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, ftruncate, statvfs};
 
+use super::content::{Content, ContentRule};
 use super::failure::Failure;
 use super::opened;
 use crate::workload::{Fallocate, Instance, IoMethod, Job, Workload};
@@ -19,8 +20,16 @@ const CHUNK: usize = 1 << 20;
 #[derive(Clone, Copy)]
 struct Wanted {
     bytes: u64,
-    filled: bool,
+    /// With what, where it is filled, and in blocks of which size.
+    filled: Option<(ContentRule, usize)>,
     fallocate: Fallocate,
+}
+
+impl Wanted {
+    fn by(job: &Job, bytes: u64) -> Wanted {
+        let filled = job.needs_layout().then(|| (ContentRule::of(job), job.block_sizes.write.max as usize));
+        Wanted { bytes, filled, fallocate: job.fallocate }
+    }
 }
 
 /// Moves the regions of jobs with `file_append` behind the end of what their files hold when it is their turn to be
@@ -53,9 +62,9 @@ pub(super) fn place_appends(workload: &Workload, instances: &mut [Instance]) {
 
 /// Lays out the files of all `instances`; directories are made only below `own`, which is removed afterwards.
 pub(super) fn lay_out(workload: &Workload, instances: &[Instance], own: &Path) -> Result<(), Failure> {
-    // In the order of the jobs, so that the files lie on the disk as fio would lay them.
+    // One instance after the other, as fio: files lie on the disk in that order, and one that a writer has allocated is not filled for the
+    // reader behind it.
     let mut files: Vec<(&Path, Wanted)> = Vec::new();
-    let mut known: BTreeMap<&Path, usize> = BTreeMap::new();
     for instance in instances {
         let job = &workload.jobs[instance.job];
         if job.method == IoMethod::Null {
@@ -67,14 +76,7 @@ pub(super) fn lay_out(workload: &Workload, instances: &[Instance], own: &Path) -
                 make_own_directory(&region.path, own)?;
                 continue;
             }
-            let bytes = region.file_size().unwrap_or(0);
-            let at = *known.entry(&region.path).or_insert_with(|| {
-                files.push((&region.path, Wanted { bytes, filled: false, fallocate: job.fallocate }));
-                files.len() - 1
-            });
-            let wanted = &mut files[at].1;
-            wanted.bytes = wanted.bytes.max(bytes);
-            wanted.filled |= job.needs_layout();
+            files.push((&region.path, Wanted::by(job, region.file_size().unwrap_or(0))));
         }
     }
     enough_space(&files)?;
@@ -104,12 +106,17 @@ fn make_own_directory(path: &Path, own: &Path) -> Result<(), Failure> {
 /// Says before a byte is written when the files cannot fit.
 fn enough_space(files: &[(&Path, Wanted)]) -> Result<(), Failure> {
     let mut left_by_directory: BTreeMap<&Path, u64> = BTreeMap::new();
+    let mut largest: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, wanted) in files {
+        let bytes = largest.entry(path).or_default();
+        *bytes = wanted.bytes.max(*bytes);
+    }
+    for (path, bytes) in largest {
         let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let Ok(space) = statvfs(directory) else { continue };
         let free = space.f_bavail.saturating_mul(space.f_frsize);
         let left = left_by_directory.entry(directory).or_insert(free);
-        let needed = wanted.bytes.saturating_sub(std::fs::metadata(path).map_or(0, |m| m.len()));
+        let needed = bytes.saturating_sub(std::fs::metadata(path).map_or(0, |m| m.len()));
         // A filesystem without blocks (proc, sysfs) has no space to run out of.
         if needed > *left && space.f_blocks > 0 {
             return Err(Failure::NoSpace { path: path.to_path_buf(), missing_bytes: needed - *left });
@@ -138,8 +145,8 @@ fn lay_out_file(path: &Path, wanted: Wanted, own: &Path) -> Result<(), Failure> 
         .open(path)
         .map_err(failed("cannot make"))?;
     allocate(&file, wanted).map_err(failed("cannot allocate"))?;
-    if wanted.filled {
-        fill(&mut file, wanted.bytes).map_err(|error| full(path, wanted.bytes, &error))?;
+    if let Some((content, block)) = wanted.filled {
+        fill(&mut file, wanted.bytes, content, block).map_err(|error| full(path, wanted.bytes, &error))?;
         file.sync_all().map_err(failed("cannot fsync"))?;
         // As fio's: what was laid out just now is not in the cache, also with invalidate=0.
         opened::drop_cached_pages(&file);
@@ -167,18 +174,15 @@ fn grow(file: &File, bytes: u64) -> std::io::Result<()> {
     if file.metadata()?.len() < bytes { ftruncate(file, bytes).map_err(Into::into) } else { Ok(()) }
 }
 
-/// Incompressible data from the start: what is read later must be real blocks, not holes.
-fn fill(file: &mut File, bytes: u64) -> std::io::Result<()> {
-    let mut chunk = vec![0_u8; CHUNK.min(bytes as usize)];
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+/// From the start, with what the job writes: what is read later must be real blocks, not holes, and as compressible as it says.
+fn fill(file: &mut File, bytes: u64, rule: ContentRule, block: usize) -> std::io::Result<()> {
+    let block = block.max(1);
+    // Whole blocks.
+    let mut chunk = vec![0_u8; (CHUNK.div_ceil(block) * block).min(bytes as usize)];
+    let mut content = Content::new(rule, file.metadata()?.ino());
     let mut left = bytes;
     while left > 0 {
-        for word in chunk.chunks_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
-        }
+        chunk.chunks_mut(block).for_each(|block| content.begin(block));
         let now = left.min(chunk.len() as u64);
         file.write_all(&chunk[..now as usize])?;
         left -= now;
@@ -192,4 +196,38 @@ fn full(path: &Path, bytes: u64, error: &std::io::Error) -> Failure {
         return Failure::NoSpace { path: path.to_owned(), missing_bytes: bytes.saturating_sub(have) };
     }
     Failure::file("cannot fill", path, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::JobFile;
+
+    /// Zero bytes per hundred of the file that is laid out for these sections.
+    fn zeroes(sections: &str) -> usize {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!("[global]\nfilename=f\nsize=256k\nbs=4k\n{sections}");
+        let file = JobFile::parse(&text, "test", directory.path()).unwrap();
+        let workload = Workload::resolve(&file).unwrap();
+        lay_out(&workload, &workload.instances(directory.path()), directory.path()).unwrap();
+        let bytes = std::fs::read(directory.path().join("f")).unwrap();
+        assert_eq!(bytes.len(), 256 << 10, "{sections}");
+        bytes.iter().filter(|byte| **byte == 0).count() * 100 / bytes.len()
+    }
+
+    /// As fio: what the first has allocated has its size for the second, whose blocks are read unwritten.
+    #[test]
+    fn a_file_of_two_sections_is_laid_out_for_one_after_the_other() {
+        assert_eq!(zeroes("[w]\nrw=randwrite\n[r]\nstonewall\nrw=randread\n"), 100);
+        assert!(zeroes("[r]\nrw=randread\n[w]\nstonewall\nrw=randwrite\n") < 2);
+        assert!(zeroes("[w]\nrw=randwrite\nfallocate=none\n[r]\nstonewall\nrw=randread\n") < 2);
+    }
+
+    #[test]
+    fn what_is_laid_out_is_as_redundant_as_the_job_says() {
+        assert!(zeroes("[r]\nrw=randread\n") < 2);
+        assert_eq!(zeroes("[r]\nrw=randread\nzero_buffers\n"), 100);
+        let compressible = zeroes("[r]\nrw=randread\nbuffer_compress_percentage=70\n");
+        assert!((68..74).contains(&compressible), "{compressible}");
+    }
 }

@@ -27,7 +27,11 @@ pub(super) fn run<M: Synchronous>(
     let mut now = running.begun_ns;
     while running.keep_going(now) && !line.stopped() {
         let Some((run, _)) = running.ahead.run() else {
-            match running.plan(now) {
+            let planned = running.plan(now);
+            if !running.begin_again() {
+                return Ok(());
+            }
+            match planned {
                 Planned::Done => return Ok(()),
                 Planned::Ready => now = running.clock.now_ns(),
                 Planned::Later(until_ns) => now = pace::sleep_until(&running.clock, line, until_ns),

@@ -82,6 +82,13 @@ impl Schedule {
         if due(drawn) <= now_ns || (due(other) > now_ns && due(drawn) <= due(other)) { drawn } else { other }
     }
 
+    /// Begins anew: the next I/O of each direction is due at `now_ns`.
+    pub(super) fn restart(&mut self, now_ns: u64) {
+        for lane in self.lanes.iter_mut().flatten() {
+            (lane.origin_ns, lane.due_ns, lane.issued) = (now_ns, now_ns, 0);
+        }
+    }
+
     /// The first due time behind `due_ns`.
     pub(super) fn following_ns(&self, due_ns: u64) -> Option<u64> {
         self.lanes.iter().flatten().map(|lane| lane.due_ns).filter(|due| *due > due_ns).min()
@@ -164,6 +171,18 @@ mod tests {
         job.rate.limits = limits;
         job.rate.process = process;
         Schedule::new(&job, ORIGIN, 42).unwrap()
+    }
+
+    #[test]
+    fn a_schedule_that_begins_anew_has_no_backlog() {
+        let limits = [Some(RateLimit::IosPerSecond(1000)), None, None];
+        let mut behind = schedule("randread", limits, RateProcess::Linear);
+        for _ in 0..100 {
+            behind.next_due(DataDirection::Read, 4096);
+        }
+        behind.restart(2 * ORIGIN);
+        let due: Vec<u64> = (0..3).map(|_| behind.next_due(DataDirection::Read, 4096) - 2 * ORIGIN).collect();
+        assert_eq!(due, [0, 1_000_000, 2_000_000]);
     }
 
     /// Due times of `count` reads of `bytes` each, after the origin.

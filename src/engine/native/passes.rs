@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::method::Operation;
 use super::opened;
 use super::running::Running;
-use super::source::Next;
+use super::source::{Again, Next};
 use super::start_line::StartLine;
 use crate::workload::{IoMethod, Job};
 
@@ -74,16 +74,29 @@ impl Running<'_> {
         self.verifier.is_some()
     }
 
-    /// What closing and opening the files does where fio does it, between two loops; false when it failed.
+    /// Whether what was planned last begins another pass, and the one before ends with syncs, which all its writes must precede.
+    #[inline]
+    pub(super) fn syncs_between(&self) -> bool {
+        self.ahead.begins_again() == Some(Again::All) && syncs_at_end(self.job)
+    }
+
+    /// Where what was planned last begins something again, does what fio does there; false when it failed.
+    #[inline]
+    pub(super) fn begin_again(&mut self) -> bool {
+        self.ahead.take_again().is_none_or(|again| self.reopen(again))
+    }
+
+    /// A pass ends as the job does: with the syncs of its end, with closing and opening the files.
     #[cold]
-    pub(super) fn reopen(&mut self) -> bool {
-        // A file that is alone stays open where a job fills its time.
-        let closes = !(self.job.time_based && self.instance.files.len() == 1);
-        if closes && self.job.fsync_on_close && self.job.pattern.mix.writes() {
+    fn reopen(&mut self, again: Again) -> bool {
+        if again == Again::All && syncs_at_end(self.job) {
             self.not_closed = self.sync_files().err();
         }
         if self.job.invalidate && self.job.method != IoMethod::Null {
-            self.files.iter().for_each(opened::drop_cached_pages);
+            match again {
+                Again::All => self.files.iter().for_each(opened::drop_cached_pages),
+                Again::File(at) => opened::drop_cached_pages(&self.files[at]),
+            }
         }
         self.not_closed.is_none()
     }

@@ -33,6 +33,9 @@ pub(super) fn of(job: &Job) -> Vec<String> {
     if !think.pause.is_zero() {
         said.push("the pauses of thinktime are in no latency".to_owned());
     }
+    if job.create_on_open {
+        said.push("its files are made before the clock starts; fio makes each while it runs, which --engine fio measures".to_owned());
+    }
     said.into_iter().map(|text| format!("job {}: {text}", job.name)).collect()
 }
 
@@ -53,6 +56,7 @@ mod tests {
         let deep = said("iodepth=8");
         assert!(deep.contains("iodepth=8 has no effect with ioengine=psync"), "{deep}");
         assert_eq!(said("iodepth=8\nioengine=libaio"), "");
+        assert!(said("rw=write\ncreate_on_open=1").contains("made before the clock starts"));
         assert!(said("thinktime_spin=5").contains("thinktime_spin and thinktime_blocks have no effect"));
         assert!(said("ioengine=pvsync2\nhipri_percentage=50").contains("without hipri"));
         assert_eq!(said("ioengine=pvsync2\nhipri_percentage=50\nhipri"), "");

@@ -75,7 +75,10 @@ fn report(job: &str, members: &[&JobCounts], outcome: &mut Outcome) {
         }
         let ios: u64 = sides.iter().map(|s| s.ios).sum();
         let bytes: u64 = sides.iter().map(|s| s.bytes).sum();
-        let elapsed_ns = members.iter().map(|m| m.elapsed_of(direction)).max().unwrap_or(0).max(1);
+        // As fio: a job that did nothing in this direction has no run time in it.
+        let moves = |m: &&&JobCounts| m.directions.iter().any(|c| c.direction == direction && c.ios > 0);
+        let own = members.iter().filter(moves).map(|m| m.elapsed_of(direction));
+        let elapsed_ns = own.max().unwrap_or(0).max(1);
         let elapsed_s = elapsed_ns as f64 / 1e9;
         let (bw, iops) = (bytes as f64 / elapsed_s, ios as f64 / elapsed_s);
         totals = (totals.0 + 1, totals.1 + bytes, totals.2 + ios);

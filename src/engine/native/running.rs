@@ -20,7 +20,7 @@ use super::usage::{Usage, WaitCounts, Waits};
 use super::verify::{self, Verifier};
 use super::{affinity, numa_memory, opened};
 use crate::record::{Direction, LatencyHistogram, LatencyKind, Note};
-use crate::workload::{Instance, Job};
+use crate::workload::{Instance, IoMethod, Job};
 
 /// Everything of an instance but its method and what is in flight.
 pub(super) struct Running<'j> {
@@ -120,6 +120,10 @@ impl<'j> Running<'j> {
         // One moment for all, whenever the scheduler lets each run: their times cover the same stretch.
         self.begun_ns = start_ns + self.start_delay().as_nanos() as u64;
         line.sleep_until(&self.clock, self.begun_ns);
+        if !self.start_delay().is_zero() && self.job.invalidate && self.job.method != IoMethod::Null {
+            // fio opens them only now: what others brought into the cache meanwhile goes.
+            self.files.iter().for_each(opened::drop_cached_pages);
+        }
         self.until_ns = self.begun_ns.saturating_add(self.job.ramp_time.as_nanos() as u64);
         self.tempo = Tempo::new(self.job, self.begun_ns, self.gaps_seed).map(Box::new);
         self.attended = self.tempo.is_some() || self.verifier.is_some();
@@ -182,6 +186,10 @@ impl<'j> Running<'j> {
         }
         self.counting = true;
         self.count_anew(now);
+        // What a rate was behind in the ramp is none of what is counted, as in fio.
+        if let Some(tempo) = self.tempo.as_mut().filter(|_| !self.job.ramp_time.is_zero()) {
+            tempo.restart(now);
+        }
         self.until_ns =
             self.job.runtime.map_or(u64::MAX, |runtime| now.saturating_add(runtime.as_nanos() as u64));
         true
@@ -231,8 +239,7 @@ impl<'j> Running<'j> {
         self.ahead.advance(count);
     }
 
-    /// Plans transfers to be taken, with a rate one, once it is due. Where the files are begun again their cached pages
-    /// go, as where fio opens them again.
+    /// Plans transfers to be taken, with a rate one, once it is due. [`Running::begin_again`] follows.
     pub(super) fn plan(&mut self, now: u64) -> Planned {
         if let Some(verifier) = self.verifier.as_mut().filter(|verifier| verifier.is_reading_back()) {
             let Some(next) = verifier.read_back() else { return Planned::Done };
@@ -240,7 +247,7 @@ impl<'j> Running<'j> {
             self.intended_ns = WHENEVER;
             return Planned::Ready;
         }
-        let planned = match &mut self.tempo {
+        match &mut self.tempo {
             Some(tempo) if tempo.is_paced() => {
                 let ahead = &mut self.ahead;
                 match tempo.due(now, self.until_ns, |steer| ahead.plan_one(steer)) {
@@ -254,8 +261,7 @@ impl<'j> Running<'j> {
             }
             _ if self.ahead.plan() => Planned::Ready,
             _ => Planned::Done,
-        };
-        if self.ahead.began_again() && !self.reopen() { Planned::Done } else { planned }
+        }
     }
 
     /// What the tempo wants when transfers were completed at `now`: first that nothing is in flight, if so.

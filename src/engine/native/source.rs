@@ -7,7 +7,7 @@ use super::method::{Operation, RangesWritten};
 use super::opened::end_of;
 use super::verify;
 use crate::workload::{
-    DataDirection, DirectionChoice, FileChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule,
+    Access, DataDirection, DirectionChoice, FileChoice, Instance, IoMethod, Job, Mix, Offsets, SeedRule,
 };
 
 /// One transfer to be made.
@@ -54,7 +54,19 @@ pub(super) struct Source {
     sync_due: Option<Operation>,
     /// `sync_file_range`: what was written since each file was synced.
     ranges: Option<Box<RangesWritten>>,
-    began_again: bool,
+    /// Each file begins again by itself where it ends: as in fio, where nothing else ends a job, one that is alone, or any file of
+    /// random I/O.
+    wraps: bool,
+    began_again: Option<Again>,
+}
+
+/// What was begun again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// One file, which stayed open.
+    File(usize),
+    /// All files: fio closes and opens them.
+    All,
 }
 
 struct FileSource {
@@ -113,7 +125,10 @@ impl Source {
             writes_since_sync: [0, 0],
             sync_due: None,
             ranges: job.sync_file_range.map(|sync| Box::new(RangesWritten::new(sync, files.len()))),
-            began_again: false,
+            wraps: endless
+                && !reads_back
+                && (instance.files.len() == 1 || job.pattern.access == Access::Random),
+            began_again: None,
         })
     }
 
@@ -217,7 +232,6 @@ impl Source {
         if self.file_choice.is_some() {
             return self.place_chosen(direction);
         }
-        let wraps = self.boundless && self.files.len() == 1;
         for _ in 0..self.files.len() {
             let at = self.turn;
             self.turn = if at + 1 == self.files.len() { 0 } else { at + 1 };
@@ -227,11 +241,17 @@ impl Source {
             }
             match file.offsets.draw(direction) {
                 Some((offset, length)) => return Some((at, offset, length)),
-                None if wraps => {
-                    // As in fio: a file that is alone stays open, and a direction that came to its end goes on at its start.
+                None if self.wraps => {
+                    // As in fio: such a file stays open, and a direction that came to its end goes on at its start.
                     file.offsets.wrap(direction);
-                    self.began_again = true;
-                    return file.offsets.draw(direction).map(|(offset, length)| (at, offset, length));
+                    match file.offsets.draw(direction) {
+                        Some((offset, length)) => {
+                            self.began_again = Some(Again::File(at));
+                            return Some((at, offset, length));
+                        }
+                        // Not one block fits into it.
+                        None => file.done = true,
+                    }
                 }
                 None => file.done = true,
             }
@@ -246,8 +266,9 @@ impl Source {
             let at = choice.draw(|at| !self.files[at].done)?;
             let file = &mut self.files[at];
             let mut place = file.offsets.draw(direction);
-            if place.is_none() && choice.is_skewed() {
+            if place.is_none() && (choice.is_skewed() || self.wraps) {
                 file.offsets.restart();
+                self.began_again = self.wraps.then_some(Again::File(at));
                 place = file.offsets.draw(direction);
             }
             match place {
@@ -276,14 +297,14 @@ impl Source {
         true
     }
 
-    /// Whether the files were begun again since this was last asked.
+    /// What was begun again since this was last asked.
     #[inline]
-    pub(super) fn began_again(&mut self) -> bool {
-        std::mem::take(&mut self.began_again)
+    pub(super) fn began_again(&mut self) -> Option<Again> {
+        self.began_again.take()
     }
 
     fn restart(&mut self) {
-        self.began_again = true;
+        self.began_again = Some(Again::All);
         for file in &mut self.files {
             file.offsets.restart();
             file.done = false;
@@ -363,7 +384,7 @@ mod tests {
         let mut source = Source::new(&workload.jobs[0], instance, &files, 7).unwrap();
         let mut next = || {
             let next = source.next().unwrap();
-            (next.operation, next.offset / 4096, source.began_again())
+            (next.operation, next.offset / 4096, source.began_again().is_some())
         };
         (0..count).map(|_| next()).collect()
     }
@@ -371,6 +392,35 @@ mod tests {
     fn passes_begun(options: &str, count: usize) -> usize {
         let all = transfers(&format!("size=64k\n{options}"), count);
         all.iter().filter(|(_, _, began_again)| *began_again).count()
+    }
+
+    fn source_of(text: &str, sizes: &[usize]) -> Source {
+        let directory = tempfile::tempdir().unwrap();
+        for (number, blocks) in sizes.iter().enumerate() {
+            std::fs::write(directory.path().join(format!("f{number}")), vec![1_u8; blocks * 4096]).unwrap();
+        }
+        let file = JobFile::parse(text, "test", directory.path()).unwrap();
+        let workload = Workload::resolve(&file).unwrap();
+        let instance = &workload.instances(directory.path())[0];
+        let files: Vec<File> =
+            instance.files.iter().map(|region| File::open(&region.path).unwrap()).collect();
+        Source::new(&workload.jobs[0], instance, &files, 7).unwrap()
+    }
+
+    /// As fio: nothing else ends such a job, and each file goes on by itself; the turns stay equal.
+    #[test]
+    fn random_files_of_a_job_that_fills_its_time_begin_again_one_by_one() {
+        let text = "[j]\nrw=randread\nbs=4k\nfilename=f0:f1\nnrfiles=2\nsize=32k\nruntime=1\ntime_based\n";
+        let mut source = source_of(text, &[4, 4]);
+        let turns: Vec<(usize, Option<Again>)> = (0..24)
+            .map(|_| {
+                let file = source.next().unwrap().file;
+                (file, source.began_again())
+            })
+            .collect();
+        assert_eq!(turns.iter().filter(|(file, _)| *file == 0).count(), 12);
+        let again: Vec<Again> = turns.iter().filter_map(|(_, again)| *again).collect();
+        assert_eq!(again, [Again::File(0), Again::File(1), Again::File(0), Again::File(1)]);
     }
 
     #[test]

@@ -161,6 +161,19 @@ impl Tempo {
         self.search.as_mut().map_or(Step::GoOn, |search| search.step(now_ns))
     }
 
+    /// The rate begins anew: what was behind it is forgotten.
+    pub(super) fn restart(&mut self, now_ns: u64) {
+        let Some(schedule) = &mut self.schedule else { return };
+        schedule.restart(now_ns);
+        // What is planned already is the first.
+        if let Some((next, due_ns)) = &mut self.waiting
+            && let Some(direction) = direction_of(next.operation)
+        {
+            *due_ns = schedule.next_due(direction, u64::from(next.length));
+        }
+        self.not_before_ns = self.not_before_ns.max(now_ns);
+    }
+
     /// The search's window begins now: the ramp is over, or the queue was drained for another depth.
     pub(super) fn new_window(&mut self, now_ns: u64) {
         if let Some(search) = &mut self.search {
