@@ -41,7 +41,7 @@ impl Output {
     /// Writes the text there, or to standard output.
     ///
     /// # Errors
-    /// A [`Failure`] naming the file; a closed pipe.
+    /// A [`Failure`] naming the file.
     pub fn write(&self, text: &str, form: Form) -> anyhow::Result<()> {
         let Some(file) = &self.file else { return Ok(all(out_as(form), text)?) };
         // Something else may lie there by now.
@@ -82,9 +82,13 @@ pub(super) fn write_file(file: &Path, content: &[u8], force: bool) -> Result<(),
     }
 }
 
+/// A reader that has closed the pipe (`| head`, a `tee` that Ctrl-C ended) has what it wanted; what is left to do, the exit code above
+/// all, does not depend on it.
 fn all(mut to: impl Write, text: &str) -> std::io::Result<()> {
-    to.write_all(text.as_bytes())?;
-    to.flush()
+    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Where a text goes.

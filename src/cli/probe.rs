@@ -18,6 +18,7 @@ use super::database::{Database, wrong};
 use crate::host;
 use crate::probe::{Group, Outcome, Progress, Settings, measure};
 use crate::record::Run;
+use crate::run::now_unix_ns;
 use crate::store::Store;
 use crate::sys::terminal::{self, Form, err};
 use crate::units::pretty_duration;
@@ -116,9 +117,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Size { rounds, time, longest } = if args.quick { QUICK } else { WHOLE };
     let no_direct = no_direct(&directory, &groups);
     let settings = Settings { groups, directory, no_direct, rounds, time, longest };
-    let began = record::now_unix_ns();
+    let began = now_unix_ns();
     let outcome = measured(&settings, time)?;
-    let ended = record::now_unix_ns();
+    let ended = now_unix_ns();
     let mut run = record::run(&settings, &outcome, facts, args.quick, (began, ended));
     run.id = Some(store.insert_run(&run).map_err(|error| wrong(&error))?);
     match args.format {

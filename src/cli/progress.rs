@@ -224,7 +224,9 @@ impl Sink for Progress {
                     true => format!(" for {} of {} rows", of.len(), all.len()),
                     false => String::new(),
                 };
-                self.say(&format!("round {} is thrown out{part}: {rule}", round + 1));
+                if !self.quiet {
+                    self.say(&format!("round {} is thrown out{part}: {rule}", round + 1));
+                }
             }
             Event::RoundEnds { .. } => self.time_left.round_ended(),
             Event::RunEnds { .. } => {

@@ -35,6 +35,8 @@ impl Engine for Command {
         };
         let ended = program.run(&mut |line| wanted.look_at(line))?;
         let mut samples = tool::usage(&ended);
+        // What a person reads from the output under such a name is what they mean by it.
+        samples.retain(|own| !task.patterns.iter().any(|pattern| pattern.metric.name == own.metric.name));
         if let Some(reason) = ended.end.trouble(&task.command[0]) {
             return Err(EngineError::Failed {
                 kind: FailureKind::Passing,
@@ -79,6 +81,15 @@ mod tests {
         assert_eq!((value(&outcome, "lat"), value(&outcome, "n")), (3.5e6, 8.0));
         assert!(value(&outcome, "runtime") > 0.0 && value(&outcome, "max_rss") > 500_000.0);
         assert_eq!(value(&trial("echo 1 2 3", &["x=([0-9])"]).unwrap(), "x"), 3.0);
+    }
+
+    /// What a program says of itself under a name that is counted, too.
+    #[test]
+    fn a_metric_that_a_person_names_is_the_one_of_that_name() {
+        let outcome = trial("echo took 5", &["runtime=took ([0-9]+):s"]).unwrap();
+        let named: Vec<f64> =
+            outcome.samples.iter().filter(|s| s.metric.name == "runtime").map(|s| s.value).collect();
+        assert_eq!(named, [5.0]);
     }
 
     #[test]

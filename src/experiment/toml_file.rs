@@ -11,7 +11,7 @@ use super::described::{Assignment, Factor, Level, Simulated};
 use super::errors::{ExperimentErrors, Mistake};
 use super::placed::Placed;
 use super::recipe_table::{self, RecipeTable};
-use super::target_names::TARGET_KEYS;
+use super::target_names::{TARGET_KEYS, target_key};
 use super::toml_reader::{Item, Reader};
 use super::vary::{name_kernels, plain_level, split_namespace};
 use super::written::{Written, WrittenJob};
@@ -193,7 +193,7 @@ impl File<'_> {
                         .map(|text| Placed { value: self.base_dir.join(text.value), place: text.place });
                 }
                 "sysfs" => self.sysfs(item),
-                known if TARGET_KEYS.contains(&known) => {
+                known if target_key(known).is_some() => {
                     let text = self.reader.scalar(key, item);
                     self.written.target.extend(
                         text.map(|text| Placed { value: (key.to_owned(), text.value), place: text.place }),
@@ -385,7 +385,7 @@ impl File<'_> {
                 "unit" => unit = reader.text(key, item)?.value,
                 "better" => {
                     let text = reader.text(key, item)?.value;
-                    if !matches!(text.as_str(), "higher" | "lower") {
+                    if Better::parse(&text).is_none() {
                         reader.mistake(
                             &item.span(),
                             format!("better is '{text}'; write \"higher\" or \"lower\""),
@@ -401,7 +401,8 @@ impl File<'_> {
             let message = format!("unknown unit '{name}'; write e.g. /s, MiB/s, ms, ns, s or count");
             reader.mistake(&item.span(), message);
         }
-        let usual = if known.usual_better() == Better::Higher { "higher" } else { "lower" };
+        let usual = known.usual_better().word();
+        let unit = if unit.is_empty() { "count" } else { unit.as_str() };
         match (name, regex) {
             (Some(name), Some(regex)) => {
                 Some(format!("{name}={regex}:{unit}:{}", better.as_deref().unwrap_or(usual)))

@@ -191,9 +191,8 @@ fn execute(
         // Nobody waits any more for what it was doing.
         end_children(&before);
     }
-    // What it has left in the background may hold its output open, and is waited for.
-    let words: Vec<u8> = output.iter().chain(errors.iter()).flatten().collect();
-    let words = String::from_utf8_lossy(&words).into_owned();
+    // A monitor that it has left in the background may hold its output open: the hook is over with its shell.
+    let words = local::words(&output) + &local::words(&errors);
     match status.signal() {
         None if status.success() => Ok(words),
         None => Err(failed(format!("the {which} hook failed: {status}"), words)),

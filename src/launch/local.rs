@@ -217,9 +217,8 @@ pub(super) fn chunks(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec
         loop {
             match stream.read(&mut chunk) {
                 Ok(count) if count > 0 => {
-                    if sender.send(chunk[..count].to_vec()).is_err() {
-                        return;
-                    }
+                    // Read on where nobody listens any more: whoever still writes there lives on.
+                    let _ = sender.send(chunk[..count].to_vec());
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 _ => return,

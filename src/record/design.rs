@@ -62,6 +62,9 @@ pub struct Design {
     /// What failed trials mean for the verdict.
     #[serde(default, skip_serializing_if = "FailureRule::is_compare")]
     pub failures: FailureRule,
+    /// Rounds were added after its end (`--more`): they are all done, whatever is decided meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub extended: bool,
     /// The run whose cells this one runs again, unwatched and watched; `None`: it explains none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explains: Option<Explains>,
@@ -184,6 +187,7 @@ impl Design {
             lead_in: false,
             stop: StopRule::default(),
             failures: FailureRule::default(),
+            extended: false,
             explains: None,
             bisects: None,
         }

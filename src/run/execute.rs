@@ -15,6 +15,9 @@ use crate::record::{
     FailureKind, LeadIn, Note, NoteKind, Outcome, Run, RunState, Sample, Status, Trial, Unit,
 };
 
+/// Bytes of a failed trial's output that are kept, as many as of a hook that worked.
+const MOST_OUTPUT: usize = 64 << 10;
+
 /// Rules fixed before the first trial; none of them can see an outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -44,7 +47,7 @@ pub enum Ending {
     Finished,
     /// By Ctrl-C or SIGTERM.
     Interrupted,
-    /// A cell failed in two rounds running.
+    /// A cell failed in so many rounds running that it is given up.
     Failed,
     /// No row has its baseline and a candidate left: the others failed as they would again.
     Hopeless,
@@ -89,8 +92,9 @@ impl Execution<'_> {
             Ok(Ending::Interrupted) => RunState::Interrupted,
             Ok(Ending::Failed | Ending::Hopeless) | Err(_) => RunState::Failed,
         };
-        self.tell(|run| Event::RunEnds { run })?;
-        ending
+        let told = self.tell(|run| Event::RunEnds { run });
+        let ending = ending?;
+        told.map(|()| ending)
     }
 
     /// Notes how the session ended.
@@ -216,10 +220,11 @@ impl Execution<'_> {
                 }
             }
             // Failures of an earlier session are what a resumed run wants to get over.
-            if tried && self.remaining(session).failed_twice_running(cell, round) {
+            if let Some(rounds) = self.remaining(session).keeps_failing(cell, round).filter(|_| tried) {
                 self.ended(format!(
-                    "stopped: a cell failed in rounds {} and {}; see its last output in `assay show`",
-                    round,
+                    "stopped: a cell failed in rounds {} {} {}; see its last output in `assay show`",
+                    round + 2 - rounds,
+                    if rounds == 2 { "and" } else { "to" },
                     round + 1
                 ));
                 return Ok(Round::Ended(Ending::Failed));
@@ -340,9 +345,9 @@ impl Execution<'_> {
 
     fn tell<'t>(&'t mut self, event: impl Fn(&'t Run) -> Event<'t>) -> Result<(), RunError> {
         let run: &'t Run = self.run;
-        for sink in &mut self.sinks {
-            sink.event(&event(run))?;
-        }
+        // One that fails keeps no other from what it shows.
+        let told: Vec<_> = self.sinks.iter_mut().map(|sink| sink.event(&event(run))).collect();
+        told.into_iter().collect::<Result<Vec<()>, _>>()?;
         Ok(())
     }
 }
@@ -406,23 +411,15 @@ fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
     match reply.answer {
         Answer::Done(outcome) => {
             let outcome = plain_single_job(outcome);
-            for sample in &outcome.samples {
-                let metric = run.metric_index(&sample.metric);
-                trial.values.push((metric, sample.value));
-            }
-            // A metric measured twice (engine and observer) would break "each value once".
-            let mut seen = BTreeSet::new();
-            trial.values.retain(|(metric, _)| seen.insert(*metric));
+            keep_values(run, trial, &outcome.samples);
             trial.histograms = outcome.histograms;
             trial.series = outcome.series;
             trial.notes = outcome.notes;
         }
         Answer::Failed { kind, reason, command, output, so_far } => {
             // What was counted until then is kept beside the reason; nothing that failed is ever judged.
-            for sample in so_far {
-                let metric = run.metric_index(&sample.metric);
-                trial.values.push((metric, sample.value));
-            }
+            keep_values(run, trial, &so_far);
+            let output = last_of(output);
             trial.status = Status::Failed { kind, reason: why.with(&reason), command, output };
         }
         // It worked in an earlier round, so this is a failure, not a skip: it may pass, or show again in the next round.
@@ -434,6 +431,26 @@ fn take(run: &mut Run, trial: &mut Trial, reply: Reply) {
             trial.status = Status::Skipped { reason: why.with(&reason) };
         }
     }
+}
+
+/// Each value once: an engine and an observer may have measured the same.
+fn keep_values(run: &mut Run, trial: &mut Trial, samples: &[Sample]) {
+    let mut seen = BTreeSet::new();
+    for sample in samples {
+        let metric = run.metric_index(&sample.metric);
+        if seen.insert(metric) {
+            trial.values.push((metric, sample.value));
+        }
+    }
+}
+
+/// The end of what a trial that failed has printed, as much as a store keeps of it.
+fn last_of(mut output: String) -> String {
+    if output.len() > MOST_OUTPUT {
+        let cut = output.ceil_char_boundary(output.len() - MOST_OUTPUT);
+        output.replace_range(..cut, "…");
+    }
+    output
 }
 
 /// With a single job there is nothing to tell apart: its results are the trial's.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::record::{Run, Status, Trial};
+use crate::record::{FailureKind, FailureRule, Run, Status, Trial};
 
 /// A run as one session sees it.
 #[derive(Clone, Copy)]
@@ -96,13 +96,25 @@ impl Remaining<'_> {
         planned.saturating_sub(done.count() as u64)
     }
 
-    /// Whether the latest attempts at a cell failed in this round and in the one before.
-    pub(super) fn failed_twice_running(&self, cell: usize, round: u32) -> bool {
+    /// In how many rounds running up to this one the latest attempts at a cell failed, where that is enough to give it up: two where
+    /// it never worked, four where it did; where failures are what is compared, one that has worked is not given up. Wrong data twice are
+    /// enough in any case.
+    pub(super) fn keeps_failing(&self, cell: usize, round: u32) -> Option<u32> {
+        let of_cell = || self.run.trials.iter().rev().filter(|trial| trial.cell as usize == cell);
         let failed = |round: u32| {
-            let mut of_cell = self.run.trials.iter().rev();
-            let latest = of_cell.find(|trial| trial.cell as usize == cell && trial.round == round);
+            let latest = of_cell().find(|trial| trial.round == round);
             latest.is_some_and(|trial| trial.is_final() && matches!(trial.status, Status::Failed { .. }))
         };
-        round > 0 && failed(round) && failed(round - 1)
+        let has_worked = of_cell().any(|trial| trial.status == Status::Done);
+        let wrong = of_cell().any(|trial| {
+            trial.round + 1 >= round
+                && matches!(trial.status, Status::Failed { kind: FailureKind::WrongData, .. })
+        });
+        let enough = match (has_worked && !wrong, self.run.design.failures) {
+            (false, _) => 2,
+            (true, FailureRule::Compare) => 4,
+            (true, FailureRule::Worst) => return None,
+        };
+        (round + 1 >= enough && (round + 1 - enough..=round).all(failed)).then_some(enough)
     }
 }

@@ -92,7 +92,11 @@ const CASES: &[Case] = &[
     wrong(RUN, &[], &["job.fio: No such file"]),
     wrong(RUN, &[("job.fio", Unreadable)], &["job.fio: Permission denied"]),
     // --vary and the other options of a run.
-    wrong("run job.fio", GOOD, &["nothing varies", "--vary KEY=LEVEL,LEVEL or --aa"]),
+    wrong(
+        "run job.fio",
+        GOOD,
+        &["nothing varies", "--vary KEY=LEVEL,LEVEL; or --aa", "`assay compare RUN RUN`"],
+    ),
     wrong("run job.fio --vary direct", GOOD, &["--vary direct", "write KEY=LEVEL,LEVEL"]),
     wrong("run job.fio --vary =1,2", GOOD, &["--vary =1,2"]),
     wrong("run job.fio --vary direct=", GOOD, &["--vary direct="]),
@@ -207,7 +211,7 @@ const CASES: &[Case] = &[
     fails(
         "run --vary n=1,2 -- false ${n}",
         &[],
-        &["'false' ended with exit code 1", "failed again", "stopped: a cell failed in two rounds running"],
+        &["'false' ended with exit code 1", "failed again", "stopped: a cell kept failing"],
     ),
     fails(
         "run --vary n=1,2 --metric x=y=([0-9]+) -- echo ${n}",

@@ -1,6 +1,7 @@
 //! Looking early at a run with a fixed number of rounds: before the last of them no format says a verdict, and nothing acts on one.
 
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -39,6 +40,10 @@ fn in_one_line(text: &str) -> String {
 }
 
 fn says_no_verdict(sandbox: &Sandbox, rounds: u32) {
+    says_no_verdict_of(sandbox, rounds, 6);
+}
+
+fn says_no_verdict_of(sandbox: &Sandbox, rounds: u32, of: u32) {
     for format in FORMATS {
         for more in [&[][..], &["--all-metrics"][..]] {
             let report = sandbox.succeed(&[&["report", "1", "--format", format], more].concat());
@@ -46,7 +51,7 @@ fn says_no_verdict(sandbox: &Sandbox, rounds: u32) {
             let report = report.split_once("</style>").map_or(report.as_str(), |(_, page)| page);
             let report = in_one_line(report);
             assert!(report.contains("so far") || report.contains("so_far"), "{format}: {report}");
-            assert!(report.contains(&format!("{rounds} of 6 rounds")), "{format}: {report}");
+            assert!(report.contains(&format!("{rounds} of {of} rounds")), "{format}: {report}");
             for word in VERDICTS {
                 assert!(!report.contains(word), "{format} says {word:?}: {report}");
             }
@@ -76,6 +81,27 @@ fn says_the_verdict(sandbox: &Sandbox) {
     assert!(text.contains("bs=8k is slower than bs=4k by more than 2 %: write.bw −"), "{text}");
     assert!(!text.contains("so far"), "{text}");
     assert_eq!(sandbox.run(&["report", "1", "--fail-if", "slower"]).status.code(), Some(3));
+}
+
+/// A line that drops ends no run that was begun with nohup(1).
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", &experiment(&sandbox, 6));
+    let run = [env!("CARGO_BIN_EXE_assay"), "run", "--keep-disturbed", "s.toml", "--quiet"];
+    let mut under = sandbox.command("nohup");
+    let child = under.args(run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for(&sandbox.path().join("waits"));
+    // nohup(1) becomes the program that it runs; the agent gets the signal, too, where it belongs to the terminal's group.
+    let all = sandbox.processes();
+    assert!(all.len() > 1, "{all:?}");
+    for (process, _) in all {
+        let _ = rustix::process::kill_process(Pid::from_raw(process as i32).unwrap(), Signal::HUP);
+    }
+    sandbox.write("go", "");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(sandbox.export("1").state, RunState::Finished);
 }
 
 #[test]
@@ -152,16 +178,49 @@ fn a_time_budget_that_ends_it_early_leaves_no_verdict() {
     assert_eq!(again.status.code(), Some(2), "nothing of it is left to do");
 }
 
+/// A run that looks after each round, too: its looks were planned for all of them.
+#[test]
+fn an_open_run_that_ran_out_of_time_is_resumed() {
+    let sandbox = Sandbox::new();
+    let open = experiment(&sandbox, 99).replace("rounds = 6", "max_rounds = 5").replace("-0.5", "0.0");
+    sandbox.write("s.toml", &open.replace("cv = 0.001", "cv = 0.3"));
+    sandbox.succeed(&["run", "s.toml", "--quiet", "--time-budget", "1ms"]);
+    let mut trials = sandbox.export("1").trials.len();
+    while trials < 10 {
+        sandbox.succeed(&["run", "--resume", "1", "--quiet"]);
+        let now = sandbox.export("1").trials.len();
+        assert!(now > trials, "{trials} trials, and no more");
+        trials = now;
+    }
+    let over = sandbox.run(&["run", "--resume", "1"]);
+    assert_eq!(over.status.code(), Some(2), "{}", errors(&over));
+}
+
+/// `assay run … | tee log` and Ctrl-C, `… | head`: what the exit code says does not depend on who reads.
+#[test]
+fn a_reader_that_goes_away_changes_no_exit_code() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", &experiment(&sandbox, 99));
+    let mut child = sandbox.start(&["run", "s.toml", "--quiet", "--fail-if", "slower"]);
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
+    let mut child = sandbox.start(&["report", "1", "--fail-if", "slower"]);
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
 #[test]
 fn failures_that_stop_it_early_leave_no_verdict() {
     let sandbox = Sandbox::new();
     let failing = experiment(&sandbox, 99)
+        .replace("rounds = 6", "rounds = 12")
         .replace("echo t >> count;", "echo t >> count; [ -e go ] || [ $(wc -l < count) -lt 9 ] || exit 1;");
     sandbox.write("s.toml", &failing);
     let output = sandbox.run(&["run", "s.toml", "--quiet"]);
     assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
     let rounds = sandbox.export("1").so_far().unwrap().rounds;
-    says_no_verdict(&sandbox, rounds);
+    says_no_verdict_of(&sandbox, rounds, 12);
     sandbox.write("go", "");
     sandbox.run(&["run", "--resume", "1", "--quiet"]);
     assert_eq!(sandbox.export("1").so_far(), None);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay::host::{Disturbance, Limits as DisturbanceLimits};
 use assay::launch::{Answer, EngineKind, LaunchError, Launcher, PROTOCOL, Reply, Request, Task};
-use assay::record::{FailureKind, Note, Outcome, Run, RunState, Sample, Source, Status, Unit};
+use assay::record::{FailureKind, FailureRule, Note, Outcome, Run, RunState, Sample, Source, Status, Unit};
 use assay::run::{Ending, Event, Execution, Limits, RunError, Sink, SinkError};
 use assay::target::TargetSpec;
 
@@ -507,6 +507,25 @@ fn a_cell_that_fails_in_two_rounds_running_stops_the_run() {
     let script = |cell, round, _| if cell == 0 && round % 2 == 0 { failed("x") } else { done() };
     let (ending, ..) = Session { rounds: 5, ..Session::default() }.execute(&mut run, &script);
     assert_eq!(ending.unwrap(), Ending::Finished);
+}
+
+/// One that fails now and then is measured to the end; one that has come to fail always is not.
+#[test]
+fn a_cell_that_has_worked_is_given_up_after_four_rounds() {
+    let ends = |failing: std::ops::Range<u32>, failures: FailureRule| {
+        let mut run = run_of(&["a", "b"]);
+        run.design.failures = failures;
+        let script =
+            |cell, round, _| if cell == 0 && failing.contains(&round) { failed("x") } else { done() };
+        let (ending, ..) = Session { rounds: 9, ..Session::default() }.execute(&mut run, &script);
+        let notes: Vec<String> = run.notes.iter().map(|note| note.text.clone()).collect();
+        (ending.unwrap(), notes.join("|"))
+    };
+    assert_eq!(ends(2..5, FailureRule::Compare), (Ending::Finished, String::new()));
+    let (ending, said) = ends(2..6, FailureRule::Compare);
+    assert!(ending == Ending::Failed && said.contains("rounds 3 to 6"), "{said}");
+    assert_eq!(ends(2..9, FailureRule::Worst), (Ending::Finished, String::new()));
+    assert_eq!(ends(0..9, FailureRule::Worst).0, Ending::Failed, "it never worked");
 }
 
 #[test]

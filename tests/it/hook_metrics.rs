@@ -33,6 +33,22 @@ fn hooks_give_metrics_back_and_nonsense_is_a_note() {
     }
 }
 
+/// A monitor around the trials, which holds the hook's output open.
+#[test]
+fn what_a_hook_leaves_in_the_background_does_not_hold_the_trial_up() {
+    let sandbox = Sandbox::new();
+    let before = format!(
+        "(while sleep 0.01; do echo sample; done) & echo $! > {0}/monitor; echo begun",
+        sandbox.path().display()
+    );
+    let after = format!("kill $(cat {0}/monitor)", sandbox.path().display());
+    let words = ["run", "-q", "--vary", "n=1,2", "--rounds", "1", "--before", &before, "--after", &after];
+    let output = run(&sandbox, &[&words[..], &["--", "true", "${n}"]].concat());
+    assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(sandbox.export("1").trials.len(), 2);
+    nothing_left(&sandbox);
+}
+
 #[test]
 fn a_failed_hook_keeps_its_words_behind_the_trials_own() {
     let sandbox = Sandbox::new();

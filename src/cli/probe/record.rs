@@ -15,11 +15,6 @@ const BUSY: f64 = 0.5;
 /// What is measured by depth.
 const BY_DEPTH: [&str; 2] = ["read.4k", "write.4k"];
 
-/// Nanoseconds since the Unix epoch.
-pub(super) fn now_unix_ns() -> u64 {
-    jiff::Timestamp::now().as_nanosecond().try_into().unwrap_or(0)
-}
-
 /// The run that is stored; `times` are its begin and end.
 pub(super) fn run(
     settings: &Settings,

@@ -12,7 +12,7 @@ use super::prepare::Prepared;
 use super::room::{self, existing, size_of};
 use crate::cli::Failure;
 use crate::experiment::{Device, DeviceKind, TargetSettings};
-use crate::host::{Driver, device_under, driver};
+use crate::host::{Driver, caches_are_kept, device_under, driver};
 use crate::plan::{CellSpec, SameLevels, ignored_depths};
 use crate::sys::terminal::tell;
 use crate::target::{TargetSpec, mkfs_release};
@@ -52,11 +52,15 @@ pub(super) fn filesystems(prepared: &Prepared) -> Result<(), Failure> {
     prepared.plan.cells.iter().find_map(refused).map_or(Ok(()), Err)
 }
 
-/// What this machine does not have: schedulers, room for the files, and a device whose counters shall decide.
+/// What this machine does not have: the right to drop its caches, schedulers, room for the files, and a device whose counters shall
+/// decide.
 ///
 /// # Errors
 /// A [`Failure`] with exit code 2 for the first that is missing.
 pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
+    if let Some(refused) = caches(prepared) {
+        return Err(refused);
+    }
     // A hook may mount something, or make room.
     let hook = prepared.surroundings.before.is_some();
     let missing = prepared.plan.cells.iter().find_map(|cell| {
@@ -68,6 +72,17 @@ pub(super) fn machine(prepared: &Prepared) -> Result<(), Failure> {
     });
     let missing = unscheduled(prepared).or(missing);
     missing.or_else(|| counters(prepared).filter(|_| !hook)).map_or(Ok(()), Err)
+}
+
+/// `--drop-caches` where this user may not: a run of cold reads would measure warm ones. In a guest the agent is root.
+fn caches(prepared: &Prepared) -> Option<Failure> {
+    let mut cells = prepared.plan.cells.iter().zip(&prepared.surroundings.targets);
+    cells.find(|(cell, target)| target.drop_caches && !cell.target.is_elsewhere())?;
+    let why = caches_are_kept()?;
+    Some(
+        Failure::request(format!("--drop-caches: the caches of this machine cannot be dropped: {why}"))
+            .hint("run as root; or leave --drop-caches out: a job's direct=1, or invalidate=1 (the default), reads its own files cold"),
+    )
 }
 
 /// A deciding metric that a device counts, where no cell works on a device.

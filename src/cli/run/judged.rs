@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::args::Args;
@@ -16,6 +16,7 @@ use crate::record::Run;
 use crate::report::Format;
 use crate::run::Ending;
 use crate::store::Store;
+use crate::sys::terminal::tell;
 
 /// Runs what is prepared to its end and reports it; the exit code is that of `verdict::exit_code`.
 ///
@@ -61,8 +62,15 @@ pub(super) fn execute(
     }
     // Written once, with all that was seen, and also where nothing could be.
     verdict::page(args, run, &analysis, seen(&watched))?;
-    watched?;
-    code
+    match (watched, code) {
+        // A gate reads the verdict, which watching has no part in.
+        (Err(error), Ok(code)) if args.fail_if.is_some() && !cancelled.load(Ordering::SeqCst) => {
+            tell(&format!("assay: {error:#}"));
+            Ok(code)
+        }
+        (Err(error), _) => Err(error),
+        (Ok(_), code) => code,
+    }
 }
 
 /// The run that has watched, if one has.
@@ -82,7 +90,10 @@ fn ended_early(ending: Ending, run: &Run, db: &Path) -> Result<(), Failure> {
             Err(interrupted(run).hint(format!("assay run --resume {id}{db} goes on with it")))
         }
         Ending::Hopeless | Ending::Failed => {
-            let mended = verdict::once_mended(run, &db);
+            let mended = match verdict::once_mended(run, &db) {
+                lasting if !lasting.is_empty() => lasting,
+                _ => format!("; assay run --resume {id}{db} goes on with it"),
+            };
             Err(stopped(ending, run)
                 .hint(format!("assay show {id}{db} has the commands and last output{mended}")))
         }

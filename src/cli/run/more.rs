@@ -46,6 +46,7 @@ pub(super) fn extend(prepared: &mut Prepared, more: More) {
     let end = done + more.rounds;
     prepared.plan.stop.max_rounds = end;
     prepared.run.design.stop.max_rounds = end;
+    prepared.run.design.extended = true;
     if let Some(stored) = prepared.run.experiment.pointer_mut("/stop/max_rounds") {
         *stored = end.into();
     }

@@ -1,5 +1,6 @@
 //! Everything decided before the first trial: the plan, the engines, the run's record.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::args::Args;
@@ -343,6 +344,16 @@ fn find_newest(experiment: &mut Experiment) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether the last round lacks cells that the first has.
+fn ends_within_a_round(run: &Run) -> bool {
+    let cells = |round: u32| {
+        let of_round = run.trials.iter().filter(|trial| trial.round == round && trial.is_final());
+        of_round.map(|trial| trial.cell).collect::<BTreeSet<u32>>()
+    };
+    let last = run.trials.iter().map(|trial| trial.round).max().unwrap_or(0);
+    cells(last).len() < cells(0).len()
+}
+
 /// Refuses to go on with a run of which nothing is left to do.
 fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
     // Killed after its last trial, it is finished but has not put everything back yet.
@@ -352,8 +363,13 @@ fn unfinished(store: &Store, run: &Run, id: i64) -> Result<(), Failure> {
     let untidy = leftovers.iter().any(|(run, _)| *run == id);
     // Its time budget ended it before the last of its rounds, and there is no verdict without that one.
     let search = Bisected::of(run);
-    let goes_on =
-        search.as_ref().map_or_else(|| run.so_far().is_some(), |now| !matches!(now.next, Next::Stop(_)));
+    let is_open = || match run.design.stop.rounds {
+        Some(_) => run.so_far().is_some(),
+        None => {
+            !crate::analyse::decided(run, &crate::analyse::Options::default()) || ends_within_a_round(run)
+        }
+    };
+    let goes_on = search.as_ref().map_or_else(is_open, |now| !matches!(now.next, Next::Stop(_)));
     let out_of_time = run.design.stop.time_budget_s.is_some() && goes_on;
     if run.state == RunState::Finished && !untidy && !may_be_made_good && !out_of_time {
         if let Some(search) = &search {

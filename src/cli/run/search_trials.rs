@@ -162,7 +162,7 @@ impl Sink for Shown<'_> {
                     let _ = writeln!(said, "{}", wrapped(&line, "  "));
                 }
             }
-            Event::RoundExcluded { round, rule, .. } => {
+            Event::RoundExcluded { round, rule, .. } if !self.quiet => {
                 let _ = writeln!(said, "round {} is thrown out: {rule}", round + 1);
             }
             _ => {}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use signal_hook::flag;
 
-use super::conduct::Conduct;
+use super::conduct::{Conduct, database_flag};
 use super::overwrite::settings;
 use super::prepare::{Prepared, take_over};
 use super::store_sink::StoreSink;
@@ -19,7 +19,7 @@ use crate::cli::named_run::{name_of, of_this_store};
 use crate::cli::progress::Progress;
 use crate::launch;
 use crate::record::{HostFacts, Run, RunState};
-use crate::run::{Ending, Execution, Limits};
+use crate::run::{Ending, Execution, Limits, RunError};
 use crate::store::Store;
 use crate::sys::terminal::visible_line;
 use crate::target::{self, Session, TargetError, WorkDirectory};
@@ -34,7 +34,7 @@ pub(super) fn interrupted(run: &Run) -> Failure {
 pub(super) fn stopped(ending: Ending, run: &Run) -> Failure {
     let what = match (verdict::wrong_data(run), ending) {
         (Some(wrong), _) => wrong,
-        (None, Ending::Failed) => "a cell failed in two rounds running".to_owned(),
+        (None, Ending::Failed) => "a cell kept failing".to_owned(),
         (None, _) => "what failed would fail again".to_owned(),
     };
     Failure::tool(format!("run {} was stopped: {what}", run.id.unwrap_or_default()))
@@ -250,7 +250,7 @@ fn trials(
     let options = crate::analyse::Options::default();
     let surroundings = &prepared.surroundings;
     // Rounds that were asked for one by one are all done, whatever is decided meanwhile.
-    let all = prepared.extended.is_some();
+    let all = prepared.run.design.extended;
     let ending = Execution {
         run: &mut prepared.run,
         order: &|round| plan.order(round),
@@ -265,7 +265,18 @@ fn trials(
         limits,
     }
     .execute();
-    ending.map_err(|error| Failure::tool(error).into())
+    ending.map_err(|error| {
+        match error {
+            // The disk is full, most often.
+            RunError::Sink(_) => {
+                let resumed = format!("assay run --resume {id}{}", database_flag(conduct.db));
+                Failure::tool(error)
+                    .hint(format!("when the store can be written again, {resumed} goes on with what it has"))
+            }
+            RunError::Launch(_) => Failure::tool(error),
+        }
+        .into()
+    })
 }
 
 /// Undoes what killed sessions of a run have left, as this user's own records say: the one that had the run, and any that was

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crate::record::Run;
+use crate::stats::descriptive;
 
 /// What the plan says of the time to come.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -154,14 +155,7 @@ impl TimeLeft {
 }
 
 fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(sorted[middle]),
-        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-    }
+    (!values.is_empty()).then(|| descriptive::median(values))
 }
 
 #[cfg(test)]
