@@ -16,10 +16,23 @@ pub(super) fn refusal(setting: &Setting, case: &Case) -> Option<Caveat> {
     (had < needed).then(|| Caveat::QuantileRefused { metric: metric.name.clone(), needed, had })
 }
 
-/// The smallest `<dir>.total_ios` of both arms.
+/// The metric that counts what a quantile is of: `write.total_ios`, or of the block layer's `blocks.write.d2c.p99` the requests, and
+/// the bios where a stage begins before there is a request.
+fn count_of(quantile: &str) -> Option<String> {
+    match quantile.strip_prefix("blocks.") {
+        Some(of_device) => {
+            let (direction, stage) = of_device.split_once('.')?;
+            let what = if stage.starts_with('q') { "bios" } else { "requests" };
+            Some(format!("blocks.{direction}_{what}"))
+        }
+        None => Some(format!("{}.total_ios", quantile.split('.').next()?)),
+    }
+}
+
+/// The smallest count of that in both arms.
 fn counted_operations(setting: &Setting, case: &Case) -> Option<u64> {
     let metric = &setting.table.metrics()[case.metric as usize];
-    let name = format!("{}.total_ios", metric.name.split('.').next()?);
+    let name = count_of(&metric.name)?;
     let of = |m: &u32| setting.table.metrics()[*m as usize].name == name;
     let count = case.row.metrics.iter().copied().find(of)?;
     let cells = case.cells();
@@ -43,4 +56,22 @@ fn histogram_operations(setting: &Setting, case: &Case) -> Option<u64> {
     };
     let trials = setting.table.latest().iter().filter(|t| t.counts() && cells.contains(&Some(t.cell)));
     trials.filter_map(count).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_has_the_count_it_is_of() {
+        for (quantile, count) in [
+            ("write.clat_ns.p99.9", "write.total_ios"),
+            ("sync.lat_ns.p99", "sync.total_ios"),
+            ("blocks.write.d2c.p99", "blocks.write_requests"),
+            ("blocks.read.i2d.p99", "blocks.read_requests"),
+            ("blocks.write.q2c.p99", "blocks.write_bios"),
+        ] {
+            assert_eq!(count_of(quantile).as_deref(), Some(count), "{quantile}");
+        }
+    }
 }

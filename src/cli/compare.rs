@@ -71,7 +71,7 @@ pub struct Args {
     /// Chance of any false claim among all rows [default: 5%, or what the stored run says]
     #[arg(long, value_name = "PERCENT", value_parser = parse_ratio)]
     alpha: Option<f64>,
-    /// The metric that decides
+    /// The metric that decides [default: what decided the stored runs]
     #[arg(long, value_name = "[SECTION:]METRIC")]
     primary: Option<String>,
     /// What failed trials mean: their numbers are compared, or each is worse than any value [default: compare]

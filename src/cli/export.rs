@@ -55,13 +55,13 @@ fn format(args: &Args) -> Result<&str, Failure> {
     }
 }
 
-/// One line a value: the levels, the place in the run, the metric, its unit and the number.
+/// One line a value: the levels, the place in the run, the metric, its unit, its good direction and the number.
 fn csv_text(run: &Run, raw: bool) -> anyhow::Result<String> {
     let cell = |text: &str| if raw { text.to_owned() } else { csv_cell::written(text).into_owned() };
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut header = ["trial", "round", "position", "attempt", "status"].map(str::to_owned).to_vec();
     header.extend(run.design.factors.iter().map(|f| cell(&f.name)));
-    header.extend(["job", "metric", "unit", "value"].map(str::to_owned));
+    header.extend(["job", "metric", "unit", "better", "value"].map(str::to_owned));
     writer.write_record(&header)?;
     // By cell, so that whoever reads it finds the levels in their order, the baseline first.
     let mut trials: Vec<(usize, &Trial)> = run.trials.iter().enumerate().collect();
@@ -88,12 +88,13 @@ fn csv_text(run: &Run, raw: bool) -> anyhow::Result<String> {
                 cell(&metric.job),
                 cell(&metric.name),
                 cell(metric.unit.symbol()),
+                metric.better.word().to_owned(),
                 value.to_string(),
             ]);
             writer.write_record(&line)?;
         }
         if trial.values.is_empty() {
-            place.extend(["", "", "", ""].map(str::to_owned));
+            place.extend(["", "", "", "", ""].map(str::to_owned));
             writer.write_record(&place)?;
         }
     }

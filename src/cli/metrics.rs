@@ -14,7 +14,7 @@ use crate::experiment::{CommandLine, Experiment};
 use crate::plan::{MetricNames, Plan};
 use crate::record::{Metric, Sample};
 use crate::sys::terminal::visible_line;
-use crate::units::{Better, Unit};
+use crate::units::Unit;
 
 /// Options of `assay metrics`.
 #[derive(clap::Args, Debug)]
@@ -61,10 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let unit = wide(|metric| metric.unit.symbol(), 4);
     writeln!(out, "{:<section$}  {:<name$}  {:<unit$}  better", "section", "metric", "unit")?;
     for metric in &metrics {
-        let better = match metric.better {
-            Better::Higher => "higher",
-            Better::Lower => "lower",
-        };
+        let better = metric.better.word();
         let line = format!(
             "{:<section$}  {:<name$}  {:<unit$}  {better}",
             section_of(metric),

@@ -67,7 +67,8 @@ fn is_known(head: &str) -> bool {
         || head.starts_with("{\"format\":\"assay-report\"")
         || head.starts_with("{\n  \"version\": ") && head.contains("\n  \"assay_version\": \"")
         || first.starts_with("trial,round,position,attempt,status,")
-            && first.ends_with(",job,metric,unit,value")
+            && first.ends_with(",value")
+            && first.contains(",job,metric,unit,")
         || first.contains("job,metric,unit,better,role,baseline,candidate,")
             && first.contains(",delta,run,")
             && first.ends_with(",caveats")
@@ -103,6 +104,7 @@ mod tests {
             ("{\n  \"version\": 1,\n  \"id\": 1,\n  \"assay_version\": \"0.1.0\"".to_owned(), true),
             ("{\"jobs\":[".to_owned(), false),
             ("trial,round,position,attempt,status,bs,job,metric,unit,value\n1,".to_owned(), true),
+            ("trial,round,position,attempt,status,bs,job,metric,unit,better,value\n1,".to_owned(), true),
             ("bs,job,value\n".to_owned(), false),
         ] {
             assert_eq!(is_known(&head), known, "{head}");

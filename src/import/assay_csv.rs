@@ -8,15 +8,16 @@ use crate::record::{
     Cell, Design, Factor, FailureKind, Metric, Run, RunState, Sample, Source, Status, Trial,
 };
 use crate::sys::csv_cell;
-use crate::units::Unit;
+use crate::units::{Better, Unit};
 
 use super::error::{ImportError, Problem};
 use super::observation::MOST_TRIALS;
 
-/// How the header of such a table begins …
-pub(super) const HEADER_START: &str = "trial,round,position,attempt,status,";
-/// … and ends.
-pub(super) const HEADER_END: &str = ",job,metric,unit,value";
+/// Whether the first line of a table is the header of such a one; tables of earlier versions have no column `better`.
+pub(super) fn begins(header: &str) -> bool {
+    header.starts_with("trial,round,position,attempt,status,")
+        && [",job,metric,unit,better,value", ",job,metric,unit,value"].iter().any(|end| header.ends_with(end))
+}
 
 /// Where names were met first, so that a long table is read in one pass.
 #[derive(Default)]
@@ -26,8 +27,10 @@ struct Known {
     metrics: HashMap<Metric, u32>,
 }
 
+/// Columns before the factors.
 const PLACE: usize = 5;
-const VALUE: usize = 4;
+/// Columns behind them, without and with the good direction.
+const VALUE: [usize; 2] = [4, 5];
 
 pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -37,8 +40,9 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
         ImportError::at(origin, line, Problem::Json { format: "assay csv export", message })
     };
     let headers = reader.headers().map_err(|error| wrong(&error))?.clone();
-    let names: Vec<&str> =
-        headers.iter().skip(PLACE).take(headers.len().saturating_sub(PLACE + VALUE)).collect();
+    let has_better = headers.iter().rev().nth(1) == Some("better");
+    let behind = PLACE + VALUE[usize::from(has_better)];
+    let names: Vec<&str> = headers.iter().skip(PLACE).take(headers.len().saturating_sub(behind)).collect();
     if names.is_empty() {
         let message = "its header names no factor".to_owned();
         return Err(ImportError::new(origin, Problem::Json { format: "assay csv export", message }));
@@ -61,7 +65,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Run, ImportError> {
             numbers.push(number.parse().unwrap_or(u64::MAX));
             run.trials.push(trial);
         }
-        let value = value(&mut run, &mut known, &record, PLACE + names.len())
+        let value = value(&mut run, &mut known, &record, (PLACE + names.len(), has_better))
             .map_err(|problem| ImportError::at(origin, line, problem))?;
         if let (Some(value), Some(trial)) = (value, run.trials.last_mut()) {
             trial.values.push(value);
@@ -153,20 +157,29 @@ fn value(
     run: &mut Run,
     known: &mut Known,
     record: &csv::StringRecord,
-    at: usize,
+    (at, has_better): (usize, bool),
 ) -> Result<Option<(u32, f64)>, Problem> {
     let field = |offset: usize| record.get(at + offset).unwrap_or("");
-    if field(1).is_empty() && field(3).is_empty() {
+    let printed = field(if has_better { 4 } else { 3 });
+    if field(1).is_empty() && printed.is_empty() {
         return Ok(None);
     }
-    let bad = |reason| Problem::Value { what: "value".to_owned(), text: field(3).to_owned(), reason };
-    let number: f64 = field(3).parse().map_err(|_| bad("which is not a number"))?;
+    let bad = |reason| Problem::Value { what: "value".to_owned(), text: printed.to_owned(), reason };
+    let number: f64 = printed.parse().map_err(|_| bad("which is not a number"))?;
     if !number.is_finite() {
         return Err(bad("which is not a number that can be compared"));
     }
     // The symbols written are those of base units: their factor is 1.
     let (unit, _) = Unit::parse(&csv_cell::read(field(2)));
-    let metric = Sample::new(&csv_cell::read(field(0)), &csv_cell::read(field(1)), unit, number).metric;
+    let mut metric = Sample::new(&csv_cell::read(field(0)), &csv_cell::read(field(1)), unit, number).metric;
+    if has_better {
+        let unknown = "which is neither higher nor lower";
+        metric.better = Better::parse(field(3)).ok_or_else(|| Problem::Value {
+            what: "better".to_owned(),
+            text: field(3).to_owned(),
+            reason: unknown,
+        })?;
+    }
     let index = *known.metrics.entry(metric).or_insert_with_key(|metric| {
         run.metrics.push(metric.clone());
         (run.metrics.len() - 1) as u32

@@ -48,12 +48,12 @@ pub(super) fn assemble(mut batch: Batch, frame: Frame) -> Result<Run, ImportErro
     let mut trials = Vec::with_capacity(batch.observations.len());
     let mut started_unix_ns = u64::MAX;
     for (observation, cell) in batch.observations.into_iter().zip(cell_of) {
-        let round = &mut repeats[cell as usize];
+        let rounds = &mut repeats[cell as usize];
         if observation.started_unix_ns > 0 {
             started_unix_ns = started_unix_ns.min(observation.started_unix_ns);
         }
-        trials.push(trial(observation, cell, *round));
-        *round += 1;
+        *rounds += u32::from(observation.attempt == 0);
+        trials.push(trial(observation, cell, rounds.saturating_sub(1)));
     }
     // Of a run that had not all its rounds there is no verdict, whatever it is compared with.
     let state = batch.so_far.map_or(RunState::Finished, |_| RunState::Interrupted);
@@ -82,6 +82,7 @@ fn trial(observation: Observation, cell: u32, round: u32) -> Trial {
     Trial {
         cell,
         round,
+        attempt: observation.attempt,
         started_unix_ns: observation.started_unix_ns,
         elapsed_s: observation.elapsed_s,
         facts: observation.facts,

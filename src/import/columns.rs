@@ -36,7 +36,7 @@ pub struct ValueColumn {
 }
 
 /// Suffixes of column names: (suffix, unit as shown, good direction). The numbers keep the scale they were published in.
-const SUFFIXES: [(&str, &str, Better); 30] = [
+const SUFFIXES: [(&str, &str, Better); 35] = [
     ("kb_s", "KB/s", Better::Higher),
     ("mb_s", "MB/s", Better::Higher),
     ("gb_s", "GB/s", Better::Higher),
@@ -48,6 +48,11 @@ const SUFFIXES: [(&str, &str, Better); 30] = [
     ("per_s", "/s", Better::Higher),
     ("iops", "IOPS", Better::Higher),
     ("tps", "/s", Better::Higher),
+    ("qps", "/s", Better::Higher),
+    ("rps", "/s", Better::Higher),
+    ("kbps", "kbps", Better::Higher),
+    ("mbps", "Mbps", Better::Higher),
+    ("gbps", "Gbps", Better::Higher),
     ("bw", "", Better::Higher),
     ("throughput", "", Better::Higher),
     ("ns", "ns", Better::Lower),
@@ -68,6 +73,26 @@ const SUFFIXES: [(&str, &str, Better); 30] = [
     ("latency", "", Better::Lower),
     ("time", "", Better::Lower),
 ];
+/// What is counted a second by columns called `mb_sec`.
+const AMOUNTS: [&str; 7] = ["kb", "mb", "gb", "kib", "mib", "gib", "ops"];
+
+/// A column's name as [`SUFFIXES`] are written: `Throughput (MB/s)` and `throughput_mb_per_sec` are `throughput_mb_s`.
+fn plain(name: &str) -> String {
+    let spelt = name.to_lowercase().replace('/', " per ").replace('%', " pct ");
+    let mut words: Vec<&str> =
+        spelt.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    if let [.., before, last @ ("s" | "sec" | "second")] = words.as_mut_slice()
+        && (*before == "per" || AMOUNTS.contains(before))
+    {
+        *last = "s";
+    }
+    if let [.., amount, "per", "s"] = words.as_slice()
+        && (AMOUNTS.contains(amount) || *amount == "b")
+    {
+        words.remove(words.len() - 2);
+    }
+    words.join("_")
+}
 
 impl ValueColumn {
     /// Reads `COL[:unit][:higher|lower]`.
@@ -115,11 +140,9 @@ impl ValueColumn {
     /// A column of which nothing is said but its name.
     #[must_use]
     pub fn guessed(name: &str) -> ValueColumn {
-        let lower = name.to_ascii_lowercase();
+        let plain = plain(name);
         let fits = |suffix: &str| {
-            lower
-                .strip_suffix(suffix)
-                .is_some_and(|rest| rest.is_empty() || rest.ends_with(['_', ' ', '-', '.']))
+            plain.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
         };
         let longest =
             SUFFIXES.iter().filter(|(suffix, ..)| fits(suffix)).max_by_key(|(suffix, ..)| suffix.len());
@@ -188,6 +211,17 @@ mod tests {
             ("seconds", "s", Better::Lower),
             ("dax_runtime_s", "s", Better::Lower),
             ("usr_pct", "%", Better::Lower),
+            ("ops_per_sec", "ops/s", Better::Higher),
+            ("events per second", "/s", Better::Higher),
+            ("req/sec", "/s", Better::Higher),
+            ("Throughput (MB/s)", "MB/s", Better::Higher),
+            ("mb_sec", "MB/s", Better::Higher),
+            ("write.mib_per_s", "MiB/s", Better::Higher),
+            ("elapsed.sec", "s", Better::Lower),
+            ("b_sec", "s", Better::Lower),
+            ("B/s", "B/s", Better::Higher),
+            ("CPU %", "%", Better::Lower),
+            ("qps", "/s", Better::Higher),
         ] {
             let column = ValueColumn::guessed(name);
             assert_eq!(
@@ -211,6 +245,8 @@ mod tests {
             (Unit::Nanoseconds, 1e6, Better::Lower)
         );
         assert_eq!(column.parse("2").unwrap(), 2e6);
+        let column = ValueColumn::parse_spec("rate:req/sec").unwrap();
+        assert_eq!((column.unit, column.better), (Unit::Other("req/sec".to_owned()), Better::Higher));
         let column = ValueColumn::parse_spec("score:points:higher").unwrap();
         assert_eq!((column.unit, column.better), (Unit::Other("points".to_owned()), Better::Higher));
         for spec in ["", ":ms", "a::higher", "a:b:c:lower", "a:higer"] {

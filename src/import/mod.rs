@@ -12,6 +12,7 @@ mod boot_numbers;
 mod clusters;
 mod columns;
 mod csv_table;
+mod decided;
 mod error;
 mod fio;
 mod go_benchmark;
@@ -122,7 +123,6 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
     let mut contents = read_all(&sides, &context);
     let skipped = unreadable(std::mem::take(&mut contents.failures), &sides, options)?;
     let mut source: Vec<&str> = contents.formats.iter().map(|format| format.name()).collect();
-    let decided = decided(&runs, sides.len());
     for (side, run) in runs {
         let label = sides[side].label.clone();
         assay_export::as_arm(*run, side, &mut contents.batch)
@@ -130,15 +130,22 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         source.push("stored run");
     }
     source.dedup();
-    if let Some(note) = decided.note.filter(|_| options.primary.is_none()) {
-        contents.batch.note(note);
-    }
+    let of_assay = [Format::AssayJson, Format::AssayCsv];
+    // Beside another tool's results the runs' own rule is nobody's.
+    let ways = if contents.formats.iter().all(|format| of_assay.contains(format)) {
+        std::mem::take(&mut contents.batch.judged)
+    } else {
+        Vec::new()
+    };
+    let decided = decided::decided(&ways);
+    let of_primary = decided.note_of_primary.filter(|_| options.primary.is_none());
+    of_primary.into_iter().chain(decided.note_of_error).for_each(|note| contents.batch.note(note));
     for note in sides.iter().flat_map(|side| &side.notes) {
         contents.batch.note(note.clone());
     }
     // Runs and files may be mixed: the arms keep the order in which they were named.
     contents.batch.observations.sort_by_key(|observation| observation.side);
-    let own = [Format::AssayJson, Format::AssayCsv].iter().any(|format| contents.formats.contains(format));
+    let own = of_assay.iter().any(|format| contents.formats.contains(format));
     let frame = Frame {
         name: if alone { sides[0].label.clone() } else { String::new() },
         labels: sides.into_iter().map(|side| side.label).collect(),
@@ -151,34 +158,6 @@ pub fn load(inputs: Vec<Input>, options: &Options) -> Result<Loaded, ImportError
         own_runs: own || source.contains(&"stored run"),
     };
     Ok(Loaded { run: assemble(contents.batch, frame)?, skipped })
-}
-
-/// What decided stored runs, where they agree.
-#[derive(Default)]
-struct Decided {
-    primary: Option<String>,
-    stop: Option<StopRule>,
-    /// What decided each, where they do not agree.
-    note: Option<String>,
-}
-
-/// Of stored runs that are all there is to compare.
-fn decided(runs: &[(usize, Box<Run>)], all: usize) -> Decided {
-    let designs: Vec<_> = runs.iter().map(|(_, run)| &run.design).collect();
-    let Some(first) = designs.first().filter(|_| designs.len() == all) else { return Decided::default() };
-    let same_error = |stop: &StopRule| (stop.delta, stop.alpha) == (first.stop.delta, first.stop.alpha);
-    let stop = StopRule { delta: first.stop.delta, alpha: first.stop.alpha, ..StopRule::default() };
-    let stop = designs.iter().all(|design| same_error(&design.stop)).then_some(stop);
-    if designs.iter().all(|design| design.primary == first.primary) {
-        return Decided { primary: first.primary.clone(), stop, note: None };
-    }
-    let mut by: Vec<&str> = designs
-        .iter()
-        .map(|design| design.primary.as_deref().unwrap_or("no metric that was named"))
-        .collect();
-    by.dedup();
-    let note = format!("the runs were decided by {}: --primary says which decides here", by.join(", "));
-    Decided { primary: None, stop, note: Some(note) }
 }
 
 /// The error for files that could not be used, or those files when they may be left out.

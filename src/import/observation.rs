@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::decided::Judged;
 use super::error::Problem;
 use crate::record::{HostFacts, LatencyHistogram, Metric, Note, Series, SoFar, Status};
 
@@ -18,6 +19,8 @@ pub(super) struct Observation {
     pub(super) rows: Vec<(String, String)>,
     /// What columns that may be clusters call it: (column, label).
     pub(super) marks: Vec<(Arc<str>, String)>,
+    /// Above 0: a further attempt at the trial before it, in the same round.
+    pub(super) attempt: u32,
     pub(super) started_unix_ns: u64,
     pub(super) elapsed_s: f64,
     pub(super) status: Status,
@@ -38,6 +41,7 @@ impl Observation {
             arm: None,
             rows: Vec::new(),
             marks: Vec::new(),
+            attempt: 0,
             started_unix_ns: 0,
             elapsed_s: 0.0,
             status: Status::Done,
@@ -66,6 +70,8 @@ pub(super) struct Batch {
     pub(super) notes: Vec<String>,
     /// How far a run with a fixed number of rounds had come that was taken before its last.
     pub(super) so_far: Option<SoFar>,
+    /// How the runs of assay were judged that became arms; each way once.
+    pub(super) judged: Vec<Judged>,
     /// The name of what tells the arms apart, when a table's column does.
     pub(super) factor: Option<String>,
     /// Trials of all batches that are read for the same comparison.
@@ -113,6 +119,12 @@ impl Batch {
         }
     }
 
+    pub(super) fn judged(&mut self, way: Judged) {
+        if !self.judged.contains(&way) {
+            self.judged.push(way);
+        }
+    }
+
     /// Puts `later` behind this batch.
     pub(super) fn append(&mut self, later: Batch) {
         let metrics: Vec<u32> = later.metrics.iter().map(|metric| self.metric(metric)).collect();
@@ -128,6 +140,7 @@ impl Batch {
         for note in later.notes {
             self.note(note);
         }
+        later.judged.into_iter().for_each(|way| self.judged(way));
         self.so_far = self.so_far.or(later.so_far);
         self.factor = self.factor.take().or(later.factor);
     }

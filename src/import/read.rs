@@ -80,7 +80,11 @@ pub(super) fn read_into(
     match format {
         Format::FioJson => fio::read(text, origin, side, batch)?,
         Format::AssayJson => as_arm(assay_export::read(text, origin)?, origin, side, batch)?,
-        Format::AssayCsv => as_arm(assay_csv::read(text, origin)?, origin, side, batch)?,
+        Format::AssayCsv => {
+            as_arm(assay_csv::read(text, origin)?, origin, side, batch)?;
+            // A table does not say by what its run was judged.
+            batch.judged.clear();
+        }
         Format::Hyperfine => hyperfine::read(text, origin, side, context.sides == 1, batch)?,
         Format::GoBenchmark => go_benchmark::read(text, origin, side, batch)?,
         Format::Numbers => numbers::read(text, origin, side, context.columns.values.first(), batch)?,

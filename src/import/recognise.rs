@@ -78,7 +78,7 @@ pub fn recognise(bytes: &[u8], origin: &str) -> Result<Format, ImportError> {
     if number(first).is_some() {
         return Ok(Format::Numbers);
     }
-    if first.starts_with(super::assay_csv::HEADER_START) && first.ends_with(super::assay_csv::HEADER_END) {
+    if super::assay_csv::begins(first) {
         return Ok(Format::AssayCsv);
     }
     if delimiter(first).is_some() {
@@ -142,11 +142,12 @@ mod tests {
 
     #[test]
     fn content_decides() {
-        let cases: [(&str, Format); 12] = [
+        let cases: [(&str, Format); 13] = [
             ("dbench version 4.00 - Copyright\n", Format::Tool(EngineKind::Dbench)),
             ("# fs_mark\n\nFSUse%  Count  Size  Files/sec\n", Format::Tool(EngineKind::FsMark)),
             ("+ xfs_io\nwrote 1/1 bytes at offset 0\n", Format::Tool(EngineKind::XfsIo)),
             ("trial,round,position,attempt,status,bs,job,metric,unit,value\n", Format::AssayCsv),
+            ("trial,round,position,attempt,status,bs,job,metric,unit,better,value\n", Format::AssayCsv),
             ("note: x\n{\n \"fio version\" : \"fio-3.33\"", Format::FioJson),
             ("fio: warning {\"jobname\": 1}", Format::FioJson),
             ("{\"results\": [{\"command\": \"ls\"", Format::Hyperfine),

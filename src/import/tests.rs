@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::record::Source;
+use crate::record::{Source, Status, Trial};
 use crate::units::Better;
 
 fn data(name: &str) -> String {
@@ -172,10 +172,31 @@ fn an_export_comes_back_as_it_was_and_its_damage_is_named() {
         (&["old".to_owned(), "new".to_owned()][..], original.arms())
     );
 
+    // What was tried twice is one trial of its round, as in the run's own report, also where it was tried again much later.
+    let mut retried = original.clone();
+    let first = retried.trials.iter().position(|trial| trial.cell == 0).unwrap();
+    let again = Trial { attempt: 1, ..retried.trials[first].clone() };
+    retried.trials[first].status = Status::Skipped { reason: "at first".to_owned() };
+    retried.trials.push(again);
+    let text_of_retried = serde_json::to_string(&retried).unwrap();
+    let tried_twice = write(directory.path(), "r.json", &text_of_retried);
+    let pair = run(
+        &[&format!("old={}", tried_twice.display()), &format!("new={}", path.display())],
+        &Options::default(),
+    );
+    let mut places: Vec<(u32, u32, u32)> =
+        pair.trials.iter().map(|trial| (trial.cell, trial.round, trial.attempt)).collect();
+    assert_eq!(places.iter().filter(|place| place.2 == 1).count(), 1, "{places:?}");
+    places.retain(|place| place.2 == 0);
+    let all = places.len();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!((places.len(), all), (2 * original.trials.len(), 2 * original.trials.len()));
+
     for (from, to, words) in [
         ("\"version\": 1", "\"version\": 9", "newer assay: record version 9"),
-        ("\"compare\": 0", "\"compare\": 5", "design.compare is 5"),
-        ("\"cell\": 1", "\"cell\": 77", "belongs to cell 77"),
+        ("\"compare\": 0", "\"compare\": 5", "it compares a factor that it does not have"),
+        ("\"cell\": 1", "\"cell\": 77", "is of cell 77, which does not exist"),
     ] {
         let damaged = write(directory.path(), "d.json", &text.replacen(from, to, 1));
         let error = load_export(&damaged).unwrap_err();
@@ -256,6 +277,18 @@ fn the_csv_export_is_read_back_as_arms_and_rows() {
         (&run.metrics[0].unit, run.metrics[0].better),
         (&crate::units::Unit::BytesPerSecond, Better::Higher)
     );
+    // A score: what its unit does not tell, the table does.
+    let score = text.replace("unit,value", "unit,better,value").replace(",1,4k,,,,\n", ",1,4k,,,,,\n");
+    let score = score.replace("write.bw,B/s,", "score,,higher,").replace("usr_cpu,s,", "usr_cpu,s,lower,");
+    let path = write(directory.path(), "s.csv", &score);
+    let run = self::run(&[path.to_str().unwrap()], &Options::default());
+    assert_eq!(
+        run.metrics.iter().map(|metric| metric.better).collect::<Vec<_>>(),
+        [Better::Higher, Better::Lower]
+    );
+    assert_eq!(run.trials[2].values, [(0, 120.0)]);
+    let wrong = write(directory.path(), "w.csv", &score.replace("score,,higher,120", "score,,more,120"));
+    assert!(load_export(&wrong).unwrap_err().to_string().contains("neither higher nor lower"));
     let cut = write(directory.path(), "c.csv", &text.replace("0.5", "x"));
     let error = load_export(&cut).unwrap_err();
     assert!(error.to_string().ends_with("c.csv, line 3: value is 'x', which is not a number"), "{error}");

@@ -66,12 +66,14 @@ impl Observer for DeviceObserver {
 }
 
 fn differences(before: &DeviceCounters, after: &DeviceCounters) -> Vec<Sample> {
-    // The kernel keeps them in unsigned longs that may start over.
+    // The kernel keeps counts in unsigned longs that may start over, and prints times as unsigned ints of milliseconds: a queue of
+    // 256 is through with those in five hours.
     let difference = |after: u64, before: u64| after.wrapping_sub(before) as f64;
+    let ms = |after: u64, before: u64| f64::from((after as u32).wrapping_sub(before as u32));
     let sample = |name: &str, unit: Unit, value: f64| Sample::new("", &format!("dev.{name}"), unit, value);
     let count = |name: &str, a: u64, b: u64| sample(name, Unit::Count, difference(a, b));
     let bytes = |name: &str, a: u64, b: u64| sample(name, Unit::Bytes, difference(a, b));
-    let time = |name: &str, a: u64, b: u64| sample(name, Unit::Seconds, difference(a, b) / 1e3);
+    let time = |name: &str, a: u64, b: u64| sample(name, Unit::Seconds, ms(a, b) / 1e3);
     let mut samples = vec![
         count("read_ios", after.read_ios, before.read_ios),
         count("read_merges", after.read_merges, before.read_merges),
@@ -128,6 +130,14 @@ mod tests {
             assert_eq!(value(name), expected, "{name}");
         }
         assert_eq!(notes, []);
+        // Milliseconds are printed as 32 bits.
+        std::fs::write(sys.path().join("stat"), "11 1 24 9 25 2 72 8 2 1500 4294967290 5 0 72 9 9 2008")
+            .unwrap();
+        observer.start();
+        std::fs::write(sys.path().join("stat"), "11 1 24 9 25 2 72 8 2 1500 1994 5 0 72 9 9 2008").unwrap();
+        let samples = observer.stop().unwrap().samples;
+        let queue = samples.iter().find(|s| s.metric.name == "dev.queue_time").unwrap();
+        assert_eq!(queue.value, 2.0);
     }
 
     #[test]

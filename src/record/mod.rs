@@ -172,8 +172,11 @@ impl Run {
     /// What is wrong, as a clause.
     pub fn check(&self) -> Result<(), String> {
         let design = &self.design;
-        if design.compare >= design.factors.len() {
+        let Some(compared) = design.factors.get(design.compare) else {
             return Err("it compares a factor that it does not have".to_owned());
+        };
+        if compared.levels.is_empty() {
+            return Err(format!("factor '{}' has no levels", compared.name));
         }
         for (number, cell) in self.cells.iter().enumerate() {
             let in_range = |(level, factor): (&u32, &Factor)| (*level as usize) < factor.levels.len();

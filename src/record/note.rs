@@ -31,6 +31,8 @@ pub enum NoteKind {
     WorkerThreads,
     /// It says that counts of a trial hold time before its operations are counted (`ramp_time`).
     Ramp,
+    /// It says that observers counted, or the budget lacks, threads that the other has.
+    Beside,
     /// It says that watching made a trial so slow that its times are too long.
     Distorting,
 }

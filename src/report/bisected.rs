@@ -52,10 +52,7 @@ pub fn bisected_text(run: &Run, found: &Bisected) -> String {
     let words = Words { run, found };
     let mut text = String::new();
     let metric = words.metric();
-    let better = match found.metric.as_ref().map(|metric| metric.better) {
-        Some(Better::Higher) => "higher",
-        _ => "lower",
-    };
+    let better = found.metric.as_ref().map_or(Better::Lower, |metric| metric.better).word();
     let (first, last) = (step_name(run, 0), step_name(run, found.steps));
     // Writing to a String cannot fail.
     let _ = writeln!(

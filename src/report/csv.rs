@@ -79,10 +79,7 @@ fn column(block: &Block) -> Option<(&'static str, Cell)> {
 
 fn record(document: &Document<'_>, c: &Comparison) -> Vec<String> {
     let role = if c.role == Role::Primary { "primary" } else { "exploratory" };
-    let better = match c.metric.better {
-        crate::units::Better::Higher => "higher",
-        crate::units::Better::Lower => "lower",
-    };
+    let better = c.metric.better.word();
     let (base, cand) = (&c.baseline, &c.candidate);
     let mut cells: Vec<String> = c.row.levels.iter().map(|(_, level)| level.clone()).collect();
     cells.extend(

@@ -12,6 +12,23 @@ pub enum Better {
     Lower,
 }
 
+impl Better {
+    /// `higher` or `lower`, as people write it, too.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+        }
+    }
+
+    /// What [`Better::word`] says.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Better> {
+        [Better::Higher, Better::Lower].into_iter().find(|better| better.word() == word)
+    }
+}
+
 /// The base unit of a metric's raw value. Values are always stored in the base unit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,14 +67,18 @@ impl Unit {
         }
     }
 
-    /// Reads a unit as people write it (`KB/s`, `ns`, `MiB/s`, `ops/s`, `s`), with the factor that takes a
+    /// Reads a unit as people write it (`KB/s`, `ns`, `MiB/s`, `ops/s`, `ops/sec`, `s`), with the factor that takes a
     /// value in it to the base unit. Unknown names become [`Unit::Other`] with factor 1.
     #[must_use]
     pub fn parse(text: &str) -> (Unit, f64) {
         let known = |unit: Unit, factor: f64| (unit, factor);
-        match text {
+        let second = text.strip_suffix("/sec").or_else(|| text.strip_suffix("/second"));
+        let known_by = second.map_or_else(|| text.to_owned(), |amount| format!("{amount}/s"));
+        match known_by.as_str() {
             "B/s" | "bytes/s" => known(Unit::BytesPerSecond, 1.0),
-            "KB/s" | "kB/s" | "KiB/s" | "kb/s" | "K/s" => known(Unit::BytesPerSecond, 1024.0),
+            // fio 2 writes KB/s for 1024 bytes, and fio 3 kB/s for 1000.
+            "KB/s" | "KiB/s" | "kb/s" | "K/s" => known(Unit::BytesPerSecond, 1024.0),
+            "kB/s" => known(Unit::BytesPerSecond, 1e3),
             "MB/s" => known(Unit::BytesPerSecond, 1e6),
             "MiB/s" | "M/s" => known(Unit::BytesPerSecond, 1_048_576.0),
             "GB/s" => known(Unit::BytesPerSecond, 1e9),
@@ -74,7 +95,7 @@ impl Unit {
             "GiB" | "G" => known(Unit::Bytes, 1_073_741_824.0),
             "" | "count" => known(Unit::Count, 1.0),
             "%" | "pct" => known(Unit::Percent, 1.0),
-            other => known(Unit::Other(other.to_owned()), 1.0),
+            _ => known(Unit::Other(text.to_owned()), 1.0),
         }
     }
 
@@ -83,7 +104,9 @@ impl Unit {
     pub fn usual_better(&self) -> Better {
         match self {
             Unit::BytesPerSecond | Unit::PerSecond => Better::Higher,
-            Unit::Other(name) if name.ends_with("/s") => Better::Higher,
+            Unit::Other(name) if ["/s", "/sec", "/second"].iter().any(|end| name.ends_with(end)) => {
+                Better::Higher
+            }
             _ => Better::Lower,
         }
     }

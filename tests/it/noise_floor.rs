@@ -85,3 +85,28 @@ fn another_command_is_another_job() {
     let other = sandbox.succeed(&["run", "other.toml", "--quiet", "--verbose"]);
     assert!(other.contains("noise floor unknown"), "{other}");
 }
+
+/// What an upgrade changed: the same measured alone before and after it.
+#[test]
+fn a_run_measured_alone_is_one_arm_of_a_later_comparison() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.toml", EXPERIMENT);
+    for (name, seed, bw) in [("before", "7", ""), ("after", "8", "bw = 2e8\n")] {
+        sandbox.write("s.toml", &EXPERIMENT.replace("cv = 0.02\n", &format!("cv = 0.02\n{bw}")));
+        let wanted = ["--quiet", "--seed", seed, "--name", name];
+        sandbox.succeed(
+            &[&["run", "s.toml", "--aa", "--primary", "write.bw", "--delta", "3%"], &wanted[..]].concat(),
+        );
+    }
+    let csv = sandbox.succeed(&["compare", "before", "after", "--format", "csv"]);
+    let rows: Vec<&str> = csv.lines().filter(|line| line.contains(",primary,")).collect();
+    assert_eq!(rows.len(), 1, "both arms of each are one, 16 trials: {csv}");
+    assert!(rows[0].contains(",run before,run after,16,16,") && rows[0].contains("write.bw"), "{csv}");
+    // Exported, the runs are judged by the same.
+    for name in ["before", "after"] {
+        let exported = sandbox.succeed(&["export", name, "--format", "json"]);
+        sandbox.write(&format!("{name}.json"), &exported);
+    }
+    let of_files = sandbox.succeed(&["compare", "before.json", "after.json"]);
+    assert!(of_files.contains("δ 3 %") && of_files.contains("write.bw"), "{of_files}");
+}

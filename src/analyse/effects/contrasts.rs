@@ -72,6 +72,7 @@ fn draft(setting: &Setting, response: &Response, changes: &[At], held: &[At]) ->
     let weights = response.weights(changes, held);
     let mut draft = setting.start(&response.case());
     draft.comparison.n = response.n();
+    draft.tried = response.n();
     // The error of rounding is one step for a difference, two for a difference of two.
     let steps = if changes.len() > 1 { response.steps.doubled(setting.stop.delta) } else { response.steps };
     draft.set_scale(Scale::Log, steps);

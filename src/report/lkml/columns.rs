@@ -72,7 +72,10 @@ impl Column {
                 "read" => (Column::ReadBw, Column::ReadIops, Column::ReadMsec),
                 _ => (Column::WriteBw, Column::WriteIops, Column::WriteMsec),
             };
+            // A bare name of an unknown unit is in no column of that unit.
+            let is_known = !matches!(metric.unit, Unit::Count | Unit::Other(_));
             return match what {
+                "bw" | "runtime" if !is_known => None,
                 "bw" | "kb_s" | "kib_s" | "kbs" | "bw_kb_s" | "bw_kib_s" => Some(bw),
                 "iops" => Some(iops),
                 "msec" | "runtime" | "runtime_ms" | "runtime_msec" => Some(msec),
@@ -256,18 +259,15 @@ mod tests {
 
     #[test]
     fn the_names_of_fio_of_assay_and_of_published_tables_are_known() {
-        let column = |name: &str| {
-            Column::of(&Metric {
-                job: String::new(),
-                name: name.to_owned(),
-                unit: Unit::Count,
-                better: Better::Higher,
-            })
+        let of = |name: &str, unit: Unit| {
+            Column::of(&Metric { job: String::new(), name: name.to_owned(), unit, better: Better::Higher })
         };
-        assert_eq!(column("read.bw"), Some(Column::ReadBw));
+        let column = |name: &str| of(name, Unit::Count);
+        assert_eq!(of("read.bw", Unit::BytesPerSecond), Some(Column::ReadBw));
+        assert_eq!(column("write_bw"), None, "a table's, of which nobody says the unit");
         assert_eq!(column("read_kb_s"), Some(Column::ReadBw));
         assert_eq!(column("write_msec"), Some(Column::WriteMsec));
-        assert_eq!(column("write.runtime"), Some(Column::WriteMsec));
+        assert_eq!(of("write.runtime", Unit::Seconds), Some(Column::WriteMsec));
         assert_eq!(column("usr_pct"), Some(Column::Usr));
         assert_eq!(column("ctx.voluntary"), Some(Column::Csw));
         assert_eq!(column("write.clat_ns.p99"), None);

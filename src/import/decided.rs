@@ -1,0 +1,105 @@
+//! What decided runs of assay that are compared: it decides here, too, where they agree.
+//!
+//! Enters: the primary metric, δ and α of each run that became an arm. Leaves: those of the comparison, and notes where runs differ.
+
+use crate::record::{Design, StopRule};
+
+/// By what a run was judged.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Judged {
+    primary: Option<String>,
+    delta: f64,
+    alpha: f64,
+}
+
+impl Judged {
+    pub(super) fn of(design: &Design) -> Judged {
+        let StopRule { delta, alpha, .. } = design.stop;
+        Judged { primary: design.primary.clone(), delta, alpha }
+    }
+}
+
+/// What decides a comparison.
+#[derive(Debug, Default)]
+pub(super) struct Decided {
+    pub(super) primary: Option<String>,
+    pub(super) stop: Option<StopRule>,
+    /// What decided each, where they do not agree.
+    pub(super) note_of_primary: Option<String>,
+    /// The same of δ and α.
+    pub(super) note_of_error: Option<String>,
+}
+
+/// Of runs of assay that are all there is to compare; each way of judging once.
+pub(super) fn decided(ways: &[Judged]) -> Decided {
+    let Some(first) = ways.first() else { return Decided::default() };
+    let mut decided = Decided::default();
+    if ways.iter().all(|way| way.primary == first.primary) {
+        decided.primary.clone_from(&first.primary);
+    } else {
+        let by =
+            listed(ways, |way| way.primary.clone().unwrap_or_else(|| "no metric that was named".to_owned()));
+        decided.note_of_primary =
+            Some(format!("the runs were decided by {by}: --primary says which decides here"));
+    }
+    let rest = StopRule::default();
+    if ways.iter().all(|way| (way.delta, way.alpha) == (first.delta, first.alpha)) {
+        decided.stop = Some(StopRule { delta: first.delta, alpha: first.alpha, ..rest });
+    } else {
+        let by = listed(ways, |way| format!("δ {} and α {}", percent(way.delta), percent(way.alpha)));
+        decided.note_of_error = Some(format!(
+            "the runs were judged with {by}: here they are {} and {}, or what --delta and --alpha say",
+            percent(rest.delta),
+            percent(rest.alpha)
+        ));
+    }
+    decided
+}
+
+/// Each once, in the order of the runs.
+fn listed(ways: &[Judged], word: impl Fn(&Judged) -> String) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in ways.iter().map(word) {
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(", ")
+}
+
+/// `2 %`, without what doubles add behind it.
+fn percent(ratio: f64) -> String {
+    format!("{} %", (ratio * 1e6).round() / 1e4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(primary: Option<&str>, delta: f64) -> Judged {
+        Judged { primary: primary.map(str::to_owned), delta, alpha: 0.05 }
+    }
+
+    #[test]
+    fn runs_that_agree_decide_and_others_are_named() {
+        let same = decided(&[way(Some("tps"), 0.07)]);
+        assert_eq!(same.primary.as_deref(), Some("tps"));
+        assert_eq!(same.stop.map(|stop| (stop.delta, stop.alpha)), Some((0.07, 0.05)));
+        assert_eq!((same.note_of_primary, same.note_of_error), (None, None));
+
+        let other = decided(&[way(Some("tps"), 0.07), way(None, 0.05)]);
+        assert_eq!((other.primary, other.stop), (None, None));
+        assert_eq!(
+            other.note_of_primary.as_deref(),
+            Some("the runs were decided by tps, no metric that was named: --primary says which decides here")
+        );
+        assert_eq!(
+            other.note_of_error.as_deref(),
+            Some(
+                "the runs were judged with δ 7 % and α 5 %, δ 5 % and α 5 %: here they are 2 % and 5 %, or what --delta and \
+                 --alpha say"
+            )
+        );
+        assert_eq!(decided(&[]).primary, None);
+    }
+}
