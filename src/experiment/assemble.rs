@@ -118,7 +118,8 @@ fn assemble(
     ExperimentErrors::or(check.mistakes)?;
     let values = |text: Option<Placed<String>>| text.map(|text| text.value);
     let mut show = written.show.map(|show| show.value).unwrap_or_default();
-    show.extend(written.metrics.iter().map(|metric| named_metric(&metric.value, engine)));
+    let name = |pattern: &str| pattern.split('=').next().unwrap_or_default().to_owned();
+    show.extend(written.metrics.iter().map(|metric| name(&metric.value)));
     let simulated = written.simulated.map(|simulated| simulated.value);
     Ok(Experiment {
         name: values(written.name).unwrap_or_else(|| short_name(origin)),
@@ -158,12 +159,6 @@ fn short_name(origin: &str) -> String {
     Path::new(origin)
         .file_stem()
         .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
-}
-
-/// What a metric that a person named is called: a command's own has its name, a hook's a word in front.
-fn named_metric(written: &str, engine: EngineKind) -> String {
-    let name = written.split('=').next().unwrap_or_default();
-    if engine.descriptor().runs == Runs::Command { name.to_owned() } else { format!("hook.{name}") }
 }
 
 /// Who watches something wants to see it: what stands for an observer is shown, unless the file says what of it is.
@@ -263,10 +258,16 @@ impl Check<'_> {
             let place = written.factors.first().map_or_else(|| self.whole(), |factor| factor.place.clone());
             let message = match written.factors.first() {
                 Some(factor) => {
-                    format!("{} has one level, so nothing is compared; give a second", factor.value.name)
+                    format!(
+                        "{} has one level, so nothing is compared; give a second; or --aa, which measures this level alone: \
+                         `assay compare RUN RUN` then compares two such runs, before and after a change",
+                        factor.value.name
+                    )
                 }
                 None => {
-                    "nothing varies, so nothing is compared; use --vary KEY=LEVEL,LEVEL or --aa".to_owned()
+                    "nothing varies, so nothing is compared; use --vary KEY=LEVEL,LEVEL; or --aa, which measures this alone: \
+                     `assay compare RUN RUN` then compares two such runs, before and after a change"
+                        .to_owned()
                 }
             };
             self.mistake(&place, message);

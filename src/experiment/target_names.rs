@@ -54,19 +54,33 @@ const OTHER_NAMES: [(&str, &str); 23] = [
     ("kconfig", "config"),
 ];
 
+/// What the names of sysctl(8) begin with.
+const SYSCTLS: [&str; 4] = ["vm", "fs", "kernel", "dev"];
+
 /// The name under which a key is known, aliases replaced; `None`: no setting of a target.
 #[must_use]
 pub fn target_key(key: &str) -> Option<String> {
     let known = TARGET_KEYS.iter().find(|known| **known == key).map(|known| (*known).to_owned());
-    known.or_else(|| match key {
-        "read_ahead_kb" => Some("read_ahead".to_owned()),
-        _ => key.strip_prefix("sysfs:").map(|path| match path.strip_prefix("queue/") {
-            Some("scheduler") => "scheduler".to_owned(),
-            Some("nr_requests") => "nr_requests".to_owned(),
-            Some("read_ahead_kb") => "read_ahead".to_owned(),
-            _ => key.to_owned(),
-        }),
-    })
+    known
+        .or_else(|| match key {
+            "read_ahead_kb" => Some("read_ahead".to_owned()),
+            _ => key.strip_prefix("sysfs:").map(|path| match path.strip_prefix("queue/") {
+                Some("scheduler") => "scheduler".to_owned(),
+                Some("nr_requests") => "nr_requests".to_owned(),
+                Some("read_ahead_kb") => "read_ahead".to_owned(),
+                _ => key.to_owned(),
+            }),
+        })
+        .or_else(|| of_sysctl(key))
+}
+
+/// The setting that sysctl(8) calls so: `vm.dirty_ratio` is `sysfs:/proc/sys/vm/dirty_ratio`.
+fn of_sysctl(key: &str) -> Option<String> {
+    let (first, _) = key.split_once('.')?;
+    let plain =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    let is_one = SYSCTLS.contains(&first) && key.split('.').all(plain);
+    is_one.then(|| format!("sysfs:/proc/sys/{}", key.replace('.', "/")))
 }
 
 /// The setting that was probably meant by a key that names none.
@@ -89,6 +103,16 @@ pub(super) fn unknown_target_key(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_of_the_kernel_may_be_called_as_by_sysctl() {
+        let path = |key: &str| target_key(key);
+        assert_eq!(path("vm.dirty_ratio").as_deref(), Some("sysfs:/proc/sys/vm/dirty_ratio"));
+        assert_eq!(path("fs.aio-max-nr").as_deref(), Some("sysfs:/proc/sys/fs/aio-max-nr"));
+        for other in ["wal.bs", "vm", "vm.", "vm..x", "vm./x", "vm.a/../b", "dbench.clients"] {
+            assert_eq!(path(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn the_nearest_setting_is_found_also_by_other_names() {

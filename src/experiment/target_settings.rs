@@ -77,6 +77,9 @@ pub struct TargetSettings {
     pub guest: GuestSettings,
 }
 
+/// The level of a setting of queue or kernel that leaves it as the machine has it.
+const AS_IT_IS: &str = "now";
+
 impl TargetSettings {
     /// Sets one key (a name [`target_key`] knows), over what it was; relative paths are below `base`.
     ///
@@ -107,12 +110,13 @@ impl TargetSettings {
             }
             "extsize" => self.extsize = hint_bytes(value)?,
             "state" => {
-                self.state = Some(match value {
-                    "new" => FileState::New,
-                    "allocate" => FileState::Allocate,
-                    "overwrite" => FileState::Overwrite,
-                    _ => return Err(format!("state={value}: write new, allocate or overwrite")),
-                });
+                self.state = match value {
+                    "new" => Some(FileState::New),
+                    "allocate" => Some(FileState::Allocate),
+                    "overwrite" => Some(FileState::Overwrite),
+                    _ if is_default(value) => None,
+                    _ => return Err(format!("state={value}: write new, allocate, overwrite or default")),
+                };
             }
             "fresh" => {
                 self.fresh = Some(match value {
@@ -139,10 +143,13 @@ impl TargetSettings {
         let known = !path.starts_with('/') || path.starts_with("/sys/") || path.starts_with("/proc/sys/");
         if path.is_empty() || !inside || !known {
             return Err(format!(
-                "{key}: write sysfs:queue/NAME for the device's queue, or a path below /sys or /proc/sys"
+                "{key}: write sysfs:queue/NAME for the device's queue, vm.NAME, or a path below /sys or /proc/sys"
             ));
         }
         self.knobs.retain(|knob| knob.path != path);
+        if value == AS_IT_IS {
+            return Ok(());
+        }
         let knob = Knob { path: path.to_owned(), value: value.to_owned() };
         // A new scheduler resets the queue's other settings, so it comes first.
         let at = if path == "queue/scheduler" { 0 } else { self.knobs.len() };
@@ -389,6 +396,9 @@ mod tests {
             knobs,
             [("queue/scheduler", "bfq"), ("queue/nr_requests", "64"), ("queue/rq_affinity", "2")]
         );
+        let as_it_is = of(&[("nr_requests", "64"), ("vm.swappiness", "1"), ("nr_requests", "now")]).unwrap();
+        let left = as_it_is.knobs.iter().map(|knob| knob.path.as_str()).collect::<Vec<_>>();
+        assert_eq!(left, ["/proc/sys/vm/swappiness"]);
         assert_eq!(of(&[("mount", "noatime"), ("mount", "defaults")]).unwrap().mount, Vec::<String>::new());
         assert_eq!(of(&[("fs", "xfs"), ("fs", "none")]).unwrap().fs, None);
     }
@@ -398,7 +408,7 @@ mod tests {
         for (key, value, expected) in [
             ("fs", "zfs", "write one of xfs, ext4, btrfs, f2fs, tmpfs, or none"),
             ("fresh", "never", "write trial, round or run"),
-            ("state", "full", "write new, allocate or overwrite"),
+            ("state", "full", "write new, allocate, overwrite or default"),
             ("mkfs", "-L 'x", "a quote is not closed"),
             ("sysfs:/etc/passwd", "x", "a path below /sys or /proc/sys"),
             ("sysfs:queue/../../x", "x", "a path below /sys or /proc/sys"),

@@ -147,7 +147,7 @@ fn metrics_that_a_person_names_are_shown() {
     assert_eq!(experiment.show, ["tps", "p99"]);
     let line = CommandLine { after: Some("true".to_owned()), ..line };
     let of_job = Experiment::from_job("[a]\nsize=1m\n", "a.fio", Path::new(""), &line).unwrap();
-    assert_eq!(of_job.show, ["hook.tps", "hook.p99"]);
+    assert_eq!(of_job.show, ["tps", "p99"]);
 }
 
 #[test]

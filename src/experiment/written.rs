@@ -96,7 +96,7 @@ pub struct CommandLine {
     /// Read a metric from the output of the command, or of the hooks of a job: name=REGEX[:unit][:higher|lower]
     #[arg(id = "metric", long = "metric", value_name = "SPEC")]
     pub metrics: Vec<String>,
-    /// Watch besides, each with root's rights: cpu (where processor time goes in the kernel), locks (waits for the kernel's locks), waits
+    /// Watch besides, as root: cpu (where processor time goes; with kernel.perf_event_paranoid at 1 without root, too), locks (waits for the kernel's locks), waits
     /// (where workers sleep), blocks (the device's requests, flushes and their times), fs (what the filesystem does), GROUP:EVENT (how
     /// often the kernel hits a tracepoint, e.g. block:block_plug) or NAME=GROUP:EVENT/FILTER/ (some of its hits); with any: extents (how
     /// the files of a trial lie on the device)

@@ -12,6 +12,8 @@ const QUIET: Duration = Duration::from_millis(50);
 const STEP: Duration = Duration::from_millis(5);
 /// Longest wait for it, unless said otherwise.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// What is written to drop the caches of the whole machine.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// What became of the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,12 +80,9 @@ impl Quiet {
 pub fn quiesce(path: &Path, drop_caches: bool, patience: Option<Duration>) -> Quiet {
     rustix::fs::sync();
     let page_cache = if drop_caches {
-        match std::fs::write("/proc/sys/vm/drop_caches", "3") {
+        match std::fs::write(DROP_CACHES, "3") {
             Ok(()) => PageCache::Dropped,
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                PageCache::NotDropped("only root may".to_owned())
-            }
-            Err(error) => PageCache::NotDropped(error.to_string()),
+            Err(error) => PageCache::NotDropped(why_not(&error)),
         }
     } else {
         PageCache::Kept
@@ -94,6 +93,20 @@ pub fn quiesce(path: &Path, drop_caches: bool, patience: Option<Duration>) -> Qu
         (_, Err(_)) => Idle::NoDevice,
     };
     Quiet { page_cache, idle }
+}
+
+/// Why this process cannot drop the machine's caches; `None`: it can. Nothing is dropped.
+#[must_use]
+pub fn caches_are_kept() -> Option<String> {
+    let opened = std::fs::OpenOptions::new().write(true).open(DROP_CACHES);
+    opened.err().map(|error| why_not(&error))
+}
+
+fn why_not(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "only root may".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 fn wait_until_idle(device: &BlockDevice, patience: Duration) -> Idle {

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use rustix::io::Errno;
 
 use super::perf::{
-    Event, Function, HIDDEN, Programs, Refused, Sink, Spot, Symbols, Watch, Watched, lost_note,
+    Event, Function, HIDDEN, Programs, Refused, Sink, Spot, Symbols, Watch, Watched, io_uring_note,
+    is_io_urings_thread, lost_note,
 };
 use super::unseen::READER_DIED;
 use super::{Observer, Unseen};
@@ -95,6 +96,7 @@ impl Observer for CpuObserver {
         let (samples, lost) = watch.stop().ok_or_else(|| Unseen::watched("cpu is", READER_DIED))?;
         let mut outcome = Outcome { samples: samples.values(lost, self.user_only), ..Outcome::default() };
         outcome.notes.extend(lost_note("cpu", lost).map(Note::from));
+        outcome.notes.extend(samples.of_io_uring());
         if self.user_only {
             outcome.notes.push(USER_ONLY.into());
         } else if !samples.symbols.are_known() {
@@ -156,6 +158,16 @@ impl Samples {
         let parts = self.by_part().into_iter().filter(|(_, samples)| *samples > 0);
         values.extend(parts.map(|(part, samples)| seconds(&format!("cpu.at.{part}"), samples)));
         values
+    }
+
+    /// That io_uring's own threads ran, if they did: the workers' processor time has none of theirs.
+    fn of_io_uring(&self) -> Option<Note> {
+        let is_theirs = |stack: &[Function]| {
+            stack.iter().any(|function| is_io_urings_thread(self.symbols.name(*function)))
+        };
+        let theirs: u64 =
+            self.stacks.iter().filter(|(stack, _)| is_theirs(stack)).map(|(_, count)| count).sum();
+        io_uring_note("cpu", theirs as f64, (self.user + self.kernel) as f64)
     }
 
     /// Time by stack, in ns.

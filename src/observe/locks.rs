@@ -7,11 +7,13 @@
 //! wait. The caller is the first function of the stack that does not itself take locks.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use rustix::io::Errno;
 
 use super::perf::{
-    Event, Function, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, lost_note,
+    Event, Function, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, distortion_note,
+    lost_note,
 };
 use super::unseen::READER_DIED;
 use super::waited::{Waited, count, of_places, rank, seconds};
@@ -27,13 +29,18 @@ const BEGIN: usize = 0;
 pub struct LocksObserver {
     symbols: Symbols,
     watch: Result<Watch<LockWaits>, Refused>,
+    begun: Instant,
 }
 
 impl LocksObserver {
     /// Looks up the kernel's functions, which takes longer than a start may.
     #[must_use]
     pub fn prepared() -> LocksObserver {
-        LocksObserver { symbols: Symbols::of_the_kernel(), watch: Err(Refused::Kernel(Errno::INVAL)) }
+        LocksObserver {
+            symbols: Symbols::of_the_kernel(),
+            watch: Err(Refused::Kernel(Errno::INVAL)),
+            begun: Instant::now(),
+        }
     }
 
     fn watch(&mut self) -> Result<Watch<LockWaits>, Refused> {
@@ -62,6 +69,7 @@ impl LocksObserver {
 
 impl Observer for LocksObserver {
     fn start(&mut self) {
+        self.begun = Instant::now();
         self.watch = self.watch();
     }
 
@@ -73,6 +81,8 @@ impl Observer for LocksObserver {
         let (waits, lost) = watch.stop().ok_or_else(|| Unseen::watched("locks are", READER_DIED))?;
         let mut outcome = Outcome { samples: samples(&waits, lost), ..Outcome::default() };
         outcome.notes.extend(lost_note("locks", lost).map(Note::from));
+        // A wait is one event that it begins, and one that it ends.
+        outcome.notes.extend(distortion_note("locks", 2 * waits.all().count, self.begun.elapsed()));
         if !waits.symbols.are_known() {
             outcome.notes.push(HIDDEN.into());
         }

@@ -11,10 +11,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::io::Errno;
 
-use super::perf::{Event, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, lost_note};
+use super::perf::{
+    Event, HIDDEN, Place, Refused, Sink, Symbols, Tracefs, Watch, Watched, distortion_note, io_uring_note,
+    lost_note,
+};
 use super::unseen::READER_DIED;
 use super::waited::{Waited, count, of_places, rank, seconds};
 use super::wakers::{self, Wakers};
@@ -71,11 +75,14 @@ const IDLE: [&str; 18] = [
 
 /// How the names of functions begin in which a thread waits for block I/O, as delay accounting counts it. io_uring tells that only while
 /// requests are under way, which cannot be seen here.
-const FOR_STORAGE: [&str; 6] = [
+const FOR_STORAGE: [&str; 8] = [
     "io_schedule",
     "blk_io_schedule",
     "io_cqring_wait",
     "io_cqring_schedule",
+    // libaio's wait for completions.
+    "read_events",
+    "do_io_getevents",
     "mutex_lock_io",
     "blkcg_maybe_throttle",
 ];
@@ -85,6 +92,7 @@ pub struct WaitsObserver {
     symbols: Symbols,
     watch: Result<Watch<Sleeps>, Refused>,
     stacks: Option<KeptFile>,
+    begun: Instant,
 }
 
 impl WaitsObserver {
@@ -92,7 +100,7 @@ impl WaitsObserver {
     #[must_use]
     pub fn prepared() -> WaitsObserver {
         let watch = Err(Refused::Kernel(Errno::INVAL));
-        WaitsObserver { symbols: Symbols::of_the_kernel(), watch, stacks: None }
+        WaitsObserver { symbols: Symbols::of_the_kernel(), watch, stacks: None, begun: Instant::now() }
     }
 
     fn watch(&mut self) -> Result<Watch<Sleeps>, Refused> {
@@ -119,6 +127,7 @@ impl WaitsObserver {
 
 impl Observer for WaitsObserver {
     fn start(&mut self) {
+        self.begun = Instant::now();
         self.watch = self.watch();
     }
 
@@ -132,6 +141,10 @@ impl Observer for WaitsObserver {
         self.stacks = Some(StackKind::Waits.kept(&sleeps.folded()));
         let mut outcome = Outcome { samples: sleeps.samples(lost), ..Outcome::default() };
         outcome.notes.extend(lost_note("waits", lost).map(Note::from));
+        // Each sleep is one event that it begins, one that it ends, and the waking.
+        let events = 3 * sleeps.by_stack.values().map(|slept| slept.all.count).sum::<u64>();
+        outcome.notes.extend(distortion_note("waits", events, self.begun.elapsed()));
+        outcome.notes.extend(sleeps.of_io_uring());
         if !sleeps.symbols.are_known() {
             outcome.notes.push(HIDDEN.into());
         }
@@ -199,6 +212,15 @@ impl Sleeps {
         let functions = stack.iter().filter_map(|address| self.symbols.function(*address));
         let mut names = functions.map(|function| self.symbols.name(function));
         names.any(|name| FOR_STORAGE.iter().any(|beginning| name.starts_with(beginning)))
+    }
+
+    /// That io_uring's own threads slept for something, if they did: a worker that waits for their work sleeps at the same time.
+    fn of_io_uring(&self) -> Option<Note> {
+        let is_theirs = |stack: &[u64]| self.symbols.are_of_io_uring(stack) && !is_idle(self.place(stack));
+        let theirs =
+            self.by_stack.iter().filter(|(stack, _)| is_theirs(stack)).map(|(_, slept)| slept.all.sum_ns);
+        let all: u64 = self.by_stack.values().map(|slept| slept.all.sum_ns).sum();
+        io_uring_note("waits", theirs.sum::<u64>() as f64, all as f64)
     }
 
     /// Sleep by stack, in ns, without that of threads that have nothing to do.

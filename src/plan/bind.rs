@@ -93,7 +93,11 @@ impl Keys {
                 "engine" => return Ok(Bound::Engine),
                 OBSERVE_KEY => return Ok(Bound::Observe),
                 _ => {
-                    if let Some(known) = target_key(key) {
+                    // With a section [fs], fs.bs is an option of that.
+                    let of_section = key
+                        .split_once('.')
+                        .is_some_and(|(_, option)| self.has_job && fio_option(option).is_some());
+                    if let Some(known) = target_key(key).filter(|_| !of_section) {
                         return Ok(Bound::Target(known));
                     }
                 }

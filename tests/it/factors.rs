@@ -119,7 +119,7 @@ fn both_arms_scaling_is_fitted_and_drawn() {
     let text = sandbox.succeed(&["report", "1"]);
     assert!(lines_of_it(&text) <= 6, "{text}");
     let told = words(&text);
-    assert!(told.contains("scaling with iodepth: arm=a write.bw in MiB/s: 95"), "{text}");
+    assert!(told.contains("scaling with iodepth: arm=a mean write.bw in MiB/s: 95"), "{text}");
     assert_eq!(told.matches("law up to 32: serial share ").count(), 2, "both arms' laws, whole: {text}");
     let html = sandbox.succeed(&["report", "1", "--format", "html"]);
     assert!(

@@ -1,12 +1,14 @@
 //! Mistakes that are seen before the first trial, also by `--plan`: exit code 2, what is wrong, what to do, nothing touched.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::failing_case::Mounted;
 use crate::loop_device::LoopDevice;
 use crate::sandbox::{Sandbox, errors};
 use crate::target_bench::{can_make, fact};
-use crate::tools::{available, skipped};
+use crate::tools::{available, is_root, skipped};
 
 const JOB: &str = "[w]\nrw=write\nbs=4k\nsize=64k\n";
 const TWO: &str = "[global]\nbs=4k\nsize=64k\n[wal]\nrw=write\nfsync=4\n[scan]\nrw=randread\n";
@@ -30,10 +32,36 @@ fn refused(sandbox: &Sandbox, arguments: &[&str], words: &[&str]) {
     }
 }
 
+fn open_to(directory: &Path, mode: u32) {
+    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
 fn planned(sandbox: &Sandbox, arguments: &[&str]) -> Output {
     let output = sandbox.run(&[&["run"], arguments, &["--plan"]].concat());
     assert!(output.status.success(), "{arguments:?}\n{}", errors(&output));
     output
+}
+
+/// Warm reads would be measured where cold ones were asked for.
+#[test]
+fn who_may_not_drop_caches_is_not_left_with_warm_ones() {
+    if !is_root() || !available("setpriv") {
+        return;
+    }
+    let sandbox = bench(JOB);
+    open_to(sandbox.path(), 0o777);
+    let words = ["--reuid=65534", "--regid=65534", "--clear-groups", env!("CARGO_BIN_EXE_assay")];
+    let run = ["run", "job.fio", "--aa", "--drop-caches", "--plan"];
+    let output = sandbox.command("setpriv").args(words).args(run).output().unwrap();
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("--drop-caches: the caches of this machine cannot be dropped: only root may"),
+        "{said}"
+    );
+    assert!(said.contains("run as root"), "{said}");
+    open_to(sandbox.path(), 0o755);
+    planned(&sandbox, &run[1..4]);
 }
 
 #[test]
@@ -78,7 +106,7 @@ fn a_deciding_metric_that_nothing_reports_is_refused() {
 
 #[test]
 fn a_devices_counters_cannot_decide_without_a_device() {
-    let memory = std::path::Path::new("/dev/shm");
+    let memory = Path::new("/dev/shm");
     let place = tempfile::tempdir_in(memory).ok().filter(|_| assay::host::device_under(memory).is_err());
     let Some(place) = place else { return skipped("/dev/shm is no tmpfs that can be written to") };
     let sandbox = bench(JOB);

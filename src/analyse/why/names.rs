@@ -61,13 +61,22 @@ pub(super) enum Place {
 }
 
 /// How the names of functions begin that wait for a flush.
-const FLUSH: [&str; 4] = ["blkdev_issue_flush", "blkdev_fsync", "blkdev_flush", "md_flush_request"];
-/// How the names of functions begin that wait for a commit.
-const COMMIT: [&str; 12] = [
+const FLUSH: [&str; 7] = [
+    "blkdev_issue_flush",
+    "blkdev_fsync",
+    "blkdev_flush",
+    "md_flush_request",
+    "f2fs_issue_flush",
+    "barrier_all_devices",
+    "wait_dev_flush",
+];
+/// How the names of functions begin that wait for a commit. `__jbd2_log_wait_for_space` waits for a checkpoint: the journal is full.
+const COMMIT: [&str; 13] = [
     "jbd2_log_wait_commit",
     "jbd2_complete_transaction",
-    "__jbd2_log_wait",
     "jbd2_",
+    "wait_transaction_",
+    "xlog_cil_",
     "xlog_wait",
     "xlog_force",
     "xfs_log_force",

@@ -216,6 +216,7 @@ impl<'a> Pair<'a> {
         let source = self.watched.as_ref().map_or(self.own, |watched| watched.source);
         let whole = self.watched.as_ref().is_some_and(|watched| watched.whole);
         let counted = |part: &BudgetPart| self.part(*part).is_some();
+        let whole = whole && !loses_events(source, metric);
         let part = part.map(|part| self.counted_in(part)).filter(counted).filter(|_| whole && !distorted);
         let seconds = |ns: f64| ns / 1e9;
         let of = time.difference_ns;
@@ -235,6 +236,13 @@ impl<'a> Pair<'a> {
         let of_all_jobs = source.is_of_all_jobs(&[metric]);
         let cause = Cause::new(rule, grade, what, vec![evidence]);
         Cause { part, time: Some(time), of_all_jobs, share, distorted, ..cause }
+    }
+
+    /// Whether a fact of a trial of either arm is so.
+    pub(super) fn has_fact(&self, name: &str, is_so: impl Fn(&str) -> bool) -> bool {
+        let mine = self.run.trials.iter().filter(|trial| self.own.cells.contains(&trial.cell));
+        let facts = mine.filter_map(|trial| self.run.facts.get(trial.facts? as usize)?.get(name));
+        facts.into_iter().any(is_so)
     }
 
     /// Whether the job does I/O in a direction: the device's counters also count others, and what a filesystem reads to write. Of
@@ -393,10 +401,27 @@ impl<'a> Watched<'a> {
     }
 }
 
+/// Of an observer's events more than this share lost, and its times are no parts of a sum: the arm with more events loses more.
+const MOST_LOST: f64 = 0.01;
+
+/// Whether the observer of a metric lost too many events in either arm.
+fn loses_events(source: Source<'_>, metric: &str) -> bool {
+    let observer = metric.split('.').next().unwrap_or_default();
+    let seen = match observer {
+        "waits" => "waits.sleeps",
+        "locks" => "locks.waits",
+        "cpu" => "cpu.samples",
+        _ => return false,
+    };
+    let lost = source.ratio(&[&format!("{observer}.lost")], &[seen], "events lost", Unit::Count);
+    lost.is_some_and(|lost| lost.baseline.max(lost.candidate) > MOST_LOST)
+}
+
 /// Whether observers counted what the budget counts.
 fn is_whole(run: &Run, source: Source<'_>) -> bool {
     let has = |kind: NoteKind| source.cells.iter().any(|cell| share_with_note(run, *cell, kind) > 0.0);
-    source.job.is_empty() && !has(NoteKind::WorkerThreads) && !has(NoteKind::Ramp)
+    let others = [NoteKind::WorkerThreads, NoteKind::Ramp, NoteKind::Beside];
+    source.job.is_empty() && !others.into_iter().any(has)
 }
 
 /// The share of the trials of a cell that have a note of this kind.

@@ -180,7 +180,11 @@ fn without_files(text: &str, is_topic: &impl Fn(&str) -> bool) -> String {
 /// `jobs` of `docs/jobs.md#files`.
 fn topic(target: &str) -> String {
     let file = target.split('#').next().unwrap_or(target);
-    file.rsplit('/').next().unwrap_or(file).trim_end_matches(".md").to_lowercase()
+    match file.rsplit('/').next().unwrap_or(file).trim_end_matches(".md") {
+        // The subcommand has that name.
+        "probe" => "probes".to_owned(),
+        name => name.to_lowercase(),
+    }
 }
 
 /// The first link: where it begins and ends, its text and its target.

@@ -101,6 +101,26 @@ pub(in crate::observe) fn distortion_note(observer: &str, events: u64, elapsed: 
     })
 }
 
+/// Of the times of an observer more than this share is of io_uring's own threads, or they play no part.
+const LEAST_OF_IO_URING: f64 = 0.01;
+
+/// Whether a function is what a thread of io_uring's own runs: one that is handed what would wait, or that polls the queue.
+pub(in crate::observe) fn is_io_urings_thread(function: &str) -> bool {
+    matches!(function, "io_wq_worker" | "io_sq_thread")
+}
+
+/// What is said where times of them are in an observer's figures: they are none of the workers'.
+pub(in crate::observe) fn io_uring_note(observer: &str, theirs: f64, all: f64) -> Option<Note> {
+    let share = theirs / all;
+    (share > LEAST_OF_IO_URING).then(|| Note {
+        text: format!(
+            "{observer}: {:.0} % of its time is of io_uring's own threads, which are none of the workers whose time is explained",
+            share * 100.0
+        ),
+        kind: NoteKind::Beside,
+    })
+}
+
 /// What to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::observe) enum Watched {

@@ -83,6 +83,12 @@ impl Symbols {
         self.ends.get(at).and_then(|end| self.names.get(from..*end)).unwrap_or("?")
     }
 
+    /// Whether a stack is one of io_uring's own threads.
+    pub(in crate::observe) fn are_of_io_uring(&self, stack: &[u64]) -> bool {
+        let functions = stack.iter().filter_map(|address| self.function(*address));
+        functions.into_iter().any(|function| super::is_io_urings_thread(self.name(function)))
+    }
+
     /// Whether an address lies in a function that takes locks or changes tasks.
     pub(in crate::observe) fn takes_locks(&self, address: u64) -> bool {
         self.of_locks.iter().any(|(start, end)| (*start..*end).contains(&address))

@@ -50,11 +50,11 @@ pub(super) fn table(effects: &Effects) -> Table {
 fn word(effect: &Effect) -> &'static str {
     let depends = effect.of.len() > 1;
     match &effect.verdict {
-        _ if !effect.depends_on.is_empty() && effect.is_claimed() => "not alone",
+        _ if !effect.depends_on.is_empty() && effect.is_claimed() => "interacts",
         Verdict::Faster { beyond_delta: true } | Verdict::Slower { beyond_delta: true } if depends => {
-            "depends"
+            "interact"
         }
-        Verdict::Faster { .. } | Verdict::Slower { .. } if depends => "depends, < δ?",
+        Verdict::Faster { .. } | Verdict::Slower { .. } if depends => "interact, < δ?",
         Verdict::Faster { beyond_delta: true } => "better by > δ",
         Verdict::Faster { beyond_delta: false } => "better by < δ?",
         Verdict::Slower { beyond_delta: true } => "worse by > δ",

@@ -81,7 +81,7 @@ fn shorten(lines: &mut Vec<String>) -> bool {
 }
 
 /// `write.bw: the effect of direct depends on bs, so neither has one alone; take bs out of it: direct=1 against 0 is −31.2 % at bs=4k
-/// and +21.0 % at bs=1m, a difference of +75.4 % [+70.1, +80.9]`: one sentence for each two factors, the largest dependence first.
+/// and +21.0 % at bs=1m, which as ratios differ by +75.4 % [+70.1, +80.9]`: one sentence for each two factors, the largest dependence first.
 fn dependences(effects: &Effects, delta: f64, wanted: &dyn Fn(&Effect) -> bool) -> Vec<String> {
     let mut pairs: Vec<Vec<&Effect>> = Vec::new();
     for effect in effects.effects.iter().filter(|effect| effect.of.len() == 2 && wanted(effect)) {
@@ -134,8 +134,8 @@ fn dependence(effects: &Effects, most: &Effect, pair: &[&Effect], delta: f64) ->
     let between =
         if levels.len() > 2 { format!(" from {} to {}", second.from, second.to) } else { String::new() };
     Some(format!(
-        "{}: the effect of {one} depends on {two}, so neither has one alone; {two} taken out: {} is {} and {last}, a difference of \
-         {}{}{beyond}{between}",
+        "{}: the effect of {one} depends on {two}, so neither has one alone; {two} taken out: {} is {} and {last}, which as \
+         ratios differ by {}{}{beyond}{between}",
         metric(effects),
         change_words(first),
         named.join(", "),
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(
             line(dependences(&analysis.effects[0], 0.02, &|_| true)),
             "write.bw: the effect of direct depends on bs, so neither has one alone; bs taken out: direct=1 against 0 is −31.2 % at \
-             bs=4k and +21.0 % at bs=1m, a difference of +75.4 % [+74.4, +76.4]"
+             bs=4k and +21.0 % at bs=1m, which as ratios differ by +75.4 % [+74.4, +76.4]"
         );
         assert_eq!(
             line(main_effects(&analysis.effects[0], 0.02).into_iter().collect()),
@@ -389,7 +389,7 @@ mod tests {
         );
         let table = table(&analysis.effects[0]);
         let words: Vec<&str> = table.rows.iter().map(|row| row.cells[3].as_str()).collect();
-        assert_eq!(words, ["not alone", "worse by > δ", "depends", "independent"]);
+        assert_eq!(words, ["interacts", "worse by > δ", "interact", "independent"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Throughput by number of workers, drawn.
+//! Throughput by what runs at once (workers, iodepth), drawn.
 //!
 //! Enters: the curves that analyse found. Leaves: a picture a group, all its curves together. It must not know the page they stand on.
 
@@ -13,7 +13,7 @@ use crate::report::section::{Block, Drawings, Heading, Section, Weight};
 /// The section.
 pub(super) fn section(material: &mut Material<'_>) -> Section {
     let heading = Heading::OnPage(material.heading("scaling"));
-    Section::new("scaling", heading, vec![Block::folded_pictures("Throughput by workers, drawn", drawn)])
+    Section::new("scaling", heading, vec![Block::folded_pictures("How it scales, drawn", drawn)])
         .of_weight(Weight::Figures)
 }
 

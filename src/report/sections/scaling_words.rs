@@ -136,7 +136,7 @@ fn measured(curve: &ScalingCurve, names: &Names<'_>, detail: Detail) -> String {
     let symbol = if scale.symbol.is_empty() { String::new() } else { format!(" in {}", scale.symbol) };
     let label = curve_label(curve, names);
     let label = if label.is_empty() { String::new() } else { format!("{label} ") };
-    format!("{label}{}{symbol}: {}", curve.metric.name, told.join(", "))
+    format!("{label}mean {}{symbol}: {}", curve.metric.name, told.join(", "))
 }
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ pub(super) mod tests {
             told,
             [
                 "scaling with numjobs: no law, because 2 of 3 levels have a processor for each (2 here), and it takes 6; direct=0 \
-              write.bw in KiB/s: 977 at 1, 7812 at 8; direct=1 write.bw in KiB/s: 977 at 1, 7812 at 8"
+              mean write.bw in KiB/s: 977 at 1, 7812 at 8; direct=1 mean write.bw in KiB/s: 977 at 1, 7812 at 8"
             ]
         );
         let law = ScalingLaw {
@@ -218,15 +218,15 @@ pub(super) mod tests {
         let told = sentences(&scaling(Some(&law), None), &names(&run), Detail::Screen);
         assert_eq!(
             told[0].replace('\u{a0}', " "),
-            "scaling with numjobs: direct=0 write.bw in KiB/s: 977 at 1, 7812 at 8; law up to 32: serial share 5.0 %, crosstalk 0.20 %, \
-             peak at 22 [21, 23]; direct=1 write.bw in KiB/s: 977 at 1, 7812 at 8; law up to 32: serial share 5.0 %, crosstalk 0.20 %, \
+            "scaling with numjobs: direct=0 mean write.bw in KiB/s: 977 at 1, 7812 at 8; law up to 32: serial share 5.0 %, crosstalk 0.20 %, \
+             peak at 22 [21, 23]; direct=1 mean write.bw in KiB/s: 977 at 1, 7812 at 8; law up to 32: serial share 5.0 %, crosstalk 0.20 %, \
              peak at 22 [21, 23]"
         );
         let told = sentences(&scaling(Some(&law), None), &names(&run), Detail::All);
         assert_eq!(
             told[0].replace('\u{a0}', " "),
-            "scaling with numjobs: direct=0 write.bw in KiB/s: 977 at 1, 1953 at 2, 7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % \
-             [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86 GiB/s; direct=1 write.bw in KiB/s: 977 at 1, \
+            "scaling with numjobs: direct=0 mean write.bw in KiB/s: 977 at 1, 1953 at 2, 7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % \
+             [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 [21, 23], ceiling 1.86 GiB/s; direct=1 mean write.bw in KiB/s: 977 at 1, \
              1953 at 2, 7812 at 8; law up to 32: 95.4 MiB/s for one, serial share 5.0 % [4.5, 5.5], crosstalk 0.20 % [0.18, 0.22], peak at 22 \
              [21, 23], ceiling 1.86 GiB/s"
         );

@@ -1,8 +1,8 @@
 //! The page cache takes in one arm what the device gets in the other.
 //!
 //! Needs: the device's counters and the bytes that were asked for. Concludes: for each byte asked the device moved less than half a byte in
-//! the better arm, and at least half a byte and twice as many in the other. Silent where both arms reach the device, or none, and where it is
-//! the worse arm that the cache serves.
+//! the better arm, and at least half a byte and twice as many in the other. Silent where both arms reach the device, or none, where it is
+//! the worse arm that the cache serves, and where a filesystem compresses.
 
 use super::super::cause::{Cause, Grade, What};
 use super::super::pair::Pair;
@@ -18,6 +18,12 @@ const REACHES: f64 = 0.5;
 pub(super) const RULE: Rule = Rule { name: "page_cache", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
+    // A filesystem that compresses writes all of it, as fewer bytes.
+    if pair
+        .has_fact("mount.options", |options| options.split(',').any(|option| option.starts_with("compress")))
+    {
+        return Vec::new();
+    }
     let of = |direction: Direction| {
         let name = direction.name();
         let (device, asked) = (format!("dev.{name}_bytes"), format!("{name}.io_bytes"));

@@ -3,7 +3,7 @@
 //! Needs: the device's counters. Concludes: the time of reads and writes by the time the device was busy is less in the worse arm. Silent
 //! where it is not, and where hardly any request reaches the device.
 
-use super::super::cause::{Cause, Grade, What};
+use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::pair::Pair;
 use super::rule::Rule;
 use crate::record::Unit;
@@ -25,14 +25,21 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
     let requests: Vec<_> = requests.chain(pair.own.each("dev.write_ios", Unit::Count)).collect();
     let sum = |arm: usize| requests.iter().map(|each| [each.baseline, each.candidate][arm]).sum::<f64>();
     let depth = pair.own.ratio(&TIMES, &["dev.busy"], DEPTH, Unit::Count);
-    let fell = |depth: &super::super::cause::Evidence| {
+    let fell = |depth: &Evidence| {
         let values = [depth.baseline, depth.candidate];
         pair.lacks(depth) && values[pair.worse] < (1.0 - LEAST_FALL) * values[1 - pair.worse]
     };
+    let depth = depth.map(at_least_one);
     match depth.filter(fell).filter(|_| sum(0).min(sum(1)) >= REACHES) {
         Some(depth) => vec![Cause::new(RULE.name, Grade::GoesWith, What::QueueDepth, vec![depth])],
         None => Vec::new(),
     }
+}
+
+/// While it works at least one is: before Linux 6.10 a tick counts as busy in which a request begins, and the ratio is less where the
+/// device is mostly at rest.
+pub(super) fn at_least_one(depth: Evidence) -> Evidence {
+    Evidence { baseline: depth.baseline.max(1.0), candidate: depth.candidate.max(1.0), ..depth }
 }
 
 #[cfg(test)]
@@ -49,6 +56,12 @@ mod tests {
             (cause.evidence[0].baseline - 8.0).abs() < 0.01
                 && (cause.evidence[0].candidate - 1.0).abs() < 0.01
         );
+    }
+
+    #[test]
+    fn a_device_at_rest_has_no_depth_below_one() {
+        let one_at_a_time = [IOS, ("dev.write_time", 0.9, 0.14), ("dev.busy", 1.0, 1.0)];
+        assert_eq!(found(&one_at_a_time, "queue_depth"), []);
     }
 
     #[test]

@@ -3,14 +3,15 @@
 //! Needs: the device's counters. Concludes: as many requests for each operation, as large, as many under way at once, and each takes longer
 //! in the worse arm. Silent where one of these differs, or the number of flushes, since then the load of the device does, and where hardly any
 //! request reaches the device. Silent, too, where the arms differ in a setting of the device's queue: the time of a request has that in it; where they
-//! are loop devices with other options, which are software;
+//! are loop, dm or md devices, which are software; where the factor changes which places of the device are read or written (sequential
+//! against random, another filesystem);
 //! and where most of the difference is processor time of the workers: then the device, such as zram, works on theirs.
 
 use super::super::super::budget::BudgetPart;
 use super::super::cause::{Cause, Evidence, Grade, What};
 use super::super::names::DEVICE_TIMES;
 use super::super::pair::Pair;
-use super::queue_depth::{DEPTH, TIMES};
+use super::queue_depth::{DEPTH, TIMES, at_least_one};
 use super::rule::Rule;
 use crate::record::{Direction, Factor, Unit};
 
@@ -31,9 +32,10 @@ const MOST: f64 = 0.5;
 pub(super) const RULE: Rule = Rule { name: "slower_device", find };
 
 fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
-    if pair.factor.is_some_and(|factor| sets_the_queue(factor) || is_made_by_software(factor))
-        || works_on_their_processors(pair)
-    {
+    let is_no_device = |factor: &Factor| {
+        sets_the_queue(factor) || is_made_by_software(factor) || leads_to_other_places(factor)
+    };
+    if pair.factor.is_some_and(is_no_device) || works_on_their_processors(pair) {
         return Vec::new();
     }
     let of = |(direction, seen): (Direction, &str)| {
@@ -46,10 +48,12 @@ fn find(pair: &Pair<'_>, _: &[Cause]) -> Vec<Cause> {
         let took = pair.own.ratio(&[&time], &[&ios], &called, Unit::Seconds)?;
         let values = [took.baseline, took.candidate];
         let flushes = pair.own.each("dev.flushes", Unit::Count);
+        let discards = pair.own.each("dev.discards", Unit::Count);
         let same = flushes.is_none_or(|flushes| flushes_alike(&flushes))
+            && discards.is_none_or(|discards| flushes_alike(&discards))
             && Pair::is_alike(&requests, ALIKE)
             && Pair::is_alike(&size, ALIKE)
-            && Pair::is_alike(&depth, AS_MANY);
+            && Pair::is_alike(&at_least_one(depth), AS_MANY);
         let reach = requests.baseline.min(requests.candidate) >= REACHES;
         let longer = values[pair.worse] > (1.0 + LEAST_RISE) * values[1 - pair.worse];
         (same && reach && longer && pair.costs(&took)).then(|| {
@@ -71,10 +75,52 @@ fn works_on_their_processors(pair: &Pair<'_>) -> bool {
     in_kernel.is_some_and(|line| pair.share_of(&line).is_some_and(|share| share >= MOST))
 }
 
-/// Whether the levels of a factor are devices that the kernel makes of files.
+/// Whether the levels of a factor are devices that the kernel makes of files, or one of them of other devices.
 fn is_made_by_software(factor: &Factor) -> bool {
     let key = factor.name.strip_prefix("target.").unwrap_or(&factor.name);
-    key == "device" && factor.levels.iter().all(|level| level.starts_with("loop:"))
+    let is_stacked =
+        |level: &String| ["/dev/dm-", "/dev/mapper/", "/dev/md"].iter().any(|at| level.starts_with(at));
+    key == "device"
+        && (factor.levels.iter().all(|level| level.starts_with("loop:"))
+            || factor.levels.iter().any(is_stacked))
+}
+
+/// What says which places of the device the requests are for, and in which order.
+const PLACES: [&str; 26] = [
+    "rw",
+    "readwrite",
+    "size",
+    "io_size",
+    "filesize",
+    "filename",
+    "directory",
+    "nrfiles",
+    "file_service_type",
+    "offset",
+    "offset_increment",
+    "random_distribution",
+    "random_generator",
+    "percentage_random",
+    "percentage_sequential",
+    "norandommap",
+    "rw_sequencer",
+    "rwmixread",
+    "rwmixwrite",
+    "fallocate",
+    "fs",
+    "mkfs",
+    "mount",
+    "state",
+    "extsize",
+    "zonemode",
+];
+
+fn leads_to_other_places(factor: &Factor) -> bool {
+    let is_one = |key: &String| {
+        let key = key.strip_prefix("target.").or_else(|| key.strip_prefix("job.")).unwrap_or(key);
+        PLACES.contains(&key)
+    };
+    std::iter::once(&factor.name).chain(&factor.sets).any(is_one)
 }
 
 /// Whether the levels of a factor are settings of the device's queue: requests wait there, and are counted from then on.
@@ -150,12 +196,25 @@ mod tests {
     }
 
     #[test]
+    fn other_places_of_the_device_are_no_slower_device() {
+        let of = |name: &str| super::leads_to_other_places(&super::Factor::new(name, Vec::new()));
+        assert!(of("rw") && of("job.size") && of("target.fs") && of("mount"));
+        assert!(!of("device") && !of("kernel") && !of("iodepth"));
+        let sets = super::Factor { sets: vec!["rw".to_owned()], ..super::Factor::new("pattern", Vec::new()) };
+        assert!(super::leads_to_other_places(&sets));
+    }
+
+    #[test]
     fn loop_devices_with_other_options_are_software() {
         let of = |name: &str, levels: &[&str]| {
             let levels = levels.iter().map(|level| (*level).to_owned()).collect();
             super::is_made_by_software(&super::Factor::new(name, levels))
         };
         assert!(of("device", &["loop:1g:direct_io=1", "loop:1g:direct_io=0"]));
+        assert!(
+            of("device", &["/dev/sdb", "/dev/mapper/crypt"])
+                && of("target.device", &["/dev/sdb", "/dev/md0"])
+        );
         assert!(!of("device", &["loop:1g", "zram:1g"]) && !of("fs", &["loop:1g"]));
     }
 
