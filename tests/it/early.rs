@@ -64,14 +64,14 @@ fn says_no_verdict_of(sandbox: &Sandbox, rounds: u32, of: u32) {
     for comparison in comparisons {
         assert!(comparison["p"].is_null() && comparison["p_adjusted"].is_null(), "{comparison}");
         // A metric that is 0 at times, such as processor time, has no interval ever.
-        let so_far = serde_json::json!({"so_far": {"rounds": rounds, "of": 6}});
+        let so_far = serde_json::json!({"so_far": {"rounds": rounds, "of": of}});
         let verdict = &comparison["verdict"];
         assert!(*verdict == so_far || verdict.get("not_measured").is_some(), "{comparison}");
     }
     for condition in ["slower", "changed", "undecided"] {
         let output = sandbox.run(&["report", "1", "--fail-if", condition]);
         assert_eq!(output.status.code(), Some(1), "{condition}: no verdict is no pass");
-        let why = format!("{rounds} of 6 rounds so far: there is no verdict before the last");
+        let why = format!("{rounds} of {of} rounds so far: there is no verdict before the last");
         assert!(errors(&output).contains(&why), "{}", errors(&output));
     }
 }

@@ -241,3 +241,21 @@ fn a_writer_that_ends_early_is_not_divided_by_the_readers_time() {
         );
     }
 }
+
+/// As fio: each loop ends with the sync of the job's end, once, whatever is in flight or due.
+#[test]
+fn each_loop_ends_with_its_sync() {
+    for options in ["ioengine=psync", "ioengine=libaio\niodepth=8\ndirect=1", "ioengine=psync\nrate=64m"] {
+        let (_base, work) = work();
+        let job =
+            format!("[j]\nrw=write\nbs=64k\nsize=512k\nloops=3\nend_fsync=1\nwrite_iolog=log\n{options}\n");
+        done(EngineKind::Native, &job, work.path());
+        let log = std::fs::read_to_string(work.path().join("log")).unwrap();
+        let done = log.lines().filter_map(|line| match line {
+            _ if line.contains(" write ") => Some('w'),
+            _ if line.contains(" sync") => Some('s'),
+            _ => None,
+        });
+        assert_eq!(done.collect::<String>(), "wwwwwwwws".repeat(3), "{options}: {log}");
+    }
+}
